@@ -1,0 +1,41 @@
+/* error.c: see error.h. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_SIZE 1024
+
+static _Thread_local char message[MESSAGE_SIZE];
+
+int fail(int status, const char *format, ...)
+{
+    char text[MESSAGE_SIZE]; /* an argument may be the present message itself */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(message, text, sizeof message);
+    return status;
+}
+
+int fail_because(int status, const char *format, ...)
+{
+    char text[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return fail(status, "%.480s: %.540s", text, message);
+}
+
+int fail_memory(const char *what)
+{
+    return fail(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
+}
+
+const char *error_message(void)
+{
+    return message;
+}

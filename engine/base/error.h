@@ -1,0 +1,21 @@
+/* error.h: how functions of the engine say why they failed. A message per thread, kept until the next
+ * failure. */
+#ifndef ENGINE_BASE_ERROR_H
+#define ENGINE_BASE_ERROR_H
+
+#include "plugin-api.h"
+
+/* Keeps the message for this thread and returns `status`: `return fail(ENGINE_ERROR_DATA, "%s: …", path);`.
+ * A message is one line that says what, where and, if it isn't plain, what to do. */
+int fail(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
+
+/* Like fail, with the present message behind the new text: "loading blk.0.attn_q.weight: out of memory". */
+int fail_because(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
+
+/* For allocations: keeps "out of memory (WHAT)" and returns ENGINE_ERROR_MEMORY. */
+int fail_memory(const char *what);
+
+/* The last message of this thread, "" if there is none. Valid until the thread's next failure. */
+const char *error_message(void);
+
+#endif

@@ -1,0 +1,86 @@
+/* arguments.h: the command line as a struct. One table (arguments.c) names every option, the commands that
+ * take it, and its help; parsing, --help, suggestions for misspelt options, and later completions and manual
+ * pages come from it. */
+#ifndef ENGINE_COMMANDS_ARGUMENTS_H
+#define ENGINE_COMMANDS_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Options that may be given several times. `items` is ended by NULL once parsed. */
+struct argument_list {
+    const char **items;
+    size_t count;
+};
+
+struct arguments {
+    const struct command *command;
+    bool help, version;
+
+    /* Every command */
+    struct argument_list plugin_dirs; /* --plugin-dir */
+    const char *config;               /* --config */
+    bool json;                        /* --json */
+    bool verbose;                     /* -v, --verbose: notes as well as warnings */
+
+    /* The model and where it runs */
+    const char *model;           /* -m, --model */
+    const char *tokenizer;       /* --tokenizer */
+    uint32_t n_context;          /* -c, --context */
+    uint32_t n_batch;            /* -b, --batch */
+    uint32_t n_threads;          /* -t, --threads */
+    const char *cache_type;      /* --cache-type */
+    const char *backend;         /* --backend */
+    const char *offload;         /* --offload: N, auto or all */
+    struct argument_list memory; /* --memory */
+    struct argument_list place;  /* --place */
+
+    /* Text in, text out */
+    const char *prompt;      /* -p, --prompt; for bench a number of tokens */
+    const char *prompt_file; /* -f, --file */
+    uint32_t n_predict;      /* -n, --predict */
+    bool n_predict_given;
+    bool no_echo; /* --no-echo */
+
+    /* Sampling; defaults are set before parsing */
+    float temperature, top_p, min_p, typical_p;
+    uint32_t top_k;
+    float repeat_penalty, frequency_penalty, presence_penalty;
+    uint32_t penalty_last_n;
+    uint64_t seed;
+    bool seed_given;
+
+    /* tokenize */
+    bool ids, nul, bos, special;
+
+    /* logits */
+    const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */
+
+    /* bench */
+    uint32_t repetitions; /* -r, --repetitions */
+
+    struct argument_list words; /* what is no option */
+};
+
+/* A command. The table of all of them is `commands` (main.c), ended by one without a name. */
+struct command {
+    const char *name;
+    const char *synopsis; /* "-m MODEL -p PROMPT [OPTION…]" */
+    const char *summary;  /* one line for `engine --help` */
+    const char *details;  /* paragraphs for `engine COMMAND --help`, or NULL */
+    const char *examples; /* lines for `engine COMMAND --help` */
+    /* Returns the exit status; on failure it has printed why (command_fail). */
+    int (*run)(const struct arguments *arguments);
+};
+extern const struct command commands[];
+
+/* Parses the command line. Without a command name the command is `run`. ENGINE_ERROR_ARGUMENT with a message
+ * that suggests the nearest option or command. The lists are freed by arguments_free, also after an error. */
+int arguments_parse(int argc, char **argv, struct arguments *arguments);
+void arguments_free(struct arguments *arguments);
+
+/* Prints `engine --help`, or, with a command, that command's. */
+void arguments_help(const struct command *command);
+
+#endif

@@ -1,0 +1,41 @@
+/* model.h: a model file, whatever its format, as metadata and tensors. gguf.c and llama2c.c fill it; nobody
+ * outside this folder knows a file format. All that is in here has been checked against the file. */
+#ifndef ENGINE_MODEL_MODEL_H
+#define ENGINE_MODEL_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/metadata.h"
+
+struct model_tensor {
+    const char *name;
+    uint32_t type; /* enum engine_type, one that type_info knows */
+    uint32_t n_dims;
+    uint64_t ne[4];
+    const void *data; /* dense rows, readable until model_close */
+    uint64_t size;    /* bytes */
+};
+
+struct model;
+
+/* Opens a file, maps it into memory and checks it. `tokenizer_path` is llama2.c's tokenizer.bin or NULL; its
+ * vocabulary becomes metadata under GGUF's names. ENGINE_ERROR_DATA with a message that names the file. */
+int model_open(const char *path, const char *tokenizer_path, struct model **model);
+void model_close(struct model *model);
+
+const char *model_path(const struct model *model);
+const char *model_format(const struct model *model); /* "GGUF 3", "llama2.c version 0" */
+uint64_t model_file_size(const struct model *model);
+const struct metadata *model_metadata(const struct model *model);
+
+size_t model_tensor_count(const struct model *model);
+const struct model_tensor *model_tensor_at(const struct model *model, size_t index); /* in the file's order */
+const struct model_tensor *model_tensor_find(const struct model *model,
+                                             const char *name); /* NULL if there is none */
+
+/* The bytes of a tensor will not be needed again soon: its pages may leave memory (they are read anew if it's
+ * used). */
+void model_tensor_release(const struct model *model, const struct model_tensor *tensor);
+
+#endif
