@@ -139,7 +139,7 @@ struct engine_context_options {
     const char *cache_type; /* "f16", "f32" or "q8_0"; NULL: f16 */
     const char
         *backends; /* "vulkan,opencl", "vulkan:1", "cpu"; NULL: the configuration's, else all devices but
-                             * CPUs that are reached through a driver */
+                                * CPUs that are reached through a driver */
     const int32_t *offload;    /* layers, or ENGINE_OFFLOAD_…; NULL: the configuration's, else auto */
     const char *const *memory; /* budgets "DEVICE=SIZE" ("vulkan0=600M"), ended by NULL, or NULL */
     const char *const
