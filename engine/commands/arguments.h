@@ -1,21 +1,22 @@
-/* arguments.h: the command line as a struct. One table (arguments.c) names every option, the commands that
- * take it, and its help; parsing, --help, suggestions for misspelt options, and later completions and manual
- * pages come from it. */
+/* arguments.h: the command line as a struct. One table (options.c) names every option, the commands that take
+ * it, its default and its help; parsing, --help, suggestions for misspelt options, and later completions and
+ * manual pages come from it. */
 #ifndef ENGINE_COMMANDS_ARGUMENTS_H
 #define ENGINE_COMMANDS_ARGUMENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-/* Options that may be given several times. `items` is ended by NULL once parsed. */
+/* Options that may be given several times. `items` is ended by NULL, or NULL if there are none. */
 struct argument_list {
     const char **items;
     size_t count;
 };
 
 struct arguments {
-    const struct command *command;
+    const struct command *command; /* NULL if `help` or `version` was asked for without one */
     bool help, version;
 
     /* Every command */
@@ -29,21 +30,21 @@ struct arguments {
     const char *tokenizer;       /* --tokenizer */
     uint32_t n_context;          /* -c, --context */
     uint32_t n_batch;            /* -b, --batch */
-    uint32_t n_threads;          /* -t, --threads */
+    uint32_t n_threads;          /* -t, --threads; 0: not given */
     const char *cache_type;      /* --cache-type */
     const char *backend;         /* --backend */
-    const char *offload;         /* --offload: N, auto or all */
+    const char *offload;         /* --offload: N, auto or all; NULL: not given */
     struct argument_list memory; /* --memory */
     struct argument_list place;  /* --place */
 
     /* Text in, text out */
-    const char *prompt;      /* -p, --prompt; for bench a number of tokens */
+    const char *prompt;      /* -p, --prompt */
     const char *prompt_file; /* -f, --file */
     uint32_t n_predict;      /* -n, --predict */
     bool n_predict_given;
     bool no_echo; /* --no-echo */
 
-    /* Sampling; defaults are set before parsing */
+    /* Sampling */
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;
     float repeat_penalty, frequency_penalty, presence_penalty;
@@ -58,9 +59,12 @@ struct arguments {
     const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */
 
     /* bench */
+    uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */
     uint32_t repetitions; /* -r, --repetitions */
 
     struct argument_list words; /* what is no option */
+
+    char error[512]; /* why arguments_parse failed */
 };
 
 /* A command. The table of all of them is `commands` (main.c), ended by one without a name. */
@@ -69,18 +73,24 @@ struct command {
     const char *synopsis; /* "-m MODEL -p PROMPT [OPTION…]" */
     const char *summary;  /* one line for `engine --help` */
     const char *details;  /* paragraphs for `engine COMMAND --help`, or NULL */
-    const char *examples; /* lines for `engine COMMAND --help` */
+    const char *examples; /* lines for `engine COMMAND --help`, each ended by a newline */
+    const char *words;    /* what stands without an option in front, "MODEL"; NULL: nothing may */
+    unsigned min_words, max_words;
     /* Returns the exit status; on failure it has printed why (command_fail). */
     int (*run)(const struct arguments *arguments);
 };
 extern const struct command commands[];
 
-/* Parses the command line. Without a command name the command is `run`. ENGINE_ERROR_ARGUMENT with a message
- * that suggests the nearest option or command. The lists are freed by arguments_free, also after an error. */
-int arguments_parse(int argc, char **argv, struct arguments *arguments);
+/* A command by name, or NULL. */
+const struct command *command_find(const char *name);
+
+/* Parses the command line; the strings stay in argv. Without a command name the command is `run`. False if it
+ * is wrong: arguments->error then says why, and suggests the nearest option or command. arguments_free frees
+ * the lists, also after an error. */
+bool arguments_parse(int argc, char **argv, struct arguments *arguments);
 void arguments_free(struct arguments *arguments);
 
 /* Prints `engine --help`, or, with a command, that command's. */
-void arguments_help(const struct command *command);
+void arguments_help(const struct command *command, FILE *out);
 
 #endif

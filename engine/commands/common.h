@@ -1,8 +1,9 @@
-/* common.h: what several commands do alike: opening the engine and the model, options for contexts, errors.
- * */
+/* common.h: what several commands do alike: opening the engine and the model, options for contexts, output,
+ * errors. */
 #ifndef ENGINE_COMMANDS_COMMON_H
 #define ENGINE_COMMANDS_COMMON_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -18,29 +19,34 @@ int command_plan(const struct arguments *arguments);
 int command_plugins(const struct arguments *arguments);
 int command_devices(const struct arguments *arguments);
 
-/* Prints "engine: MESSAGE" with engine_error_message() and returns the exit status 1. */
+/* Prints "engine: MESSAGE" and returns the exit status 1. The message is that of command_error if there was
+ * one, else engine_error_message(). */
 int command_fail(void);
+
+/* Keeps a message of the command's own for command_fail, and returns `status`. */
+int command_error(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
 
 /* Prints "engine: TEXT" and returns the exit status 2, for what is wrong with the command line itself. */
 int command_usage(const char *format, ...) ENGINE_PRINTF(1, 2);
 
-/* Opens the engine with the arguments' plugin folders and configuration; warnings go to standard error. */
-int open_engine(const struct arguments *arguments, struct engine **engine);
-
-/* Opens -m's model, or the configuration's `model`; an error that says what to do if there is neither. */
-int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
-
 /* Options for contexts and plans from the arguments. `offload` is storage that options->offload may point to.
  * Shows a progress bar while loading if standard error is a terminal. */
-int context_options(const struct arguments *arguments, struct engine_context_options *options,
-                    int32_t *offload);
+void context_options(const struct arguments *arguments, struct engine_context_options *options,
+                     int32_t *offload);
 
 /* Reads a whole file, "-" for standard input. *data has *size bytes and a NUL behind them; the caller frees
  * it. */
 int read_file(const char *path, char **data, size_t *size);
 
-/* Set by SIGINT (Ctrl-C): commands that run long look at it between tokens and end cleanly. Installed by
- * main. */
-extern volatile bool interrupted;
+/* "1.2 GiB": bytes for people. */
+struct size_text {
+    char text[16];
+};
+struct size_text size_text(uint64_t bytes);
+
+/* Not 0 once SIGINT (Ctrl-C) has come, or nobody reads standard output any more: commands that run long look
+ * at it between tokens and end cleanly, with the exit status that they would have had; main.c does the rest.
+ * A second Ctrl-C kills. */
+extern volatile sig_atomic_t interrupted;
 
 #endif

@@ -1,0 +1,368 @@
+/* arguments.c: parses the command line by the table in options.c. See arguments.h. */
+#include "commands/arguments.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/options.h"
+#include "plugin-api.h"
+
+static bool ENGINE_PRINTF(2, 3) refuse(struct arguments *arguments, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(arguments->error, sizeof arguments->error, format, args);
+    va_end(args);
+    return false;
+}
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *command = commands; command->name; command++) {
+        if (strcmp(command->name, name) == 0) return command;
+    }
+    return NULL;
+}
+
+/* ---- Suggestions --------------------------------------------------------------------------------------- */
+
+#define LONGEST_NAME 64
+
+/* Edits (insertions, deletions, replacements) that turn a into b; Levenshtein, row by row. */
+static size_t distance(const char *a, size_t a_length, const char *b)
+{
+    size_t b_length = strlen(b), row[LONGEST_NAME + 1]; /* [b_length + 1] */
+    if (a_length > LONGEST_NAME || b_length > LONGEST_NAME) return SIZE_MAX;
+    for (size_t j = 0; j <= b_length; j++) row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            size_t added = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = replaced < added ? replaced : added;
+        }
+    }
+    return row[b_length];
+}
+
+/* The nearest of several names to what was typed, for "did you mean". */
+struct nearest {
+    const char *typed;
+    size_t length;
+    const char *name;
+    size_t distance;
+};
+
+static struct nearest nearest_to(const char *typed, size_t length)
+{
+    /* Farther than a third of its letters, a name is another word rather than a misspelling. */
+    return (struct nearest){.typed = typed, .length = length, .distance = (length + 2) / 3 + 1};
+}
+
+static void nearest_try(struct nearest *nearest, const char *name)
+{
+    size_t d = distance(nearest->typed, nearest->length, name);
+    size_t length = strlen(name), shorter = length < nearest->length ? length : nearest->length;
+    /* "temperature" for "temp", "thread" for "threads": one begins with the other. */
+    if (shorter >= 3 && strncmp(nearest->typed, name, shorter) == 0 && d > 1) d = 1;
+    if (d < nearest->distance) {
+        nearest->distance = d;
+        nearest->name = name;
+    }
+}
+
+static const char *nearest_command(const char *typed)
+{
+    struct nearest nearest = nearest_to(typed, strlen(typed));
+    for (const struct command *command = commands; command->name; command++) {
+        nearest_try(&nearest, command->name);
+    }
+    return nearest.name;
+}
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+/* Digits to a number; *too_large where they say more than fits. */
+static bool read_whole(const char *text, uint64_t *value, bool *too_large)
+{
+    if (!isdigit((unsigned char)text[0])) return false;
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    *too_large = errno == ERANGE;
+    return *end == '\0';
+}
+
+static bool set_whole(struct arguments *arguments, const struct option *option, const char *text)
+{
+    uint64_t number;
+    bool too_large;
+    void *target = (char *)arguments + option->target;
+    if (!read_whole(text, &number, &too_large)) {
+        return refuse(arguments, "--%s: '%s' is not a whole number", option->name, text);
+    }
+    if (option->kind == OPTION_U64) {
+        if (too_large) return refuse(arguments, "--%s: %s is too large", option->name, text);
+        *(uint64_t *)target = number;
+        return true;
+    }
+    if (too_large || number > (uint64_t)option->maximum || number < (uint64_t)option->minimum) {
+        return refuse(arguments, "--%s: %s is out of range (%.0f to %.0f)", option->name, text,
+                      option->minimum, option->maximum);
+    }
+    *(uint32_t *)target = (uint32_t)number;
+    return true;
+}
+
+static bool set_float(struct arguments *arguments, const struct option *option, const char *text)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || isspace((unsigned char)text[0]) || isnan(number)) {
+        return refuse(arguments, "--%s: '%s' is not a number", option->name, text);
+    }
+    if (number < option->minimum || number > option->maximum) {
+        return refuse(arguments, "--%s: %s is out of range (%g to %g)", option->name, text, option->minimum,
+                      option->maximum);
+    }
+    *(float *)((char *)arguments + option->target) = (float)number;
+    return true;
+}
+
+static bool set_choice(struct arguments *arguments, const struct option *option, const char *text)
+{
+    for (const char *choice = option->choices; *choice;) {
+        size_t length = strcspn(choice, "|");
+        uint64_t number;
+        bool too_large, matches = strlen(text) == length && memcmp(text, choice, length) == 0;
+        if (length == 1 && choice[0] == 'N') {
+            matches = read_whole(text, &number, &too_large) && !too_large && number <= INT32_MAX;
+        }
+        if (matches) {
+            *(const char **)((char *)arguments + option->target) = text;
+            return true;
+        }
+        choice += length + (choice[length] == '|');
+    }
+    return refuse(arguments, "--%s: '%s' is none of %s", option->name, text, option->choices);
+}
+
+static bool list_add(struct arguments *arguments, struct argument_list *list, const char *item)
+{
+    const char **items = realloc(list->items, (list->count + 2) * sizeof *items);
+    if (!items) return refuse(arguments, "out of memory (arguments)");
+    items[list->count] = item;
+    items[list->count + 1] = NULL;
+    list->items = items;
+    list->count++;
+    return true;
+}
+
+/* Stores a value that has been typed, or a default. `text` is NULL for flags. */
+static bool set(struct arguments *arguments, const struct option *option, const char *text)
+{
+    void *target = (char *)arguments + option->target;
+    switch (option->kind) {
+    case OPTION_FLAG: *(bool *)target = true; return true;
+    case OPTION_TEXT: *(const char **)target = text; return true;
+    case OPTION_LIST: return list_add(arguments, target, text);
+    case OPTION_U32:
+    case OPTION_U64: return set_whole(arguments, option, text);
+    case OPTION_FLOAT: return set_float(arguments, option, text);
+    case OPTION_CHOICE: return set_choice(arguments, option, text);
+    }
+    return false;
+}
+
+/* ---- Options ------------------------------------------------------------------------------------------- */
+
+/* The command that takes the option that was typed, for a hint, if the present one doesn't. */
+static const char *other_command(const char *name, size_t length, char letter)
+{
+    for (const struct option *option = options; option->name; option++) {
+        bool same = name ? strlen(option->name) == length && memcmp(option->name, name, length) == 0
+                         : option->letter == letter;
+        for (const struct command *command = commands; same && command->name; command++) {
+            if (option_of(option, command)) return command->name;
+        }
+    }
+    return NULL;
+}
+
+static bool refuse_option(struct arguments *arguments, const char *typed, const char *name, size_t length,
+                          char letter)
+{
+    const char *command = arguments->command->name, *other = other_command(name, length, letter);
+    if (other) {
+        return refuse(arguments, "%s takes no option %s (%s does); see engine %s --help", command, typed,
+                      other, command);
+    }
+    struct nearest nearest = nearest_to(name ? name : "", length);
+    for (const struct option *option = options; name && option->name; option++) {
+        if (option_of(option, arguments->command)) nearest_try(&nearest, option->name);
+    }
+    if (nearest.name) {
+        return refuse(arguments, "unknown option %s; did you mean --%s?", typed, nearest.name);
+    }
+    return refuse(arguments, "unknown option %s; see engine %s --help", typed, command);
+}
+
+static const struct option *find_option(const struct command *command, const char *name, size_t length,
+                                        char letter)
+{
+    for (const struct option *option = options; option->name; option++) {
+        bool same = name ? strlen(option->name) == length && memcmp(option->name, name, length) == 0
+                         : option->letter && option->letter == letter;
+        if (same && option_of(option, command)) return option;
+    }
+    return NULL;
+}
+
+static bool apply(struct arguments *arguments, const struct option *option, const char *text)
+{
+    if (option->value && !text) {
+        return refuse(arguments, "--%s needs a value: --%s %s", option->name, option->name, option->value);
+    }
+    if (!set(arguments, option, text)) return false;
+    if (option->given) *(bool *)((char *)arguments + option->given) = true;
+    return true;
+}
+
+/* --name, --name value, --name=value. `next` is the argument behind, or NULL; *used tells if it was taken. */
+static bool parse_long(struct arguments *arguments, const char *typed, const char *next, bool *used)
+{
+    const char *name = typed + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const struct option *option = find_option(arguments->command, name, length, 0);
+    if (!option) {
+        char shown[LONGEST_NAME + 4];
+        snprintf(shown, sizeof shown, "%.*s", (int)(length < LONGEST_NAME ? length : LONGEST_NAME) + 2,
+                 typed);
+        return refuse_option(arguments, shown, name, length, 0);
+    }
+    if (!option->value) {
+        if (equals) return refuse(arguments, "--%s takes no value", option->name);
+        return apply(arguments, option, NULL);
+    }
+    *used = !equals && next;
+    return apply(arguments, option, equals ? equals + 1 : next);
+}
+
+/* -x, -x value, -xvalue, and several flags in one: -0v. */
+static bool parse_short(struct arguments *arguments, const char *typed, const char *next, bool *used)
+{
+    for (const char *letter = typed + 1; *letter; letter++) {
+        const struct option *option = find_option(arguments->command, NULL, 0, *letter);
+        if (!option) {
+            char shown[3] = {'-', *letter, '\0'};
+            /* A character beyond ASCII would be shown in part: then all of it. */
+            bool plain = isgraph((unsigned char)*letter);
+            return refuse_option(arguments, plain ? shown : typed, NULL, 0, *letter);
+        }
+        if (option->value) {
+            *used = !letter[1] && next;
+            return apply(arguments, option, letter[1] ? letter + 1 : next);
+        }
+        if (!apply(arguments, option, NULL)) return false;
+    }
+    return true;
+}
+
+/* ---- The whole line ------------------------------------------------------------------------------------ */
+
+/* Takes the command's name off the front of the line. */
+static bool parse_command(int argc, char **argv, struct arguments *arguments, int *next)
+{
+    *next = 1;
+    if (argc > 1 && argv[1][0] != '-') {
+        *next = 2;
+        arguments->command = command_find(argv[1]);
+        if (arguments->command) return true;
+        const char *nearest = nearest_command(argv[1]);
+        if (nearest) {
+            return refuse(arguments, "unknown command '%.100s'; did you mean %s?", argv[1], nearest);
+        }
+        return refuse(arguments, "unknown command '%.100s'; see engine --help (a prompt goes behind -p)",
+                      argv[1]);
+    }
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        arguments->help = true;
+        return true;
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        arguments->version = true;
+        return true;
+    }
+    arguments->command = command_find("run");
+    if (!arguments->command) return refuse(arguments, "no command given; see engine --help");
+    return true;
+}
+
+static bool check_words(struct arguments *arguments)
+{
+    const struct command *command = arguments->command;
+    const struct argument_list *words = &arguments->words;
+    if (words->count < command->min_words) {
+        return refuse(arguments, "%s: %s is missing; see engine %s --help", command->name, command->words,
+                      command->name);
+    }
+    if (words->count > command->max_words) {
+        const char *word = words->items[command->max_words];
+        const struct command *meant = command_find(word);
+        if (meant) {
+            return refuse(arguments, "the command comes first: engine %s …; see engine %s --help",
+                          meant->name, meant->name);
+        }
+        return refuse(arguments, "%s: unexpected '%.100s'; see engine %s --help", command->name, word,
+                      command->name);
+    }
+    return true;
+}
+
+bool arguments_parse(int argc, char **argv, struct arguments *arguments)
+{
+    int i;
+    memset(arguments, 0, sizeof *arguments);
+    if (!parse_command(argc, argv, arguments, &i)) return false;
+    if (!arguments->command) return true;
+
+    for (const struct option *option = options; option->name; option++) {
+        if (option->initial && option_of(option, arguments->command) &&
+            !set(arguments, option, option->initial)) {
+            return false;
+        }
+    }
+    bool only_words = false;
+    while (i < argc) {
+        char *typed = argv[i++], *next = i < argc ? argv[i] : NULL;
+        bool used = false, good;
+        if (!only_words && strcmp(typed, "--") == 0) {
+            only_words = true;
+            good = true;
+        } else if (only_words || typed[0] != '-' || typed[1] == '\0') {
+            good = list_add(arguments, &arguments->words, typed);
+        } else if (typed[1] == '-') {
+            good = parse_long(arguments, typed, next, &used);
+        } else {
+            good = parse_short(arguments, typed, next, &used);
+        }
+        if (!good) return false;
+        i += used;
+    }
+    return arguments->help || arguments->version || check_words(arguments);
+}
+
+void arguments_free(struct arguments *arguments)
+{
+    free(arguments->plugin_dirs.items);
+    free(arguments->memory.items);
+    free(arguments->place.items);
+    free(arguments->words.items);
+}

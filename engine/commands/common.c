@@ -1,0 +1,167 @@
+/* common.c: see common.h. */
+#include "commands/common.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+volatile sig_atomic_t interrupted;
+
+/* ---- Errors -------------------------------------------------------------------------------------------- */
+
+static char own_message[1024]; /* of the last command_error */
+
+int command_error(int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(own_message, sizeof own_message, format, args);
+    va_end(args);
+    return status;
+}
+
+int command_fail(void)
+{
+    const char *message = own_message[0] ? own_message : engine_error_message();
+    fprintf(stderr, "engine: %s\n", message[0] ? message : "failed without giving a reason");
+    return 1;
+}
+
+int command_usage(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("engine: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return 2;
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------- */
+
+struct size_text size_text(uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    struct size_text size;
+    if (bytes < 1024) {
+        snprintf(size.text, sizeof size.text, "%u B", (unsigned)bytes);
+        return size;
+    }
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+    while (value >= 1023.95 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(size.text, sizeof size.text, "%.1f %s", value, units[unit]);
+    return size;
+}
+
+#define BAR_WIDTH       30
+#define SECONDS_BETWEEN 0.05 /* between two drawings of the bar */
+
+/* Draws how much of the weights is loaded, over the previous drawing, and wipes it at the end. Not 0, which
+ * stops loading, after Ctrl-C. */
+static int draw_progress(void *user, uint64_t done, uint64_t total)
+{
+    (void)user;
+    static double drawn;
+    struct timespec time;
+    if (interrupted) {
+        if (drawn > 0) fputs("\r\033[K", stderr);
+        return 1;
+    }
+    if (done >= total) {
+        if (drawn > 0) fputs("\r\033[K", stderr);
+        drawn = 0;
+        return 0;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    double now = (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    if (now - drawn < SECONDS_BETWEEN) return 0;
+    drawn = now;
+
+    double part = (double)done / (double)total;
+    int full = (int)(part * BAR_WIDTH);
+    fprintf(stderr, "\rloading [%.*s%*s] %3d %%  %s of %s\033[K", full, "##############################",
+            BAR_WIDTH - full, "", (int)(part * 100), size_text(done).text, size_text(total).text);
+    fflush(stderr);
+    return 0;
+}
+
+/* Without a terminal: nothing but the look at Ctrl-C. */
+static int stop_if_interrupted(void *user, uint64_t done, uint64_t total)
+{
+    (void)user, (void)done, (void)total;
+    return interrupted ? 1 : 0;
+}
+
+void context_options(const struct arguments *arguments, struct engine_context_options *options,
+                     int32_t *offload)
+{
+    *options = (struct engine_context_options){
+        .struct_size = sizeof *options,
+        .n_context = arguments->n_context,
+        .n_batch = arguments->n_batch,
+        .n_threads = arguments->n_threads,
+        .cache_type = arguments->cache_type,
+        .backends = arguments->backend,
+        .memory = arguments->memory.items,
+        .place = arguments->place.items,
+        .progress = isatty(STDERR_FILENO) ? draw_progress : stop_if_interrupted,
+    };
+    if (!arguments->offload) return;
+    if (strcmp(arguments->offload, "auto") == 0) {
+        *offload = ENGINE_OFFLOAD_AUTO;
+    } else if (strcmp(arguments->offload, "all") == 0) {
+        *offload = ENGINE_OFFLOAD_ALL;
+    } else {
+        *offload = (int32_t)strtol(arguments->offload, NULL, 10); /* parsing has checked it */
+    }
+    options->offload = offload;
+}
+
+/* ---- Files --------------------------------------------------------------------------------------------- */
+
+int read_file(const char *path, char **data, size_t *size)
+{
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    char *bytes = NULL;
+    size_t used = 0, capacity = 0, got;
+    int status = ENGINE_OK;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    if (!file) return command_error(ENGINE_ERROR_DATA, "%s: %s", name, strerror(errno));
+
+    do {
+        if (capacity - used < 2) { /* one byte and the NUL */
+            size_t larger = capacity ? capacity * 2 : 65536;
+            char *moved = realloc(bytes, larger);
+            if (!moved) {
+                status = command_error(ENGINE_ERROR_MEMORY, "%s: out of memory", name);
+                goto cleanup;
+            }
+            bytes = moved;
+            capacity = larger;
+        }
+        got = fread(bytes + used, 1, capacity - used - 1, file);
+        used += got;
+    } while (got > 0);
+    if (ferror(file)) {
+        status = command_error(ENGINE_ERROR_DATA, "%s: %s", name, strerror(errno));
+        goto cleanup;
+    }
+    bytes[used] = '\0';
+    *data = bytes;
+    *size = used;
+    bytes = NULL;
+
+cleanup:
+    free(bytes);
+    if (!standard) fclose(file);
+    return status;
+}
