@@ -42,17 +42,44 @@ const struct metadata_entry *metadata_at(const struct metadata *metadata,
 const struct metadata_entry *metadata_find(const struct metadata *metadata,
                                            const char *key); /* NULL if none */
 
+/* The type for people: "u32", "str", "arr[f32]". */
+const char *metadata_entry_type(const struct metadata_entry *entry);
+
 /* Values of scalars; false if there is no such key or its value is of another kind or doesn't fit. */
 bool metadata_string(const struct metadata *metadata, const char *key, struct engine_string *value);
 bool metadata_integer(const struct metadata *metadata, const char *key, int64_t *value);
 bool metadata_float(const struct metadata *metadata, const char *key, double *value);
 bool metadata_boolean(const struct metadata *metadata, const char *key, bool *value);
 
-/* Element `index` of an entry of integers, or of floats; false if it isn't one, or out of range. */
+/* Element `index` of an entry of integers (or of booleans, as 0 and 1), or of floats; false if it isn't one,
+ * out of range, or doesn't fit. */
 bool metadata_entry_integer(const struct metadata_entry *entry, size_t index, int64_t *value);
 bool metadata_entry_float(const struct metadata_entry *entry, size_t index, double *value);
 
 /* The same through the plugin border; *getters is filled and points to `metadata`. */
 void metadata_getters(const struct metadata *metadata, struct engine_metadata *getters);
+
+/* ---- For those who read files ---- */
+
+int metadata_create(struct metadata **metadata);
+void metadata_destroy(struct metadata *metadata);
+
+/* Memory that lives as long as the metadata; NULL if there is none left. */
+void *metadata_allocate(struct metadata *metadata, size_t size);
+
+/* Bytes of an element; 0 for strings, arrays, and numbers that are no type. */
+size_t metadata_element_size(uint32_t type);
+
+/* Adds an entry. What `entry` points to is not copied and must outlive the metadata. ENGINE_ERROR_MEMORY. */
+int metadata_add(struct metadata *metadata, const struct metadata_entry *entry);
+
+/* Adds a scalar that is copied. */
+int metadata_add_u32(struct metadata *metadata, const char *key, uint32_t value);
+int metadata_add_f32(struct metadata *metadata, const char *key, float value);
+int metadata_add_boolean(struct metadata *metadata, const char *key, bool value);
+int metadata_add_string(struct metadata *metadata, const char *key, const char *text);
+
+/* Makes the entries findable, after the last one is added. If two have the same key: ENGINE_ERROR_DATA. */
+int metadata_finish(struct metadata *metadata);
 
 #endif

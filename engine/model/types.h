@@ -19,6 +19,10 @@ const struct type_info *type_info(uint32_t type);
 /* Finds a type by name, upper or lower case; false if there is none. */
 bool type_by_name(const char *name, uint32_t *type);
 
+/* For messages about types that the engine doesn't know: the name that GGUF has, or once had, for the number;
+ * "unknown" if it never had one. */
+const char *type_foreign_name(uint32_t type);
+
 /* Bytes of a row of `n` elements; false if n is not a multiple of the block length, or on overflow. */
 bool type_row_size(uint32_t type, uint64_t n, uint64_t *size);
 
