@@ -330,32 +330,40 @@ static void add_layer(struct gguf_writer *writer, uint64_t *state, const struct 
     }
 }
 
+void tiny_llama_token(uint32_t id, char text[16])
+{
+    static const char *const special[] = {"<unk>", "<s>", "</s>"};
+    static const char *const pairs[] = {"th", "he", "\xe2\x96\x81t", "in"};
+    if (id < 3)
+        snprintf(text, 16, "%s", special[id]);
+    else if (id < 259)
+        snprintf(text, 16, "<0x%02X>", id - 3);
+    else if (id == 259)
+        snprintf(text, 16, "\xe2\x96\x81"); /* U+2581, a space */
+    else if (id < 286)
+        snprintf(text, 16, "%c", (char)('a' + id - 260));
+    else if (id < 290)
+        snprintf(text, 16, "%s", pairs[id - 286]);
+    else
+        snprintf(text, 16, "#%" PRIu32, id);
+}
+
+float tiny_llama_score(uint32_t id)
+{
+    return id < 259 ? 0 : -(float)(id - 259);
+}
+
 static void add_vocabulary(struct gguf_writer *writer, uint32_t n_vocab)
 {
-    static const char *const pairs[] = {"th", "he", "\xe2\x96\x81t", "in"};
     char(*texts)[16] = calloc(n_vocab, sizeof *texts);
     const char **tokens = calloc(n_vocab, sizeof *tokens);
     float *scores = calloc(n_vocab, sizeof *scores);
     int32_t *kinds = calloc(n_vocab, sizeof *kinds);
     if (!texts || !tokens || !scores || !kinds || n_vocab < TINY_LLAMA_MIN_VOCAB) abort();
-
     for (uint32_t id = 0; id < n_vocab; id++) {
-        static const char *const special[] = {"<unk>", "<s>", "</s>"};
-        size_t room = sizeof texts[id];
         kinds[id] = id == 0 ? 2 : id < 3 ? 3 : id < 259 ? 6 : 1; /* unknown, control, byte, normal */
-        scores[id] = id < 259 ? 0 : -(float)(id - 259);
-        if (id < 3)
-            snprintf(texts[id], room, "%s", special[id]);
-        else if (id < 259)
-            snprintf(texts[id], room, "<0x%02X>", id - 3);
-        else if (id == 259)
-            snprintf(texts[id], room, "\xe2\x96\x81"); /* U+2581, a space */
-        else if (id < 286)
-            snprintf(texts[id], room, "%c", (char)('a' + id - 260));
-        else if (id < 290)
-            snprintf(texts[id], room, "%s", pairs[id - 286]);
-        else
-            snprintf(texts[id], room, "#%" PRIu32, id);
+        scores[id] = tiny_llama_score(id);
+        tiny_llama_token(id, texts[id]);
         tokens[id] = texts[id];
     }
     gguf_add_string(writer, "tokenizer.ggml.model", "llama");

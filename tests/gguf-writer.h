@@ -69,6 +69,10 @@ struct tiny_llama {
 void gguf_add_tiny_llama(struct gguf_writer *writer, const struct tiny_llama *config);
 bool write_tiny_llama(const char *path, const struct tiny_llama *config);
 
+/* A token of that vocabulary, and its score. */
+void tiny_llama_token(uint32_t id, char text[16]);
+float tiny_llama_score(uint32_t id);
+
 /* ---- Random numbers and types ---- */
 
 /* The next number of a sequence that is the same everywhere (splitmix64); *state is the seed at first. */
