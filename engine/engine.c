@@ -1,7 +1,12 @@
-/* engine.c: the public functions of engine.h that open the engine and models, and list plugins and devices. */
+/* engine.c: opening the engine; its settings and plugins. The first functions of engine.h. */
 #include "engine.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
+#include "base/log.h"
+#include "internal.h"
+#include "plugins/host.h"
 
 const char *engine_version(void)
 {
@@ -11,4 +16,71 @@ const char *engine_version(void)
 const char *engine_error_message(void)
 {
     return error_message();
+}
+
+int engine_open(const struct engine_options *options, struct engine **out)
+{
+    static const struct engine_options defaults = {.struct_size = sizeof defaults};
+    if (!options) options = &defaults;
+    struct engine *engine = calloc(1, sizeof *engine);
+    if (!engine) return fail_memory("engine");
+    int status = config_open(ENGINE_HAS(options, config_file) ? options->config_file : NULL, &engine->config);
+    if (status == ENGINE_OK) status = host_begin(engine->config);
+    if (status != ENGINE_OK) {
+        config_close(engine->config);
+        free(engine);
+        return status;
+    }
+    if (ENGINE_HAS(options, user)) log_to(options->log, options->user);
+    status = plugins_open(ENGINE_HAS(options, plugin_dirs) ? options->plugin_dirs : NULL, engine->config,
+                          &engine->plugins);
+    if (status != ENGINE_OK) {
+        engine_close(engine);
+        return status;
+    }
+    *out = engine;
+    return ENGINE_OK;
+}
+
+void engine_close(struct engine *engine)
+{
+    if (!engine) return;
+    plugins_close(engine->plugins);
+    host_end();
+    log_to(NULL, NULL);
+    config_close(engine->config);
+    free(engine->devices);
+    free(engine);
+}
+
+const char *engine_setting(const struct engine *engine, const char *section, const char *key)
+{
+    return config_get(engine->config, section, key);
+}
+
+size_t engine_plugin_count(const struct engine *engine)
+{
+    return plugins_count(engine->plugins);
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    return kind == ENGINE_PLUGIN_BACKEND ? "backend" : "tokenizer"; /* others are refused */
+}
+
+void engine_plugin_at(const struct engine *engine, size_t index, struct engine_plugin_entry_info *info)
+{
+    const struct plugin *plugin = plugins_at(engine->plugins, index);
+    *info = (struct engine_plugin_entry_info){
+        .path = plugin->path,
+        .name = plugin->name,
+        .abi_major = plugin->abi_major,
+        .abi_minor = plugin->abi_minor,
+        .refused = plugin->refused,
+    };
+    if (!plugin->info) return;
+    info->kind = kind_name(plugin->info->kind);
+    info->version = plugin->info->version;
+    info->license = plugin->info->license;
+    info->description = plugin->info->description;
 }

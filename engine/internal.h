@@ -1,21 +1,42 @@
-/* internal.h: what stands behind the opaque types of engine.h, for the files that implement them: engine.c (engine,
- * model), plan.c, context.c. */
+/* internal.h: what stands behind the opaque types of engine.h, for the files that implement them: engine.c, devices.c,
+ * engine-model.c, plan.c, context.c. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
+
+#include <stdbool.h>
 
 #include "base/config.h"
 #include "engine.h"
 #include "model/model.h"
 #include "plugins/plugins.h"
 
+/* A device that a backend has announced. */
+struct device {
+    char name[48];               /* the plugin's name and info.id: "vulkan0" */
+    const struct plugin *plugin; /* the backend */
+    uint32_t index;              /* within the plugin */
+};
+
 struct engine {
     struct config *config;
     struct plugins *plugins;
+    struct device *devices; /* [n_devices]; see list_devices */
+    size_t n_devices;
+    bool devices_listed;
 };
+
+/* Asks all backends for their devices, at the first call, and fills engine->devices. A backend that fails is logged and
+ * passed over. */
+int list_devices(struct engine *engine);
+
+/* What a device says of itself now, with its free memory; made safe to print. */
+int get_device_info(const struct device *device, struct engine_device_info *info);
 
 struct engine_model {
     struct engine *engine;
     struct model *model;
+    struct engine_metadata getters;
+    char *architecture, *name;                        /* "" if the model doesn't say */
     const struct engine_tokenizer_api *tokenizer_api; /* NULL until the tokenizer is first asked for */
     struct engine_tokenizer *tokenizer;
 };

@@ -9,6 +9,20 @@
 #include "engine.h"
 
 const struct command commands[] = {
+    {.name = "plugins",
+     .synopsis = "[--json]",
+     .summary = "Lists the plugins that were found, and why any of them is not used.",
+     .details =
+         "Plugins are looked for in the folders given with --plugin-dir, in those of ENGINE_PLUGIN_PATH "
+         "(colons between them), in `plugin_dirs` of engine.conf, and in the engine's own folder. The first "
+         "of a name is used. A file or folder that others than you and root may write to is not used.",
+     .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n",
+     .run = command_plugins},
+    {.name = "devices",
+     .synopsis = "[--json]",
+     .summary = "Lists the devices that models can run on, with their memory.",
+     .examples = "  engine devices\n  engine devices --json\n",
+     .run = command_devices},
     {.name = NULL},
 };
 

@@ -13,6 +13,7 @@ volatile sig_atomic_t interrupted;
 /* ---- Errors -------------------------------------------------------------------------------------------- */
 
 static char own_message[1024]; /* of the last command_error */
+static int own_status;
 
 int command_error(int status, const char *format, ...)
 {
@@ -20,6 +21,7 @@ int command_error(int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(own_message, sizeof own_message, format, args);
     va_end(args);
+    own_status = status;
     return status;
 }
 
@@ -27,7 +29,7 @@ int command_fail(void)
 {
     const char *message = own_message[0] ? own_message : engine_error_message();
     fprintf(stderr, "engine: %s\n", message[0] ? message : "failed without giving a reason");
-    return 1;
+    return own_message[0] && own_status == ENGINE_ERROR_ARGUMENT ? 2 : 1;
 }
 
 int command_usage(const char *format, ...)
@@ -39,6 +41,47 @@ int command_usage(const char *format, ...)
     fputc('\n', stderr);
     va_end(args);
     return 2;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------- */
+
+static enum engine_log_level log_level; /* what is less important stays untold */
+static bool listing;                    /* refused plugins will be listed: no warnings now */
+
+static void print_log(void *user, enum engine_log_level level, const char *line)
+{
+    static const char *const names[] = {"error: ", "warning: ", "", ""};
+    (void)user;
+    if (level <= log_level && !listing) fprintf(stderr, "engine: %s%s\n", names[level], line);
+}
+
+int open_engine(const struct arguments *arguments, struct engine **engine)
+{
+    struct engine_options options = {
+        .struct_size = sizeof options,
+        .plugin_dirs = arguments->plugin_dirs.items,
+        .config_file = arguments->config,
+        .log = print_log,
+    };
+    log_level = arguments->verbose ? ENGINE_LOG_DEBUG : ENGINE_LOG_WARNING;
+    return engine_open(&options, engine);
+}
+
+int open_engine_to_list(const struct arguments *arguments, struct engine **engine)
+{
+    listing = !arguments->verbose;
+    int status = open_engine(arguments, engine);
+    listing = false;
+    return status;
+}
+
+int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)
+{
+    const char *path = arguments->model;
+    if (!path) path = engine_setting(engine, "", "model");
+    if (path) return engine_model_open(engine, path, arguments->tokenizer, model);
+    return command_error(ENGINE_ERROR_ARGUMENT,
+                         "no model: give one with -m FILE, or set `model` in engine.conf");
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */

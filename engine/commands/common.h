@@ -19,8 +19,8 @@ int command_plan(const struct arguments *arguments);
 int command_plugins(const struct arguments *arguments);
 int command_devices(const struct arguments *arguments);
 
-/* Prints "engine: MESSAGE" and returns the exit status 1. The message is that of command_error if there was
- * one, else engine_error_message(). */
+/* Prints "engine: MESSAGE" and returns the exit status: 1, or 2 after command_error(ENGINE_ERROR_ARGUMENT). The
+ * message is that of command_error if there was one, else engine_error_message(). */
 int command_fail(void);
 
 /* Keeps a message of the command's own for command_fail, and returns `status`. */
@@ -28,6 +28,18 @@ int command_error(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
 
 /* Prints "engine: TEXT" and returns the exit status 2, for what is wrong with the command line itself. */
 int command_usage(const char *format, ...) ENGINE_PRINTF(1, 2);
+
+/* Opens the engine with the arguments' plugin folders and configuration; warnings go to standard error, and
+ * with --verbose notes as well. */
+int open_engine(const struct arguments *arguments, struct engine **engine);
+/* The same for commands that list the plugins that are not used anyway: without warnings of them. */
+int open_engine_to_list(const struct arguments *arguments, struct engine **engine);
+
+/* The plugins that are not used, with the reasons, on standard output. In plugins.c. */
+void print_refused_plugins(const struct engine *engine);
+
+/* Opens -m's model, or the configuration's `model`; an error that says what to do if there is neither. */
+int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
 
 /* Options for contexts and plans from the arguments. `offload` is storage that options->offload may point to.
  * Shows a progress bar while loading if standard error is a terminal. */

@@ -3,22 +3,29 @@
 #define ENGINE_PLUGINS_PLUGINS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/config.h"
-#include "engine.h"
+#include "plugin-api.h"
 
 struct plugin {
-    char *path;
+    char *path;                       /* as it was found */
     char *refused;                    /* why it can't be used; NULL: it is in use */
     void *library;                    /* dlopen's handle; NULL if refused */
-    const struct engine_plugin *info; /* NULL if refused before it could say */
+    const struct engine_plugin *info; /* what it says of itself; NULL if refused */
+    char *name;                       /* NULL if refused before it could say */
+    uint32_t abi_major, abi_minor;    /* 0.0 likewise */
+    char *real_path;                  /* without symbolic links; NULL if there is no such file */
 };
 
 struct plugins;
 
 /* Loads all plugins of the folders: `dirs` (may be NULL, ended by NULL), ENGINE_PLUGIN_PATH (colons between),
- * the configuration's plugin_dirs, the build tree's or the installed folder. Within a folder by file name;
- * the first plugin of a name wins, later ones are refused. Each refusal is logged as one warning. */
+ * the configuration's plugin_dirs, the build tree's or the installed folder. Looks at files `*.so`, within a
+ * folder by name; the first plugin of a name wins, later ones are refused. Each refusal is logged as one
+ * warning. A folder that isn't there, or that others may write to, is refused as if it were a plugin; one of
+ * `dirs` that isn't there is an error. Comes after host_begin
+ * (host.h), and plugins_close before host_end. */
 int plugins_open(const char *const *dirs, const struct config *config, struct plugins **plugins);
 void plugins_close(struct plugins *plugins);
 

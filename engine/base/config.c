@@ -1,0 +1,316 @@
+/* config.c: see config.h. */
+#include "base/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/folders.h"
+
+struct entry {
+    char *section, *key, *value; /* value "": taken back */
+    unsigned file;               /* counted from 0 as they are read */
+    unsigned line;
+};
+
+struct config {
+    struct entry *entries; /* [count] */
+    size_t count;
+    unsigned n_files;
+};
+
+/* ---- The engine's own settings ------------------------------------------------------------------------- */
+
+static bool is_whole(const char *text, unsigned long maximum)
+{
+    char *end;
+    errno = 0;
+    return isdigit((unsigned char)text[0]) && strtoul(text, &end, 10) <= maximum && *end == '\0' &&
+           errno == 0;
+}
+
+static bool is_threads(const char *text)
+{
+    return is_whole(text, 1024) && strtoul(text, NULL, 10) > 0;
+}
+
+static bool is_offload(const char *text)
+{
+    return is_whole(text, INT32_MAX) || strcmp(text, "auto") == 0 || strcmp(text, "all") == 0;
+}
+
+static bool is_text(const char *text)
+{
+    return text[0] != '\0';
+}
+
+/* Relative to what would be a riddle: files may come from anywhere, programs may run anywhere. */
+static bool is_path(const char *text)
+{
+    return text[0] == '/' || strncmp(text, "~/", 2) == 0;
+}
+
+static bool are_paths(const char *text)
+{
+    while (is_path(text)) {
+        text += strcspn(text, ":");
+        if (*text == '\0') return true;
+        text++;
+    }
+    return false;
+}
+
+static const struct setting {
+    const char *key;
+    bool (*valid)(const char *text);
+    const char *wanted;
+} settings[] = {
+    {"model", is_path, "a path that begins with / or ~/"},
+    {"backend", is_text, "names with commas between them"},
+    {"offload", is_offload, "a number of layers, auto or all"},
+    {"threads", is_threads, "a number from 1 to 1024"},
+    {"plugin_dirs", are_paths, "paths that begin with / or ~/, with colons between them"},
+};
+
+#define KNOWN_SETTINGS "model, backend, offload, threads, plugin_dirs"
+
+/* Plugins' names, which sections carry: see struct engine_plugin. */
+static bool is_section(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    return text[length] == '\0' && length > 0 && length < 32;
+}
+
+/* ---- Reading a file ------------------------------------------------------------------------------------ */
+
+struct reader {
+    struct config *config;
+    const char *path;
+    FILE *file;
+    unsigned line;
+    int status; /* of the first thing that went wrong, for which the message is kept */
+};
+
+/* A line for inih, which cuts longer ones in pieces. Blanks in front are taken away: inih would take the line
+ * for the rest of the one above. */
+static char *read_line(char *text, int size, void *user)
+{
+    struct reader *reader = user;
+    int length = 0, c = getc(reader->file);
+    if (c == EOF || reader->status != ENGINE_OK) return NULL;
+    reader->line++;
+    while (c == ' ' || c == '\t') c = getc(reader->file);
+    for (; c != EOF && c != '\n'; c = getc(reader->file)) {
+        if (c == '\0' || length >= size - 2) {
+            const char *problem = c == '\0' ? "is not text" : "is too long";
+            reader->status =
+                fail(ENGINE_ERROR_DATA, "%s:%u: the line %s", reader->path, reader->line, problem);
+            return NULL;
+        }
+        text[length++] = (char)c;
+    }
+    text[length++] = '\n';
+    text[length] = '\0';
+    return text;
+}
+
+static int check_entry(const struct reader *reader, const char *section, const char *key, const char *value)
+{
+    const struct config *config = reader->config;
+    for (size_t i = 0; i < config->count; i++) {
+        const struct entry *entry = &config->entries[i];
+        if (entry->file == config->n_files && strcmp(entry->section, section) == 0 &&
+            strcmp(entry->key, key) == 0) {
+            return fail(ENGINE_ERROR_DATA, "%s:%u: %s has been set in line %u before", reader->path,
+                        reader->line, key, entry->line);
+        }
+    }
+    if (section[0]) {
+        if (is_section(section)) return ENGINE_OK;
+        return fail(ENGINE_ERROR_DATA, "%s:%u: [%s] can't be a plugin's name", reader->path, reader->line,
+                    section);
+    }
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (strcmp(settings[i].key, key) != 0) continue;
+        if (!value[0] || settings[i].valid(value)) return ENGINE_OK;
+        return fail(ENGINE_ERROR_DATA, "%s:%u: %s: '%s' is not %s", reader->path, reader->line, key, value,
+                    settings[i].wanted);
+    }
+    return fail(ENGINE_ERROR_DATA,
+                "%s:%u: unknown setting '%s' (there are " KNOWN_SETTINGS
+                "; plugins' own go into a section with the plugin's name)",
+                reader->path, reader->line, key);
+}
+
+/* Replaces ~/ in each of the paths with colons between them. */
+static char *expand_paths(const char *value)
+{
+    char *text = NULL, *rest = strdup(value), *save = NULL;
+    size_t size;
+    bool good = true;
+    FILE *out = rest ? open_memstream(&text, &size) : NULL;
+    if (!out) goto cleanup;
+    for (char *path = strtok_r(rest, ":", &save); path; path = strtok_r(NULL, ":", &save)) {
+        char *expanded = expand_home(path);
+        good = good && expanded && fprintf(out, "%s%s", path == rest ? "" : ":", expanded) >= 0;
+        free(expanded);
+    }
+    if (fclose(out) != 0 || !good) {
+        free(text);
+        text = NULL;
+    }
+
+cleanup:
+    free(rest);
+    return text;
+}
+
+static char *copy_text(const char *value)
+{
+    return strdup(value);
+}
+
+static int add_entry(const struct reader *reader, const char *section, const char *key, const char *value)
+{
+    struct config *config = reader->config;
+    char *(*copy)(const char *value) = copy_text;
+    if (!section[0] && strcmp(key, "model") == 0) copy = expand_home;
+    if (!section[0] && strcmp(key, "plugin_dirs") == 0) copy = expand_paths;
+    struct entry *entries = realloc(config->entries, (config->count + 1) * sizeof *entries);
+    if (!entries) return fail_memory("configuration");
+    config->entries = entries;
+    struct entry *entry = &entries[config->count++];
+    *entry = (struct entry){.section = strdup(section),
+                            .key = strdup(key),
+                            .value = copy(value),
+                            .file = config->n_files,
+                            .line = reader->line};
+    if (entry->section && entry->key && entry->value) return ENGINE_OK;
+    if (copy == copy_text || getenv("HOME")) return fail_memory("configuration");
+    return fail(ENGINE_ERROR_DATA, "%s:%u: %s: there is no home folder for ~/ (HOME is not set)",
+                reader->path, reader->line, key);
+}
+
+/* inih's handler: 0 for an error. */
+static int take_entry(void *user, const char *section, const char *key, const char *value)
+{
+    struct reader *reader = user;
+    if (reader->status != ENGINE_OK) return 0;
+    reader->status = check_entry(reader, section, key, value);
+    if (reader->status == ENGINE_OK) reader->status = add_entry(reader, section, key, value);
+    return reader->status == ENGINE_OK;
+}
+
+/* Reads a file behind those that have been read. If it needn't exist, that is no error. */
+static int read_config(struct config *config, const char *path, bool must_exist)
+{
+    struct reader reader = {.config = config, .path = path, .file = fopen(path, "r")};
+    if (!reader.file) {
+        if (!must_exist && (errno == ENOENT || errno == ENOTDIR)) return ENGINE_OK;
+        return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+    }
+    int bad_line = ini_parse_stream(read_line, &reader, take_entry, &reader);
+    if (ferror(reader.file)) {
+        reader.status = fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+    } else if (bad_line > 0 && (reader.status == ENGINE_OK || (unsigned)bad_line < reader.line)) {
+        reader.status = fail(ENGINE_ERROR_DATA, "%s:%d: neither KEY = VALUE nor [SECTION] nor a # comment",
+                             path, bad_line);
+    } else if (bad_line < 0) {
+        reader.status = fail_memory("configuration");
+    }
+    fclose(reader.file);
+    config->n_files++;
+    return reader.status;
+}
+
+/* ---- Finding the files --------------------------------------------------------------------------------- */
+
+/* The engine.conf that was installed with this libengine. NULL: there is no way to tell where. */
+static char *installed_config(void)
+{
+    char *folder = own_folder(), *path = NULL;
+    int length = -1;
+    if (ENGINE_SYSCONFDIR[0] == '/') {
+        length = asprintf(&path, "%s/engine/engine.conf", ENGINE_SYSCONFDIR);
+    } else if (folder) {
+        length = asprintf(&path, "%s/%s/engine/engine.conf", folder, ENGINE_SYSCONFDIR);
+    }
+    free(folder);
+    return length < 0 ? NULL : path;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    char *real_a = realpath(a, NULL), *real_b = realpath(b, NULL);
+    bool same = real_a && real_b && strcmp(real_a, real_b) == 0;
+    free(real_a);
+    free(real_b);
+    return same;
+}
+
+/* The machine's, the installation's, the user's. */
+static int read_standard_files(struct config *config)
+{
+    static const char machine[] = "/etc/engine/engine.conf";
+    char *installed = installed_config(), *own_dir = user_folder("XDG_CONFIG_HOME", ".config"), *own = NULL;
+    int status = read_config(config, machine, false);
+    if (status == ENGINE_OK && installed && !same_file(installed, machine)) {
+        status = read_config(config, installed, false);
+    }
+    if (status == ENGINE_OK && own_dir) {
+        if (asprintf(&own, "%s/engine.conf", own_dir) < 0) {
+            own = NULL;
+            status = fail_memory("configuration");
+        } else {
+            status = read_config(config, own, false);
+        }
+    }
+    free(installed);
+    free(own_dir);
+    free(own);
+    return status;
+}
+
+/* ---- Public -------------------------------------------------------------------------------------------- */
+
+int config_open(const char *path, struct config **out)
+{
+    struct config *config = calloc(1, sizeof *config);
+    if (!config) return fail_memory("configuration");
+    int status = path ? read_config(config, path, true) : read_standard_files(config);
+    if (status != ENGINE_OK) {
+        config_close(config);
+        return status;
+    }
+    *out = config;
+    return ENGINE_OK;
+}
+
+void config_close(struct config *config)
+{
+    if (!config) return;
+    for (size_t i = 0; i < config->count; i++) {
+        free(config->entries[i].section);
+        free(config->entries[i].key);
+        free(config->entries[i].value);
+    }
+    free(config->entries);
+    free(config);
+}
+
+const char *config_get(const struct config *config, const char *section, const char *key)
+{
+    for (size_t i = config->count; i-- > 0;) { /* the last one counts */
+        const struct entry *entry = &config->entries[i];
+        if (strcmp(entry->section, section) == 0 && strcmp(entry->key, key) == 0) {
+            return entry->value[0] ? entry->value : NULL;
+        }
+    }
+    return NULL;
+}

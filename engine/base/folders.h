@@ -1,0 +1,16 @@
+/* folders.h: where the engine itself lies on the disk, and the user's folders. */
+#ifndef ENGINE_BASE_FOLDERS_H
+#define ENGINE_BASE_FOLDERS_H
+
+/* The folder of libengine.so, or of the program that libengine is a part of, symbolic links resolved. The
+ * caller frees it; NULL if it can't be found out. */
+char *own_folder(void);
+
+/* $VARIABLE/engine, or ~/FALLBACK/engine if the variable isn't set (XDG Base Directory Specification: what is
+ * not an absolute path counts as not set). The caller frees it; NULL where there is no home either. */
+char *user_folder(const char *variable, const char *fallback);
+
+/* `path` with a leading ~/ replaced by the home folder. The caller frees it; NULL without a home or memory. */
+char *expand_home(const char *path);
+
+#endif

@@ -1,0 +1,92 @@
+/* devices.c: `engine devices`: what models can run on. */
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/json.h"
+#include "commands/table.h"
+
+static const char *kind_name(uint32_t kind)
+{
+    switch (kind) {
+    case ENGINE_DEVICE_CPU: return "cpu";
+    case ENGINE_DEVICE_GPU: return "gpu";
+    case ENGINE_DEVICE_INTEGRATED_GPU: return "integrated-gpu";
+    case ENGINE_DEVICE_ACCELERATOR: return "accelerator";
+    default: return "unknown";
+    }
+}
+
+/* The version of a device's plugin. */
+static const char *version_of(const struct engine *engine, const char *plugin)
+{
+    struct engine_plugin_entry_info info;
+    for (size_t i = 0; i < engine_plugin_count(engine); i++) {
+        engine_plugin_at(engine, i, &info);
+        if (!info.refused && strcmp(info.name, plugin) == 0) return info.version;
+    }
+    return "";
+}
+
+/* Asks a device. One that doesn't answer (any more) is left out, with a warning. */
+static bool ask(struct engine *engine, size_t index, struct engine_device_entry *device)
+{
+    if (engine_device_at(engine, index, device) == ENGINE_OK) return true;
+    fprintf(stderr, "engine: warning: device %zu: %s\n", index, engine_error_message());
+    return false;
+}
+
+static json_t *describe(const struct engine *engine, const struct engine_device_entry *device)
+{
+    const struct engine_device_info *info = &device->info;
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", json_line(device->name), "plugin",
+                     json_line(device->plugin), "version", json_line(version_of(engine, device->plugin)),
+                     "kind", kind_name(info->kind), "description", json_line(info->description),
+                     "memory_free", json_count(info->memory_free), "memory_total",
+                     info->memory_total ? json_count(info->memory_total) : json_null());
+}
+
+static int print_json(struct engine *engine, size_t count)
+{
+    struct engine_device_entry device;
+    json_t *devices = json_array();
+    for (size_t i = 0; i < count; i++) {
+        if (!ask(engine, i, &device)) continue;
+        if (json_array_append_new(devices, describe(engine, &device)) != 0) {
+            json_decref(devices);
+            return json_print(NULL);
+        }
+    }
+    return json_print(json_pack("{s:o, s:o}", "devices", devices, "refused", refused_plugins(engine)));
+}
+
+static int print_table(struct engine *engine, size_t count)
+{
+    static const char *const titles[] = {"NAME", "KIND", "PLUGIN", "FREE", "TOTAL", "DESCRIPTION"};
+    struct engine_device_entry device;
+    struct table table = {.n_columns = 6, .alignment = "lllrrl"};
+    for (size_t i = 0; i < 6; i++) table_add(&table, "%s", titles[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!ask(engine, i, &device)) continue;
+        uint64_t total = device.info.memory_total;
+        table_add(&table, "%s", device.name);
+        table_add(&table, "%s", kind_name(device.info.kind));
+        table_add(&table, "%s %s", device.plugin, version_of(engine, device.plugin));
+        table_add(&table, "%s", size_text(device.info.memory_free).text);
+        table_add(&table, "%s", total ? size_text(total).text : "unknown");
+        table_add(&table, "%s", device.info.description);
+    }
+    int status = table_print(&table, "no devices", stdout);
+    print_refused_plugins(engine);
+    return status;
+}
+
+int command_devices(const struct arguments *arguments)
+{
+    struct engine *engine;
+    size_t count;
+    if (open_engine_to_list(arguments, &engine) != ENGINE_OK) return command_fail();
+    int status = engine_device_count(engine, &count) == ENGINE_OK ? 0 : command_fail();
+    if (status == 0) status = arguments->json ? print_json(engine, count) : print_table(engine, count);
+    engine_close(engine);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* json.c: see json.h. */
+#include "commands/json.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+
+/* Bytes of the UTF-8 character at the start of a text; 0 if there is none (RFC 3629, section 4). */
+static size_t character(const unsigned char *text, size_t length)
+{
+    unsigned char lead = text[0], low = 0x80, high = 0xbf; /* of the second byte */
+    size_t bytes = lead < 0x80   ? 1
+                   : lead < 0xc2 ? 0
+                   : lead < 0xe0 ? 2
+                   : lead < 0xf0 ? 3
+                   : lead < 0xf5 ? 4
+                                 : 0;
+    if (lead == 0xe0) low = 0xa0;
+    if (lead == 0xed) high = 0x9f;
+    if (lead == 0xf0) low = 0x90;
+    if (lead == 0xf4) high = 0x8f;
+    if (bytes == 0 || bytes > length) return 0;
+    for (size_t i = 1; i < bytes; i++) {
+        if (text[i] < low || text[i] > high) return 0;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return bytes;
+}
+
+json_t *json_text(const char *text, size_t length)
+{
+    if (!text) return json_null();
+    json_t *json = json_stringn(text, length);
+    if (json) return json;
+
+    char *mended = malloc(length * 3 + 1); /* U+FFFD has three bytes */
+    size_t used = 0;
+    for (size_t i = 0; mended && i < length;) {
+        size_t bytes = character((const unsigned char *)text + i, length - i);
+        memcpy(mended + used, bytes ? text + i : "\xef\xbf\xbd", bytes ? bytes : 3);
+        used += bytes ? bytes : 3;
+        i += bytes ? bytes : 1;
+    }
+    json = mended ? json_stringn(mended, used) : NULL;
+    free(mended);
+    return json;
+}
+
+json_t *json_line(const char *text)
+{
+    return json_text(text, text ? strlen(text) : 0);
+}
+
+json_t *json_count(uint64_t number)
+{
+    return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);
+}
+
+int json_print(json_t *json)
+{
+    if (!json) {
+        command_error(ENGINE_ERROR_MEMORY, "out of memory (JSON)");
+        return command_fail();
+    }
+    /* Whether standard output took it all, main.c asks at the end. */
+    json_dumpf(json, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(json);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* table.h: tables for people: columns as wide as their widest cell. */
+#ifndef ENGINE_COMMANDS_TABLE_H
+#define ENGINE_COMMANDS_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "plugin-api.h"
+
+struct table {
+    size_t n_columns;
+    const char *alignment; /* [n_columns] of 'l' and 'r' */
+    char **cells;          /* [count] */
+    size_t count;
+};
+
+/* Adds a cell, row by row from left to right. Control characters become blanks. If memory runs out the table
+ * is not printed. */
+void table_add(struct table *table, const char *format, ...) ENGINE_PRINTF(2, 3);
+
+/* Prints the rows, the first of which is the heading, or `none` if there is no other, and frees the cells. Returns
+ * the exit status. */
+int table_print(struct table *table, const char *none, FILE *out);
+
+#endif

@@ -1,0 +1,111 @@
+/* devices.c: the devices of all backends, for engine.h's functions, plans and contexts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "internal.h"
+
+static void make_printable(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 127) *text = ' ';
+    }
+}
+
+int get_device_info(const struct device *device, struct engine_device_info *info)
+{
+    memset(info, 0, sizeof *info);
+    info->struct_size = sizeof *info;
+    fail(ENGINE_OK, "%s", "");
+    int status = device->plugin->info->backend->device_info(device->index, info);
+    if (status != ENGINE_OK) {
+        if (error_message()[0]) return status;
+        return fail(status, "%s: no information on device %u", device->plugin->name, device->index);
+    }
+    info->struct_size = sizeof *info;
+    info->id[sizeof info->id - 1] = '\0';
+    info->description[sizeof info->description - 1] = '\0';
+    make_printable(info->description);
+    return ENGINE_OK;
+}
+
+static const struct device *find_device(const struct engine *engine, const char *name)
+{
+    for (size_t i = 0; i < engine->n_devices; i++) {
+        if (strcmp(engine->devices[i].name, name) == 0) return &engine->devices[i];
+    }
+    return NULL;
+}
+
+/* Adds device `index` of a plugin under its name. What is wrong with the device is logged. */
+static int add_device(struct engine *engine, const struct plugin *plugin, uint32_t index)
+{
+    struct engine_device_info info;
+    struct device device = {.plugin = plugin, .index = index};
+    if (get_device_info(&device, &info) != ENGINE_OK) {
+        log_line(ENGINE_LOG_WARNING, "%s", error_message());
+        return ENGINE_OK;
+    }
+    snprintf(device.name, sizeof device.name, "%s%s", plugin->name, info.id);
+    if (info.id[strspn(info.id, "0123456789.")] || find_device(engine, device.name)) {
+        log_line(
+            ENGINE_LOG_WARNING, "%s: device %u is not used: its id '%s' is %s", plugin->name, index, info.id,
+            find_device(engine, device.name) ? "another device's as well" : "not made of digits and dots");
+        return ENGINE_OK;
+    }
+    struct device *devices = realloc(engine->devices, (engine->n_devices + 1) * sizeof *devices);
+    if (!devices) return fail_memory("list of devices");
+    engine->devices = devices;
+    devices[engine->n_devices++] = device;
+    return ENGINE_OK;
+}
+
+static int add_devices(struct engine *engine, const struct plugin *plugin)
+{
+    uint32_t count = 0;
+    int status = ENGINE_OK;
+    fail(ENGINE_OK, "%s", "");
+    if (plugin->info->backend->device_count(&count) != ENGINE_OK) {
+        const char *message = error_message()[0] ? error_message() : "its devices can't be listed";
+        log_line(ENGINE_LOG_WARNING, "plugin %s: %s", plugin->name, message);
+        return ENGINE_OK;
+    }
+    for (uint32_t i = 0; i < count && status == ENGINE_OK; i++) status = add_device(engine, plugin, i);
+    return status;
+}
+
+int list_devices(struct engine *engine)
+{
+    int status = ENGINE_OK;
+    if (engine->devices_listed) return ENGINE_OK;
+    engine->n_devices = 0;
+    for (size_t i = 0; i < plugins_count(engine->plugins) && status == ENGINE_OK; i++) {
+        const struct plugin *plugin = plugins_at(engine->plugins, i);
+        if (!plugin->refused && plugin->info->kind == ENGINE_PLUGIN_BACKEND)
+            status = add_devices(engine, plugin);
+    }
+    engine->devices_listed = status == ENGINE_OK;
+    return status;
+}
+
+int engine_device_count(struct engine *engine, size_t *count)
+{
+    int status = list_devices(engine);
+    if (status == ENGINE_OK) *count = engine->n_devices;
+    return status;
+}
+
+int engine_device_at(struct engine *engine, size_t index, struct engine_device_entry *entry)
+{
+    struct engine_device_info info;
+    int status = list_devices(engine);
+    if (status != ENGINE_OK) return status;
+    if (index >= engine->n_devices) return fail(ENGINE_ERROR_ARGUMENT, "there is no device %zu", index);
+    const struct device *device = &engine->devices[index];
+    status = get_device_info(device, &info);
+    if (status != ENGINE_OK) return status;
+    *entry = (struct engine_device_entry){.name = device->name, .plugin = device->plugin->name, .info = info};
+    return ENGINE_OK;
+}

@@ -1,0 +1,141 @@
+/* engine-model.c: the functions of engine.h on models: the file in model/ and its tokenizer, from a plugin. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "internal.h"
+#include "model/types.h"
+
+/* The text of a key, ended by NUL, "" if there is none. The caller frees it; NULL: no memory. */
+static char *copy_text(const struct metadata *metadata, const char *key)
+{
+    struct engine_string text = {"", 0};
+    metadata_string(metadata, key, &text);
+    return strndup(text.data, text.length);
+}
+
+int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,
+                      struct engine_model **out)
+{
+    struct engine_model *model = calloc(1, sizeof *model);
+    if (!model) return fail_memory("model");
+    int status = model_open(path, tokenizer_path, &model->model);
+    if (status != ENGINE_OK) goto error;
+    model->engine = engine;
+    const struct metadata *metadata = model_metadata(model->model);
+    metadata_getters(metadata, &model->getters);
+    model->architecture = copy_text(metadata, "general.architecture");
+    model->name = copy_text(metadata, "general.name");
+    if (!model->architecture || !model->name) {
+        status = fail_memory("model");
+        goto error;
+    }
+    *out = model;
+    return ENGINE_OK;
+
+error:
+    engine_model_close(model);
+    return status;
+}
+
+void engine_model_close(struct engine_model *model)
+{
+    if (!model) return;
+    if (model->tokenizer) model->tokenizer_api->destroy(model->tokenizer);
+    if (model->model) model_close(model->model);
+    free(model->architecture);
+    free(model->name);
+    free(model);
+}
+
+const struct engine_metadata *engine_model_metadata(const struct engine_model *model)
+{
+    return &model->getters;
+}
+
+size_t engine_model_metadata_count(const struct engine_model *model)
+{
+    return metadata_count(model_metadata(model->model));
+}
+
+void engine_model_metadata_at(const struct engine_model *model, size_t index,
+                              struct engine_metadata_entry *entry)
+{
+    const struct metadata_entry *found = metadata_at(model_metadata(model->model), index);
+    *entry = (struct engine_metadata_entry){
+        .key = found->key, .type = metadata_entry_type(found), .count = found->count};
+}
+
+size_t engine_model_tensor_count(const struct engine_model *model)
+{
+    return model_tensor_count(model->model);
+}
+
+void engine_model_tensor_at(const struct engine_model *model, size_t index,
+                            struct engine_model_tensor *tensor)
+{
+    const struct model_tensor *found = model_tensor_at(model->model, index);
+    *tensor = (struct engine_model_tensor){
+        .name = found->name,
+        .type_name = type_info(found->type)->name,
+        .type = found->type,
+        .n_dims = found->n_dims,
+        .size = found->size,
+    };
+    memcpy(tensor->ne, found->ne, sizeof tensor->ne);
+}
+
+/* Tensors may share bytes of the file, so that even their number of elements could overflow. */
+static uint64_t count_parameters(const struct model *model)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < model_tensor_count(model); i++) {
+        const uint64_t *ne = model_tensor_at(model, i)->ne;
+        if (checked_add(total, ne[0] * ne[1] * ne[2] * ne[3], &total)) return UINT64_MAX;
+    }
+    return total;
+}
+
+void engine_model_get_info(const struct engine_model *model, struct engine_model_info *info)
+{
+    if (ENGINE_HAS(info, format)) info->format = model_format(model->model);
+    if (ENGINE_HAS(info, architecture)) info->architecture = model->architecture;
+    if (ENGINE_HAS(info, name)) info->name = model->name;
+    if (ENGINE_HAS(info, file_size)) info->file_size = model_file_size(model->model);
+    if (ENGINE_HAS(info, n_parameters)) info->n_parameters = count_parameters(model->model);
+}
+
+int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
+                           struct engine_tokenizer **tokenizer)
+{
+    if (!model->tokenizer) {
+        const char *path = model_path(model->model);
+        char kind[64];
+        struct engine_string value;
+        if (!metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
+            return fail(ENGINE_ERROR_DATA,
+                        "%s holds no tokenizer (one for a llama2.c checkpoint is given with --tokenizer)",
+                        path);
+        }
+        size_t length = value.length < sizeof kind - 1 ? value.length : sizeof kind - 1;
+        memcpy(kind, value.data, length);
+        kind[length] = '\0';
+        const struct plugin *plugin = plugins_find_tokenizer(model->engine->plugins, kind);
+        if (!plugin) {
+            return fail(ENGINE_ERROR_UNSUPPORTED,
+                        "%s: no plugin for its tokenizer '%s' (`engine plugins` lists those that were found)",
+                        path, kind);
+        }
+        const struct engine_tokenizer_api *found = plugin->info->tokenizers;
+        fail(ENGINE_OK, "%s", "");
+        int status = found->create(&model->getters, &model->tokenizer);
+        if (status != ENGINE_OK && !error_message()[0])
+            fail(status, "%s: no tokenizer was made", plugin->name);
+        if (status != ENGINE_OK) return fail_because(status, "%s", path);
+        model->tokenizer_api = found;
+    }
+    *api = model->tokenizer_api;
+    *tokenizer = model->tokenizer;
+    return ENGINE_OK;
+}

@@ -1,0 +1,211 @@
+/* host.c: see host.h. */
+#include "plugins/host.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/folders.h"
+#include "base/log.h"
+
+#define NAME_SIZE 32
+
+struct library {
+    const void *base; /* where it is in memory */
+    char plugin[NAME_SIZE];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over all that follows */
+static bool begun;
+static const struct config *settings;
+static struct library *libraries; /* [n_libraries] */
+static size_t n_libraries;
+static char *cache; /* the folder, once it has been asked for and could be had */
+static bool cache_tried;
+
+/* ---- Who speaks ---------------------------------------------------------------------------------------- */
+
+static const void *library_base(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+/* Writes "NAME: " for the plugin that a format string belongs to, nothing if it belongs to none. Plugins
+ * don't say who they are, but their texts are literals in their libraries; who calls could not be told, for
+ * `return host->fail(…)` is compiled to a jump. */
+static void name_speaker(const char *format, char name[static NAME_SIZE + 2])
+{
+    const void *base = library_base(format);
+    name[0] = '\0';
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; base && i < n_libraries; i++) {
+        if (libraries[i].base == base) snprintf(name, NAME_SIZE + 2, "%s: ", libraries[i].plugin);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+int host_name(const void *address, const char *plugin)
+{
+    const void *base = library_base(address);
+    int status = ENGINE_OK;
+    pthread_mutex_lock(&lock);
+    struct library *larger = realloc(libraries, (n_libraries + 1) * sizeof *larger);
+    if (larger) {
+        libraries = larger;
+        libraries[n_libraries].base = base;
+        snprintf(libraries[n_libraries++].plugin, NAME_SIZE, "%s", plugin);
+    } else {
+        status = fail_memory("list of plugins");
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void host_forget(const void *address)
+{
+    const void *base = library_base(address);
+    pthread_mutex_lock(&lock);
+    for (size_t i = n_libraries; i-- > 0;) {
+        if (libraries[i].base == base) libraries[i] = libraries[--n_libraries];
+    }
+    if (n_libraries == 0) {
+        free(libraries);
+        libraries = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Messages ------------------------------------------------------------------------------------------ */
+
+#define TEXT_SIZE 1024
+
+/* "NAME: TEXT" on one line, whatever control characters the plugin put into it. */
+static void write_message(char text[static TEXT_SIZE], const char *format, va_list args)
+{
+    char name[NAME_SIZE + 2];
+    name_speaker(format, name);
+    int length = snprintf(text, TEXT_SIZE, "%s", name);
+    vsnprintf(text + length, TEXT_SIZE - (size_t)length, format, args);
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+    }
+}
+
+static int ENGINE_PRINTF(2, 3) host_fail(int status, const char *format, ...)
+{
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    write_message(text, format, args);
+    va_end(args);
+    return fail(status, "%s", text);
+}
+
+static void ENGINE_PRINTF(2, 3) host_log(enum engine_log_level level, const char *format, ...)
+{
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    write_message(text, format, args);
+    va_end(args);
+    log_line(level, "%s", text);
+}
+
+/* ---- Settings and the cache folder --------------------------------------------------------------------- */
+
+static const char *host_setting(const char *plugin, const char *key)
+{
+    /* `settings` stays as it is while plugins are loaded. */
+    return settings && plugin && plugin[0] && key ? config_get(settings, plugin, key) : NULL;
+}
+
+/* Makes a folder and those above it, for the user alone, as far as they are missing. False: see errno. */
+static bool make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool made = mkdir(path, 0700) == 0 || errno == EEXIST || access(path, X_OK) == 0;
+        *slash = '/';
+        if (!made) return false;
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+/* The folder, or NULL after a warning. What is in it will be run (compiled kernels): only its owner may be
+ * able to put anything there. */
+static char *find_cache(void)
+{
+    char *path = user_folder("XDG_CACHE_HOME", ".cache");
+    struct stat info;
+    if (!path) return NULL;
+    if (!make_folders(path) || stat(path, &info) != 0) {
+        log_line(ENGINE_LOG_WARNING, "no cache folder: %s: %s", path, strerror(errno));
+    } else if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH))) {
+        log_line(ENGINE_LOG_WARNING,
+                 "no cache folder: %s is not a folder of yours that you alone may write to", path);
+    } else {
+        return path;
+    }
+    free(path);
+    return NULL;
+}
+
+static const char *host_cache_folder(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!cache_tried) cache = find_cache();
+    cache_tried = true;
+    const char *folder = cache;
+    pthread_mutex_unlock(&lock);
+    return folder;
+}
+
+/* ---- Begin and end ------------------------------------------------------------------------------------- */
+
+static const struct engine_host services = {
+    .struct_size = sizeof services,
+    .abi_major = ENGINE_ABI_MAJOR,
+    .abi_minor = ENGINE_ABI_MINOR,
+    .fail = host_fail,
+    .log = host_log,
+    .setting = host_setting,
+    .cache_folder = host_cache_folder,
+};
+
+const struct engine_host *host_services(void)
+{
+    return &services;
+}
+
+int host_begin(const struct config *config)
+{
+    pthread_mutex_lock(&lock);
+    bool free_to_begin = !begun;
+    if (free_to_begin) {
+        begun = true;
+        settings = config;
+    }
+    pthread_mutex_unlock(&lock);
+    if (free_to_begin) return ENGINE_OK;
+    return fail(ENGINE_ERROR_ARGUMENT, "this process has an engine open already; plugins are loaded once");
+}
+
+void host_end(void)
+{
+    pthread_mutex_lock(&lock);
+    free(cache);
+    cache = NULL;
+    cache_tried = false;
+    settings = NULL;
+    begun = false;
+    pthread_mutex_unlock(&lock);
+}

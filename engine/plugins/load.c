@@ -1,0 +1,250 @@
+/* load.c: see load.h. */
+#include "plugins/load.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "plugins/host.h"
+
+/* ---- Before loading ------------------------------------------------------------------------------------ */
+
+/* Refuses a library that was cut off, by a copy that didn't end, say: the dynamic loader maps what its headers
+ * promise, and touching what isn't there would kill the process. All else that may be wrong with a file is
+ * dlopen's to say. */
+static int check_whole(const char *path)
+{
+    ElfW(Ehdr) header;
+    struct stat info;
+    int status = ENGINE_OK;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &info) != 0) goto cleanup;
+    if (pread(file, &header, sizeof header, 0) != sizeof header) goto cleanup;
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+        goto cleanup;
+
+    for (unsigned i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+        uint64_t at, end;
+        if (checked_add(header.e_phoff, i * sizeof segment, &at) || at > INT64_MAX ||
+            pread(file, &segment, sizeof segment, (off_t)at) != sizeof segment) {
+            status = fail(ENGINE_ERROR_DATA, "the file is cut off");
+            goto cleanup;
+        }
+        if (segment.p_type == PT_LOAD &&
+            (checked_add(segment.p_offset, segment.p_filesz, &end) || end > (uint64_t)info.st_size)) {
+            status = fail(ENGINE_ERROR_DATA, "the file is cut off");
+            goto cleanup;
+        }
+    }
+
+cleanup:
+    if (file >= 0) close(file);
+    return status;
+}
+
+/* ---- What a plugin says of itself ---------------------------------------------------------------------- */
+
+/* A member of a vtable that must be there. */
+struct required {
+    size_t offset;
+    const char *name;
+};
+
+#define BACKEND(name)                                                                                        \
+    {                                                                                                        \
+        offsetof(struct engine_backend, name), #name                                                         \
+    }
+#define TOKENIZER(name)                                                                                      \
+    {                                                                                                        \
+        offsetof(struct engine_tokenizer_api, name), #name                                                   \
+    }
+
+static const struct required backend_functions[] = {
+    BACKEND(device_count),
+    BACKEND(device_info),
+    BACKEND(device_open),
+    BACKEND(device_close),
+    BACKEND(supports),
+    BACKEND(weight_size),
+    BACKEND(buffer_create),
+    BACKEND(buffer_destroy),
+    BACKEND(weight_create),
+    BACKEND(weight_destroy),
+    BACKEND(stream_create),
+    BACKEND(stream_destroy),
+    BACKEND(enqueue),
+    BACKEND(write),
+    BACKEND(read),
+    BACKEND(copy),
+    BACKEND(stream_flush),
+    BACKEND(stream_wait),
+    {0, NULL},
+};
+
+static const struct required tokenizer_functions[] = {
+    TOKENIZER(models),          TOKENIZER(create), TOKENIZER(destroy),    TOKENIZER(info),
+    TOKENIZER(encode),          TOKENIZER(piece),  TOKENIZER(attributes), TOKENIZER(decoder_create),
+    TOKENIZER(decoder_destroy), TOKENIZER(decode), TOKENIZER(decode_end), {0, NULL},
+};
+
+/* Whether the pointer at `offset` of a struct that begins with its size is there and not NULL. */
+static bool is_set(const void *table, size_t offset)
+{
+    size_t size;
+    const void *member;
+    memcpy(&size, table, sizeof size);
+    if (size < offset + sizeof member) return false;
+    memcpy(&member, (const char *)table + offset, sizeof member);
+    return member != NULL;
+}
+
+static int check_functions(const void *table, const struct required *required)
+{
+    for (; required->name; required++) {
+        if (!is_set(table, required->offset)) {
+            return fail(ENGINE_ERROR_DATA, "its table of functions lacks %s", required->name);
+        }
+    }
+    return ENGINE_OK;
+}
+
+static int check_backend(const struct engine_plugin *plugin)
+{
+    if (!ENGINE_HAS(plugin, backend) || !plugin->backend) {
+        return fail(ENGINE_ERROR_DATA, "it says that it is a backend but has no table of functions");
+    }
+    const struct engine_backend *backend = plugin->backend;
+    int status = check_functions(backend, backend_functions);
+    if (status != ENGINE_OK) return status;
+    unsigned recording = (unsigned)is_set(backend, offsetof(struct engine_backend, record_begin)) +
+                         (unsigned)is_set(backend, offsetof(struct engine_backend, record_end)) +
+                         (unsigned)is_set(backend, offsetof(struct engine_backend, replay)) +
+                         (unsigned)is_set(backend, offsetof(struct engine_backend, recording_destroy));
+    if (recording != 0 && recording != 4) {
+        return fail(ENGINE_ERROR_DATA,
+                    "it has %u of the four functions for recordings; all or none must be there", recording);
+    }
+    return ENGINE_OK;
+}
+
+static int check_tokenizer(const struct engine_plugin *plugin)
+{
+    if (!ENGINE_HAS(plugin, tokenizers) || !plugin->tokenizers) {
+        return fail(ENGINE_ERROR_DATA, "it says that it is a tokenizer but has no table of functions");
+    }
+    int status = check_functions(plugin->tokenizers, tokenizer_functions);
+    if (status == ENGINE_OK && !plugin->tokenizers->models[0]) {
+        status = fail(ENGINE_ERROR_DATA, "it serves no tokenizer.ggml.model");
+    }
+    return status;
+}
+
+/* A text of the description, for people: one line. */
+static int check_text(const char *text, const char *what)
+{
+    if (!text) return fail(ENGINE_ERROR_DATA, "its description has no %s", what);
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 127) {
+            return fail(ENGINE_ERROR_DATA, "the %s in its description holds a control character", what);
+        }
+    }
+    return ENGINE_OK;
+}
+
+static int check_name(const char *name)
+{
+    int status = check_text(name, "name");
+    if (status != ENGINE_OK) return status;
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    bool begins = name[0] >= 'a' && name[0] <= 'z';
+    if (name[length] || !begins || length > 31 || (name[length - 1] >= '0' && name[length - 1] <= '9')) {
+        return fail(ENGINE_ERROR_DATA,
+                    "'%.40s' is no name for a plugin (a-z, then a-z, 0-9, _ or -, no digit at the end, "
+                    "at most 31)",
+                    name);
+    }
+    return ENGINE_OK;
+}
+
+static int check_description(const struct engine_plugin *plugin)
+{
+    if (!ENGINE_HAS(plugin, abi_minor)) {
+        return fail(ENGINE_ERROR_DATA, "its description is malformed (struct_size %zu)", plugin->struct_size);
+    }
+    if (plugin->abi_major != ENGINE_ABI_MAJOR) {
+        return fail(ENGINE_ERROR_UNSUPPORTED,
+                    "it was built for plugin ABI %u.%u, this engine has %d.%d; a build for %d.x is needed",
+                    plugin->abi_major, plugin->abi_minor, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR,
+                    ENGINE_ABI_MAJOR);
+    }
+    if (!ENGINE_HAS(plugin, description)) {
+        return fail(ENGINE_ERROR_DATA, "its description is malformed (struct_size %zu)", plugin->struct_size);
+    }
+    int status = check_name(plugin->name);
+    if (status == ENGINE_OK) status = check_text(plugin->version, "version");
+    if (status == ENGINE_OK) status = check_text(plugin->license, "license");
+    if (status == ENGINE_OK) status = check_text(plugin->description, "description");
+    if (status != ENGINE_OK) return status;
+    switch (plugin->kind) {
+    case ENGINE_PLUGIN_BACKEND: return check_backend(plugin);
+    case ENGINE_PLUGIN_TOKENIZER: return check_tokenizer(plugin);
+    default:
+        return fail(ENGINE_ERROR_UNSUPPORTED, "it is of a kind that this engine doesn't know (%u)",
+                    plugin->kind);
+    }
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------- */
+
+/* dlerror's words, without the path that it likes to begin with. */
+static int fail_dl(const char *path)
+{
+    const char *words = dlerror();
+    size_t length = strlen(path);
+    if (!words) words = "can't be loaded";
+    if (strncmp(words, path, length) == 0 && strncmp(words + length, ": ", 2) == 0) words += length + 2;
+    return fail(ENGINE_ERROR_DATA, "%s", words);
+}
+
+/* The entry of a loaded library, called. */
+static int describe(void *library, const struct engine_plugin **info)
+{
+    const struct engine_plugin *(*entry)(const struct engine_host *host);
+    void *symbol = dlsym(library, ENGINE_ENTRY_SYMBOL);
+    if (!symbol) {
+        return fail(ENGINE_ERROR_DATA, "it is not a plugin of this engine (it exports no %s)",
+                    ENGINE_ENTRY_SYMBOL);
+    }
+    memcpy(&entry, &symbol, sizeof entry);
+    fail(ENGINE_OK, "%s", "");
+    const struct engine_plugin *plugin = entry(host_services());
+    if (!plugin) {
+        if (error_message()[0]) return ENGINE_ERROR;
+        return fail(ENGINE_ERROR, "it can't work here and doesn't say why");
+    }
+    *info = plugin;
+    return ENGINE_OK;
+}
+
+int plugin_load(const char *path, void **library, const struct engine_plugin **info)
+{
+    *library = NULL;
+    *info = NULL;
+    int status = trust_file(path);
+    if (status == ENGINE_OK) status = check_whole(path);
+    if (status != ENGINE_OK) return status;
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*library) return fail_dl(path);
+    status = describe(*library, info);
+    if (status == ENGINE_OK) status = check_description(*info);
+    return status;
+}

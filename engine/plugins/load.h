@@ -1,0 +1,17 @@
+/* load.h: from a file to a plugin that can be used, or to the reason why not. */
+#ifndef ENGINE_PLUGINS_LOAD_H
+#define ENGINE_PLUGINS_LOAD_H
+
+#include "plugin-api.h"
+
+/* ENGINE_OK if only root and the user can change what is in a folder; a folder in which others may put files
+ * of their own, but not touch ours (/tmp), is good enough. Else a message without the folder's name. */
+int trust_folder(const char *path);
+/* The same for a regular file and the folder that it is in. `path` has no symbolic links. */
+int trust_file(const char *path);
+
+/* Loads a library, calls its entry and checks what it says of itself. *library is for dlclose and *info lives in
+ * it; after an error both are what had been reached, or NULL. The message of an error doesn't name the file. */
+int plugin_load(const char *path, void **library, const struct engine_plugin **info);
+
+#endif

@@ -1,0 +1,277 @@
+/* plugins.c: see plugins.h. */
+#include "plugins/plugins.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/folders.h"
+#include "base/log.h"
+#include "plugins/host.h"
+#include "plugins/load.h"
+
+struct plugins {
+    struct plugin *items; /* [count], in the order in which they were found */
+    size_t count;
+};
+
+/* ---- The list ------------------------------------------------------------------------------------------ */
+
+static const struct plugin *find_name(const struct plugins *plugins, const char *name)
+{
+    for (size_t i = 0; i < plugins->count; i++) {
+        const struct plugin *plugin = &plugins->items[i];
+        if (plugin->info && plugin->name && strcmp(plugin->name, name) == 0) return plugin;
+    }
+    return NULL;
+}
+
+static bool has_file(const struct plugins *plugins, const char *real_path)
+{
+    for (size_t i = 0; i < plugins->count; i++) {
+        const char *other = plugins->items[i].real_path;
+        if (other && strcmp(other, real_path) == 0) return true;
+    }
+    return false;
+}
+
+static void unload(struct plugin *plugin)
+{
+    if (plugin->info) host_forget(plugin->info);
+    if (plugin->library) dlclose(plugin->library);
+    plugin->info = NULL;
+    plugin->library = NULL;
+}
+
+static void clear(struct plugin *plugin)
+{
+    unload(plugin);
+    free(plugin->path);
+    free(plugin->real_path);
+    free(plugin->name);
+    free(plugin->refused);
+}
+
+/* Keeps error_message() as the reason, and says so in the log. */
+static int refuse(struct plugin *plugin)
+{
+    unload(plugin);
+    log_line(ENGINE_LOG_WARNING, "%s is not used: %s", plugin->path, error_message());
+    plugin->refused = strdup(error_message());
+    return plugin->refused ? ENGINE_OK : fail_memory("list of plugins");
+}
+
+/* Room for one more, zeroed. */
+static struct plugin *add(struct plugins *plugins)
+{
+    struct plugin *items = realloc(plugins->items, (plugins->count + 1) * sizeof *items);
+    if (!items) {
+        fail_memory("list of plugins");
+        return NULL;
+    }
+    plugins->items = items;
+    memset(&items[plugins->count], 0, sizeof *items);
+    return &items[plugins->count++];
+}
+
+/* ---- Files and folders --------------------------------------------------------------------------------- */
+
+/* Loads the file of a new entry; refused ones stay in the list. Errors are those of the engine itself. */
+static int load(const struct plugins *plugins, struct plugin *plugin)
+{
+    int status = plugin_load(plugin->real_path, &plugin->library, &plugin->info);
+    if (plugin->info && ENGINE_HAS(plugin->info, abi_minor)) {
+        plugin->abi_major = plugin->info->abi_major;
+        plugin->abi_minor = plugin->info->abi_minor;
+    }
+    if (status != ENGINE_OK) return refuse(plugin);
+
+    const struct plugin *other = find_name(plugins, plugin->info->name);
+    plugin->name = strdup(plugin->info->name);
+    if (!plugin->name) return fail_memory("list of plugins");
+    if (other) {
+        fail(ENGINE_ERROR, "there is a plugin of the name '%s' already: %s", plugin->name, other->path);
+        return refuse(plugin);
+    }
+    log_line(ENGINE_LOG_INFO, "plugin %s %s: %s", plugin->name, plugin->info->version, plugin->path);
+    return host_name(plugin->info, plugin->name);
+}
+
+/* Looks at one file of a folder, which may be no file at all. */
+static int take_file(struct plugins *plugins, const char *folder, const char *file)
+{
+    struct stat info;
+    char *path = NULL, *real_path = NULL;
+    int status = ENGINE_OK;
+    if (asprintf(&path, "%s/%s", folder, file) < 0) {
+        path = NULL;
+        return fail_memory("path of a plugin");
+    }
+    bool exists = stat(path, &info) == 0;
+    if (exists && !S_ISREG(info.st_mode)) goto cleanup;
+    int problem = errno;
+    real_path = exists ? realpath(path, NULL) : NULL;
+    if (real_path && has_file(plugins, real_path)) goto cleanup; /* found before, by another way */
+
+    struct plugin *plugin = add(plugins);
+    if (!plugin) {
+        status = ENGINE_ERROR_MEMORY;
+        goto cleanup;
+    }
+    plugin->path = path;
+    plugin->real_path = real_path;
+    path = real_path = NULL;
+    if (plugin->real_path) {
+        status = load(plugins, plugin);
+    } else {
+        fail(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a link that leads nowhere */
+        status = refuse(plugin);
+    }
+
+cleanup:
+    free(path);
+    free(real_path);
+    return status;
+}
+
+static int is_library(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 3 && strcmp(entry->d_name + length - 3, ".so") == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* A folder that can't be used, for error_message(), stands in the list itself, refused. */
+static int refuse_folder(struct plugins *plugins, const char *folder)
+{
+    struct plugin *plugin = add(plugins);
+    if (!plugin) return ENGINE_ERROR_MEMORY;
+    plugin->path = strdup(folder);
+    return plugin->path ? refuse(plugin) : fail_memory("path of a plugin");
+}
+
+/* Loads what is in a folder. ENGINE_ERROR_NOT_FOUND, and a message without its name: there is no such
+ * folder, or it can't be read. */
+static int take_folder(struct plugins *plugins, const char *folder)
+{
+    struct dirent **files = NULL;
+    int status = ENGINE_OK;
+    int count = scandir(folder, &files, is_library, by_name);
+    if (count < 0) return fail(ENGINE_ERROR_NOT_FOUND, "%s", strerror(errno));
+    log_line(ENGINE_LOG_DEBUG, "looking for plugins in %s", folder);
+    if (count > 0 && trust_folder(folder) != ENGINE_OK) {
+        status = refuse_folder(plugins, folder);
+    } else {
+        for (int i = 0; i < count && status == ENGINE_OK; i++) {
+            status = take_file(plugins, folder, files[i]->d_name);
+        }
+    }
+    for (int i = 0; i < count; i++) free(files[i]);
+    free(files);
+    return status;
+}
+
+/* Folders with colons between them, from the environment or the configuration. */
+static int take_path(struct plugins *plugins, const char *path)
+{
+    char *folders = strdup(path ? path : ""), *save = NULL;
+    int status = ENGINE_OK;
+    if (!folders) return fail_memory("plugin folders");
+    for (char *folder = strtok_r(folders, ":", &save); folder && status == ENGINE_OK;
+         folder = strtok_r(NULL, ":", &save)) {
+        status = take_folder(plugins, folder);
+        if (status == ENGINE_ERROR_NOT_FOUND) status = refuse_folder(plugins, folder);
+    }
+    free(folders);
+    return status;
+}
+
+/* The folder that belongs to this libengine: engine/plugins beside it, installed or in the build tree; for a
+ * program that libengine is a part of, the one below ../lib. It may be absent. */
+static int take_own_folder(struct plugins *plugins)
+{
+    static const char *const places[] = {"engine/plugins", "../lib/engine/plugins"};
+    char *own = own_folder();
+    int status = ENGINE_ERROR_NOT_FOUND;
+    for (size_t i = 0; own && i < sizeof places / sizeof *places && status == ENGINE_ERROR_NOT_FOUND; i++) {
+        char *folder = NULL, *path = NULL;
+        if (asprintf(&folder, "%s/%s", own, places[i]) < 0) {
+            free(own);
+            return fail_memory("plugin folders");
+        }
+        path = realpath(folder, NULL);
+        if (path) status = take_folder(plugins, path);
+        free(path);
+        free(folder);
+    }
+    free(own);
+    return status == ENGINE_ERROR_NOT_FOUND ? ENGINE_OK : status;
+}
+
+/* ---- Public -------------------------------------------------------------------------------------------- */
+
+int plugins_open(const char *const *dirs, const struct config *config, struct plugins **out)
+{
+    int status = ENGINE_OK;
+    struct plugins *plugins = calloc(1, sizeof *plugins);
+    if (!plugins) return fail_memory("list of plugins");
+    for (; dirs && *dirs && status == ENGINE_OK; dirs++) {
+        status = take_folder(plugins, *dirs);
+        if (status == ENGINE_ERROR_NOT_FOUND) status = fail_because(status, "plugin folder %s", *dirs);
+    }
+    if (status == ENGINE_OK) status = take_path(plugins, secure_getenv("ENGINE_PLUGIN_PATH"));
+    if (status == ENGINE_OK) status = take_path(plugins, config_get(config, "", "plugin_dirs"));
+    if (status == ENGINE_OK) status = take_own_folder(plugins);
+    if (status != ENGINE_OK) {
+        plugins_close(plugins);
+        return status;
+    }
+    *out = plugins;
+    return ENGINE_OK;
+}
+
+void plugins_close(struct plugins *plugins)
+{
+    if (!plugins) return;
+    for (size_t i = plugins->count; i-- > 0;) clear(&plugins->items[i]);
+    free(plugins->items);
+    free(plugins);
+}
+
+size_t plugins_count(const struct plugins *plugins)
+{
+    return plugins->count;
+}
+
+const struct plugin *plugins_at(const struct plugins *plugins, size_t index)
+{
+    return &plugins->items[index];
+}
+
+const struct plugin *plugins_find_backend(const struct plugins *plugins, const char *name)
+{
+    const struct plugin *plugin = find_name(plugins, name);
+    return plugin && plugin->info->kind == ENGINE_PLUGIN_BACKEND ? plugin : NULL;
+}
+
+const struct plugin *plugins_find_tokenizer(const struct plugins *plugins, const char *model)
+{
+    for (size_t i = 0; i < plugins->count; i++) {
+        const struct plugin *plugin = &plugins->items[i];
+        if (plugin->refused || plugin->info->kind != ENGINE_PLUGIN_TOKENIZER) continue;
+        for (const char *const *served = plugin->info->tokenizers->models; *served; served++) {
+            if (strcmp(*served, model) == 0) return plugin;
+        }
+    }
+    return NULL;
+}
