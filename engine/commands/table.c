@@ -56,8 +56,11 @@ int table_print(struct table *table, const char *none, FILE *out)
         if (whole && width(table->cells[i]) > widths[i % columns])
             widths[i % columns] = width(table->cells[i]);
     }
-    for (size_t i = 0; i < table->count && whole; i += columns)
+    bool empty = table->count <= columns;
+    if (empty) fprintf(out, "%s\n", none);
+    for (size_t i = 0; i < table->count && whole && !empty; i += columns) {
         print_row(table->cells + i, widths, table, out);
+    }
     for (size_t i = 0; i < table->count; i++) free(table->cells[i]);
     free(table->cells);
     table->cells = NULL;
