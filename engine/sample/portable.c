@@ -1,0 +1,45 @@
+/* portable.c: see portable.h. */
+#include "sample/portable.h"
+
+#include <string.h>
+
+/* ln 2 in two parts; the first has so few bits that its products with exponents are exact. */
+#define LN2_HIGH 0x1.62e42fee00000p-1
+#define LN2_LOW  0x1.a39ef35793c76p-33
+#define LOG2_E   0x1.71547652b82fep+0
+
+double portable_exp(double x)
+{
+    /* 1/13!, 1/12!, … 1/2!: Taylor's series, whose rest is below 2^-57 for |r| <= ln 2 / 2. */
+    static const double coefficients[] = {
+        1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+        1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+        1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        1.0 / 2.0,
+    };
+    if (!(x >= -708)) return 0;
+    int64_t exponent = (int64_t)(x * LOG2_E - 0.5); /* to nearest, as x <= 0 */
+    double k = (double)exponent;
+    double r = (x - k * LN2_HIGH) - k * LN2_LOW; /* x = k ln 2 + r */
+    double sum = 0;
+    for (size_t i = 0; i < sizeof coefficients / sizeof coefficients[0]; i++) sum = sum * r + coefficients[i];
+    sum = 1 + (r + r * r * sum);
+
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52; /* 2^k, a normal number */
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return sum * power;
+}
+
+uint64_t portable_random(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t z = *state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+double portable_random_unit(uint64_t *state)
+{
+    return (double)(portable_random(state) >> 11) * 0x1p-53;
+}
