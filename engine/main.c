@@ -9,6 +9,19 @@
 #include "engine.h"
 
 const struct command commands[] = {
+    {.name = "info",
+     .synopsis = "[--json] MODEL",
+     .summary = "Shows a model file's metadata and tensors.",
+     .details = "Shapes have the row length first, as in GGUF. With --json, arrays of more than 100 elements "
+                "are cut "
+                "to the first 100 (`count` is their true length); --verbose gives them whole.",
+     .examples = "  engine info model.gguf\n"
+                 "  engine info --json model.gguf | jq '.metadata[\"llama.block_count\"].value'\n"
+                 "  engine info --tokenizer tok512.bin stories260K.bin\n",
+     .words = "MODEL",
+     .min_words = 1,
+     .max_words = 1,
+     .run = command_info},
     {.name = "plugins",
      .synopsis = "[--json]",
      .summary = "Lists the plugins that were found, and why any of them is not used.",

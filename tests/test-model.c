@@ -395,6 +395,12 @@ Test(gguf, cut_anywhere)
     gguf_destroy(writer);
 }
 
+Test(gguf, messages_stay_one_line)
+{
+    cr_assert(fail(ENGINE_ERROR_DATA, "%s", "a\nb\033[2J\177c") == ENGINE_ERROR_DATA);
+    cr_assert_str_eq(error_message(), "a b [2J c");
+}
+
 /* ---- Files that can't be read ---- */
 
 static void expect_no_file(const char *name, const char *tokenizer, const char *words)

@@ -16,6 +16,8 @@ int fail(int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    for (char *c = text; *c; c++) /* text from a file may be part of it: it stays one line, and harmless */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
     memcpy(message, text, sizeof message);
     return status;
 }
