@@ -68,8 +68,8 @@ static int add_devices(struct engine *engine, const struct plugin *plugin)
     int status = ENGINE_OK;
     fail(ENGINE_OK, "%s", "");
     if (plugin->info->backend->device_count(&count) != ENGINE_OK) {
-        const char *message = error_message()[0] ? error_message() : "its devices can't be listed";
-        log_line(ENGINE_LOG_WARNING, "plugin %s: %s", plugin->name, message);
+        if (!error_message()[0]) fail(ENGINE_ERROR, "%s: its devices can't be listed", plugin->name);
+        log_line(ENGINE_LOG_WARNING, "%s", error_message());
         return ENGINE_OK;
     }
     for (uint32_t i = 0; i < count && status == ENGINE_OK; i++) status = add_device(engine, plugin, i);

@@ -1,0 +1,24 @@
+/* files.h: folders and files for tests. What goes wrong fails the test. */
+#ifndef TESTS_FILES_H
+#define TESTS_FILES_H
+
+#include <stddef.h>
+
+/* A new folder of its own below $TMPDIR or /tmp, without symbolic links in its path. The caller frees the name;
+ * files_remove removes the folder. */
+char *files_folder(void);
+void files_remove(const char *folder);
+
+/* "FOLDER/NAME" in one of a few static buffers: valid for the next dozen of calls. */
+const char *files_path(const char *folder, const char *name);
+
+void files_write(const char *path, const void *data, size_t size);
+void files_write_text(const char *path, const char *text);
+
+/* The whole file, with a NUL behind; the caller frees it. */
+char *files_read(const char *path, size_t *size);
+
+/* Copies the first `size` bytes of a file, all if SIZE_MAX, mode 0644. */
+void files_copy(const char *from, const char *to, size_t size);
+
+#endif

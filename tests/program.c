@@ -1,0 +1,65 @@
+/* program.c: see program.h. */
+#include "program.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_ARGUMENTS 64
+
+static char *read_all(FILE *file, size_t *size)
+{
+    fseek(file, 0, SEEK_END);
+    long end = ftell(file);
+    rewind(file);
+    char *text = malloc((size_t)end + 1);
+    cr_assert(text);
+    *size = fread(text, 1, (size_t)end, file);
+    text[*size] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void become_engine(const char *const *arguments, FILE *in, FILE *out, FILE *err)
+{
+    char *argv[MAX_ARGUMENTS + 2] = {(char *)"engine"};
+    for (size_t i = 0; i < MAX_ARGUMENTS && arguments[i]; i++) argv[i + 1] = (char *)(size_t)arguments[i];
+    dup2(fileno(in), STDIN_FILENO);
+    dup2(fileno(out), STDOUT_FILENO);
+    dup2(fileno(err), STDERR_FILENO);
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    execv(TEST_ENGINE, argv);
+    perror(TEST_ENGINE);
+    _exit(127);
+}
+
+struct program_result program_run(const char *const *arguments, const char *input, size_t input_size)
+{
+    /* Files rather than pipes: nothing can wait for anything. */
+    FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
+    struct program_result result;
+    int status;
+    size_t err_size;
+    cr_assert(in && out && err);
+    if (input) cr_assert_eq(fwrite(input, 1, input_size, in), input_size);
+    rewind(in);
+    fflush(NULL);
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) become_engine(arguments, in, out, err);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    fclose(in);
+    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    result.out = read_all(out, &result.out_size);
+    result.err = read_all(err, &err_size);
+    return result;
+}
+
+void program_free(struct program_result *result)
+{
+    free(result->out);
+    free(result->err);
+}

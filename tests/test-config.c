@@ -1,0 +1,174 @@
+/* test-config.c: engine.conf. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "files.h"
+
+static char *folder;
+
+static void begin(void)
+{
+    folder = files_folder();
+    setenv("HOME", "/home/somebody", 1);
+    setenv("XDG_CONFIG_HOME", folder, 1);
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(config, .init = begin, .fini = end);
+
+static struct config *open_text(const char *text, size_t size)
+{
+    struct config *config = NULL;
+    const char *path = files_path(folder, "test.conf");
+    files_write(path, text, size);
+    return config_open(path, &config) == ENGINE_OK ? config : NULL;
+}
+
+static void reads(const char *text, const char *section, const char *key, const char *value)
+{
+    struct config *config = open_text(text, strlen(text));
+    cr_assert(config, "%s", error_message());
+    const char *found = config_get(config, section, key);
+    if (value) {
+        cr_assert(found, "%s is not set by %s", key, text);
+        cr_assert_str_eq(found, value);
+    } else {
+        cr_assert_null(found);
+    }
+    config_close(config);
+}
+
+static void refuses(const char *text, const char *message)
+{
+    char expected[512];
+    cr_assert_null(open_text(text, strlen(text)), "accepted: %s", text);
+    snprintf(expected, sizeof expected, "%s%s", files_path(folder, "test.conf"), message);
+    cr_assert_str_eq(error_message(), expected);
+}
+
+Test(config, values)
+{
+    reads("", "", "model", NULL);
+    reads("model = /a/b c.gguf\n", "", "model", "/a/b c.gguf");
+    reads("  threads=8", "", "threads", "8");
+    reads("# comment\n; comment\n\n\tthreads = 8 ; comment\r\n", "", "threads", "8");
+    reads("offload = all", "", "offload", "all");
+    reads("offload = 0", "", "offload", "0");
+    reads("backend = vulkan,cpu", "", "backend", "vulkan,cpu");
+    reads("threads = 8\n[cpu]\nthreads = anything at all\n", "cpu", "threads", "anything at all");
+    reads("threads = 8\n[cpu]\nthreads = anything at all\n", "", "threads", "8");
+    reads("[vulkan]\nkey = 1\n[opencl]\nkey = 2\n", "vulkan", "key", "1");
+    reads("threads =", "", "threads", NULL);
+}
+
+Test(config, home)
+{
+    reads("model = ~/a:~/b.gguf", "", "model", "/home/somebody/a:~/b.gguf");
+    reads("plugin_dirs = ~/p:/q:~/r", "", "plugin_dirs", "/home/somebody/p:/q:/home/somebody/r");
+    unsetenv("HOME");
+    refuses("model = ~/x", ":1: model: there is no home folder for ~/ (HOME is not set)");
+    refuses("plugin_dirs = /a:~/x", ":1: plugin_dirs: there is no home folder for ~/ (HOME is not set)");
+}
+
+Test(config, mistakes_name_the_line)
+{
+    refuses("\nthreads = many\n", ":2: threads: 'many' is not a number from 1 to 1024");
+    refuses("threads = 0", ":1: threads: '0' is not a number from 1 to 1024");
+    refuses("threads = -1", ":1: threads: '-1' is not a number from 1 to 1024");
+    refuses("threads = 99999999999999999999",
+            ":1: threads: '99999999999999999999' is not a number from 1 to 1024");
+    refuses("offload = most", ":1: offload: 'most' is not a number of layers, auto or all");
+    refuses("model = model.gguf", ":1: model: 'model.gguf' is not a path that begins with / or ~/");
+    refuses("plugin_dirs = /a:b",
+            ":1: plugin_dirs: '/a:b' is not paths that begin with / or ~/, with colons between them");
+    refuses("modle = /x", ":1: unknown setting 'modle' (there are model, backend, offload, threads, "
+                          "plugin_dirs; plugins' own go into a section with the plugin's name)");
+    refuses("threads = 1\nthreads = 2\n", ":2: threads has been set in line 1 before");
+    refuses("[Bad Name]\nkey = 1\n", ":2: [Bad Name] can't be a plugin's name");
+    refuses("threads = 1\nnonsense\n", ":2: neither KEY = VALUE nor [SECTION] nor a # comment");
+    refuses("[open\n", ":1: neither KEY = VALUE nor [SECTION] nor a # comment");
+    refuses("nonsense\nthreads = x\n", ":1: neither KEY = VALUE nor [SECTION] nor a # comment");
+}
+
+Test(config, lines_have_a_limit)
+{
+    char text[600] = "[x]\nkey = ";
+    memset(text + 10, 'v', 186); /* 196 characters in the line */
+    struct config *config = open_text(text, 10 + 180);
+    cr_assert(config);
+    cr_assert_eq(strlen(config_get(config, "x", "key")), 180);
+    config_close(config);
+    memset(text + 10, 'v', 500);
+    cr_assert_null(open_text(text, 510));
+    cr_assert(strstr(error_message(), "test.conf:2: the line is too long"), "%s", error_message());
+}
+
+Test(config, bytes_that_are_no_text)
+{
+    cr_assert_null(open_text("threads = 1\n\0\n", 14));
+    cr_assert(strstr(error_message(), "test.conf:2: the line is not text"), "%s", error_message());
+}
+
+Test(config, files_that_cannot_be_read)
+{
+    struct config *config;
+    cr_assert_neq(config_open(files_path(folder, "absent.conf"), &config), ENGINE_OK);
+    cr_assert(strstr(error_message(), "absent.conf: No such file"), "%s", error_message());
+    cr_assert_neq(config_open(folder, &config), ENGINE_OK);
+    cr_assert(strstr(error_message(), "Is a directory"), "%s", error_message());
+}
+
+Test(config, the_users_own)
+{
+    struct config *config;
+    cr_assert_eq(config_open(NULL, &config), ENGINE_OK, "%s", error_message()); /* there is none */
+    config_close(config);
+
+    cr_assert_eq(mkdir(files_path(folder, "engine"), 0755), 0);
+    files_write_text(files_path(folder, "engine/engine.conf"), "threads = 3\n");
+    cr_assert_eq(config_open(NULL, &config), ENGINE_OK, "%s", error_message());
+    cr_assert_str_eq(config_get(config, "", "threads"), "3");
+    config_close(config);
+
+    setenv("XDG_CONFIG_HOME", "relative", 1); /* counts as not set */
+    setenv("HOME", folder, 1);
+    cr_assert_eq(mkdir(files_path(folder, ".config"), 0755), 0);
+    cr_assert_eq(mkdir(files_path(folder, ".config/engine"), 0755), 0);
+    files_write_text(files_path(folder, ".config/engine/engine.conf"), "threads = 4\n");
+    cr_assert_eq(config_open(NULL, &config), ENGINE_OK, "%s", error_message());
+    cr_assert_str_eq(config_get(config, "", "threads"), "4");
+    config_close(config);
+}
+
+Test(config, the_file_that_is_installed)
+{
+    struct config *config;
+    cr_assert_eq(config_open(TEST_SOURCE_DIR "/../conf/engine.conf", &config), ENGINE_OK, "%s",
+                 error_message());
+    cr_assert_null(config_get(config, "", "model")); /* all of it is commented out */
+
+    /* Taken out of the comments, each setting is a proper one. */
+    size_t size;
+    char *text = files_read(TEST_SOURCE_DIR "/../conf/engine.conf", &size);
+    for (char *c = text; *c; c++) {
+        if (*c == '#' && c[1] != ' ' && c[1] != '\n') *c = ' ';
+    }
+    config_close(config);
+    config = open_text(text, size);
+    free(text);
+    cr_assert(config, "%s", error_message());
+    static const char *const keys[] = {"model", "backend", "offload", "threads", "plugin_dirs"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        cr_assert(config_get(config, "", keys[i]), "%s", keys[i]);
+    config_close(config);
+}

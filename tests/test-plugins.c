@@ -1,0 +1,440 @@
+/* test-plugins.c: finding, checking and loading plugins; the services that they get; devices. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "engine.h"
+#include "files.h"
+#include "plugins/host.h"
+#include "plugins/plugins.h"
+
+#define BUILT TEST_BINARY_DIR "/plugins/built"
+
+static char *folder; /* searched for plugins */
+static struct config *config;
+static struct plugins *plugins;
+static char log_text[65536];
+
+static void keep_log(void *user, enum engine_log_level level, const char *line)
+{
+    (void)user;
+    size_t used = strlen(log_text);
+    if (level <= ENGINE_LOG_WARNING) snprintf(log_text + used, sizeof log_text - used, "%s\n", line);
+}
+
+static void begin(void)
+{
+    folder = files_folder();
+    unsetenv("ENGINE_PLUGIN_PATH");
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+}
+
+static void end(void)
+{
+    if (plugins) plugins_close(plugins);
+    host_end();
+    if (config) config_close(config);
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(plugins, .init = begin, .fini = end);
+
+static void configure(const char *text)
+{
+    const char *path = files_path(folder, "engine.conf");
+    files_write_text(path, text);
+    cr_assert_eq(config_open(path, &config), ENGINE_OK, "%s", error_message());
+}
+
+static void put(const char *built, const char *name)
+{
+    char file[128];
+    snprintf(file, sizeof file, "%s.so", built);
+    files_copy(files_path(BUILT, file), files_path(folder, name), SIZE_MAX);
+}
+
+static int open_dirs(const char *const *dirs)
+{
+    if (!config) configure("");
+    cr_assert_eq(host_begin(config), ENGINE_OK, "%s", error_message());
+    log_to(keep_log, NULL);
+    return plugins_open(dirs, config, &plugins);
+}
+
+static void open_folder(void)
+{
+    cr_assert_eq(open_dirs((const char *const[]){folder, NULL}), ENGINE_OK, "%s", error_message());
+}
+
+/* The entry of a file in the folder; NULL if it isn't in the list. */
+static const struct plugin *entry(const char *name)
+{
+    const char *path = files_path(folder, name);
+    for (size_t i = 0; i < plugins_count(plugins); i++) {
+        if (strcmp(plugins_at(plugins, i)->path, path) == 0) return plugins_at(plugins, i);
+    }
+    return NULL;
+}
+
+/* The file is in the list, refused for a reason that holds `words`, and one warning says the same. */
+static void refused(const char *name, const char *words)
+{
+    char line[1400];
+    const struct plugin *plugin = entry(name);
+    cr_assert(plugin, "%s is not listed", name);
+    cr_assert(plugin->refused, "%s is used", name);
+    cr_assert(strstr(plugin->refused, words), "%s: %s", name, plugin->refused);
+    cr_assert_null(strchr(plugin->refused, '\n'));
+    cr_assert_null(plugin->library);
+    cr_assert_null(plugin->info);
+    snprintf(line, sizeof line, "%s is not used: %s\n", plugin->path, plugin->refused);
+    const char *first = strstr(log_text, line);
+    cr_assert(first, "not logged: %s", line);
+    cr_assert_null(strstr(first + 1, line));
+}
+
+static void used(const char *name)
+{
+    const struct plugin *plugin = entry(name);
+    cr_assert(plugin, "%s is not listed", name);
+    cr_assert_null(plugin->refused, "%s: %s", name, plugin->refused);
+}
+
+Test(plugins, a_good_one)
+{
+    put("bytes", "bytes.so");
+    open_folder();
+    used("bytes.so");
+    const struct plugin *plugin = entry("bytes.so");
+    cr_assert_str_eq(plugin->name, "test-bytes");
+    cr_assert_str_eq(plugin->info->version, "1.2.3");
+    cr_assert_eq(plugin->abi_major, ENGINE_ABI_MAJOR);
+    cr_assert_eq(plugin->abi_minor, ENGINE_ABI_MINOR);
+    cr_assert_eq(plugins_find_tokenizer(plugins, "test-bytes"), plugin);
+    cr_assert_null(plugins_find_tokenizer(plugins, "test-bytes-not"));
+    cr_assert_null(plugins_find_backend(plugins, "test-bytes"));
+    cr_assert_str_empty(log_text);
+}
+
+Test(plugins, bad_ones_and_a_good_one)
+{
+    static const struct {
+        const char *built, *words;
+    } bad[] = {
+        {"bad-symbol", "exports no engine_plugin_entry"},
+        {"bad-name-null", "its description has no name"},
+        {"bad-name-empty", "'' is no name for a plugin"},
+        {"bad-name-space", "'Bad name' is no name for a plugin"},
+        {"bad-name-digit", "'bad2' is no name for a plugin"},
+        {"bad-name-long", "is no name for a plugin"},
+        {"bad-license", "its description has no license"},
+        {"bad-kind", "of a kind that this engine doesn't know (77)"},
+        {"bad-size", "malformed (struct_size 4)"},
+        {"bad-size-short", "malformed (struct_size 24)"},
+        {"bad-tokenizer", "is a tokenizer but has no table of functions"},
+        {"bad-backend", "is a backend but has no table of functions"},
+        {"bad-function", "its table of functions lacks create"},
+        {"bad-entry", "libfoo.so.1 is missing"},
+        {"bad-silent", "can't work here and doesn't say why"},
+        {"bad-undefined", "undefined symbol: engine_test_that_nobody_defines"},
+    };
+    char name[64];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(name, sizeof name, "%s.so", bad[i].built);
+        put(bad[i].built, name);
+    }
+    put("bad-major", "bad-major.so");
+    put("bytes", "zz-good.so"); /* comes last */
+    files_write_text(files_path(folder, "text.so"), "not a library\n");
+    files_write_text(files_path(folder, "empty.so"), "");
+    open_folder();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(name, sizeof name, "%s.so", bad[i].built);
+        refused(name, bad[i].words);
+    }
+    char versions[128];
+    snprintf(versions, sizeof versions, "built for plugin ABI %d.5, this engine has %d.%d",
+             ENGINE_ABI_MAJOR + 1, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR);
+    refused("bad-major.so", versions);
+    cr_assert_eq(entry("bad-major.so")->abi_major, ENGINE_ABI_MAJOR + 1);
+    cr_assert_eq(entry("bad-major.so")->abi_minor, 5);
+    refused("text.so", "file too short");
+    refused("empty.so", "file too short");
+    used("zz-good.so");
+}
+
+Test(plugins, newer_minor_is_fine)
+{
+    put("bytes-newer", "bytes.so");
+    open_folder();
+    used("bytes.so");
+    cr_assert_eq(entry("bytes.so")->abi_minor, ENGINE_ABI_MINOR + 1);
+}
+
+Test(plugins, the_first_of_a_name_wins)
+{
+    put("bytes-again", "b.so");
+    put("bytes", "a.so");
+    open_folder();
+    used("a.so");
+    char words[1200];
+    snprintf(words, sizeof words, "there is a plugin of the name 'test-bytes' already: %s/a.so", folder);
+    refused("b.so", words);
+    cr_assert_str_eq(entry("b.so")->name, "test-bytes");
+}
+
+Test(plugins, files_that_others_may_write_to)
+{
+    static const mode_t modes[] = {0664, 0646, 0666};
+    static const char *const names[] = {"g.so", "o.so", "go.so"};
+    for (size_t i = 0; i < 3; i++) {
+        put("bytes", names[i]);
+        cr_assert_eq(chmod(files_path(folder, names[i]), modes[i]), 0);
+    }
+    open_folder();
+    for (size_t i = 0; i < 3; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "others may write to it (mode %04o); chmod go-w", (unsigned)modes[i]);
+        refused(names[i], words);
+    }
+}
+
+Test(plugins, folders_that_others_may_write_to)
+{
+    put("bytes", "bytes.so");
+    cr_assert_eq(chmod(folder, 0777), 0);
+    open_folder();
+    cr_assert_null(entry("bytes.so"));
+    const struct plugin *listed = NULL;
+    for (size_t i = 0; i < plugins_count(plugins); i++) {
+        if (strcmp(plugins_at(plugins, i)->path, folder) == 0) listed = plugins_at(plugins, i);
+    }
+    cr_assert(listed);
+    cr_assert(strstr(listed->refused, "others may write to the folder (mode 0777)"), "%s", listed->refused);
+}
+
+Test(plugins, a_sticky_folder_is_good_enough)
+{
+    put("bytes", "bytes.so");
+    cr_assert_eq(chmod(folder, 01777), 0);
+    open_folder();
+    used("bytes.so");
+}
+
+Test(plugins, files_of_somebody_else)
+{
+    if (geteuid() != 0) cr_skip_test("only root can give files away");
+    put("bytes", "bytes.so");
+    cr_assert_eq(chown(files_path(folder, "bytes.so"), 54321, 0), 0);
+    open_folder();
+    refused("bytes.so", "it belongs to user 54321, who is neither root nor you");
+}
+
+Test(plugins, links_are_judged_by_where_they_lead)
+{
+    char *elsewhere = files_folder();
+    files_copy(BUILT "/bytes.so", files_path(elsewhere, "bytes.so"), SIZE_MAX);
+    cr_assert_eq(symlink(files_path(elsewhere, "bytes.so"), files_path(folder, "link.so")), 0);
+    cr_assert_eq(symlink("/nonexistent/x.so", files_path(folder, "nowhere.so")), 0);
+    cr_assert_eq(chmod(elsewhere, 0775), 0);
+    open_folder();
+    refused("link.so", "others may write to the folder (mode 0775)");
+    refused("nowhere.so", "No such file or directory");
+    files_remove(elsewhere);
+    free(elsewhere);
+}
+
+Test(plugins, other_files_are_not_looked_at)
+{
+    files_write_text(files_path(folder, "readme.txt"), "x");
+    files_write_text(files_path(folder, ".hidden.so"), "x");
+    files_write_text(files_path(folder, ".so"), "x");
+    files_write_text(files_path(folder, "lib.so.1"), "x");
+    cr_assert_eq(mkdir(files_path(folder, "folder.so"), 0755), 0);
+    cr_assert_eq(mkfifo(files_path(folder, "pipe.so"), 0600), 0);
+    put("bytes", "bytes.so");
+    cr_assert_eq(symlink("bytes.so", files_path(folder, "same.so")), 0);
+    open_folder();
+    size_t listed = 0;
+    for (size_t i = 0; i < plugins_count(plugins); i++) {
+        listed += strncmp(plugins_at(plugins, i)->path, folder, strlen(folder)) == 0;
+    }
+    cr_assert_eq(listed, 1);
+    used("bytes.so");
+}
+
+Test(plugins, cut_off_at_any_length)
+{
+    size_t size;
+    free(files_read(BUILT "/bytes.so", &size));
+    for (size_t i = 0; i < 64; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cut%02zu.so", i);
+        files_copy(BUILT "/bytes.so", files_path(folder, name), size * i / 64);
+    }
+    open_folder();
+    size_t n_used = 0;
+    for (size_t i = 0; i < 64; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cut%02zu.so", i);
+        /* Behind the segments there is only what the dynamic loader doesn't need. */
+        n_used += !entry(name)->refused;
+        if (i < 16) refused(name, i < 1 ? "file too short" : "cut off");
+    }
+    cr_assert_leq(n_used, 1, "of one name");
+}
+
+Test(plugins, search_order)
+{
+    char *second = files_folder(), *third = files_folder();
+    char text[1200];
+    put("bytes", "first.so");
+    files_copy(BUILT "/bytes-again.so", files_path(second, "second.so"), SIZE_MAX);
+    files_copy(BUILT "/bytes-newer.so", files_path(second, "newer.so"), SIZE_MAX);
+    files_copy(BUILT "/bytes-newer.so", files_path(third, "newer.so"), SIZE_MAX);
+    files_copy(BUILT "/idle.so", files_path(third, "idle.so"), SIZE_MAX);
+    snprintf(text, sizeof text, "plugin_dirs = %s:/nonexistent/configured\n", third);
+    configure(text);
+    snprintf(text, sizeof text, "/nonexistent/path::%s", second);
+    setenv("ENGINE_PLUGIN_PATH", text, 1);
+    open_folder();
+    cr_assert_str_eq(plugins_find_tokenizer(plugins, "test-bytes")->path, files_path(folder, "first.so"));
+    cr_assert_str_eq(plugins_find_tokenizer(plugins, "test-newer")->path, files_path(second, "newer.so"));
+    cr_assert_str_eq(plugins_find_backend(plugins, "idle")->path, files_path(third, "idle.so"));
+    cr_assert(strstr(log_text, "/nonexistent/path is not used: No such file or directory"));
+    cr_assert(strstr(log_text, "/nonexistent/configured is not used: No such file or directory"));
+    files_remove(second);
+    files_remove(third);
+    free(second);
+    free(third);
+}
+
+Test(plugins, a_folder_that_was_asked_for_must_exist)
+{
+    cr_assert_eq(open_dirs((const char *const[]){folder, "/nonexistent/dir", NULL}), ENGINE_ERROR_NOT_FOUND);
+    cr_assert_str_eq(error_message(), "plugin folder /nonexistent/dir: No such file or directory");
+}
+
+/* ---- Services ------------------------------------------------------------------------------------------ */
+
+static int get_fail(void *context, const char *key, int64_t *value)
+{
+    (void)context;
+    *value = 42;
+    return strcmp(key, "test.fail") == 0 ? ENGINE_OK : ENGINE_ERROR_NOT_FOUND;
+}
+
+Test(plugins, messages_carry_the_plugins_name)
+{
+    put("bytes", "bytes.so");
+    open_folder();
+    const struct engine_metadata metadata = {.struct_size = sizeof metadata, .get_integer = get_fail};
+    struct engine_tokenizer *tokenizer = NULL;
+    const struct plugin *plugin = plugins_find_tokenizer(plugins, "test-bytes");
+    cr_assert_eq(plugin->info->tokenizers->create(&metadata, &tokenizer), ENGINE_ERROR_DATA);
+    cr_assert_str_eq(error_message(), "test-bytes: asked to fail with 42"); /* its newline is a blank */
+    cr_assert_str_eq(log_text, "test-bytes: about to fail, 42\n");
+    cr_assert_eq(host_services()->fail(ENGINE_ERROR, "%s", "nobody's"), ENGINE_ERROR);
+    cr_assert_str_eq(error_message(), "nobody's");
+}
+
+Test(plugins, settings)
+{
+    configure("[test-bytes]\ngreeting = hello\n");
+    open_folder();
+    cr_assert_str_eq(host_services()->setting("test-bytes", "greeting"), "hello");
+    cr_assert_null(host_services()->setting("test-bytes", "other"));
+    cr_assert_null(host_services()->setting("other", "greeting"));
+    cr_assert_null(host_services()->setting("", "plugin_dirs"));
+}
+
+Test(plugins, cache_folder)
+{
+    struct stat info;
+    setenv("XDG_CACHE_HOME", files_path(folder, "deep/cache"), 1);
+    open_folder();
+    const char *cache = host_services()->cache_folder();
+    cr_assert_str_eq(cache, files_path(folder, "deep/cache/engine"));
+    cr_assert_eq(stat(cache, &info), 0);
+    cr_assert_eq(info.st_mode & 07777, 0700);
+    cr_assert_eq(host_services()->cache_folder(), cache);
+}
+
+Test(plugins, cache_folder_that_others_may_write_to)
+{
+    setenv("XDG_CACHE_HOME", folder, 1);
+    cr_assert_eq(mkdir(files_path(folder, "engine"), 0700), 0);
+    cr_assert_eq(chmod(files_path(folder, "engine"), 0777), 0);
+    open_folder();
+    cr_assert_null(host_services()->cache_folder());
+    cr_assert_null(host_services()->cache_folder());
+    cr_assert(strstr(log_text, "no cache folder: "));
+}
+
+/* ---- Behind engine.h ----------------------------------------------------------------------------------- */
+
+static struct engine *engine;
+
+static void open_engine_with(const char *text)
+{
+    const char *path = files_path(folder, "engine.conf");
+    files_write_text(path, text);
+    const struct engine_options options = {
+        .struct_size = sizeof options,
+        .plugin_dirs = (const char *const[]){folder, NULL},
+        .config_file = path,
+        .log = keep_log,
+    };
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+}
+
+Test(plugins, one_engine_at_a_time)
+{
+    struct engine *second;
+    open_engine_with("threads = 5\n");
+    cr_assert_str_eq(engine_setting(engine, "", "threads"), "5");
+    cr_assert_eq(engine_open(NULL, &second), ENGINE_ERROR_ARGUMENT);
+    engine_close(engine);
+    open_engine_with("");
+    cr_assert_null(engine_setting(engine, "", "threads"));
+    engine_close(engine);
+}
+
+Test(plugins, devices)
+{
+    struct engine_device_entry device;
+    size_t count, n_idle = 0;
+    put("idle", "idle.so");
+    open_engine_with("");
+    cr_assert_eq(engine_device_count(engine, &count), ENGINE_OK);
+    for (size_t i = 0; i < count; i++) {
+        cr_assert_eq(engine_device_at(engine, i, &device), ENGINE_OK);
+        if (strcmp(device.plugin, "idle") != 0) continue;
+        cr_assert_str_eq(device.name, n_idle == 0 ? "idle0" : "idle1.5");
+        cr_assert_str_eq(device.info.description, "Idle device");
+        cr_assert_eq(device.info.memory_free, (uint64_t)12 << 30);
+        n_idle++;
+    }
+    cr_assert_eq(n_idle, 2);
+    cr_assert(strstr(log_text, "idle: device 2 is not used: its id '0' is another device's as well"));
+    cr_assert(strstr(log_text, "idle: device 3 is not used: its id 'x' is not made of digits and dots"));
+    cr_assert_eq(engine_device_at(engine, count, &device), ENGINE_ERROR_ARGUMENT);
+    engine_close(engine);
+}
+
+Test(plugins, a_backend_that_fails_is_passed_over)
+{
+    size_t count;
+    put("idle", "idle.so");
+    open_engine_with("[idle]\nfail = yes\n");
+    cr_assert_eq(engine_device_count(engine, &count), ENGINE_OK);
+    cr_assert(strstr(log_text, "plugin idle: idle: the driver is on strike") == NULL);
+    cr_assert(strstr(log_text, "idle: the driver is on strike"));
+    engine_close(engine);
+}
