@@ -165,7 +165,7 @@ static bool list_add(struct arguments *arguments, struct argument_list *list, co
     return true;
 }
 
-/* Stores a value that has been typed, or a default. `text` is NULL for flags. */
+/* Stores a value that has been typed, or a default. Flags have none. */
 static bool set(struct arguments *arguments, const struct option *option, const char *text)
 {
     void *target = (char *)arguments + option->target;
@@ -230,7 +230,7 @@ static bool apply(struct arguments *arguments, const struct option *option, cons
     if (option->value && !text) {
         return refuse(arguments, "--%s needs a value: --%s %s", option->name, option->name, option->value);
     }
-    if (!set(arguments, option, text)) return false;
+    if (!set(arguments, option, text ? text : "")) return false;
     if (option->given) *(bool *)((char *)arguments + option->given) = true;
     return true;
 }
