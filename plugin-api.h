@@ -116,9 +116,9 @@ struct engine_plugin {
     size_t struct_size;
     uint32_t abi_major, abi_minor; /* ENGINE_ABI_MAJOR and ENGINE_ABI_MINOR as the plugin was compiled */
     uint32_t kind;                 /* enum engine_plugin_kind */
-    const char *name;    /* unique among loaded plugins: [a-z][a-z_-]*, at most 31 bytes, ends in no digit */
-    const char *version; /* the plugin's own, for people: "1.2.0" */
-    const char *license; /* SPDX identifier */
+    const char *name; /* unique among loaded plugins: [a-z][a-z0-9_-]*, at most 31 bytes, ends in no digit */
+    const char *version;                           /* the plugin's own, for people: "1.2.0" */
+    const char *license;                           /* SPDX identifier */
     const char *description;                       /* one line */
     const struct engine_backend *backend;          /* for ENGINE_PLUGIN_BACKEND, else NULL */
     const struct engine_tokenizer_api *tokenizers; /* for ENGINE_PLUGIN_TOKENIZER, else NULL */

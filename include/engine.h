@@ -46,7 +46,10 @@ struct engine_options {
     void *user;
 };
 
-/* Reads the configuration, finds and loads plugins. A plugin that can't be used is listed with the reason. */
+/* Reads the configuration, finds and loads plugins. A plugin that can't be used is listed with the reason, and
+ * logged. `options` may be NULL. Plugins and their settings are the process's: one engine is open in it at a time
+ * (ENGINE_ERROR_ARGUMENT otherwise). ENGINE_ERROR_DATA: a mistake in the configuration; ENGINE_ERROR_NOT_FOUND: one of
+ * plugin_dirs isn't there. */
 ENGINE_API int engine_open(const struct engine_options *options, struct engine **engine);
 ENGINE_API void engine_close(struct engine *engine);
 
