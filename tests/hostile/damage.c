@@ -11,6 +11,7 @@
 #include "model/metadata.h"
 
 #define LLAMA2C_HEAD 256
+#define PAGE         4096
 
 /* ---- Sound files and their fields ---- */
 
@@ -147,7 +148,7 @@ static uint64_t extreme(const struct base *base, const struct field *field, uint
                                INT64_MAX,
                                (uint64_t)INT64_MAX + 1,
                                UINT64_MAX,
-                               UINT64_MAX - 31,
+                               UINT64_MAX - below(state, 64),
                                UINT64_MAX / 2 - 31,
                                UINT64_MAX / 4 + 1, /* times 4 it's 0 again */
                                UINT64_MAX / 8 + 2,
@@ -187,9 +188,11 @@ static void flip_bytes(struct damaged *copy, const struct base *base, uint64_t *
     snprintf(copy->what, sizeof copy->what, "flipped %zu bytes", times);
 }
 
+/* A file that ends with a page is what shows if a reader goes on: elsewhere it finds zeros behind the end. */
 static void cut(struct damaged *copy, const struct base *base, uint64_t *state)
 {
     copy->size = below(state, 2) ? place(base, state, copy->size) : below(state, copy->size);
+    if (below(state, 3) == 0 && copy->size > PAGE) copy->size -= copy->size % PAGE;
     snprintf(copy->what, sizeof copy->what, "cut to %zu bytes", copy->size);
 }
 

@@ -33,12 +33,28 @@ static struct tiny_llama tiny(uint32_t type)
                                .n_context = 16};
 }
 
+/* A value of each type, and an array of each. */
+static void add_all_types(struct gguf_writer *writer)
+{
+    static const uint32_t types[] = {METADATA_U8,  METADATA_I8,  METADATA_U16, METADATA_I16, METADATA_I32,
+                                     METADATA_F32, METADATA_U64, METADATA_I64, METADATA_F64, METADATA_BOOL};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        uint8_t array[12 + 3 * 8] = {(uint8_t)types[i], 0, 0, 0, 3};
+        char key[16];
+        snprintf(key, sizeof key, "array.%zu", i);
+        gguf_add_raw(writer, key, METADATA_ARRAY, array, 12 + 3 * metadata_element_size(types[i]));
+        snprintf(key, sizeof key, "value.%zu", i);
+        gguf_add_raw(writer, key, types[i], array + 12, metadata_element_size(types[i]));
+    }
+}
+
 static struct base *make_gguf(const char *name, uint32_t version, uint32_t type)
 {
     struct gguf_writer *writer = gguf_create(version);
     struct tiny_llama config = tiny(type);
     size_t size;
     gguf_add_u32(writer, "general.alignment", 32);
+    add_all_types(writer);
     gguf_add_tiny_llama(writer, &config);
     uint8_t *bytes = gguf_bytes(writer, &size);
     gguf_destroy(writer);
