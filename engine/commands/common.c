@@ -25,21 +25,39 @@ int command_error(int status, const char *format, ...)
     return status;
 }
 
+void make_printable(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c == 127) *c = ' ';
+        /* U+0080 to U+009F, which some terminals take for the start of a command. */
+        if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) c[0] = c[1] = '?';
+    }
+}
+
+/* What files and the command line say comes back in messages: it must not reach the terminal as commands. */
+static void print_line(const char *prefix, const char *message)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "engine: %s%s", prefix, message);
+    make_printable(line);
+    fprintf(stderr, "%s\n", line);
+}
+
 int command_fail(void)
 {
     const char *message = own_message[0] ? own_message : engine_error_message();
-    fprintf(stderr, "engine: %s\n", message[0] ? message : "failed without giving a reason");
+    print_line("", message[0] ? message : "failed without giving a reason");
     return own_message[0] && own_status == ENGINE_ERROR_ARGUMENT ? 2 : 1;
 }
 
 int command_usage(const char *format, ...)
 {
+    char message[1024];
     va_list args;
     va_start(args, format);
-    fputs("engine: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    print_line("", message);
     return 2;
 }
 
@@ -52,7 +70,7 @@ static void print_log(void *user, enum engine_log_level level, const char *line)
 {
     static const char *const names[] = {"error: ", "warning: ", "", ""};
     (void)user;
-    if (level <= log_level && !listing) fprintf(stderr, "engine: %s%s\n", names[level], line);
+    if (level <= log_level && !listing) print_line(names[level], line);
 }
 
 int open_engine(const struct arguments *arguments, struct engine **engine)

@@ -29,6 +29,9 @@ int command_error(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* Prints "engine: TEXT" and returns the exit status 2, for what is wrong with the command line itself. */
 int command_usage(const char *format, ...) ENGINE_PRINTF(1, 2);
 
+/* Replaces control characters, in place, so that a terminal shows the text as one line and does nothing else. */
+void make_printable(char *text);
+
 /* Opens the engine with the arguments' plugin folders and configuration; warnings go to standard error, and
  * with --verbose notes as well. */
 int open_engine(const struct arguments *arguments, struct engine **engine);

@@ -17,9 +17,7 @@ void table_add(struct table *table, const char *format, ...)
     int length = vasprintf(&cell, format, args);
     va_end(args);
     if (length < 0) cell = NULL;
-    for (char *c = cell; c && *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
-    }
+    if (cell) make_printable(cell);
     char **cells = realloc(table->cells, (table->count + 1) * sizeof *cells);
     if (!cells) {
         free(cell);
