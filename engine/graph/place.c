@@ -13,12 +13,25 @@ struct state {
     uint64_t *used;   /* [n_devices] */
 };
 
-/* What tensor i would add to device d. */
+/* What tensor i adds to device d beyond what the first `n` entries have there of the same data. */
+static uint64_t extra_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t n, size_t i,
+                            uint32_t d)
+{
+    uint64_t there = 0;
+    for (size_t k = tensors[i].group; k < n; k++)
+        if (k != i && device[k] == d && tensors[k].group == tensors[i].group && tensors[k].bytes[d] > there)
+            there = tensors[k].bytes[d];
+    return tensors[i].bytes[d] > there ? tensors[i].bytes[d] - there : 0;
+}
+
+uint64_t place_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t i)
+{
+    return extra_bytes(tensors, device, i, i, device[i]);
+}
+
 static uint64_t cost(const struct state *state, size_t i, uint32_t d)
 {
-    const struct place_tensor *tensor = &state->request->tensors[i];
-    bool there = tensor->shares != PLACE_UNSHARED && state->device[tensor->shares] == d;
-    return there ? 0 : tensor->bytes[d];
+    return extra_bytes(state->request->tensors, state->device, state->request->n_tensors, i, d);
 }
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -59,13 +72,18 @@ static bool put_part(struct state *state, enum place_part part, uint32_t layer, 
     return true;
 }
 
+bool place_matches(const char *pattern, const char *name)
+{
+    return fnmatch(pattern, name, 0) == 0;
+}
+
 static void apply_rules(struct state *state)
 {
     const struct place_request *request = state->request;
     for (size_t i = 0; i < request->n_tensors; i++) {
         for (size_t r = 0; r < request->n_rules && state->device[i] == UNPLACED; r++) {
             const struct place_rule *rule = &request->rules[r];
-            if (fnmatch(rule->pattern, request->tensors[i].name, 0) != 0) continue;
+            if (!place_matches(rule->pattern, request->tensors[i].name)) continue;
             put(state, i, request->tensors[i].can & 1u << rule->device ? rule->device : 0);
         }
     }

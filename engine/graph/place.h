@@ -6,6 +6,7 @@
 #ifndef ENGINE_GRAPH_PLACE_H
 #define ENGINE_GRAPH_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,15 +26,14 @@ enum place_part {
     PLACE_EMBEDDING /* in front of the first: one row is read for a token */
 };
 
-#define PLACE_UNSHARED SIZE_MAX
-
 struct place_tensor {
     const char *name; /* what patterns match: "blk.3.ffn_up.weight"; the cache of a layer is "blk.3.cache" */
     enum place_part part;
     uint32_t layer;
     uint32_t can;                      /* bit d: device d runs the operations that use it; bit 0 is set */
     uint64_t bytes[PLACE_MAX_DEVICES]; /* what it takes on each device */
-    size_t shares; /* an earlier entry for the same data, which costs nothing twice; or PLACE_UNSHARED */
+    size_t
+        group; /* the first entry for the same data, which is kept once on a device; its own number for most */
 };
 
 struct place_rule {
@@ -59,5 +59,11 @@ struct place_request {
  * `used` receives the bytes on each device. */
 uint32_t place_tensors(const struct place_request *request, uint32_t *device,
                        uint64_t used[PLACE_MAX_DEVICES]);
+
+/* What tensor i adds to the device that it was put on, given the entries before it. */
+uint64_t place_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t i);
+
+/* Whether a rule's pattern names this tensor. */
+bool place_matches(const char *pattern, const char *name);
 
 #endif
