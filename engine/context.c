@@ -42,7 +42,7 @@ struct engine_context {
     int32_t *inputs[INPUT_COUNT];
 };
 
-static const struct device *device_at(const struct engine_context *context, uint32_t number)
+static const struct open_device *device_at(const struct engine_context *context, uint32_t number)
 {
     return &context->plan->set.devices[number];
 }
@@ -126,7 +126,7 @@ static int load_weights(struct engine_context *context, const struct engine_cont
     for (size_t i = 0; i < context->n_loaded; i++) total += context->loaded[i].tensor->size;
     for (size_t i = 0; i < context->n_loaded; i++) {
         struct loaded *loaded = &context->loaded[i];
-        const struct device *device = device_at(context, loaded->device);
+        const struct open_device *device = device_at(context, loaded->device);
         struct engine_weight_desc desc = plan_weight_desc(loaded->tensor, loaded->uses);
         uint64_t bytes = 0;
         device->backend->weight_size(device->handle, &desc, &bytes);
@@ -148,7 +148,7 @@ static int create_buffers(struct engine_context *context, uint32_t *full_device)
     struct executor *executor = &context->executor;
     for (uint32_t d = 0; d < plan->set.n_devices; d++) {
         if (plan->used[d] == 0) continue;
-        const struct device *device = device_at(context, d);
+        const struct open_device *device = device_at(context, d);
         int status = device->backend->stream_create(device->handle, &executor->streams[d]);
         if (status) return failed_on(context, d, "stream", status, full_device);
         context->arena_size[d] = plan->activations[d] ? plan->activations[d] : 1;
@@ -157,7 +157,7 @@ static int create_buffers(struct engine_context *context, uint32_t *full_device)
     }
     for (uint32_t i = 0; i < 2 * plan->hparams.n_layers; i++) {
         size_t entry = plan->n_weights + i / 2;
-        const struct device *device = device_at(context, plan->device[entry]);
+        const struct open_device *device = device_at(context, plan->device[entry]);
         int status = device->backend->buffer_create(
             device->handle, plan->entries[entry].bytes[plan->device[entry]] / 2, &executor->caches[i]);
         if (status)
@@ -183,7 +183,7 @@ static int load(struct engine_context *context, const struct engine_context_opti
         }
         if (full_device == 0) return status;
         unload(context);
-        struct device *device = &plan->set.devices[full_device];
+        struct open_device *device = &plan->set.devices[full_device];
         uint64_t used = plan->used[full_device];
         uint64_t missing = used - loaded_on[full_device];
         device->budget = used - (missing < used / 16 ? used / 16 : missing < used ? missing : used);
@@ -276,7 +276,7 @@ void engine_context_get_info(const struct engine_context *context, struct engine
 static int grow_arenas(struct engine_context *context, const struct schedule *schedule)
 {
     for (uint32_t d = 0; d < context->plan->set.n_devices; d++) {
-        const struct device *device = device_at(context, d);
+        const struct open_device *device = device_at(context, d);
         struct engine_buffer *larger;
         if (schedule->arena[d] <= context->arena_size[d]) continue;
         int status = device->backend->buffer_create(device->handle, schedule->arena[d], &larger);

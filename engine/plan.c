@@ -22,7 +22,7 @@
 static bool supports(void *user, uint32_t device, uint32_t op, const union op_args *args)
 {
     const struct engine_plan *plan = user;
-    const struct device *d = &plan->set.devices[device];
+    const struct open_device *d = &plan->set.devices[device];
     return d->backend->supports(d->handle, op, args) == 1;
 }
 
@@ -145,7 +145,7 @@ static void ask_sizes(struct engine_plan *plan)
         struct place_tensor *entry = &plan->entries[i];
         struct engine_weight_desc desc = plan_weight_desc(plan->tensors[i], plan->uses[i]);
         for (uint32_t d = 0; d < plan->set.n_devices && plan->uses[i]; d++) {
-            const struct device *device = &plan->set.devices[d];
+            const struct open_device *device = &plan->set.devices[d];
             uint64_t bytes = 0;
             int status = device->backend->weight_size(device->handle, &desc, &bytes);
             if (status && d > 0) entry->can &= ~(1u << d);
@@ -275,7 +275,7 @@ static int measure(struct engine_plan *plan, bool *over)
     if (token) {
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t estimate = plan->used[d] ? plan->activations[d] : 0, real = batch->arena[d];
-            const struct device *device = &plan->set.devices[d];
+            const struct open_device *device = &plan->set.devices[d];
             plan->activations[d] = real;
             if (d > 0) plan->used[d] -= estimate;
             plan->used[d] += real;
@@ -343,9 +343,44 @@ static int read_rules(struct engine_plan *plan, const char *const *place)
     return ENGINE_OK;
 }
 
+/* The configuration's `offload`: a number of layers, auto or all. */
+static int configured_offload(const struct engine *engine, int32_t *offload)
+{
+    const char *text = engine_setting(engine, "", "offload");
+    char *end;
+    *offload = ENGINE_OFFLOAD_AUTO;
+    if (!text || strcmp(text, "auto") == 0) return ENGINE_OK;
+    if (strcmp(text, "all") == 0) {
+        *offload = ENGINE_OFFLOAD_ALL;
+        return ENGINE_OK;
+    }
+    long layers = strtol(text, &end, 10);
+    if (end == text || *end || layers < 0 || layers > INT32_MAX)
+        return fail(ENGINE_ERROR_DATA, "engine.conf: offload = %s: should be a number of layers, auto or all",
+                    text);
+    *offload = (int32_t)layers;
+    return ENGINE_OK;
+}
+
+static int configured_threads(const struct engine *engine, uint32_t *n_threads)
+{
+    const char *text = engine_setting(engine, "", "threads");
+    char *end;
+    *n_threads = 0;
+    if (!text) return ENGINE_OK;
+    unsigned long threads = strtoul(text, &end, 10);
+    if (end == text || *end || threads > 4096)
+        return fail(ENGINE_ERROR_DATA, "engine.conf: threads = %s: should be a number", text);
+    *n_threads = (uint32_t)threads;
+    return ENGINE_OK;
+}
+
 static int read_offload(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    int32_t offload = options->offload ? *options->offload : ENGINE_OFFLOAD_AUTO;
+    int32_t offload;
+    int status = configured_offload(plan->model->engine, &offload);
+    if (status) return status;
+    if (options->offload) offload = *options->offload;
     if (offload < ENGINE_OFFLOAD_ALL)
         return fail(ENGINE_ERROR_ARGUMENT, "offload %d: should be a number of layers, auto or all", offload);
     plan->offload_is_auto = offload == ENGINE_OFFLOAD_AUTO;
@@ -414,7 +449,9 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     if (!status) status = read_cache_type(options->cache_type, &plan->cache_type);
     if (!status) status = read_offload(plan, options);
     struct device_request request = {options->backends, options->memory, options->n_threads};
-    if (!status) status = devices_open(model->engine->plugins, &request, &plan->set);
+    if (!request.backends) request.backends = engine_setting(model->engine, "", "backend");
+    if (!status && !request.n_threads) status = configured_threads(model->engine, &request.n_threads);
+    if (!status) status = devices_open(model->engine, &request, &plan->set);
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         plan->alignment[d] = plan->set.devices[d].info.alignment ? plan->set.devices[d].info.alignment : 64;
     if (!status) status = read_rules(plan, options->place);
@@ -470,7 +507,7 @@ size_t engine_plan_device_count(const struct engine_plan *plan)
 
 void engine_plan_device_at(const struct engine_plan *plan, size_t index, struct engine_plan_device *out)
 {
-    const struct device *device = &plan->set.devices[index];
+    const struct open_device *device = &plan->set.devices[index];
     *out = (struct engine_plan_device){
         .name = device->name,
         .description = device->info.description,

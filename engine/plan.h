@@ -6,7 +6,7 @@
 #include "arch/arch.h"
 #include "graph/schedule.h"
 #include "internal.h"
-#include "plugins/devices.h"
+#include "open-devices.h"
 
 struct engine_plan {
     struct engine_model *model;

@@ -10,7 +10,7 @@ struct prepared {
     struct engine_recording **recordings; /* [n_steps], NULL for copies and for backends that don't record */
 };
 
-static const struct device *device_at(const struct executor *executor, uint32_t number)
+static const struct open_device *device_at(const struct executor *executor, uint32_t number)
 {
     return &executor->set->devices[number];
 }

@@ -4,7 +4,7 @@
 #define ENGINE_GRAPH_EXECUTE_H
 
 #include "graph/schedule.h"
-#include "plugins/devices.h"
+#include "open-devices.h"
 
 /* Where the parts of a run live. Owned by the context. */
 struct executor {

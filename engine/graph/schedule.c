@@ -185,8 +185,8 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
             if (!input->in_place || !tensor || value_of(tensor)->root->kind != VALUE_ACTIVATION) continue;
             uint32_t source = number_of_root[value_of(tensor)->root->id];
             if (build->lifetimes[source].death != now || build->lifetimes[target].alias != NONE) continue;
-            if (schedule->storages[source].size != schedule->storages[target].size || source == target)
-                continue;
+            if (schedule->storages[source].size != schedule->storages[target].size) continue;
+            if (!read_once(node, value_of(tensor)->root)) continue;
             build->lifetimes[target].alias = source;
             /* From now on the bytes belong to the target; whoever asks for the source's end gets the target's. */
             build->lifetimes[source].death = SIZE_MAX;

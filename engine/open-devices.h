@@ -1,16 +1,15 @@
-/* devices.h: the devices that a model is spread over: chosen by --backend, opened, with the memory that may be used on
+/* open-devices.h: the devices that a model is spread over: chosen by --backend, opened, with the memory that may be used on
  * each. */
-#ifndef ENGINE_PLUGINS_DEVICES_H
-#define ENGINE_PLUGINS_DEVICES_H
+#ifndef ENGINE_OPEN_DEVICES_H
+#define ENGINE_OPEN_DEVICES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/config.h"
 #include "graph/place.h"
-#include "plugins/plugins.h"
+#include "plugin-api.h"
 
-struct device {
+struct open_device {
     char name[48]; /* the plugin's name and the device's id: "cpu", "vulkan0" */
     const struct engine_backend *backend;
     struct engine_device *handle;
@@ -18,9 +17,11 @@ struct device {
     uint64_t budget; /* bytes for weights, cache and activations; PLACE_NO_LIMIT: not known */
 };
 
+struct engine;
+
 /* Device 0 is always the CPU plugin's. */
 struct device_set {
-    struct device devices[PLACE_MAX_DEVICES];
+    struct open_device devices[PLACE_MAX_DEVICES];
     uint32_t n_devices;
 };
 
@@ -32,7 +33,7 @@ struct device_request {
 
 /* Opens them. A backend that was named and has no device, or that doesn't open, is an error; one that wasn't named is
  * passed over with a warning. The set is closed by devices_close, also if this fails. */
-int devices_open(const struct plugins *plugins, const struct device_request *request, struct device_set *set);
+int devices_open(struct engine *engine, const struct device_request *request, struct device_set *set);
 void devices_close(struct device_set *set);
 
 /* The number of a device by its name; false if it isn't in the set. */
