@@ -2,15 +2,16 @@
  * activation's bytes carry the number of the node that made them, and each node must find the right numbers where it
  * reads. That shows wrong lifetimes, wrong aliases, and copies that are missing or in the wrong place. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"
-#include "graph/schedule.h"
 #include "gguf-writer.h"
+#include "graph/schedule.h"
 
-#define N_DEVICES 4
-#define N_GRAPHS  300
+#define N_DEVICES  4
+#define N_GRAPHS   300
 #define FROM_INPUT 1000000 /* + enum graph_input: what an input's bytes carry */
 
 static const uint32_t alignment[PLACE_MAX_DEVICES] = {64, 256, 16, 4096};
@@ -36,8 +37,13 @@ static struct model *open_tiny(bool tied)
 
 static struct graph *build(const struct model *model, uint32_t n_tokens)
 {
-    struct graph_shape shape = {.n_tokens = n_tokens, .n_outputs = 1, .n_sequences = 1, .table_width = 4,
-                                .cache_type = ENGINE_TYPE_F16, .block_size = 32, .n_blocks = 4};
+    struct graph_shape shape = {.n_tokens = n_tokens,
+                                .n_outputs = 1,
+                                .n_sequences = 1,
+                                .table_width = 4,
+                                .cache_type = ENGINE_TYPE_F16,
+                                .block_size = 32,
+                                .n_blocks = 4};
     struct hparams hparams;
     const struct architecture *architecture = architecture_of(model);
     cr_assert_eq(architecture->read(model, &hparams), ENGINE_OK);
@@ -66,7 +72,8 @@ static void write_number(struct paper *paper, const struct storage *storage, uin
 {
     cr_assert_leq(storage->offset + storage->size, paper->schedule->arena[storage->device]);
     cr_assert_eq(storage->offset % alignment[storage->device], 0);
-    for (uint64_t i = 0; i < storage->size / 4; i++) paper->memory[storage->device][storage->offset / 4 + i] = number;
+    for (uint64_t i = 0; i < storage->size / 4; i++)
+        paper->memory[storage->device][storage->offset / 4 + i] = number;
 }
 
 static void run_node(struct paper *paper, size_t now)
@@ -100,7 +107,8 @@ static void run_on_paper(struct paper *paper)
     for (size_t s = 0; s < schedule->n_steps; s++) {
         const struct step *step = &schedule->steps[s];
         if (step->kind == STEP_COPY) {
-            const struct storage *source = &schedule->storages[step->source], *target = &schedule->storages[step->target];
+            const struct storage *source = &schedule->storages[step->source],
+                                 *target = &schedule->storages[step->target];
             cr_assert_neq(source->device, target->device);
             cr_assert_eq(source->size, target->size);
             write_number(paper, target, paper->memory[source->device][source->offset / 4]);

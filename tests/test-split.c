@@ -2,6 +2,7 @@
  * between the CPU and a second device that does nothing but matrix products and lies about its memory. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -128,7 +129,8 @@ static void check_logits(double bar, const char *what)
 
 /* ---- One device ---- */
 
-static const uint32_t types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_BF16, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0};
+static const uint32_t types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_BF16, ENGINE_TYPE_Q8_0,
+                                 ENGINE_TYPE_Q4_0};
 
 Test(split, batches_of_any_size_give_the_same_logits)
 {
@@ -172,8 +174,12 @@ Test(split, sequences_do_not_see_each_other)
             wanted[count++] = 1;
         }
     static float out[3 * N_TOKENS * N_VOCAB];
-    struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = count, .tokens = mixed,
-                                 .positions = positions, .sequences = sequences, .wanted = wanted};
+    struct engine_batch batch = {.struct_size = sizeof batch,
+                                 .n_tokens = count,
+                                 .tokens = mixed,
+                                 .positions = positions,
+                                 .sequences = sequences,
+                                 .wanted = wanted};
     cr_assert_eq(engine_decode(run.context, &batch, out), ENGINE_OK, "%s", engine_error_message());
     for (size_t i = 0; i < count; i++) {
         double error = relative_error(out + i * N_VOCAB, reference + positions[i] * N_VOCAB, N_VOCAB);
@@ -183,8 +189,8 @@ Test(split, sequences_do_not_see_each_other)
 
     /* Forgetting the end of a sequence and running it again gives the same. */
     cr_assert_eq(engine_sequence_truncate(run.context, 1, 9), ENGINE_OK);
-    struct engine_batch again = {.struct_size = sizeof again, .n_tokens = 1, .tokens = &tokens[9],
-                                 .sequences = (int32_t[]){1}};
+    struct engine_batch again = {
+        .struct_size = sizeof again, .n_tokens = 1, .tokens = &tokens[9], .sequences = (int32_t[]){1}};
     cr_assert_eq(engine_decode(run.context, &again, out), ENGINE_OK);
     cr_assert(relative_error(out, reference + 9 * N_VOCAB, N_VOCAB) < 1e-5);
     close_run(&run);
@@ -338,7 +344,8 @@ Test(split, a_device_that_fails_while_running_is_an_error)
     write_model(ENGINE_TYPE_F32, false);
     cr_assert(write_bytes(config_path, "[toy]\nfail = 5\n", 15));
     struct run run;
-    cr_assert_eq(open_run(&run, &(struct setting){.backends = "toy", .offload = ENGINE_OFFLOAD_ALL}), ENGINE_OK);
+    cr_assert_eq(open_run(&run, &(struct setting){.backends = "toy", .offload = ENGINE_OFFLOAD_ALL}),
+                 ENGINE_OK);
     struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = N_TOKENS, .tokens = tokens};
     cr_assert_eq(engine_decode(run.context, &batch, logits), ENGINE_ERROR_DEVICE);
     cr_assert_str_eq(engine_error_message(), "toy0: the toy broke");

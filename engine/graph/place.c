@@ -89,25 +89,29 @@ static void apply_rules(struct state *state)
     }
 }
 
-/* The layers are offloaded from the last towards the first: the last listed device holds the end of the model. The walk
- * goes back over layers and devices together; a device that is full is left for good. */
+/* Tries the devices from the last to the first. */
+static void put_somewhere(struct state *state, enum place_part part)
+{
+    for (uint32_t d = state->request->n_devices - 1; d > 0; d--)
+        if (put_part(state, part, 0, d)) return;
+}
+
+/* The layers are offloaded from the last towards the first, so the last listed device holds the end of the model. The
+ * walk goes back over layers and devices together; a device that is full is left for good. Then come the output and, last
+ * because just a row of it is read for a token, the embedding. */
 static uint32_t offload_layers(struct state *state)
 {
     const struct place_request *request = state->request;
     uint32_t wanted = request->offload < request->n_layers ? request->offload : request->n_layers;
     uint32_t d = request->n_devices - 1, done = 0;
-    if (wanted > 0 || request->offload == PLACE_ALL)
-        while (d > 0 && !put_part(state, PLACE_OUTPUT, 0, d)) d--;
-    /* An output that fits nowhere stays on the CPU and leaves all devices to the layers. */
-    if (d == 0) d = request->n_devices - 1;
     while (done < wanted && d > 0) {
         if (put_part(state, PLACE_LAYER, request->n_layers - 1 - done, d))
             done++;
         else
             d--;
     }
-    if (request->offload == PLACE_ALL && done == request->n_layers && d > 0)
-        put_part(state, PLACE_EMBEDDING, 0, d);
+    if (done > 0) put_somewhere(state, PLACE_OUTPUT);
+    if (request->offload == PLACE_ALL && done == request->n_layers) put_somewhere(state, PLACE_EMBEDDING);
     return done;
 }
 

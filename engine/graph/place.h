@@ -19,7 +19,7 @@ struct place_device {
     uint64_t activations; /* bytes that it takes as soon as anything runs on it */
 };
 
-/* Which part of the model a tensor belongs to. The parts are offloaded in this order, see place_mode. */
+/* Which part of the model a tensor belongs to. The parts are offloaded in this order. */
 enum place_part {
     PLACE_LAYER,    /* with `layer` */
     PLACE_OUTPUT,   /* norm and matrix behind the last layer: read for every token */

@@ -50,7 +50,8 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     return ENGINE_OK;
 }
 
-static int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **device)
+static int device_open(uint32_t index, const struct engine_device_options *options,
+                       struct engine_device **device)
 {
     (void)index, (void)options;
     struct engine_device *opened = calloc(1, sizeof *opened);
@@ -71,7 +72,8 @@ static void device_close(struct engine_device *device)
 
 static float from_half(uint16_t half)
 {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff, bits;
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff,
+             bits;
     float value;
     if (exponent == 0) {
         value = (float)mantissa * 0x1p-24f;
@@ -121,7 +123,8 @@ static float element(uint32_t type, const uint8_t *row, uint64_t i)
 static int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
 {
     (void)device;
-    if (desc->uses != ENGINE_WEIGHT_MATMUL || row_bytes(desc->type, desc->ne[0]) == 0) return ENGINE_ERROR_UNSUPPORTED;
+    if (desc->uses != ENGINE_WEIGHT_MATMUL || row_bytes(desc->type, desc->ne[0]) == 0)
+        return ENGINE_ERROR_UNSUPPORTED;
     *bytes = desc->ne[0] * desc->ne[1] * sizeof(float);
     return ENGINE_OK;
 }
@@ -132,7 +135,8 @@ static int weight_create(struct engine_device *device, const struct engine_weigh
     uint64_t bytes = 0;
     if (weight_size(device, desc, &bytes)) return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s", desc->name);
     if (bytes > device->limit - device->used)
-        return host->fail(ENGINE_ERROR_MEMORY, "only %llu bytes, in truth", (unsigned long long)device->limit);
+        return host->fail(ENGINE_ERROR_MEMORY, "only %llu bytes, in truth",
+                          (unsigned long long)device->limit);
     struct engine_weight *made = calloc(1, sizeof *made);
     float *values = malloc(bytes);
     if (!made || !values) {
@@ -143,8 +147,8 @@ static int weight_create(struct engine_device *device, const struct engine_weigh
     *made = (struct engine_weight){device, desc->ne[0], desc->ne[1], values};
     for (uint64_t row = 0; row < made->rows; row++)
         for (uint64_t i = 0; i < made->k; i++)
-            values[row * made->k + i] = element(
-                desc->type, (const uint8_t *)desc->data + row * row_bytes(desc->type, made->k), i);
+            values[row * made->k + i] =
+                element(desc->type, (const uint8_t *)desc->data + row * row_bytes(desc->type, made->k), i);
     device->used += bytes;
     *weight = made;
     return ENGINE_OK;
@@ -209,8 +213,10 @@ static int supports(struct engine_device *device, uint32_t op, const void *args)
 static int enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {
     if (!supports(stream->device, op, args)) return host->fail(ENGINE_ERROR_UNSUPPORTED, "operation %u", op);
-    if (stream->device->left == 0) stream->status = ENGINE_ERROR_DEVICE;
-    else if (stream->device->left > 0) stream->device->left--;
+    if (stream->device->left == 0)
+        stream->status = ENGINE_ERROR_DEVICE;
+    else if (stream->device->left > 0)
+        stream->device->left--;
     const struct engine_op_matmul *m = args;
     const struct engine_weight *weight = m->weight->weight;
     for (uint64_t t = 0; t < m->input->ne[1]; t++) {
@@ -226,16 +232,16 @@ static int enqueue(struct engine_stream *stream, uint32_t op, const void *args)
     return ENGINE_OK;
 }
 
-static int write_buffer(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, const void *source,
-                        uint64_t size)
+static int write_buffer(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                        const void *source, uint64_t size)
 {
     (void)stream;
     memcpy(buffer->data + offset, source, size);
     return ENGINE_OK;
 }
 
-static int read_buffer(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
-                       uint64_t size)
+static int read_buffer(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                       void *target, uint64_t size)
 {
     (void)stream;
     memcpy(target, buffer->data + offset, size);
