@@ -42,7 +42,7 @@ static uint64_t add_field(struct base *base, size_t *at, size_t width)
 {
     base->fields = reallocarray(base->fields, base->n_fields + 1, sizeof *base->fields);
     if (!base->fields) abort();
-    base->fields[base->n_fields++] = (struct field){*at, width};
+    base->fields[base->n_fields++] = (struct field){.offset = *at, .width = width};
     *at += width;
     return number_at(base, *at - width, width);
 }
@@ -81,8 +81,9 @@ struct base *base_gguf(const char *name, uint8_t *bytes, size_t size)
             type = (uint32_t)add_field(base, &at, 4);
             count = add_field(base, &at, 8);
         } else if (type != METADATA_STRING && metadata_element_size(type) >= 4) {
-            size_t value = at; /* hyper-parameters */
+            size_t value = at;
             add_field(base, &value, metadata_element_size(type));
+            base->fields[base->n_fields - 1].is_value = true;
         }
         skip_values(base, &at, type, count);
     }
@@ -165,12 +166,22 @@ static uint64_t extreme(const struct base *base, const struct field *field, uint
     }
 }
 
+/* Any field, but every other time rather one with a value: the others are many more. */
+static const struct field *choose_field(const struct base *base, uint64_t *state)
+{
+    const struct field *field = &base->fields[below(state, base->n_fields)];
+    bool prefer_value = below(state, 2);
+    for (size_t tries = 0; prefer_value && !field->is_value && tries < 200; tries++)
+        field = &base->fields[below(state, base->n_fields)];
+    return field;
+}
+
 static void set_fields(struct damaged *copy, const struct base *base, uint64_t *state)
 {
     size_t times = 1 + below(state, 3);
     size_t used = (size_t)snprintf(copy->what, sizeof copy->what, "set");
     for (size_t i = 0; i < times; i++) {
-        const struct field *field = &base->fields[below(state, base->n_fields)];
+        const struct field *field = choose_field(base, state);
         uint64_t value = extreme(base, field, state);
         if (field->offset + field->width > copy->size) continue;
         memcpy(copy->bytes + field->offset, &value, field->width);

@@ -6,11 +6,13 @@
 #ifndef TESTS_HOSTILE_DAMAGE_H
 #define TESTS_HOSTILE_DAMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct field {
     size_t offset, width; /* 4 or 8 bytes */
+    bool is_value;        /* a number that means something to the model: heads, layers, … */
 };
 
 /* A sound file. */

@@ -11,65 +11,13 @@
 #include "damage.h"
 #include "files.h"
 #include "gguf-writer.h"
-#include "llama2c-writer.h"
 #include "model/model.h"
+#include "sound.h"
 
 #define SEED        20240607u
 #define N_SMALL     720 /* copies of each file that this test writes itself: there are seven */
 #define N_SHARED    100 /* copies of each file of ../shared, which are larger */
 #define MAX_SECONDS 60  /* for one copy; it takes milliseconds */
-
-static const struct llama2c_shape small = {32, 32, 2, 2, 1, TINY_LLAMA_MIN_VOCAB, 16, false};
-
-static struct tiny_llama tiny(uint32_t type)
-{
-    return (struct tiny_llama){.seed = 1,
-                               .type = type,
-                               .n_layers = 2,
-                               .n_embd = 32,
-                               .n_heads = 2,
-                               .n_kv_heads = 1,
-                               .n_ff = 32,
-                               .n_vocab = TINY_LLAMA_MIN_VOCAB,
-                               .n_context = 16};
-}
-
-/* A value of each type, and an array of each. */
-static void add_all_types(struct gguf_writer *writer)
-{
-    static const uint32_t types[] = {METADATA_U8,  METADATA_I8,  METADATA_U16, METADATA_I16, METADATA_I32,
-                                     METADATA_F32, METADATA_U64, METADATA_I64, METADATA_F64, METADATA_BOOL};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        uint8_t array[12 + 3 * 8] = {(uint8_t)types[i], 0, 0, 0, 3};
-        char key[16];
-        snprintf(key, sizeof key, "array.%zu", i);
-        gguf_add_raw(writer, key, METADATA_ARRAY, array, 12 + 3 * metadata_element_size(types[i]));
-        snprintf(key, sizeof key, "value.%zu", i);
-        gguf_add_raw(writer, key, types[i], array + 12, metadata_element_size(types[i]));
-    }
-}
-
-static struct base *make_gguf(const char *name, uint32_t version, uint32_t type)
-{
-    struct gguf_writer *writer = gguf_create(version);
-    struct tiny_llama config = tiny(type);
-    size_t size;
-    gguf_add_u32(writer, "general.alignment", 32);
-    add_all_types(writer);
-    gguf_add_tiny_llama(writer, &config);
-    uint8_t *bytes = gguf_bytes(writer, &size);
-    gguf_destroy(writer);
-    return base_gguf(name, bytes, size);
-}
-
-static struct base *make_llama2c(const char *name, uint32_t version, uint32_t n_group)
-{
-    size_t size;
-    float *weights = llama2c_random_weights(&small, 1);
-    uint8_t *bytes = llama2c_checkpoint(&small, weights, version, n_group, &size);
-    free(weights);
-    return base_llama2c(name, bytes, size);
-}
 
 /* ---- Reading all of it ---- */
 
@@ -165,43 +113,41 @@ static void try_copies(struct base *base, const char *model_path, size_t count)
 
 Test(hostile, gguf_3)
 {
-    try_copies(make_gguf("f32.gguf", 3, ENGINE_TYPE_F32), NULL, N_SMALL);
+    try_copies(sound_gguf("f32.gguf", 3, ENGINE_TYPE_F32), NULL, N_SMALL);
 }
 
 Test(hostile, gguf_2)
 {
-    try_copies(make_gguf("q8_0.gguf", 2, ENGINE_TYPE_Q8_0), NULL, N_SMALL);
+    try_copies(sound_gguf("q8_0.gguf", 2, ENGINE_TYPE_Q8_0), NULL, N_SMALL);
 }
 
 Test(hostile, gguf_quantised)
 {
-    try_copies(make_gguf("q4_0.gguf", 3, ENGINE_TYPE_Q4_0), NULL, N_SMALL);
+    try_copies(sound_gguf("q4_0.gguf", 3, ENGINE_TYPE_Q4_0), NULL, N_SMALL);
 }
 
 Test(hostile, llama2c_0)
 {
-    try_copies(make_llama2c("version-0.bin", 0, 0), NULL, N_SMALL);
+    try_copies(sound_llama2c("version-0.bin", 0, 0), NULL, N_SMALL);
 }
 
 Test(hostile, llama2c_1)
 {
-    try_copies(make_llama2c("version-1.bin", 1, 0), NULL, N_SMALL);
+    try_copies(sound_llama2c("version-1.bin", 1, 0), NULL, N_SMALL);
 }
 
 Test(hostile, llama2c_2)
 {
-    try_copies(make_llama2c("version-2.bin", 2, 32), NULL, N_SMALL);
+    try_copies(sound_llama2c("version-2.bin", 2, 32), NULL, N_SMALL);
 }
 
 Test(hostile, tokenizer)
 {
     char model_path[256];
-    struct base *model = make_llama2c("", 0, 0);
-    size_t size;
-    uint8_t *bytes = llama2c_tokenizer(small.n_vocab, &size);
+    struct base *model = sound_llama2c("", 0, 0);
     snprintf(model_path, sizeof model_path, "%s/hostile-model.bin", TEST_BINARY_DIR);
     cr_assert(write_bytes(model_path, model->bytes, model->size));
-    try_copies(base_tokenizer("tokenizer.bin", bytes, size), model_path, N_SMALL);
+    try_copies(sound_tokenizer("tokenizer.bin"), model_path, N_SMALL);
     unlink(model_path);
     base_destroy(model);
 }
