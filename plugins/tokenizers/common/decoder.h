@@ -1,0 +1,13 @@
+/* decoder.h: puts texts together from tokens. */
+#ifndef TOKENIZERS_COMMON_DECODER_H
+#define TOKENIZERS_COMMON_DECODER_H
+
+#include "common/tokenizer.h"
+
+/* As in plugin-api.h. */
+int decoder_create(const struct engine_tokenizer *tokenizer, int special, struct engine_decoder **decoder);
+void decoder_destroy(struct engine_decoder *decoder);
+int decoder_decode(struct engine_decoder *decoder, int32_t id, struct engine_string *text);
+int decoder_end(struct engine_decoder *decoder, struct engine_string *text);
+
+#endif

@@ -1,0 +1,27 @@
+/* memory.h: the host's services and growing arrays, for all files of a tokenizer plugin. */
+#ifndef TOKENIZERS_COMMON_MEMORY_H
+#define TOKENIZERS_COMMON_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plugin-api.h"
+
+/* The services that the entry function was given. The plugin's only global. */
+extern const struct engine_host *host;
+
+/* Says "out of memory (WHAT)" and returns ENGINE_ERROR_MEMORY. */
+int fail_memory(const char *what);
+
+/* Room for `count` elements of `size` bytes, not set; NULL if there is none or the product overflows. */
+void *allocate(size_t count, size_t size);
+/* The same, all bytes 0. */
+void *allocate_zeroed(size_t count, size_t size);
+
+/* Makes room for at least `count` elements of `size` bytes in *array, which has room for *capacity. What is
+ * in it stays. At least doubles, so that appending is linear. Returns false, and leaves all as it was, if
+ * memory is out. */
+bool grow(void *array, size_t *capacity, size_t count, size_t size);
+
+#endif

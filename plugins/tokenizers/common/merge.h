@@ -1,0 +1,47 @@
+/* merge.h: byte-pair encoding in its general form. Of all neighbouring symbols that form a pair, the one of the
+ * lowest rank, of equals the leftmost, becomes one symbol; so on until none is left (Sennrich, Haddow, Birch,
+ * arXiv 1508.07909; SentencePiece, arXiv 1808.06226, ranks by the score of the result). Linear in the length
+ * of the text but for contrived vocabularies, see merge.c. */
+#ifndef TOKENIZERS_COMMON_MERGE_H
+#define TOKENIZERS_COMMON_MERGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/pairs.h"
+
+/* A symbol of the result; it ends where the next one starts. */
+struct merge_token {
+    uint32_t symbol;
+    uint32_t start; /* index of its first initial symbol */
+};
+
+/* Where merging takes place, kept from word to word; zeroed at first. */
+struct merge_workspace {
+    uint32_t *initial; /* [n_initial] the word; filled with merge_add */
+    size_t n_initial, initial_capacity;
+    struct merge_token *tokens; /* [n_tokens] the result */
+    size_t n_tokens, tokens_capacity;
+    struct merge_node *nodes; /* for long blocks: the symbols, */
+    size_t nodes_capacity;
+    struct merge_event *heap; /* and what may be merged, best first */
+    size_t heap_capacity;
+    uint64_t *known_pairs; /* [KNOWN_PAIRS] left << 32 | right: neighbours whose answer is known, */
+    uint8_t *known_apart;  /* [KNOWN_PAIRS] which is this */
+};
+void merge_workspace_free(struct merge_workspace *workspace);
+
+/* Begins a word. */
+static inline void merge_clear(struct merge_workspace *workspace)
+{
+    workspace->n_initial = 0;
+}
+
+/* Makes room for `count` more initial symbols, at most UINT32_MAX in all, which are then written to
+ * initial[n_initial++]. ENGINE_ERROR_MEMORY. */
+int merge_reserve(struct merge_workspace *workspace, size_t count);
+
+/* initial -> tokens. ENGINE_ERROR_MEMORY. */
+int merge_run(const struct pairs *pairs, struct merge_workspace *workspace);
+
+#endif

@@ -1,0 +1,9 @@
+/* output.c: see output.h. */
+#include "common/output.h"
+
+void output_flush(struct output *output)
+{
+    if (output->count && !output->stopped)
+        output->stopped = output->sink(output->user, output->ids, output->count);
+    output->count = 0;
+}

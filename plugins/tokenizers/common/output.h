@@ -1,0 +1,29 @@
+/* output.h: ids on their way to the caller's sink, gathered so that the sink is called rarely. */
+#ifndef TOKENIZERS_COMMON_OUTPUT_H
+#define TOKENIZERS_COMMON_OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plugin-api.h"
+
+#define OUTPUT_SIZE 2048
+
+struct output {
+    engine_token_sink sink;
+    void *user;
+    int stopped; /* what the sink returned to stop, or 0 */
+    size_t count;
+    int32_t ids[OUTPUT_SIZE];
+};
+
+/* Hands on what is gathered. */
+void output_flush(struct output *output);
+
+static inline void output_put(struct output *output, int32_t id)
+{
+    if (output->count == OUTPUT_SIZE) output_flush(output);
+    output->ids[output->count++] = id;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* vocab.h: a vocabulary as the model's metadata give it, checked. What all tokenizers know of their tokens. */
+#ifndef TOKENIZERS_COMMON_VOCAB_H
+#define TOKENIZERS_COMMON_VOCAB_H
+
+#include "common/trie.h"
+#include "plugin-api.h"
+
+/* Attributes beside those of enum engine_token_attributes, for the plugins alone. */
+enum vocab_attributes {
+    VOCAB_NORMAL = 1 << 16,      /* plain text */
+    VOCAB_STRIP_LEFT = 1 << 17,  /* white space in front of it belongs to it, where it is found in a text */
+    VOCAB_STRIP_RIGHT = 1 << 18, /* white space behind it likewise */
+    VOCAB_PUBLIC = 0xFFFF        /* mask of those that the engine knows */
+};
+
+/* What holds where the metadata say nothing. Ids are -1 for none; ids that the vocabulary doesn't reach count
+ * as none. */
+struct vocab_defaults {
+    int32_t bos, eos, unknown, separator, padding;
+    bool add_bos, add_eos, add_separator, add_space_prefix;
+};
+
+struct vocab {
+    uint32_t n_tokens;
+    struct engine_string *pieces; /* [n_tokens]; never empty */
+    uint32_t *attributes;         /* [n_tokens] */
+    float *scores;                /* [n_tokens], no NaN among them */
+    struct trie ids;              /* piece -> id */
+    char *names;                  /* text of the pieces that are empty in the file */
+
+    int32_t bos, eos, unknown, separator, padding; /* -1 for none, as are those that follow */
+    int32_t end_of_turn, end_of_message;
+    int32_t fill_prefix, fill_suffix, fill_middle, fill_padding, fill_repository, fill_separator;
+    bool add_bos, add_eos, add_separator, add_space_prefix;
+};
+
+/* Reads and checks. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY; *vocab may be handed to vocab_close either way. */
+int vocab_open(struct vocab *vocab, const struct engine_metadata *metadata,
+               const struct vocab_defaults *defaults);
+void vocab_close(struct vocab *vocab);
+
+/* The id of a piece, or -1. */
+int32_t vocab_find(const struct vocab *vocab, const char *piece, size_t length);
+
+/* The byte that a piece like "<0x0A>" stands for, or -1. */
+int vocab_byte(struct engine_string piece);
+
+/* For each byte the token that stands for it: the one spelled "<0x0A>", else the one that is that single byte,
+ * else -1. */
+void vocab_byte_tokens(const struct vocab *vocab, int32_t tokens[256]);
+
+/* marks.c: finds special tokens by their spelling, sets ENGINE_TOKEN_END, and per-model strip flags. Called by
+ * vocab_open once pieces, types and ids are read. */
+void vocab_mark_special(struct vocab *vocab, const struct engine_metadata *metadata);
+
+#endif
