@@ -2,54 +2,11 @@
 #include "plugins/load.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <fcntl.h>
-#include <link.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "plugins/host.h"
-
-/* ---- Before loading ------------------------------------------------------------------------------------ */
-
-/* Refuses a library that was cut off, by a copy that didn't end, say: the dynamic loader maps what its headers
- * promise, and touching what isn't there would kill the process. All else that may be wrong with a file is
- * dlopen's to say. */
-static int check_whole(const char *path)
-{
-    ElfW(Ehdr) header;
-    struct stat info;
-    int status = ENGINE_OK;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &info) != 0) goto cleanup;
-    if (pread(file, &header, sizeof header, 0) != sizeof header) goto cleanup;
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
-        goto cleanup;
-
-    for (unsigned i = 0; i < header.e_phnum; i++) {
-        ElfW(Phdr) segment;
-        uint64_t at, end;
-        if (checked_add(header.e_phoff, i * sizeof segment, &at) || at > INT64_MAX ||
-            pread(file, &segment, sizeof segment, (off_t)at) != sizeof segment) {
-            status = fail(ENGINE_ERROR_DATA, "the file is cut off");
-            goto cleanup;
-        }
-        if (segment.p_type == PT_LOAD &&
-            (checked_add(segment.p_offset, segment.p_filesz, &end) || end > (uint64_t)info.st_size)) {
-            status = fail(ENGINE_ERROR_DATA, "the file is cut off");
-            goto cleanup;
-        }
-    }
-
-cleanup:
-    if (file >= 0) close(file);
-    return status;
-}
 
 /* ---- What a plugin says of itself ---------------------------------------------------------------------- */
 
@@ -240,7 +197,7 @@ int plugin_load(const char *path, void **library, const struct engine_plugin **i
     *library = NULL;
     *info = NULL;
     int status = trust_file(path);
-    if (status == ENGINE_OK) status = check_whole(path);
+    if (status == ENGINE_OK) status = check_library(path);
     if (status != ENGINE_OK) return status;
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!*library) return fail_dl(path);
