@@ -20,12 +20,20 @@
 #define MAX_SEGMENTS 256
 #define MAX_DYNAMIC  4096 /* entries of the dynamic section */
 
+/* Of the machine's word size, 32 or 64 bits. */
+typedef ElfW(Ehdr) elf_header;
+typedef ElfW(Phdr) elf_segment;
+typedef ElfW(Shdr) elf_section;
+typedef ElfW(Dyn) elf_dynamic;
+typedef ElfW(Sxword) elf_tag;
+typedef ElfW(Addr) elf_address;
+
 struct library {
     int file;
     uint64_t size;
-    ElfW(Phdr) segments[MAX_SEGMENTS]; /* [n_segments] */
+    elf_segment segments[MAX_SEGMENTS]; /* [n_segments] */
     unsigned n_segments;
-    ElfW(Dyn) dynamic[MAX_DYNAMIC]; /* [n_dynamic] */
+    elf_dynamic dynamic[MAX_DYNAMIC]; /* [n_dynamic] */
     unsigned n_dynamic;
 };
 
@@ -43,9 +51,9 @@ static bool read_at(const struct library *library, uint64_t offset, void *data, 
 
 /* The section headers, which the loader doesn't need, are what linkers write last: where they are whole, so is the file.
  * Libraries without any are fine. */
-static int check_end(const struct library *library, const ElfW(Ehdr) * header)
+static int check_end(const struct library *library, const elf_header *header)
 {
-    ElfW(Shdr) section;
+    elf_section section;
     uint64_t names = (uint64_t)header->e_shstrndx * sizeof section, at;
     if (header->e_shoff == 0 || header->e_shnum == 0 || header->e_shentsize != sizeof section)
         return ENGINE_OK;
@@ -57,12 +65,12 @@ static int check_end(const struct library *library, const ElfW(Ehdr) * header)
 }
 
 /* The segment in which `size` bytes from `address` on will be in memory, or NULL. */
-static const ElfW(Phdr) * segment_of(const struct library *library, uint64_t address, uint64_t size)
+static const elf_segment *segment_of(const struct library *library, uint64_t address, uint64_t size)
 {
     uint64_t end;
     if (checked_add(address, size, &end)) return NULL;
     for (unsigned i = 0; i < library->n_segments; i++) {
-        const ElfW(Phdr) *segment = &library->segments[i];
+        const elf_segment *segment = &library->segments[i];
         if (segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
             end <= segment->p_vaddr + segment->p_memsz) {
             return segment;
@@ -76,7 +84,7 @@ static int check_loads(const struct library *library)
 {
     uint64_t last_end = 0;
     for (unsigned i = 0; i < library->n_segments; i++) {
-        const ElfW(Phdr) *segment = &library->segments[i];
+        const elf_segment *segment = &library->segments[i];
         uint64_t file_end, end;
         if (segment->p_type != PT_LOAD) continue;
         if (checked_add(segment->p_offset, segment->p_filesz, &file_end) || file_end > library->size ||
@@ -93,18 +101,18 @@ static int check_loads(const struct library *library)
 static int check_others(const struct library *library)
 {
     for (unsigned i = 0; i < library->n_segments; i++) {
-        const ElfW(Phdr) *segment = &library->segments[i];
+        const elf_segment *segment = &library->segments[i];
         bool read = segment->p_type == PT_DYNAMIC || segment->p_type == PT_NOTE || segment->p_type == PT_TLS;
         bool written = segment->p_type == PT_GNU_RELRO;
         if ((!read && !written) || segment->p_memsz == 0) continue;
         /* p_memsz may reach farther: zeroed thread-local data, padding to a page. */
-        const ElfW(Phdr) *load = segment_of(library, segment->p_vaddr, segment->p_filesz);
+        const elf_segment *load = segment_of(library, segment->p_vaddr, segment->p_filesz);
         if (!load || (written && !(load->p_flags & PF_W))) return fail_damaged("segments");
     }
     return ENGINE_OK;
 }
 
-static uint64_t dynamic_value(const struct library *library, ElfW(Sxword) tag)
+static uint64_t dynamic_value(const struct library *library, elf_tag tag)
 {
     for (unsigned i = 0; i < library->n_dynamic; i++) {
         if (library->dynamic[i].d_tag == tag) return library->dynamic[i].d_un.d_val;
@@ -116,7 +124,7 @@ static uint64_t dynamic_value(const struct library *library, ElfW(Sxword) tag)
 static int check_dynamic(const struct library *library)
 {
     static const struct {
-        ElfW(Sxword) table, size; /* size: the entry that tells it, or 0 */
+        elf_tag table, size; /* size: the entry that tells it, or 0 */
         bool needed;
     } tables[] = {
         {DT_STRTAB, DT_STRSZ, true},
@@ -149,14 +157,14 @@ static int check_dynamic(const struct library *library)
 /* Reads the dynamic section up to its end mark, and checks it. A library without one is dlopen's to refuse. */
 static int take_dynamic(struct library *library)
 {
-    const ElfW(Phdr) *segment = NULL;
+    const elf_segment *segment = NULL;
     for (unsigned i = 0; i < library->n_segments; i++) {
         if (library->segments[i].p_type == PT_DYNAMIC) segment = &library->segments[i];
     }
     if (!segment) return ENGINE_OK;
-    const ElfW(Phdr) *load = segment_of(library, segment->p_vaddr, segment->p_memsz);
+    const elf_segment *load = segment_of(library, segment->p_vaddr, segment->p_memsz);
     if (!load || segment->p_vaddr - load->p_vaddr != segment->p_offset - load->p_offset ||
-        segment->p_vaddr % sizeof(ElfW(Addr)) != 0) {
+        segment->p_vaddr % sizeof(elf_address) != 0) {
         return fail_damaged("dynamic section");
     }
     uint64_t count = segment->p_filesz / sizeof library->dynamic[0];
@@ -171,18 +179,18 @@ static int take_dynamic(struct library *library)
 }
 
 /* Whether dlopen would take the file for a library for this machine. */
-static bool is_ours(const ElfW(Ehdr) * header)
+static bool is_ours(const elf_header *header)
 {
     static const uint16_t one = 1;
-    unsigned char class = sizeof(ElfW(Addr)) == 8 ? ELFCLASS64 : ELFCLASS32;
+    unsigned char class = sizeof(elf_address) == 8 ? ELFCLASS64 : ELFCLASS32;
     unsigned char order = *(const unsigned char *)&one ? ELFDATA2LSB : ELFDATA2MSB;
     return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_ident[EI_CLASS] == class &&
-           header->e_ident[EI_DATA] == order && header->e_phentsize == sizeof(ElfW(Phdr));
+           header->e_ident[EI_DATA] == order && header->e_phentsize == sizeof(elf_segment);
 }
 
 static int check(struct library *library)
 {
-    ElfW(Ehdr) header;
+    elf_header header;
     if (!read_at(library, 0, &header, sizeof header) || !is_ours(&header)) return ENGINE_OK;
     library->n_segments = header.e_phnum;
     if (header.e_phnum > MAX_SEGMENTS ||
