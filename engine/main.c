@@ -9,6 +9,16 @@
 #include "engine.h"
 
 const struct command commands[] = {
+    {.name = "run",
+     .synopsis = "-m MODEL -p PROMPT [OPTION...]",
+     .summary = "Goes on from a prompt. The command that is meant when none is named.",
+     .details =
+         "The prompt and the text that the model adds go to standard output as they come; all else goes to "
+         "standard error.",
+     .examples = "  engine -m llama.gguf -p \"Once upon a time\"\n"
+                 "  engine -m llama.gguf -f question.txt -n 200 --temp 0 --no-echo\n"
+                 "  engine -m stories.bin --tokenizer tokenizer.bin -p \"The dog\" --seed 7\n",
+     .run = command_run},
     {.name = "info",
      .synopsis = "[--json] MODEL",
      .summary = "Shows a model file's metadata and tensors.",
@@ -22,6 +32,25 @@ const struct command commands[] = {
      .min_words = 1,
      .max_words = 1,
      .run = command_info},
+    {.name = "logits",
+     .synopsis = "-m MODEL --tokens IDS -o OUT.npy [OPTION...]",
+     .summary = "Writes the logits of every position of a list of tokens.",
+     .details = "The file is in NumPy's format: float32, [tokens, vocabulary].",
+     .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
+                 "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
+     .run = command_logits},
+    {.name = "bench",
+     .synopsis = "-m MODEL [OPTION...]",
+     .summary = "Measures how fast a model runs here.",
+     .examples = "  engine bench -m llama.gguf\n"
+                 "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n",
+     .run = command_bench},
+    {.name = "plan",
+     .synopsis = "-m MODEL [OPTION...]",
+     .summary = "Shows which device would hold which tensor, without loading anything.",
+     .examples = "  engine plan -m llama.gguf\n"
+                 "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
+     .run = command_plan},
     {.name = "plugins",
      .synopsis = "[--json]",
      .summary = "Lists the plugins that were found, and why any of them is not used.",

@@ -213,16 +213,3 @@ uint8_t *llama2c_tokenizer(uint32_t n_tokens, size_t *size)
     *size = out.size;
     return out.data;
 }
-
-uint8_t *read_bytes(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    struct out out = {0};
-    uint8_t chunk[65536];
-    size_t count;
-    while ((count = fread(chunk, 1, sizeof chunk, file)) > 0) put(&out, chunk, count);
-    fclose(file);
-    *size = out.size;
-    return out.data;
-}

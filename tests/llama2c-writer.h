@@ -29,7 +29,4 @@ uint8_t *llama2c_checkpoint(const struct llama2c_shape *shape, const float *weig
 /* A tokenizer.bin with the vocabulary of gguf-writer.h's tiny llama; n_tokens >= TINY_LLAMA_MIN_VOCAB. */
 uint8_t *llama2c_tokenizer(uint32_t n_tokens, size_t *size);
 
-/* A whole file; NULL if it can't be read. The caller frees it. */
-uint8_t *read_bytes(const char *path, size_t *size);
-
 #endif

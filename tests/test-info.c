@@ -9,6 +9,7 @@
 
 #include "gguf-writer.h"
 #include "llama2c-writer.h"
+#include "program.h"
 
 static char path[256], tokenizer_path[256];
 
@@ -26,42 +27,23 @@ static void remove_files(void)
 
 TestSuite(info, .init = make_paths, .fini = remove_files);
 
-/* What `engine info ARGUMENTS` writes to standard output and standard error; *status is its exit status. The caller
- * frees it. */
-static char *run_info(const char *arguments, int *status)
+#define INFO(...) PROGRAM("info", __VA_ARGS__)
+
+static void expect_text(struct program_result result, const char *const *expected)
 {
-    char command[1024];
-    snprintf(command, sizeof command, "%s info 2>&1 %s", TEST_ENGINE, arguments);
-    FILE *pipe = popen(command, "r");
-    cr_assert(pipe != NULL);
-    size_t used = 0, room = 1 << 20;
-    char *text = malloc(room);
-    cr_assert(text != NULL);
-    size_t count;
-    while ((count = fread(text + used, 1, room - 1 - used, pipe)) > 0) used += count;
-    text[used] = '\0';
-    *status = pclose(pipe);
-    return text;
+    cr_assert(result.status == 0, "%s", result.err);
+    for (; *expected; expected++)
+        cr_assert(strstr(result.out, *expected), "no \"%s\" in:\n%s", *expected, result.out);
+    program_free(&result);
 }
 
-static void expect_text(const char *arguments, const char *const *expected)
+static json_t *parse_json(struct program_result result)
 {
-    int status;
-    char *text = run_info(arguments, &status);
-    cr_assert(status == 0, "%s", text);
-    for (; *expected; expected++) cr_assert(strstr(text, *expected), "no \"%s\" in:\n%s", *expected, text);
-    free(text);
-}
-
-static json_t *parse_json(const char *arguments)
-{
-    int status;
     json_error_t error;
-    char *text = run_info(arguments, &status);
-    cr_assert(status == 0, "%s", text);
-    json_t *json = json_loads(text, JSON_ALLOW_NUL, &error);
-    cr_assert(json, "%s in:\n%s", error.text, text);
-    free(text);
+    cr_assert(result.status == 0, "%s", result.err);
+    json_t *json = json_loads(result.out, JSON_ALLOW_NUL, &error);
+    cr_assert(json, "%s in:\n%s", error.text, result.out);
+    program_free(&result);
     return json;
 }
 
@@ -74,9 +56,10 @@ Test(info, for_people)
 {
     cr_assert(
         write_tiny_llama(path, &(struct tiny_llama){.seed = 1, .type = ENGINE_TYPE_Q8_0, .tied = true}));
-    expect_text(path, (const char *const[]){"GGUF 3, ", "\nllama.block_count ", "tokenizer.ggml.tokens ",
-                                            "arr[str]    320  [\"<unk>\", \"<s>\", \"</s>\", ", "…\n",
-                                            "\nblk.1.ffn_down.weight ", "96 x 64", "\n20 tensors, ", NULL});
+    expect_text(INFO(path),
+                (const char *const[]){"GGUF 3, ", "\nllama.block_count ", "tokenizer.ggml.tokens ",
+                                      "arr[str]    320  [\"<unk>\", \"<s>\", \"</s>\", ", "…\n",
+                                      "\nblk.1.ffn_down.weight ", "96 x 64", "\n20 tensors, ", NULL});
 }
 
 Test(info, llama2c)
@@ -88,23 +71,20 @@ Test(info, llama2c)
     cr_assert(write_bytes(path, bytes, size));
     free(bytes);
     free(weights);
-    expect_text(
-        path, (const char *const[]){"llama2.c version 0", "llama.embedding_length ", "\n20 tensors, ", NULL});
+    expect_text(INFO(path), (const char *const[]){"llama2.c version 0", "llama.embedding_length ",
+                                                  "\n20 tensors, ", NULL});
 
-    char arguments[600];
     bytes = llama2c_tokenizer(320, &size);
     cr_assert(write_bytes(tokenizer_path, bytes, size));
     free(bytes);
-    snprintf(arguments, sizeof arguments, "--tokenizer %s %s", tokenizer_path, path);
-    expect_text(arguments, (const char *const[]){"tokenizer.ggml.token_type ", NULL});
+    expect_text(INFO("--tokenizer", tokenizer_path, path),
+                (const char *const[]){"tokenizer.ggml.token_type ", NULL});
 }
 
 Test(info, json)
 {
-    char arguments[600];
     cr_assert(write_tiny_llama(path, &(struct tiny_llama){.seed = 1, .type = ENGINE_TYPE_F16}));
-    snprintf(arguments, sizeof arguments, "--json %s", path);
-    json_t *json = parse_json(arguments);
+    json_t *json = parse_json(INFO("--json", path));
     cr_assert_str_eq(json_string_value(json_object_get(json, "format")), "GGUF 3");
     cr_assert_str_eq(json_string_value(json_object_get(json, "architecture")), "llama");
     cr_assert(json_integer_value(metadata_of(json, "llama.block_count")) == 2);
@@ -125,8 +105,7 @@ Test(info, json)
     cr_assert((uint64_t)json_integer_value(json_object_get(totals, "parameters")) == parameters);
     json_decref(json);
 
-    snprintf(arguments, sizeof arguments, "--json --verbose %s 2>/dev/null", path); /* notes go there */
-    json = parse_json(arguments);
+    json = parse_json(INFO("--json", "--verbose", path));
     cr_assert(json_array_size(metadata_of(json, "tokenizer.ggml.tokens")) == 320, "whole");
     json_decref(json);
 }
@@ -136,7 +115,6 @@ Test(info, odd_values)
 {
     struct gguf_writer *writer = gguf_create(3);
     const char *words[] = {"\xff\xfe", "ok"};
-    char arguments[600];
     gguf_add_string(writer, "not.\xc3utf8", "a\x80z");
     gguf_add_strings(writer, "strings", words, 2);
     gguf_add_f32(writer, "infinite", INFINITY);
@@ -148,8 +126,7 @@ Test(info, odd_values)
     cr_assert(gguf_save(writer, path));
     gguf_destroy(writer);
 
-    snprintf(arguments, sizeof arguments, "--json %s", path);
-    json_t *json = parse_json(arguments);
+    json_t *json = parse_json(INFO("--json", path));
     cr_assert_str_eq(json_string_value(metadata_of(json, "not.\xef\xbf\xbdutf8")), "a\xef\xbf\xbdz");
     cr_assert_str_eq(json_string_value(json_array_get(metadata_of(json, "strings"), 1)), "ok");
     cr_assert(json_is_null(metadata_of(json, "infinite")) && json_is_null(metadata_of(json, "large")));
@@ -159,17 +136,16 @@ Test(info, odd_values)
     cr_assert_str_eq(json_string_value(metadata_of(json, "lines")), "one\ntwo\033[2J");
     json_decref(json);
 
-    int status;
-    char *text = run_info(path, &status);
-    cr_assert(status == 0 && strstr(text, "one two [2J") && !strchr(text, '\033'), "%s", text);
-    free(text);
+    struct program_result result = INFO(path);
+    cr_assert(result.status == 0 && strstr(result.out, "one two [2J") && !strchr(result.out, '\033'), "%s",
+              result.out);
+    program_free(&result);
 }
 
 Test(info, refused)
 {
-    int status;
-    char *text = run_info("/nonexistent/model.gguf", &status);
-    cr_assert(status != 0);
-    cr_assert_str_eq(text, "engine: cannot open /nonexistent/model.gguf: No such file or directory\n");
-    free(text);
+    struct program_result result = INFO("/nonexistent/model.gguf");
+    cr_assert(result.status == 1 && result.out_size == 0);
+    cr_assert_str_eq(result.err, "engine: cannot open /nonexistent/model.gguf: No such file or directory\n");
+    program_free(&result);
 }

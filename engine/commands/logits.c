@@ -1,0 +1,107 @@
+/* logits.c: `engine logits`: the logits of every position of a list of tokens, as a NumPy file. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/npy.h"
+
+/* "1 2 3" or "1,2,3". */
+static int parse_tokens(const char *text, int32_t **tokens, size_t *count)
+{
+    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
+    size_t n = 0;
+    if (!ids) return command_error(ENGINE_ERROR_MEMORY, "out of memory (tokens)");
+    for (const char *at = text; *at;) {
+        char *end;
+        if (isspace((unsigned char)*at) || *at == ',') {
+            at++;
+            continue;
+        }
+        errno = 0;
+        long id = strtol(at, &end, 10);
+        if (end == at || errno || id < 0 || id > INT32_MAX) {
+            free(ids);
+            return command_error(ENGINE_ERROR_ARGUMENT, "--tokens: '%s' doesn't begin with a token id", at);
+        }
+        ids[n++] = (int32_t)id;
+        at = end;
+    }
+    *tokens = ids;
+    *count = n;
+    return ENGINE_OK;
+}
+
+static int read_tokens(const struct arguments *arguments, int32_t **tokens, size_t *count)
+{
+    if (!arguments->tokens == !arguments->tokens_file)
+        return command_error(ENGINE_ERROR_ARGUMENT, "give the tokens by either --tokens or --tokens-file");
+    int status = arguments->tokens ? parse_tokens(arguments->tokens, tokens, count)
+                                   : npy_read_integers(arguments->tokens_file, tokens, count);
+    if (!status && *count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "no tokens were given");
+    return status;
+}
+
+/* Runs the tokens batch by batch and writes each batch's logits before the next one runs. */
+static int write_logits(struct engine_context *context, const int32_t *tokens, size_t count, FILE *file)
+{
+    struct engine_context_info info = {.struct_size = sizeof info};
+    engine_context_get_info(context, &info);
+    float *logits = malloc((size_t)info.n_batch * info.n_vocab * sizeof *logits);
+    uint8_t *wanted = malloc(info.n_batch);
+    int status = logits && wanted ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+    if (wanted) memset(wanted, 1, info.n_batch);
+    if (!status && npy_write_header(file, count, info.n_vocab) != 0) status = ENGINE_ERROR;
+    for (size_t first = 0; first < count && !status && !interrupted;) {
+        size_t n = count - first < info.n_batch ? count - first : info.n_batch;
+        struct engine_batch batch = {
+            .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first, .wanted = wanted};
+        status = engine_decode(context, &batch, logits);
+        if (!status && fwrite(logits, sizeof *logits * info.n_vocab, n, file) != n)
+            status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
+        first += n;
+    }
+    free(logits);
+    free(wanted);
+    return status;
+}
+
+static int run_tokens(const struct arguments *arguments, struct engine_model *model, const int32_t *tokens,
+                      size_t count)
+{
+    struct engine_context_options options;
+    struct engine_context *context = NULL;
+    int32_t offload;
+    FILE *file = NULL;
+    context_options(arguments, &options, &offload);
+    if (options.n_context == 0 && count <= INT32_MAX) options.n_context = (uint32_t)count;
+    int status = engine_context_create(model, &options, &context);
+    if (status) return status;
+    file = fopen(arguments->output, "wb");
+    if (!file) status = command_error(ENGINE_ERROR, "%s: %s", arguments->output, strerror(errno));
+    if (!status) status = write_logits(context, tokens, count, file);
+    if (file && fclose(file) != 0 && !status)
+        status = command_error(ENGINE_ERROR, "%s: %s", arguments->output, strerror(errno));
+    if (file && (status || interrupted)) remove(arguments->output);
+    engine_context_destroy(context);
+    return status;
+}
+
+int command_logits(const struct arguments *arguments)
+{
+    struct engine *engine = NULL;
+    struct engine_model *model = NULL;
+    int32_t *tokens = NULL;
+    size_t count = 0;
+    if (!arguments->output) return command_usage("logits: where to? give a file with -o");
+    int status = read_tokens(arguments, &tokens, &count);
+    if (!status) status = open_engine(arguments, &engine);
+    if (!status) status = open_model(arguments, engine, &model);
+    if (!status) status = run_tokens(arguments, model, tokens, count);
+    int exit_status = status && !interrupted ? command_fail() : 0;
+    engine_model_close(model);
+    engine_close(engine);
+    free(tokens);
+    return exit_status;
+}

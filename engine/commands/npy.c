@@ -1,0 +1,110 @@
+/* npy.c: see npy.h. */
+#include "commands/npy.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+
+static const char magic[] = "\x93NUMPY";
+#define PREFIX_SIZE 10 /* magic, version, length of the header in two bytes */
+
+int npy_write_header(FILE *file, size_t rows, size_t columns)
+{
+    char header[128];
+    int length = snprintf(header, sizeof header,
+                          "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
+    /* Padded with blanks to a multiple of 64 bytes in all, ended by a newline. */
+    int padded = (PREFIX_SIZE + length + 1 + 63) / 64 * 64 - PREFIX_SIZE;
+    uint8_t prefix[4] = {1, 0, (uint8_t)(padded & 255), (uint8_t)(padded >> 8)};
+    fwrite(magic, 1, 6, file);
+    fwrite(prefix, 1, 4, file);
+    fprintf(file, "%s%*s\n", header, padded - length - 1, "");
+    return ferror(file) ? -1 : 0;
+}
+
+/* The text behind 'KEY': in the header, or NULL. */
+static const char *field(const char *header, const char *key)
+{
+    const char *found = strstr(header, key);
+    found = found ? strchr(found, ':') : NULL;
+    return found ? found + 1 + strspn(found + 1, " ") : NULL;
+}
+
+static int64_t element(const uint8_t *bytes, size_t size, bool is_signed)
+{
+    uint64_t value = 0;
+    for (size_t i = size; i-- > 0;) value = value << 8 | bytes[i];
+    unsigned unused = (unsigned)(64 - 8 * size);
+    return is_signed ? (int64_t)(value << unused) >> unused : (int64_t)value;
+}
+
+/* Checks the header, which is ended by a NUL, and finds out the elements' type and number. */
+static bool parse_header(const char *header, size_t *size, bool *is_signed, size_t *count)
+{
+    const char *descr = field(header, "'descr'"), *shape = field(header, "'shape'");
+    char order, kind, closing[3];
+    unsigned width;
+    if (!descr || !shape || sscanf(descr, "'%c%c%u'", &order, &kind, &width) != 3) return false;
+    if ((kind != 'i' && kind != 'u') || (order != '<' && order != '|')) return false;
+    if (width != 1 && width != 2 && width != 4 && width != 8) return false;
+    if (sscanf(shape, "(%zu ,%1[)]", count, closing) != 2 && sscanf(shape, "(%zu,%1[)]", count, closing) != 2)
+        return false;
+    *size = width;
+    *is_signed = kind == 'i';
+    return true;
+}
+
+int npy_read_integers(const char *path, int32_t **values, size_t *count)
+{
+    char *data;
+    size_t size, width, n;
+    bool is_signed;
+    int status = read_file(path, &data, &size);
+    if (status) return status;
+    const uint8_t *bytes = (const uint8_t *)data;
+    int32_t *numbers = NULL;
+    status = ENGINE_ERROR_DATA;
+    if (size < PREFIX_SIZE || memcmp(data, magic, 6) != 0 || bytes[6] != 1) {
+        command_error(status, "%s: not a NumPy file of version 1", path);
+        goto cleanup;
+    }
+    size_t header_size = (size_t)bytes[8] | (size_t)bytes[9] << 8;
+    if (header_size == 0 || header_size > size - PREFIX_SIZE) {
+        command_error(status, "%s: the header is cut off", path);
+        goto cleanup;
+    }
+    data[PREFIX_SIZE + header_size - 1] = 0; /* its newline */
+    if (!parse_header(data + PREFIX_SIZE, &width, &is_signed, &n)) {
+        command_error(status, "%s: should be an array of whole numbers with one dimension", path);
+        goto cleanup;
+    }
+    const uint8_t *elements = bytes + PREFIX_SIZE + header_size;
+    if (n > (size - PREFIX_SIZE - header_size) / width) {
+        command_error(status, "%s: the array is cut off", path);
+        goto cleanup;
+    }
+    numbers = malloc((n + 1) * sizeof *numbers);
+    if (!numbers) {
+        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (%s)", path);
+        goto cleanup;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t value = element(elements + i * width, width, is_signed);
+        if (value < INT32_MIN || value > INT32_MAX) {
+            command_error(status, "%s: element %zu is %" PRId64 ", which is no token", path, i, value);
+            goto cleanup;
+        }
+        numbers[i] = (int32_t)value;
+    }
+    *values = numbers;
+    *count = n;
+    numbers = NULL;
+    status = ENGINE_OK;
+
+cleanup:
+    free(numbers);
+    free(data);
+    return status;
+}

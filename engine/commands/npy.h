@@ -1,0 +1,16 @@
+/* npy.h: arrays in NumPy's .npy format, version 1 (numpy.lib.format). */
+#ifndef ENGINE_COMMANDS_NPY_H
+#define ENGINE_COMMANDS_NPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Writes the header of a float32 array [rows, columns] in C order. Returns 0, or -1 with errno. */
+int npy_write_header(FILE *file, size_t rows, size_t columns);
+
+/* Reads an array of whole numbers (any integer type, little-endian) of one dimension. *values is the caller's to free.
+ * Returns an enum engine_status, with command_error's message. */
+int npy_read_integers(const char *path, int32_t **values, size_t *count);
+
+#endif

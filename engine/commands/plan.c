@@ -1,0 +1,98 @@
+/* plan.c: `engine plan`: what would go where, without loading anything. */
+#include <inttypes.h>
+
+#include "commands/common.h"
+#include "commands/json.h"
+#include "commands/table.h"
+
+static int print_for_people(const struct engine_plan *plan)
+{
+    struct table tensors = {.n_columns = 4, .alignment = "llrl"};
+    struct table devices = {.n_columns = 7, .alignment = "lrrrrrr"};
+    struct engine_plan_totals totals;
+    engine_plan_get_totals(plan, &totals);
+
+    table_add(&tensors, "TENSOR"), table_add(&tensors, "TYPE"), table_add(&tensors, "SIZE");
+    table_add(&tensors, "DEVICE");
+    for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
+        struct engine_plan_tensor tensor;
+        engine_plan_tensor_at(plan, i, &tensor);
+        table_add(&tensors, "%s", tensor.name);
+        table_add(&tensors, "%s", tensor.type_name);
+        table_add(&tensors, "%s", size_text(tensor.bytes).text);
+        table_add(&tensors, "%s", tensor.device);
+    }
+    int status = table_print(&tensors, "the model has no tensors", stdout);
+    putchar('\n');
+
+    static const char *const headings[] = {"DEVICE",      "LAYERS", "WEIGHTS", "CACHE",
+                                           "ACTIVATIONS", "IN ALL", "BUDGET"};
+    for (size_t i = 0; i < 7; i++) table_add(&devices, "%s", headings[i]);
+    for (size_t i = 0; i < engine_plan_device_count(plan); i++) {
+        struct engine_plan_device device;
+        engine_plan_device_at(plan, i, &device);
+        table_add(&devices, "%s", device.name);
+        table_add(&devices, "%" PRIu32, device.n_layers);
+        table_add(&devices, "%s", size_text(device.weights).text);
+        table_add(&devices, "%s", size_text(device.cache).text);
+        table_add(&devices, "%s", size_text(device.activations).text);
+        table_add(&devices, "%s", size_text(device.weights + device.cache + device.activations).text);
+        table_add(&devices, "%s", device.budget == UINT64_MAX ? "unknown" : size_text(device.budget).text);
+    }
+    if (!status) status = table_print(&devices, "no devices", stdout);
+    printf("\nFor each token: %s of weights read", size_text(totals.read_bytes).text);
+    printf(", %" PRIu32 " copies between devices (%s).\n", totals.copies, size_text(totals.copy_bytes).text);
+    return status;
+}
+
+static int print_json(const struct engine_plan *plan)
+{
+    struct engine_plan_totals totals;
+    engine_plan_get_totals(plan, &totals);
+    json_t *tensors = json_array(), *devices = json_array();
+    for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
+        struct engine_plan_tensor tensor;
+        engine_plan_tensor_at(plan, i, &tensor);
+        json_array_append_new(tensors, json_pack("{s:o, s:s, s:o, s:s}", "name", json_line(tensor.name),
+                                                 "type", tensor.type_name, "bytes", json_count(tensor.bytes),
+                                                 "device", tensor.device));
+    }
+    for (size_t i = 0; i < engine_plan_device_count(plan); i++) {
+        struct engine_plan_device device;
+        engine_plan_device_at(plan, i, &device);
+        json_array_append_new(
+            devices,
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", device.name, "layers",
+                      json_count(device.n_layers), "weights", json_count(device.weights), "cache",
+                      json_count(device.cache), "activations", json_count(device.activations), "total",
+                      json_count(device.weights + device.cache + device.activations), "budget",
+                      device.budget == UINT64_MAX ? json_null() : json_count(device.budget)));
+    }
+    return json_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tensors", tensors, "devices", devices,
+                                "layers", json_count(totals.n_layers), "cache", json_count(totals.cache),
+                                "copies_per_token", json_count(totals.copies), "copy_bytes_per_token",
+                                json_count(totals.copy_bytes), "read_bytes_per_token",
+                                json_count(totals.read_bytes)));
+}
+
+int command_plan(const struct arguments *arguments)
+{
+    struct engine *engine = NULL;
+    struct engine_model *model = NULL;
+    struct engine_plan *plan = NULL;
+    struct engine_context_options options;
+    int32_t offload;
+    int exit_status = 0;
+    context_options(arguments, &options, &offload);
+    int status = open_engine(arguments, &engine);
+    if (!status) status = open_model(arguments, engine, &model);
+    if (!status) status = engine_plan_create(model, &options, &plan);
+    if (status)
+        exit_status = command_fail();
+    else
+        exit_status = arguments->json ? print_json(plan) : print_for_people(plan);
+    engine_plan_destroy(plan);
+    engine_model_close(model);
+    engine_close(engine);
+    return exit_status;
+}

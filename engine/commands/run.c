@@ -1,0 +1,253 @@
+/* run.c: `engine [run]`: reads a prompt, prints it and what the model makes of it, as it comes. Standard output carries
+ * the text alone. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands/common.h"
+
+/* Without -n a text goes on until it has this many tokens, the prompt counted, but by at least MIN_PREDICT. */
+#define TEXT_TOKENS 256
+#define MIN_PREDICT 64
+
+struct token_list {
+    int32_t *ids;
+    size_t count, capacity;
+};
+
+struct session {
+    const struct arguments *arguments;
+    struct engine *engine;
+    struct engine_model *model;
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    struct engine_tokenizer_info vocabulary;
+    struct engine_decoder *decoder;
+    struct engine_context *context;
+    struct engine_context_info info;
+    struct engine_sampler *sampler;
+    char *prompt;
+    size_t prompt_size;
+    struct token_list tokens; /* of the prompt */
+    float *logits;            /* [n_vocab] */
+    uint32_t n_generated;
+    double prefill_seconds, decode_seconds;
+};
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int collect(void *user, const int32_t *ids, size_t count)
+{
+    struct token_list *list = user;
+    if (count > list->capacity - list->count) {
+        size_t capacity = list->capacity + (count > list->capacity ? count : list->capacity);
+        int32_t *grown = realloc(list->ids, capacity * sizeof *grown);
+        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (prompt)");
+        list->ids = grown;
+        list->capacity = capacity;
+    }
+    memcpy(list->ids + list->count, ids, count * sizeof *ids);
+    list->count += count;
+    return ENGINE_OK;
+}
+
+static int read_prompt(struct session *s)
+{
+    const struct arguments *arguments = s->arguments;
+    bool from_input = arguments->prompt && strcmp(arguments->prompt, "-") == 0;
+    if (arguments->prompt && arguments->prompt_file)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--prompt and --file can't be given together");
+    if (arguments->prompt_file || from_input)
+        return read_file(from_input ? "-" : arguments->prompt_file, &s->prompt, &s->prompt_size);
+    s->prompt = strdup(arguments->prompt ? arguments->prompt : "");
+    if (!s->prompt) return command_error(ENGINE_ERROR_MEMORY, "out of memory (prompt)");
+    s->prompt_size = strlen(s->prompt);
+    return ENGINE_OK;
+}
+
+static int encode_prompt(struct session *s)
+{
+    int status = engine_model_tokenizer(s->model, &s->api, &s->tokenizer);
+    if (status) return status;
+    s->vocabulary.struct_size = sizeof s->vocabulary;
+    status = s->api->info(s->tokenizer, &s->vocabulary);
+    if (!status)
+        status = s->api->encode(s->tokenizer, s->prompt, s->prompt_size, ENGINE_ENCODE_BOS_EOS, collect,
+                                &s->tokens);
+    if (status) return status;
+    /* An EOS behind the prompt would end the text before it begins. */
+    if (s->vocabulary.add_eos && s->tokens.count > 0 &&
+        s->tokens.ids[s->tokens.count - 1] == s->vocabulary.eos)
+        s->tokens.count--;
+    if (s->tokens.count == 0 && s->vocabulary.bos >= 0) return collect(&s->tokens, &s->vocabulary.bos, 1);
+    if (s->tokens.count == 0)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "the prompt is empty, and this model needs one: give it with -p");
+    return ENGINE_OK;
+}
+
+static int open_context(struct session *s)
+{
+    struct engine_context_options options;
+    int32_t offload;
+    context_options(s->arguments, &options, &offload);
+    int status = engine_context_create(s->model, &options, &s->context);
+    if (status) return status;
+    s->info.struct_size = sizeof s->info;
+    engine_context_get_info(s->context, &s->info);
+    if (s->tokens.count > s->info.n_context)
+        return command_error(
+            ENGINE_ERROR,
+            "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
+            s->tokens.count, s->info.n_context);
+    s->logits = malloc(s->info.n_vocab * sizeof *s->logits);
+    return s->logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+}
+
+static int open_sampler(struct session *s)
+{
+    const struct arguments *a = s->arguments;
+    struct engine_sampler_options options = {
+        .struct_size = sizeof options,
+        .penalty_last_n = a->penalty_last_n,
+        .penalty_repeat = a->repeat_penalty,
+        .penalty_frequency = a->frequency_penalty,
+        .penalty_presence = a->presence_penalty,
+        .top_k = a->top_k,
+        .typical_p = a->typical_p,
+        .top_p = a->top_p,
+        .min_p = a->min_p,
+        .temperature = a->temperature,
+        .seed = a->seed_given ? a->seed : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32,
+    };
+    return engine_sampler_create(&options, s->info.n_vocab, &s->sampler);
+}
+
+/* Shows the decoder the prompt, so that what follows is spaced as a continuation; its text has been printed as given. */
+static int prime_decoder(struct session *s)
+{
+    int status = s->api->decoder_create(s->tokenizer, 0, &s->decoder);
+    for (size_t i = 0; i < s->tokens.count && !status; i++) {
+        struct engine_string text;
+        status = s->api->decode(s->decoder, s->tokens.ids[i], &text);
+        engine_sampler_accept(s->sampler, s->tokens.ids[i]);
+    }
+    return status;
+}
+
+static int prefill(struct session *s)
+{
+    double start = now();
+    int status = ENGINE_OK;
+    for (size_t first = 0; first < s->tokens.count && !status && !interrupted;) {
+        size_t rest = s->tokens.count - first, count = rest < s->info.n_batch ? rest : s->info.n_batch;
+        struct engine_batch batch = {
+            .struct_size = sizeof batch, .n_tokens = count, .tokens = s->tokens.ids + first};
+        status = engine_decode(s->context, &batch, count == rest ? s->logits : NULL);
+        first += count;
+    }
+    s->prefill_seconds = now() - start;
+    return status;
+}
+
+static int print_token(struct session *s, int32_t token)
+{
+    struct engine_string text;
+    int status = s->api->decode(s->decoder, token, &text);
+    if (status) return status;
+    fwrite(text.data, 1, text.length, stdout);
+    fflush(stdout);
+    return ENGINE_OK;
+}
+
+static bool ends_text(const struct session *s, int32_t token)
+{
+    return token == s->vocabulary.bos || s->api->attributes(s->tokenizer, token) & ENGINE_TOKEN_END;
+}
+
+/* Samples, prints and decodes tokens until the text ends or is long enough. */
+static int generate(struct session *s)
+{
+    size_t prompt_tokens = s->tokens.count - (s->vocabulary.add_bos ? 1 : 0);
+    uint32_t limit =
+        prompt_tokens + MIN_PREDICT < TEXT_TOKENS ? (uint32_t)(TEXT_TOKENS - prompt_tokens) : MIN_PREDICT;
+    if (s->arguments->n_predict_given) limit = s->arguments->n_predict;
+    double start = now();
+    int status = ENGINE_OK;
+    while (s->n_generated < limit && !interrupted) {
+        int32_t token;
+        status = engine_sample(s->sampler, s->logits, &token);
+        if (status || ends_text(s, token)) break;
+        engine_sampler_accept(s->sampler, token);
+        s->n_generated++;
+        status = print_token(s, token);
+        if (status || s->n_generated == limit) break;
+        if (engine_sequence_length(s->context, 0) == s->info.n_context) {
+            fprintf(stderr,
+                    "\nengine: the context of %u positions is full; a larger one (-c) takes more text\n",
+                    s->info.n_context);
+            break;
+        }
+        struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = 1, .tokens = &token};
+        status = engine_decode(s->context, &batch, s->logits);
+        if (status) break;
+    }
+    s->decode_seconds = now() - start;
+    struct engine_string rest;
+    if (!status) status = s->api->decode_end(s->decoder, &rest);
+    if (!status) fwrite(rest.data, 1, rest.length, stdout);
+    fflush(stdout);
+    return status;
+}
+
+static void print_speed(const struct session *s)
+{
+    if (isatty(STDOUT_FILENO)) putchar('\n');
+    fflush(stdout);
+    fprintf(stderr, "prompt: %zu tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s\n", s->tokens.count,
+            (double)s->tokens.count / s->prefill_seconds, s->n_generated,
+            s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
+}
+
+static void session_close(struct session *s)
+{
+    engine_sampler_destroy(s->sampler);
+    engine_context_destroy(s->context);
+    if (s->decoder) s->api->decoder_destroy(s->decoder);
+    engine_model_close(s->model);
+    engine_close(s->engine);
+    free(s->prompt);
+    free(s->tokens.ids);
+    free(s->logits);
+}
+
+int command_run(const struct arguments *arguments)
+{
+    struct session s = {.arguments = arguments};
+    int status = read_prompt(&s);
+    if (!status) status = open_engine(arguments, &s.engine);
+    if (!status) status = open_model(arguments, s.engine, &s.model);
+    if (!status) status = encode_prompt(&s);
+    if (!status) status = open_context(&s);
+    if (!status) status = open_sampler(&s);
+    if (!status) status = prime_decoder(&s);
+    if (!status && !arguments->no_echo) {
+        fwrite(s.prompt, 1, s.prompt_size, stdout);
+        fflush(stdout);
+    }
+    if (!status) status = prefill(&s);
+    if (!status) status = generate(&s);
+    int exit_status = 0;
+    if (!status)
+        print_speed(&s);
+    else if (!interrupted)
+        exit_status = command_fail();
+    session_close(&s);
+    return exit_status;
+}

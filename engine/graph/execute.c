@@ -1,0 +1,209 @@
+/* execute.c: see execute.h. */
+#include "graph/execute.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+struct prepared {
+    struct schedule *schedule;
+    struct engine_recording **recordings; /* [n_steps], NULL for copies and for backends that don't record */
+};
+
+static const struct open_device *device_at(const struct executor *executor, uint32_t number)
+{
+    return &executor->set->devices[number];
+}
+
+/* Names the device in front of the message that a backend left. */
+static int on_device(const struct executor *executor, uint32_t number, int status)
+{
+    return status ? fail_because(status, "%s", device_at(executor, number)->name) : ENGINE_OK;
+}
+
+static bool records(const struct engine_backend *backend)
+{
+    return ENGINE_HAS(backend, recording_destroy) && backend->record_begin && backend->record_end &&
+           backend->replay && backend->recording_destroy;
+}
+
+/* ---- Preparing --------------------------------------------------------------------------------------------------- */
+
+static void bind_values(const struct executor *executor, struct schedule *schedule)
+{
+    struct graph *graph = schedule->graph;
+    for (size_t i = 0; i < schedule->n_storages; i++) {
+        const struct storage *storage = &schedule->storages[i];
+        storage->value->tensor.buffer = executor->arenas[storage->device];
+        storage->value->tensor.offset = storage->offset;
+    }
+    for (size_t i = 0; i < graph->n_values; i++) {
+        struct value *value = graph->values[i];
+        if (value->kind == VALUE_WEIGHT) value->tensor.weight = executor->weights[value->index];
+        if (value->kind == VALUE_CACHE) value->tensor.buffer = executor->caches[value->index];
+        if (value->root != value) {
+            value->tensor.buffer = value->root->tensor.buffer;
+            value->tensor.offset = value->root->tensor.offset + value->view_offset;
+        }
+    }
+}
+
+static int enqueue_run(const struct executor *executor, const struct schedule *schedule,
+                       const struct step *step)
+{
+    const struct engine_backend *backend = device_at(executor, step->device)->backend;
+    for (size_t i = 0; i < step->n_nodes; i++) {
+        const struct node *node = &schedule->graph->nodes[step->first_node + i];
+        int status = backend->enqueue(executor->streams[step->device], node->op, &node->args);
+        if (status) return fail_because(status, "%s", op_info(node->op)->name);
+    }
+    return ENGINE_OK;
+}
+
+static int record_step(const struct executor *executor, const struct schedule *schedule,
+                       const struct step *step, struct engine_recording **recording)
+{
+    const struct engine_backend *backend = device_at(executor, step->device)->backend;
+    struct engine_stream *stream = executor->streams[step->device];
+    int status = backend->record_begin(stream);
+    if (status) return status;
+    int enqueued = enqueue_run(executor, schedule, step);
+    status = backend->record_end(stream, recording);
+    return enqueued ? enqueued : status;
+}
+
+int prepare(const struct executor *executor, struct schedule *schedule, struct prepared **prepared)
+{
+    struct prepared *made = calloc(1, sizeof *made);
+    struct engine_recording **recordings = calloc(schedule->n_steps + 1, sizeof *recordings);
+    if (!made || !recordings) {
+        free(made);
+        free(recordings);
+        schedule_destroy(schedule);
+        return fail_memory("schedule");
+    }
+    made->schedule = schedule;
+    made->recordings = recordings;
+    bind_values(executor, schedule);
+    for (size_t i = 0; i < schedule->n_steps; i++) {
+        const struct step *step = &schedule->steps[i];
+        if (step->kind != STEP_RUN || !records(device_at(executor, step->device)->backend)) continue;
+        int status = on_device(executor, step->device, record_step(executor, schedule, step, &recordings[i]));
+        if (status) {
+            prepared_destroy(executor, made);
+            return status;
+        }
+    }
+    *prepared = made;
+    return ENGINE_OK;
+}
+
+void prepared_destroy(const struct executor *executor, struct prepared *prepared)
+{
+    if (!prepared) return;
+    for (size_t i = 0; i < prepared->schedule->n_steps; i++) {
+        const struct engine_backend *backend =
+            device_at(executor, prepared->schedule->steps[i].device)->backend;
+        if (prepared->recordings[i]) backend->recording_destroy(prepared->recordings[i]);
+    }
+    schedule_destroy(prepared->schedule);
+    free(prepared->recordings);
+    free(prepared);
+}
+
+const struct schedule *prepared_schedule(const struct prepared *prepared)
+{
+    return prepared->schedule;
+}
+
+/* ---- Running ----------------------------------------------------------------------------------------------------- */
+
+static void *host_pointer(const struct executor *executor, const struct storage *storage)
+{
+    const struct engine_backend *backend = device_at(executor, storage->device)->backend;
+    uint8_t *start =
+        backend->buffer_pointer ? backend->buffer_pointer(executor->arenas[storage->device]) : NULL;
+    return start ? start + storage->offset : NULL;
+}
+
+static int read_storage(const struct executor *executor, const struct storage *storage, void *target)
+{
+    const struct engine_backend *backend = device_at(executor, storage->device)->backend;
+    struct engine_stream *stream = executor->streams[storage->device];
+    int status =
+        backend->read(stream, executor->arenas[storage->device], storage->offset, target, storage->size);
+    if (!status) status = backend->stream_wait(stream);
+    return on_device(executor, storage->device, status);
+}
+
+static int write_storage(const struct executor *executor, const struct storage *storage, const void *source)
+{
+    const struct engine_backend *backend = device_at(executor, storage->device)->backend;
+    return on_device(executor, storage->device,
+                     backend->write(executor->streams[storage->device], executor->arenas[storage->device],
+                                    storage->offset, source, storage->size));
+}
+
+/* From device to device by the shortest way: out of memory that the host sees, into memory that it sees, or through the
+ * staging memory. */
+static int copy_storage(struct executor *executor, const struct storage *source, const struct storage *target)
+{
+    const struct engine_backend *from = device_at(executor, source->device)->backend;
+    const struct engine_backend *to = device_at(executor, target->device)->backend;
+    const void *seen_source = host_pointer(executor, source);
+    void *seen_target = host_pointer(executor, target);
+    if (seen_source) {
+        int status = from->stream_wait(executor->streams[source->device]);
+        return status ? on_device(executor, source->device, status)
+                      : write_storage(executor, target, seen_source);
+    }
+    if (seen_target) {
+        int status = to->stream_wait(executor->streams[target->device]);
+        return status ? on_device(executor, target->device, status)
+                      : read_storage(executor, source, seen_target);
+    }
+    if (executor->staging_size < source->size) {
+        uint8_t *staging = realloc(executor->staging, source->size);
+        if (!staging) return fail_memory("copies between devices");
+        executor->staging = staging;
+        executor->staging_size = source->size;
+    }
+    int status = read_storage(executor, source, executor->staging);
+    return status ? status : write_storage(executor, target, executor->staging);
+}
+
+static int run_step(struct executor *executor, struct prepared *prepared, size_t number)
+{
+    const struct schedule *schedule = prepared->schedule;
+    const struct step *step = &schedule->steps[number];
+    if (step->kind == STEP_COPY)
+        return copy_storage(executor, &schedule->storages[step->source], &schedule->storages[step->target]);
+    const struct engine_backend *backend = device_at(executor, step->device)->backend;
+    struct engine_stream *stream = executor->streams[step->device];
+    struct engine_recording *recording = prepared->recordings[number];
+    int status = recording ? backend->replay(stream, recording) : enqueue_run(executor, schedule, step);
+    return on_device(executor, step->device, status);
+}
+
+int execute(struct executor *executor, struct prepared *prepared, const int32_t *const inputs[INPUT_COUNT],
+            float *logits)
+{
+    const struct schedule *schedule = prepared->schedule;
+    const struct storage *result = NULL;
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < schedule->n_storages && !status; i++) {
+        const struct storage *storage = &schedule->storages[i];
+        if (storage->value == schedule->graph->logits) result = storage;
+        if (storage->value->kind == VALUE_INPUT)
+            status = write_storage(executor, storage, inputs[storage->value->index]);
+    }
+    for (size_t i = 0; i < schedule->n_steps && !status; i++) status = run_step(executor, prepared, i);
+    if (!status && logits) return read_storage(executor, result, logits);
+    for (uint32_t d = 0; d < executor->set->n_devices;
+         d++) { /* nothing is left pending, also after an error */
+        if (!executor->streams[d]) continue;
+        int waited = device_at(executor, d)->backend->stream_wait(executor->streams[d]);
+        if (!status) status = on_device(executor, d, waited);
+    }
+    return status;
+}

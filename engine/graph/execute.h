@@ -1,0 +1,32 @@
+/* execute.h: runs schedules. A prepared schedule has its operands tied to device memory and, where the backend can, its
+ * runs of operations recorded. */
+#ifndef ENGINE_GRAPH_EXECUTE_H
+#define ENGINE_GRAPH_EXECUTE_H
+
+#include "graph/schedule.h"
+#include "open-devices.h"
+
+/* Where the parts of a run live. Owned by the context. */
+struct executor {
+    const struct device_set *set;
+    struct engine_stream *streams[PLACE_MAX_DEVICES]; /* NULL for devices that nothing is placed on */
+    struct engine_buffer *arenas[PLACE_MAX_DEVICES];
+    struct engine_weight **weights; /* [graph weights] */
+    struct engine_buffer **caches;  /* [2 * n_layers] keys and values of each layer */
+    uint8_t *staging;               /* for copies between devices that the host can't look into */
+    size_t staging_size;
+};
+
+struct prepared;
+
+/* Ties the schedule to memory, and records it; takes it over, also on failure. The arenas are large enough. */
+int prepare(const struct executor *executor, struct schedule *schedule, struct prepared **prepared);
+void prepared_destroy(const struct executor *executor, struct prepared *prepared);
+const struct schedule *prepared_schedule(const struct prepared *prepared);
+
+/* Writes the inputs (inputs[i] is dense, of the shape that graph_input gave it), runs all steps, and reads the logits
+ * [n_vocab, n_outputs] into `logits` unless it is NULL. */
+int execute(struct executor *executor, struct prepared *prepared, const int32_t *const inputs[INPUT_COUNT],
+            float *logits);
+
+#endif

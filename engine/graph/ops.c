@@ -1,0 +1,65 @@
+/* ops.c: see ops.h. */
+#include "graph/ops.h"
+
+#define AT(struct_name, field) offsetof(struct struct_name, field)
+
+static const struct op_info infos[] = {
+    [ENGINE_OP_MATMUL] = {"matmul",
+                          sizeof(struct engine_op_matmul),
+                          AT(engine_op_matmul, output),
+                          {{AT(engine_op_matmul, weight), false, ENGINE_WEIGHT_MATMUL},
+                           {AT(engine_op_matmul, input), false, 0},
+                           {AT(engine_op_matmul, gate), false, ENGINE_WEIGHT_MATMUL},
+                           {AT(engine_op_matmul, bias), false, ENGINE_WEIGHT_VALUES},
+                           {AT(engine_op_matmul, residual), true, 0}}},
+    [ENGINE_OP_ATTENTION] = {"attention",
+                             sizeof(struct engine_op_attention),
+                             AT(engine_op_attention, output),
+                             {{AT(engine_op_attention, q), false, 0},
+                              {AT(engine_op_attention, k), false, 0},
+                              {AT(engine_op_attention, v), false, 0},
+                              {AT(engine_op_attention, block_table), false, 0},
+                              {AT(engine_op_attention, sequences), false, 0},
+                              {AT(engine_op_attention, positions), false, 0}}},
+    [ENGINE_OP_CACHE_WRITE] = {"cache_write",
+                               sizeof(struct engine_op_cache_write),
+                               AT(engine_op_cache_write, cache),
+                               {{AT(engine_op_cache_write, input), false, 0},
+                                {AT(engine_op_cache_write, slots), false, 0}}},
+    [ENGINE_OP_ROPE] = {"rope",
+                        sizeof(struct engine_op_rope),
+                        AT(engine_op_rope, output),
+                        {{AT(engine_op_rope, input), true, 0},
+                         {AT(engine_op_rope, positions), false, 0},
+                         {AT(engine_op_rope, factors), false, ENGINE_WEIGHT_VALUES}}},
+    [ENGINE_OP_NORM] = {"norm",
+                        sizeof(struct engine_op_norm),
+                        AT(engine_op_norm, output),
+                        {{AT(engine_op_norm, input), true, 0},
+                         {AT(engine_op_norm, weight), false, ENGINE_WEIGHT_VALUES}}},
+    [ENGINE_OP_GET_ROWS] = {"get_rows",
+                            sizeof(struct engine_op_get_rows),
+                            AT(engine_op_get_rows, output),
+                            {{AT(engine_op_get_rows, source), false, ENGINE_WEIGHT_ROWS},
+                             {AT(engine_op_get_rows, rows), false, 0}}},
+    [ENGINE_OP_ADD] = {"add",
+                       sizeof(struct engine_op_binary),
+                       AT(engine_op_binary, output),
+                       {{AT(engine_op_binary, a), true, 0},
+                        {AT(engine_op_binary, b), true, ENGINE_WEIGHT_VALUES}}},
+    [ENGINE_OP_MUL] = {"mul",
+                       sizeof(struct engine_op_binary),
+                       AT(engine_op_binary, output),
+                       {{AT(engine_op_binary, a), true, 0},
+                        {AT(engine_op_binary, b), true, ENGINE_WEIGHT_VALUES}}},
+    [ENGINE_OP_ACTIVATE] = {"activate",
+                            sizeof(struct engine_op_activate),
+                            AT(engine_op_activate, output),
+                            {{AT(engine_op_activate, input), true, 0},
+                             {AT(engine_op_activate, factor), true, 0}}},
+};
+
+const struct op_info *op_info(uint32_t op)
+{
+    return op < sizeof infos / sizeof *infos && infos[op].name ? &infos[op] : NULL;
+}

@@ -1,0 +1,47 @@
+/* ops.h: the operations of plugin-api.h as data: which operands each argument struct has, and where. Whoever walks over
+ * a graph (placement, fusion, scheduling, execution) uses this table instead of a switch over operations. */
+#ifndef ENGINE_GRAPH_OPS_H
+#define ENGINE_GRAPH_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plugin-api.h"
+
+union op_args {
+    size_t struct_size; /* the first field of each */
+    struct engine_op_matmul matmul;
+    struct engine_op_attention attention;
+    struct engine_op_cache_write cache_write;
+    struct engine_op_rope rope;
+    struct engine_op_norm norm;
+    struct engine_op_get_rows get_rows;
+    struct engine_op_binary binary;
+    struct engine_op_activate activate;
+};
+
+struct op_operand {
+    size_t offset; /* of the tensor pointer in the argument struct */
+    bool in_place; /* the output may be the same tensor as this one */
+    uint32_t uses; /* enum engine_weight_use, if a weight stands here */
+};
+
+#define OP_MAX_INPUTS 6
+
+struct op_info {
+    const char *name;
+    size_t size;                                 /* of the argument struct */
+    size_t output;                               /* offset of the output's tensor pointer */
+    struct op_operand inputs[OP_MAX_INPUTS + 1]; /* ended by one with offset 0 */
+};
+
+/* NULL for a number that is no operation. */
+const struct op_info *op_info(uint32_t op);
+
+/* The tensor pointer at `offset` in an argument struct. */
+static inline const struct engine_tensor **op_tensor(union op_args *args, size_t offset)
+{
+    return (const struct engine_tensor **)(void *)((char *)args + offset);
+}
+
+#endif

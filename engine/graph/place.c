@@ -1,0 +1,129 @@
+/* place.c: see place.h. */
+#include "graph/place.h"
+
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define UNPLACED UINT32_MAX
+
+struct state {
+    const struct place_request *request;
+    uint32_t *device; /* [n_tensors] */
+    uint64_t *used;   /* [n_devices] */
+};
+
+/* What tensor i adds to device d beyond what the first `n` entries have there of the same data. */
+static uint64_t extra_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t n, size_t i,
+                            uint32_t d)
+{
+    uint64_t there = 0;
+    for (size_t k = tensors[i].group; k < n; k++)
+        if (k != i && device[k] == d && tensors[k].group == tensors[i].group && tensors[k].bytes[d] > there)
+            there = tensors[k].bytes[d];
+    return tensors[i].bytes[d] > there ? tensors[i].bytes[d] - there : 0;
+}
+
+uint64_t place_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t i)
+{
+    return extra_bytes(tensors, device, i, i, device[i]);
+}
+
+static uint64_t cost(const struct state *state, size_t i, uint32_t d)
+{
+    return extra_bytes(state->request->tensors, state->device, state->request->n_tensors, i, d);
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void put(struct state *state, size_t i, uint32_t d)
+{
+    if (state->used[d] == 0 && d > 0) state->used[d] = state->request->devices[d].activations;
+    state->used[d] = add(state->used[d], cost(state, i, d));
+    state->device[i] = d;
+}
+
+static bool belongs(const struct place_tensor *tensor, enum place_part part, uint32_t layer)
+{
+    return tensor->part == part && (part != PLACE_LAYER || tensor->layer == layer);
+}
+
+/* Puts the tensors of a part that have no place yet on device d, as far as it can run them, if all of those fit. */
+static bool put_part(struct state *state, enum place_part part, uint32_t layer, uint32_t d)
+{
+    const struct place_request *request = state->request;
+    uint64_t budget = request->devices[d].budget;
+    uint64_t total = state->used[d] ? state->used[d] : request->devices[d].activations;
+    bool any = false;
+    for (size_t i = 0; i < request->n_tensors; i++) {
+        if (state->device[i] != UNPLACED || !belongs(&request->tensors[i], part, layer)) continue;
+        if (!(request->tensors[i].can & 1u << d)) continue;
+        total = add(total, cost(state, i, d));
+        any = true;
+    }
+    if (!any || (budget != PLACE_NO_LIMIT && total > budget)) return false;
+    for (size_t i = 0; i < request->n_tensors; i++)
+        if (state->device[i] == UNPLACED && belongs(&request->tensors[i], part, layer) &&
+            request->tensors[i].can & 1u << d)
+            put(state, i, d);
+    return true;
+}
+
+bool place_matches(const char *pattern, const char *name)
+{
+    return fnmatch(pattern, name, 0) == 0;
+}
+
+static void apply_rules(struct state *state)
+{
+    const struct place_request *request = state->request;
+    for (size_t i = 0; i < request->n_tensors; i++) {
+        for (size_t r = 0; r < request->n_rules && state->device[i] == UNPLACED; r++) {
+            const struct place_rule *rule = &request->rules[r];
+            if (!place_matches(rule->pattern, request->tensors[i].name)) continue;
+            put(state, i, request->tensors[i].can & 1u << rule->device ? rule->device : 0);
+        }
+    }
+}
+
+/* Tries the devices from the last to the first. */
+static void put_somewhere(struct state *state, enum place_part part)
+{
+    for (uint32_t d = state->request->n_devices - 1; d > 0; d--)
+        if (put_part(state, part, 0, d)) return;
+}
+
+/* The layers are offloaded from the last towards the first, so the last listed device holds the end of the model. The
+ * walk goes back over layers and devices together; a device that is full is left for good. Then come the output and, last
+ * because just a row of it is read for a token, the embedding. */
+static uint32_t offload_layers(struct state *state)
+{
+    const struct place_request *request = state->request;
+    uint32_t wanted = request->offload < request->n_layers ? request->offload : request->n_layers;
+    uint32_t d = request->n_devices - 1, done = 0;
+    while (done < wanted && d > 0) {
+        if (put_part(state, PLACE_LAYER, request->n_layers - 1 - done, d))
+            done++;
+        else
+            d--;
+    }
+    if (done > 0) put_somewhere(state, PLACE_OUTPUT);
+    if (request->offload == PLACE_ALL && done == request->n_layers) put_somewhere(state, PLACE_EMBEDDING);
+    return done;
+}
+
+uint32_t place_tensors(const struct place_request *request, uint32_t *device,
+                       uint64_t used[PLACE_MAX_DEVICES])
+{
+    struct state state = {request, device, used};
+    memset(used, 0, sizeof *used * PLACE_MAX_DEVICES);
+    for (size_t i = 0; i < request->n_tensors; i++) device[i] = UNPLACED;
+    apply_rules(&state);
+    uint32_t layers = request->n_devices > 1 ? offload_layers(&state) : 0;
+    for (size_t i = 0; i < request->n_tensors; i++)
+        if (device[i] == UNPLACED) put(&state, i, 0);
+    return layers;
+}

@@ -1,0 +1,316 @@
+/* schedule.c: see schedule.h. Three passes: give every operand a storage on the device that reads it (adding copies),
+ * find out how long each storage is needed, and lay them out in arenas so that lifetimes share memory. */
+#include "graph/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#define NONE UINT32_MAX
+
+/* When a storage is first written and last read, counted in nodes. */
+struct lifetime {
+    size_t birth, death;
+    uint32_t alias; /* the storage whose bytes it takes over, or NONE */
+};
+
+struct build {
+    struct schedule *schedule;
+    struct lifetime *lifetimes; /* [capacity of storages] */
+    uint32_t *stored;           /* [n_values before copies, PLACE_MAX_DEVICES]: storage, or NONE */
+    uint32_t *home; /* [n_values before copies]: device where the value is made, NONE for inputs */
+    struct value *
+        *copied; /* [n_values before copies, PLACE_MAX_DEVICES]: this value's stand-in on a device */
+    size_t n_values;
+    size_t max_storages;
+};
+
+static bool is_stored(const struct value *value)
+{
+    return value->root->kind == VALUE_ACTIVATION || value->root->kind == VALUE_INPUT;
+}
+
+static uint64_t dense_size(const struct value *value)
+{
+    return value->tensor.nb[3] * value->tensor.ne[3];
+}
+
+/* ---- Operands, copies -------------------------------------------------------------------------------------------- */
+
+/* A second value like `value` in the graph, for another device. The graph's array of values owns it. */
+static struct value *clone_value(struct graph *graph, const struct value *value)
+{
+    struct value *clone = malloc(sizeof *clone);
+    struct value **values = realloc(graph->values, (graph->n_values + 1) * sizeof *values);
+    if (values) graph->values = values;
+    if (!clone || !values) {
+        free(clone);
+        fail_memory("graph");
+        return NULL;
+    }
+    *clone = *value;
+    clone->root = clone;
+    clone->id = (uint32_t)graph->n_values;
+    graph->values[graph->n_values++] = clone;
+    return clone;
+}
+
+static uint32_t add_storage(struct build *build, struct value *root, uint32_t device, size_t birth)
+{
+    struct schedule *schedule = build->schedule;
+    uint32_t number = (uint32_t)schedule->n_storages++;
+    schedule->storages[number] = (struct storage){.value = root, .device = device, .size = dense_size(root)};
+    build->lifetimes[number] = (struct lifetime){birth, birth, NONE};
+    return number;
+}
+
+static int add_step(struct schedule *schedule, const struct step *step)
+{
+    struct step *steps = realloc(schedule->steps, (schedule->n_steps + 1) * sizeof *steps);
+    if (!steps) return fail_memory("schedule");
+    schedule->steps = steps;
+    steps[schedule->n_steps++] = *step;
+    return ENGINE_OK;
+}
+
+/* Makes sure that the root of a value is on `device` before node `now` and puts its storage's number into *storage. */
+static int store_root(struct build *build, struct value *root, uint32_t device, size_t now, uint32_t *storage)
+{
+    uint32_t *slot = &build->stored[root->id * PLACE_MAX_DEVICES + device];
+    if (*slot == NONE) {
+        uint32_t home = build->home[root->id];
+        bool first = home == NONE || home == device;
+        for (uint32_t d = 0; first && root->kind == VALUE_INPUT && d < PLACE_MAX_DEVICES; d++)
+            if (build->stored[root->id * PLACE_MAX_DEVICES + d] != NONE) first = false;
+        struct value *there = first ? root : clone_value(build->schedule->graph, root);
+        if (!there) return ENGINE_ERROR_MEMORY;
+        build->copied[root->id * PLACE_MAX_DEVICES + device] = there;
+        *slot = add_storage(build, there, device, root->kind == VALUE_INPUT ? 0 : now);
+        if (root->kind == VALUE_ACTIVATION && home != device) {
+            uint32_t source = build->stored[root->id * PLACE_MAX_DEVICES + home];
+            build->lifetimes[source].death = now;
+            build->schedule->n_copies++;
+            build->schedule->copy_bytes += build->schedule->storages[*slot].size;
+            int status = add_step(
+                build->schedule,
+                &(struct step){.kind = STEP_COPY, .device = device, .source = source, .target = *slot});
+            if (status) return status;
+        }
+    }
+    if (build->lifetimes[*slot].death < now) build->lifetimes[*slot].death = now;
+    *storage = *slot;
+    return ENGINE_OK;
+}
+
+/* Points an operand of a node at the value's stand-in on the node's device, views included. */
+static int bind_operand(struct build *build, const struct engine_tensor **operand, uint32_t device,
+                        size_t now)
+{
+    struct value *value = value_of(*operand), *root = value->root;
+    uint32_t storage;
+    if (!is_stored(value)) return ENGINE_OK;
+    int status = store_root(build, root, device, now, &storage);
+    if (status) return status;
+    struct value *root_there = build->copied[root->id * PLACE_MAX_DEVICES + device];
+    struct value **there = &build->copied[value->id * PLACE_MAX_DEVICES + device];
+    if (!*there) {
+        *there = root_there == root ? value : clone_value(build->schedule->graph, value);
+        if (!*there) return ENGINE_ERROR_MEMORY;
+        (*there)->root = root_there;
+    }
+    *operand = &(*there)->tensor;
+    return ENGINE_OK;
+}
+
+static int add_node(struct build *build, size_t now)
+{
+    struct schedule *schedule = build->schedule;
+    struct node *node = &schedule->graph->nodes[now];
+    const struct op_info *info = op_info(node->op);
+    int status = ENGINE_OK;
+    for (const struct op_operand *input = info->inputs; input->offset && !status; input++) {
+        const struct engine_tensor **operand = op_tensor(&node->args, input->offset);
+        if (*operand) status = bind_operand(build, operand, node->device, now);
+    }
+    if (status) return status;
+    const struct engine_tensor **output = op_tensor(&node->args, info->output);
+    build->home[value_of(*output)->root->id] = node->device;
+    status = bind_operand(build, output, node->device, now);
+    if (status) return status;
+
+    struct step *last = schedule->n_steps ? &schedule->steps[schedule->n_steps - 1] : NULL;
+    if (last && last->kind == STEP_RUN && last->device == node->device) {
+        last->n_nodes++;
+        return ENGINE_OK;
+    }
+    return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t storage_of(const struct build *build, const struct engine_tensor *tensor)
+{
+    const struct value *root = value_of(tensor)->root;
+    const struct schedule *schedule = build->schedule;
+    for (uint32_t i = 0; i < schedule->n_storages; i++)
+        if (schedule->storages[i].value == root) return i;
+    return NONE;
+}
+
+/* Whether the storage is read through just one operand of the node. */
+static bool read_once(struct node *node, const struct value *root)
+{
+    int reads = 0;
+    for (const struct op_operand *input = op_info(node->op)->inputs; input->offset; input++) {
+        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+        reads += tensor && value_of(tensor)->root == root;
+    }
+    return reads == 1;
+}
+
+/* Lets outputs take over the bytes of an input that is read for the last time by the node that makes them. */
+static void alias_in_place(struct build *build, const uint32_t *number_of_root)
+{
+    struct schedule *schedule = build->schedule;
+    for (size_t now = 0; now < schedule->graph->n_nodes; now++) {
+        struct node *node = &schedule->graph->nodes[now];
+        const struct op_info *info = op_info(node->op);
+        const struct value *output = value_of(*op_tensor(&node->args, info->output));
+        if (!is_stored(output)) continue;
+        uint32_t target = number_of_root[output->root->id];
+        for (const struct op_operand *input = info->inputs; input->offset; input++) {
+            const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+            if (!input->in_place || !tensor || value_of(tensor)->root->kind != VALUE_ACTIVATION) continue;
+            uint32_t source = number_of_root[value_of(tensor)->root->id];
+            if (build->lifetimes[source].death != now || build->lifetimes[target].alias != NONE) continue;
+            if (schedule->storages[source].size != schedule->storages[target].size) continue;
+            if (!read_once(node, value_of(tensor)->root)) continue;
+            build->lifetimes[target].alias = source;
+            /* From now on the bytes belong to the target; whoever asks for the source's end gets the target's. */
+            build->lifetimes[source].death = SIZE_MAX;
+        }
+    }
+}
+
+static uint32_t resolve(const struct build *build, uint32_t storage)
+{
+    while (build->lifetimes[storage].alias != NONE) storage = build->lifetimes[storage].alias;
+    return storage;
+}
+
+/* First fit, in the order of birth: each storage goes to the lowest gap among those that live at the same time. */
+static int lay_out(struct build *build, const uint32_t alignment[PLACE_MAX_DEVICES])
+{
+    struct schedule *schedule = build->schedule;
+    size_t n = schedule->n_storages;
+    uint32_t *placed = malloc((n + 1) * sizeof *placed); /* numbers of those laid out, by offset */
+    if (!placed) return fail_memory("schedule");
+    size_t n_placed = 0;
+    int status = ENGINE_OK;
+    for (uint32_t i = 0; i < n; i++) { /* storages are made in the order of birth, inputs live from 0 on */
+        struct storage *storage = &schedule->storages[i];
+        const struct lifetime *life = &build->lifetimes[i];
+        if (life->alias != NONE) {
+            storage->offset = schedule->storages[resolve(build, i)].offset;
+            continue;
+        }
+        uint64_t start = 0, end;
+        size_t at = 0;
+        for (size_t k = 0; k < n_placed; k++) {
+            const struct storage *other = &schedule->storages[placed[k]];
+            const struct lifetime *theirs = &build->lifetimes[placed[k]];
+            if (other->device != storage->device) continue;
+            if (theirs->death < life->birth || life->death < theirs->birth) continue;
+            if (other->offset >= start && other->offset - start >= storage->size) break;
+            if (other->offset + other->size > start) start = other->offset + other->size;
+            if (checked_align(start, alignment[storage->device], &start)) status = fail_memory("activations");
+        }
+        if (checked_add(start, storage->size, &end)) status = fail_memory("activations");
+        if (status) break;
+        storage->offset = start;
+        if (end > schedule->arena[storage->device]) schedule->arena[storage->device] = end;
+        while (at < n_placed && schedule->storages[placed[at]].offset <= start) at++;
+        memmove(&placed[at + 1], &placed[at], (n_placed - at) * sizeof *placed);
+        placed[at] = i;
+        n_placed++;
+    }
+    free(placed);
+    return status;
+}
+
+static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX_DEVICES])
+{
+    struct schedule *schedule = build->schedule;
+    const struct graph *graph = schedule->graph;
+    uint32_t *number_of_root = malloc(graph->n_values * sizeof *number_of_root);
+    if (!number_of_root) return fail_memory("schedule");
+    memset(number_of_root, 0xff, graph->n_values * sizeof *number_of_root);
+    for (uint32_t i = 0; i < schedule->n_storages; i++) number_of_root[schedule->storages[i].value->id] = i;
+
+    /* Inputs are written before the run and the logits are read behind it. */
+    for (uint32_t i = 0; i < schedule->n_storages; i++)
+        if (schedule->storages[i].value->kind == VALUE_INPUT) build->lifetimes[i].death = graph->n_nodes;
+    build->lifetimes[storage_of(build, &graph->logits->tensor)].death = graph->n_nodes;
+
+    alias_in_place(build, number_of_root);
+    for (uint32_t i = 0; i < schedule->n_storages;
+         i++) { /* a chain of aliases lives as long as its last link */
+        if (build->lifetimes[i].alias == NONE) continue;
+        struct lifetime *first = &build->lifetimes[resolve(build, i)];
+        size_t death = build->lifetimes[i].death;
+        if (death != SIZE_MAX) first->death = death;
+    }
+    free(number_of_root);
+    return lay_out(build, alignment);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+struct schedule *schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES])
+{
+    struct build build = {.n_values = graph->n_values};
+    size_t table = graph->n_values * PLACE_MAX_DEVICES;
+    struct schedule *schedule = calloc(1, sizeof *schedule);
+    int status = ENGINE_OK;
+    if (schedule)
+        schedule->graph = graph;
+    else
+        graph_destroy(graph);
+    build.schedule = schedule;
+    build.stored = malloc(table * sizeof *build.stored);
+    build.copied = calloc(table, sizeof *build.copied);
+    build.home = malloc(graph->n_values * sizeof *build.home);
+    build.lifetimes = malloc(table * sizeof *build.lifetimes);
+    if (schedule) schedule->storages = malloc(table * sizeof *schedule->storages);
+    if (!schedule || !schedule->storages || !build.stored || !build.copied || !build.home ||
+        !build.lifetimes) {
+        status = fail_memory("schedule");
+        goto cleanup;
+    }
+    memset(build.stored, 0xff, table * sizeof *build.stored);
+    memset(build.home, 0xff, graph->n_values * sizeof *build.home);
+    for (size_t now = 0; now < graph->n_nodes && !status; now++) status = add_node(&build, now);
+    if (!status) status = assign_memory(&build, alignment);
+
+cleanup:
+    free(build.stored);
+    free(build.copied);
+    free(build.home);
+    free(build.lifetimes);
+    if (status && schedule) {
+        schedule_destroy(schedule);
+        schedule = NULL;
+    }
+    return schedule;
+}
+
+void schedule_destroy(struct schedule *schedule)
+{
+    if (!schedule) return;
+    graph_destroy(schedule->graph);
+    free(schedule->steps);
+    free(schedule->storages);
+    free(schedule);
+}

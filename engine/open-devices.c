@@ -1,0 +1,183 @@
+/* open-devices.c: see open-devices.h. */
+#include "open-devices.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "internal.h"
+
+/* Part of the free memory that is left to others: drivers, the screen, estimates that are a little off. */
+#define MARGIN_SHARE 20
+#define MARGIN_LEAST (64u << 20)
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    if (!isdigit((unsigned char)*text)) return false;
+    double value = strtod(text, &end);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit) {
+        value = ldexp(value, 10 * (int)(unit - units + 1));
+        end++;
+        if (*end == 'i') end++;
+    }
+    if (*end == 'B') end++;
+    if (*end != 0 || !(value >= 0) || value >= 0x1p63) return false;
+    *bytes = (uint64_t)value;
+    return true;
+}
+
+bool devices_find(const struct device_set *set, const char *name, uint32_t *number)
+{
+    for (uint32_t i = 0; i < set->n_devices; i++) {
+        if (strcmp(set->devices[i].name, name) != 0) continue;
+        *number = i;
+        return true;
+    }
+    return false;
+}
+
+static uint64_t default_budget(const struct engine_device_info *info)
+{
+    if (info->memory_total == 0 && info->memory_free == 0) return PLACE_NO_LIMIT;
+    uint64_t margin = info->memory_free / MARGIN_SHARE;
+    if (margin < MARGIN_LEAST) margin = MARGIN_LEAST;
+    return info->memory_free > margin ? info->memory_free - margin : 0;
+}
+
+/* Opens a device and adds it to the set, unless it is there already. */
+static int open_device(const struct device *device, uint32_t n_threads, struct device_set *set)
+{
+    struct open_device opened = {.backend = device->plugin->info->backend};
+    uint32_t there;
+    if (devices_find(set, device->name, &there)) return ENGINE_OK;
+    int status = get_device_info(device, &opened.info);
+    if (status) return status;
+    if (set->n_devices == PLACE_MAX_DEVICES)
+        return fail(ENGINE_ERROR_UNSUPPORTED, "%s: at most %d devices can be used at once", device->name,
+                    PLACE_MAX_DEVICES);
+    struct engine_device_options options = {.struct_size = sizeof options, .n_threads = n_threads};
+    status = opened.backend->device_open(device->index, &options, &opened.handle);
+    if (status) return fail_because(status, "%s: can't open the device", device->name);
+    memcpy(opened.name, device->name, sizeof opened.name);
+    opened.budget = default_budget(&opened.info);
+    set->devices[set->n_devices++] = opened;
+    return ENGINE_OK;
+}
+
+static bool is_cpu(const struct device *device)
+{
+    struct engine_device_info info;
+    return get_device_info(device, &info) == ENGINE_OK && info.kind == ENGINE_DEVICE_CPU;
+}
+
+/* Opens a backend's devices but CPUs; those too where it has nothing else. */
+static int open_backend(const struct engine *engine, const struct plugin *plugin, uint32_t n_threads,
+                        struct device_set *set)
+{
+    uint32_t opened = 0;
+    for (int cpus = 0; cpus <= 1 && opened == 0; cpus++) {
+        for (size_t i = 0; i < engine->n_devices; i++) {
+            const struct device *device = &engine->devices[i];
+            if (device->plugin != plugin || is_cpu(device) != cpus) continue;
+            int status = open_device(device, n_threads, set);
+            if (status) return status;
+            opened++;
+        }
+    }
+    if (opened > 0) return ENGINE_OK;
+    return fail(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine", plugin->name);
+}
+
+/* One item of --backend: "vulkan", or "vulkan:1", which is the device vulkan1. */
+static int open_named(struct engine *engine, const char *item, uint32_t n_threads, struct device_set *set)
+{
+    char name[64];
+    const char *colon = strchr(item, ':');
+    snprintf(name, sizeof name, "%.*s", (int)(colon ? (size_t)(colon - item) : strlen(item)), item);
+    const struct plugin *plugin = plugins_find_backend(engine->plugins, name);
+    if (!plugin)
+        return fail(ENGINE_ERROR_NOT_FOUND,
+                    "no backend '%s'; `engine plugins` lists what there is and what was refused", name);
+    if (!colon) return open_backend(engine, plugin, n_threads, set);
+    snprintf(name, sizeof name, "%s%s", plugin->name, colon + 1);
+    for (size_t i = 0; i < engine->n_devices; i++)
+        if (strcmp(engine->devices[i].name, name) == 0)
+            return open_device(&engine->devices[i], n_threads, set);
+    return fail(ENGINE_ERROR_NOT_FOUND,
+                "the backend %s has no device %s; `engine devices` lists what there is", plugin->name,
+                colon + 1);
+}
+
+static int open_list(struct engine *engine, const char *list, uint32_t n_threads, struct device_set *set)
+{
+    int status = ENGINE_OK;
+    char *items = strdup(list), *rest = items;
+    if (!items) return fail_memory("backends");
+    for (char *item; !status && (item = strsep(&rest, ", "));)
+        if (*item && strcmp(item, "cpu") != 0) status = open_named(engine, item, n_threads, set);
+    free(items);
+    return status;
+}
+
+static void open_all(const struct engine *engine, uint32_t n_threads, struct device_set *set)
+{
+    for (size_t i = 0; i < engine->n_devices; i++) {
+        const struct device *device = &engine->devices[i];
+        if (!is_cpu(device) && open_device(device, n_threads, set) != ENGINE_OK)
+            log_line(ENGINE_LOG_WARNING, "%s; going on without it", error_message());
+    }
+}
+
+static int open_cpu(const struct engine *engine, uint32_t n_threads, struct device_set *set)
+{
+    for (size_t i = 0; i < engine->n_devices; i++)
+        if (strcmp(engine->devices[i].plugin->name, "cpu") == 0)
+            return open_device(&engine->devices[i], n_threads, set);
+    return fail(ENGINE_ERROR_NOT_FOUND,
+                "the cpu backend was not found; `engine plugins` lists what there is and what was refused");
+}
+
+static int set_budgets(const char *const *memory, struct device_set *set)
+{
+    for (; memory && *memory; memory++) {
+        char name[48];
+        uint32_t number;
+        uint64_t bytes;
+        const char *equals = strchr(*memory, '=');
+        if (!equals || !parse_size(equals + 1, &bytes))
+            return fail(ENGINE_ERROR_ARGUMENT, "--memory %s: should be DEVICE=SIZE, like vulkan0=600M",
+                        *memory);
+        snprintf(name, sizeof name, "%.*s", (int)(equals - *memory), *memory);
+        if (!devices_find(set, name, &number))
+            return fail(ENGINE_ERROR_ARGUMENT,
+                        "--memory %s: no device %s in use; `engine devices` lists them", *memory, name);
+        set->devices[number].budget = bytes;
+    }
+    return ENGINE_OK;
+}
+
+int devices_open(struct engine *engine, const struct device_request *request, struct device_set *set)
+{
+    *set = (struct device_set){.n_devices = 0};
+    int status = list_devices(engine);
+    if (!status) status = open_cpu(engine, request->n_threads, set);
+    if (status) return status;
+    if (request->backends)
+        status = open_list(engine, request->backends, request->n_threads, set);
+    else
+        open_all(engine, request->n_threads, set);
+    return status ? status : set_budgets(request->memory, set);
+}
+
+void devices_close(struct device_set *set)
+{
+    for (uint32_t i = set->n_devices; i-- > 0;) set->devices[i].backend->device_close(set->devices[i].handle);
+    set->n_devices = 0;
+}

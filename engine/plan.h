@@ -1,0 +1,49 @@
+/* plan.h: the plan of a context: devices, shapes, and the device of every tensor. Made by asking devices what they can
+ * run and what things take (plan.c), decided by place.c. Loading and running follow it (context.c). */
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
+
+#include "arch/arch.h"
+#include "graph/schedule.h"
+#include "internal.h"
+#include "open-devices.h"
+
+struct engine_plan {
+    struct engine_model *model;
+    const struct architecture *architecture;
+    struct hparams hparams;
+    uint32_t n_context, n_batch, n_sequences, n_threads;
+    uint32_t cache_type; /* enum engine_type */
+    uint32_t n_blocks;   /* of the cache */
+
+    struct device_set set;
+    uint32_t offload; /* layers wanted, or PLACE_ALL */
+    bool offload_is_auto;
+    struct place_rule *rules; /* [n_rules] patterns owned */
+    size_t n_rules;
+
+    /* The weights of the graph in its order (a tensor with two roles stands there twice), then the caches. */
+    struct place_tensor *entries;        /* [n_weights + n_layers]; names owned */
+    const struct model_tensor **tensors; /* [n_weights] */
+    uint32_t *uses;                      /* [n_weights] bits of enum engine_weight_use, over both shapes */
+    uint32_t *device;                    /* [n_weights + n_layers] */
+    size_t n_weights;
+    uint32_t alignment[PLACE_MAX_DEVICES];
+    uint64_t activations[PLACE_MAX_DEVICES]; /* bytes of the arenas for the largest batch */
+    uint64_t used[PLACE_MAX_DEVICES];        /* weights, caches and activations */
+    uint32_t n_offloaded;                    /* layers */
+    size_t n_copies;                         /* between devices, for a batch of one token */
+    uint64_t copy_bytes;
+};
+
+/* Decides (again) where everything goes, within the budgets of plan->set. */
+int plan_place(struct engine_plan *plan);
+
+/* Builds, fuses and schedules the graph of a batch: `width` blocks in each row of the block table. */
+struct schedule *plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs,
+                               uint32_t width);
+
+/* Fills a weight's description for its backend. */
+struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, uint32_t uses);
+
+#endif
