@@ -51,6 +51,21 @@ const struct command commands[] = {
      .examples = "  engine plan -m llama.gguf\n"
                  "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
      .run = command_plan},
+    {.name = "tokenize",
+     .synopsis = "-m MODEL [TEXT] [--ids] [-0] [--bos] [--special] [--decode]",
+     .summary = "Turns text into token ids, or ids into text.",
+     .details =
+         "Without TEXT, standard input is the text. Each token is shown with its id and its piece; with "
+         "--ids there is one line of ids. A model file that holds a vocabulary and no weights is enough.\n"
+         "-0 takes many texts from standard input, each ended by a NUL, and prints a line of ids for each. "
+         "With --decode it is the other way round: a line of ids becomes a text that is ended by a NUL.",
+     .examples = "  engine tokenize -m model.gguf \"Once upon a time\"\n"
+                 "  engine tokenize -m model.gguf --ids < README.md\n"
+                 "  engine tokenize -m model.gguf --bos --special --ids \"<|user|>Hello<|end|>\"\n"
+                 "  engine tokenize -m model.gguf --decode \"1 9038 2501 263 931\"\n",
+     .words = "TEXT",
+     .max_words = 1,
+     .run = command_tokenize},
     {.name = "plugins",
      .synopsis = "[--json]",
      .summary = "Lists the plugins that were found, and why any of them is not used.",

@@ -53,7 +53,7 @@ struct arguments {
     bool seed_given;
 
     /* tokenize */
-    bool ids, nul, bos, special;
+    bool ids, nul, bos, special, decode;
 
     /* logits */
     const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */

@@ -89,7 +89,14 @@ const struct option options[] = {
      .group = GROUP_TEXT,
      .target = AT(special),
      .commands = " tokenize ",
-     .help = "Takes special tokens that are spelled in the text for what they are"},
+     .help =
+         "Takes special tokens that are spelled in the text for what they are; spells them with --decode"},
+    {.name = "decode",
+     .kind = OPTION_FLAG,
+     .group = GROUP_TEXT,
+     .target = AT(decode),
+     .commands = " tokenize ",
+     .help = "Takes token ids, blanks or commas between them, and prints the text that they stand for"},
 
     {.name = "tokens",
      .value = "IDS",

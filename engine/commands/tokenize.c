@@ -1,0 +1,212 @@
+/* tokenize.c: `engine tokenize`: text to token ids, for people with the pieces that they stand for, and ids to
+ * text. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/common.h"
+
+struct tokenization {
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    uint32_t flags;      /* for encode */
+    bool pieces;         /* a line for each token, id and piece; else the ids on one line */
+    bool first;          /* nothing is on the line yet */
+    const char *failure; /* what went wrong while printing, NULL if nothing did */
+};
+
+/* ---- Text to ids ---- */
+
+/* Length of the UTF-8 character at the start of `text` if it can be shown as it is, else 0. */
+static size_t showable(const unsigned char *text, size_t left)
+{
+    if (*text < 0x80) return *text >= ' ' && *text != 127;
+    size_t length = *text >= 0xC2 && *text < 0xE0   ? 2
+                    : *text >= 0xE0 && *text < 0xF0 ? 3
+                    : *text < 0xF5                  ? 4
+                                                    : 0;
+    if (*text < 0xC2 || !length || length > left) return 0;
+    for (size_t i = 1; i < length; i++)
+        if (text[i] < 0x80 || text[i] > 0xBF) return 0;
+    if ((*text == 0xE0 && text[1] < 0xA0) || (*text == 0xED && text[1] > 0x9F) ||
+        (*text == 0xF0 && text[1] < 0x90) || (*text == 0xF4 && text[1] > 0x8F))
+        return 0;
+    return *text == 0xC2 && text[1] < 0xA0 ? 0 : length; /* U+0080 to U+009F are control characters */
+}
+
+/* A piece in quotes, so that blanks show, with what a terminal would not show as escapes. */
+static void print_quoted(struct engine_string piece)
+{
+    const unsigned char *text = (const unsigned char *)piece.data;
+    putchar('"');
+    for (size_t i = 0; i < piece.length;) {
+        size_t length = showable(text + i, piece.length - i);
+        if (length) {
+            if (text[i] == '"' || text[i] == '\\') putchar('\\');
+            fwrite(text + i, 1, length, stdout);
+            i += length;
+            continue;
+        }
+        const char *name = text[i] ? strchr("\nn\tt\rr", text[i]) : NULL;
+        if (name && *name < ' ')
+            printf("\\%c", name[1]);
+        else
+            printf("\\x%02X", text[i]);
+        i++;
+    }
+    putchar('"');
+}
+
+static void print_piece(struct tokenization *work, int32_t id)
+{
+    struct engine_string piece;
+    if (work->api->piece(work->tokenizer, id, &piece) != ENGINE_OK) {
+        work->failure = engine_error_message();
+        return;
+    }
+    printf("%7d  ", id);
+    print_quoted(piece);
+    putchar('\n');
+}
+
+/* " 123": printf would take most of the time of a long text. */
+static void print_id(struct tokenization *work, int32_t id)
+{
+    char digits[16], *end = digits + sizeof digits, *at = end;
+    for (uint32_t rest = (uint32_t)id; at == end || rest; rest /= 10) *--at = (char)('0' + rest % 10);
+    if (!work->first) *--at = ' ';
+    work->first = false;
+    fwrite(at, 1, (size_t)(end - at), stdout);
+}
+
+/* The sink of encode. */
+static int print_tokens(void *user, const int32_t *ids, size_t count)
+{
+    struct tokenization *work = user;
+    for (size_t i = 0; i < count && !work->failure; i++) {
+        if (work->pieces)
+            print_piece(work, ids[i]);
+        else
+            print_id(work, ids[i]);
+    }
+    return work->failure || interrupted;
+}
+
+static int print_text(struct tokenization *work, const char *text, size_t length)
+{
+    work->first = true;
+    int status = work->api->encode(work->tokenizer, text, length, work->flags, print_tokens, work);
+    if (work->failure) return command_error(ENGINE_ERROR, "%s", work->failure);
+    if (interrupted) return ENGINE_OK;
+    if (!work->pieces) putchar('\n');
+    return status;
+}
+
+/* ---- Ids to text ---- */
+
+/* Writes the text of the ids in data[0 … length), blanks or commas between them. */
+static int print_ids(struct tokenization *work, struct engine_decoder *decoder, const char *data,
+                     size_t length)
+{
+    struct engine_string text;
+    for (size_t at = 0; at < length && !interrupted;) {
+        if (strchr(" ,\t\r\n", data[at]) && data[at]) {
+            at++;
+            continue;
+        }
+        uint64_t id = 0;
+        size_t end = at;
+        for (; end < length && data[end] >= '0' && data[end] <= '9' && id <= INT32_MAX; end++)
+            id = id * 10 + (uint64_t)(data[end] - '0');
+        if (end == at || id > INT32_MAX || (end < length && (!data[end] || !strchr(" ,\t\r\n", data[end]))))
+            return command_error(ENGINE_ERROR_ARGUMENT, "not a token id: %.*s",
+                                 (int)strcspn(data + at, " ,\t\r\n"), data + at);
+        int status = work->api->decode(decoder, (int32_t)id, &text);
+        if (status) return status;
+        fwrite(text.data, 1, text.length, stdout);
+        at = end;
+    }
+    int status = work->api->decode_end(decoder, &text);
+    if (!status) fwrite(text.data, 1, text.length, stdout);
+    return status;
+}
+
+/* With `lines`, each line of ids is a text, which is ended by a NUL. */
+static int decode_all(struct tokenization *work, const char *data, size_t size, bool special, bool lines)
+{
+    struct engine_decoder *decoder = NULL;
+    int status = work->api->decoder_create(work->tokenizer, special, &decoder);
+    if (!status && !lines) {
+        status = print_ids(work, decoder, data, size);
+        if (!status && isatty(STDOUT_FILENO)) putchar('\n');
+    }
+    for (size_t at = 0; !status && lines && at < size && !interrupted;) {
+        const char *newline = memchr(data + at, '\n', size - at);
+        size_t length = newline ? (size_t)(newline - (data + at)) : size - at;
+        status = print_ids(work, decoder, data + at, length);
+        if (!status) putchar('\0');
+        at += length + 1;
+    }
+    work->api->decoder_destroy(decoder);
+    return status;
+}
+
+/* ---- The command ---- */
+
+static int encode_all(struct tokenization *work, const char *data, size_t size, bool nul)
+{
+    if (!nul) return print_text(work, data, size);
+    int status = ENGINE_OK;
+    for (size_t at = 0; !status && at < size && !interrupted;) {
+        size_t length = strlen(data + at); /* there is a NUL behind the last byte */
+        status = print_text(work, data + at, length);
+        at += length + 1;
+    }
+    return status;
+}
+
+static int tokenize(const struct arguments *arguments, struct engine_model *model)
+{
+    struct tokenization work = {
+        .flags =
+            (arguments->bos ? ENGINE_ENCODE_BOS_EOS : 0u) | (arguments->special ? ENGINE_ENCODE_SPECIAL : 0u),
+        .pieces = !arguments->ids && !arguments->nul,
+    };
+    int status = engine_model_tokenizer(model, &work.api, &work.tokenizer);
+    if (status) return status;
+
+    const char *word = arguments->words.count ? arguments->words.items[0] : NULL;
+    char *input = NULL;
+    size_t size = word ? strlen(word) : 0;
+    if (!word) {
+        status = read_file("-", &input, &size);
+        if (status) return status;
+    }
+    const char *data = word ? word : input;
+    if (arguments->decode)
+        status = decode_all(&work, data, size, arguments->special, arguments->nul);
+    else
+        status = encode_all(&work, data, size, arguments->nul);
+    free(input);
+    return status;
+}
+
+int command_tokenize(const struct arguments *arguments)
+{
+    struct engine *engine = NULL;
+    struct engine_model *model = NULL;
+    if (arguments->nul && arguments->words.count)
+        return command_usage("-0 reads texts from standard input: leave \"%s\" out, or -0",
+                             arguments->words.items[0]);
+    if (arguments->decode && (arguments->ids || arguments->bos))
+        return command_usage("--decode turns ids into text: %s has no meaning with it",
+                             arguments->ids ? "--ids" : "--bos");
+    int status = open_engine(arguments, &engine);
+    if (!status) status = open_model(arguments, engine, &model);
+    if (!status) status = tokenize(arguments, model);
+    int exit_status = status ? command_fail() : 0;
+    engine_model_close(model);
+    engine_close(engine);
+    return exit_status;
+}

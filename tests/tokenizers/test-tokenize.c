@@ -1,0 +1,137 @@
+/* test-tokenize.c: the command `engine tokenize` from outside. The vocabulary is that of the tiny model
+ * (gguf-writer.h): <unk> <s> </s>, the bytes from id 3 on, "▁", the letters, a few pairs. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "gguf-writer.h"
+#include "program.h"
+
+static char *folder;
+static char model[512];
+
+static void make_model(void)
+{
+    folder = files_folder();
+    snprintf(model, sizeof model, "%s/tiny.gguf", folder);
+    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 1}));
+}
+
+static void remove_model(void)
+{
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(tokenize, .init = make_model, .fini = remove_model);
+
+static void expect(struct program_result result, int status, const char *out, size_t size, const char *err)
+{
+    cr_expect(result.status == status, "status %d: %s", result.status, result.err);
+    cr_expect(result.out_size == size && memcmp(result.out, out, size) == 0, "\"%s\" instead of \"%s\"",
+              result.out, out);
+    cr_expect_str_eq(result.err, err);
+    program_free(&result);
+}
+
+/* The id of a piece of the tiny model's vocabulary. */
+static int id_of(const char *piece)
+{
+    char text[16];
+    for (uint32_t id = 0; id < TINY_LLAMA_MIN_VOCAB; id++) {
+        tiny_llama_token(id, text);
+        if (strcmp(text, piece) == 0) return (int)id;
+    }
+    cr_assert_fail("no %s", piece);
+    return -1;
+}
+
+Test(tokenize, pieces_and_ids)
+{
+    char expected[256];
+    snprintf(expected, sizeof expected, "%7d  \"▁\"\n%7d  \"z\"\n%7d  \"<0x0A>\"\n%7d  \"<0xFF>\"\n",
+             id_of("▁"), id_of("z"), 3 + '\n', 3 + 0xFF);
+    expect(PROGRAM("tokenize", "-m", model, "z\n\xFF"), 0, expected, strlen(expected), "");
+    snprintf(expected, sizeof expected, "%d %d %d\n", id_of("▁"), id_of("z"), 3 + '\n');
+    expect(PROGRAM("tokenize", "-m", model, "--ids", "z\n"), 0, expected, strlen(expected), "");
+    const char *const from_input[] = {"tokenize", "-m", model, "--ids", NULL};
+    expect(program_run(from_input, "z\n", 2), 0, expected, strlen(expected), "");
+    expect(program_run(from_input, "", 0), 0, "\n", 1, "");
+}
+
+Test(tokenize, special_tokens_only_if_asked_for)
+{
+    char expected[256];
+    snprintf(expected, sizeof expected, "1 %d %d 2\n", id_of("▁"), id_of("z"));
+    expect(PROGRAM("tokenize", "-m", model, "--ids", "--bos", "--special", "z</s>"), 0, expected,
+           strlen(expected), "");
+    snprintf(expected, sizeof expected, "1 %d %d %d\n", id_of("▁"), id_of("z"), 3 + '<');
+    expect(PROGRAM("tokenize", "-m", model, "--ids", "--bos", "z<"), 0, expected, strlen(expected), "");
+}
+
+Test(tokenize, many_texts_there_and_back)
+{
+    static const char texts[] = "one two\0\0  three\n\0\xE2\x82\xAC \xFF\0last"; /* and a NUL */
+    const char *const there[] = {"tokenize", "-m", model, "-0", "--ids", NULL};
+    struct program_result ids = program_run(there, texts, sizeof texts);
+    cr_assert(ids.status == 0, "%s", ids.err);
+    size_t n_lines = 0;
+    for (size_t i = 0; i < ids.out_size; i++) n_lines += ids.out[i] == '\n';
+    cr_expect(n_lines == 5);
+    const char *const back[] = {"tokenize", "-m", model, "-0", "--decode", NULL};
+    expect(program_run(back, ids.out, ids.out_size), 0, texts, sizeof texts, "");
+    /* The last text needs no NUL. */
+    struct program_result same = program_run(there, texts, sizeof texts - 1);
+    cr_expect_str_eq(same.out, ids.out);
+    program_free(&same);
+    program_free(&ids);
+}
+
+Test(tokenize, decodes)
+{
+    char ids[64];
+    snprintf(ids, sizeof ids, " 1, %d,%d\t2\n", id_of("▁"), id_of("z"));
+    expect(PROGRAM("tokenize", "-m", model, "--decode", ids), 0, "z", 1, "");
+    expect(PROGRAM("tokenize", "-m", model, "--decode", "--special", ids), 0, "<s>z</s>", 8, "");
+    expect(PROGRAM("tokenize", "-m", model, "--decode", ""), 0, "", 0, "");
+    expect(PROGRAM("tokenize", "-m", model, "--decode", "226 133"), 0, "\xDF\x82", 2, "");
+}
+
+Test(tokenize, mistakes)
+{
+    expect(PROGRAM("tokenize", "-m", model, "--decode", "1 x2 3"), 2, "", 0, "engine: not a token id: x2\n");
+    expect(PROGRAM("tokenize", "-m", model, "--decode", "99999999999"), 2, "", 0,
+           "engine: not a token id: 99999999999\n");
+    expect(PROGRAM("tokenize", "-m", model, "--decode", "320"), 1, "", 0,
+           "engine: spm: no token 320: the vocabulary ends at 319\n");
+    expect(PROGRAM("tokenize", "-m", model, "-0", "text"), 2, "", 0,
+           "engine: -0 reads texts from standard input: leave \"text\" out, or -0\n");
+    expect(PROGRAM("tokenize", "-m", model, "--decode", "--bos"), 2, "", 0,
+           "engine: --decode turns ids into text: --bos has no meaning with it\n");
+    expect(PROGRAM("tokenize", "text"), 2, "", 0,
+           "engine: no model: give one with -m FILE, or set `model` in engine.conf\n");
+}
+
+/* A model without a tokenizer, one with a tokenizer that no plugin serves, and one with a wrong vocabulary. */
+Test(tokenize, vocabularies_that_do_not_work)
+{
+    struct gguf_writer *writer = gguf_create(3);
+    gguf_add_string(writer, "general.architecture", "llama");
+    const char *path = files_path(folder, "none.gguf");
+    cr_assert(gguf_save(writer, path));
+    struct program_result result = PROGRAM("tokenize", "-m", path, "x");
+    cr_expect(result.status == 1 && strstr(result.err, "holds no tokenizer"), "%s", result.err);
+    program_free(&result);
+
+    gguf_add_string(writer, "tokenizer.ggml.model", "llama");
+    const char *const pieces[] = {"<unk>", "<s>", "</s>", "a", "a"};
+    gguf_add_strings(writer, "tokenizer.ggml.tokens", pieces, 5);
+    cr_assert(gguf_save(writer, path));
+    result = PROGRAM("tokenize", "-m", path, "x");
+    cr_expect(result.status == 1 && strstr(result.err, "tokens 3 and 4 are spelled alike: \"a\""), "%s",
+              result.err);
+    program_free(&result);
+    gguf_destroy(writer);
+}
