@@ -199,7 +199,7 @@ static int generate(struct session *s)
         if (status) break;
     }
     s->decode_seconds = now() - start;
-    struct engine_string rest;
+    struct engine_string rest = {0};
     if (!status) status = s->api->decode_end(s->decoder, &rest);
     if (!status) fwrite(rest.data, 1, rest.length, stdout);
     fflush(stdout);
