@@ -1,0 +1,37 @@
+/* cache.h: rows of the paged cache, [head_dim, block_size, n_kv_heads, n_blocks]. */
+#ifndef CPU_CACHE_H
+#define CPU_CACHE_H
+
+#include <string.h>
+
+#include "kernels.h"
+#include "operand.h"
+
+#define CACHE_TYPES (VIEW_F32 | VIEW_F16 | VIEW_Q8_0)
+
+static inline uint8_t *cache_row(const struct view *cache, size_t block, size_t slot, size_t head)
+{
+    return cache->data + slot * cache->nb[1] + head * cache->nb[2] + block * cache->nb[3];
+}
+
+static inline void cache_row_to_float(const struct kernels *kernels, uint32_t type, const uint8_t *row,
+                                      float *values, size_t n)
+{
+    switch (type) {
+    case ENGINE_TYPE_F16: kernels->f16_to_f32(row, values, n); break;
+    case ENGINE_TYPE_Q8_0: kernels->q8_0_to_f32(row, values, n); break;
+    default: memcpy(values, row, n * sizeof *values); break;
+    }
+}
+
+static inline void cache_row_from_float(const struct kernels *kernels, uint32_t type, const float *values,
+                                        uint8_t *row, size_t n)
+{
+    switch (type) {
+    case ENGINE_TYPE_F16: kernels->f32_to_f16(values, row, n); break;
+    case ENGINE_TYPE_Q8_0: kernels->f32_to_q8_0(values, row, n); break;
+    default: memcpy(row, values, n * sizeof *values); break;
+    }
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* kernels.h: the arithmetic, one table of functions for each instruction set.
+ *
+ * Kernels know nothing of tensors, threads or operations: plain pointers, counts, no failure. Every table is
+ * complete. kernels/scalar-*.c are the reference, plain C; the others are made from the templates
+ * kernels/{tiles,unpack,rows,attention}.h over the vectors of kernels/vec-*.h.
+ *
+ * Sums are added up in an order that depends on the shapes of the operation alone, never on how many tokens
+ * or rows a call is given: a token's result is the same to the bit in whatever batch it is computed. */
+#ifndef CPU_KERNELS_H
+#define CPU_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "types.h"
+
+#define QUANTIZE_TRIES 3  /* see quantize */
+#define TILE_TOKENS    12 /* most tokens of one call of a tile kernel */
+
+/* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
+struct int8_activations {
+    int8_t *q;     /* [n / 4][T][4] */
+    float *scales; /* [n / GROUP][T] */
+    int32_t *sums; /* [n / GROUP][T], of the q of a group */
+};
+
+typedef void unpack_function(const uint8_t *panel, size_t k, size_t first, size_t n, struct tile *tile);
+
+struct kernels {
+    const char *name;       /* of the instruction set, as ENGINE_CPU_ISA takes it */
+    size_t f32_tile_tokens; /* tokens that lie beside each other for f32_tile and int8_tile; <= TILE_TOKENS */
+    size_t int8_tile_tokens;
+
+    /* Matmul. Columns first … first + n - 1 (n <= CHUNK, both multiples of the block length) of a panel of
+     * k columns become a tile. */
+    unpack_function *unpack[N_WEIGHT_TYPES];
+    /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
+    void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
+    void (*int8_tile)(const struct tile *tile, int offset, const struct int8_activations *activations,
+                      size_t n, size_t n_tokens, float *sums);
+    /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, 126 or
+     * 125, whichever rounds the group best, which takes 7 % off the error of 127 alone. Results go where `out`
+     * points, `step` tokens beside each other; n is a multiple of GROUP. */
+    void (*quantize)(const float *x, size_t n, size_t step, const struct int8_activations *out);
+
+    /* Rows of n values. Outputs may be the same as inputs. */
+    void (*add)(const float *a, const float *b, float *out, size_t n);
+    void (*mul)(const float *a, const float *b, float *out, size_t n);
+    void (*silu)(const float *x, float *out, size_t n);                          /* x / (1 + exp(-x)) */
+    void (*silu_mul)(const float *x, const float *factor, float *out, size_t n); /* silu(x) * factor */
+    void (*rms_norm)(const float *x, const float *weight, float *out, size_t n, float epsilon);
+    /* Turns pairs: table[i] = cos, table[n_pairs + i] = sin of pair i's angle. */
+    void (*rope_adjacent)(const float *x, const float *table, float *out, size_t n_pairs);
+    void (*rope_halves)(const float *x, const float *table, float *out, size_t n_pairs);
+
+    /* Cache rows to float32 and back. Q8_0: n is a multiple of 32. */
+    void (*f16_to_f32)(const uint8_t *from, float *to, size_t n);
+    void (*f32_to_f16)(const float *from, uint8_t *to, size_t n);
+    void (*q8_0_to_f32)(const uint8_t *from, float *to, size_t n);
+    void (*f32_to_q8_0)(const float *from, uint8_t *to, size_t n);
+
+    /* Attention; n, the length of rows of q, keys and values, and all strides are multiples of PANEL, the
+     * rows padded with zeros; scratch pointers are aligned to 64 bytes.
+     * scores[i][j] = scale * q[i] . keys[j] */
+    void (*attention_scores)(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
+                             float scale, float *scores, size_t scores_stride);
+    /* scores[j] = exp(scores[j] - max), n a multiple of PANEL; returns their sum, *max = their maximum,
+     * which isn't -infinity. */
+    float (*softmax)(float *scores, size_t n, float *max);
+    /* out[i] += sum over j of weights[i][j] * values[j] */
+    void (*attention_values)(const float *weights, size_t weights_stride, size_t n_q, const float *values,
+                             size_t n_values, size_t n, float *out);
+    /* out = out * a + x * b */
+    void (*scale_add)(float *out, float a, const float *x, float b, size_t n);
+};
+
+/* The tables that were compiled, in isa.c's order of preference. */
+extern const struct kernels kernels_scalar;
+#ifdef CPU_X86
+extern const struct kernels kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni;
+#endif
+
+#endif

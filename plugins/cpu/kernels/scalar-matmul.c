@@ -1,0 +1,80 @@
+/* scalar-matmul.c: the matmul kernels in plain C, the reference for all others. */
+#include <math.h>
+#include <string.h>
+
+#include "scalar.h"
+
+void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums)
+{
+    for (size_t t = 0; t < n_tokens; t++) {
+        float sum[PANEL] = {0};
+        for (size_t i = 0; i < n; i++)
+            for (size_t r = 0; r < PANEL; r++) sum[r] += x[i * PANEL + r] * activations[i * n_tokens + t];
+        for (size_t r = 0; r < PANEL; r++) sums[t * PANEL + r] += sum[r];
+    }
+}
+
+/* The integer sum of one group of columns for one token and all rows. */
+static void group_sums(const uint8_t *q, const int8_t *activations, size_t n_tokens, int32_t sum[PANEL])
+{
+    for (size_t i = 0; i < GROUP / 4; i++)
+        for (size_t r = 0; r < PANEL; r++)
+            for (size_t c = 0; c < 4; c++)
+                sum[r] += q[(i * PANEL + r) * 4 + c] * activations[i * n_tokens * 4 + c];
+}
+
+void scalar_int8_tile(const struct tile *tile, int offset, const struct int8_activations *activations,
+                      size_t n, size_t n_tokens, float *sums)
+{
+    for (size_t g = 0; g < n / GROUP; g++)
+        for (size_t t = 0; t < n_tokens; t++) {
+            float scale = activations->scales[g * n_tokens + t];
+            int32_t token_sum = activations->sums[g * n_tokens + t], sum[PANEL] = {0};
+            group_sums(tile->q + g * GROUP * PANEL, activations->q + (g * GROUP * n_tokens + t * 4), n_tokens,
+                       sum);
+            for (size_t r = 0; r < PANEL; r++) {
+                float product = (float)(sum[r] - offset * token_sum) * tile->scales[g * PANEL + r];
+                if (tile->mins) product -= tile->mins[g * PANEL + r] * (float)token_sum;
+                sums[t * PANEL + r] += product * scale;
+            }
+        }
+}
+
+/* Rounds a group so that its largest value becomes `top`, and fits the scale to what came out by least squares. Returns
+ * the squared error. */
+static float round_group(const float *x, float max, float top, int8_t q[GROUP], float *scale)
+{
+    float inverse = top / max, product = 0, square = 0, error = 0;
+    for (size_t i = 0; i < GROUP; i++) {
+        float rounded = rintf(fminf(fmaxf(x[i] * inverse, -top), top)); /* a number also where x is none */
+        q[i] = (int8_t)rounded;
+        product += x[i] * rounded;
+        square += rounded * rounded;
+    }
+    *scale = product / square;
+    for (size_t i = 0; i < GROUP; i++) error += (x[i] - *scale * (float)q[i]) * (x[i] - *scale * (float)q[i]);
+    return error;
+}
+
+void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    for (size_t g = 0; g < n / GROUP; g++, x += GROUP) {
+        int8_t best[GROUP] = {0}, q[GROUP];
+        float max = 0, best_scale = 0, best_error = INFINITY, scale;
+        for (size_t i = 0; i < GROUP; i++) max = fmaxf(max, fabsf(x[i]));
+        for (float top = 127; max > 0 && top > 127 - QUANTIZE_TRIES; top--) {
+            float error = round_group(x, max, top, q, &scale);
+            if (!(error < best_error)) continue;
+            best_error = error;
+            best_scale = scale;
+            memcpy(best, q, sizeof best);
+        }
+        int32_t sum = 0;
+        for (size_t i = 0; i < GROUP; i++) {
+            out->q[((g * GROUP + i) / 4 * step) * 4 + i % 4] = best[i];
+            sum += best[i];
+        }
+        out->scales[g * step] = best_scale;
+        out->sums[g * step] = sum;
+    }
+}

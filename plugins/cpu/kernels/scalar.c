@@ -1,0 +1,156 @@
+/* scalar.c: rows, cache and attention in plain C, and the table of the scalar kernels. */
+#include "scalar.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "half.h"
+
+static void add(const float *a, const float *b, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = a[i] + b[i];
+}
+
+static void mul(const float *a, const float *b, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = a[i] * b[i];
+}
+
+static void silu(const float *x, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = x[i] / (1 + expf(-x[i]));
+}
+
+static void silu_mul(const float *x, const float *factor, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = x[i] / (1 + expf(-x[i])) * factor[i];
+}
+
+static void rms_norm(const float *x, const float *weight, float *out, size_t n, float epsilon)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    float scale = (float)(1 / sqrt(sum / (double)n + (double)epsilon));
+    for (size_t i = 0; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
+}
+
+static void rope_adjacent(const float *x, const float *table, float *out, size_t n_pairs)
+{
+    for (size_t i = 0; i < n_pairs; i++) {
+        float c = table[i], s = table[n_pairs + i], a = x[2 * i], b = x[2 * i + 1];
+        out[2 * i] = a * c - b * s;
+        out[2 * i + 1] = a * s + b * c;
+    }
+}
+
+static void rope_halves(const float *x, const float *table, float *out, size_t n_pairs)
+{
+    for (size_t i = 0; i < n_pairs; i++) {
+        float c = table[i], s = table[n_pairs + i], a = x[i], b = x[n_pairs + i];
+        out[i] = a * c - b * s;
+        out[n_pairs + i] = a * s + b * c;
+    }
+}
+
+static void row_f16_to_f32(const uint8_t *from, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = f16_to_f32(load_u16(from + 2 * i));
+}
+
+static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) store_u16(to + 2 * i, f32_to_f16(from[i]));
+}
+
+static void row_q8_0_to_f32(const uint8_t *from, float *to, size_t n)
+{
+    for (size_t b = 0; b < n / 32; b++, from += 34) {
+        float d = f16_to_f32(load_u16(from));
+        for (size_t i = 0; i < 32; i++) to[b * 32 + i] = d * (float)(int8_t)from[2 + i];
+    }
+}
+
+static void row_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
+{
+    for (size_t b = 0; b < n / 32; b++, from += 32, to += 34) {
+        float max = 0;
+        for (size_t i = 0; i < 32; i++) max = fmaxf(max, fabsf(from[i]));
+        float inverse = max > 0 ? 127 / max : 0;
+        store_u16(to, f32_to_f16(max / 127));
+        for (size_t i = 0; i < 32; i++) {
+            float scaled = fminf(fmaxf(from[i] * inverse, -127), 127); /* also where it is no number */
+            to[2 + i] = (uint8_t)(int8_t)roundf(scaled);
+        }
+    }
+}
+
+static void attention_scores(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
+                             float scale, float *scores, size_t scores_stride)
+{
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = 0; j < n_keys; j++) {
+            float lanes[PANEL] = {0}, sum = 0;
+            for (size_t d = 0; d < n; d++) lanes[d % PANEL] += q[i * n + d] * keys[j * n + d];
+            for (size_t d = 0; d < PANEL; d++) sum += lanes[d];
+            scores[i * scores_stride + j] = sum * scale;
+        }
+}
+
+static float softmax(float *scores, size_t n, float *max)
+{
+    float lanes[PANEL] = {0}, sum = 0;
+    *max = -INFINITY;
+    for (size_t j = 0; j < n; j++) *max = fmaxf(*max, scores[j]);
+    for (size_t j = 0; j < n; j++) {
+        scores[j] = expf(scores[j] - *max);
+        lanes[j % PANEL] += scores[j];
+    }
+    for (size_t j = 0; j < PANEL; j++) sum += lanes[j];
+    return sum;
+}
+
+static void attention_values(const float *weights, size_t weights_stride, size_t n_q, const float *values,
+                             size_t n_values, size_t n, float *out)
+{
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = 0; j < n_values; j++)
+            for (size_t d = 0; d < n; d++)
+                out[i * n + d] += weights[i * weights_stride + j] * values[j * n + d];
+}
+
+static void scale_add(float *out, float a, const float *x, float b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = out[i] * a + x[i] * b;
+}
+
+const struct kernels kernels_scalar = {
+    .name = "scalar",
+    .f32_tile_tokens = 4,
+    .int8_tile_tokens = 4,
+    .unpack =
+        {
+            [WEIGHT_F32] = scalar_unpack_f32,
+            [WEIGHT_F16] = scalar_unpack_f16,
+            [WEIGHT_BF16] = scalar_unpack_bf16,
+            [WEIGHT_Q8_0] = scalar_unpack_q8_0,
+            [WEIGHT_Q4_0] = scalar_unpack_q4_0,
+        },
+    .f32_tile = scalar_f32_tile,
+    .int8_tile = scalar_int8_tile,
+    .quantize = scalar_quantize,
+    .add = add,
+    .mul = mul,
+    .silu = silu,
+    .silu_mul = silu_mul,
+    .rms_norm = rms_norm,
+    .rope_adjacent = rope_adjacent,
+    .rope_halves = rope_halves,
+    .f16_to_f32 = row_f16_to_f32,
+    .f32_to_f16 = row_f32_to_f16,
+    .q8_0_to_f32 = row_q8_0_to_f32,
+    .f32_to_q8_0 = row_f32_to_q8_0,
+    .attention_scores = attention_scores,
+    .softmax = softmax,
+    .attention_values = attention_values,
+    .scale_add = scale_add,
+};

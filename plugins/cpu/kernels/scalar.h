@@ -1,0 +1,15 @@
+/* scalar.h: the kernels in plain C. Other tables take from here what they have no faster way for. */
+#ifndef CPU_KERNELS_SCALAR_H
+#define CPU_KERNELS_SCALAR_H
+
+#include "kernels.h"
+
+unpack_function scalar_unpack_f32, scalar_unpack_f16, scalar_unpack_bf16;
+unpack_function scalar_unpack_q8_0, scalar_unpack_q4_0;
+
+void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
+void scalar_int8_tile(const struct tile *tile, int offset, const struct int8_activations *activations,
+                      size_t n, size_t n_tokens, float *sums);
+void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_activations *out);
+
+#endif

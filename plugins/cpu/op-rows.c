@@ -1,0 +1,125 @@
+/* op-rows.c: the operations that work on one row at a time: norm, add, mul, activate. */
+#include <string.h>
+
+#include "kernels.h"
+#include "ops.h"
+
+enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_COPY, ROWS_SILU, ROWS_SILU_MUL, ROWS_NORM };
+
+/* out = op of the rows of a and b. */
+struct rows_step {
+    enum rows_op op;
+    struct row_tasks tasks;
+    struct view a, out;
+    struct view b;      /* of a's shape; absent where b_row is or none is needed */
+    const float *b_row; /* one row for all, or NULL */
+    float epsilon;
+};
+
+static void run_row(const struct rows_step *step, const struct kernels *kernels, size_t row)
+{
+    const float *a = view_row_at(&step->a, row);
+    const float *b = step->b.data ? view_row_at(&step->b, row) : step->b_row;
+    float *out = view_row_at(&step->out, row);
+    size_t n = step->a.ne[0];
+    switch (step->op) {
+    case ROWS_ADD: kernels->add(a, b, out, n); break;
+    case ROWS_MUL: kernels->mul(a, b, out, n); break;
+    case ROWS_COPY: memmove(out, a, n * sizeof *out); break;
+    case ROWS_SILU: kernels->silu(a, out, n); break;
+    case ROWS_SILU_MUL: kernels->silu_mul(a, b, out, n); break;
+    case ROWS_NORM: kernels->rms_norm(a, b, out, n, step->epsilon); break;
+    }
+}
+
+static void run_rows(const void *args, const struct work *work, size_t task)
+{
+    const struct rows_step *step = args;
+    for (size_t row = task * step->tasks.rows_per_task; row < row_task_end(step->tasks, task); row++)
+        run_row(step, work->kernels, row);
+}
+
+static int append_rows(struct list *list, struct rows_step *step)
+{
+    step->tasks = row_tasks(view_rows(&step->a), step->a.ne[0] * sizeof(float));
+    struct rows_step *added = list_add(list, run_rows, row_task_count(step->tasks), sizeof *added);
+    if (!added) return ENGINE_ERROR_MEMORY;
+    *added = *step;
+    list_reads(list, &step->a);
+    if (step->b.data) list_reads(list, &step->b);
+    list_writes(list, &step->out);
+    return ENGINE_OK;
+}
+
+/* Input and output, both F32 and of one shape. */
+static int check_in_out(const struct request *request, const struct engine_tensor *input,
+                        const char *input_name, const struct engine_tensor *output, struct rows_step *step)
+{
+    int status = view_check(request, input, input_name, VIEW_F32, &step->a);
+    if (!status) status = view_check(request, output, "output", VIEW_F32, &step->out);
+    const size_t *ne = step->a.ne;
+    return status ? status : shape_check(request, &step->out, "output", ne[0], ne[1], ne[2], ne[3]);
+}
+
+/* b: an activation of a's shape or of one row, or a weight of one row. */
+static int check_second(const struct request *request, const struct engine_tensor *b, const char *name,
+                        struct rows_step *step)
+{
+    if (b && b->weight) return values_check(request, b, name, step->a.ne[0], &step->b_row);
+    int status = view_check(request, b, name, VIEW_F32, &step->b);
+    if (status) return status;
+    if (view_rows(&step->b) == 1 && step->b.ne[0] == step->a.ne[0]) {
+        for (int i = 1; i < 4; i++) step->b.ne[i] = step->a.ne[i], step->b.nb[i] = 0;
+        return ENGINE_OK;
+    }
+    const size_t *ne = step->a.ne;
+    return shape_check(request, &step->b, name, ne[0], ne[1], ne[2], ne[3]);
+}
+
+static int binary(const struct request *request, const struct engine_op_binary *args, struct list *list,
+                  enum rows_op op)
+{
+    struct rows_step step = {.op = op};
+    int status = check_in_out(request, args->a, "a", args->output, &step);
+    if (!status) status = check_second(request, args->b, "b", &step);
+    return status || request->planning ? status : append_rows(list, &step);
+}
+
+int op_add(const struct request *request, const void *args, struct list *list)
+{
+    return binary(request, args, list, ROWS_ADD);
+}
+
+int op_mul(const struct request *request, const void *args, struct list *list)
+{
+    return binary(request, args, list, ROWS_MUL);
+}
+
+int op_activate(const struct request *request, const void *arguments, struct list *list)
+{
+    const struct engine_op_activate *args = arguments;
+    struct rows_step step = {0};
+    int status = check_in_out(request, args->input, "input", args->output, &step);
+    if (!status && args->factor) status = check_second(request, args->factor, "factor", &step);
+    if (status) return status;
+    switch (args->activation) {
+    case ENGINE_ACTIVATION_NONE: step.op = args->factor ? ROWS_MUL : ROWS_COPY; break;
+    case ENGINE_ACTIVATION_SILU: step.op = args->factor ? ROWS_SILU_MUL : ROWS_SILU; break;
+    default:
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: activation %u isn't known",
+                      args->activation);
+    }
+    return request->planning ? ENGINE_OK : append_rows(list, &step);
+}
+
+int op_norm(const struct request *request, const void *arguments, struct list *list)
+{
+    const struct engine_op_norm *args = arguments;
+    struct rows_step step = {.op = ROWS_NORM, .epsilon = args->epsilon};
+    int status = check_in_out(request, args->input, "input", args->output, &step);
+    if (!status) status = values_check(request, args->weight, "weight", step.a.ne[0], &step.b_row);
+    if (status) return status;
+    if (args->kind != ENGINE_NORM_RMS)
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: kind %u isn't known", args->kind);
+    return request->planning ? ENGINE_OK : append_rows(list, &step);
+}

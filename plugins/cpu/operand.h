@@ -1,0 +1,63 @@
+/* operand.h: tensors of operations, checked and made into plain views. */
+#ifndef CPU_OPERAND_H
+#define CPU_OPERAND_H
+
+#include "cpu.h"
+
+/* A tensor in memory. `bytes` reaches from its first to its last byte. */
+struct view {
+    uint32_t type;
+    uint8_t *data; /* NULL while supports is asked */
+    size_t ne[4];
+    size_t nb[4];
+    size_t bytes;
+};
+
+/* Who asks, for whom. While planning, handles are absent and refusals are silent. */
+struct request {
+    struct engine_device *device;
+    bool planning;
+    const char *op; /* "matmul", for messages */
+};
+
+/* Refuses an operation: `return refuse(request, ENGINE_ERROR_…, "…")`. */
+#define refuse(request, status, ...)                                                                         \
+    ((request)->planning ? (int)(status) : cpu_host->fail((int)(status), __VA_ARGS__))
+
+/* An activation, input tensor or cache: in a buffer, rows contiguous, of one of the types in `types` (bits of
+ * VIEW_…). `name` is the argument's. */
+enum view_types { VIEW_F32 = 1, VIEW_I32 = 2, VIEW_F16 = 4, VIEW_Q8_0 = 8 };
+int view_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
+               unsigned types, struct view *view);
+
+/* A weight of the right device, type and shape that was made for `use` (enum engine_weight_use). *weight is
+ * NULL while planning. */
+int weight_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
+                 uint32_t use, const struct engine_weight **weight);
+
+/* The values of an F32 weight of n elements. *values is NULL while planning, or where the tensor is. */
+int values_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
+                 uint64_t n, const float **values);
+
+/* ENGINE_ERROR_ARGUMENT unless the view has this shape. */
+int shape_check(const struct request *request, const struct view *view, const char *name, size_t ne0,
+                size_t ne1, size_t ne2, size_t ne3);
+
+/* The float32 or int32 values of row (i1, i2, i3). */
+static inline void *view_row(const struct view *view, size_t i1, size_t i2, size_t i3)
+{
+    return view->data + i1 * view->nb[1] + i2 * view->nb[2] + i3 * view->nb[3];
+}
+
+/* Rows of a view, and row number i of them. */
+static inline size_t view_rows(const struct view *view)
+{
+    return view->ne[1] * view->ne[2] * view->ne[3];
+}
+static inline void *view_row_at(const struct view *view, size_t i)
+{
+    size_t i1 = i % view->ne[1], i23 = i / view->ne[1];
+    return view_row(view, i1, i23 % view->ne[2], i23 / view->ne[2]);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* ops.c: the table of operations, and the copy of an argument struct that they work with. */
+#include "ops.h"
+
+#include <string.h>
+
+struct op {
+    const char *name;
+    size_t args_size;
+    int (*function)(const struct request *request, const void *args, struct list *list);
+};
+
+static const struct op ops[] = {
+    [ENGINE_OP_MATMUL] = {"matmul", sizeof(struct engine_op_matmul), op_matmul},
+    [ENGINE_OP_ATTENTION] = {"attention", sizeof(struct engine_op_attention), op_attention},
+    [ENGINE_OP_CACHE_WRITE] = {"cache write", sizeof(struct engine_op_cache_write), op_cache_write},
+    [ENGINE_OP_ROPE] = {"rope", sizeof(struct engine_op_rope), op_rope},
+    [ENGINE_OP_NORM] = {"norm", sizeof(struct engine_op_norm), op_norm},
+    [ENGINE_OP_GET_ROWS] = {"get rows", sizeof(struct engine_op_get_rows), op_get_rows},
+    [ENGINE_OP_ADD] = {"add", sizeof(struct engine_op_binary), op_add},
+    [ENGINE_OP_MUL] = {"mul", sizeof(struct engine_op_binary), op_mul},
+    [ENGINE_OP_ACTIVATE] = {"activate", sizeof(struct engine_op_activate), op_activate},
+};
+
+union op_args {
+    size_t struct_size;
+    struct engine_op_matmul matmul;
+    struct engine_op_attention attention;
+    struct engine_op_cache_write cache_write;
+    struct engine_op_rope rope;
+    struct engine_op_norm norm;
+    struct engine_op_get_rows get_rows;
+    struct engine_op_binary binary;
+    struct engine_op_activate activate;
+};
+
+/* Whether everything that the writer of `args` knew of and we don't is absent: then we can do what it asks. */
+static bool rest_is_zero(const uint8_t *args, size_t known, size_t size)
+{
+    for (size_t i = known; i < size; i++)
+        if (args[i]) return false;
+    return true;
+}
+
+static int call(struct engine_device *device, bool planning, struct list *list, uint32_t op, const void *args)
+{
+    struct request request = {device, planning, "operation"};
+    if (op >= sizeof ops / sizeof *ops || !ops[op].function)
+        return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "operation %u isn't known", op);
+    request.op = ops[op].name;
+    size_t size = args ? *(const size_t *)args : 0;
+    if (size < sizeof size) return refuse(&request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", request.op);
+    if (size > ops[op].args_size && !rest_is_zero(args, ops[op].args_size, size))
+        return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "%s: arguments of a later version", request.op);
+    union op_args copy = {0};
+    memcpy(&copy, args, size < ops[op].args_size ? size : ops[op].args_size);
+    return ops[op].function(&request, &copy, list);
+}
+
+int op_supports(struct engine_device *device, uint32_t op, const void *args)
+{
+    return call(device, true, NULL, op, args) == ENGINE_OK;
+}
+
+int op_append(struct engine_device *device, struct list *list, uint32_t op, const void *args)
+{
+    return call(device, false, list, op, args);
+}

@@ -1,0 +1,39 @@
+/* ops.h: the operations. Each has one function, which checks the arguments and, unless the engine only asks
+ * whether they are supported (request->planning, then list is NULL), appends the operation's steps. `args` is
+ * the operation's struct, complete: what its writer didn't know of is zero. */
+#ifndef CPU_OPS_H
+#define CPU_OPS_H
+
+#include "list.h"
+#include "operand.h"
+
+int op_matmul(const struct request *request, const void *args, struct list *list);
+int op_attention(const struct request *request, const void *args, struct list *list);
+int op_cache_write(const struct request *request, const void *args, struct list *list);
+int op_rope(const struct request *request, const void *args, struct list *list);
+int op_norm(const struct request *request, const void *args, struct list *list);
+int op_get_rows(const struct request *request, const void *args, struct list *list);
+int op_add(const struct request *request, const void *args, struct list *list);
+int op_mul(const struct request *request, const void *args, struct list *list);
+int op_activate(const struct request *request, const void *args, struct list *list);
+
+/* Tasks of operations over independent rows: enough rows in each that taking a task costs little. */
+struct row_tasks {
+    size_t n_rows, rows_per_task;
+};
+static inline struct row_tasks row_tasks(size_t n_rows, size_t row_bytes)
+{
+    size_t per_task = 16384 / (row_bytes + 1) + 1;
+    return (struct row_tasks){n_rows, per_task};
+}
+static inline size_t row_task_count(struct row_tasks tasks)
+{
+    return (tasks.n_rows + tasks.rows_per_task - 1) / tasks.rows_per_task;
+}
+static inline size_t row_task_end(struct row_tasks tasks, size_t task)
+{
+    size_t end = (task + 1) * tasks.rows_per_task;
+    return end < tasks.n_rows ? end : tasks.n_rows;
+}
+
+#endif

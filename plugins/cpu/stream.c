@@ -1,0 +1,158 @@
+/* stream.c: streams and recordings. A stream is a list of steps that runs, in the calling thread and the
+ * device's others, when it is flushed or when a transfer comes; a recording is a list that is kept. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "list.h"
+
+struct engine_stream {
+    struct engine_device *device;
+    struct list *list;                  /* what is enqueued */
+    struct engine_recording *recording; /* between record_begin and record_end */
+    int status;                         /* the first error since the last wait */
+    const char *message;
+};
+
+struct engine_recording {
+    struct engine_device *device;
+    struct list *list;
+};
+
+int stream_create(struct engine_device *device, struct engine_stream **out)
+{
+    struct engine_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a stream");
+    stream->device = device;
+    stream->list = list_create();
+    if (!stream->list) {
+        free(stream);
+        return ENGINE_ERROR_MEMORY;
+    }
+    *out = stream;
+    return ENGINE_OK;
+}
+
+void stream_destroy(struct engine_stream *stream)
+{
+    if (!stream) return;
+    stream_flush(stream);
+    recording_destroy(stream->recording);
+    list_destroy(stream->list);
+    free(stream);
+}
+
+static void run(struct engine_stream *stream, struct list *list)
+{
+    const char *message;
+    int status = list_run(list, stream->device, &message);
+    if (!status || stream->status) return;
+    stream->status = status;
+    stream->message = message;
+}
+
+int stream_flush(struct engine_stream *stream)
+{
+    if (!list_is_empty(stream->list)) {
+        run(stream, stream->list);
+        list_clear(stream->list);
+    }
+    return ENGINE_OK;
+}
+
+int stream_wait(struct engine_stream *stream)
+{
+    stream_flush(stream);
+    int status = stream->status;
+    if (!status) return ENGINE_OK;
+    stream->status = ENGINE_OK;
+    return cpu_host->fail(status, "%s", stream->message);
+}
+
+int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    return op_append(stream->device, stream->recording ? stream->recording->list : stream->list, op, args);
+}
+
+/* A transfer's range within a buffer. */
+static int range_check(const struct engine_stream *stream, const struct engine_buffer *buffer,
+                       uint64_t offset, uint64_t size, const char *what)
+{
+    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not while recording", what);
+    if (!buffer || buffer->device != stream->device)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer isn't of this device", what);
+    if (offset > buffer->size || size > buffer->size - offset)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range ends beyond the buffer's end", what);
+    return ENGINE_OK;
+}
+
+int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                 const void *source, uint64_t size)
+{
+    int status = range_check(stream, buffer, offset, size, "write");
+    if (status || size == 0) return status;
+    stream_flush(stream);
+    memcpy(buffer->data + offset, source, size);
+    return ENGINE_OK;
+}
+
+int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
+                uint64_t size)
+{
+    int status = range_check(stream, buffer, offset, size, "read");
+    if (status || size == 0) return status;
+    stream_flush(stream);
+    memcpy(target, buffer->data + offset, size);
+    return ENGINE_OK;
+}
+
+int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
+                struct engine_buffer *source, uint64_t source_offset, uint64_t size)
+{
+    int status = range_check(stream, target, target_offset, size, "copy");
+    if (!status) status = range_check(stream, source, source_offset, size, "copy");
+    if (status || size == 0) return status;
+    stream_flush(stream);
+    memmove(target->data + target_offset, source->data + source_offset, size);
+    return ENGINE_OK;
+}
+
+int stream_record_begin(struct engine_stream *stream)
+{
+    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is recording already");
+    struct engine_recording *recording = calloc(1, sizeof *recording);
+    if (!recording) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+    recording->device = stream->device;
+    recording->list = list_create();
+    if (!recording->list) {
+        free(recording);
+        return ENGINE_ERROR_MEMORY;
+    }
+    stream->recording = recording;
+    return ENGINE_OK;
+}
+
+int stream_record_end(struct engine_stream *stream, struct engine_recording **recording)
+{
+    if (!stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream isn't recording");
+    *recording = stream->recording;
+    stream->recording = NULL;
+    return ENGINE_OK;
+}
+
+int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
+{
+    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
+    if (recording->device != stream->device)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
+    stream_flush(stream);
+    if (!list_is_empty(recording->list)) run(stream, recording->list);
+    return ENGINE_OK;
+}
+
+void recording_destroy(struct engine_recording *recording)
+{
+    if (!recording) return;
+    list_destroy(recording->list);
+    free(recording);
+}

@@ -1,0 +1,60 @@
+/* type-float.c: weights of plain float types.
+ *
+ * F32, F16: a panel is [k][PANEL] values. BF16: [k / 2][PANEL][2], pairs of columns in one dword, an odd last
+ * column with a zero beside it; shifting and masking a vector of dwords then gives two columns as float32. */
+#include <string.h>
+
+#include "half.h"
+#include "type-functions.h"
+#include "types.h"
+
+size_t f32_panel_size(size_t k)
+{
+    return k * PANEL * sizeof(float);
+}
+
+void f32_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel)
+{
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < n_rows; r++)
+            memcpy(panel + (i * PANEL + r) * 4, rows + r * row_size + i * 4, 4);
+}
+
+void f32_to_float(const uint8_t *row, size_t n, float *values)
+{
+    memcpy(values, row, n * sizeof *values);
+}
+
+size_t f16_panel_size(size_t k)
+{
+    return round_up(k * PANEL * sizeof(uint16_t), 64);
+}
+
+void f16_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel)
+{
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < n_rows; r++)
+            memcpy(panel + (i * PANEL + r) * 2, rows + r * row_size + i * 2, 2);
+}
+
+void f16_to_float(const uint8_t *row, size_t n, float *values)
+{
+    for (size_t i = 0; i < n; i++) values[i] = f16_to_f32(load_u16(row + 2 * i));
+}
+
+size_t bf16_panel_size(size_t k)
+{
+    return (k + 1) / 2 * PANEL * sizeof(uint32_t);
+}
+
+void bf16_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel)
+{
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < n_rows; r++)
+            memcpy(panel + (i / 2 * PANEL + r) * 4 + i % 2 * 2, rows + r * row_size + i * 2, 2);
+}
+
+void bf16_to_float(const uint8_t *row, size_t n, float *values)
+{
+    for (size_t i = 0; i < n; i++) values[i] = bf16_to_f32(load_u16(row + 2 * i));
+}

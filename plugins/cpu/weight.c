@@ -1,0 +1,146 @@
+/* weight.c: takes over model tensors. What a matmul uses is packed into panels (types.h), by all threads; such
+ * a weight also serves get-rows from its panels. Weights that only give rows stay as they are in the file, in
+ * place if the engine keeps them; plain values (norms, biases) are copied. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "pool.h"
+#include "types.h"
+
+/* What a weight takes and where it goes. */
+struct layout {
+    const struct weight_type *type;
+    uint64_t k, rows, row_size; /* row_size in the file */
+    uint64_t packed_size;       /* 0: no panels */
+    uint64_t plain_size;        /* 0: no copy */
+    bool in_place;
+};
+
+static const char *weight_name(const struct engine_weight_desc *desc)
+{
+    return desc->name ? desc->name : "weight";
+}
+
+static int plan_layout(const struct engine_weight_desc *desc, struct layout *layout)
+{
+    enum { KNOWN_USES = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES };
+    const char *name = weight_name(desc);
+    const struct weight_type *type = weight_type(desc->type);
+    if (!type)
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: type %s isn't supported", name,
+                              desc->type_name ? desc->type_name : "?");
+    if (desc->uses == 0 || (desc->uses & ~(uint32_t)KNOWN_USES))
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: uses %#x aren't known", name, desc->uses);
+    if ((desc->uses & ENGINE_WEIGHT_VALUES) && desc->type != ENGINE_TYPE_F32)
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: values of type %s; they must be F32", name,
+                              type->name);
+    uint64_t k = desc->ne[0], rows = 1, size;
+    for (int i = 1; i < 4; i++)
+        if (desc->ne[i] == 0 || __builtin_mul_overflow(rows, desc->ne[i], &rows))
+            return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is empty or too large", name);
+    if (k == 0 || k % type->block_length != 0)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: rows of %llu values are no whole blocks of %s",
+                              name, (unsigned long long)k, type->name);
+    /* A packed panel takes less than PANEL * (8 * k + 64) bytes, whatever the type. */
+    if (rows > UINT64_MAX / 64 || __builtin_mul_overflow(k + 8, (rows + PANEL) * 8, &size) ||
+        size > SIZE_MAX / 2)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is too large", name);
+    *layout = (struct layout){.type = type, .k = k, .rows = rows, .row_size = weight_row_size(type, k)};
+    bool panels = desc->uses & ENGINE_WEIGHT_MATMUL, values = desc->uses & ENGINE_WEIGHT_VALUES;
+    if (panels) layout->packed_size = (rows + PANEL - 1) / PANEL * type->panel_size(k);
+    layout->in_place = !panels && !values && desc->data_is_kept;
+    if ((values || !panels) && !layout->in_place)
+        layout->plain_size = round_up(rows * layout->row_size, CPU_ALIGNMENT);
+    return ENGINE_OK;
+}
+
+/* A description as far as its writer knew of it. */
+static struct engine_weight_desc known(const struct engine_weight_desc *desc)
+{
+    struct engine_weight_desc copy = {0};
+    memcpy(&copy, desc, desc->struct_size < sizeof copy ? desc->struct_size : sizeof copy);
+    return copy;
+}
+
+int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
+{
+    (void)device;
+    struct engine_weight_desc given = known(desc);
+    struct layout layout = {0};
+    int status = plan_layout(&given, &layout);
+    if (!status) *bytes = layout.packed_size + layout.plain_size;
+    return status;
+}
+
+/* ---- Packing --------------------------------------------------------------------------------------- */
+
+struct packing {
+    const struct layout *layout;
+    const uint8_t *data;
+    uint8_t *packed;
+    atomic_size_t next_panel;
+};
+
+static void pack_panels(void *context, unsigned thread)
+{
+    (void)thread;
+    struct packing *packing = context;
+    const struct layout *layout = packing->layout;
+    size_t n_panels = (layout->rows + PANEL - 1) / PANEL, panel, size = layout->type->panel_size(layout->k);
+    while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n_panels) {
+        size_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
+        layout->type->pack(packing->data + first * layout->row_size, layout->row_size, n_rows, layout->k,
+                           packing->packed + panel * size);
+    }
+}
+
+int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
+                  struct engine_weight **out)
+{
+    struct engine_weight_desc given = known(desc);
+    struct layout layout = {0};
+    int status = plan_layout(&given, &layout);
+    if (status) return status;
+    const char *name = weight_name(&given);
+    uint64_t size = layout.rows * layout.row_size;
+    if (!given.data || given.data_size < size)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: %llu bytes of data, its shape takes %llu", name,
+                              (unsigned long long)given.data_size, (unsigned long long)size);
+    struct engine_weight *weight = calloc(1, sizeof *weight);
+    if (!weight) return cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", name);
+    weight->device = device;
+    weight->type = layout.type;
+    weight->k = layout.k;
+    weight->rows = layout.rows;
+    memcpy(weight->ne, given.ne, sizeof weight->ne);
+    weight->memory_size = layout.packed_size + layout.plain_size;
+    if (weight->memory_size) {
+        weight->memory = device_allocate(device, weight->memory_size, name);
+        if (!weight->memory) {
+            free(weight);
+            return ENGINE_ERROR_MEMORY;
+        }
+    }
+    if (layout.packed_size) {
+        struct packing packing = {.layout = &layout, .data = given.data, .packed = weight->memory};
+        pool_run(device->pool, pack_panels, &packing);
+        weight->packed = weight->memory;
+    }
+    if (layout.in_place) weight->plain = given.data;
+    if (layout.plain_size) {
+        uint8_t *plain = weight->memory + layout.packed_size;
+        memcpy(plain, given.data, size);
+        weight->plain = plain;
+    }
+    *out = weight;
+    return ENGINE_OK;
+}
+
+void weight_destroy(struct engine_weight *weight)
+{
+    if (!weight) return;
+    device_free(weight->device, weight->memory, weight->memory_size);
+    free(weight);
+}

@@ -1,0 +1,67 @@
+/* cpu-settings.c: see cpu-settings.h. */
+#include "cpu-settings.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const cpu_isas[N_CPU_ISAS] = {"scalar", "avx2", "avxvnni", "avx512", "avx512vnni"};
+
+/* The description ends in "…, ISA, N threads". */
+static bool uses_isa(struct fixture *fixture, const char *isa)
+{
+    struct engine_device_info info = {.struct_size = sizeof info};
+    cr_assert_eq(fixture->api->device_info(0, &info), ENGINE_OK, "%s", fixture_message());
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, ", %s, ", isa);
+    return strstr(info.description, wanted);
+}
+
+bool cpu_open(struct fixture *fixture, const char *isa, uint32_t n_threads)
+{
+    setenv("ENGINE_CPU_ISA", isa, 1);
+    fixture_open(fixture, "cpu", 0, n_threads, 0);
+    if (uses_isa(fixture, isa)) return true;
+    fixture_close(fixture);
+    return false;
+}
+
+static void compare(const float *got, const float *reference, size_t n, double tolerance, const char *isa)
+{
+    double size = 0;
+    for (size_t i = 0; i < n; i++) size += (double)reference[i] * (double)reference[i];
+    double bound = tolerance * sqrt(size / (double)n);
+    for (size_t i = 0; i < n; i++)
+        cr_assert(fabs((double)got[i] - (double)reference[i]) <= bound,
+                  "%s: element %zu is %.9g, scalar %.9g", isa, i, (double)got[i], (double)reference[i]);
+}
+
+void cpu_compare(float *(*run)(struct fixture *fixture, const void *c), const void *c, size_t n,
+                 double tolerance)
+{
+    float *scalar = NULL;
+    for (size_t i = 0; i < N_CPU_ISAS; i++) {
+        float *first = NULL;
+        for (uint32_t n_threads = 1; n_threads <= 3; n_threads++) {
+            struct fixture fixture;
+            if (!cpu_open(&fixture, cpu_isas[i], n_threads)) break;
+            float *result = run(&fixture, c);
+            fixture_close(&fixture);
+            if (!first) {
+                first = result;
+                if (scalar) compare(first, scalar, n, tolerance, cpu_isas[i]);
+                continue;
+            }
+            cr_assert(memcmp(first, result, n * sizeof *first) == 0, "%s: %u threads give another result",
+                      cpu_isas[i], n_threads);
+            free(result);
+        }
+        if (!scalar)
+            scalar = first;
+        else
+            free(first);
+    }
+    free(scalar);
+}

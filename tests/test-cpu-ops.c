@@ -1,0 +1,190 @@
+/* test-cpu-ops.c: every operation of the CPU plugin, on odd sizes, for each instruction set and with several
+ * threads, against double precision. */
+#include <criterion/criterion.h>
+
+#include "backend-cases.h"
+#include "backend-types.h"
+#include "cpu-settings.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const uint32_t weight_types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_BF16, ENGINE_TYPE_Q8_0,
+                                        ENGINE_TYPE_Q4_0};
+
+static bool is_plain(uint32_t type)
+{
+    return test_type(type)->block_length == 1;
+}
+
+static float *matmul(struct fixture *fixture, const void *c)
+{
+    return run_matmul_case(fixture, c);
+}
+
+static void compare_matmul(struct matmul_case c)
+{
+    /* Quantised activations are the same everywhere but where a value lies on the border of two steps. */
+    cpu_compare(matmul, &c, (size_t)c.rows * c.tokens, is_plain(c.type) ? 3e-6 : 1e-2);
+}
+
+Test(cpu_matmul, sizes)
+{
+    static const uint32_t rows[] = {1, 15, 16, 17, 100}, tokens[] = {1, 2, 3, 5, 12, 13, 29, 100};
+    static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080};
+    for (size_t type = 0; type < COUNT(weight_types); type++)
+        for (size_t i = 0; i < COUNT(tokens); i++)
+            for (size_t j = 0; j < COUNT(odd_k); j++)
+                compare_matmul((struct matmul_case){.type = weight_types[type],
+                                                    .k = is_plain(weight_types[type]) ? odd_k[j] : block_k[j],
+                                                    .rows = rows[(i + j) % COUNT(rows)],
+                                                    .tokens = tokens[i]});
+}
+
+Test(cpu_matmul, options)
+{
+    uint32_t silu = ENGINE_ACTIVATION_SILU;
+    for (size_t i = 0; i < COUNT(weight_types); i++) {
+        uint32_t type = weight_types[i];
+        for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 3 + 4) {
+            compare_matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .gap = 12});
+            compare_matmul((struct matmul_case){type, 64, 50, tokens, .scale = -0.5f, .activation = silu});
+            compare_matmul((struct matmul_case){type, 64, 33, tokens, .residual = true, .in_place = true});
+            compare_matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .residual = true,
+                                                .scale = 3, .activation = silu, .gap = 4});
+            compare_matmul((struct matmul_case){type, 64, 50, tokens, .gate = true, .activation = silu});
+            compare_matmul(
+                (struct matmul_case){type, 64, 50, tokens, .gate = true, .residual = true, .gap = 64});
+        }
+    }
+}
+
+Test(cpu_matmul, a_gate_of_another_type)
+{
+    compare_matmul(
+        (struct matmul_case){ENGINE_TYPE_Q4_0, 64, 50, 3, .gate = true, .gate_type = ENGINE_TYPE_F16});
+    compare_matmul(
+        (struct matmul_case){ENGINE_TYPE_F16, 64, 50, 30, .gate = true, .gate_type = ENGINE_TYPE_Q8_0});
+    compare_matmul(
+        (struct matmul_case){ENGINE_TYPE_Q8_0, 64, 50, 1, .gate = true, .gate_type = ENGINE_TYPE_Q4_0});
+}
+
+static float *rows(struct fixture *fixture, const void *c)
+{
+    return run_rows_case(fixture, c);
+}
+
+Test(cpu_rows, norm_add_mul_activate)
+{
+    static const uint32_t sizes[] = {1, 5, 16, 31, 64, 257, 3000};
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (uint32_t op = ENGINE_OP_NORM; op <= ENGINE_OP_ACTIVATE; op++) {
+            if (op == ENGINE_OP_GET_ROWS) continue;
+            for (int variant = 0; variant < 8; variant++) {
+                struct rows_case c = {
+                    .op = op,
+                    .n = sizes[i],
+                    .tokens = variant & 1 ? 11 : 1,
+                    .planes = variant & 2 ? 3 : 1,
+                    .second = variant & 4,
+                    .is_weight = (variant & 5) == 5 && op != ENGINE_OP_ACTIVATE,
+                    .in_place = variant & 2,
+                    .gap = variant & 1 ? 20 : 0,
+                    .activation = ENGINE_ACTIVATION_SILU,
+                    .epsilon = 1e-5f,
+                };
+                cpu_compare(rows, &c, (size_t)c.n * c.tokens * c.planes, 1e-6);
+            }
+        }
+}
+
+Test(cpu_rows, activation_none_copies_or_multiplies)
+{
+    struct rows_case c = {.op = ENGINE_OP_ACTIVATE, .n = 37, .tokens = 2, .planes = 1};
+    cpu_compare(rows, &c, 74, 1e-6);
+    c.second = true;
+    cpu_compare(rows, &c, 74, 1e-6);
+}
+
+static float *rope(struct fixture *fixture, const void *c)
+{
+    return run_rope_case(fixture, c);
+}
+
+Test(cpu_rope, pairs_sizes_and_positions)
+{
+    static const struct rope_case cases[] = {
+        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, 0},
+        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, 8},
+        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, 0},
+        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, 4},
+        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, 0},
+        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, 0},
+        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, 0},
+        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        cpu_compare(rope, &cases[i], (size_t)cases[i].head_dim * cases[i].n_heads * cases[i].tokens, 1e-6);
+}
+
+static float *get_rows(struct fixture *fixture, const void *c)
+{
+    return run_get_rows_case(fixture, c);
+}
+
+Test(cpu_get_rows, weights_of_every_type_and_use)
+{
+    static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
+    for (size_t i = 0; i < COUNT(weight_types); i++)
+        for (int variant = 0; variant < 4; variant++) {
+            struct get_rows_case c = {.type = weight_types[i], .n = 544, .n_rows = 45, .count = 20};
+            c.uses = uses[variant & 1];
+            c.data_is_kept = variant & 2;
+            cpu_compare(get_rows, &c, (size_t)c.n * c.count, 0);
+            if (!is_plain(c.type)) continue;
+            c.n = 7;
+            cpu_compare(get_rows, &c, (size_t)c.n * c.count, 0);
+        }
+}
+
+Test(cpu_get_rows, an_activation)
+{
+    struct get_rows_case c = {.type = ENGINE_TYPE_F32, .n = 19, .n_rows = 30, .count = 3};
+    cpu_compare(get_rows, &c, (size_t)c.n * c.count, 0);
+}
+
+static float *attention(struct fixture *fixture, const void *c)
+{
+    return run_attention_case(fixture, c);
+}
+
+static void compare_attention(struct attention_case c)
+{
+    bool rounded = c.k_type == ENGINE_TYPE_Q8_0 || c.v_type == ENGINE_TYPE_Q8_0;
+    cpu_compare(attention, &c, (size_t)c.head_dim * c.n_heads * c.tokens * c.n_sequences,
+                rounded ? 1e-2 : 1e-5);
+}
+
+Test(cpu_attention, cache_types_and_head_sizes)
+{
+    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16, q8 = ENGINE_TYPE_Q8_0;
+    compare_attention((struct attention_case){f32, f32, 64, 8, 2, 16, 1, 100, 1, .window = 0});
+    compare_attention((struct attention_case){f16, f16, 64, 8, 2, 16, 1, 100, 100, .window = 0});
+    compare_attention((struct attention_case){q8, q8, 64, 8, 2, 16, 1, 100, 20, .window = 0});
+    compare_attention((struct attention_case){q8, f16, 32, 4, 4, 32, 2, 40, 3, .window = 0});
+    compare_attention((struct attention_case){f16, f32, 80, 3, 3, 7, 2, 33, 11, .gap = 8});
+    compare_attention((struct attention_case){f32, f16, 9, 6, 3, 5, 3, 21, 21, .window = 0});
+    compare_attention((struct attention_case){f16, f16, 128, 71, 1, 64, 1, 70, 4, .window = 0});
+    compare_attention((struct attention_case){f32, f32, 1, 1, 1, 1, 1, 1, 1, .window = 0});
+}
+
+Test(cpu_attention, long_contexts_windows_and_tokens_left_out)
+{
+    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16;
+    compare_attention((struct attention_case){f16, f16, 32, 4, 2, 32, 2, 900, 1, .window = 0});
+    compare_attention((struct attention_case){f32, f32, 32, 4, 2, 32, 2, 700, 90, .leave_out = true});
+    compare_attention((struct attention_case){f32, f32, 32, 4, 2, 32, 1, 800, 2, .window = 300});
+    compare_attention((struct attention_case){f32, f16, 32, 4, 1, 32, 2, 600, 100, .window = 17});
+    compare_attention(
+        (struct attention_case){f32, f32, 16, 2, 2, 8, 3, 30, 2, .window = 1, .leave_out = true});
+    compare_attention((struct attention_case){f32, f32, 16, 2, 2, 256, 1, 513, 513, .window = 256});
+}
