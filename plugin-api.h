@@ -11,8 +11,8 @@
  * Versions.  ENGINE_ABI_MAJOR changes when old binaries can no longer work; such plugins are refused with a
  *   message that names both versions. ENGINE_ABI_MINOR grows when something is added. While the major is 0
  *   anything may change.
- * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are only
- *   ever appended to. A reader looks at no field that lies beyond struct_size: ENGINE_HAS(pointer, field)
+ * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are
+ *   only ever appended to. A reader looks at no field that lies beyond struct_size: ENGINE_HAS(pointer, field)
  *   asks. A field that is absent means the same as one that is zero. Functions that are optional may be NULL
  *   or absent. Enumerations only grow; a value that the reader doesn't know is answered with
  *   ENGINE_ERROR_UNSUPPORTED.
@@ -23,7 +23,7 @@
  *   duration of the call, those handed out for as long as the documentation of the function says.
  * Threads.  Every function carries a tag:
  *     [main]    the engine calls it from one thread at a time, over the whole plugin;
- *     [device]  one thread at a time for each open device and for what belongs to it: buffers, weights, streams;
+ *     [device]  one thread at a time for each open device and what belongs to it: buffers, weights, streams;
  *     [any]     any thread at any time, also at once with every other function of the same object.
  * Handles.  `struct engine_device` and so on are the plugin's own: it defines these structs as it likes.
  *
@@ -233,8 +233,8 @@ struct engine_op_matmul {
 };
 
 /* ENGINE_OP_ATTENTION: causal attention of each token over its sequence's part of a paged cache, softmax in
- * float32. Token t of sequence s = sequences[t] at position p = positions[t] sees the positions j <= p, with a
- * window those with p - window < j <= p. Position j lives in block b = block_table[j / block_size, s] at slot
+ * float32. Token t of sequence s = sequences[t] at position p = positions[t] sees the positions j <= p, with
+ * a window those with p - window < j <= p. Position j lives in block b = block_table[j / block_size, s] at slot
  * j % block_size.
  *   output[:, h, t] = sum over j of softmax_j(scale * q[:, h, t] . k[:, slot, h', b]) * v[:, slot, h', b],
  *   h' = h / (n_heads / n_kv_heads).
@@ -342,10 +342,9 @@ struct engine_device_info {
     uint32_t kind;         /* enum engine_device_kind */
     uint64_t memory_free;  /* bytes that the engine could take now */
     uint64_t memory_total; /* bytes; 0: unknown */
-    uint64_t
-        max_buffer; /* largest engine_buffer in bytes; 0: no limit but memory; weights have no such limit */
-    uint32_t
-        alignment; /* bytes; tensors start at multiples of it within a buffer; a power of two, 0 means 64 */
+    uint64_t max_buffer;   /* bytes of the largest engine_buffer; 0: no limit but memory. Not for weights. */
+    uint32_t alignment;    /* bytes, a power of two: where tensors start in a buffer; 0 means 64 */
+    uint32_t n_threads;    /* of the host, that it uses unless told otherwise; 0: none to speak of */
 };
 
 struct engine_device_options {

@@ -158,6 +158,9 @@ static int set_budgets(const char *const *memory, struct device_set *set)
         if (!devices_find(set, name, &number))
             return fail(ENGINE_ERROR_ARGUMENT,
                         "--memory %s: no device %s in use; `engine devices` lists them", *memory, name);
+        if (number == 0)
+            return fail(ENGINE_ERROR_ARGUMENT,
+                        "--memory %s: the CPU can't be limited, it takes what no other device does", *memory);
         set->devices[number].budget = bytes;
     }
     return ENGINE_OK;

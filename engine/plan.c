@@ -396,7 +396,6 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                                                   : DEFAULT_CONTEXT;
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
-    plan->n_threads = options->n_threads;
     if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
     if (plan->n_batch > MAX_BATCH)
         return fail(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens: at most %d", plan->n_batch, MAX_BATCH);
@@ -452,6 +451,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     if (!request.backends) request.backends = engine_setting(model->engine, "", "backend");
     if (!status && !request.n_threads) status = configured_threads(model->engine, &request.n_threads);
     if (!status) status = devices_open(model->engine, &request, &plan->set);
+    plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         plan->alignment[d] = plan->set.devices[d].info.alignment ? plan->set.devices[d].info.alignment : 64;
     if (!status) status = read_rules(plan, options->place);

@@ -15,10 +15,11 @@ static const struct open_device *device_at(const struct executor *executor, uint
     return &executor->set->devices[number];
 }
 
-/* Names the device in front of the message that a backend left. */
+/* Sees to it that a failure of a device has a message: backends should leave one. */
 static int on_device(const struct executor *executor, uint32_t number, int status)
 {
-    return status ? fail_because(status, "%s", device_at(executor, number)->name) : ENGINE_OK;
+    if (!status || error_message()[0]) return status;
+    return fail(status, "%s failed without giving a reason", device_at(executor, number)->name);
 }
 
 static bool records(const struct engine_backend *backend)
@@ -190,7 +191,7 @@ int execute(struct executor *executor, struct prepared *prepared, const int32_t 
 {
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;
-    int status = ENGINE_OK;
+    int status = fail(ENGINE_OK, "%s", ""); /* so that a message is this run's */
     for (size_t i = 0; i < schedule->n_storages && !status; i++) {
         const struct storage *storage = &schedule->storages[i];
         if (storage->value == schedule->graph->logits) result = storage;
