@@ -92,12 +92,14 @@ int list_devices(struct engine *engine)
 
 int engine_device_count(struct engine *engine, size_t *count)
 {
+    pthread_mutex_lock(&engine->devices_lock);
     int status = list_devices(engine);
     if (status == ENGINE_OK) *count = engine->n_devices;
+    pthread_mutex_unlock(&engine->devices_lock);
     return status;
 }
 
-int engine_device_at(struct engine *engine, size_t index, struct engine_device_entry *entry)
+static int describe_device(struct engine *engine, size_t index, struct engine_device_entry *entry)
 {
     struct engine_device_info info;
     int status = list_devices(engine);
@@ -108,4 +110,12 @@ int engine_device_at(struct engine *engine, size_t index, struct engine_device_e
     if (status != ENGINE_OK) return status;
     *entry = (struct engine_device_entry){.name = device->name, .plugin = device->plugin->name, .info = info};
     return ENGINE_OK;
+}
+
+int engine_device_at(struct engine *engine, size_t index, struct engine_device_entry *entry)
+{
+    pthread_mutex_lock(&engine->devices_lock);
+    int status = describe_device(engine, index, entry);
+    pthread_mutex_unlock(&engine->devices_lock);
+    return status;
 }

@@ -24,10 +24,12 @@ int engine_open(const struct engine_options *options, struct engine **out)
     if (!options) options = &defaults;
     struct engine *engine = calloc(1, sizeof *engine);
     if (!engine) return fail_memory("engine");
+    pthread_mutex_init(&engine->devices_lock, NULL);
     int status = config_open(ENGINE_HAS(options, config_file) ? options->config_file : NULL, &engine->config);
     if (status == ENGINE_OK) status = host_begin(engine->config);
     if (status != ENGINE_OK) {
         config_close(engine->config);
+        pthread_mutex_destroy(&engine->devices_lock);
         free(engine);
         return status;
     }
@@ -50,6 +52,7 @@ void engine_close(struct engine *engine)
     log_to(NULL, NULL);
     config_close(engine->config);
     free(engine->devices);
+    pthread_mutex_destroy(&engine->devices_lock);
     free(engine);
 }
 

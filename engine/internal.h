@@ -3,6 +3,7 @@
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/config.h"
@@ -23,13 +24,14 @@ struct engine {
     struct device *devices; /* [n_devices]; see list_devices */
     size_t n_devices;
     bool devices_listed;
+    pthread_mutex_t devices_lock; /* over the three above, and over the backends' functions marked [main] */
 };
 
 /* Asks all backends for their devices, at the first call, and fills engine->devices. A backend that fails is logged and
- * passed over. */
+ * passed over. Under devices_lock. */
 int list_devices(struct engine *engine);
 
-/* What a device says of itself now, with its free memory; made safe to print. */
+/* What a device says of itself now, with its free memory; made safe to print. Under devices_lock. */
 int get_device_info(const struct device *device, struct engine_device_info *info);
 
 struct engine_model {

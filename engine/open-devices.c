@@ -166,9 +166,8 @@ static int set_budgets(const char *const *memory, struct device_set *set)
     return ENGINE_OK;
 }
 
-int devices_open(struct engine *engine, const struct device_request *request, struct device_set *set)
+static int open_requested(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
-    *set = (struct device_set){.n_devices = 0};
     int status = list_devices(engine);
     if (!status) status = open_cpu(engine, request->n_threads, set);
     if (status) return status;
@@ -179,8 +178,20 @@ int devices_open(struct engine *engine, const struct device_request *request, st
     return status ? status : set_budgets(request->memory, set);
 }
 
+int devices_open(struct engine *engine, const struct device_request *request, struct device_set *set)
+{
+    *set = (struct device_set){.engine = engine};
+    pthread_mutex_lock(&engine->devices_lock);
+    int status = open_requested(engine, request, set);
+    pthread_mutex_unlock(&engine->devices_lock);
+    return status;
+}
+
 void devices_close(struct device_set *set)
 {
+    if (set->n_devices == 0) return;
+    pthread_mutex_lock(&set->engine->devices_lock);
     for (uint32_t i = set->n_devices; i-- > 0;) set->devices[i].backend->device_close(set->devices[i].handle);
+    pthread_mutex_unlock(&set->engine->devices_lock);
     set->n_devices = 0;
 }

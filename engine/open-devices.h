@@ -21,6 +21,7 @@ struct engine;
 
 /* Device 0 is always the CPU plugin's. */
 struct device_set {
+    struct engine *engine;
     struct open_device devices[PLACE_MAX_DEVICES];
     uint32_t n_devices;
 };

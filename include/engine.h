@@ -9,9 +9,9 @@
  *
  * Functions return ENGINE_OK or another enum engine_status (plugin-api.h); engine_error_message() then says
  * why, in one line, for the calling thread. Option structs start with struct_size = sizeof; a zeroed field is
- * the default. Objects are used by one thread at a time, different ones by different threads at once; what is
- * created from an object is destroyed before it. Strings and tables that are handed out live as long as the
- * object they come from. */
+ * the default. Objects are used by one thread at a time, different ones by different threads at once; so
+ * models of one engine may be opened and run by several threads. What is created from an object is destroyed
+ * before it. Strings and tables that are handed out live as long as the object they come from. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
