@@ -99,12 +99,15 @@ static void on_broken_pipe(int signal_number)
 
 static void install_signals(void)
 {
-    struct sigaction action;
+    struct sigaction action, inherited;
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
     action.sa_handler = on_interrupt;
     action.sa_flags = (int)SA_RESETHAND; /* the second Ctrl-C kills */
-    sigaction(SIGINT, &action, NULL);
+    /* A shell's background job ignores Ctrl-C, and goes on to. */
+    if (sigaction(SIGINT, NULL, &inherited) != 0 || inherited.sa_handler != SIG_IGN) {
+        sigaction(SIGINT, &action, NULL);
+    }
     action.sa_handler = on_broken_pipe;
     action.sa_flags = SA_RESTART;
     sigaction(SIGPIPE, &action, NULL);

@@ -8,6 +8,9 @@
 #define WIDTH  90
 #define INDENT 30 /* where the explanation of an option begins */
 
+/* A blank at which lines are not broken. */
+#define TIGHT '\x1f'
+
 /* Prints text from column `column` on, broken at blanks before WIDTH; further lines begin at `indent`. */
 static void print_wrapped(FILE *out, const char *text, size_t column, size_t indent)
 {
@@ -21,7 +24,7 @@ static void print_wrapped(FILE *out, const char *text, size_t column, size_t ind
             fputc(' ', out);
             column++;
         }
-        fprintf(out, "%.*s", (int)length, text);
+        for (size_t i = 0; i < length; i++) fputc(text[i] == TIGHT ? ' ' : text[i], out);
         column += length;
         text += length + (text[length] == ' ');
         first = false;
@@ -36,7 +39,7 @@ static void print_option(FILE *out, const struct option *option)
                           option->letter ? option->letter : ' ', option->letter ? "," : " ", option->name,
                           option->value ? " " : "", option->value ? option->value : "");
     if (option->initial) {
-        snprintf(text, sizeof text, "%s (default: %s)", option->help, option->initial);
+        snprintf(text, sizeof text, "%s (default:%c%s)", option->help, TIGHT, option->initial);
     } else {
         snprintf(text, sizeof text, "%s", option->help);
     }

@@ -57,7 +57,7 @@ const struct option options[] = {
      .given = AT(n_predict_given),
      .commands = " run ",
      .maximum = 1e9,
-     .help = "Tokens to generate at most (default: until the text ends or the context is full)"},
+     .help = "Tokens to generate at most (default: until the text ends, or has 256 with the prompt's)"},
     {.name = "no-echo",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
@@ -252,7 +252,8 @@ const struct option options[] = {
      .group = GROUP_DEVICES,
      .target = AT(backend),
      .commands = RUNNING,
-     .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (see `engine devices`)"},
+     .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (default: `backend` in "
+             "engine.conf, else all but CPUs behind a driver; see `engine devices`)"},
     {.name = "offload",
      .value = "N|auto|all",
      .kind = OPTION_CHOICE,
@@ -260,7 +261,8 @@ const struct option options[] = {
      .target = AT(offload),
      .commands = RUNNING,
      .choices = "N|auto|all",
-     .help = "How many layers leave the CPU, counted from the last (default: auto, as many as fit)"},
+     .help = "How many layers leave the CPU, counted from the last (default: `offload` in engine.conf, else "
+             "auto: as many as fit)"},
     {.name = "memory",
      .value = "DEVICE=SIZE",
      .kind = OPTION_LIST,
@@ -285,7 +287,8 @@ const struct option options[] = {
      .commands = RUNNING,
      .minimum = 1,
      .maximum = 1024,
-     .help = "Threads for work on the CPU (default: one for each physical core)"},
+     .help =
+         "Threads for work on the CPU (default: `threads` in engine.conf, else one for each physical core)"},
     {.name = "context",
      .letter = 'c',
      .value = "N",

@@ -1,5 +1,6 @@
 /* run.c: `engine [run]`: reads a prompt, prints it and what the model makes of it, as it comes. Standard output carries
  * the text alone. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -32,6 +33,7 @@ struct session {
     struct token_list tokens; /* of the prompt */
     float *logits;            /* [n_vocab] */
     uint32_t n_generated;
+    uint64_t seed;
     double prefill_seconds, decode_seconds;
 };
 
@@ -110,9 +112,18 @@ static int open_context(struct session *s)
     return s->logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
 }
 
+/* A seed that no other run has had, short enough to be typed again: the nanoseconds of now. */
+static uint32_t new_seed(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (uint32_t)((uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
+}
+
 static int open_sampler(struct session *s)
 {
     const struct arguments *a = s->arguments;
+    s->seed = a->seed_given ? a->seed : new_seed();
     struct engine_sampler_options options = {
         .struct_size = sizeof options,
         .penalty_last_n = a->penalty_last_n,
@@ -124,7 +135,7 @@ static int open_sampler(struct session *s)
         .top_p = a->top_p,
         .min_p = a->min_p,
         .temperature = a->temperature,
-        .seed = a->seed_given ? a->seed : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32,
+        .seed = s->seed,
     };
     return engine_sampler_create(&options, s->info.n_vocab, &s->sampler);
 }
@@ -210,9 +221,13 @@ static void print_speed(const struct session *s)
 {
     if (isatty(STDOUT_FILENO)) putchar('\n');
     fflush(stdout);
-    fprintf(stderr, "prompt: %zu tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s\n", s->tokens.count,
+    fprintf(stderr, "prompt: %zu tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s", s->tokens.count,
             (double)s->tokens.count / s->prefill_seconds, s->n_generated,
             s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
+    /* What has been drawn can be had again. */
+    if (!s->arguments->seed_given && s->arguments->temperature > 0)
+        fprintf(stderr, "; seed: %" PRIu64, s->seed);
+    fputc('\n', stderr);
 }
 
 static void session_close(struct session *s)

@@ -1,0 +1,243 @@
+/* test-run.c: the commands that run a model, from outside, with a small random model: no files from elsewhere. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "gguf-writer.h"
+#include "program.h"
+
+static char *folder, *model;
+
+static void begin(void)
+{
+    folder = files_folder();
+    model = strdup(files_path(folder, "model.gguf"));
+    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F32}));
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder);
+    free(model);
+}
+
+TestSuite(run, .init = begin, .fini = end);
+
+/* ---- run ----------------------------------------------------------------------------------------------- */
+
+static void prints(struct program_result result, const char *text)
+{
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_str_eq(result.out, text);
+    program_free(&result);
+}
+
+static void fails(struct program_result result, int status, const char *message)
+{
+    cr_assert_eq(result.status, status, "%s", result.err);
+    cr_assert_str_empty(result.out);
+    cr_assert(strstr(result.err, message), "%s", result.err);
+    cr_assert_eq(strchr(result.err, '\n'), result.err + strlen(result.err) - 1, "several lines: %s",
+                 result.err);
+    program_free(&result);
+}
+
+Test(run, the_prompt_comes_from_anywhere)
+{
+    static const char *const from_input[] = {"-m", NULL, "-p", "-", "-n", "6", "--temp", "0", NULL};
+    const char *arguments[9];
+    memcpy(arguments, from_input, sizeof arguments);
+    arguments[1] = model;
+    files_write_text(files_path(folder, "prompt.txt"), "a b\n");
+
+    struct program_result given = PROGRAM("-m", model, "-p", "a b\n", "-n", "6", "--temp", "0");
+    cr_assert_eq(given.status, 0, "%s", given.err);
+    cr_assert_eq(strncmp(given.out, "a b\n", 4), 0);
+    cr_assert_gt(given.out_size, 4);
+    prints(program_run(arguments, "a b\n", 4), given.out);
+    prints(PROGRAM("run", "-m", model, "-f", files_path(folder, "prompt.txt"), "-n", "6", "--temp=0"),
+           given.out);
+    prints(PROGRAM("-m", model, "-p", "a b\n", "-n6", "--temp", "0", "--no-echo"), given.out + 4);
+    program_free(&given);
+}
+
+Test(run, the_model_comes_from_the_configuration)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "model = %s\nthreads = 1\n", model);
+    files_write_text(files_path(folder, "engine.conf"), text);
+    struct program_result given = PROGRAM("-m", model, "-p", "a", "-n", "3", "--temp", "0");
+    prints(PROGRAM("--config", files_path(folder, "engine.conf"), "-p", "a", "-n", "3", "--temp", "0"),
+           given.out);
+    program_free(&given);
+}
+
+Test(run, seeds)
+{
+    struct program_result first = PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "5");
+    prints(PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "5"), first.out);
+    struct program_result other = PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "6");
+    cr_assert_str_neq(other.out, first.out);
+    program_free(&first);
+    program_free(&other);
+
+    /* The seed of a text that was drawn without one is told, and gives that text again. */
+    struct program_result drawn = PROGRAM("-m", model, "-p", "a", "-n", "30");
+    char seed[32], *told = strstr(drawn.err, "; seed: ");
+    cr_assert(told, "%s", drawn.err);
+    cr_assert_eq(sscanf(told, "; seed: %31[0-9]", seed), 1);
+    prints(PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", seed), drawn.out);
+    program_free(&drawn);
+}
+
+Test(run, mistakes)
+{
+    fails(PROGRAM("-p", "a"), 2, "no model: give one with -m FILE");
+    fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "--prompt and --file can't be given together");
+    fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
+    fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
+    fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");
+    fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 1, "--memory cpu: should be DEVICE=SIZE");
+    fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context takes 2");
+}
+
+/* Starts a run that goes on for long, and waits for the first of its text. */
+static pid_t start_long_run(const char *errors, int *out)
+{
+    int ends[2];
+    char byte;
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int log = open(errors, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        signal(SIGINT, SIG_DFL); /* where the tests run in the background it would be ignored */
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        execl(TEST_ENGINE, "engine", "-m", model, "-p", "a", "-n", "1000000", "-c", "200000", "--temp", "0",
+              NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    cr_assert_eq(read(ends[0], &byte, 1), 1);
+    *out = ends[0];
+    return child;
+}
+
+static char *read_text(const char *path)
+{
+    size_t size;
+    return files_read(path, &size);
+}
+
+/* Ctrl-C ends the text, not the program: it still says how fast it was, and then that it was interrupted. */
+Test(run, interrupted)
+{
+    const char *errors = files_path(folder, "errors");
+    char bytes[4096];
+    int out, status;
+    pid_t child = start_long_run(errors, &out);
+    cr_assert_eq(kill(child, SIGINT), 0);
+    while (read(out, bytes, sizeof bytes) > 0) continue;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    char *said = read_text(errors);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x: %s", (unsigned)status, said);
+    cr_assert(strstr(said, "tokens/s"), "%s", said);
+    free(said);
+    close(out);
+}
+
+Test(run, the_reader_has_had_enough)
+{
+    const char *errors = files_path(folder, "errors");
+    int out, status;
+    pid_t child = start_long_run(errors, &out);
+    close(out);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    char *said = read_text(errors);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x: %s", (unsigned)status, said);
+    free(said);
+}
+
+/* ---- bench, plan, logits ------------------------------------------------------------------------------- */
+
+static json_t *json_of(struct program_result result)
+{
+    json_error_t error;
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    json_t *json = json_loads(result.out, 0, &error);
+    cr_assert(json, "%s: %s", error.text, result.out);
+    program_free(&result);
+    return json;
+}
+
+static void check_speed(const json_t *part, int tokens)
+{
+    const json_t *speed = json_object_get(part, "tok_s");
+    double median = json_real_value(json_object_get(speed, "median"));
+    cr_assert_eq(json_integer_value(json_object_get(part, "tokens")), tokens);
+    cr_assert_gt(json_real_value(json_object_get(speed, "min")), 0);
+    cr_assert_leq(json_real_value(json_object_get(speed, "min")), median);
+    cr_assert_geq(json_real_value(json_object_get(speed, "max")), median);
+}
+
+Test(run, bench)
+{
+    json_t *json =
+        json_of(PROGRAM("bench", "-m", model, "-p", "9", "-n", "4", "-r", "2", "-t", "1", "--json"));
+    check_speed(json_object_get(json, "prefill"), 9);
+    check_speed(json_object_get(json, "decode"), 4);
+    cr_assert_eq(json_integer_value(json_object_get(json, "threads")), 1);
+    cr_assert_gt(json_integer_value(json_object_get(json, "bytes_per_token")), 100000);
+    json_decref(json);
+
+    struct program_result result = PROGRAM("bench", "-m", model, "-p", "9", "-n", "0", "-r", "1");
+    cr_assert_eq(result.status, 0);
+    cr_assert(strstr(result.out, "prefill "));
+    cr_assert_null(strstr(result.out, "decode "));
+    program_free(&result);
+}
+
+Test(run, plan)
+{
+    json_t *json = json_of(PROGRAM("plan", "-m", model, "--json"));
+    const json_t *tensors = json_object_get(json, "tensors"), *devices = json_object_get(json, "devices");
+    cr_assert(json_array_size(tensors) >= 20);
+    for (size_t i = 0; i < json_array_size(tensors); i++) {
+        cr_assert_str_eq(json_string_value(json_object_get(json_array_get(tensors, i), "device")), "cpu");
+    }
+    cr_assert(json_array_size(devices) == 1);
+    cr_assert_eq(json_integer_value(json_object_get(json_array_get(devices, 0), "layers")), 2);
+    json_decref(json);
+    struct program_result result = PROGRAM("plan", "-m", model);
+    cr_assert_eq(result.status, 0);
+    cr_assert(strstr(result.out, "blk.1.ffn_down.weight"), "%s", result.out);
+    cr_assert(strstr(result.out, "0 copies between devices"), "%s", result.out);
+    program_free(&result);
+}
+
+Test(run, logits)
+{
+    const char *out = files_path(folder, "logits.npy");
+    size_t size;
+    prints(PROGRAM("logits", "-m", model, "--tokens", "5 6, 7", "-o", out), "");
+    char *npy = files_read(out, &size);
+    cr_assert(size > 128 && memcmp(npy, "\x93NUMPY", 6) == 0);
+    cr_assert(strstr(npy + 10, "'shape': (3, 320)"), "%s", npy + 10);
+    cr_assert_eq((size - 3 * 320 * 4) % 64, 0, "the data begin at a multiple of 64");
+    free(npy);
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 1, "320");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5"), 2, "-o");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 x", "-o", out), 2, "'x'");
+}
