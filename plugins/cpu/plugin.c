@@ -19,11 +19,13 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     if (index != 0) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
     const struct kernels *kernels = isa_kernels();
     if (!kernels) return ENGINE_ERROR_ARGUMENT;
-    struct engine_device_info found = {
-        .struct_size = info->struct_size, .kind = ENGINE_DEVICE_CPU, .alignment = CPU_ALIGNMENT};
+    unsigned cores = system_cores();
+    struct engine_device_info found = {.struct_size = info->struct_size,
+                                       .kind = ENGINE_DEVICE_CPU,
+                                       .alignment = CPU_ALIGNMENT,
+                                       .n_threads = cores};
     char name[80];
     system_processor_name(name, sizeof name);
-    unsigned cores = system_cores();
     snprintf(found.description, sizeof found.description, "%s, %s, %u thread%s", name, kernels->name, cores,
              cores == 1 ? "" : "s");
     system_memory(&found.memory_free, &found.memory_total);
