@@ -85,10 +85,15 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
         if (node->device != 0 && !supports(asked, node->device, node->op, &node->args)) node->device = 0;
         if (node->device == 0 && !supports(asked, 0, node->op, &node->args)) {
             const struct value *weight = anchor(node);
-            status = fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s%s%s%s",
-                          model_path(plan->model->model), info->name, weight ? " with " : "",
-                          weight ? graph->weights[weight->index].tensor->name : "",
-                          weight ? type_info(weight->tensor.type)->name : "");
+            const char *path = model_path(plan->model->model);
+            if (weight)
+                status =
+                    fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s with %s, of type %s",
+                         path, info->name, graph->weights[weight->index].tensor->name,
+                         type_info(weight->tensor.type)->name);
+            else
+                status = fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s of its shape", path,
+                              info->name);
         }
         made[value_of(*op_tensor(&node->args, info->output))->root->id] = node->device;
     }
