@@ -14,7 +14,7 @@
 
 #include "types.h"
 
-#define QUANTIZE_TRIES 3  /* see quantize */
+#define QUANTIZE_TRIES 6  /* see quantize */
 #define TILE_TOKENS    12 /* most tokens of one call of a tile kernel */
 
 /* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
@@ -38,9 +38,9 @@ struct kernels {
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
     void (*int8_tile)(const struct tile *tile, int offset, const struct int8_activations *activations,
                       size_t n, size_t n_tokens, float *sums);
-    /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, 126 or
-     * 125, whichever rounds the group best, which takes 7 % off the error of 127 alone. Results go where `out`
-     * points, `step` tokens beside each other; n is a multiple of GROUP. */
+    /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, or one of
+     * the QUANTIZE_TRIES - 1 numbers below it if the group rounds better so, which takes a tenth off the error. Results
+     * go where `out` points, `step` tokens beside each other; n is a multiple of GROUP. */
     void (*quantize)(const float *x, size_t n, size_t step, const struct int8_activations *out);
 
     /* Rows of n values. Outputs may be the same as inputs. */

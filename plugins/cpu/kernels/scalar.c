@@ -70,7 +70,7 @@ static void row_q8_0_to_f32(const uint8_t *from, float *to, size_t n)
     }
 }
 
-static void row_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
+void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
 {
     for (size_t b = 0; b < n / 32; b++, from += 32, to += 34) {
         float max = 0;
@@ -148,7 +148,7 @@ const struct kernels kernels_scalar = {
     .f16_to_f32 = row_f16_to_f32,
     .f32_to_f16 = row_f32_to_f16,
     .q8_0_to_f32 = row_q8_0_to_f32,
-    .f32_to_q8_0 = row_f32_to_q8_0,
+    .f32_to_q8_0 = scalar_f32_to_q8_0,
     .attention_scores = attention_scores,
     .softmax = softmax,
     .attention_values = attention_values,

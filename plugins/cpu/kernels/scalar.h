@@ -11,5 +11,6 @@ void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t 
 void scalar_int8_tile(const struct tile *tile, int offset, const struct int8_activations *activations,
                       size_t n, size_t n_tokens, float *sums);
 void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_activations *out);
+void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n);
 
 #endif
