@@ -72,7 +72,8 @@ const struct command commands[] = {
      .details =
          "Plugins are looked for in the folders given with --plugin-dir, in those of ENGINE_PLUGIN_PATH "
          "(colons between them), in `plugin_dirs` of engine.conf, and in the engine's own folder. The first "
-         "of a name is used. A file or folder that others than you and root may write to is not used.",
+         "of a name is used. A file or folder that others than you and root may write to is not used, /tmp "
+         "included.",
      .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n",
      .run = command_plugins},
     {.name = "devices",

@@ -4,8 +4,8 @@
 
 #include "plugin-api.h"
 
-/* ENGINE_OK if only root and the user can change what is in a folder; a folder in which others may put files
- * of their own, but not touch ours (/tmp), is good enough. Else a message without the folder's name. */
+/* ENGINE_OK if only root and the user can change what is in a folder, or add to it: /tmp won't do. Else a message
+ * without the folder's name. */
 int trust_folder(const char *path);
 /* The same for a regular file and the folder that it is in. `path` has no symbolic links. */
 int trust_file(const char *path);

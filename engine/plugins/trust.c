@@ -1,6 +1,7 @@
 /* trust.c: whether a plugin's file may be run. A plugin is code in our process: whoever can write to its file,
  * or replace it, could run code as the user. So file and folder must belong to the user or to root, and nobody
- * else may write to them; a group counts as somebody else. (Folders farther up are not looked at: who renames
+ * else may write to them; a group counts as somebody else. The sticky bit (/tmp) makes no difference: others
+ * can't replace our files there, but they can add libraries that ours would load. (Folders farther up are not looked at: who renames
  * them away can only put files and folders of his own there, and those are refused.) */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ int trust_folder(const char *path)
     if (!S_ISDIR(info.st_mode)) return fail(ENGINE_ERROR_DATA, "not a folder");
     int status = check_owner(&info, "the folder");
     if (status != ENGINE_OK) return status;
-    if ((info.st_mode & (S_IWGRP | S_IWOTH)) && !(info.st_mode & S_ISVTX)) {
+    if (info.st_mode & (S_IWGRP | S_IWOTH)) {
         return fail(ENGINE_ERROR_DATA,
                     "others may write to the folder (mode %04o); chmod go-w would mend that",
                     (unsigned)info.st_mode & 07777);
