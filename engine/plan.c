@@ -348,44 +348,23 @@ static int read_rules(struct engine_plan *plan, const char *const *place)
     return ENGINE_OK;
 }
 
-/* The configuration's `offload`: a number of layers, auto or all. */
-static int configured_offload(const struct engine *engine, int32_t *offload)
+/* The configuration's settings. config.c has checked their values. */
+static int32_t configured_offload(const struct engine *engine)
 {
     const char *text = engine_setting(engine, "", "offload");
-    char *end;
-    *offload = ENGINE_OFFLOAD_AUTO;
-    if (!text || strcmp(text, "auto") == 0) return ENGINE_OK;
-    if (strcmp(text, "all") == 0) {
-        *offload = ENGINE_OFFLOAD_ALL;
-        return ENGINE_OK;
-    }
-    long layers = strtol(text, &end, 10);
-    if (end == text || *end || layers < 0 || layers > INT32_MAX)
-        return fail(ENGINE_ERROR_DATA, "engine.conf: offload = %s: should be a number of layers, auto or all",
-                    text);
-    *offload = (int32_t)layers;
-    return ENGINE_OK;
+    if (!text || strcmp(text, "auto") == 0) return ENGINE_OFFLOAD_AUTO;
+    return strcmp(text, "all") == 0 ? ENGINE_OFFLOAD_ALL : (int32_t)strtol(text, NULL, 10);
 }
 
-static int configured_threads(const struct engine *engine, uint32_t *n_threads)
+static uint32_t configured_threads(const struct engine *engine)
 {
     const char *text = engine_setting(engine, "", "threads");
-    char *end;
-    *n_threads = 0;
-    if (!text) return ENGINE_OK;
-    unsigned long threads = strtoul(text, &end, 10);
-    if (end == text || *end || threads > 4096)
-        return fail(ENGINE_ERROR_DATA, "engine.conf: threads = %s: should be a number", text);
-    *n_threads = (uint32_t)threads;
-    return ENGINE_OK;
+    return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
 
 static int read_offload(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    int32_t offload;
-    int status = configured_offload(plan->model->engine, &offload);
-    if (status) return status;
-    if (options->offload) offload = *options->offload;
+    int32_t offload = options->offload ? *options->offload : configured_offload(plan->model->engine);
     if (offload < ENGINE_OFFLOAD_ALL)
         return fail(ENGINE_ERROR_ARGUMENT, "offload %d: should be a number of layers, auto or all", offload);
     plan->offload_is_auto = offload == ENGINE_OFFLOAD_AUTO;
@@ -454,7 +433,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     if (!status) status = read_offload(plan, options);
     struct device_request request = {options->backends, options->memory, options->n_threads};
     if (!request.backends) request.backends = engine_setting(model->engine, "", "backend");
-    if (!status && !request.n_threads) status = configured_threads(model->engine, &request.n_threads);
+    if (!request.n_threads) request.n_threads = configured_threads(model->engine);
     if (!status) status = devices_open(model->engine, &request, &plan->set);
     plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
