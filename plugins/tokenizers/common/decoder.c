@@ -112,3 +112,18 @@ int decoder_end(struct engine_decoder *decoder, struct engine_string *text)
     decoder->first = true;
     return ENGINE_OK;
 }
+
+size_t decoder_spell_marked(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
+{
+    struct engine_string piece = tokenizer->vocab.pieces[id];
+    size_t length = 0;
+    for (size_t i = 0; i < piece.length;) {
+        if (piece.length - i >= SPACE_MARK_SIZE && !memcmp(piece.data + i, SPACE_MARK, SPACE_MARK_SIZE)) {
+            text[length++] = ' ';
+            i += SPACE_MARK_SIZE;
+        } else {
+            text[length++] = piece.data[i++];
+        }
+    }
+    return length;
+}

@@ -10,4 +10,7 @@ void decoder_destroy(struct engine_decoder *decoder);
 int decoder_decode(struct engine_decoder *decoder, int32_t id, struct engine_string *text);
 int decoder_end(struct engine_decoder *decoder, struct engine_string *text);
 
+/* For tokenizer_kind.spell: the piece with a space for each U+2581. */
+size_t decoder_spell_marked(const struct engine_tokenizer *tokenizer, int32_t id, char *text);
+
 #endif

@@ -92,3 +92,42 @@ uint32_t trie_find(const struct trie *trie, const char *text, size_t length)
         node = trie_step(trie, node, (unsigned char)text[i]);
     return node == TRIE_NONE ? TRIE_NONE : trie->values[node];
 }
+
+int trie_edges(const struct trie *trie, struct trie_edge **edges)
+{
+    size_t count = trie->n_nodes - 1, deepest = 0;
+    struct trie_edge *found = allocate(count, sizeof *found); /* found[i] leads to node i + 1 */
+    struct trie_edge *sorted = allocate(count, sizeof *sorted);
+    size_t *ends = NULL; /* [deepest + 1] where in `sorted` the next edge of a depth goes */
+    int status = ENGINE_OK;
+    if (!found || !sorted) {
+        status = fail_memory("vocabulary");
+        goto cleanup;
+    }
+    for (size_t i = 0; i <= trie->mask; i++) {
+        uint64_t edge = trie->edges[i];
+        if (!edge) continue;
+        uint32_t child = (uint32_t)(edge & (((uint64_t)1 << 28) - 1));
+        found[child - 1] =
+            (struct trie_edge){(uint32_t)(edge >> 36), child, 0, (unsigned char)(edge >> 28 & 0xFF)};
+    }
+    for (size_t i = 0; i < count; i++) { /* a parent is older than its children */
+        found[i].depth = found[i].parent == TRIE_ROOT ? 1 : found[found[i].parent - 1].depth + 1;
+        if (found[i].depth > deepest) deepest = found[i].depth;
+    }
+    ends = allocate_zeroed(deepest + 2, sizeof *ends);
+    if (!ends) {
+        status = fail_memory("vocabulary");
+        goto cleanup;
+    }
+    for (size_t i = 0; i < count; i++) ends[found[i].depth + 1]++;
+    for (size_t depth = 1; depth <= deepest + 1; depth++) ends[depth] += ends[depth - 1];
+    for (size_t i = 0; i < count; i++) sorted[ends[found[i].depth]++] = found[i];
+    *edges = sorted;
+    sorted = NULL;
+cleanup:
+    free(found);
+    free(sorted);
+    free(ends);
+    return status;
+}

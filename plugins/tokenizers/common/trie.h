@@ -44,4 +44,14 @@ static inline uint32_t trie_step(const struct trie *trie, uint32_t node, unsigne
 /* The value of a whole string, or TRIE_NONE. */
 uint32_t trie_find(const struct trie *trie, const char *text, size_t length);
 
+/* A node but the root, and how it is reached. */
+struct trie_edge {
+    uint32_t parent, child;
+    uint32_t depth; /* bytes from the root to the child */
+    unsigned char byte;
+};
+
+/* All edges, [n_nodes - 1], those nearer to the root first; the caller frees *edges. ENGINE_ERROR_MEMORY. */
+int trie_edges(const struct trie *trie, struct trie_edge **edges);
+
 #endif

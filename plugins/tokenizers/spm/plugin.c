@@ -18,21 +18,6 @@ static int defaults(const struct engine_metadata *metadata, struct vocab_default
     return ENGINE_OK;
 }
 
-static size_t spell(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
-{
-    struct engine_string piece = tokenizer->vocab.pieces[id];
-    size_t length = 0;
-    for (size_t i = 0; i < piece.length;) {
-        if (piece.length - i >= SPACE_MARK_SIZE && !memcmp(piece.data + i, SPACE_MARK, SPACE_MARK_SIZE)) {
-            text[length++] = ' ';
-            i += SPACE_MARK_SIZE;
-        } else {
-            text[length++] = piece.data[i++];
-        }
-    }
-    return length;
-}
-
 static const struct tokenizer_kind kind = {
     .defaults = defaults,
     .create = spm_create,
@@ -40,7 +25,7 @@ static const struct tokenizer_kind kind = {
     .scratch_create = spm_scratch_create,
     .scratch_destroy = spm_scratch_destroy,
     .encode = spm_encode,
-    .spell = spell,
+    .spell = decoder_spell_marked,
     .marks_spaces = true,
 };
 

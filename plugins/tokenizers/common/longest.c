@@ -1,0 +1,125 @@
+/* longest.c: see longest.h. */
+#include "common/longest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/memory.h"
+
+int longest_create(struct longest *longest, size_t bytes)
+{
+    memset(longest, 0, sizeof *longest);
+    return trie_create(&longest->trie, bytes);
+}
+
+void longest_destroy(struct longest *longest)
+{
+    trie_destroy(&longest->trie);
+    free(longest->nodes);
+    free(longest->joins);
+    memset(longest, 0, sizeof *longest);
+}
+
+/* Puts the tokens of `second` behind those of `first`. */
+static int join(struct longest *longest, struct longest_node *first, const struct longest_node *second)
+{
+    if (longest->n_joins >= LONGEST_JOINED)
+        return host->fail(ENGINE_ERROR_DATA, "the vocabulary is too large for greedy matching");
+    if (!grow(&longest->joins, &longest->joins_capacity, longest->n_joins + 1, sizeof *longest->joins))
+        return fail_memory("vocabulary");
+    longest->joins[longest->n_joins] =
+        (struct longest_join){first->tokens, second->tokens, first->n_tokens, second->n_tokens};
+    first->tokens = LONGEST_JOINED | (uint32_t)longest->n_joins++;
+    first->n_tokens += second->n_tokens;
+    return ENGINE_OK;
+}
+
+/* A token yields itself. Any other node yields what its parent does; what that leaves over, with this node's
+ * byte behind it, may yield more, until it begins a token again. Every byte begins one, so it does. */
+static int link_node(struct longest *longest, const struct trie_edge *edge)
+{
+    uint32_t id = longest->trie.values[edge->child];
+    if (id != TRIE_NONE) {
+        longest->nodes[edge->child] = (struct longest_node){id, 1, TRIE_ROOT};
+        return ENGINE_OK;
+    }
+    struct longest_node node = longest->nodes[edge->parent];
+    uint32_t rest;
+    while ((rest = trie_step(&longest->trie, node.rest, edge->byte)) == TRIE_NONE) {
+        const struct longest_node *left = &longest->nodes[node.rest];
+        int status = join(longest, &node, left);
+        if (status) return status;
+        node.rest = left->rest;
+    }
+    node.rest = rest;
+    longest->nodes[edge->child] = node;
+    return ENGINE_OK;
+}
+
+int longest_link(struct longest *longest, uint32_t unknown)
+{
+    struct trie_edge *edges = NULL; /* [trie.n_nodes - 1] */
+    int status = ENGINE_OK;
+    for (int byte = 0; !status && byte < 256; byte++) {
+        char text = (char)byte;
+        status = trie_insert(&longest->trie, &text, 1, false, unknown, NULL);
+    }
+    if (!status) {
+        longest->nodes = allocate_zeroed(longest->trie.n_nodes, sizeof *longest->nodes);
+        status = longest->nodes ? trie_edges(&longest->trie, &edges) : fail_memory("vocabulary");
+    }
+    for (size_t i = 0; !status && i < longest->trie.n_nodes - 1; i++) {
+        status = link_node(longest, &edges[i]);
+        longest->deepest = edges[i].depth;
+    }
+    free(edges);
+    return status;
+}
+
+/* Writes a sequence. The shorter part of a join is written by a call, the longer one in the loop, so that calls
+ * are nested no deeper than log2 of the ids. */
+static void write(const struct longest *longest, uint32_t tokens, int32_t *ids)
+{
+    while (tokens & LONGEST_JOINED) {
+        const struct longest_join *join = &longest->joins[tokens & ~LONGEST_JOINED];
+        if (join->n_first < join->n_second) {
+            write(longest, join->first, ids);
+            ids += join->n_first;
+            tokens = join->second;
+        } else {
+            write(longest, join->second, ids + join->n_first);
+            tokens = join->first;
+        }
+    }
+    *ids = (int32_t)tokens;
+}
+
+size_t longest_match(const struct longest *longest, uint32_t *node, const char *text, size_t length,
+                     int32_t *ids)
+{
+    const struct trie *trie = &longest->trie;
+    uint32_t at = *node;
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        uint32_t child;
+        while ((child = at == TRIE_ROOT ? trie->first[byte] : trie_step(trie, at, byte)) == TRIE_NONE) {
+            write(longest, longest->nodes[at].tokens, ids + count);
+            count += longest->nodes[at].n_tokens;
+            at = longest->nodes[at].rest;
+        }
+        at = child;
+    }
+    *node = at;
+    return count;
+}
+
+size_t longest_finish(const struct longest *longest, uint32_t node, int32_t *ids)
+{
+    size_t count = 0;
+    for (; node != TRIE_ROOT; node = longest->nodes[node].rest) {
+        write(longest, longest->nodes[node].tokens, ids + count);
+        count += longest->nodes[node].n_tokens;
+    }
+    return count;
+}
