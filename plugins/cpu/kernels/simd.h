@@ -149,7 +149,7 @@ static void unpack_q4_0(const uint8_t *panel, size_t k, size_t first, size_t n, 
     const uint8_t *from = panel + PANEL_SCALES_SIZE(k / 32) + first * PANEL / 2;
     uint8_t *to = tile->q_store;
     for (size_t b = 0; b < n / 32; b++, from += 16 * PANEL, to += 32 * PANEL)
-        for (size_t i = 0; i < 16 * PANEL; i += LANES * 4) {
+        for (size_t i = 0; i < 16 * PANEL; i += (size_t)LANES * 4) {
             words both = (words)load_i32(from + i), low = both & 0x0f0f0f0fu, high = both >> 4 & 0x0f0f0f0fu;
             memcpy(to + i, &low, sizeof low);
             memcpy(to + 16 * PANEL + i, &high, sizeof high);
