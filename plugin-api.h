@@ -13,7 +13,8 @@
  *   anything may change.
  * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are
  *   only ever appended to. A reader looks at no field that lies beyond struct_size: ENGINE_HAS(pointer, field)
- *   asks. A field that is absent means the same as one that is zero. Functions that are optional may be NULL
+ *   asks. A field that is absent means the same as one that is zero; in what a plugin is asked to do
+ *   (`supports`, `enqueue`), bytes behind the fields that it knows must be zero, else it answers that it can't. Functions that are optional may be NULL
  *   or absent. Enumerations only grow; a value that the reader doesn't know is answered with
  *   ENGINE_ERROR_UNSUPPORTED.
  * Errors.  Functions that can fail return an `enum engine_status` as int, ENGINE_OK (0) for success, and say
@@ -392,9 +393,9 @@ struct engine_backend {
 
     /* Capabilities. */
 
-    /* [any] 1 if an operation with these arguments can run here, else 0 (no message). Handles in the tensors
-     * are NULL: the answer depends on types, shapes and on what is present alone. Asked while planning, never
-     * while running. */
+    /* [any] 1 if an operation with these arguments can run here, else 0 (no message). Handles in the tensors are NULL:
+     * the answer depends on types, on what is present and on shapes, but not on how many tokens, output rows, sequences
+     * or cache blocks there are, for these change from run to run. Asked while planning, never while running. */
     int (*supports)(struct engine_device *device, uint32_t op, const void *args);
     /* [any] The device memory in bytes that a weight would take; desc->data is NULL.
      * ENGINE_ERROR_UNSUPPORTED (no message needed): a type or use that can't be kept here. */

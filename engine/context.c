@@ -1,4 +1,5 @@
 /* context.c: a model on its devices: weights and cache are loaded by a plan, batches run through prepared graphs. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,24 @@ static void unload(struct engine_context *context)
     executor->caches = NULL;
 }
 
+static struct loaded *find_loaded(const struct engine_context *context, const struct model_tensor *tensor,
+                                  uint32_t device)
+{
+    for (size_t k = 0; k < context->n_loaded; k++)
+        if (context->loaded[k].tensor == tensor && context->loaded[k].device == device)
+            return &context->loaded[k];
+    return NULL;
+}
+
+/* Whether a device keeps a tensor in one piece for these uses too. */
+static bool takes_uses(const struct engine_context *context, const struct loaded *loaded, uint32_t uses)
+{
+    const struct open_device *device = device_at(context, loaded->device);
+    struct engine_weight_desc desc = plan_weight_desc(loaded->tensor, loaded->uses | uses);
+    uint64_t bytes;
+    return device->backend->weight_size(device->handle, &desc, &bytes) == ENGINE_OK;
+}
+
 /* Lists what the plan wants on each device. */
 static int list_weights(struct engine_context *context)
 {
@@ -88,15 +107,12 @@ static int list_weights(struct engine_context *context)
         return fail_memory("weights");
     for (size_t i = 0; i < plan->n_weights; i++) {
         if (plan->uses[i] == 0) continue;
-        size_t k = 0;
-        while (k < context->n_loaded && (context->loaded[k].tensor != plan->tensors[i] ||
-                                         context->loaded[k].device != plan->device[i]))
-            k++;
-        if (k == context->n_loaded) {
-            context->loaded[k] = (struct loaded){.tensor = plan->tensors[i], .device = plan->device[i]};
-            context->n_loaded++;
+        struct loaded *loaded = find_loaded(context, plan->tensors[i], plan->device[i]);
+        if (!loaded || !takes_uses(context, loaded, plan->uses[i])) {
+            loaded = &context->loaded[context->n_loaded++];
+            *loaded = (struct loaded){.tensor = plan->tensors[i], .device = plan->device[i]};
         }
-        context->loaded[k].uses |= plan->uses[i];
+        loaded->uses |= plan->uses[i];
     }
     return ENGINE_OK;
 }
@@ -106,9 +122,12 @@ static void bind_weights(struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
     for (size_t i = 0; i < plan->n_weights; i++)
-        for (size_t k = 0; k < context->n_loaded; k++)
-            if (context->loaded[k].tensor == plan->tensors[i] && context->loaded[k].device == plan->device[i])
-                context->executor.weights[i] = context->loaded[k].weight;
+        for (size_t k = 0; k < context->n_loaded; k++) {
+            const struct loaded *loaded = &context->loaded[k];
+            if (loaded->tensor == plan->tensors[i] && loaded->device == plan->device[i] &&
+                (loaded->uses & plan->uses[i]) == plan->uses[i])
+                context->executor.weights[i] = loaded->weight;
+        }
 }
 
 /* Names the device in the message and keeps its number where memory ran out. */
@@ -147,7 +166,7 @@ static int create_buffers(struct engine_context *context, uint32_t *full_device)
     const struct engine_plan *plan = context->plan;
     struct executor *executor = &context->executor;
     for (uint32_t d = 0; d < plan->set.n_devices; d++) {
-        if (plan->used[d] == 0) continue;
+        if (d > 0 && plan->used[d] == 0) continue;
         const struct open_device *device = device_at(context, d);
         int status = device->backend->stream_create(device->handle, &executor->streams[d]);
         if (status) return failed_on(context, d, "stream", status, full_device);
@@ -166,14 +185,32 @@ static int create_buffers(struct engine_context *context, uint32_t *full_device)
     return ENGINE_OK;
 }
 
+/* Unloads everything and lowers the budget of a device to what went in, so that less is placed there. Ends with `status`
+ * where that changes nothing: wishes by --place don't heed budgets. */
+static int place_less(struct engine_context *context, uint32_t full_device, uint64_t loaded, int status)
+{
+    struct engine_plan *plan = context->plan;
+    uint64_t used = plan->used[full_device], missing = used > loaded ? used - loaded : used;
+    uint64_t less = missing > used / 16 ? missing : used / 16 + 1;
+    unload(context);
+    plan->set.devices[full_device].budget = used > less ? used - less : 0;
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", error_message());
+    int placed = plan_place(plan);
+    if (placed) return placed;
+    if (plan->used[full_device] >= used) return fail(status, "%s", reason);
+    log_line(ENGINE_LOG_WARNING, "%s; offloading less", reason);
+    return ENGINE_OK;
+}
+
 /* Loads by the plan. Where a device turns out to have less memory than it said, its budget becomes what went in, the
  * rest is placed anew, and loading starts again. */
 static int load(struct engine_context *context, const struct engine_context_options *options)
 {
-    struct engine_plan *plan = context->plan;
     for (;;) {
         uint64_t loaded_on[PLACE_MAX_DEVICES] = {0};
         uint32_t full_device = 0;
+        error_clear();
         int status = list_weights(context);
         if (!status) status = create_buffers(context, &full_device);
         if (!status) status = load_weights(context, options, loaded_on, &full_device);
@@ -182,13 +219,7 @@ static int load(struct engine_context *context, const struct engine_context_opti
             return ENGINE_OK;
         }
         if (full_device == 0) return status;
-        unload(context);
-        struct open_device *device = &plan->set.devices[full_device];
-        uint64_t used = plan->used[full_device];
-        uint64_t missing = used - loaded_on[full_device];
-        device->budget = used - (missing < used / 16 ? used / 16 : missing < used ? missing : used);
-        log_line(ENGINE_LOG_WARNING, "%s; offloading less", error_message());
-        status = plan_place(plan);
+        status = place_less(context, full_device, loaded_on[full_device], status);
         if (status) return status;
     }
 }
@@ -200,6 +231,7 @@ static int create_inputs(struct engine_context *context)
     const struct engine_plan *plan = context->plan;
     size_t sizes[INPUT_COUNT];
     for (int i = 0; i < INPUT_COUNT; i++) sizes[i] = plan->n_batch;
+    sizes[INPUT_OUTPUT_ROWS] = plan->max_outputs;
     sizes[INPUT_BLOCK_TABLE] = plan->n_blocks;
     for (int i = 0; i < INPUT_COUNT; i++) {
         context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
@@ -213,7 +245,9 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
 {
     struct engine_context *context = calloc(1, sizeof *context);
     if (!context) return fail_memory("context");
-    int status = engine_plan_create(model, options, &context->plan);
+    struct engine_context_options known;
+    read_context_options(options, &known);
+    int status = engine_plan_create(model, &known, &context->plan);
     if (status) {
         free(context);
         return status;
@@ -222,7 +256,7 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
     context->kv = kv_create(context->plan->n_sequences, context->plan->n_context);
     if (!context->kv) status = fail_memory("cache");
     if (!status) status = create_inputs(context);
-    if (!status) status = load(context, options);
+    if (!status) status = load(context, &known);
     if (status) {
         engine_context_destroy(context);
         return status;
@@ -302,9 +336,10 @@ static int graph_for(struct engine_context *context, const struct shape_key *key
         }
         if (!graph->prepared || (oldest->prepared && graph->last_used < oldest->last_used)) oldest = graph;
     }
-    struct schedule *schedule = plan_schedule(context->plan, key->n_tokens, key->n_outputs, key->table_width);
-    if (!schedule) return ENGINE_ERROR;
-    int status = grow_arenas(context, schedule);
+    struct schedule *schedule;
+    int status = plan_schedule(context->plan, key->n_tokens, key->n_outputs, key->table_width, &schedule);
+    if (status) return status;
+    status = grow_arenas(context, schedule);
     if (status) {
         schedule_destroy(schedule);
         return status;
@@ -367,7 +402,20 @@ static uint32_t table_width(const struct engine_context *context)
     return width < max ? width : max;
 }
 
-/* Runs tokens first … first+count-1, at most n_batch. *logits moves on behind what was written. */
+/* How many of the tokens from `first` on go through the graph together: as many as a batch takes, and their logits. */
+static uint32_t count_part(const struct engine_context *context, const struct engine_batch *batch,
+                           size_t first, bool logits)
+{
+    const struct engine_plan *plan = context->plan;
+    uint32_t count = 0, n_outputs = 0;
+    while (count < plan->n_batch && first + count < batch->n_tokens) {
+        if (logits && is_wanted(batch, first + count) && n_outputs++ == plan->max_outputs) break;
+        count++;
+    }
+    return count;
+}
+
+/* Runs tokens first … first+count-1, see count_part. *logits moves on behind what was written. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
                     uint32_t count, float **logits)
 {
@@ -400,18 +448,28 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     return status;
 }
 
+/* Runs a batch that has been checked, part by part. */
+static int run_batch(struct engine_context *context, const struct engine_batch *batch, float *logits)
+{
+    int status = ENGINE_OK;
+    for (size_t first = 0; first < batch->n_tokens && !status;) {
+        uint32_t count = count_part(context, batch, first, logits != NULL);
+        status = run_part(context, batch, first, count, &logits);
+        first += count;
+    }
+    return status;
+}
+
 int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
     const struct engine_plan *plan = context->plan;
+    struct engine_batch known = {0};
+    memcpy(&known, batch, batch->struct_size < sizeof known ? batch->struct_size : sizeof known);
     uint32_t *lengths = malloc(plan->n_sequences * sizeof *lengths);
     if (!lengths) return fail_memory("batch");
-    int status = check_batch(context, batch, lengths);
+    int status = check_batch(context, &known, lengths);
     for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
-    for (size_t first = 0; first < batch->n_tokens && !status; first += plan->n_batch) {
-        size_t rest = batch->n_tokens - first;
-        status =
-            run_part(context, batch, first, rest < plan->n_batch ? (uint32_t)rest : plan->n_batch, &logits);
-    }
+    if (!status) status = run_batch(context, &known, logits);
     if (status) /* as if nothing had run */
         for (uint32_t s = 0; s < plan->n_sequences; s++) kv_truncate(context->kv, s, lengths[s]);
     free(lengths);

@@ -18,7 +18,7 @@ int get_device_info(const struct device *device, struct engine_device_info *info
 {
     memset(info, 0, sizeof *info);
     info->struct_size = sizeof *info;
-    fail(ENGINE_OK, "%s", "");
+    error_clear();
     int status = device->plugin->info->backend->device_info(device->index, info);
     if (status != ENGINE_OK) {
         if (error_message()[0]) return status;
@@ -66,7 +66,7 @@ static int add_devices(struct engine *engine, const struct plugin *plugin)
 {
     uint32_t count = 0;
     int status = ENGINE_OK;
-    fail(ENGINE_OK, "%s", "");
+    error_clear();
     if (plugin->info->backend->device_count(&count) != ENGINE_OK) {
         if (!error_message()[0]) fail(ENGINE_ERROR, "%s: its devices can't be listed", plugin->name);
         log_line(ENGINE_LOG_WARNING, "%s", error_message());

@@ -128,7 +128,7 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
                         path, kind);
         }
         const struct engine_tokenizer_api *found = plugin->info->tokenizers;
-        fail(ENGINE_OK, "%s", "");
+        error_clear();
         int status = found->create(&model->getters, &model->tokenizer);
         if (status != ENGINE_OK && !error_message()[0])
             fail(status, "%s: no tokenizer was made", plugin->name);

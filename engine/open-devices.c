@@ -51,8 +51,20 @@ static uint64_t default_budget(const struct engine_device_info *info)
     return info->memory_free > margin ? info->memory_free - margin : 0;
 }
 
+/* The bytes of the wish for this device, the last one if there are several; false if there is none. */
+static bool find_budget(const char *const *memory, const char *device, uint64_t *bytes)
+{
+    size_t length = strlen(device);
+    bool found = false;
+    for (; memory && *memory; memory++)
+        if (strncmp(*memory, device, length) == 0 && (*memory)[length] == '=')
+            found = parse_size(*memory + length + 1, bytes);
+    return found;
+}
+
 /* Opens a device and adds it to the set, unless it is there already. */
-static int open_device(const struct device *device, uint32_t n_threads, struct device_set *set)
+static int open_device(const struct device *device, const struct device_request *request,
+                       struct device_set *set)
 {
     struct open_device opened = {.backend = device->plugin->info->backend};
     uint32_t there;
@@ -62,11 +74,17 @@ static int open_device(const struct device *device, uint32_t n_threads, struct d
     if (set->n_devices == PLACE_MAX_DEVICES)
         return fail(ENGINE_ERROR_UNSUPPORTED, "%s: at most %d devices can be used at once", device->name,
                     PLACE_MAX_DEVICES);
-    struct engine_device_options options = {.struct_size = sizeof options, .n_threads = n_threads};
-    status = opened.backend->device_open(device->index, &options, &opened.handle);
-    if (status) return fail_because(status, "%s: can't open the device", device->name);
+    if (opened.info.alignment & (opened.info.alignment - 1))
+        return fail(ENGINE_ERROR, "%s: its alignment of %u is not a power of two", device->name,
+                    opened.info.alignment);
     memcpy(opened.name, device->name, sizeof opened.name);
     opened.budget = default_budget(&opened.info);
+    struct engine_device_options options = {.struct_size = sizeof options, .n_threads = request->n_threads};
+    if (find_budget(request->memory, device->name, &opened.budget))
+        options.memory_limit = opened.budget ? opened.budget : 1;
+    error_clear();
+    status = opened.backend->device_open(device->index, &options, &opened.handle);
+    if (status) return fail_because(status, "%s: can't open the device", device->name);
     set->devices[set->n_devices++] = opened;
     return ENGINE_OK;
 }
@@ -78,15 +96,15 @@ static bool is_cpu(const struct device *device)
 }
 
 /* Opens a backend's devices but CPUs; those too where it has nothing else. */
-static int open_backend(const struct engine *engine, const struct plugin *plugin, uint32_t n_threads,
-                        struct device_set *set)
+static int open_backend(const struct engine *engine, const struct plugin *plugin,
+                        const struct device_request *request, struct device_set *set)
 {
     uint32_t opened = 0;
     for (int cpus = 0; cpus <= 1 && opened == 0; cpus++) {
         for (size_t i = 0; i < engine->n_devices; i++) {
             const struct device *device = &engine->devices[i];
             if (device->plugin != plugin || is_cpu(device) != cpus) continue;
-            int status = open_device(device, n_threads, set);
+            int status = open_device(device, request, set);
             if (status) return status;
             opened++;
         }
@@ -96,7 +114,8 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
 }
 
 /* One item of --backend: "vulkan", or "vulkan:1", which is the device vulkan1. */
-static int open_named(struct engine *engine, const char *item, uint32_t n_threads, struct device_set *set)
+static int open_named(struct engine *engine, const char *item, const struct device_request *request,
+                      struct device_set *set)
 {
     char name[64];
     const char *colon = strchr(item, ':');
@@ -105,46 +124,48 @@ static int open_named(struct engine *engine, const char *item, uint32_t n_thread
     if (!plugin)
         return fail(ENGINE_ERROR_NOT_FOUND,
                     "no backend '%s'; `engine plugins` lists what there is and what was refused", name);
-    if (!colon) return open_backend(engine, plugin, n_threads, set);
+    if (!colon) return open_backend(engine, plugin, request, set);
     snprintf(name, sizeof name, "%s%s", plugin->name, colon + 1);
     for (size_t i = 0; i < engine->n_devices; i++)
-        if (strcmp(engine->devices[i].name, name) == 0)
-            return open_device(&engine->devices[i], n_threads, set);
+        if (strcmp(engine->devices[i].name, name) == 0) return open_device(&engine->devices[i], request, set);
     return fail(ENGINE_ERROR_NOT_FOUND,
                 "the backend %s has no device %s; `engine devices` lists what there is", plugin->name,
                 colon + 1);
 }
 
-static int open_list(struct engine *engine, const char *list, uint32_t n_threads, struct device_set *set)
+static int open_list(struct engine *engine, const char *list, const struct device_request *request,
+                     struct device_set *set)
 {
     int status = ENGINE_OK;
     char *items = strdup(list), *rest = items;
     if (!items) return fail_memory("backends");
     for (char *item; !status && (item = strsep(&rest, ", "));)
-        if (*item && strcmp(item, "cpu") != 0) status = open_named(engine, item, n_threads, set);
+        if (*item && strcmp(item, "cpu") != 0) status = open_named(engine, item, request, set);
     free(items);
     return status;
 }
 
-static void open_all(const struct engine *engine, uint32_t n_threads, struct device_set *set)
+static void open_all(const struct engine *engine, const struct device_request *request,
+                     struct device_set *set)
 {
     for (size_t i = 0; i < engine->n_devices; i++) {
         const struct device *device = &engine->devices[i];
-        if (!is_cpu(device) && open_device(device, n_threads, set) != ENGINE_OK)
+        if (!is_cpu(device) && open_device(device, request, set) != ENGINE_OK)
             log_line(ENGINE_LOG_WARNING, "%s; going on without it", error_message());
     }
 }
 
-static int open_cpu(const struct engine *engine, uint32_t n_threads, struct device_set *set)
+static int open_cpu(const struct engine *engine, const struct device_request *request, struct device_set *set)
 {
     for (size_t i = 0; i < engine->n_devices; i++)
         if (strcmp(engine->devices[i].plugin->name, "cpu") == 0)
-            return open_device(&engine->devices[i], n_threads, set);
+            return open_device(&engine->devices[i], request, set);
     return fail(ENGINE_ERROR_NOT_FOUND,
                 "the cpu backend was not found; `engine plugins` lists what there is and what was refused");
 }
 
-static int set_budgets(const char *const *memory, struct device_set *set)
+/* Refuses wishes that are malformed or for devices that aren't in the set. */
+static int check_budgets(const char *const *memory, const struct device_set *set)
 {
     for (; memory && *memory; memory++) {
         char name[48];
@@ -161,7 +182,6 @@ static int set_budgets(const char *const *memory, struct device_set *set)
         if (number == 0)
             return fail(ENGINE_ERROR_ARGUMENT,
                         "--memory %s: the CPU can't be limited, it takes what no other device does", *memory);
-        set->devices[number].budget = bytes;
     }
     return ENGINE_OK;
 }
@@ -169,13 +189,13 @@ static int set_budgets(const char *const *memory, struct device_set *set)
 static int open_requested(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
     int status = list_devices(engine);
-    if (!status) status = open_cpu(engine, request->n_threads, set);
+    if (!status) status = open_cpu(engine, request, set);
     if (status) return status;
     if (request->backends)
-        status = open_list(engine, request->backends, request->n_threads, set);
+        status = open_list(engine, request->backends, request, set);
     else
-        open_all(engine, request->n_threads, set);
-    return status ? status : set_budgets(request->memory, set);
+        open_all(engine, request, set);
+    return status ? status : check_budgets(request->memory, set);
 }
 
 int devices_open(struct engine *engine, const struct device_request *request, struct device_set *set)

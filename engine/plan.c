@@ -16,6 +16,7 @@
 #define DEFAULT_BATCH   512
 #define MAX_BATCH       65536
 #define MAX_SEQUENCES   4096
+#define MAX_OUTPUTS     64 /* unless there are more sequences: vocabularies are large, and logits take memory */
 
 /* ---- Nodes on devices -------------------------------------------------------------------------------------------- */
 
@@ -26,8 +27,8 @@ static bool supports(void *user, uint32_t device, uint32_t op, const union op_ar
     return d->backend->supports(d->handle, op, args) == 1;
 }
 
-static struct graph *build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs,
-                                 uint32_t width)
+static int build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                       struct graph **out)
 {
     struct graph_shape shape = {
         .n_tokens = n_tokens,
@@ -39,11 +40,14 @@ static struct graph *build_graph(const struct engine_plan *plan, uint32_t n_toke
         .n_blocks = plan->n_blocks,
     };
     struct graph *graph = graph_create(plan->model->model, &shape);
-    if (!graph) return NULL;
+    if (!graph) return ENGINE_ERROR_MEMORY;
     plan->architecture->build(graph, &plan->hparams);
-    if (!graph->status) return graph;
-    graph_destroy(graph);
-    return NULL;
+    int status = graph->status;
+    if (status)
+        graph_destroy(graph);
+    else
+        *out = graph;
+    return status;
 }
 
 /* The weight that decides where a node runs: a matrix, norm, bias, embedding; NULL for what has none. */
@@ -72,6 +76,11 @@ static uint32_t wanted_device(const struct engine_plan *plan, const struct node 
                     ->root->id];
 }
 
+static bool touches_cache(const struct node *node)
+{
+    return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE;
+}
+
 /* Sets the device of every node: the wanted one, or the CPU if it doesn't do the operation. */
 static int assign_devices(const struct engine_plan *plan, struct graph *graph)
 {
@@ -82,7 +91,15 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
         const struct op_info *info = op_info(node->op);
         node->device = wanted_device(plan, node, made);
         void *asked = (void *)(uintptr_t)plan;
-        if (node->device != 0 && !supports(asked, node->device, node->op, &node->args)) node->device = 0;
+        if (node->device != 0 && !supports(asked, node->device, node->op, &node->args)) {
+            if (anchor(node) || touches_cache(node)) { /* what it needs is there and can't be moved now */
+                status =
+                    fail(ENGINE_ERROR, "%s ran %s for another number of tokens, but doesn't for this one",
+                         plan->set.devices[node->device].name, info->name);
+                break;
+            }
+            node->device = 0;
+        }
         if (node->device == 0 && !supports(asked, 0, node->op, &node->args)) {
             const struct value *weight = anchor(node);
             const char *path = model_path(plan->model->model);
@@ -101,16 +118,17 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
     return status;
 }
 
-struct schedule *plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs,
-                               uint32_t width)
+int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                  struct schedule **schedule)
 {
-    struct graph *graph = build_graph(plan, n_tokens, n_outputs, width);
-    if (!graph) return NULL;
-    if (assign_devices(plan, graph) || graph_fuse(graph, supports, (void *)(uintptr_t)plan)) {
-        graph_destroy(graph);
-        return NULL;
-    }
-    return schedule_create(graph, plan->alignment);
+    struct graph *graph;
+    int status = build_graph(plan, n_tokens, n_outputs, width, &graph);
+    if (status) return status;
+    status = assign_devices(plan, graph);
+    if (!status) status = graph_fuse(graph, supports, (void *)(uintptr_t)plan);
+    if (!status) return schedule_create(graph, plan->alignment, schedule);
+    graph_destroy(graph);
+    return status;
 }
 
 /* ---- What devices can, and what things take ---------------------------------------------------------------------- */
@@ -136,7 +154,7 @@ static void ask_support(struct engine_plan *plan, const struct graph *graph)
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct node *node = &graph->nodes[i];
         const struct value *weight = anchor(node);
-        bool cache = node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE;
+        bool cache = touches_cache(node);
         if (!weight && !cache) continue;
         struct place_tensor *entry = &plan->entries[weight ? weight->index : plan->n_weights + node->layer];
         for (uint32_t d = 1; d < plan->set.n_devices; d++)
@@ -219,9 +237,11 @@ static int add_entries(struct engine_plan *plan, const struct graph *graph)
  * from. */
 static int estimate_activations(struct engine_plan *plan, uint32_t width)
 {
-    struct graph *graph = build_graph(plan, plan->n_batch, plan->n_sequences, width);
-    struct schedule *schedule = graph ? schedule_create(graph, plan->alignment) : NULL;
-    if (!schedule) return ENGINE_ERROR;
+    struct graph *graph;
+    struct schedule *schedule;
+    int status = build_graph(plan, plan->n_batch, plan->max_outputs, width, &graph);
+    if (!status) status = schedule_create(graph, plan->alignment, &schedule);
+    if (status) return status;
     for (uint32_t d = 0; d < plan->set.n_devices; d++) plan->activations[d] = schedule->arena[0];
     schedule_destroy(schedule);
     return ENGINE_OK;
@@ -235,9 +255,10 @@ static uint32_t table_width(const struct engine_plan *plan)
 static int survey(struct engine_plan *plan)
 {
     uint32_t width = table_width(plan);
-    struct graph *one = build_graph(plan, 1, 1, width);
-    struct graph *many = one ? build_graph(plan, plan->n_batch, plan->n_sequences, width) : NULL;
-    int status = many ? add_entries(plan, one) : ENGINE_ERROR_DATA;
+    struct graph *one = NULL, *many = NULL;
+    int status = build_graph(plan, 1, 1, width, &one);
+    if (!status) status = build_graph(plan, plan->n_batch, plan->max_outputs, width, &many);
+    if (!status) status = add_entries(plan, one);
     if (!status) {
         ask_support(plan, one);
         ask_support(plan, many);
@@ -274,10 +295,11 @@ static void decide(struct engine_plan *plan)
  * budget. */
 static int measure(struct engine_plan *plan, bool *over)
 {
-    struct schedule *batch = plan_schedule(plan, plan->n_batch, plan->n_sequences, table_width(plan));
-    struct schedule *token = batch ? plan_schedule(plan, 1, 1, table_width(plan)) : NULL;
+    struct schedule *batch = NULL, *token = NULL;
+    int status = plan_schedule(plan, plan->n_batch, plan->max_outputs, table_width(plan), &batch);
+    if (!status) status = plan_schedule(plan, 1, 1, table_width(plan), &token);
     *over = false;
-    if (token) {
+    if (!status) {
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t estimate = plan->used[d] ? plan->activations[d] : 0, real = batch->arena[d];
             const struct open_device *device = &plan->set.devices[d];
@@ -291,7 +313,7 @@ static int measure(struct engine_plan *plan, bool *over)
     }
     schedule_destroy(batch);
     schedule_destroy(token);
-    return token ? ENGINE_OK : ENGINE_ERROR;
+    return status;
 }
 
 int plan_place(struct engine_plan *plan)
@@ -381,6 +403,8 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
     if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
+    plan->max_outputs = plan->n_batch < MAX_OUTPUTS ? plan->n_batch : MAX_OUTPUTS;
+    if (plan->max_outputs < plan->n_sequences) plan->max_outputs = plan->n_sequences;
     if (plan->n_batch > MAX_BATCH)
         return fail(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens: at most %d", plan->n_batch, MAX_BATCH);
     if (plan->n_sequences > MAX_SEQUENCES)
@@ -419,9 +443,17 @@ static void report(const struct engine_plan *plan)
                  "%u of %u layers fit on the devices; the others run on the CPU", plan->n_offloaded, wanted);
 }
 
-int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,
+void read_context_options(const struct engine_context_options *given, struct engine_context_options *known)
+{
+    *known = (struct engine_context_options){.struct_size = sizeof *known};
+    if (given) memcpy(known, given, given->struct_size < sizeof *known ? given->struct_size : sizeof *known);
+}
+
+int engine_plan_create(struct engine_model *model, const struct engine_context_options *given,
                        struct engine_plan **out)
 {
+    struct engine_context_options known, *options = &known;
+    read_context_options(given, &known);
     struct engine_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return fail_memory("plan");
     plan->model = model;

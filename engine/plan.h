@@ -13,8 +13,9 @@ struct engine_plan {
     const struct architecture *architecture;
     struct hparams hparams;
     uint32_t n_context, n_batch, n_sequences, n_threads;
-    uint32_t cache_type; /* enum engine_type */
-    uint32_t n_blocks;   /* of the cache */
+    uint32_t max_outputs; /* tokens of a batch whose logits are computed at once */
+    uint32_t cache_type;  /* enum engine_type */
+    uint32_t n_blocks;    /* of the cache */
 
     struct device_set set;
     uint32_t offload; /* layers wanted, or PLACE_ALL */
@@ -40,10 +41,13 @@ struct engine_plan {
 int plan_place(struct engine_plan *plan);
 
 /* Builds, fuses and schedules the graph of a batch: `width` blocks in each row of the block table. */
-struct schedule *plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs,
-                               uint32_t width);
+int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                  struct schedule **schedule);
 
 /* Fills a weight's description for its backend. */
 struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, uint32_t uses);
+
+/* The options that the caller's struct_size reaches, zeros for the others; `given` may be NULL. */
+void read_context_options(const struct engine_context_options *given, struct engine_context_options *known);
 
 #endif

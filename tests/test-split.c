@@ -363,3 +363,65 @@ Test(split, backends_that_are_not_there_are_errors)
         close_run(&run);
     }
 }
+
+Test(split, wishes_that_do_not_fit_are_an_error)
+{
+    static const char *const wishes[] = {"*=toy0", NULL};
+    write_model(ENGINE_TYPE_F32, false);
+    cr_assert(write_bytes(config_path, "[toy]\nmemory = 1000\n", 20));
+    struct run run;
+    cr_assert_eq(open_run(&run, &(struct setting){.backends = "toy", .place = wishes}), ENGINE_ERROR_MEMORY);
+    cr_assert(strstr(engine_error_message(), "only 1000 bytes, in truth"), "%s", engine_error_message());
+    close_run(&run);
+}
+
+/* More logits than are computed at once, of a batch that holds tokens whose logits nobody wants as well. */
+Test(split, any_number_of_logits_can_be_wanted)
+{
+    enum { MANY = 120 };
+    static float all[MANY * N_VOCAB], some[MANY * N_VOCAB];
+    int32_t many[MANY];
+    uint8_t wanted[MANY];
+    size_t n_wanted = 0;
+    write_model(ENGINE_TYPE_F32, false);
+    for (int i = 0; i < MANY; i++) {
+        many[i] = (i * 53 + 7) % N_VOCAB;
+        wanted[i] = i % 5 != 0;
+    }
+    struct run run;
+    cr_assert_eq(open_run(&run, &(struct setting){0}), ENGINE_OK);
+    struct engine_batch batch = {
+        .struct_size = sizeof batch, .n_tokens = MANY, .tokens = many, .wanted = wanted};
+    cr_assert_eq(engine_decode(run.context, &batch, some), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_sequence_truncate(run.context, 0, 0), ENGINE_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        struct engine_batch one = {.struct_size = sizeof one, .n_tokens = 1, .tokens = &many[i]};
+        cr_assert_eq(engine_decode(run.context, &one, all + i * N_VOCAB), ENGINE_OK);
+        if (!wanted[i]) continue;
+        double error = relative_error(some + n_wanted++ * N_VOCAB, all + i * N_VOCAB, N_VOCAB);
+        cr_assert(error < 1e-5, "token %zu: %g", i, error);
+    }
+    close_run(&run);
+}
+
+/* What a program knows of the options that was compiled against an older header. */
+Test(split, options_may_be_shorter_than_ours)
+{
+    write_model(ENGINE_TYPE_F32, false);
+    struct run run;
+    cr_assert_eq(open_run(&run, &(struct setting){0}), ENGINE_OK);
+    engine_context_destroy(run.context);
+    struct engine_context_options options;
+    memset(&options, 0xff, sizeof options); /* not to be read */
+    options.struct_size = offsetof(struct engine_context_options, n_batch);
+    options.n_context = 64;
+    cr_assert_eq(engine_context_create(run.model, &options, &run.context), ENGINE_OK, "%s",
+                 engine_error_message());
+    struct engine_context_info info = {.struct_size = sizeof info};
+    engine_context_get_info(run.context, &info);
+    cr_assert_eq(info.n_context, 64);
+    engine_context_destroy(run.context);
+    cr_assert_eq(engine_context_create(run.model, NULL, &run.context), ENGINE_OK, "%s",
+                 engine_error_message());
+    close_run(&run);
+}

@@ -21,8 +21,9 @@ static int read_rope(const struct model *model, struct hparams *h)
         return fail(ENGINE_ERROR_UNSUPPORTED, "%s: rope scaling '%s' is not supported (known: none, linear)",
                     model_path(model), scaling);
     if (named && strcmp(scaling, "none") == 0) factor = 1;
-    if (!(factor > 0)) factor = 1;
     h->rope_position_scale = 1 / factor;
+    if (!(factor > 0) || !isfinite(h->rope_position_scale))
+        return fail(ENGINE_ERROR_DATA, "%s: a rope scaling factor of %g", model_path(model), (double)factor);
     if (h->rope_dims == 0 || h->rope_dims % 2 != 0 || h->rope_dims > h->head_dim || !(h->rope_theta > 0))
         return fail(ENGINE_ERROR_DATA,
                     "%s: rope of %u dimensions with theta %g doesn't fit heads of %u values",
@@ -52,7 +53,7 @@ static int llama_read(const struct model *model, struct hparams *h)
         value_dim != h->head_dim || h->n_heads > 65536 || h->head_dim > 65536)
         return fail(ENGINE_ERROR_DATA, "%s: %u heads of %u values don't go with %u key/value heads of %u",
                     model_path(model), h->n_heads, h->head_dim, h->n_kv_heads, value_dim);
-    if (h->n_layers > 4096 || h->n_context == 0)
+    if (h->n_layers > 1024 || h->n_context == 0)
         return fail(ENGINE_ERROR_DATA, "%s: %u layers and a context of %u are out of range",
                     model_path(model), h->n_layers, h->n_context);
     if (!(h->norm_epsilon >= 0))

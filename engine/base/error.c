@@ -29,12 +29,17 @@ int fail_because(int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return fail(status, "%.480s: %.540s", text, message);
+    return fail(status, "%.480s: %.540s", text, message[0] ? message : "no reason was given");
 }
 
 int fail_memory(const char *what)
 {
     return fail(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
+}
+
+void error_clear(void)
+{
+    message[0] = 0;
 }
 
 const char *error_message(void)

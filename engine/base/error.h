@@ -15,6 +15,10 @@ int fail_because(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* For allocations: keeps "out of memory (WHAT)" and returns ENGINE_ERROR_MEMORY. */
 int fail_memory(const char *what);
 
+/* Forgets the message, so that the next one is known to be of what follows: before calls of plugins, which may fail
+ * without giving a reason. */
+void error_clear(void);
+
 /* The last message of this thread, "" if there is none. Valid until the thread's next failure. */
 const char *error_message(void);
 

@@ -85,6 +85,7 @@ int prepare(const struct executor *executor, struct schedule *schedule, struct p
     }
     made->schedule = schedule;
     made->recordings = recordings;
+    error_clear();
     bind_values(executor, schedule);
     for (size_t i = 0; i < schedule->n_steps; i++) {
         const struct step *step = &schedule->steps[i];
@@ -183,6 +184,8 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
     struct engine_stream *stream = executor->streams[step->device];
     struct engine_recording *recording = prepared->recordings[number];
     int status = recording ? backend->replay(stream, recording) : enqueue_run(executor, schedule, step);
+    /* What follows may be another device's work: this one should not wait for it. The last run needs no flush. */
+    if (!status && number + 1 < schedule->n_steps) status = backend->stream_flush(stream);
     return on_device(executor, step->device, status);
 }
 
@@ -191,7 +194,8 @@ int execute(struct executor *executor, struct prepared *prepared, const int32_t 
 {
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;
-    int status = fail(ENGINE_OK, "%s", ""); /* so that a message is this run's */
+    int status = ENGINE_OK;
+    error_clear(); /* so that a message is this run's */
     for (size_t i = 0; i < schedule->n_storages && !status; i++) {
         const struct storage *storage = &schedule->storages[i];
         if (storage->value == schedule->graph->logits) result = storage;
@@ -199,7 +203,7 @@ int execute(struct executor *executor, struct prepared *prepared, const int32_t 
             status = write_storage(executor, storage, inputs[storage->value->index]);
     }
     for (size_t i = 0; i < schedule->n_steps && !status; i++) status = run_step(executor, prepared, i);
-    if (!status && logits) return read_storage(executor, result, logits);
+    if (!status && logits) status = read_storage(executor, result, logits);
     for (uint32_t d = 0; d < executor->set->n_devices;
          d++) { /* nothing is left pending, also after an error */
         if (!executor->streams[d]) continue;

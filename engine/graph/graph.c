@@ -1,6 +1,7 @@
 /* graph.c: see graph.h. */
 #include "graph/graph.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,10 +103,11 @@ static struct value *find_weight(struct graph *graph, uint64_t ne0, uint64_t ne1
         return NULL;
     }
     if (tensor->ne[0] != ne0 || tensor->ne[1] != ne1 || tensor->ne[2] != 1 || tensor->ne[3] != 1) {
-        graph->status =
-            fail(ENGINE_ERROR_DATA, "%s: the tensor %s is %llu x %llu, should be %llu x %llu",
-                 model_path(graph->model), name, (unsigned long long)tensor->ne[0],
-                 (unsigned long long)tensor->ne[1], (unsigned long long)ne0, (unsigned long long)ne1);
+        const uint64_t *ne = tensor->ne;
+        graph->status = fail(ENGINE_ERROR_DATA,
+                             "%s: the tensor %s is %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                             ", should be %" PRIu64 " x %" PRIu64,
+                             model_path(graph->model), name, ne[0], ne[1], ne[2], ne[3], ne0, ne1);
         return NULL;
     }
     return add_weight(graph, tensor);

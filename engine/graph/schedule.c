@@ -23,8 +23,6 @@ struct build {
     uint32_t *home; /* [n_values before copies]: device where the value is made, NONE for inputs */
     struct value *
         *copied; /* [n_values before copies, PLACE_MAX_DEVICES]: this value's stand-in on a device */
-    size_t n_values;
-    size_t max_storages;
 };
 
 static bool is_stored(const struct value *value)
@@ -268,29 +266,28 @@ static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 
-struct schedule *schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES])
+int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES], struct schedule **out)
 {
-    struct build build = {.n_values = graph->n_values};
-    size_t table = graph->n_values * PLACE_MAX_DEVICES;
-    struct schedule *schedule = calloc(1, sizeof *schedule);
-    int status = ENGINE_OK;
-    if (schedule)
-        schedule->graph = graph;
-    else
+    struct build build = {.schedule = calloc(1, sizeof *build.schedule)};
+    struct schedule *schedule = build.schedule;
+    if (!schedule) {
         graph_destroy(graph);
-    build.schedule = schedule;
+        return fail_memory("schedule");
+    }
+    size_t n = graph->n_values, table = n * PLACE_MAX_DEVICES; /* copies add to graph->n_values */
+    int status = ENGINE_OK;
+    schedule->graph = graph;
+    schedule->storages = malloc(table * sizeof *schedule->storages);
     build.stored = malloc(table * sizeof *build.stored);
     build.copied = calloc(table, sizeof *build.copied);
-    build.home = malloc(graph->n_values * sizeof *build.home);
+    build.home = malloc(n * sizeof *build.home);
     build.lifetimes = malloc(table * sizeof *build.lifetimes);
-    if (schedule) schedule->storages = malloc(table * sizeof *schedule->storages);
-    if (!schedule || !schedule->storages || !build.stored || !build.copied || !build.home ||
-        !build.lifetimes) {
+    if (!schedule->storages || !build.stored || !build.copied || !build.home || !build.lifetimes) {
         status = fail_memory("schedule");
         goto cleanup;
     }
     memset(build.stored, 0xff, table * sizeof *build.stored);
-    memset(build.home, 0xff, graph->n_values * sizeof *build.home);
+    memset(build.home, 0xff, n * sizeof *build.home);
     for (size_t now = 0; now < graph->n_nodes && !status; now++) status = add_node(&build, now);
     if (!status) status = assign_memory(&build, alignment);
 
@@ -299,11 +296,11 @@ cleanup:
     free(build.copied);
     free(build.home);
     free(build.lifetimes);
-    if (status && schedule) {
+    if (status)
         schedule_destroy(schedule);
-        schedule = NULL;
-    }
-    return schedule;
+    else
+        *out = schedule;
+    return status;
 }
 
 void schedule_destroy(struct schedule *schedule)

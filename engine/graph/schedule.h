@@ -34,8 +34,9 @@ struct schedule {
     uint64_t copy_bytes;
 };
 
-/* Takes over the graph, also on failure. `alignment[d]`: bytes, a power of two. NULL on failure. */
-struct schedule *schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES]);
+/* Takes over the graph, also on failure. `alignment[d]`: bytes, a power of two. */
+int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES],
+                    struct schedule **schedule);
 void schedule_destroy(struct schedule *schedule);
 
 #endif

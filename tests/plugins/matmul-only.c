@@ -201,10 +201,18 @@ static void stream_destroy(struct engine_stream *stream)
     free(stream);
 }
 
+/* Whether the fields behind those that this header knows are zero: a newer host may ask for more than we do. */
+static int rest_is_zero(const struct engine_op_matmul *args)
+{
+    for (size_t i = sizeof *args; i < args->struct_size; i++)
+        if (((const uint8_t *)args)[i]) return 0;
+    return 1;
+}
+
 static int supports(struct engine_device *device, uint32_t op, const void *args)
 {
     (void)device;
-    if (op != ENGINE_OP_MATMUL) return 0;
+    if (op != ENGINE_OP_MATMUL || !rest_is_zero(args)) return 0;
     const struct engine_op_matmul *m = args;
     return !m->gate && !m->bias && !m->residual && !m->activation && m->scale == 0 &&
            row_bytes(m->weight->type, m->weight->ne[0]) > 0 && m->input->nb[0] == 4 && m->output->nb[0] == 4;
