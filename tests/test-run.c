@@ -110,6 +110,26 @@ Test(run, mistakes)
     fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context takes 2");
 }
 
+/* The last rows of many models stand for no token: they fill up. They are not drawn. */
+Test(run, more_rows_than_tokens)
+{
+    const char *padded = files_path(folder, "padded.gguf");
+    const struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_vocab = 2048, .n_tokens = 320};
+    cr_assert(write_tiny_llama(padded, &config));
+    struct program_result result = PROGRAM("-m", padded, "-p", "a", "-n", "100", "--seed", "1", "--temp",
+                                           "100", "--top-k", "0", "--top-p", "1", "--min-p", "0");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+}
+
+Test(run, more_tokens_than_rows)
+{
+    const char *cut = files_path(folder, "cut.gguf");
+    const struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_vocab = 260, .n_tokens = 320};
+    cr_assert(write_tiny_llama(cut, &config));
+    fails(PROGRAM("-m", cut, "-p", "a"), 1, "token 2 of the prompt is 260, but the model has 260: 0 to 259");
+}
+
 /* Starts a run that goes on for long, and waits for the first of its text. */
 static pid_t start_long_run(const char *errors, int *out)
 {
@@ -207,6 +227,36 @@ Test(run, bench)
     cr_assert(strstr(result.out, "prefill "));
     cr_assert_null(strstr(result.out, "decode "));
     program_free(&result);
+}
+
+Test(run, bench_names_the_model_of_the_configuration)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "model = %s\n", model);
+    files_write_text(files_path(folder, "engine.conf"), text);
+    json_t *json = json_of(PROGRAM("bench", "--config", files_path(folder, "engine.conf"), "-p", "2", "-n",
+                                   "0", "-r", "1", "--json"));
+    cr_assert_str_eq(json_string_value(json_object_get(json, "model")), model);
+    json_decref(json);
+}
+
+/* A prefill that would take minutes ends at Ctrl-C. */
+Test(run, bench_interrupted, .timeout = 30)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGINT, SIG_DFL);
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        int log = open(files_path(folder, "errors"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        dup2(log, STDERR_FILENO);
+        execl(TEST_ENGINE, "engine", "bench", "-m", model, "-p", "500000", NULL);
+        _exit(127);
+    }
+    usleep(500000); /* by then it computes; should it be late, that is no failure */
+    cr_assert_eq(kill(child, SIGINT), 0);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x", (unsigned)status);
 }
 
 Test(run, plan)
