@@ -252,7 +252,11 @@ int read_file(const char *path, char **data, size_t *size)
         }
         got = fread(bytes + used, 1, capacity - used - 1, file);
         used += got;
-    } while (got > 0);
+    } while (got > 0 && !interrupted);
+    if (interrupted) {
+        status = command_error(ENGINE_ERROR, "%s: interrupted", name);
+        goto cleanup;
+    }
     if (ferror(file)) {
         status = command_error(ENGINE_ERROR_DATA, "%s: %s", name, strerror(errno));
         goto cleanup;

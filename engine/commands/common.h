@@ -64,7 +64,7 @@ int prefill(struct engine_context *context, const int32_t *tokens, size_t count,
 double seconds_now(void);
 
 /* Reads a whole file, "-" for standard input. *data has *size bytes and a NUL behind them; the caller frees
- * it. */
+ * it. An error if `interrupted`. */
 int read_file(const char *path, char **data, size_t *size);
 
 /* "1.2 GiB": bytes for people. */
