@@ -23,8 +23,9 @@ static float *matmul(struct fixture *fixture, const void *c)
 
 static void compare_matmul(struct matmul_case c)
 {
-    /* Quantised activations are the same everywhere but where a value lies on the border of two steps. */
-    cpu_compare(matmul, &c, (size_t)c.rows * c.tokens, is_plain(c.type) ? 3e-6 : 1e-2);
+    /* Where two ways to round a group of activations are equally good, instruction sets may differ in their choice. */
+    cpu_compare(matmul, &c, (size_t)c.rows * c.tokens,
+                is_plain(c.type) && is_plain(c.gate_type) ? 3e-6 : 5e-2);
 }
 
 Test(cpu_matmul, sizes)
@@ -92,7 +93,7 @@ Test(cpu_rows, norm_add_mul_activate)
                     .activation = ENGINE_ACTIVATION_SILU,
                     .epsilon = 1e-5f,
                 };
-                cpu_compare(rows, &c, (size_t)c.n * c.tokens * c.planes, 1e-6);
+                cpu_compare(rows, &c, (size_t)c.n * c.tokens * c.planes, 5e-6);
             }
         }
 }
@@ -100,9 +101,9 @@ Test(cpu_rows, norm_add_mul_activate)
 Test(cpu_rows, activation_none_copies_or_multiplies)
 {
     struct rows_case c = {.op = ENGINE_OP_ACTIVATE, .n = 37, .tokens = 2, .planes = 1};
-    cpu_compare(rows, &c, 74, 1e-6);
+    cpu_compare(rows, &c, 74, 5e-6);
     c.second = true;
-    cpu_compare(rows, &c, 74, 1e-6);
+    cpu_compare(rows, &c, 74, 5e-6);
 }
 
 static float *rope(struct fixture *fixture, const void *c)

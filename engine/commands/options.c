@@ -248,7 +248,7 @@ const struct option options[] = {
 
     {.name = "backend",
      .value = "NAME[,NAME]",
-     .kind = OPTION_NAMES,
+     .kind = OPTION_TEXT,
      .group = GROUP_DEVICES,
      .target = AT(backend),
      .commands = RUNNING,

@@ -36,8 +36,8 @@ struct kernels {
     unpack_function *unpack[N_WEIGHT_TYPES];
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
-    void (*int8_tile)(const struct tile *tile, int offset, const struct int8_activations *activations,
-                      size_t n, size_t n_tokens, float *sums);
+    void (*int8_tile)(const struct tile *tile, const struct weight_type *type,
+                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums);
     /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, or one of
      * the QUANTIZE_TRIES - 1 numbers below it if the group rounds better so, which takes a tenth off the error. Results
      * go where `out` points, `step` tokens beside each other; n is a multiple of GROUP. */

@@ -172,7 +172,7 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
                                   sums + t * PANEL);
             } else {
                 struct int8_activations at = int8_at(&all, k, first, token + t, n_beside);
-                kernels->int8_tile(tile, matrix->type->offset, &at, n, n_beside, sums + t * PANEL);
+                kernels->int8_tile(tile, matrix->type, &at, n, n_beside, sums + t * PANEL);
             }
         }
     }

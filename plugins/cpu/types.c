@@ -7,11 +7,11 @@
 
 static const struct weight_type types[N_WEIGHT_TYPES] = {
     /* clang-format off */
-    {ENGINE_TYPE_F32,  "F32",  WEIGHT_F32,  1,  4,  TILE_F32,  0,   f32_panel_size,  f32_pack,  f32_to_float},
-    {ENGINE_TYPE_F16,  "F16",  WEIGHT_F16,  1,  2,  TILE_F32,  0,   f16_panel_size,  f16_pack,  f16_to_float},
-    {ENGINE_TYPE_BF16, "BF16", WEIGHT_BF16, 1,  2,  TILE_F32,  0,   bf16_panel_size, bf16_pack, bf16_to_float},
-    {ENGINE_TYPE_Q8_0, "Q8_0", WEIGHT_Q8_0, 32, 34, TILE_INT8, 128, q8_0_panel_size, q8_0_pack, q8_0_to_float},
-    {ENGINE_TYPE_Q4_0, "Q4_0", WEIGHT_Q4_0, 32, 18, TILE_INT8, 8,   q4_0_panel_size, q4_0_pack, q4_0_to_float},
+    {ENGINE_TYPE_F32,  "F32",  WEIGHT_F32,  1,  4,  TILE_F32,  0,   0,   f32_panel_size,  f32_pack,  f32_to_float},
+    {ENGINE_TYPE_F16,  "F16",  WEIGHT_F16,  1,  2,  TILE_F32,  0,   0,   f16_panel_size,  f16_pack,  f16_to_float},
+    {ENGINE_TYPE_BF16, "BF16", WEIGHT_BF16, 1,  2,  TILE_F32,  0,   0,   bf16_panel_size, bf16_pack, bf16_to_float},
+    {ENGINE_TYPE_Q8_0, "Q8_0", WEIGHT_Q8_0, 32, 34, TILE_INT8, 128, 255, q8_0_panel_size, q8_0_pack, q8_0_to_float},
+    {ENGINE_TYPE_Q4_0, "Q4_0", WEIGHT_Q4_0, 32, 18, TILE_INT8, 8,   15,  q4_0_panel_size, q4_0_pack, q4_0_to_float},
     /* clang-format on */
 };
 

@@ -48,6 +48,7 @@ struct weight_type {
     size_t block_size;   /* its bytes */
     enum tile_kind kind;
     uint8_t offset; /* of TILE_INT8 */
+    uint8_t most;   /* largest q of TILE_INT8 */
 
     /* Bytes of a packed panel of k columns; a multiple of CPU_ALIGNMENT. */
     size_t (*panel_size)(size_t k);

@@ -1,11 +1,16 @@
-/* avx512vnni.c: kernels for AVX-512 with VNNI: Intel's servers since Cascade Lake, AMD's processors since Zen 4. */
-#include "kernels/vec-512.h"
+/* avx512vnni.c: the kernels for AVX-512 with VNNI. */
+#define KERNELS          kernels_avx512vnni
+#define KERNELS_NAME     "avx512vnni"
+#define F32_TILE_TOKENS  12
+#define INT8_TILE_TOKENS 12
+#define VALUE_ROWS       ((size_t)4) /* queries whose sums of values the registers hold */
 
-#define TABLE       kernels_avx512vnni
-#define NAME        "avx512vnni"
-#define F32_TOKENS  12
-#define INT8_TOKENS 12
-
-#define dot4(sum, q, x) (ints) _mm512_dpbusd_epi32((__m512i)(sum), (__m512i)(q), (__m512i)(x))
-
-#include "kernels/simd.h"
+/* clang-format off */
+#include "vec-avx512.h"
+#include "vec.h"
+#include "tiles.h"
+#include "unpack.h"
+#include "rows.h"
+#include "attention.h"
+#include "table.h"
+/* clang-format on */

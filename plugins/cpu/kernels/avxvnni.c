@@ -1,11 +1,16 @@
-/* avxvnni.c: kernels for AVX2 with AVX-VNNI: Intel's processors without AVX-512 since 2021. */
-#include "kernels/vec-256.h"
+/* avxvnni.c: the kernels for AVX2 with AVX-VNNI. */
+#define KERNELS          kernels_avxvnni
+#define KERNELS_NAME     "avxvnni"
+#define F32_TILE_TOKENS  6
+#define INT8_TILE_TOKENS 6
+#define VALUE_ROWS       ((size_t)2) /* queries whose sums of values the registers hold */
 
-#define TABLE       kernels_avxvnni
-#define NAME        "avxvnni"
-#define F32_TOKENS  6
-#define INT8_TOKENS 5
-
-#define dot4(sum, q, x) (ints) _mm256_dpbusd_avx_epi32((__m256i)(sum), (__m256i)(q), (__m256i)(x))
-
-#include "kernels/simd.h"
+/* clang-format off */
+#include "vec-avx2.h"
+#include "vec.h"
+#include "tiles.h"
+#include "unpack.h"
+#include "rows.h"
+#include "attention.h"
+#include "table.h"
+/* clang-format on */

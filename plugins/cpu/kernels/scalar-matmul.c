@@ -23,8 +23,8 @@ static void group_sums(const uint8_t *q, const int8_t *activations, size_t n_tok
                 sum[r] += q[(i * PANEL + r) * 4 + c] * activations[i * n_tokens * 4 + c];
 }
 
-void scalar_int8_tile(const struct tile *tile, int offset, const struct int8_activations *activations,
-                      size_t n, size_t n_tokens, float *sums)
+void scalar_int8_tile(const struct tile *tile, const struct weight_type *type,
+                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
 {
     for (size_t g = 0; g < n / GROUP; g++)
         for (size_t t = 0; t < n_tokens; t++) {
@@ -33,18 +33,18 @@ void scalar_int8_tile(const struct tile *tile, int offset, const struct int8_act
             group_sums(tile->q + g * GROUP * PANEL, activations->q + (g * GROUP * n_tokens + t * 4), n_tokens,
                        sum);
             for (size_t r = 0; r < PANEL; r++) {
-                float product = (float)(sum[r] - offset * token_sum) * tile->scales[g * PANEL + r];
+                float product = (float)(sum[r] - type->offset * token_sum) * tile->scales[g * PANEL + r];
                 if (tile->mins) product -= tile->mins[g * PANEL + r] * (float)token_sum;
                 sums[t * PANEL + r] += product * scale;
             }
         }
 }
 
-/* Rounds a group so that its largest value becomes `top`, and fits the scale to what came out by least squares. Returns
- * the squared error. */
+/* Rounds a group so that its largest value becomes `top`, and fits the scale to what came out by least squares.
+ * Returns by how much that lowers the sum of squares: the larger, the better the fit. */
 static float round_group(const float *x, float max, float top, int8_t q[GROUP], float *scale)
 {
-    float inverse = top / max, product = 0, square = 0, error = 0;
+    float inverse = top / max, product = 0, square = 0;
     for (size_t i = 0; i < GROUP; i++) {
         float rounded = rintf(fminf(fmaxf(x[i] * inverse, -top), top)); /* a number also where x is none */
         q[i] = (int8_t)rounded;
@@ -52,20 +52,19 @@ static float round_group(const float *x, float max, float top, int8_t q[GROUP], 
         square += rounded * rounded;
     }
     *scale = product / square;
-    for (size_t i = 0; i < GROUP; i++) error += (x[i] - *scale * (float)q[i]) * (x[i] - *scale * (float)q[i]);
-    return error;
+    return *scale * product;
 }
 
 void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_activations *out)
 {
     for (size_t g = 0; g < n / GROUP; g++, x += GROUP) {
         int8_t best[GROUP] = {0}, q[GROUP];
-        float max = 0, best_scale = 0, best_error = INFINITY, scale;
+        float max = 0, best_scale = 0, best_score = -1, scale;
         for (size_t i = 0; i < GROUP; i++) max = fmaxf(max, fabsf(x[i]));
-        for (float top = 127; max > 0 && top > 127 - QUANTIZE_TRIES; top--) {
-            float error = round_group(x, max, top, q, &scale);
-            if (!(error < best_error)) continue;
-            best_error = error;
+        for (float top = 127; max != 0 && top > 127 - QUANTIZE_TRIES; top--) {
+            float score = round_group(x, max, top, q, &scale);
+            if (score <= best_score) continue; /* what is no number is kept */
+            best_score = score;
             best_scale = scale;
             memcpy(best, q, sizeof best);
         }

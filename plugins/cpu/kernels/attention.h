@@ -1,0 +1,113 @@
+/* attention.h: template of the attention kernels. Expects vec-*.h, vec.h and SCORE_ROWS, vec_sums of vec-*.h. */
+
+enum { SCORE_KEYS = 4 };
+
+/* Scores of SCORE_ROWS queries and SCORE_KEYS keys. */
+static inline void block_scores(const float *q, const float *keys, size_t n, float scale, float *scores,
+                                size_t scores_stride)
+{
+    vf sum[SCORE_ROWS][SCORE_KEYS][PARTS];
+    UNROLL for (size_t i = 0; i < SCORE_ROWS; i++) UNROLL for (size_t j = 0; j < SCORE_KEYS; j++)
+        UNROLL for (size_t p = 0; p < PARTS; p++) sum[i][j][p] = vf_zero();
+    for (size_t d = 0; d < n; d += PANEL) UNROLL for (size_t p = 0; p < PARTS; p++)
+        {
+            vf key[SCORE_KEYS];
+            UNROLL for (size_t j = 0; j < SCORE_KEYS; j++) key[j] = vf_load(keys + j * n + d + p * LANES);
+            UNROLL for (size_t i = 0; i < SCORE_ROWS; i++)
+            {
+                vf query = vf_load(q + i * n + d + p * LANES);
+                UNROLL for (size_t j = 0; j < SCORE_KEYS; j++) sum[i][j][p] =
+                    vf_fma(query, key[j], sum[i][j][p]);
+            }
+        }
+    __m128 sums[SCORE_ROWS];
+    vec_sums(sum, sums);
+    UNROLL for (size_t i = 0; i < SCORE_ROWS; i++)
+        _mm_storeu_ps(scores + i * scores_stride, _mm_mul_ps(sums[i], _mm_set1_ps(scale)));
+}
+
+static float score(const float *q, const float *key, size_t n, float scale)
+{
+    vf sum[PARTS];
+    UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_zero();
+    for (size_t d = 0; d < n; d += PANEL)
+        UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
+            vf_fma(vf_load(q + d + p * LANES), vf_load(key + d + p * LANES), sum[p]);
+    return vec_sum(sum) * scale;
+}
+
+static void attention_scores(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
+                             float scale, float *scores, size_t scores_stride)
+{
+    size_t whole_rows = n_q / SCORE_ROWS * SCORE_ROWS, whole_keys = n_keys / SCORE_KEYS * SCORE_KEYS;
+    for (size_t j = 0; j < whole_keys; j += SCORE_KEYS)
+        for (size_t i = 0; i < whole_rows; i += SCORE_ROWS)
+            block_scores(q + i * n, keys + j * n, n, scale, scores + i * scores_stride + j, scores_stride);
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = i < whole_rows ? whole_keys : 0; j < n_keys; j++)
+            scores[i * scores_stride + j] = score(q + i * n, keys + j * n, n, scale);
+}
+
+static float softmax(float *scores, size_t n, float *max)
+{
+    vf most[PARTS], sum[PARTS];
+    UNROLL for (size_t p = 0; p < PARTS; p++)
+    {
+        most[p] = vf_set1(-INFINITY);
+        sum[p] = vf_zero();
+    }
+    for (size_t j = 0; j < n; j += PANEL)
+        UNROLL for (size_t p = 0; p < PARTS; p++) most[p] = vf_max(vf_load(scores + j + p * LANES), most[p]);
+    *max = vec_max(most);
+    vf subtract = vf_set1(*max);
+    for (size_t j = 0; j < n; j += PANEL) UNROLL for (size_t p = 0; p < PARTS; p++)
+        {
+            vf e = vf_exp(vf_sub(vf_load(scores + j + p * LANES), subtract));
+            sum[p] = vf_add(sum[p], e);
+            vf_store(scores + j + p * LANES, e);
+        }
+    return vec_sum(sum);
+}
+
+/* LANES * n_vectors values of n_rows queries. */
+static inline __attribute__((always_inline)) void block_values(const float *weights, size_t weights_stride,
+                                                               const float *values, size_t n_values, size_t n,
+                                                               float *out, const size_t n_rows,
+                                                               const size_t n_vectors)
+{
+    vf sum[4][4];
+    UNROLL for (size_t i = 0; i < n_rows; i++) UNROLL for (size_t v = 0; v < n_vectors; v++) sum[i][v] =
+        vf_load(out + i * n + v * LANES);
+    for (size_t j = 0; j < n_values; j++, values += n) {
+        vf value[4];
+        UNROLL for (size_t v = 0; v < n_vectors; v++) value[v] = vf_load(values + v * LANES);
+        UNROLL for (size_t i = 0; i < n_rows; i++)
+        {
+            vf weight = vf_set1(weights[i * weights_stride + j]);
+            UNROLL for (size_t v = 0; v < n_vectors; v++) sum[i][v] = vf_fma(weight, value[v], sum[i][v]);
+        }
+    }
+    UNROLL for (size_t i = 0; i < n_rows; i++) UNROLL for (size_t v = 0; v < n_vectors; v++)
+        vf_store(out + i * n + v * LANES, sum[i][v]);
+}
+
+static void attention_values(const float *weights, size_t weights_stride, size_t n_q, const float *values,
+                             size_t n_values, size_t n, float *out)
+{
+    size_t i = 0;
+    for (; i < n_q; i += VALUE_ROWS, weights += VALUE_ROWS * weights_stride, out += VALUE_ROWS * n) {
+        if (n_q - i < VALUE_ROWS) break;
+        size_t d = 0;
+        for (; d + 4 * LANES <= n; d += 4 * LANES)
+            block_values(weights, weights_stride, values + d, n_values, n, out + d, VALUE_ROWS, 4);
+        for (; d < n; d += LANES)
+            block_values(weights, weights_stride, values + d, n_values, n, out + d, VALUE_ROWS, 1);
+    }
+    for (; i < n_q; i++, weights += weights_stride, out += n) {
+        size_t d = 0;
+        for (; d + 4 * LANES <= n; d += 4 * LANES)
+            block_values(weights, weights_stride, values + d, n_values, n, out + d, 1, 4);
+        for (; d < n; d += LANES)
+            block_values(weights, weights_stride, values + d, n_values, n, out + d, 1, 1);
+    }
+}

@@ -1,0 +1,187 @@
+/* rows.h: template of the kernels on rows: activations to int8, elementwise operations, norm, rope, the cache's
+ * types. Expects vec-*.h, vec.h. Row ends that fill no vector go through a padded copy. */
+#include <math.h>
+#include <string.h>
+
+#include "half.h"
+
+/* The last n < LANES values of a row, zeros behind. */
+static inline vf load_end(const float *from, size_t n)
+{
+    float padded[LANES] = {0};
+    memcpy(padded, from, n * sizeof *from);
+    return vf_load(padded);
+}
+
+static inline void store_end(float *to, size_t n, vf x)
+{
+    float padded[LANES];
+    vf_store(padded, x);
+    memcpy(to, padded, n * sizeof *to);
+}
+
+/* ---- Elementwise ----------------------------------------------------------------------------------- */
+
+static inline vf vf_silu(vf x)
+{
+    return vf_div(x, vf_add(vf_set1(1), vf_exp(vf_sub(vf_zero(), x))));
+}
+
+static inline vf vf_silu_mul(vf x, vf factor)
+{
+    return vf_mul(vf_silu(x), factor);
+}
+
+/* A function NAME(a, b, out, n): out = VF(a, b). */
+#define ELEMENTWISE(name, vector_function)                                                                   \
+    static void name(const float *a, const float *b, float *out, size_t n)                                   \
+    {                                                                                                        \
+        size_t i = 0;                                                                                        \
+        for (; i + LANES <= n; i += LANES)                                                                   \
+            vf_store(out + i, vector_function(vf_load(a + i), vf_load(b + i)));                              \
+        if (i < n)                                                                                           \
+            store_end(out + i, n - i, vector_function(load_end(a + i, n - i), load_end(b + i, n - i)));      \
+    }
+
+ELEMENTWISE(add, vf_add)
+ELEMENTWISE(mul, vf_mul)
+ELEMENTWISE(silu_mul, vf_silu_mul)
+
+static void silu(const float *x, float *out, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) vf_store(out + i, vf_silu(vf_load(x + i)));
+    if (i < n) store_end(out + i, n - i, vf_silu(load_end(x + i, n - i)));
+}
+
+static void scale_add(float *out, float a, const float *x, float b, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        vf_store(out + i, vf_fma(vf_load(x + i), vf_set1(b), vf_mul(vf_load(out + i), vf_set1(a))));
+}
+
+/* ---- Norm ------------------------------------------------------------------------------------------ */
+
+static float sum_of_squares(const float *x, size_t n)
+{
+    enum { ROWS = 2 }; /* virtual vectors that add up at once */
+    vf sum[ROWS * PARTS];
+    UNROLL for (size_t p = 0; p < ROWS * PARTS; p++) sum[p] = vf_zero();
+    size_t i = 0;
+    for (; i + ROWS * PANEL <= n; i += ROWS * PANEL) UNROLL for (size_t p = 0; p < ROWS * PARTS; p++)
+        {
+            vf v = vf_load(x + i + p * LANES);
+            sum[p] = vf_fma(v, v, sum[p]);
+        }
+    for (size_t p = 0; i < n; p++, i += LANES) {
+        vf v = n - i < LANES ? load_end(x + i, n - i) : vf_load(x + i);
+        sum[p] = vf_fma(v, v, sum[p]);
+    }
+    UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_add(sum[p], sum[PARTS + p]);
+    return vec_sum(sum);
+}
+
+static void rms_norm(const float *x, const float *weight, float *out, size_t n, float epsilon)
+{
+    float scale = 1 / sqrtf(sum_of_squares(x, n) / (float)n + epsilon);
+    vf s = vf_set1(scale);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf v = vf_mul(vf_load(x + i), s);
+        vf_store(out + i, weight ? vf_mul(v, vf_load(weight + i)) : v);
+    }
+    for (; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
+}
+
+/* ---- Rope: the compiler's vectors do ----------------------------------------------------------------- */
+
+static void rope_adjacent(const float *x, const float *table, float *out, size_t n_pairs)
+{
+    for (size_t i = 0; i < n_pairs; i++) {
+        float c = table[i], s = table[n_pairs + i], a = x[2 * i], b = x[2 * i + 1];
+        out[2 * i] = a * c - b * s;
+        out[2 * i + 1] = a * s + b * c;
+    }
+}
+
+static void rope_halves(const float *x, const float *table, float *out, size_t n_pairs)
+{
+    for (size_t i = 0; i < n_pairs; i++) {
+        float c = table[i], s = table[n_pairs + i], a = x[i], b = x[n_pairs + i];
+        out[i] = a * c - b * s;
+        out[n_pairs + i] = a * s + b * c;
+    }
+}
+
+/* ---- Activations to int8 --------------------------------------------------------------------------- */
+
+/* Rounds a group of activations so that the largest becomes `top`; *product = sum of x * q, *square = sum of
+ * q^2. The scale that fits q best is product / square, and it takes product^2 / square off the sum of x^2. */
+static inline void round_group(const vf x[2 * PARTS], float max, float top, vf q[2 * PARTS], float *product,
+                               float *square)
+{
+    vf inverse = vf_set1(top / max), limit = vf_set1(top), products[PARTS], squares[PARTS];
+    UNROLL for (size_t p = 0; p < 2 * PARTS; p++)
+    {
+        /* min and max return the second of their operands if one is no number: then `limit` */
+        vf scaled = vf_max(vf_min(vf_mul(x[p], inverse), limit), vf_sub(vf_zero(), limit));
+        q[p] = vf_round(scaled);
+    }
+    UNROLL for (size_t p = 0; p < PARTS; p++)
+    {
+        products[p] = vf_fma(x[PARTS + p], q[PARTS + p], vf_mul(x[p], q[p]));
+        squares[p] = vf_fma(q[PARTS + p], q[PARTS + p], vf_mul(q[p], q[p]));
+    }
+    *product = vec_sum(products);
+    *square = vec_sum(squares);
+}
+
+static void quantize(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    for (size_t g = 0; g < n / GROUP; g++, x += GROUP) {
+        vf v[2 * PARTS], most[PARTS];
+        UNROLL for (size_t p = 0; p < 2 * PARTS; p++) v[p] = vf_load(x + p * LANES);
+        UNROLL for (size_t p = 0; p < PARTS; p++) most[p] = vf_max(vf_abs(v[p]), vf_abs(v[PARTS + p]));
+        float max = vec_max(most), best_score = -1, scale = 0;
+        _Alignas(64) uint8_t q[GROUP] = {0};
+        for (float top = 127; !(max == 0) && top > 127 - QUANTIZE_TRIES; top--) {
+            vf rounded[2 * PARTS];
+            float product, square;
+            round_group(v, max, top, rounded, &product, &square);
+            float score = product / square * product; /* the larger, the less is left */
+            if (score <= best_score) continue;        /* what is no number is kept */
+            best_score = score;
+            scale = product / square;
+            UNROLL for (size_t p = 0; p < 2 * PARTS; p++) vf_to_i8(q + p * LANES, rounded[p]);
+        }
+        int32_t sum = 0;
+        for (size_t i = 0; i < GROUP; i++) sum += (int8_t)q[i];
+        for (size_t i = 0; i < GROUP / 4; i++) memcpy(out->q + (g * GROUP / 4 + i) * step * 4, q + 4 * i, 4);
+        out->scales[g * step] = scale;
+        out->sums[g * step] = sum;
+    }
+}
+
+/* ---- The cache's types ----------------------------------------------------------------------------- */
+
+static void row_f16_to_f32(const uint8_t *from, float *to, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) vf_store(to + i, vf_from_f16(from + 2 * i));
+    for (; i < n; i++) to[i] = f16_to_f32(load_u16(from + 2 * i));
+}
+
+static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) vf_to_f16(to + 2 * i, vf_load(from + i));
+    for (; i < n; i++) store_u16(to + 2 * i, f32_to_f16(from[i]));
+}
+
+static void row_q8_0_to_f32(const uint8_t *from, float *to, size_t n)
+{
+    for (size_t b = 0; b < n / 32; b++, from += 34, to += 32) {
+        vf d = vf_set1(f16_to_f32(load_u16(from)));
+        UNROLL for (size_t i = 0; i < 32; i += LANES) vf_store(to + i, vf_mul(d, vf_from_i8(from + 2 + i)));
+    }
+}

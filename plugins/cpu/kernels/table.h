@@ -1,0 +1,33 @@
+/* table.h: template of the table of kernels; behind the other templates. Expects KERNELS, the table's name, and
+ * KERNELS_NAME, the instruction set's. */
+const struct kernels KERNELS = {
+    .name = KERNELS_NAME,
+    .f32_tile_tokens = F32_TILE_TOKENS,
+    .int8_tile_tokens = INT8_TILE_TOKENS,
+    .unpack =
+        {
+            [WEIGHT_F32] = scalar_unpack_f32,
+            [WEIGHT_F16] = unpack_f16,
+            [WEIGHT_BF16] = unpack_bf16,
+            [WEIGHT_Q8_0] = unpack_q8_0,
+            [WEIGHT_Q4_0] = unpack_q4_0,
+        },
+    .f32_tile = f32_tile,
+    .int8_tile = int8_tile,
+    .quantize = quantize,
+    .add = add,
+    .mul = mul,
+    .silu = silu,
+    .silu_mul = silu_mul,
+    .rms_norm = rms_norm,
+    .rope_adjacent = rope_adjacent,
+    .rope_halves = rope_halves,
+    .f16_to_f32 = row_f16_to_f32,
+    .f32_to_f16 = row_f32_to_f16,
+    .q8_0_to_f32 = row_q8_0_to_f32,
+    .f32_to_q8_0 = scalar_f32_to_q8_0,
+    .attention_scores = attention_scores,
+    .softmax = softmax,
+    .attention_values = attention_values,
+    .scale_add = scale_add,
+};

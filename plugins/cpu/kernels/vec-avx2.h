@@ -1,0 +1,208 @@
+/* vec-avx2.h: vectors of 8 lanes, AVX2 with FMA and F16C; see vec.h. */
+#ifndef CPU_KERNELS_VEC_AVX2_H
+#define CPU_KERNELS_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LANES ((size_t)8)
+
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256i vb;
+
+static inline vf vf_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+static inline vf vf_set1(float x)
+{
+    return _mm256_set1_ps(x);
+}
+static inline vf vf_load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+static inline void vf_store(float *to, vf x)
+{
+    _mm256_storeu_ps(to, x);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vf vf_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+static inline vf vf_abs(vf x)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
+static inline vf vf_round(vf x)
+{
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* n within -252 … 254: in two steps, each a power of two that float32 has. */
+static inline vf vf_scale_2(vf x, vf n)
+{
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    __m256i bias = _mm256_set1_epi32(127);
+    __m256i first = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    __m256i second = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(first)), _mm256_castsi256_ps(second));
+}
+static inline vf vf_from_f16(const uint8_t *from)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+static inline void vf_to_f16(uint8_t *to, vf x)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vf vf_from_i8(const uint8_t *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)));
+}
+static inline void vf_to_i8(uint8_t *to, vf x)
+{
+    __m256i whole = _mm256_cvtps_epi32(x);
+    __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packs_epi16(half, half));
+}
+static inline vf vf_from_bf16_even(const uint8_t *from)
+{
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from), 16));
+}
+static inline vf vf_from_bf16_odd(const uint8_t *from)
+{
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)from),
+                                                _mm256_set1_epi32((int)0xffff0000)));
+}
+
+static inline vi vi_zero(void)
+{
+    return _mm256_setzero_si256();
+}
+static inline vi vi_set1(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+static inline vf vi_to_vf(vi x)
+{
+    return _mm256_cvtepi32_ps(x);
+}
+
+static inline vb vb_load(const uint8_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)from);
+}
+static inline void vb_store(uint8_t *to, vb x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, x);
+}
+static inline vb vb_low_nibbles(vb x)
+{
+    return _mm256_and_si256(x, _mm256_set1_epi8(15));
+}
+static inline vb vb_high_nibbles(vb x)
+{
+    return _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15));
+}
+
+#if defined(__AVXVNNI__)
+#define VEC_DOT4 1
+static inline vi vb_dot4(vi sum, vb unsigned_bytes, int32_t signed_bytes)
+{
+    return _mm256_dpbusd_avx_epi32(sum, unsigned_bytes, _mm256_set1_epi32(signed_bytes));
+}
+#else
+#define VEC_DOT4 0
+static inline vb vb_dot2(vb unsigned_bytes, vb signed_bytes)
+{
+    return _mm256_maddubs_epi16(unsigned_bytes, signed_bytes);
+}
+static inline vb vb_add16(vb a, vb b)
+{
+    return _mm256_add_epi16(a, b);
+}
+static inline vi vb_widen(vb sums)
+{
+    return _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+}
+static inline vb vb_flip_signs(vb x)
+{
+    return _mm256_xor_si256(x, _mm256_set1_epi8(-128));
+}
+static inline vb vb_abs(vb x)
+{
+    return _mm256_abs_epi8(x);
+}
+static inline vb vb_with_sign(vb x, vb sign)
+{
+    return _mm256_sign_epi8(x, sign);
+}
+#endif
+
+/* Sums of virtual vectors of 16 lanes, in the order that vec.h gives. */
+static inline __m128 vec_sum_halves(const vf x[2])
+{
+    __m256 a = _mm256_add_ps(x[0], x[1]);
+    return _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+}
+
+static inline float vec_sum(const vf x[2])
+{
+    __m128 b = vec_sum_halves(x);
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+static inline float vec_max(const vf x[2])
+{
+    __m256 a = _mm256_max_ps(x[0], x[1]);
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+/* One row of four sums. */
+#define SCORE_ROWS ((size_t)1)
+static inline void vec_sums(const vf x[1][4][2], __m128 sums[1])
+{
+    __m128 quarter[4], half[2];
+    for (int i = 0; i < 4; i++) quarter[i] = vec_sum_halves(x[0][i]);
+    for (size_t i = 0; i < 2; i++)
+        half[i] = _mm_add_ps(_mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
+                             _mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+    sums[0] = _mm_add_ps(_mm_shuffle_ps(half[0], half[1], 0x88), _mm_shuffle_ps(half[0], half[1], 0xdd));
+}
+
+#endif

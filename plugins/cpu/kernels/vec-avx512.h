@@ -1,0 +1,207 @@
+/* vec-avx512.h: vectors of 16 lanes, AVX-512 F, BW, DQ, VL; see vec.h. */
+#ifndef CPU_KERNELS_VEC_AVX512_H
+#define CPU_KERNELS_VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LANES ((size_t)16)
+
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __m512i vb;
+
+static inline vf vf_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+static inline vf vf_set1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+static inline vf vf_load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+static inline void vf_store(float *to, vf x)
+{
+    _mm512_storeu_ps(to, x);
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+static inline vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+static inline vf vf_abs(vf x)
+{
+    return _mm512_abs_ps(x);
+}
+static inline vf vf_round(vf x)
+{
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vf vf_scale_2(vf x, vf n)
+{
+    return _mm512_scalef_ps(x, n);
+}
+static inline vf vf_from_f16(const uint8_t *from)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
+}
+static inline void vf_to_f16(uint8_t *to, vf x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vf vf_from_i8(const uint8_t *from)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from)));
+}
+static inline void vf_to_i8(uint8_t *to, vf x)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+}
+static inline vf vf_from_bf16_even(const uint8_t *from)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(from), 16));
+}
+static inline vf vf_from_bf16_odd(const uint8_t *from)
+{
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_loadu_si512(from), _mm512_set1_epi32((int)0xffff0000)));
+}
+
+static inline vi vi_zero(void)
+{
+    return _mm512_setzero_si512();
+}
+static inline vi vi_set1(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+static inline vf vi_to_vf(vi x)
+{
+    return _mm512_cvtepi32_ps(x);
+}
+
+static inline vb vb_load(const uint8_t *from)
+{
+    return _mm512_loadu_si512(from);
+}
+static inline void vb_store(uint8_t *to, vb x)
+{
+    _mm512_storeu_si512(to, x);
+}
+static inline vb vb_low_nibbles(vb x)
+{
+    return _mm512_and_si512(x, _mm512_set1_epi8(15));
+}
+static inline vb vb_high_nibbles(vb x)
+{
+    return _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15));
+}
+
+#if defined(__AVX512VNNI__)
+#define VEC_DOT4 1
+static inline vi vb_dot4(vi sum, vb unsigned_bytes, int32_t signed_bytes)
+{
+    return _mm512_dpbusd_epi32(sum, unsigned_bytes, _mm512_set1_epi32(signed_bytes));
+}
+#else
+#define VEC_DOT4 0
+static inline vb vb_dot2(vb unsigned_bytes, vb signed_bytes)
+{
+    return _mm512_maddubs_epi16(unsigned_bytes, signed_bytes);
+}
+static inline vb vb_add16(vb a, vb b)
+{
+    return _mm512_add_epi16(a, b);
+}
+static inline vi vb_widen(vb sums)
+{
+    return _mm512_madd_epi16(sums, _mm512_set1_epi16(1));
+}
+static inline vb vb_flip_signs(vb x)
+{
+    return _mm512_xor_si512(x, _mm512_set1_epi8(-128));
+}
+static inline vb vb_abs(vb x)
+{
+    return _mm512_abs_epi8(x);
+}
+static inline vb vb_with_sign(vb x, vb sign)
+{
+    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(sign), _mm512_setzero_si512(), x);
+}
+#endif
+
+/* Sums of virtual vectors of 16 lanes, in the order that vec.h gives. */
+static inline float vec_sum(const vf x[1])
+{
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(x[0]), _mm512_extractf32x8_ps(x[0], 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+static inline float vec_max(const vf x[1])
+{
+    return _mm512_reduce_max_ps(x[0]);
+}
+
+/* Four rows of four sums each. */
+#define SCORE_ROWS ((size_t)4)
+static inline void vec_sums(const vf x[4][4][1], __m128 sums[4])
+{
+    __m512 quarter[4]; /* [row]: 128-bit lanes of columns 0 … 3, four partial sums in each */
+    for (int i = 0; i < 4; i++) {
+        __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(x[i][0][0], x[i][1][0], 0x44),
+                                 _mm512_shuffle_f32x4(x[i][0][0], x[i][1][0], 0xee));
+        __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(x[i][2][0], x[i][3][0], 0x44),
+                                 _mm512_shuffle_f32x4(x[i][2][0], x[i][3][0], 0xee));
+        quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    }
+    __m512 half[2]; /* in each lane: two partial sums of each of two rows */
+    for (size_t i = 0; i < 2; i++)
+        half[i] = _mm512_add_ps(_mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
+                                _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+    /* Lane c now gets the sums of column c for rows 0 … 3; transpose. */
+    __m512 all =
+        _mm512_add_ps(_mm512_shuffle_ps(half[0], half[1], 0x88), _mm512_shuffle_ps(half[0], half[1], 0xdd));
+    const __m512i transposed = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    all = _mm512_permutexvar_ps(transposed, all);
+    sums[0] = _mm512_castps512_ps128(all);
+    sums[1] = _mm512_extractf32x4_ps(all, 1);
+    sums[2] = _mm512_extractf32x4_ps(all, 2);
+    sums[3] = _mm512_extractf32x4_ps(all, 3);
+}
+
+#endif
