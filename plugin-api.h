@@ -12,11 +12,11 @@
  *   message that names both versions. ENGINE_ABI_MINOR grows when something is added. While the major is 0
  *   anything may change.
  * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are
- *   only ever appended to. A reader looks at no field that lies beyond struct_size: ENGINE_HAS(pointer, field)
- *   asks. A field that is absent means the same as one that is zero; in what a plugin is asked to do
- *   (`supports`, `enqueue`), bytes behind the fields that it knows must be zero, else it answers that it can't. Functions that are optional may be NULL
- *   or absent. Enumerations only grow; a value that the reader doesn't know is answered with
- *   ENGINE_ERROR_UNSUPPORTED.
+ *   only ever appended to. A reader looks at no field that lies beyond struct_size, which
+ *   ENGINE_HAS(pointer, field) tells. A field that is absent means the same as one that is zero. In what a
+ *   plugin is asked to do (`supports`, `enqueue`), bytes behind the fields that it knows must be zero, else
+ *   it answers that it can't. Functions that are optional may be NULL or absent. Enumerations only grow; a
+ *   value that the reader doesn't know is answered with ENGINE_ERROR_UNSUPPORTED.
  * Errors.  Functions that can fail return an `enum engine_status` as int, ENGINE_OK (0) for success, and say
  *   why through host->fail, which every thread may call. On failure, output parameters are untouched. A
  *   plugin never exits, aborts, throws across the border, or prints.
@@ -235,8 +235,8 @@ struct engine_op_matmul {
 
 /* ENGINE_OP_ATTENTION: causal attention of each token over its sequence's part of a paged cache, softmax in
  * float32. Token t of sequence s = sequences[t] at position p = positions[t] sees the positions j <= p, with
- * a window those with p - window < j <= p. Position j lives in block b = block_table[j / block_size, s] at slot
- * j % block_size.
+ * a window those with p - window < j <= p. Position j lives in block b = block_table[j / block_size, s] at
+ * slot j % block_size.
  *   output[:, h, t] = sum over j of softmax_j(scale * q[:, h, t] . k[:, slot, h', b]) * v[:, slot, h', b],
  *   h' = h / (n_heads / n_kv_heads).
  * The keys and values of the batch's own tokens have been put there by ENGINE_OP_CACHE_WRITE. A position of
@@ -393,9 +393,10 @@ struct engine_backend {
 
     /* Capabilities. */
 
-    /* [any] 1 if an operation with these arguments can run here, else 0 (no message). Handles in the tensors are NULL:
-     * the answer depends on types, on what is present and on shapes, but not on how many tokens, output rows, sequences
-     * or cache blocks there are, for these change from run to run. Asked while planning, never while running. */
+    /* [any] 1 if an operation with these arguments can run here, else 0 (no message). Handles in the tensors
+     * are NULL: the answer depends on types, on what is present and on shapes, but not on how many tokens,
+     * output rows, sequences or cache blocks there are, for these change from run to run. Asked while
+     * planning, never while running. */
     int (*supports)(struct engine_device *device, uint32_t op, const void *args);
     /* [any] The device memory in bytes that a weight would take; desc->data is NULL.
      * ENGINE_ERROR_UNSUPPORTED (no message needed): a type or use that can't be kept here. */
@@ -451,7 +452,8 @@ struct engine_backend {
 
     /* [device] */
     int (*record_begin)(struct engine_stream *stream);
-    /* [device] Ends recording, also after an error; *recording is the caller's to destroy. */
+    /* [device] Ends recording. After an `enqueue` that failed it may fail too; else *recording is the
+     * caller's to destroy, complete or not. */
     int (*record_end)(struct engine_stream *stream, struct engine_recording **recording);
     /* [device] */
     int (*replay)(struct engine_stream *stream, struct engine_recording *recording);
@@ -466,7 +468,8 @@ struct engine_backend {
 struct engine_tokenizer; /* a vocabulary, ready for use */
 struct engine_decoder;   /* the state of a text that is being put together from tokens */
 
-/* Text of `length` bytes; not ended by a NUL, may hold NULs. */
+/* Text of `length` bytes; not ended by a NUL, may hold NULs. The one struct without struct_size: it never
+ * grows. */
 struct engine_string {
     const char *data;
     size_t length;
@@ -517,8 +520,8 @@ enum engine_token_attributes {
     ENGINE_TOKEN_END = 32 /* generation ends here: EOS, end of turn, and their like */
 };
 
-/* Receives ids in order, in one or more pieces; `ids` is valid during the call. Returns 0 to go on, else
- * encode stops and returns that value. */
+/* Receives ids in order, in one or more pieces, on the thread that called encode; `ids` is valid during the
+ * call. Returns 0 to go on, else encode stops and returns that value. */
 typedef int (*engine_token_sink)(void *user, const int32_t *ids, size_t count);
 
 struct engine_tokenizer_api {
@@ -549,13 +552,14 @@ struct engine_tokenizer_api {
     /* [any] `special`: not 0 to write control tokens as they are spelled instead of leaving them out. */
     int (*decoder_create)(const struct engine_tokenizer *tokenizer, int special,
                           struct engine_decoder **decoder);
-    /* NULL is fine. */
+    /* [any] NULL is fine. */
     void (*decoder_destroy)(struct engine_decoder *decoder);
-    /* The text that token `id` adds: whole UTF-8 characters only, what is incomplete waits for the next call;
-     * bytes that can't be part of UTF-8 any more come out as they are. *text is valid until the next call on
-     * this decoder. */
+    /* [any, one thread at a time for each decoder] The text that token `id` adds: whole UTF-8 characters
+     * only, what is incomplete waits for the next call; bytes that can't be part of UTF-8 any more come out
+     * as they are. *text is valid until the next call on this decoder. */
     int (*decode)(struct engine_decoder *decoder, int32_t id, struct engine_string *text);
-    /* The bytes that are still waiting; the decoder is then ready for a new text. */
+    /* [any, one thread at a time for each decoder] The bytes that are still waiting; the decoder is then
+     * ready for a new text. */
     int (*decode_end)(struct engine_decoder *decoder, struct engine_string *text);
 };
 

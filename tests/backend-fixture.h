@@ -27,6 +27,8 @@ void fixture_close(struct fixture *fixture);
 
 /* Only loads the plugin: no device, no stream. */
 void fixture_load(struct fixture *fixture, const char *name);
+/* The same, but false where the plugin says that it can't work here. */
+bool fixture_try_load(struct fixture *fixture, const char *name);
 
 /* The last message that the plugin gave through host->fail, "" if there was none since the last call. */
 const char *fixture_message(void);

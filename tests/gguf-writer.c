@@ -353,23 +353,23 @@ float tiny_llama_score(uint32_t id)
     return id < 259 ? 0 : -(float)(id - 259);
 }
 
-static void add_vocabulary(struct gguf_writer *writer, uint32_t n_vocab)
+static void add_vocabulary(struct gguf_writer *writer, uint32_t n_tokens)
 {
-    char(*texts)[16] = calloc(n_vocab, sizeof *texts);
-    const char **tokens = calloc(n_vocab, sizeof *tokens);
-    float *scores = calloc(n_vocab, sizeof *scores);
-    int32_t *kinds = calloc(n_vocab, sizeof *kinds);
-    if (!texts || !tokens || !scores || !kinds || n_vocab < TINY_LLAMA_MIN_VOCAB) abort();
-    for (uint32_t id = 0; id < n_vocab; id++) {
+    char(*texts)[16] = calloc(n_tokens, sizeof *texts);
+    const char **tokens = calloc(n_tokens, sizeof *tokens);
+    float *scores = calloc(n_tokens, sizeof *scores);
+    int32_t *kinds = calloc(n_tokens, sizeof *kinds);
+    if (!texts || !tokens || !scores || !kinds || n_tokens < TINY_LLAMA_MIN_VOCAB) abort();
+    for (uint32_t id = 0; id < n_tokens; id++) {
         kinds[id] = id == 0 ? 2 : id < 3 ? 3 : id < 259 ? 6 : 1; /* unknown, control, byte, normal */
         scores[id] = tiny_llama_score(id);
         tiny_llama_token(id, texts[id]);
         tokens[id] = texts[id];
     }
     gguf_add_string(writer, "tokenizer.ggml.model", "llama");
-    gguf_add_strings(writer, "tokenizer.ggml.tokens", tokens, n_vocab);
-    gguf_add_f32s(writer, "tokenizer.ggml.scores", scores, n_vocab);
-    gguf_add_i32s(writer, "tokenizer.ggml.token_type", kinds, n_vocab);
+    gguf_add_strings(writer, "tokenizer.ggml.tokens", tokens, n_tokens);
+    gguf_add_f32s(writer, "tokenizer.ggml.scores", scores, n_tokens);
+    gguf_add_i32s(writer, "tokenizer.ggml.token_type", kinds, n_tokens);
     gguf_add_u32(writer, "tokenizer.ggml.bos_token_id", 1);
     gguf_add_u32(writer, "tokenizer.ggml.eos_token_id", 2);
     gguf_add_u32(writer, "tokenizer.ggml.unknown_token_id", 0);
@@ -395,6 +395,7 @@ void gguf_add_tiny_llama(struct gguf_writer *writer, const struct tiny_llama *co
         .n_kv_heads = or_default(config->n_kv_heads, 2),
         .n_ff = or_default(config->n_ff, 96),
         .n_vocab = or_default(config->n_vocab, 320),
+        .n_tokens = or_default(config->n_tokens, or_default(config->n_vocab, 320)),
         .n_context = or_default(config->n_context, 128),
         .tied = config->tied,
     };
@@ -411,7 +412,7 @@ void gguf_add_tiny_llama(struct gguf_writer *writer, const struct tiny_llama *co
     gguf_add_f32(writer, "llama.rope.freq_base", 10000);
     gguf_add_f32(writer, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     gguf_add_u32(writer, "llama.vocab_size", c.n_vocab);
-    add_vocabulary(writer, c.n_vocab);
+    add_vocabulary(writer, c.n_tokens);
 
     add_random_tensor(writer, &state, "token_embd.weight", c.type, c.n_embd, c.n_vocab);
     for (uint32_t layer = 0; layer < c.n_layers; layer++) add_layer(writer, &state, &c, layer);

@@ -60,6 +60,7 @@ struct tiny_llama {
     uint32_t n_kv_heads; /* 2 */
     uint32_t n_ff;       /* 96; a multiple of 32 for Q8_0 and Q4_0 */
     uint32_t n_vocab;    /* 320; at least TINY_LLAMA_MIN_VOCAB */
+    uint32_t n_tokens;   /* of the vocabulary: n_vocab */
     uint32_t n_context;  /* 128 */
     bool tied;           /* no output.weight */
 };

@@ -167,6 +167,14 @@ Test(arguments, choices_are_checked)
     bad("--cache-type f", "--cache-type: 'f' is none of f16|f32|q8_0");
 }
 
+Test(arguments, names_are_at_least_one)
+{
+    good("--backend cpu,test");
+    cr_assert_str_eq(parsed.backend, "cpu,test");
+    bad("--backend=", "--backend: '' names nothing: --backend NAME[,NAME]");
+    bad("--backend ,", "--backend: ',' names nothing: --backend NAME[,NAME]");
+}
+
 Test(arguments, mistakes_get_a_suggestion)
 {
     bad("--tmp 1", "unknown option --tmp; did you mean --temp?");

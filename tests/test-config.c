@@ -87,6 +87,7 @@ Test(config, mistakes_name_the_line)
     refuses("threads = -1", ":1: threads: '-1' is not a number from 1 to 1024");
     refuses("threads = 99999999999999999999",
             ":1: threads: '99999999999999999999' is not a number from 1 to 1024");
+    refuses("backend = ,", ":1: backend: ',' is not names with commas between them");
     refuses("offload = most", ":1: offload: 'most' is not a number of layers, auto or all");
     refuses("model = model.gguf", ":1: model: 'model.gguf' is not a path that begins with / or ~/");
     refuses("plugin_dirs = /a:b",

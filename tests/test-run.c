@@ -1,5 +1,6 @@
 /* test-run.c: the commands that run a model, from outside, with a small random model: no files from elsewhere. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +112,26 @@ Test(run, mistakes)
     fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context takes 2");
 }
 
+/* The last rows of many models stand for no token: they fill up. They are not drawn. */
+Test(run, more_rows_than_tokens)
+{
+    const char *padded = files_path(folder, "padded.gguf");
+    const struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_vocab = 2048, .n_tokens = 320};
+    cr_assert(write_tiny_llama(padded, &config));
+    struct program_result result = PROGRAM("-m", padded, "-p", "a", "-n", "100", "--seed", "1", "--temp",
+                                           "100", "--top-k", "0", "--top-p", "1", "--min-p", "0");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+}
+
+Test(run, more_tokens_than_rows)
+{
+    const char *cut = files_path(folder, "cut.gguf");
+    const struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_vocab = 260, .n_tokens = 320};
+    cr_assert(write_tiny_llama(cut, &config));
+    fails(PROGRAM("-m", cut, "-p", "a"), 1, "token 2 of the prompt is 260, but the model has 260: 0 to 259");
+}
+
 /* Starts a run that goes on for long, and waits for the first of its text. */
 static pid_t start_long_run(const char *errors, int *out)
 {
@@ -209,6 +231,36 @@ Test(run, bench)
     program_free(&result);
 }
 
+Test(run, bench_names_the_model_of_the_configuration)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "model = %s\n", model);
+    files_write_text(files_path(folder, "engine.conf"), text);
+    json_t *json = json_of(PROGRAM("bench", "--config", files_path(folder, "engine.conf"), "-p", "2", "-n",
+                                   "0", "-r", "1", "--json"));
+    cr_assert_str_eq(json_string_value(json_object_get(json, "model")), model);
+    json_decref(json);
+}
+
+/* A prefill that would take minutes ends at Ctrl-C. */
+Test(run, bench_interrupted, .timeout = 30)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGINT, SIG_DFL);
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        int log = open(files_path(folder, "errors"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        dup2(log, STDERR_FILENO);
+        execl(TEST_ENGINE, "engine", "bench", "-m", model, "-p", "500000", NULL);
+        _exit(127);
+    }
+    usleep(500000); /* by then it computes; should it be late, that is no failure */
+    cr_assert_eq(kill(child, SIGINT), 0);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x", (unsigned)status);
+}
+
 Test(run, plan)
 {
     json_t *json = json_of(PROGRAM("plan", "-m", model, "--json"));
@@ -240,4 +292,78 @@ Test(run, logits)
     fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 1, "320");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5"), 2, "-o");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5 x", "-o", out), 2, "'x'");
+}
+
+/* The names in the folder that begin with "out", with blanks between them. */
+static const char *outputs(void)
+{
+    static char names[256];
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+    cr_assert(dir);
+    names[0] = '\0';
+    while ((entry = readdir(dir))) {
+        size_t used = strlen(names);
+        if (strncmp(entry->d_name, "out", 3) == 0)
+            snprintf(names + used, sizeof names - used, "%.60s ", entry->d_name);
+    }
+    closedir(dir);
+    return names;
+}
+
+/* Nothing that was there is lost before there is something better. */
+Test(run, logits_that_fail_leave_the_file_alone)
+{
+    const char *out = files_path(folder, "out.npy");
+    size_t size;
+    files_write_text(out, "precious");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 1, "token 1 of the prompt is 320");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", out), 1,
+          "the context takes 2");
+    char *text = files_read(out, &size);
+    cr_assert_str_eq(text, "precious");
+    free(text);
+    cr_assert_eq(chmod(out, 0600), 0);
+    prints(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), "");
+    struct stat info;
+    cr_assert_eq(stat(out, &info), 0);
+    cr_assert_gt(info.st_size, 320 * 4);
+    cr_assert_eq(info.st_mode & 0777, 0600);
+    cr_assert_str_eq(outputs(), "out.npy ");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", files_path(folder, "no/out.npy")), 1,
+          "no/out.npy: No such file or directory");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", folder), 1, "Is a directory");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "where to?");
+}
+
+/* Links, devices and FIFOs are written as they are, and stay. */
+Test(run, logits_go_to_what_is_no_file)
+{
+    const char *out = files_path(folder, "out");
+    struct stat info;
+    struct program_result result = PROGRAM("logits", "-m", model, "--tokens", "5 6", "-o", "/dev/stdout");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(result.out_size % 64, 0);
+    cr_assert_gt(result.out_size, 2 * 320 * 4);
+    cr_assert_eq(memcmp(result.out, "\x93NUMPY", 6), 0);
+    program_free(&result);
+
+    cr_assert_eq(symlink("/dev/full", out), 0);
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), 1, "No space left on device");
+    cr_assert_eq(lstat(out, &info), 0);
+    cr_assert(S_ISLNK(info.st_mode));
+    cr_assert_eq(stat("/dev/full", &info), 0);
+
+    cr_assert_eq(unlink(out), 0);
+    cr_assert_eq(mkfifo(out, 0600), 0);
+    int reader = open(out, O_RDONLY | O_NONBLOCK);
+    cr_assert(reader >= 0);
+    prints(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), "");
+    char magic[6];
+    cr_assert_eq(read(reader, magic, sizeof magic), 6);
+    cr_assert_eq(memcmp(magic, "\x93NUMPY", 6), 0);
+    close(reader);
+    cr_assert_eq(stat(out, &info), 0);
+    cr_assert(S_ISFIFO(info.st_mode));
+    cr_assert_str_eq(outputs(), "out ");
 }

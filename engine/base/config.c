@@ -45,9 +45,9 @@ static bool is_offload(const char *text)
     return is_whole(text, INT32_MAX) || strcmp(text, "auto") == 0 || strcmp(text, "all") == 0;
 }
 
-static bool is_text(const char *text)
+static bool are_names(const char *text)
 {
-    return text[0] != '\0';
+    return text[strspn(text, ", ")] != '\0';
 }
 
 /* Relative to what would be a riddle: files may come from anywhere, programs may run anywhere. */
@@ -72,7 +72,7 @@ static const struct setting {
     const char *wanted;
 } settings[] = {
     {"model", is_path, "a path that begins with / or ~/"},
-    {"backend", is_text, "names with commas between them"},
+    {"backend", are_names, "names with commas between them"},
     {"offload", is_offload, "a number of layers, auto or all"},
     {"threads", is_threads, "a number from 1 to 1024"},
     {"plugin_dirs", are_paths, "paths that begin with / or ~/, with colons between them"},

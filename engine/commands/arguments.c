@@ -136,6 +136,16 @@ static bool set_float(struct arguments *arguments, const struct option *option, 
     return true;
 }
 
+static bool set_names(struct arguments *arguments, const struct option *option, const char *text)
+{
+    if (text[strspn(text, ", ")] == '\0') {
+        return refuse(arguments, "--%s: '%s' names nothing: --%s %s", option->name, text, option->name,
+                      option->value);
+    }
+    *(const char **)((char *)arguments + option->target) = text;
+    return true;
+}
+
 static bool set_choice(struct arguments *arguments, const struct option *option, const char *text)
 {
     for (const char *choice = option->choices; *choice;) {
@@ -172,6 +182,7 @@ static bool set(struct arguments *arguments, const struct option *option, const 
     switch (option->kind) {
     case OPTION_FLAG: *(bool *)target = true; return true;
     case OPTION_TEXT: *(const char **)target = text; return true;
+    case OPTION_NAMES: return set_names(arguments, option, text);
     case OPTION_LIST: return list_add(arguments, target, text);
     case OPTION_U32:
     case OPTION_U64: return set_whole(arguments, option, text);

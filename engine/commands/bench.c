@@ -1,7 +1,6 @@
 /* bench.c: `engine bench`: how fast a model runs here: prefill (many tokens at once) and decode (one by one), and the
  * memory bandwidth that decoding makes. Random tokens: what they say doesn't matter to the time. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "commands/common.h"
 #include "commands/json.h"
@@ -13,6 +12,7 @@ struct speed {
 
 struct bench {
     const struct arguments *arguments;
+    const char *path; /* of the model */
     struct engine_context *context;
     struct engine_context_info info;
     struct engine_plan_totals plan;
@@ -21,13 +21,6 @@ struct bench {
     double *speeds;  /* [repetitions] scratch */
     struct speed prefill, decode;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -44,8 +37,7 @@ static struct speed summary(double *speeds, uint32_t count)
 
 static int run_prefill(struct bench *b, uint32_t count)
 {
-    struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = count, .tokens = b->tokens};
-    return engine_decode(b->context, &batch, b->logits);
+    return prefill(b->context, b->tokens, count, b->logits);
 }
 
 static int run_decode(struct bench *b, uint32_t count)
@@ -66,9 +58,9 @@ static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32
     int status = run(b, count < 16 ? count : run == run_decode ? 4 : count);
     for (uint32_t r = 0; r < repetitions && !status && !interrupted; r++) {
         status = engine_sequence_truncate(b->context, 0, 0);
-        double start = now();
+        double start = seconds_now();
         if (!status) status = run(b, count);
-        b->speeds[r] = count / (now() - start);
+        b->speeds[r] = count / (seconds_now() - start);
     }
     if (!status) status = engine_sequence_truncate(b->context, 0, 0);
     *speed = summary(b->speeds, repetitions);
@@ -105,7 +97,7 @@ static json_t *part(uint32_t tokens, const struct speed *speed)
 static int print_json(const struct bench *b)
 {
     const struct arguments *a = b->arguments;
-    json_t *json = json_pack("{s:s, s:i, s:i}", "model", a->model ? a->model : "", "threads",
+    json_t *json = json_pack("{s:o, s:i, s:i}", "model", json_line(b->path), "threads",
                              (int)b->info.n_threads, "repetitions", (int)a->repetitions);
     if (a->n_prompt) json_object_set_new(json, "prefill", part(a->n_prompt, &b->prefill));
     if (a->n_predict) {
@@ -151,6 +143,7 @@ int command_bench(const struct arguments *arguments)
     int exit_status = 0;
     int status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);
+    if (!status) b.path = path_of_model(arguments, engine);
     if (!status) status = open_context(&b, model);
     if (!status) status = measure(&b, run_prefill, arguments->n_prompt, &b.prefill);
     if (!status) status = measure(&b, run_decode, arguments->n_predict, &b.decode);

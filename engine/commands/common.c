@@ -93,10 +93,14 @@ int open_engine_to_list(const struct arguments *arguments, struct engine **engin
     return status;
 }
 
+const char *path_of_model(const struct arguments *arguments, const struct engine *engine)
+{
+    return arguments->model ? arguments->model : engine_setting(engine, "", "model");
+}
+
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)
 {
-    const char *path = arguments->model;
-    if (!path) path = engine_setting(engine, "", "model");
+    const char *path = path_of_model(arguments, engine);
     if (path) return engine_model_open(engine, path, arguments->tokenizer, model);
     return command_error(ENGINE_ERROR_ARGUMENT,
                          "no model: give one with -m FILE, or set `model` in engine.conf");
@@ -131,7 +135,6 @@ static int draw_progress(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
     static double drawn;
-    struct timespec time;
     if (interrupted) {
         if (drawn > 0) fputs("\r\033[K", stderr);
         return 1;
@@ -141,8 +144,7 @@ static int draw_progress(void *user, uint64_t done, uint64_t total)
         drawn = 0;
         return 0;
     }
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    double now = (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    double now = seconds_now();
     if (now - drawn < SECONDS_BETWEEN) return 0;
     drawn = now;
 
@@ -186,6 +188,45 @@ void context_options(const struct arguments *arguments, struct engine_context_op
     options->offload = offload;
 }
 
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+double seconds_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+int check_tokens(const struct engine_context *context, const int32_t *tokens, size_t count)
+{
+    struct engine_context_info info = {.struct_size = sizeof info};
+    engine_context_get_info(context, &info);
+    if (count > info.n_context)
+        return command_error(
+            ENGINE_ERROR,
+            "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
+            count, info.n_context);
+    for (size_t i = 0; i < count; i++)
+        if (tokens[i] < 0 || (uint32_t)tokens[i] >= info.n_vocab)
+            return command_error(ENGINE_ERROR, "token %zu of the prompt is %d, but the model has %u: 0 to %u",
+                                 i, tokens[i], info.n_vocab, info.n_vocab - 1);
+    return ENGINE_OK;
+}
+
+int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits)
+{
+    struct engine_context_info info = {.struct_size = sizeof info};
+    engine_context_get_info(context, &info);
+    int status = ENGINE_OK;
+    for (size_t first = 0; first < count && !status && !interrupted;) {
+        size_t rest = count - first, n = rest < info.n_batch ? rest : info.n_batch;
+        struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first};
+        status = engine_decode(context, &batch, n == rest ? logits : NULL);
+        first += n;
+    }
+    return status;
+}
+
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
 int read_file(const char *path, char **data, size_t *size)
@@ -211,7 +252,11 @@ int read_file(const char *path, char **data, size_t *size)
         }
         got = fread(bytes + used, 1, capacity - used - 1, file);
         used += got;
-    } while (got > 0);
+    } while (got > 0 && !interrupted);
+    if (interrupted) {
+        status = command_error(ENGINE_ERROR, "%s: interrupted", name);
+        goto cleanup;
+    }
     if (ferror(file)) {
         status = command_error(ENGINE_ERROR_DATA, "%s: %s", name, strerror(errno));
         goto cleanup;

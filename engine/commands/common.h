@@ -41,7 +41,10 @@ int open_engine_to_list(const struct arguments *arguments, struct engine **engin
 /* The plugins that are not used, with the reasons, on standard output. In plugins.c. */
 void print_refused_plugins(const struct engine *engine);
 
-/* Opens -m's model, or the configuration's `model`; an error that says what to do if there is neither. */
+/* The path of the model: -m's, or the configuration's `model`; NULL if there is neither. */
+const char *path_of_model(const struct arguments *arguments, const struct engine *engine);
+
+/* Opens it; an error that says what to do if there is none. */
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
 
 /* Options for contexts and plans from the arguments. `offload` is storage that options->offload may point to.
@@ -49,8 +52,19 @@ int open_model(const struct arguments *arguments, struct engine *engine, struct 
 void context_options(const struct arguments *arguments, struct engine_context_options *options,
                      int32_t *offload);
 
+/* Whether the context can run the tokens, which have yet to run: there is room for them, and the model has each of
+ * them. An enum engine_status, with command_error's message. */
+int check_tokens(const struct engine_context *context, const int32_t *tokens, size_t count);
+
+/* Runs tokens batch by batch, as the next ones of sequence 0, until all have run or `interrupted`. `logits` receives
+ * those of the last token, [n_vocab]. */
+int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits);
+
+/* Seconds since some moment in the past, to measure by. */
+double seconds_now(void);
+
 /* Reads a whole file, "-" for standard input. *data has *size bytes and a NUL behind them; the caller frees
- * it. */
+ * it. An error if `interrupted`. */
 int read_file(const char *path, char **data, size_t *size);
 
 /* "1.2 GiB": bytes for people. */

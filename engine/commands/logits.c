@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands/common.h"
 #include "commands/npy.h"
@@ -43,6 +45,66 @@ static int read_tokens(const struct arguments *arguments, int32_t **tokens, size
     return status;
 }
 
+/* ---- The file ---- */
+
+/* A file that is there once it is whole, and not before: a temporary one in the same folder takes its name at the end.
+ * What is no regular file (a device, a FIFO, a symbolic link such as /dev/stdout) is written directly. */
+struct output {
+    const char *path;
+    char *temporary; /* NULL: there is none */
+    FILE *file;
+};
+
+static FILE *create_temporary(const char *path, char **name)
+{
+    FILE *file = NULL;
+    for (unsigned i = 0; i < 100 && !file; i++) {
+        free(*name);
+        if (asprintf(name, "%s.part%u", path, i) < 0) {
+            *name = NULL;
+            errno = ENOMEM;
+            return NULL;
+        }
+        file = fopen(*name, "wbx");
+        if (!file && errno != EEXIST) return NULL;
+    }
+    return file;
+}
+
+static int output_open(struct output *output, const char *path)
+{
+    struct stat info;
+    bool exists = lstat(path, &info) == 0;
+    *output = (struct output){.path = path};
+    if (exists && !S_ISREG(info.st_mode))
+        output->file = fopen(path, "wb");
+    else if (!exists || access(path, W_OK) == 0)
+        output->file = create_temporary(path, &output->temporary);
+    if (!output->file) {
+        int status = command_error(ENGINE_ERROR, "%s: %s", path, strerror(errno));
+        free(output->temporary);
+        return status;
+    }
+    if (exists && output->temporary) fchmod(fileno(output->file), info.st_mode & 0777);
+    return ENGINE_OK;
+}
+
+/* Not `whole`: what there was under that name stays. */
+static int output_close(struct output *output, bool whole)
+{
+    int status = ENGINE_OK;
+    if (fclose(output->file) != 0 && whole)
+        status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
+    if (!output->temporary) return status;
+    if (whole && !status && rename(output->temporary, output->path) != 0)
+        status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
+    if (!whole || status) remove(output->temporary);
+    free(output->temporary);
+    return status;
+}
+
+/* ---- The logits ---- */
+
 /* Runs the tokens batch by batch and writes each batch's logits before the next one runs. */
 static int write_logits(struct engine_context *context, const int32_t *tokens, size_t count, FILE *file)
 {
@@ -52,7 +114,8 @@ static int write_logits(struct engine_context *context, const int32_t *tokens, s
     uint8_t *wanted = malloc(info.n_batch);
     int status = logits && wanted ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
     if (wanted) memset(wanted, 1, info.n_batch);
-    if (!status && npy_write_header(file, count, info.n_vocab) != 0) status = ENGINE_ERROR;
+    if (!status && npy_write_header(file, count, info.n_vocab) != 0)
+        status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
     for (size_t first = 0; first < count && !status && !interrupted;) {
         size_t n = count - first < info.n_batch ? count - first : info.n_batch;
         struct engine_batch batch = {
@@ -73,17 +136,18 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     struct engine_context_options options;
     struct engine_context *context = NULL;
     int32_t offload;
-    FILE *file = NULL;
+    struct output output;
     context_options(arguments, &options, &offload);
     if (options.n_context == 0 && count <= INT32_MAX) options.n_context = (uint32_t)count;
     int status = engine_context_create(model, &options, &context);
     if (status) return status;
-    file = fopen(arguments->output, "wb");
-    if (!file) status = command_error(ENGINE_ERROR, "%s: %s", arguments->output, strerror(errno));
-    if (!status) status = write_logits(context, tokens, count, file);
-    if (file && fclose(file) != 0 && !status)
-        status = command_error(ENGINE_ERROR, "%s: %s", arguments->output, strerror(errno));
-    if (file && (status || interrupted)) remove(arguments->output);
+    status = check_tokens(context, tokens, count);
+    if (!status) status = output_open(&output, arguments->output);
+    if (!status) {
+        status = write_logits(context, tokens, count, output.file);
+        int closed = output_close(&output, !status && !interrupted);
+        if (!status) status = closed;
+    }
     engine_context_destroy(context);
     return status;
 }
@@ -94,7 +158,8 @@ int command_logits(const struct arguments *arguments)
     struct engine_model *model = NULL;
     int32_t *tokens = NULL;
     size_t count = 0;
-    if (!arguments->output) return command_usage("logits: where to? give a file with -o");
+    if (!arguments->output || !arguments->output[0])
+        return command_usage("logits: where to? give a file with -o");
     int status = read_tokens(arguments, &tokens, &count);
     if (!status) status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);

@@ -1,7 +1,9 @@
 /* npy.c: see npy.h. */
 #include "commands/npy.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +42,34 @@ static int64_t element(const uint8_t *bytes, size_t size, bool is_signed)
     return is_signed ? (int64_t)(value << unused) >> unused : (int64_t)value;
 }
 
+/* "(96,)": one dimension. */
+static bool parse_shape(const char *text, size_t *count)
+{
+    size_t n = 0;
+    if (*text++ != '(') return false;
+    text += strspn(text, " ");
+    if (!isdigit((unsigned char)*text)) return false;
+    for (; isdigit((unsigned char)*text); text++) {
+        if (n > (SIZE_MAX - 9) / 10) return false;
+        n = n * 10 + (size_t)(*text - '0');
+    }
+    text += strspn(text, " ");
+    if (*text++ != ',') return false;
+    text += strspn(text, " ");
+    *count = n;
+    return *text == ')';
+}
+
 /* Checks the header, which is ended by a NUL, and finds out the elements' type and number. */
 static bool parse_header(const char *header, size_t *size, bool *is_signed, size_t *count)
 {
     const char *descr = field(header, "'descr'"), *shape = field(header, "'shape'");
-    char order, kind, closing[3];
+    char order, kind, quote;
     unsigned width;
-    if (!descr || !shape || sscanf(descr, "'%c%c%u'", &order, &kind, &width) != 3) return false;
+    if (!descr || !shape || !parse_shape(shape, count)) return false;
+    if (sscanf(descr, "'%c%c%1u%c", &order, &kind, &width, &quote) != 4 || quote != '\'') return false;
     if ((kind != 'i' && kind != 'u') || (order != '<' && order != '|')) return false;
     if (width != 1 && width != 2 && width != 4 && width != 8) return false;
-    if (sscanf(shape, "(%zu ,%1[)]", count, closing) != 2 && sscanf(shape, "(%zu,%1[)]", count, closing) != 2)
-        return false;
     *size = width;
     *is_signed = kind == 'i';
     return true;

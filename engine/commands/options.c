@@ -248,7 +248,7 @@ const struct option options[] = {
 
     {.name = "backend",
      .value = "NAME[,NAME]",
-     .kind = OPTION_TEXT,
+     .kind = OPTION_NAMES,
      .group = GROUP_DEVICES,
      .target = AT(backend),
      .commands = RUNNING,

@@ -10,6 +10,7 @@
 enum option_kind {
     OPTION_FLAG,   /* bool */
     OPTION_TEXT,   /* const char * */
+    OPTION_NAMES,  /* const char *, names with commas between them, one at least */
     OPTION_LIST,   /* struct argument_list */
     OPTION_U32,    /* uint32_t between minimum and maximum */
     OPTION_U64,    /* uint64_t */

@@ -30,19 +30,12 @@ struct session {
     struct engine_sampler *sampler;
     char *prompt;
     size_t prompt_size;
-    struct token_list tokens; /* of the prompt */
-    float *logits;            /* [n_vocab] */
-    uint32_t n_generated;
+    struct token_list tokens;          /* of the prompt */
+    float *logits;                     /* [n_vocab] */
+    uint32_t n_prefilled, n_generated; /* tokens; not all of the prompt after Ctrl-C */
     uint64_t seed;
     double prefill_seconds, decode_seconds;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static int collect(void *user, const int32_t *ids, size_t count)
 {
@@ -103,11 +96,8 @@ static int open_context(struct session *s)
     if (status) return status;
     s->info.struct_size = sizeof s->info;
     engine_context_get_info(s->context, &s->info);
-    if (s->tokens.count > s->info.n_context)
-        return command_error(
-            ENGINE_ERROR,
-            "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
-            s->tokens.count, s->info.n_context);
+    status = check_tokens(s->context, s->tokens.ids, s->tokens.count);
+    if (status) return status;
     s->logits = malloc(s->info.n_vocab * sizeof *s->logits);
     return s->logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
 }
@@ -137,7 +127,9 @@ static int open_sampler(struct session *s)
         .temperature = a->temperature,
         .seed = s->seed,
     };
-    return engine_sampler_create(&options, s->info.n_vocab, &s->sampler);
+    /* A model may have more rows than tokens, to make their number round, and a file more tokens than rows. */
+    uint32_t n_tokens = s->vocabulary.n_tokens < s->info.n_vocab ? s->vocabulary.n_tokens : s->info.n_vocab;
+    return engine_sampler_create(&options, n_tokens, &s->sampler);
 }
 
 /* Shows the decoder the prompt, so that what follows is spaced as a continuation; its text has been printed as given. */
@@ -152,18 +144,12 @@ static int prime_decoder(struct session *s)
     return status;
 }
 
-static int prefill(struct session *s)
+static int run_prompt(struct session *s)
 {
-    double start = now();
-    int status = ENGINE_OK;
-    for (size_t first = 0; first < s->tokens.count && !status && !interrupted;) {
-        size_t rest = s->tokens.count - first, count = rest < s->info.n_batch ? rest : s->info.n_batch;
-        struct engine_batch batch = {
-            .struct_size = sizeof batch, .n_tokens = count, .tokens = s->tokens.ids + first};
-        status = engine_decode(s->context, &batch, count == rest ? s->logits : NULL);
-        first += count;
-    }
-    s->prefill_seconds = now() - start;
+    double start = seconds_now();
+    int status = prefill(s->context, s->tokens.ids, s->tokens.count, s->logits);
+    s->prefill_seconds = seconds_now() - start;
+    s->n_prefilled = engine_sequence_length(s->context, 0);
     return status;
 }
 
@@ -189,7 +175,7 @@ static int generate(struct session *s)
     uint32_t limit =
         prompt_tokens + MIN_PREDICT < TEXT_TOKENS ? (uint32_t)(TEXT_TOKENS - prompt_tokens) : MIN_PREDICT;
     if (s->arguments->n_predict_given) limit = s->arguments->n_predict;
-    double start = now();
+    double start = seconds_now();
     int status = ENGINE_OK;
     while (s->n_generated < limit && !interrupted) {
         int32_t token;
@@ -209,7 +195,7 @@ static int generate(struct session *s)
         status = engine_decode(s->context, &batch, s->logits);
         if (status) break;
     }
-    s->decode_seconds = now() - start;
+    s->decode_seconds = seconds_now() - start;
     struct engine_string rest = {0};
     if (!status) status = s->api->decode_end(s->decoder, &rest);
     if (!status) fwrite(rest.data, 1, rest.length, stdout);
@@ -221,8 +207,8 @@ static void print_speed(const struct session *s)
 {
     if (isatty(STDOUT_FILENO)) putchar('\n');
     fflush(stdout);
-    fprintf(stderr, "prompt: %zu tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s", s->tokens.count,
-            (double)s->tokens.count / s->prefill_seconds, s->n_generated,
+    fprintf(stderr, "prompt: %u tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s", s->n_prefilled,
+            s->n_prefilled / s->prefill_seconds, s->n_generated,
             s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
     /* What has been drawn can be had again. */
     if (!s->arguments->seed_given && s->arguments->temperature > 0)
@@ -256,7 +242,7 @@ int command_run(const struct arguments *arguments)
         fwrite(s.prompt, 1, s.prompt_size, stdout);
         fflush(stdout);
     }
-    if (!status) status = prefill(&s);
+    if (!status) status = run_prompt(&s);
     if (!status) status = generate(&s);
     int exit_status = 0;
     if (!status)

@@ -205,7 +205,7 @@ int command_tokenize(const struct arguments *arguments)
     int status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);
     if (!status) status = tokenize(arguments, model);
-    int exit_status = status ? command_fail() : 0;
+    int exit_status = status && !interrupted ? command_fail() : 0;
     engine_model_close(model);
     engine_close(engine);
     return exit_status;

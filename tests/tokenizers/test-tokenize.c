@@ -1,9 +1,14 @@
 /* test-tokenize.c: the command `engine tokenize` from outside. The vocabulary is that of the tiny model
  * (gguf-writer.h): <unk> <s> </s>, the bytes from id 3 on, "▁", the letters, a few pairs. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "files.h"
 #include "gguf-writer.h"
@@ -97,6 +102,38 @@ Test(tokenize, decodes)
     expect(PROGRAM("tokenize", "-m", model, "--decode", "--special", ids), 0, "<s>z</s>", 8, "");
     expect(PROGRAM("tokenize", "-m", model, "--decode", ""), 0, "", 0, "");
     expect(PROGRAM("tokenize", "-m", model, "--decode", "226 133"), 0, "\xDF\x82", 2, "");
+}
+
+/* Ctrl-C while text is being typed: nothing is said. */
+Test(tokenize, interrupted)
+{
+    const char *errors = files_path(folder, "errors");
+    int ends[2], status;
+    size_t size;
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int log = open(errors, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        dup2(ends[0], STDIN_FILENO);
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        close(ends[1]);
+        signal(SIGINT, SIG_DFL);
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        execl(TEST_ENGINE, "engine", "tokenize", "-m", model, "--ids", NULL);
+        _exit(127);
+    }
+    close(ends[0]);
+    cr_assert_eq(write(ends[1], "a", 1), 1);
+    for (int left = 1; left > 0; usleep(50000)) cr_assert_eq(ioctl(ends[1], FIONREAD, &left), 0);
+    cr_assert_eq(kill(child, SIGINT), 0);
+    usleep(50000);
+    close(ends[1]);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x", (unsigned)status);
+    char *said = files_read(errors, &size);
+    cr_assert_str_eq(said, "");
+    free(said);
 }
 
 Test(tokenize, mistakes)

@@ -122,7 +122,8 @@ static uint32_t type_attributes(int64_t type)
     case TYPE_USER_DEFINED: return ENGINE_TOKEN_USER_DEFINED;
     case TYPE_UNUSED: return ENGINE_TOKEN_UNUSED;
     case TYPE_BYTE: return ENGINE_TOKEN_BYTE;
-    default: return VOCAB_NORMAL; /* TYPE_NORMAL, and types that no one has defined */
+    case TYPE_NORMAL: return VOCAB_NORMAL;
+    default: return 0; /* types that no one has defined: text, if the tokenizer asks no further */
     }
 }
 

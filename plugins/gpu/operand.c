@@ -1,0 +1,383 @@
+/* operand.c: see operand.h. */
+#include "operand.h"
+
+#include <string.h>
+
+#define MAX_ELEMENTS (UINT32_MAX / 2) /* kernels count in 32 bits */
+
+/* ---- Types ------------------------------------------------------------------------------------------------------- */
+
+bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size)
+{
+    switch (type) {
+    case ENGINE_TYPE_F32:
+    case ENGINE_TYPE_I32: *length = 1, *size = 4; return true;
+    case ENGINE_TYPE_F16:
+    case ENGINE_TYPE_BF16: *length = 1, *size = 2; return true;
+    case ENGINE_TYPE_Q8_0: *length = 32, *size = 34; return true;
+    case ENGINE_TYPE_Q4_0: *length = 32, *size = 18; return true;
+    default: return false;
+    }
+}
+
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
+
+enum { IN_BUFFER = 1, IS_WEIGHT = 2, OPTIONAL = 4, IS_I32 = 8, IS_CACHE = 16, ANY_TYPE = 32 };
+
+struct operand {
+    const char *name;
+    size_t offset;  /* of the pointer in the argument struct */
+    unsigned flags; /* what may stand here */
+    uint32_t use;   /* of a weight */
+};
+
+struct op {
+    const char *name;
+    size_t size;
+    struct operand operands[GPU_MAX_OPERANDS + 1]; /* ended by one without a name */
+    int (*check)(const struct gpu_request *request, const struct gpu_call *call);
+};
+
+static bool same_shape(const struct gpu_view *a, const struct gpu_view *b)
+{
+    return memcmp(a->ne, b->ne, sizeof a->ne) == 0;
+}
+
+static bool has_shape(const struct gpu_view *view, uint64_t ne0, uint64_t ne1, uint64_t ne2, uint64_t ne3)
+{
+    return view->ne[0] == ne0 && view->ne[1] == ne1 && view->ne[2] == ne2 && view->ne[3] == ne3;
+}
+
+static int check_type(const struct gpu_request *request, const struct operand *operand, uint32_t type)
+{
+    bool known = operand->flags & IS_I32 ? type == ENGINE_TYPE_I32
+                 : operand->flags & IS_CACHE
+                     ? type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_Q8_0
+                     : type == ENGINE_TYPE_F32;
+    if (known) return ENGINE_OK;
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: type %u of %s is not supported", request->op,
+                      type, operand->name);
+}
+
+/* The extent of a tensor in a buffer, with arithmetic that can't overflow: all counts are below 2^31 and the extent is
+ * within max_tensor. */
+static int check_extent(const struct gpu_request *request, const struct operand *operand,
+                        struct gpu_view *view)
+{
+    uint32_t length, size;
+    if (!gpu_type_block(view->type, &length, &size) || view->ne[0] % length != 0)
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: rows of %s are no whole blocks", request->op,
+                          operand->name);
+    uint64_t bytes = view->ne[0] / length * size;
+    if (view->nb[0] != size ||
+        (bytes % 4 != 0 && view->ne[1] * view->ne[2] * view->ne[3] > 1 && view->nb[1] % 2))
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: the elements of %s are not contiguous",
+                          request->op, operand->name);
+    for (int i = 1; i < 4; i++) {
+        uint64_t reach;
+        if (view->ne[i] == 1) continue;
+        if (view->type != ENGINE_TYPE_Q8_0 && view->nb[i] % 4 != 0)
+            return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: strides of %s are no multiples of 4",
+                              request->op, operand->name);
+        if (__builtin_mul_overflow(view->nb[i], view->ne[i] - 1, &reach) ||
+            __builtin_add_overflow(bytes, reach, &bytes))
+            bytes = UINT64_MAX;
+        if (bytes > request->limits->max_tensor) break;
+    }
+    if (bytes > request->limits->max_tensor)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
+                          "%s: %s is too large for a kernel of this device", request->op, operand->name);
+    view->bytes = bytes;
+    return ENGINE_OK;
+}
+
+static int check_handles(const struct gpu_request *request, const struct operand *operand,
+                         const struct engine_tensor *tensor, const struct gpu_view *view)
+{
+    const struct gpu_weight *weight = (const void *)tensor->weight;
+    const struct gpu_buffer *buffer = (const void *)tensor->buffer;
+    if (weight) {
+        if (weight->device != request->device || weight->type != view->type ||
+            memcmp(weight->ne, view->ne, sizeof view->ne) != 0 || !(weight->uses & operand->use))
+            return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
+                              "%s: %s is a weight of another device, type, shape or use", request->op,
+                              operand->name);
+        return ENGINE_OK;
+    }
+    if (!buffer || buffer->device != request->device)
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s is not on this device", request->op,
+                          operand->name);
+    if (view->offset % 4 != 0 || view->offset > buffer->size || view->bytes > buffer->size - view->offset)
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s ends beyond its buffer", request->op,
+                          operand->name);
+    return ENGINE_OK;
+}
+
+/* While planning, a tensor that could be either is told apart by its type: activations are F32. */
+static int check_tensor(const struct gpu_request *request, const struct operand *operand,
+                        const struct engine_tensor *tensor, struct gpu_view *view)
+{
+    struct engine_tensor copy = {0};
+    memset(view, 0, sizeof *view);
+    if (!tensor) {
+        if (operand->flags & OPTIONAL) return ENGINE_OK;
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no %s", request->op, operand->name);
+    }
+    memcpy(&copy, tensor, tensor->struct_size < sizeof copy ? tensor->struct_size : sizeof copy);
+    *view = (struct gpu_view){.present = true,
+                              .type = copy.type,
+                              .offset = copy.offset,
+                              .buffer = copy.buffer,
+                              .weight = copy.weight};
+    uint64_t n = 1;
+    for (int i = 0; i < 4; i++) {
+        view->ne[i] = copy.ne[i];
+        view->nb[i] = copy.nb[i];
+        bool too_many =
+            copy.ne[i] == 0 || copy.ne[i] > MAX_ELEMENTS || __builtin_mul_overflow(n, copy.ne[i], &n);
+        if (too_many)
+            return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: %s is empty or too large", request->op,
+                              operand->name);
+    }
+    bool may_be_weight = operand->flags & IS_WEIGHT, may_be_buffer = operand->flags & IN_BUFFER;
+    view->is_weight = may_be_weight &&
+                      (copy.weight || (request->planning && (!may_be_buffer || operand->flags & ANY_TYPE)));
+    int status = ENGINE_OK;
+    if (view->is_weight && operand->flags & ANY_TYPE) {
+        if (!request->limits->weight_type(copy.type))
+            return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: type %u of %s is not supported",
+                              request->op, copy.type, operand->name);
+    } else {
+        status = check_type(request, operand, copy.type);
+    }
+    if (!status && !view->is_weight) status = check_extent(request, operand, view);
+    if (!status && !request->planning) status = check_handles(request, operand, &copy, view);
+    return status;
+}
+
+/* ---- Operations -------------------------------------------------------------------------------------------------- */
+
+#define SHAPES(request)                                                                                      \
+    gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the shapes don't go together", (request)->op)
+
+static int check_activation(const struct gpu_request *request, uint32_t activation)
+{
+    if (activation == ENGINE_ACTIVATION_NONE || activation == ENGINE_ACTIVATION_SILU) return ENGINE_OK;
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: activation %u is not known", request->op,
+                      activation);
+}
+
+static int check_matmul(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *weight = &v[GPU_MATMUL_WEIGHT], *gate = &v[GPU_MATMUL_GATE];
+    uint64_t k = weight->ne[0], rows = weight->ne[1], tokens = v[GPU_MATMUL_INPUT].ne[1];
+    if (weight->ne[2] != 1 || weight->ne[3] != 1 || !has_shape(&v[GPU_MATMUL_INPUT], k, tokens, 1, 1) ||
+        !has_shape(&v[GPU_MATMUL_OUTPUT], rows, tokens, 1, 1))
+        return SHAPES(request);
+    if (v[GPU_MATMUL_RESIDUAL].present && !has_shape(&v[GPU_MATMUL_RESIDUAL], rows, tokens, 1, 1))
+        return SHAPES(request);
+    if (v[GPU_MATMUL_BIAS].present && !has_shape(&v[GPU_MATMUL_BIAS], rows, 1, 1, 1)) return SHAPES(request);
+    if (gate->present &&
+        (!same_shape(gate, weight) || v[GPU_MATMUL_BIAS].present || call->args.matmul.scale != 0))
+        return SHAPES(request);
+    if (gate->present && gate->type != weight->type)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
+                          "matmul: weight and gate are of different types");
+    return check_activation(request, call->args.matmul.activation);
+}
+
+static int check_cache(const struct gpu_request *request, const struct gpu_view *cache)
+{
+    uint64_t rows = cache->ne[1] * cache->ne[2];
+    if (cache->type == ENGINE_TYPE_F16 && cache->ne[0] % 2 != 0)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: odd head dimensions in float16",
+                          request->op);
+    if (rows > MAX_ELEMENTS || cache->ne[0] > request->limits->max_head_dim)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: heads of %llu values are too large",
+                          request->op, (unsigned long long)cache->ne[0]);
+    return ENGINE_OK;
+}
+
+static int check_attention(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
+    uint64_t tokens = q->ne[2];
+    if (q->ne[3] != 1 || q->ne[0] != k->ne[0] || q->ne[1] % k->ne[2] != 0 ||
+        !same_shape(k, &v[GPU_ATTENTION_V]) || !same_shape(q, &v[GPU_ATTENTION_OUTPUT]) ||
+        !has_shape(&v[GPU_ATTENTION_SEQUENCES], tokens, 1, 1, 1) ||
+        !has_shape(&v[GPU_ATTENTION_POSITIONS], tokens, 1, 1, 1) || v[GPU_ATTENTION_BLOCK_TABLE].ne[2] != 1 ||
+        v[GPU_ATTENTION_BLOCK_TABLE].ne[3] != 1)
+        return SHAPES(request);
+    int status = check_cache(request, k);
+    return status ? status : check_cache(request, &v[GPU_ATTENTION_V]);
+}
+
+static int check_cache_write(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *input = &call->views[GPU_CACHE_WRITE_INPUT],
+                          *cache = &call->views[GPU_CACHE_WRITE_CACHE];
+    if (input->ne[0] != cache->ne[0] || input->ne[1] != cache->ne[2] || input->ne[3] != 1 ||
+        !has_shape(&call->views[GPU_CACHE_WRITE_SLOTS], input->ne[2], 1, 1, 1))
+        return SHAPES(request);
+    return check_cache(request, cache);
+}
+
+static int check_rope(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT];
+    const struct engine_op_rope *args = &call->args.rope;
+    if (input->ne[3] != 1 || !same_shape(input, &v[GPU_ROPE_OUTPUT]) || args->n_dims % 2 != 0 ||
+        args->n_dims == 0 || args->n_dims > input->ne[0] ||
+        !has_shape(&v[GPU_ROPE_POSITIONS], input->ne[2], 1, 1, 1) ||
+        (v[GPU_ROPE_FACTORS].present && !has_shape(&v[GPU_ROPE_FACTORS], args->n_dims / 2, 1, 1, 1)))
+        return SHAPES(request);
+    if (args->pairs != ENGINE_ROPE_ADJACENT && args->pairs != ENGINE_ROPE_HALVES)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: pairs %u are not known", args->pairs);
+    return ENGINE_OK;
+}
+
+static int check_norm(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *weight = &v[GPU_NORM_WEIGHT];
+    if (!same_shape(&v[GPU_NORM_INPUT], &v[GPU_NORM_OUTPUT]) || v[GPU_NORM_INPUT].ne[3] != 1 ||
+        (weight->present && !has_shape(weight, v[GPU_NORM_INPUT].ne[0], 1, 1, 1)))
+        return SHAPES(request);
+    if (call->args.norm.kind != ENGINE_NORM_RMS)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: kind %u is not known",
+                          call->args.norm.kind);
+    return ENGINE_OK;
+}
+
+static int check_get_rows(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views;
+    uint64_t count = v[GPU_GET_ROWS_ROWS].ne[0];
+    if (v[GPU_GET_ROWS_SOURCE].ne[2] != 1 || v[GPU_GET_ROWS_SOURCE].ne[3] != 1 ||
+        !has_shape(&v[GPU_GET_ROWS_ROWS], count, 1, 1, 1) ||
+        !has_shape(&v[GPU_GET_ROWS_OUTPUT], v[GPU_GET_ROWS_SOURCE].ne[0], count, 1, 1))
+        return SHAPES(request);
+    return ENGINE_OK;
+}
+
+static int check_binary(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *a = &call->views[GPU_BINARY_A], *b = &call->views[GPU_BINARY_B];
+    if (a->ne[3] != 1 || !same_shape(a, &call->views[GPU_BINARY_OUTPUT]) ||
+        !(same_shape(a, b) || has_shape(b, a->ne[0], 1, 1, 1)))
+        return SHAPES(request);
+    return ENGINE_OK;
+}
+
+static int check_activate(const struct gpu_request *request, const struct gpu_call *call)
+{
+    const struct gpu_view *input = &call->views[GPU_ACTIVATE_INPUT],
+                          *factor = &call->views[GPU_ACTIVATE_FACTOR];
+    if (input->ne[3] != 1 || !same_shape(input, &call->views[GPU_ACTIVATE_OUTPUT]) ||
+        (factor->present && !same_shape(input, factor)))
+        return SHAPES(request);
+    return check_activation(request, call->args.activate.activation);
+}
+
+/* ---- The table --------------------------------------------------------------------------------------------------- */
+
+#define AT(type, field, ...)                                                                                 \
+    {                                                                                                        \
+#field, offsetof(struct type, field), __VA_ARGS__                                                    \
+    }
+
+static const struct op ops[] = {
+    [ENGINE_OP_MATMUL] = {"matmul",
+                          sizeof(struct engine_op_matmul),
+                          {AT(engine_op_matmul, weight, IS_WEIGHT | ANY_TYPE, ENGINE_WEIGHT_MATMUL),
+                           AT(engine_op_matmul, input, IN_BUFFER, 0),
+                           AT(engine_op_matmul, output, IN_BUFFER, 0),
+                           AT(engine_op_matmul, gate, IS_WEIGHT | ANY_TYPE | OPTIONAL, ENGINE_WEIGHT_MATMUL),
+                           AT(engine_op_matmul, bias, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                           AT(engine_op_matmul, residual, IN_BUFFER | OPTIONAL, 0)},
+                          check_matmul},
+    [ENGINE_OP_ATTENTION] = {"attention",
+                             sizeof(struct engine_op_attention),
+                             {AT(engine_op_attention, q, IN_BUFFER, 0),
+                              AT(engine_op_attention, k, IN_BUFFER | IS_CACHE, 0),
+                              AT(engine_op_attention, v, IN_BUFFER | IS_CACHE, 0),
+                              AT(engine_op_attention, block_table, IN_BUFFER | IS_I32, 0),
+                              AT(engine_op_attention, sequences, IN_BUFFER | IS_I32, 0),
+                              AT(engine_op_attention, positions, IN_BUFFER | IS_I32, 0),
+                              AT(engine_op_attention, output, IN_BUFFER, 0)},
+                             check_attention},
+    [ENGINE_OP_CACHE_WRITE] = {"cache write",
+                               sizeof(struct engine_op_cache_write),
+                               {AT(engine_op_cache_write, input, IN_BUFFER, 0),
+                                AT(engine_op_cache_write, slots, IN_BUFFER | IS_I32, 0),
+                                AT(engine_op_cache_write, cache, IN_BUFFER | IS_CACHE, 0)},
+                               check_cache_write},
+    [ENGINE_OP_ROPE] = {"rope",
+                        sizeof(struct engine_op_rope),
+                        {AT(engine_op_rope, input, IN_BUFFER, 0),
+                         AT(engine_op_rope, positions, IN_BUFFER | IS_I32, 0),
+                         AT(engine_op_rope, output, IN_BUFFER, 0),
+                         AT(engine_op_rope, factors, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES)},
+                        check_rope},
+    [ENGINE_OP_NORM] = {"norm",
+                        sizeof(struct engine_op_norm),
+                        {AT(engine_op_norm, input, IN_BUFFER, 0), AT(engine_op_norm, output, IN_BUFFER, 0),
+                         AT(engine_op_norm, weight, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES)},
+                        check_norm},
+    [ENGINE_OP_GET_ROWS] = {"get rows",
+                            sizeof(struct engine_op_get_rows),
+                            {AT(engine_op_get_rows, source, IN_BUFFER | IS_WEIGHT | ANY_TYPE,
+                                ENGINE_WEIGHT_ROWS),
+                             AT(engine_op_get_rows, rows, IN_BUFFER | IS_I32, 0),
+                             AT(engine_op_get_rows, output, IN_BUFFER, 0)},
+                            check_get_rows},
+    [ENGINE_OP_ADD] = {"add",
+                       sizeof(struct engine_op_binary),
+                       {AT(engine_op_binary, a, IN_BUFFER, 0),
+                        AT(engine_op_binary, b, IN_BUFFER | IS_WEIGHT, ENGINE_WEIGHT_VALUES),
+                        AT(engine_op_binary, output, IN_BUFFER, 0)},
+                       check_binary},
+    [ENGINE_OP_MUL] = {"mul",
+                       sizeof(struct engine_op_binary),
+                       {AT(engine_op_binary, a, IN_BUFFER, 0),
+                        AT(engine_op_binary, b, IN_BUFFER | IS_WEIGHT, ENGINE_WEIGHT_VALUES),
+                        AT(engine_op_binary, output, IN_BUFFER, 0)},
+                       check_binary},
+    [ENGINE_OP_ACTIVATE] = {"activate",
+                            sizeof(struct engine_op_activate),
+                            {AT(engine_op_activate, input, IN_BUFFER, 0),
+                             AT(engine_op_activate, factor, IN_BUFFER | OPTIONAL, 0),
+                             AT(engine_op_activate, output, IN_BUFFER, 0)},
+                            check_activate},
+};
+
+/* Whether everything that the writer of `args` knew of and we don't is absent: then we can do what it asks. */
+static bool rest_is_zero(const uint8_t *args, size_t known, size_t size)
+{
+    for (size_t i = known; i < size; i++)
+        if (args[i]) return false;
+    return true;
+}
+
+int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call)
+{
+    request->op = "operation";
+    if (op >= sizeof ops / sizeof *ops || !ops[op].name)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "operation %u is not known", op);
+    const struct op *info = &ops[op];
+    request->op = info->name;
+    size_t size = args ? *(const size_t *)args : 0;
+    if (size < sizeof size) return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", info->name);
+    if (size > info->size && !rest_is_zero(args, info->size, size))
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: arguments of a later version", info->name);
+    memset(call, 0, sizeof *call);
+    call->op = op;
+    memcpy(&call->args, args, size < info->size ? size : info->size);
+    for (size_t i = 0; i < GPU_MAX_OPERANDS && info->operands[i].name; i++) {
+        const struct engine_tensor *tensor;
+        memcpy(&tensor, (const char *)&call->args + info->operands[i].offset,
+               sizeof(const struct engine_tensor *));
+        int status = check_tensor(request, &info->operands[i], tensor, &call->views[i]);
+        if (status) return status;
+    }
+    return info->check(request, call);
+}

@@ -1,0 +1,104 @@
+/* operand.h: operations as the GPU plugins take them: argument structs copied as far as their writer knew them, tensors
+ * checked and made into plain views. Shared by the backends whose kernels address memory in 32-bit words. Nothing here
+ * knows a driver: a plugin's engine_buffer and engine_weight begin with the structs below. */
+#ifndef GPU_OPERAND_H
+#define GPU_OPERAND_H
+
+#include <stdbool.h>
+
+#include "plugin-api.h"
+
+/* The first member of a plugin's struct engine_buffer. */
+struct gpu_buffer {
+    struct engine_device *device;
+    uint64_t size;
+};
+
+/* The first member of a plugin's struct engine_weight. */
+struct gpu_weight {
+    struct engine_device *device;
+    uint32_t type, uses;
+    uint64_t ne[4];
+};
+
+/* What a device can; filled by the plugin. */
+struct gpu_limits {
+    uint64_t max_tensor;                /* bytes of an activation or cache that a kernel can address */
+    uint32_t max_head_dim;              /* of attention */
+    bool (*weight_type)(uint32_t type); /* of matmul and get-rows */
+};
+
+/* Who asks, for whom. While planning, handles are absent and refusals are silent. */
+struct gpu_request {
+    const struct engine_host *host;
+    struct engine_device *device;
+    const struct gpu_limits *limits;
+    bool planning;
+    const char *op; /* "matmul", for messages; set by gpu_check */
+};
+
+/* Refuses an operation: `return gpu_refuse(request, ENGINE_ERROR_…, "…")`. */
+#define gpu_refuse(request, status, ...)                                                                     \
+    ((request)->planning ? (int)(status) : (request)->host->fail((int)(status), __VA_ARGS__))
+
+/* A tensor. The elements of a row are contiguous; strides and offset of buffers are multiples of 4. */
+struct gpu_view {
+    bool present;
+    uint32_t type;
+    uint64_t ne[4], nb[4];
+    uint64_t bytes; /* from its first to behind its last byte */
+    uint64_t offset;
+    struct engine_buffer *buffer;       /* NULL while planning, and for weights */
+    const struct engine_weight *weight; /* NULL while planning, and for what is in a buffer */
+    bool is_weight;
+};
+
+/* Operands, in the order of the argument structs. */
+enum {
+    GPU_MATMUL_WEIGHT,
+    GPU_MATMUL_INPUT,
+    GPU_MATMUL_OUTPUT,
+    GPU_MATMUL_GATE,
+    GPU_MATMUL_BIAS,
+    GPU_MATMUL_RESIDUAL
+};
+enum {
+    GPU_ATTENTION_Q,
+    GPU_ATTENTION_K,
+    GPU_ATTENTION_V,
+    GPU_ATTENTION_BLOCK_TABLE,
+    GPU_ATTENTION_SEQUENCES,
+    GPU_ATTENTION_POSITIONS,
+    GPU_ATTENTION_OUTPUT
+};
+enum { GPU_CACHE_WRITE_INPUT, GPU_CACHE_WRITE_SLOTS, GPU_CACHE_WRITE_CACHE };
+enum { GPU_ROPE_INPUT, GPU_ROPE_POSITIONS, GPU_ROPE_OUTPUT, GPU_ROPE_FACTORS };
+enum { GPU_NORM_INPUT, GPU_NORM_OUTPUT, GPU_NORM_WEIGHT };
+enum { GPU_GET_ROWS_SOURCE, GPU_GET_ROWS_ROWS, GPU_GET_ROWS_OUTPUT };
+enum { GPU_BINARY_A, GPU_BINARY_B, GPU_BINARY_OUTPUT };
+enum { GPU_ACTIVATE_INPUT, GPU_ACTIVATE_FACTOR, GPU_ACTIVATE_OUTPUT };
+#define GPU_MAX_OPERANDS 7
+
+/* A checked operation. */
+struct gpu_call {
+    uint32_t op;
+    struct gpu_view views[GPU_MAX_OPERANDS];
+    union {
+        struct engine_op_matmul matmul;
+        struct engine_op_attention attention;
+        struct engine_op_cache_write cache_write;
+        struct engine_op_rope rope;
+        struct engine_op_norm norm;
+        struct engine_op_get_rows get_rows;
+        struct engine_op_binary binary;
+        struct engine_op_activate activate;
+    } args; /* its tensor pointers are not to be used: see views */
+};
+
+/* Checks an operation against the border's rules and the device's limits, and fills *call. */
+int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call);
+
+/* Elements and bytes of a block of a type that GPU plugins know; false for others. */
+bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size);
+
+#endif

@@ -1,0 +1,75 @@
+/* automaton.c: makes the automaton of a vocabulary. See model.h. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/memory.h"
+#include "ugm/model.h"
+
+/* How much less likely than the least likely token a character that is no token is. SentencePiece's constant. */
+#define UNKNOWN_PENALTY 10.0f
+
+/* Special and byte tokens are not looked for in texts. */
+static bool is_text(const struct vocab *vocab, uint32_t id)
+{
+    const uint32_t kinds = VOCAB_NORMAL | ENGINE_TOKEN_USER_DEFINED | ENGINE_TOKEN_UNUSED;
+    return vocab->attributes[id] & kinds;
+}
+
+static int add_tokens(const struct vocab *vocab, struct ugm_model *model)
+{
+    size_t bytes = 0;
+    for (uint32_t id = 0; id < vocab->n_tokens; id++) bytes += vocab->pieces[id].length;
+    int status = trie_create(&model->trie, bytes);
+    float least = FLT_MAX;
+    for (uint32_t id = 0; !status && id < vocab->n_tokens; id++) {
+        if (!is_text(vocab, id)) continue;
+        struct engine_string piece = vocab->pieces[id];
+        float score = vocab->scores[id];
+        if (isinf(score)) return host->fail(ENGINE_ERROR_DATA, "the score of token %u is infinite", id);
+        if ((vocab->attributes[id] & VOCAB_NORMAL) && score < least) least = score;
+        status = trie_insert(&model->trie, piece.data, piece.length, false, id, NULL);
+    }
+    model->unknown_score = least - UNKNOWN_PENALTY;
+    return status;
+}
+
+/* The suffix of a node is where its parent's suffix, or that one's, and so on, goes on by the same byte. Those of
+ * all nodes nearer to the root are known. */
+static void link_node(const struct vocab *vocab, struct ugm_model *model, const struct trie_edge *edge)
+{
+    struct ugm_node *node = &model->nodes[edge->child];
+    uint32_t id = model->trie.values[edge->child];
+    node->length = edge->depth;
+    node->id = -1;
+    if (id != TRIE_NONE) {
+        node->id = (int32_t)id;
+        bool user_defined = vocab->attributes[id] & ENGINE_TOKEN_USER_DEFINED;
+        node->score = user_defined ? 0 : (double)vocab->scores[id];
+    }
+    node->suffix = TRIE_ROOT;
+    for (uint32_t at = edge->parent; at != TRIE_ROOT;) {
+        at = model->nodes[at].suffix;
+        uint32_t next = trie_step(&model->trie, at, edge->byte);
+        if (next != TRIE_NONE) {
+            node->suffix = next;
+            break;
+        }
+    }
+    const struct ugm_node *suffix = &model->nodes[node->suffix];
+    node->shorter = suffix->id >= 0 ? node->suffix : suffix->shorter;
+}
+
+int ugm_build(const struct vocab *vocab, struct ugm_model *model)
+{
+    int status = add_tokens(vocab, model);
+    if (status) return status;
+    model->nodes = allocate_zeroed(model->trie.n_nodes, sizeof *model->nodes);
+    if (!model->nodes) return fail_memory("vocabulary");
+    model->nodes[TRIE_ROOT].id = -1;
+    struct trie_edge *edges = NULL; /* [n_nodes - 1] */
+    status = trie_edges(&model->trie, &edges);
+    for (size_t i = 0; !status && i < model->trie.n_nodes - 1; i++) link_node(vocab, model, &edges[i]);
+    free(edges);
+    return status;
+}

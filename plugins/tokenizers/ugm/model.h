@@ -1,0 +1,52 @@
+/* model.h: a SentencePiece unigram vocabulary made ready: the character map, and an automaton that knows at each
+ * place of a text all tokens that end there.
+ *
+ *   text ── normalize.c: character map, white space ──▶ normalized text ── viterbi.c: likeliest tokens ──▶ ids */
+#ifndef TOKENIZERS_UGM_MODEL_H
+#define TOKENIZERS_UGM_MODEL_H
+
+#include "common/tokenizer.h"
+#include "ugm/charsmap.h"
+
+/* A node of the automaton (Aho, Corasick, 1975): what has been read ends with the bytes that lead from the root to
+ * it, and with no longer beginning of a token. Same numbers as in the trie. */
+struct ugm_node {
+    double score;     /* of the token that the node is */
+    int32_t id;       /* that token, or -1 */
+    uint32_t length;  /* bytes from the root */
+    uint32_t suffix;  /* node of the longest proper suffix that there is */
+    uint32_t shorter; /* node of the longest proper suffix that is a token, or TRIE_ROOT */
+};
+
+struct ugm_model {
+    struct charsmap charsmap;
+    struct trie trie;       /* the tokens that can be found in a text -> id */
+    struct ugm_node *nodes; /* [trie.n_nodes] */
+    double unknown_score;   /* of a character that is no token */
+    int32_t bytes[256];     /* byte tokens */
+    bool has_bytes;         /* all of them are there */
+    bool add_space;         /* in front of the text */
+    bool merge_spaces;      /* of several spaces one remains, none at the end */
+};
+
+/* Where one call of encode works, kept from call to call. */
+struct ugm_best;
+struct ugm_scratch {
+    char *text; /* [capacity] normalized */
+    size_t capacity;
+    struct ugm_best *best; /* [best_capacity] see viterbi.c */
+    size_t best_capacity;
+};
+
+/* automaton.c: fills in trie, nodes and unknown_score. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY. */
+int ugm_build(const struct vocab *vocab, struct ugm_model *model);
+
+/* normalize.c: text -> scratch->text; *length receives its length. ENGINE_ERROR_MEMORY. */
+int ugm_normalize(const struct engine_tokenizer *tokenizer, struct engine_string text,
+                  struct ugm_scratch *scratch, size_t *length);
+
+/* viterbi.c: tokenizer_kind.encode. */
+int ugm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
+               struct output *output);
+
+#endif

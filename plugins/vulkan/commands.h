@@ -1,0 +1,57 @@
+/* commands.h: a list of dispatches in a Vulkan command buffer, with the barriers that they need and no others. */
+#ifndef VULKAN_COMMANDS_H
+#define VULKAN_COMMANDS_H
+
+#include "device.h"
+
+enum access {
+    ACCESS_READ = 1,
+    ACCESS_WRITE = 2,
+    ACCESS_CONSTANT = 4 /* weights: never written by a dispatch */
+};
+
+struct binding {
+    VkBuffer buffer; /* VK_NULL_HANDLE: not used */
+    uint64_t offset, size;
+    unsigned access;
+};
+
+struct dispatch {
+    struct pipeline_key key;
+    struct binding bindings[MAX_BINDINGS];
+    uint32_t push[MAX_PUSH / 4];
+    uint32_t groups[2];
+};
+
+#define MAX_TOUCHED 64
+
+/* Memory that dispatches have read or written since the last barrier. */
+struct touched {
+    VkBuffer buffer;
+    uint64_t start, end;
+    unsigned access;
+};
+
+struct descriptor_pool;
+
+struct commands {
+    struct engine_device *device;
+    VkCommandBuffer handle;
+    VkPipeline bound; /* the pipeline that was bound last */
+    struct touched touched[MAX_TOUCHED];
+    uint32_t n_touched;
+    struct descriptor_pool *pools; /* newest first */
+};
+
+/* Adds a dispatch. */
+int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);
+/* A barrier between all before and all behind, whatever they are; `host` where the host reads what comes out. */
+void commands_barrier(struct commands *commands, bool host);
+/* Gives the descriptor sets back: the commands have run and are about to be recorded anew. */
+int commands_reset(struct commands *commands);
+void commands_destroy(struct commands *commands);
+
+/* ops.c: checks an operation and adds its dispatches. */
+int op_append(struct engine_device *device, struct commands *commands, uint32_t op, const void *args);
+
+#endif

@@ -1,0 +1,135 @@
+/* device.c: opening a device, and its buffers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define MAX_HEAD_DIM                                                                                         \
+    256 /* what shaders/attention.comp keeps in registers: 4 values in each of 64 invocations */
+
+static int create_device(struct engine_device *device)
+{
+    const char *extensions[1];
+    uint32_t n_extensions = 0;
+    if (device->physical->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    float priority = 1;
+    VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                     .queueFamilyIndex = device->physical->queue_family,
+                                     .queueCount = 1,
+                                     .pQueuePriorities = &priority};
+    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                 .queueCreateInfoCount = 1,
+                                 .pQueueCreateInfos = &queue,
+                                 .enabledExtensionCount = n_extensions,
+                                 .ppEnabledExtensionNames = extensions};
+    VkResult result = vk.vkCreateDevice(device->physical->handle, &create, NULL, &device->handle);
+    if (result != VK_SUCCESS) return vulkan_error(result, device->physical->properties.deviceName);
+    vk.vkGetDeviceQueue(device->handle, device->physical->queue_family, 0, &device->queue);
+    VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                    .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                    .queueFamilyIndex = device->physical->queue_family};
+    result = vk.vkCreateCommandPool(device->handle, &pool, NULL, &device->command_pool);
+    return vulkan_error(result, "commands");
+}
+
+static void read_limits(struct engine_device *device)
+{
+    const VkPhysicalDeviceLimits *limits = &device->physical->properties.limits;
+    device->max_range = limits->maxStorageBufferRange;
+    device->max_groups[0] = limits->maxComputeWorkGroupCount[0];
+    device->max_groups[1] = limits->maxComputeWorkGroupCount[1];
+    /* A range may start at 256 bytes before a tensor at most, see bind_view in ops.c. */
+    device->limits.max_tensor = device->max_range - 256;
+    device->limits.max_head_dim = MAX_HEAD_DIM;
+    device->limits.weight_type = weight_type_known;
+    bool is_cpu = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    device->k_slices = is_cpu ? 1 : 4;
+}
+
+int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
+{
+    const struct physical_device *devices;
+    uint32_t count;
+    int status = instance_devices(&devices, &count);
+    if (status) return status;
+    if (index >= count) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
+    struct engine_device_options given = {0};
+    if (options)
+        memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    struct engine_device *device = calloc(1, sizeof *device);
+    if (!device) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
+    device->physical = &devices[index];
+    device->memory_limit = given.memory_limit;
+    status = create_device(device);
+    if (!status) {
+        read_limits(device);
+        status = memory_choose(device);
+    }
+    if (!status) status = upload_setup(device);
+    if (!status) status = pipeline_setup(device);
+    if (!status) status = validation_status();
+    if (status) {
+        device_close(device);
+        return status;
+    }
+    *out = device;
+    return ENGINE_OK;
+}
+
+void device_close(struct engine_device *device)
+{
+    if (!device) return;
+    if (device->handle) {
+        vk.vkDeviceWaitIdle(device->handle);
+        rope_tables_forget(device, NULL);
+        upload_teardown(device);
+        pipeline_teardown(device);
+        vk.vkDestroyCommandPool(device->handle, device->command_pool, NULL);
+        vk.vkDestroyDevice(device->handle, NULL);
+    }
+    free(device);
+}
+
+int device_charge(struct engine_device *device, uint64_t size, const char *what)
+{
+    uint64_t limit = device->memory_limit;
+    if (limit && (device->memory_used > limit || size > limit - device->memory_used))
+        return vulkan_host->fail(ENGINE_ERROR_MEMORY,
+                                 "%s: %llu bytes are more than what is left of the limit of %llu", what,
+                                 (unsigned long long)size, (unsigned long long)limit);
+    device->memory_used += size;
+    return ENGINE_OK;
+}
+
+/* ---- Buffers ------------------------------------------------------------------------------------------------------ */
+
+int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
+{
+    if (size == 0) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "a buffer of no bytes");
+    struct engine_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a buffer");
+    buffer->base = (struct gpu_buffer){device, size};
+    int status = device_charge(device, memory_size(size), "buffer");
+    if (status) {
+        free(buffer);
+        return status;
+    }
+    status = memory_allocate(device, MEMORY_DEVICE, size, "buffer", &buffer->range);
+    if (!status) status = upload_zeros(device, &buffer->range);
+    if (status) {
+        buffer_destroy(buffer);
+        return status;
+    }
+    *out = buffer;
+    return ENGINE_OK;
+}
+
+void buffer_destroy(struct engine_buffer *buffer)
+{
+    if (!buffer) return;
+    struct engine_device *device = buffer->base.device;
+    vk.vkDeviceWaitIdle(device->handle); /* its zeros may be under way */
+    memory_free(device, &buffer->range);
+    device->memory_used -= memory_size(buffer->base.size);
+    free(buffer);
+}

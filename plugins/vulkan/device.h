@@ -1,0 +1,199 @@
+/* device.h: what the files of the Vulkan backend share: the process's instance, an open device and what belongs to it.
+ *
+ * All that a device computes goes through one queue, in the order of submission; command buffers begin with a barrier
+ * behind everything before them. Memory comes in blocks, each under one VkBuffer, of which buffers and weights are
+ * ranges. */
+#ifndef VULKAN_DEVICE_H
+#define VULKAN_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "functions.h"
+#include "operand.h"
+#include "shaders.h"
+
+extern const struct engine_host *vulkan_host;
+extern struct vulkan_functions vk;
+
+/* ---- instance.c: the loader, the instance, the devices that there are --------------------------------------------- */
+
+struct physical_device {
+    VkPhysicalDevice handle;
+    VkPhysicalDeviceProperties properties;
+    uint8_t uuid[VK_UUID_SIZE];
+    char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if it doesn't say */
+    uint32_t queue_family;
+    bool has_budget;     /* VK_EXT_memory_budget */
+    uint64_t max_buffer; /* bytes of one allocation and one buffer */
+};
+
+/* Opens the loader. */
+int loader_open(void);
+/* Makes the instance and the list of devices, once. */
+int instance_devices(const struct physical_device **devices, uint32_t *count);
+/* Fills memory_free, memory_total. */
+void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
+/* ENGINE_ERROR and its words if the validation layers have found something; ENGINE_OK where they are off. */
+int validation_status(void);
+
+/* Makes a status of a VkResult, with a message "what: …". */
+int vulkan_error(VkResult result, const char *what);
+
+/* ---- memory.c ----------------------------------------------------------------------------------------------------- */
+
+struct memory_block;
+
+struct memory_range {
+    struct memory_block *block; /* NULL: nothing allocated */
+    uint64_t offset, size;
+};
+
+enum memory_kind { MEMORY_DEVICE, MEMORY_STAGING, MEMORY_KINDS };
+
+int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_t size, const char *what,
+                    struct memory_range *range);
+void memory_free(struct engine_device *device, struct memory_range *range);
+VkBuffer memory_buffer(const struct memory_range *range);
+/* Where the host sees the range, or NULL. */
+uint8_t *memory_pointer(const struct memory_range *range);
+/* The size that a request of `size` bytes takes. */
+uint64_t memory_size(uint64_t size);
+/* Chooses the types of memory; says if there is none. */
+int memory_choose(struct engine_device *device);
+
+/* ---- The device --------------------------------------------------------------------------------------------------- */
+
+#define MAX_BINDINGS  8
+#define MAX_CONSTANTS 6
+#define MAX_PUSH      128 /* bytes; every device has these */
+#define UPLOAD_SLOTS  2
+#define UPLOAD_SIZE   (8u << 20)
+
+struct pipeline_key {
+    enum shader shader;
+    uint32_t constants[MAX_CONSTANTS]; /* by constant_id */
+};
+
+struct pipeline {
+    struct pipeline *next;
+    struct pipeline_key key;
+    VkPipeline handle;
+};
+
+/* Angles of rope, see shaders/rope.comp. */
+struct rope_table {
+    struct rope_table *next;
+    uint32_t n_dims;
+    float theta, position_scale;
+    const struct engine_weight *factors;
+    struct memory_range range;
+};
+
+struct upload_slot {
+    struct memory_range staging;
+    VkCommandBuffer commands;
+    VkFence fence;
+    bool pending;
+};
+
+struct engine_device {
+    const struct physical_device *physical;
+    VkDevice handle;
+    VkQueue queue;
+    VkCommandPool command_pool;
+    struct gpu_limits limits;
+    uint64_t max_range; /* bytes of a storage buffer binding */
+    uint32_t max_groups[2];
+    uint64_t memory_limit, memory_used; /* of buffers and weights */
+
+    uint32_t memory_type[MEMORY_KINDS];
+    struct memory_block *blocks;
+
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout pipeline_layout;
+    VkPipelineCache pipeline_cache;
+    size_t pipeline_cache_size; /* of the file that was read */
+    struct pipeline *pipelines;
+
+    struct rope_table *rope_tables;
+    struct upload_slot uploads[UPLOAD_SLOTS];
+    uint32_t next_upload;
+    uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
+};
+
+struct engine_buffer {
+    struct gpu_buffer base;
+    struct memory_range range;
+};
+
+struct engine_weight {
+    struct gpu_weight base;
+    struct memory_range range;
+    uint64_t panel_size, scale_size; /* bytes of a panel of values and of its scales */
+    uint64_t n_panels;               /* 0: plain values */
+    float *values;                   /* of plain values: what rope makes its angles from */
+    uint64_t charged;                /* against the memory limit */
+};
+
+/* Buffers and weights count against the limit that device_open was given. */
+int device_charge(struct engine_device *device, uint64_t size, const char *what);
+
+/* pipeline.c */
+int pipeline_setup(struct engine_device *device);
+void pipeline_teardown(struct engine_device *device);
+int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle);
+
+/* cache-file.c: pipelines of earlier runs. Data is the caller's to free; NULL where there is none to trust. */
+void *cache_file_read(const struct physical_device *physical, size_t *size);
+void cache_file_write(const struct physical_device *physical, const void *data, size_t size);
+
+/* upload.c: transfers outside of streams. They come behind all that was submitted before them. */
+int upload_setup(struct engine_device *device);
+void upload_teardown(struct engine_device *device);
+/* Waits for a free slot and hands out its UPLOAD_SIZE bytes of staging memory. */
+int upload_begin(struct engine_device *device, struct upload_slot **slot);
+/* Copies the first `size` bytes of the slot to `target` + offset. */
+int upload_submit(struct engine_device *device, struct upload_slot *slot, const struct memory_range *target,
+                  uint64_t offset, uint64_t size);
+int upload_bytes(struct engine_device *device, const struct memory_range *target, uint64_t offset,
+                 const void *source, uint64_t size);
+int upload_zeros(struct engine_device *device, const struct memory_range *target);
+
+/* rope-table.c */
+int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
+                   const struct engine_weight *factors, const struct memory_range **range);
+/* Forgets those made from `factors`; all of them if it is NULL. */
+void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors);
+
+/* weight.c: how weights lie in memory, for types with shaders. */
+bool weight_type_known(uint32_t type);
+
+/* ---- The border ---------------------------------------------------------------------------------------------------- */
+
+int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **device);
+void device_close(struct engine_device *device);
+int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
+void buffer_destroy(struct engine_buffer *buffer);
+int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes);
+int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
+                  struct engine_weight **weight);
+void weight_destroy(struct engine_weight *weight);
+int op_supports(struct engine_device *device, uint32_t op, const void *args);
+int stream_create(struct engine_device *device, struct engine_stream **stream);
+void stream_destroy(struct engine_stream *stream);
+int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args);
+int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                 const void *source, uint64_t size);
+int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
+                uint64_t size);
+int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
+                struct engine_buffer *source, uint64_t source_offset, uint64_t size);
+int stream_flush(struct engine_stream *stream);
+int stream_wait(struct engine_stream *stream);
+int stream_record_begin(struct engine_stream *stream);
+int stream_record_end(struct engine_stream *stream, struct engine_recording **recording);
+int stream_replay(struct engine_stream *stream, struct engine_recording *recording);
+void recording_destroy(struct engine_recording *recording);
+
+#endif

@@ -1,0 +1,379 @@
+/* ops.c: operations as dispatches of shaders. The push constants are in the order of the shader's Parameters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+#define ROW_LANES       64 /* invocations of a workgroup: element-wise operations, */
+#define NORM_LANES      64 /* norms (a power of two), */
+#define ATTENTION_LANES 64 /* attention: a multiple of 4, at least MAX_HEAD_DIM / 4 */
+#define PANEL_ROWS      32 /* rows in a panel of a weight */
+#define TILE_TOKENS     8  /* columns that shaders/matmul.comp takes at a time, where there are so many */
+
+/* A dispatch that is being put together. */
+struct builder {
+    struct engine_device *device;
+    struct commands *commands;
+    struct dispatch dispatch;
+    uint32_t n_push;
+};
+
+/* ---- Parts of a dispatch ------------------------------------------------------------------------------------------ */
+
+static void push(struct builder *builder, uint64_t value)
+{
+    builder->dispatch.push[builder->n_push++] = (uint32_t)value;
+}
+
+static void push_float(struct builder *builder, float value)
+{
+    memcpy(&builder->dispatch.push[builder->n_push++], &value, sizeof value);
+}
+
+static void bind_range(struct builder *builder, int number, const struct memory_range *range, uint64_t offset,
+                       uint64_t size, unsigned access)
+{
+    builder->dispatch.bindings[number] =
+        (struct binding){memory_buffer(range), range->offset + offset, size, access};
+}
+
+/* Binds a tensor in a buffer. Returns the word at which it begins in the binding. */
+static uint32_t bind_view(struct builder *builder, int number, const struct gpu_view *view, unsigned access)
+{
+    uint64_t start = view->offset & ~(uint64_t)255, end = (view->offset + view->bytes + 15) & ~(uint64_t)15;
+    bind_range(builder, number, &view->buffer->range, start, end - start, access);
+    return (uint32_t)((view->offset - start) / 4);
+}
+
+/* The stride of a dimension in words; 0 where there is just one element. */
+static uint32_t stride(const struct gpu_view *view, int dimension)
+{
+    return view->ne[dimension] == 1 ? 0 : (uint32_t)(view->nb[dimension] / 4);
+}
+
+/* Binds a tensor and pushes its offset and strides. */
+static void bind_rows(struct builder *builder, int number, const struct gpu_view *view, unsigned access)
+{
+    push(builder, bind_view(builder, number, view, access));
+    push(builder, stride(view, 1));
+    push(builder, stride(view, 2));
+}
+
+/* Binds plain values: a weight or a row of an activation. Returns the word at which they begin. */
+static uint32_t bind_values(struct builder *builder, int number, const struct gpu_view *view)
+{
+    if (!view->weight) return bind_view(builder, number, view, ACCESS_READ);
+    bind_range(builder, number, &view->weight->range, 0, memory_size(view->ne[0] * 4), ACCESS_CONSTANT);
+    return 0;
+}
+
+static uint32_t least(uint64_t a, uint32_t b)
+{
+    return a < b ? (uint32_t)a : b;
+}
+
+/* Workgroups for `n` elements; kernels go on in strides where that is more than a device takes. */
+static void spread(struct builder *builder, uint64_t n)
+{
+    builder->dispatch.key.constants[0] = ROW_LANES;
+    builder->dispatch.groups[0] = least((n + ROW_LANES - 1) / ROW_LANES, builder->device->max_groups[0]);
+    builder->dispatch.groups[1] = 1;
+}
+
+static int add(struct builder *builder)
+{
+    return commands_dispatch(builder->commands, &builder->dispatch);
+}
+
+/* ---- Weights in parts --------------------------------------------------------------------------------------------- */
+
+/* Panels of a weight that can be bound at once: an even number, so that parts begin where bindings may. */
+static uint64_t panels_in_part(const struct engine_device *device, const struct engine_weight *weight)
+{
+    uint64_t panels = device->max_range / weight->panel_size;
+    if (panels > device->max_groups[0]) panels = device->max_groups[0];
+    if (panels >= weight->n_panels) return weight->n_panels;
+    return panels & ~(uint64_t)1;
+}
+
+/* Binds panels first … first+count-1 as bindings number (values) and number+1 (scales). */
+static void bind_panels(struct builder *builder, int number, const struct engine_weight *weight,
+                        uint64_t first, uint64_t count)
+{
+    bind_range(builder, number, &weight->range, first * weight->panel_size, count * weight->panel_size,
+               ACCESS_CONSTANT);
+    if (weight->scale_size)
+        bind_range(builder, number + 1, &weight->range,
+                   weight->n_panels * weight->panel_size + first * weight->scale_size,
+                   count * weight->scale_size, ACCESS_CONSTANT);
+}
+
+/* ---- Matmul ------------------------------------------------------------------------------------------------------- */
+
+static enum shader matmul_shader(uint32_t type, bool many)
+{
+    switch (type) {
+    case ENGINE_TYPE_F32: return many ? SHADER_MATMUL_F32_MANY : SHADER_MATMUL_F32_ONE;
+    case ENGINE_TYPE_F16: return many ? SHADER_MATMUL_F16_MANY : SHADER_MATMUL_F16_ONE;
+    case ENGINE_TYPE_BF16: return many ? SHADER_MATMUL_BF16_MANY : SHADER_MATMUL_BF16_ONE;
+    case ENGINE_TYPE_Q8_0: return many ? SHADER_MATMUL_Q8_0_MANY : SHADER_MATMUL_Q8_0_ONE;
+    default: return many ? SHADER_MATMUL_Q4_0_MANY : SHADER_MATMUL_Q4_0_ONE;
+    }
+}
+
+static int matmul(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_MATMUL_INPUT], *output = &v[GPU_MATMUL_OUTPUT];
+    const struct gpu_view *residual = &v[GPU_MATMUL_RESIDUAL];
+    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight, *gate = v[GPU_MATMUL_GATE].weight;
+    uint32_t k = (uint32_t)input->ne[0], rows = (uint32_t)output->ne[0], tokens = (uint32_t)input->ne[1];
+    bool many = tokens > 1;
+    bool aligned = input->offset % 16 == 0 && (tokens == 1 || input->nb[1] % 16 == 0);
+    uint64_t part = panels_in_part(builder->device, weight);
+    uint32_t tile = many ? TILE_TOKENS : 1;
+
+    builder->dispatch.key =
+        (struct pipeline_key){matmul_shader(v[GPU_MATMUL_WEIGHT].type, many),
+                              {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
+                               residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU}};
+    push(builder, k);
+    push(builder, rows);
+    push(builder, tokens);
+    uint32_t first_row = builder->n_push;
+    push(builder, 0);
+    push(builder, bind_view(builder, 4, input, ACCESS_READ));
+    push(builder, stride(input, 1));
+    push(builder, bind_view(builder, 5, output, ACCESS_WRITE));
+    push(builder, stride(output, 1));
+    push(builder, residual->present ? bind_view(builder, 7, residual, ACCESS_READ) : 0);
+    push(builder, residual->present ? stride(residual, 1) : 0);
+    push_float(builder, call->args.matmul.scale == 0 ? 1 : call->args.matmul.scale);
+    if (v[GPU_MATMUL_BIAS].present) bind_values(builder, 6, &v[GPU_MATMUL_BIAS]);
+
+    uint64_t rest = (tokens + tile - 1) / tile;
+    if (rest > builder->device->max_groups[1])
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many", tokens);
+    builder->dispatch.groups[1] = (uint32_t)rest;
+    for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
+        uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
+        bind_panels(builder, 0, weight, panel, count);
+        if (gate) bind_panels(builder, 2, gate, panel, count);
+        builder->dispatch.push[first_row] = (uint32_t)(panel * PANEL_ROWS);
+        builder->dispatch.groups[0] = (uint32_t)count;
+        if (panel > 0)
+            builder->dispatch.bindings[5].access = ACCESS_CONSTANT; /* other rows than the part before */
+        int status = add(builder);
+        if (status) return status;
+    }
+    return ENGINE_OK;
+}
+
+/* ---- Attention and its cache -------------------------------------------------------------------------------------- */
+
+static enum shader attention_shader(uint32_t k, uint32_t v)
+{
+    static const enum shader shaders[3][3] = {
+        {SHADER_ATTENTION_F32_F32, SHADER_ATTENTION_F32_F16, SHADER_ATTENTION_F32_Q8_0},
+        {SHADER_ATTENTION_F16_F32, SHADER_ATTENTION_F16_F16, SHADER_ATTENTION_F16_Q8_0},
+        {SHADER_ATTENTION_Q8_0_F32, SHADER_ATTENTION_Q8_0_F16, SHADER_ATTENTION_Q8_0_Q8_0}};
+    int row = k == ENGINE_TYPE_F32 ? 0 : k == ENGINE_TYPE_F16 ? 1 : 2;
+    return shaders[row][v == ENGINE_TYPE_F32 ? 0 : v == ENGINE_TYPE_F16 ? 1 : 2];
+}
+
+static int attention(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
+    uint32_t head_dim = (uint32_t)q->ne[0];
+    builder->dispatch.key = (struct pipeline_key){
+        attention_shader(k->type, v[GPU_ATTENTION_V].type),
+        {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim}};
+    push(builder, q->ne[1]);
+    push(builder, k->ne[2]);
+    push(builder, q->ne[2]);
+    push(builder, k->ne[1]);
+    push(builder, stride(&v[GPU_ATTENTION_BLOCK_TABLE], 1));
+    bind_rows(builder, 0, q, ACCESS_READ);
+    push(builder, bind_view(builder, 1, k, ACCESS_READ));
+    push(builder, bind_view(builder, 2, &v[GPU_ATTENTION_V], ACCESS_READ));
+    push(builder, bind_view(builder, 3, &v[GPU_ATTENTION_BLOCK_TABLE], ACCESS_READ));
+    push(builder, bind_view(builder, 4, &v[GPU_ATTENTION_SEQUENCES], ACCESS_READ));
+    push(builder, bind_view(builder, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
+    bind_rows(builder, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
+    push_float(builder, call->args.attention.scale);
+    push(builder, call->args.attention.window);
+    if (q->ne[1] > builder->device->max_groups[0])
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
+    builder->dispatch.groups[0] = (uint32_t)q->ne[1];
+    builder->dispatch.groups[1] = least(q->ne[2], builder->device->max_groups[1]);
+    return add(builder);
+}
+
+static int cache_write(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_CACHE_WRITE_INPUT],
+                          *cache = &v[GPU_CACHE_WRITE_CACHE];
+    uint64_t step = cache->type == ENGINE_TYPE_F32 ? 1 : cache->type == ENGINE_TYPE_F16 ? 2 : 32;
+    builder->dispatch.key.shader = cache->type == ENGINE_TYPE_F32   ? SHADER_CACHE_WRITE_F32
+                                   : cache->type == ENGINE_TYPE_F16 ? SHADER_CACHE_WRITE_F16
+                                                                    : SHADER_CACHE_WRITE_Q8_0;
+    push(builder, input->ne[0]);
+    push(builder, input->ne[1]);
+    push(builder, input->ne[2]);
+    push(builder, cache->ne[1]);
+    bind_rows(builder, 0, input, ACCESS_READ);
+    push(builder, bind_view(builder, 1, &v[GPU_CACHE_WRITE_SLOTS], ACCESS_READ));
+    push(builder, bind_view(builder, 2, cache, ACCESS_READ | ACCESS_WRITE));
+    spread(builder, input->ne[0] / step * input->ne[1] * input->ne[2]);
+    return add(builder);
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+static int rope(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT];
+    const struct engine_op_rope *args = &call->args.rope;
+    const struct memory_range *table;
+    int status = rope_table_get(builder->device, args, v[GPU_ROPE_FACTORS].weight, &table);
+    if (status) return status;
+    builder->dispatch.key.shader = SHADER_ROPE;
+    builder->dispatch.key.constants[1] = args->pairs == ENGINE_ROPE_HALVES;
+    push(builder, input->ne[0]);
+    push(builder, input->ne[1]);
+    push(builder, input->ne[2]);
+    push(builder, args->n_dims);
+    bind_rows(builder, 0, input, ACCESS_READ);
+    bind_rows(builder, 3, &v[GPU_ROPE_OUTPUT], ACCESS_WRITE);
+    push(builder, bind_view(builder, 1, &v[GPU_ROPE_POSITIONS], ACCESS_READ));
+    bind_range(builder, 2, table, 0, table->size, ACCESS_CONSTANT);
+    spread(builder, (input->ne[0] - args->n_dims / 2) * input->ne[1] * input->ne[2]);
+    return add(builder);
+}
+
+static int norm(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *weight = &v[GPU_NORM_WEIGHT];
+    builder->dispatch.key = (struct pipeline_key){SHADER_NORM, {NORM_LANES, weight->present}};
+    push(builder, input->ne[0]);
+    push(builder, input->ne[1]);
+    push(builder, input->ne[2]);
+    bind_rows(builder, 0, input, ACCESS_READ);
+    bind_rows(builder, 2, &v[GPU_NORM_OUTPUT], ACCESS_WRITE);
+    push_float(builder, call->args.norm.epsilon);
+    if (weight->present) bind_values(builder, 1, weight);
+    builder->dispatch.groups[0] = least(input->ne[1] * input->ne[2], builder->device->max_groups[0]);
+    builder->dispatch.groups[1] = 1;
+    return add(builder);
+}
+
+enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_SILU, ROWS_SILU_MUL, ROWS_COPY }; /* as in shaders/rows.comp */
+
+/* output = a op b; b may be one row that is repeated, or absent. */
+static int rows(struct builder *builder, enum rows_op op, const struct gpu_view *a, const struct gpu_view *b,
+                const struct gpu_view *output)
+{
+    builder->dispatch.key = (struct pipeline_key){SHADER_ROWS, {0, op}};
+    push(builder, a->ne[0]);
+    push(builder, a->ne[1]);
+    push(builder, a->ne[2]);
+    bind_rows(builder, 0, a, ACCESS_READ);
+    push(builder, b->present ? bind_values(builder, 1, b) : 0);
+    push(builder, b->present ? stride(b, 1) : 0);
+    push(builder, b->present ? stride(b, 2) : 0);
+    bind_rows(builder, 2, output, ACCESS_WRITE);
+    spread(builder, a->ne[0] * a->ne[1] * a->ne[2]);
+    return add(builder);
+}
+
+static int activate(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *factor = &v[GPU_ACTIVATE_FACTOR];
+    bool is_silu = call->args.activate.activation == ENGINE_ACTIVATION_SILU;
+    enum rows_op op = factor->present ? (is_silu ? ROWS_SILU_MUL : ROWS_MUL)
+                      : is_silu       ? ROWS_SILU
+                                      : ROWS_COPY;
+    return rows(builder, op, &v[GPU_ACTIVATE_INPUT], factor, &v[GPU_ACTIVATE_OUTPUT]);
+}
+
+/* ---- Get rows ----------------------------------------------------------------------------------------------------- */
+
+static enum shader get_rows_shader(const struct gpu_view *source)
+{
+    if (!source->weight) return SHADER_GET_ROWS_ACTIVATION;
+    switch (source->type) {
+    case ENGINE_TYPE_F32: return SHADER_GET_ROWS_F32;
+    case ENGINE_TYPE_F16: return SHADER_GET_ROWS_F16;
+    case ENGINE_TYPE_BF16: return SHADER_GET_ROWS_BF16;
+    case ENGINE_TYPE_Q8_0: return SHADER_GET_ROWS_Q8_0;
+    default: return SHADER_GET_ROWS_Q4_0;
+    }
+}
+
+static int get_rows(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *source = &v[GPU_GET_ROWS_SOURCE],
+                          *output = &v[GPU_GET_ROWS_OUTPUT];
+    const struct engine_weight *weight = source->weight;
+    builder->dispatch.key.shader = get_rows_shader(source);
+    push(builder, output->ne[0]);
+    push(builder, output->ne[1]);
+    uint32_t first_row = builder->n_push;
+    push(builder, 0);
+    push(builder, source->ne[1]);
+    push(builder, weight ? 0 : bind_view(builder, 0, source, ACCESS_READ));
+    push(builder, weight ? 0 : stride(source, 1));
+    push(builder, bind_view(builder, 2, &v[GPU_GET_ROWS_ROWS], ACCESS_READ));
+    push(builder, bind_view(builder, 3, output, ACCESS_WRITE));
+    push(builder, stride(output, 1));
+    spread(builder, output->ne[0] * output->ne[1]);
+    if (!weight) return add(builder);
+    uint64_t part = panels_in_part(builder->device, weight);
+    for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
+        uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
+        bind_panels(builder, 0, weight, panel, count);
+        builder->dispatch.push[first_row] = (uint32_t)(panel * PANEL_ROWS);
+        builder->dispatch.push[first_row + 1] = (uint32_t)(count * PANEL_ROWS);
+        if (panel > 0)
+            builder->dispatch.bindings[3].access = ACCESS_CONSTANT; /* other rows than the part before */
+        int status = add(builder);
+        if (status) return status;
+    }
+    return ENGINE_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static struct gpu_request make_request(struct engine_device *device, bool planning)
+{
+    return (struct gpu_request){vulkan_host, device, &device->limits, planning, NULL};
+}
+
+int op_supports(struct engine_device *device, uint32_t op, const void *args)
+{
+    struct gpu_request request = make_request(device, true);
+    struct gpu_call call;
+    return gpu_check(&request, op, args, &call) == ENGINE_OK;
+}
+
+int op_append(struct engine_device *device, struct commands *commands, uint32_t op, const void *args)
+{
+    struct gpu_request request = make_request(device, false);
+    struct gpu_call call;
+    struct builder builder = {.device = device, .commands = commands};
+    int status = gpu_check(&request, op, args, &call);
+    if (status) return status;
+    const struct gpu_view *v = call.views;
+    switch (op) {
+    case ENGINE_OP_MATMUL: return matmul(&builder, &call);
+    case ENGINE_OP_ATTENTION: return attention(&builder, &call);
+    case ENGINE_OP_CACHE_WRITE: return cache_write(&builder, &call);
+    case ENGINE_OP_ROPE: return rope(&builder, &call);
+    case ENGINE_OP_NORM: return norm(&builder, &call);
+    case ENGINE_OP_GET_ROWS: return get_rows(&builder, &call);
+    case ENGINE_OP_ADD:
+        return rows(&builder, ROWS_ADD, &v[GPU_BINARY_A], &v[GPU_BINARY_B], &v[GPU_BINARY_OUTPUT]);
+    case ENGINE_OP_MUL:
+        return rows(&builder, ROWS_MUL, &v[GPU_BINARY_A], &v[GPU_BINARY_B], &v[GPU_BINARY_OUTPUT]);
+    default: return activate(&builder, &call);
+    }
+}

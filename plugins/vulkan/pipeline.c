@@ -1,0 +1,108 @@
+/* pipeline.c: compute pipelines, made when they are first used. All have the same layout: storage buffers and push
+ * constants. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+int pipeline_setup(struct engine_device *device)
+{
+    VkDescriptorSetLayoutBinding bindings[MAX_BINDINGS];
+    for (uint32_t i = 0; i < MAX_BINDINGS; i++)
+        bindings[i] = (VkDescriptorSetLayoutBinding){.binding = i,
+                                                     .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                                     .descriptorCount = 1,
+                                                     .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+    VkDescriptorSetLayoutCreateInfo set = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                                           .bindingCount = MAX_BINDINGS,
+                                           .pBindings = bindings};
+    VkResult result = vk.vkCreateDescriptorSetLayout(device->handle, &set, NULL, &device->set_layout);
+    if (result != VK_SUCCESS) return vulkan_error(result, "pipelines");
+    VkPushConstantRange push = {VK_SHADER_STAGE_COMPUTE_BIT, 0, MAX_PUSH};
+    VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                         .setLayoutCount = 1,
+                                         .pSetLayouts = &device->set_layout,
+                                         .pushConstantRangeCount = 1,
+                                         .pPushConstantRanges = &push};
+    result = vk.vkCreatePipelineLayout(device->handle, &layout, NULL, &device->pipeline_layout);
+    if (result != VK_SUCCESS) return vulkan_error(result, "pipelines");
+    void *data = cache_file_read(device->physical, &device->pipeline_cache_size);
+    VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                       .initialDataSize = data ? device->pipeline_cache_size : 0,
+                                       .pInitialData = data};
+    result = vk.vkCreatePipelineCache(device->handle, &cache, NULL, &device->pipeline_cache);
+    free(data);
+    return vulkan_error(result, "pipelines");
+}
+
+/* Keeps what was compiled, if it is more than what the file had. */
+static void save_cache(struct engine_device *device)
+{
+    size_t size = 0;
+    if (vk.vkGetPipelineCacheData(device->handle, device->pipeline_cache, &size, NULL) != VK_SUCCESS ||
+        size <= device->pipeline_cache_size)
+        return;
+    void *data = malloc(size);
+    if (data && vk.vkGetPipelineCacheData(device->handle, device->pipeline_cache, &size, data) == VK_SUCCESS)
+        cache_file_write(device->physical, data, size);
+    free(data);
+}
+
+void pipeline_teardown(struct engine_device *device)
+{
+    if (device->pipeline_cache && device->pipelines) save_cache(device);
+    for (struct pipeline *next; device->pipelines; device->pipelines = next) {
+        next = device->pipelines->next;
+        vk.vkDestroyPipeline(device->handle, device->pipelines->handle, NULL);
+        free(device->pipelines);
+    }
+    vk.vkDestroyPipelineCache(device->handle, device->pipeline_cache, NULL);
+    vk.vkDestroyPipelineLayout(device->handle, device->pipeline_layout, NULL);
+    vk.vkDestroyDescriptorSetLayout(device->handle, device->set_layout, NULL);
+}
+
+static VkResult create(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle)
+{
+    VkShaderModule module;
+    VkShaderModuleCreateInfo code = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                     .codeSize = shader_codes[key->shader].size,
+                                     .pCode = shader_codes[key->shader].words};
+    VkResult result = vk.vkCreateShaderModule(device->handle, &code, NULL, &module);
+    if (result != VK_SUCCESS) return result;
+    VkSpecializationMapEntry entries[MAX_CONSTANTS];
+    for (uint32_t i = 0; i < MAX_CONSTANTS; i++)
+        entries[i] = (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(uint32_t), sizeof(uint32_t)};
+    VkSpecializationInfo constants = {MAX_CONSTANTS, entries, sizeof key->constants, key->constants};
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = module,
+                  .pName = "main",
+                  .pSpecializationInfo = &constants},
+        .layout = device->pipeline_layout};
+    result = vk.vkCreateComputePipelines(device->handle, device->pipeline_cache, 1, &info, NULL, handle);
+    vk.vkDestroyShaderModule(device->handle, module, NULL);
+    return result;
+}
+
+int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle)
+{
+    for (struct pipeline *pipeline = device->pipelines; pipeline; pipeline = pipeline->next) {
+        if (memcmp(&pipeline->key, key, sizeof *key) != 0) continue;
+        *handle = pipeline->handle;
+        return ENGINE_OK;
+    }
+    struct pipeline *pipeline = calloc(1, sizeof *pipeline);
+    if (!pipeline) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a pipeline");
+    VkResult result = create(device, key, &pipeline->handle);
+    if (result != VK_SUCCESS) {
+        free(pipeline);
+        return vulkan_error(result, "a shader can't be compiled");
+    }
+    pipeline->key = *key;
+    pipeline->next = device->pipelines;
+    device->pipelines = pipeline;
+    *handle = pipeline->handle;
+    return ENGINE_OK;
+}

@@ -1,0 +1,90 @@
+/* plugin.c: the entry point, and what the devices are called. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device.h"
+
+const struct engine_host *vulkan_host;
+
+static int device_count(uint32_t *count)
+{
+    const struct physical_device *devices;
+    return instance_devices(&devices, count);
+}
+
+static uint32_t kind_of(const struct physical_device *device)
+{
+    switch (device->properties.deviceType) {
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return ENGINE_DEVICE_CPU;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return ENGINE_DEVICE_GPU;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return ENGINE_DEVICE_INTEGRATED_GPU;
+    default: return ENGINE_DEVICE_ACCELERATOR;
+    }
+}
+
+static int device_info(uint32_t index, struct engine_device_info *info)
+{
+    const struct physical_device *devices;
+    uint32_t count;
+    int status = instance_devices(&devices, &count);
+    if (!status) status = validation_status();
+    if (status) return status;
+    if (index >= count) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
+    const struct physical_device *device = &devices[index];
+    struct engine_device_info found = {
+        .struct_size = info->struct_size, .kind = kind_of(device), .alignment = 256};
+    uint32_t version = device->properties.apiVersion;
+    snprintf(found.id, sizeof found.id, "%u", index);
+    snprintf(found.description, sizeof found.description, "%.80s, Vulkan %u.%u%s%.24s",
+             device->properties.deviceName, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
+             device->driver[0] ? ", " : "", device->driver);
+    physical_memory(device, &found.memory_free, &found.memory_total);
+    found.max_buffer = device->max_buffer;
+    memcpy(info, &found, info->struct_size < sizeof found ? info->struct_size : sizeof found);
+    return ENGINE_OK;
+}
+
+static const struct engine_backend backend = {
+    .struct_size = sizeof backend,
+    .device_count = device_count,
+    .device_info = device_info,
+    .device_open = device_open,
+    .device_close = device_close,
+    .supports = op_supports,
+    .weight_size = weight_size,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .weight_create = weight_create,
+    .weight_destroy = weight_destroy,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .enqueue = stream_enqueue,
+    .write = stream_write,
+    .read = stream_read,
+    .copy = stream_copy,
+    .stream_flush = stream_flush,
+    .stream_wait = stream_wait,
+    .record_begin = stream_record_begin,
+    .record_end = stream_record_end,
+    .replay = stream_replay,
+    .recording_destroy = recording_destroy,
+};
+
+static const struct engine_plugin plugin = {
+    .struct_size = sizeof plugin,
+    .abi_major = ENGINE_ABI_MAJOR,
+    .abi_minor = ENGINE_ABI_MINOR,
+    .kind = ENGINE_PLUGIN_BACKEND,
+    .name = "vulkan",
+    .version = "0.1.0",
+    .license = "MIT",
+    .description = "Runs on GPUs, and whatever else has a driver for Vulkan 1.1 or later",
+    .backend = &backend,
+};
+
+const struct engine_plugin *engine_plugin_entry(const struct engine_host *host)
+{
+    vulkan_host = host;
+    return loader_open() == ENGINE_OK ? &plugin : NULL;
+}

@@ -1,0 +1,45 @@
+/* shaders.h: the shaders' numbers and code. CMakeLists.txt says what each is compiled from, and makes the table. */
+#ifndef VULKAN_SHADERS_H
+#define VULKAN_SHADERS_H
+#include <stddef.h>
+#include <stdint.h>
+enum shader {
+    SHADER_MATMUL_F32_ONE,
+    SHADER_MATMUL_F32_MANY,
+    SHADER_GET_ROWS_F32,
+    SHADER_MATMUL_F16_ONE,
+    SHADER_MATMUL_F16_MANY,
+    SHADER_GET_ROWS_F16,
+    SHADER_MATMUL_Q4_0_ONE,
+    SHADER_MATMUL_Q4_0_MANY,
+    SHADER_GET_ROWS_Q4_0,
+    SHADER_MATMUL_Q8_0_ONE,
+    SHADER_MATMUL_Q8_0_MANY,
+    SHADER_GET_ROWS_Q8_0,
+    SHADER_MATMUL_BF16_ONE,
+    SHADER_MATMUL_BF16_MANY,
+    SHADER_GET_ROWS_BF16,
+    SHADER_GET_ROWS_ACTIVATION,
+    SHADER_CACHE_WRITE_F32,
+    SHADER_ATTENTION_F32_F32,
+    SHADER_ATTENTION_F32_F16,
+    SHADER_ATTENTION_F32_Q8_0,
+    SHADER_CACHE_WRITE_F16,
+    SHADER_ATTENTION_F16_F32,
+    SHADER_ATTENTION_F16_F16,
+    SHADER_ATTENTION_F16_Q8_0,
+    SHADER_CACHE_WRITE_Q8_0,
+    SHADER_ATTENTION_Q8_0_F32,
+    SHADER_ATTENTION_Q8_0_F16,
+    SHADER_ATTENTION_Q8_0_Q8_0,
+    SHADER_ROWS,
+    SHADER_NORM,
+    SHADER_ROPE,
+    SHADER_COUNT
+};
+struct shader_code {
+    const uint32_t *words;
+    size_t size; /* bytes */
+};
+extern const struct shader_code shader_codes[SHADER_COUNT];
+#endif

@@ -1,0 +1,41 @@
+// norm.comp: ENGINE_OP_NORM, RMS. A workgroup takes a row.
+#version 450
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint SIZE = 64; // a power of two
+layout(constant_id = 1) const bool WEIGHTED = false;
+
+layout(push_constant) uniform Parameters {
+    uint n, n1, n2;
+    uint input_offset, input_stride1, input_stride2; // in words
+    uint output_offset, output_stride1, output_stride2;
+    float epsilon;
+} p;
+
+layout(binding = 0) readonly buffer Input { float inputs[]; };
+layout(binding = 1) readonly buffer Weight { float weights[]; };
+layout(binding = 2) writeonly buffer Output { float outputs[]; };
+
+shared float sums[SIZE];
+
+void main()
+{
+    uint lane = gl_LocalInvocationID.x;
+    for (uint row = gl_WorkGroupID.x; row < p.n1 * p.n2; row += gl_NumWorkGroups.x) {
+        uint i2 = row / p.n1, i1 = row - i2 * p.n1;
+        uint from = p.input_offset + i1 * p.input_stride1 + i2 * p.input_stride2;
+        uint to = p.output_offset + i1 * p.output_stride1 + i2 * p.output_stride2;
+        float sum = 0;
+        for (uint i = lane; i < p.n; i += SIZE) sum = fma(inputs[from + i], inputs[from + i], sum);
+        barrier(); // the row before has been summed
+        sums[lane] = sum;
+        for (uint half_size = SIZE / 2; half_size > 0; half_size /= 2) {
+            barrier();
+            if (lane < half_size) sums[lane] += sums[lane + half_size];
+        }
+        barrier();
+        float scale = 1 / sqrt(sums[0] / float(p.n) + p.epsilon);
+        for (uint i = lane; i < p.n; i += SIZE)
+            outputs[to + i] = inputs[from + i] * scale * (WEIGHTED ? weights[i] : 1);
+    }
+}

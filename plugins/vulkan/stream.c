@@ -1,0 +1,320 @@
+/* stream.c: streams and recordings. A stream fills one of a few primary command buffers, which is submitted when it is
+ * flushed. A recording is a secondary command buffer that primaries execute: once for each replay. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+#define SLOTS         3      /* command buffers that can be under way */
+#define INLINE_SIZE   65536u /* writes up to here travel in the command buffer */
+#define READBACK_SIZE (4u << 20)
+#define MAX_READS     16
+
+struct slot {
+    struct commands commands;
+    VkFence fence;
+    bool pending;
+};
+
+/* Bytes on their way to host memory. */
+struct pending_read {
+    void *target;
+    uint64_t offset, size; /* in the readback memory */
+};
+
+struct engine_stream {
+    struct engine_device *device;
+    struct slot slots[SLOTS];
+    uint32_t current;
+    bool open;    /* the current slot's commands are being recorded */
+    bool running; /* something was submitted since the last wait */
+    struct memory_range readback;
+    uint64_t readback_used;
+    struct pending_read reads[MAX_READS];
+    uint32_t n_reads;
+    struct engine_recording *recording;
+};
+
+struct engine_recording {
+    struct commands commands;
+};
+
+/* ---- Slots -------------------------------------------------------------------------------------------------------- */
+
+static int create_commands(struct engine_device *device, VkCommandBufferLevel level,
+                           struct commands *commands)
+{
+    VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                            .commandPool = device->command_pool,
+                                            .level = level,
+                                            .commandBufferCount = 1};
+    commands->device = device;
+    return vulkan_error(vk.vkAllocateCommandBuffers(device->handle, &allocate, &commands->handle),
+                        "commands");
+}
+
+static int wait_slot(struct engine_stream *stream, struct slot *slot)
+{
+    if (!slot->pending) return ENGINE_OK;
+    slot->pending = false;
+    VkResult result = vk.vkWaitForFences(stream->device->handle, 1, &slot->fence, VK_TRUE, UINT64_MAX);
+    if (result == VK_SUCCESS) result = vk.vkResetFences(stream->device->handle, 1, &slot->fence);
+    return vulkan_error(result, "wait");
+}
+
+/* The commands to which the stream's next thing is added. */
+static int open_slot(struct engine_stream *stream, struct commands **commands)
+{
+    struct slot *slot = &stream->slots[stream->current];
+    *commands = &slot->commands;
+    if (stream->open) return ENGINE_OK;
+    int status = wait_slot(stream, slot);
+    if (!status) status = commands_reset(&slot->commands);
+    if (status) return status;
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    VkResult result = vk.vkBeginCommandBuffer(slot->commands.handle, &begin);
+    if (result != VK_SUCCESS) return vulkan_error(result, "commands");
+    slot->commands.bound = VK_NULL_HANDLE;
+    commands_barrier(&slot->commands, false);
+    stream->open = true;
+    return ENGINE_OK;
+}
+
+static bool is_idle(const struct engine_stream *stream)
+{
+    return !stream->open && !stream->running;
+}
+
+int stream_create(struct engine_device *device, struct engine_stream **out)
+{
+    struct engine_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a stream");
+    stream->device = device;
+    int status = ENGINE_OK;
+    for (int i = 0; i < SLOTS && !status; i++) {
+        VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+        status =
+            vulkan_error(vk.vkCreateFence(device->handle, &fence, NULL, &stream->slots[i].fence), "stream");
+        if (!status)
+            status = create_commands(device, VK_COMMAND_BUFFER_LEVEL_PRIMARY, &stream->slots[i].commands);
+    }
+    if (status) {
+        stream_destroy(stream);
+        return status;
+    }
+    *out = stream;
+    return ENGINE_OK;
+}
+
+void stream_destroy(struct engine_stream *stream)
+{
+    if (!stream) return;
+    stream_wait(stream);
+    recording_destroy(stream->recording);
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *slot = &stream->slots[i];
+        slot->commands.device = stream->device;
+        commands_destroy(&slot->commands);
+        vk.vkDestroyFence(stream->device->handle, slot->fence, NULL);
+    }
+    memory_free(stream->device, &stream->readback);
+    free(stream);
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------------ */
+
+int stream_flush(struct engine_stream *stream)
+{
+    if (!stream->open) return ENGINE_OK;
+    struct slot *slot = &stream->slots[stream->current];
+    commands_barrier(&slot->commands, true);
+    stream->open = false;
+    stream->current = (stream->current + 1) % SLOTS;
+    VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                           .commandBufferCount = 1,
+                           .pCommandBuffers = &slot->commands.handle};
+    VkResult result = vk.vkEndCommandBuffer(slot->commands.handle);
+    if (result == VK_SUCCESS) result = vk.vkQueueSubmit(stream->device->queue, 1, &submit, slot->fence);
+    slot->pending = result == VK_SUCCESS;
+    stream->running = stream->running || slot->pending;
+    return vulkan_error(result, "submit");
+}
+
+int stream_wait(struct engine_stream *stream)
+{
+    int status = stream_flush(stream);
+    for (int i = 0; i < SLOTS; i++) {
+        int waited = wait_slot(stream, &stream->slots[i]);
+        if (!status) status = waited;
+    }
+    stream->running = false;
+    for (uint32_t i = 0; i < stream->n_reads && !status; i++) {
+        const struct pending_read *read = &stream->reads[i];
+        memcpy(read->target, memory_pointer(&stream->readback) + read->offset, read->size);
+    }
+    stream->n_reads = 0;
+    stream->readback_used = 0;
+    return status ? status : validation_status();
+}
+
+int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    struct commands *commands;
+    if (stream->recording) return op_append(stream->device, &stream->recording->commands, op, args);
+    int status = open_slot(stream, &commands);
+    return status ? status : op_append(stream->device, commands, op, args);
+}
+
+/* ---- Transfers ---------------------------------------------------------------------------------------------------- */
+
+/* A transfer's range within a buffer. */
+static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
+                       uint64_t offset, uint64_t size, const char *what)
+{
+    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not while recording", what);
+    if (!buffer || buffer->base.device != stream->device)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer isn't of this device", what);
+    if (offset > buffer->base.size || size > buffer->base.size - offset)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range ends beyond the buffer's end", what);
+    return ENGINE_OK;
+}
+
+int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                 const void *source, uint64_t size)
+{
+    struct commands *commands;
+    int status = check_range(stream, buffer, offset, size, "write");
+    if (status || size == 0) return status;
+    uint8_t *mapped = memory_pointer(&buffer->range);
+    if (mapped && is_idle(stream)) {
+        memcpy(mapped + offset, source, size);
+        return ENGINE_OK;
+    }
+    if (size > INLINE_SIZE || size % 4 != 0 || offset % 4 != 0) {
+        status = stream_flush(stream);
+        return status ? status : upload_bytes(stream->device, &buffer->range, offset, source, size);
+    }
+    status = open_slot(stream, &commands);
+    if (status) return status;
+    commands_barrier(commands, false);
+    vk.vkCmdUpdateBuffer(commands->handle, memory_buffer(&buffer->range), buffer->range.offset + offset, size,
+                         source);
+    commands_barrier(commands, false);
+    return ENGINE_OK;
+}
+
+/* Puts up to READBACK_SIZE bytes on their way. */
+static int read_part(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                     void *target, uint64_t size)
+{
+    struct commands *commands;
+    int status = ENGINE_OK;
+    if (stream->n_reads == MAX_READS || size > READBACK_SIZE - stream->readback_used)
+        status = stream_wait(stream);
+    if (!status && !stream->readback.block)
+        status =
+            memory_allocate(stream->device, MEMORY_STAGING, READBACK_SIZE, "readback", &stream->readback);
+    if (!status) status = open_slot(stream, &commands);
+    if (status) return status;
+    commands_barrier(commands, false);
+    VkBufferCopy copy = {buffer->range.offset + offset, stream->readback.offset + stream->readback_used,
+                         size};
+    vk.vkCmdCopyBuffer(commands->handle, memory_buffer(&buffer->range), memory_buffer(&stream->readback), 1,
+                       &copy);
+    stream->reads[stream->n_reads++] = (struct pending_read){target, stream->readback_used, size};
+    stream->readback_used += size;
+    return ENGINE_OK;
+}
+
+int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
+                uint64_t size)
+{
+    int status = check_range(stream, buffer, offset, size, "read");
+    const uint8_t *mapped = memory_pointer(&buffer->range);
+    if (status || size == 0) return status;
+    if (mapped) {
+        status = stream_wait(stream);
+        if (!status) memcpy(target, mapped + offset, size);
+        return status;
+    }
+    for (uint64_t done = 0; done < size && !status; done += READBACK_SIZE)
+        status = read_part(stream, buffer, offset + done, (uint8_t *)target + done,
+                           size - done < READBACK_SIZE ? size - done : READBACK_SIZE);
+    return status;
+}
+
+int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
+                struct engine_buffer *source, uint64_t source_offset, uint64_t size)
+{
+    struct commands *commands;
+    int status = check_range(stream, target, target_offset, size, "copy");
+    if (!status) status = check_range(stream, source, source_offset, size, "copy");
+    if (status || size == 0) return status;
+    status = open_slot(stream, &commands);
+    if (status) return status;
+    commands_barrier(commands, false);
+    VkBufferCopy copy = {source->range.offset + source_offset, target->range.offset + target_offset, size};
+    vk.vkCmdCopyBuffer(commands->handle, memory_buffer(&source->range), memory_buffer(&target->range), 1,
+                       &copy);
+    commands_barrier(commands, false);
+    return ENGINE_OK;
+}
+
+/* ---- Recordings --------------------------------------------------------------------------------------------------- */
+
+int stream_record_begin(struct engine_stream *stream)
+{
+    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is recording already");
+    struct engine_recording *recording = calloc(1, sizeof *recording);
+    if (!recording) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+    VkCommandBufferInheritanceInfo inheritance = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
+                                      .pInheritanceInfo = &inheritance};
+    int status = create_commands(stream->device, VK_COMMAND_BUFFER_LEVEL_SECONDARY, &recording->commands);
+    if (!status)
+        status = vulkan_error(vk.vkBeginCommandBuffer(recording->commands.handle, &begin), "recording");
+    if (status) {
+        recording_destroy(recording);
+        return status;
+    }
+    stream->recording = recording;
+    return ENGINE_OK;
+}
+
+int stream_record_end(struct engine_stream *stream, struct engine_recording **out)
+{
+    struct engine_recording *recording = stream->recording;
+    if (!recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream isn't recording");
+    stream->recording = NULL;
+    VkResult result = vk.vkEndCommandBuffer(recording->commands.handle);
+    if (result != VK_SUCCESS) {
+        recording_destroy(recording);
+        return vulkan_error(result, "recording");
+    }
+    *out = recording;
+    return ENGINE_OK;
+}
+
+int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
+{
+    struct commands *commands;
+    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
+    if (recording->commands.device != stream->device)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
+    int status = open_slot(stream, &commands);
+    if (status) return status;
+    commands_barrier(commands, false);
+    vk.vkCmdExecuteCommands(commands->handle, 1, &recording->commands.handle);
+    commands_barrier(commands, false);
+    commands->bound = VK_NULL_HANDLE; /* state doesn't outlast the secondary buffer */
+    return ENGINE_OK;
+}
+
+void recording_destroy(struct engine_recording *recording)
+{
+    if (!recording) return;
+    commands_destroy(&recording->commands);
+    free(recording);
+}

@@ -1,0 +1,229 @@
+/* weight.c: model tensors on the device. Matrices lie in panels of 32 rows, so that invocations that work on
+ * neighbouring rows read neighbouring memory:
+ *
+ *   F32            [panel][k / 4][32 rows] of 4 values        (16 bytes each)
+ *   F16, BF16      [panel][k / 8][32 rows] of 8 values
+ *   Q8_0           [panel][block][2 halves][32 rows] of 16 values
+ *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's complement
+ *
+ * Rows are padded with zeros to whole units and panels. The scales of blocks (float16) follow behind all panels:
+ * [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) lie as in the file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define PANEL 32
+
+/* What a weight takes. */
+struct layout {
+    uint64_t k, rows, row_size; /* row_size: bytes in the file */
+    uint64_t n_panels, panel_size, scale_size;
+    uint64_t values_size, size; /* of all panels or plain values; with the scales */
+};
+
+bool weight_type_known(uint32_t type)
+{
+    return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_BF16 ||
+           type == ENGINE_TYPE_Q8_0 || type == ENGINE_TYPE_Q4_0;
+}
+
+/* Bytes of a panel of rows of k values. */
+static uint64_t panel_bytes(uint32_t type, uint64_t k)
+{
+    switch (type) {
+    case ENGINE_TYPE_F32: return (k + 3) / 4 * 16 * PANEL;
+    case ENGINE_TYPE_Q8_0: return k / 32 * 32 * PANEL;
+    case ENGINE_TYPE_Q4_0: return k / 32 * 16 * PANEL;
+    default: return (k + 7) / 8 * 16 * PANEL;
+    }
+}
+
+static int unsupported(const struct engine_weight_desc *desc, const char *why)
+{
+    return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: %s", desc->name ? desc->name : "weight", why);
+}
+
+static int plan_layout(const struct engine_device *device, const struct engine_weight_desc *desc,
+                       struct layout *layout)
+{
+    uint32_t length, block_size;
+    uint64_t k = desc->ne[0], rows = desc->ne[1];
+    bool values = desc->uses == ENGINE_WEIGHT_VALUES;
+    if (!weight_type_known(desc->type) || !gpu_type_block(desc->type, &length, &block_size))
+        return unsupported(desc, "no shader for its type");
+    if (desc->uses == 0 || (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
+        return unsupported(desc, "can't be kept for all that it is used for");
+    if (k == 0 || rows == 0 || desc->ne[2] != 1 || desc->ne[3] != 1 || k % length != 0 ||
+        k > UINT32_MAX / 2 || rows > UINT32_MAX / 2)
+        return unsupported(desc, "its shape is not that of a matrix");
+    *layout = (struct layout){.k = k, .rows = rows, .row_size = k / length * block_size};
+    if (values) {
+        layout->values_size = layout->size = k * rows * 4;
+        return layout->size <= device->max_range ? ENGINE_OK : unsupported(desc, "too large");
+    }
+    layout->panel_size = panel_bytes(desc->type, k);
+    layout->scale_size = length == 1 ? 0 : (k / 32 + 1) / 2 * 4 * PANEL;
+    layout->n_panels = (rows + PANEL - 1) / PANEL;
+    /* Two panels at once can be bound, and one fits into the staging memory. */
+    if (layout->panel_size > UPLOAD_SIZE || 2 * layout->panel_size > device->max_range)
+        return unsupported(desc, "its rows are too long");
+    layout->values_size = layout->n_panels * layout->panel_size;
+    layout->size = layout->values_size + layout->n_panels * layout->scale_size;
+    return ENGINE_OK;
+}
+
+/* A description as far as its writer knew of it. */
+static struct engine_weight_desc known(const struct engine_weight_desc *desc)
+{
+    struct engine_weight_desc copy = {0};
+    memcpy(&copy, desc, desc->struct_size < sizeof copy ? desc->struct_size : sizeof copy);
+    return copy;
+}
+
+int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
+{
+    struct engine_weight_desc given = known(desc);
+    struct layout layout = {0};
+    int status = plan_layout(device, &given, &layout);
+    if (!status) *bytes = memory_size(layout.size);
+    return status;
+}
+
+/* ---- Packing ------------------------------------------------------------------------------------------------------ */
+
+/* A row of `size` bytes in units of 16, the last one padded: unit u goes to target + u * 16 * PANEL. */
+static void spread_units(const uint8_t *row, size_t size, uint8_t *target)
+{
+    size_t u = 0;
+    for (; (u + 1) * 16 <= size; u++) memcpy(target + u * 16 * PANEL, row + u * 16, 16);
+    if (size % 16) memcpy(target + u * 16 * PANEL, row + u * 16, size % 16);
+}
+
+/* The values of rows first_row … of a panel, without scales. The target is zero where nothing is written. */
+static void pack_panel(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
+                       uint8_t *target)
+{
+    uint64_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
+    bool tail = n_rows < PANEL || layout->row_size % 16 != 0;
+    if (tail) memset(target, 0, layout->panel_size);
+    for (uint64_t r = 0; r < n_rows; r++) {
+        const uint8_t *row = data + (first + r) * layout->row_size;
+        uint8_t *to = target + r * 16;
+        if (type == ENGINE_TYPE_Q4_0) {
+            for (uint64_t b = 0; b < layout->k / 32; b++) {
+                uint64_t half[2];
+                memcpy(half, row + b * 18 + 2, 16);
+                half[0] ^= 0x8888888888888888u; /* n - 8 in two's complement */
+                half[1] ^= 0x8888888888888888u;
+                memcpy(to + b * 16 * PANEL, half, 16);
+            }
+        } else if (type == ENGINE_TYPE_Q8_0) {
+            for (uint64_t b = 0; b < layout->k / 32; b++) {
+                memcpy(to + 2 * b * 16 * PANEL, row + b * 34 + 2, 16);
+                memcpy(to + (2 * b + 1) * 16 * PANEL, row + b * 34 + 18, 16);
+            }
+        } else {
+            spread_units(row, layout->row_size, to);
+        }
+    }
+}
+
+static void pack_scales(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
+                        uint8_t *target)
+{
+    uint64_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
+    uint64_t block_size = type == ENGINE_TYPE_Q4_0 ? 18 : 34, n_blocks = layout->k / 32;
+    memset(target, 0, layout->scale_size);
+    for (uint64_t r = 0; r < n_rows; r++)
+        for (uint64_t b = 0; b < n_blocks; b++)
+            memcpy(target + (b / 2 * PANEL + r) * 4 + b % 2 * 2,
+                   data + (first + r) * layout->row_size + b * block_size, 2);
+}
+
+typedef void pack_function(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
+                           uint8_t *target);
+
+/* Packs all panels, `size` bytes each, to `offset` of the range: in place where the host sees it, else as many at a
+ * time as fit into a staging buffer. */
+static int pack_all(struct engine_device *device, const struct memory_range *range, uint64_t offset,
+                    uint64_t size, pack_function *pack, const struct engine_weight_desc *desc,
+                    const struct layout *layout)
+{
+    uint8_t *mapped = memory_pointer(range);
+    for (uint64_t panel = 0; panel < layout->n_panels;) {
+        uint64_t count = UPLOAD_SIZE / size;
+        if (count > layout->n_panels - panel) count = layout->n_panels - panel;
+        struct upload_slot *slot = NULL;
+        int status = mapped ? ENGINE_OK : upload_begin(device, &slot);
+        if (status) return status;
+        uint8_t *target = mapped ? mapped + offset + panel * size : memory_pointer(&slot->staging);
+        for (uint64_t i = 0; i < count; i++)
+            pack(desc->type, layout, desc->data, panel + i, target + i * size);
+        if (!mapped) status = upload_submit(device, slot, range, offset + panel * size, count * size);
+        if (status) return status;
+        panel += count;
+    }
+    return ENGINE_OK;
+}
+
+static int fill(struct engine_device *device, struct engine_weight *weight,
+                const struct engine_weight_desc *desc, const struct layout *layout)
+{
+    if (layout->n_panels == 0) {
+        weight->values = malloc(layout->size);
+        if (!weight->values) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for plain values");
+        memcpy(weight->values, desc->data, layout->size);
+        uint8_t *mapped = memory_pointer(&weight->range);
+        if (!mapped) return upload_bytes(device, &weight->range, 0, desc->data, layout->size);
+        memcpy(mapped, desc->data, layout->size);
+        return ENGINE_OK;
+    }
+    int status = pack_all(device, &weight->range, 0, layout->panel_size, pack_panel, desc, layout);
+    if (status || layout->scale_size == 0) return status;
+    return pack_all(device, &weight->range, layout->values_size, layout->scale_size, pack_scales, desc,
+                    layout);
+}
+
+int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
+                  struct engine_weight **out)
+{
+    struct engine_weight_desc given = known(desc);
+    struct layout layout = {0};
+    const char *name = given.name ? given.name : "weight";
+    int status = plan_layout(device, &given, &layout);
+    if (status) return status;
+    if (!given.data || given.data_size / layout.row_size < layout.rows)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape takes", name);
+    struct engine_weight *weight = calloc(1, sizeof *weight);
+    if (!weight) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", name);
+    weight->base = (struct gpu_weight){.device = device, .type = given.type, .uses = given.uses};
+    memcpy(weight->base.ne, given.ne, sizeof weight->base.ne);
+    weight->panel_size = layout.panel_size;
+    weight->scale_size = layout.scale_size;
+    weight->n_panels = layout.n_panels;
+    status = device_charge(device, memory_size(layout.size), name);
+    if (!status) {
+        weight->charged = memory_size(layout.size);
+        status = memory_allocate(device, MEMORY_DEVICE, layout.size, name, &weight->range);
+    }
+    if (!status) status = fill(device, weight, &given, &layout);
+    if (status) {
+        weight_destroy(weight);
+        return status;
+    }
+    *out = weight;
+    return ENGINE_OK;
+}
+
+void weight_destroy(struct engine_weight *weight)
+{
+    if (!weight) return;
+    struct engine_device *device = weight->base.device;
+    if (weight->values) rope_tables_forget(device, weight);
+    vk.vkDeviceWaitIdle(device->handle); /* its upload may be under way */
+    memory_free(device, &weight->range);
+    device->memory_used -= weight->charged;
+    free(weight->values);
+    free(weight);
+}

@@ -1,0 +1,176 @@
+/* test-vulkan-ops.c: every operation of the Vulkan plugin on its first device, on odd sizes, against double precision,
+ * with the validation layers on where they are installed. Where there is no device the tests skip, saying so. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend-cases.h"
+#include "backend-types.h"
+#include "vulkan-device.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const uint32_t weight_types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_BF16, ENGINE_TYPE_Q8_0,
+                                        ENGINE_TYPE_Q4_0};
+
+static struct fixture fixture;
+
+static void setup(void)
+{
+    vulkan_skip_without_device();
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+}
+
+static void teardown(void)
+{
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+TestSuite(vulkan_ops, .init = setup, .fini = teardown);
+
+/* ---- Matmul ------------------------------------------------------------------------------------------------------- */
+
+static bool is_plain(uint32_t type)
+{
+    return test_type(type)->block_length == 1;
+}
+
+Test(vulkan_ops, matmul_sizes)
+{
+    static const uint32_t rows[] = {1, 31, 32, 33, 100}, tokens[] = {1, 2, 3, 5, 8, 13, 29, 100};
+    static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080};
+    for (size_t type = 0; type < COUNT(weight_types); type++)
+        for (size_t i = 0; i < COUNT(tokens); i++)
+            for (size_t j = 0; j < COUNT(odd_k); j++)
+                free(run_matmul_case(
+                    &fixture, &(struct matmul_case){.type = weight_types[type],
+                                                    .k = is_plain(weight_types[type]) ? odd_k[j] : block_k[j],
+                                                    .rows = rows[(i + j) % COUNT(rows)],
+                                                    .tokens = tokens[i]}));
+}
+
+static void matmul(struct matmul_case c)
+{
+    free(run_matmul_case(&fixture, &c));
+}
+
+Test(vulkan_ops, matmul_options)
+{
+    uint32_t silu = ENGINE_ACTIVATION_SILU;
+    for (size_t i = 0; i < COUNT(weight_types); i++) {
+        uint32_t type = weight_types[i];
+        for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 3 + 4) {
+            matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .gap = 12});
+            matmul((struct matmul_case){type, 64, 50, tokens, .scale = -0.5f, .activation = silu});
+            matmul((struct matmul_case){type, 64, 33, tokens, .residual = true, .in_place = true});
+            matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .residual = true, .scale = 3,
+                                        .activation = silu, .gap = 4});
+            matmul((struct matmul_case){type, 64, 50, tokens, .gate = true, .activation = silu});
+            matmul((struct matmul_case){type, 64, 50, tokens, .gate = true, .residual = true, .gap = 64});
+        }
+    }
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+Test(vulkan_ops, norm_add_mul_activate)
+{
+    static const uint32_t sizes[] = {1, 5, 16, 31, 64, 257, 3000};
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        for (uint32_t op = ENGINE_OP_NORM; op <= ENGINE_OP_ACTIVATE; op++) {
+            if (op == ENGINE_OP_GET_ROWS) continue;
+            for (int variant = 0; variant < 8; variant++) {
+                struct rows_case c = {
+                    .op = op,
+                    .n = sizes[i],
+                    .tokens = variant & 1 ? 11 : 1,
+                    .planes = variant & 2 ? 3 : 1,
+                    .second = variant & 4,
+                    .is_weight = (variant & 5) == 5 && op != ENGINE_OP_ACTIVATE,
+                    .in_place = variant & 2,
+                    .gap = variant & 1 ? 20 : 0,
+                    .activation = ENGINE_ACTIVATION_SILU,
+                    .epsilon = 1e-5f,
+                };
+                free(run_rows_case(&fixture, &c));
+            }
+        }
+}
+
+Test(vulkan_ops, activation_none_copies_or_multiplies)
+{
+    struct rows_case c = {.op = ENGINE_OP_ACTIVATE, .n = 37, .tokens = 2, .planes = 1};
+    free(run_rows_case(&fixture, &c));
+    c.second = true;
+    free(run_rows_case(&fixture, &c));
+}
+
+Test(vulkan_ops, rope)
+{
+    static const struct rope_case cases[] = {
+        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, 0},
+        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, 8},
+        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, 0},
+        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, 4},
+        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, 0},
+        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, 0},
+        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, 0},
+        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) free(run_rope_case(&fixture, &cases[i]));
+}
+
+Test(vulkan_ops, get_rows)
+{
+    static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
+    for (size_t i = 0; i < COUNT(weight_types); i++)
+        for (int variant = 0; variant < 4; variant++) {
+            struct get_rows_case c = {.type = weight_types[i], .n = 544, .n_rows = 45, .count = 20};
+            c.uses = uses[variant & 1];
+            c.data_is_kept = variant & 2;
+            free(run_get_rows_case(&fixture, &c));
+            if (!is_plain(c.type)) continue;
+            c.n = 7;
+            free(run_get_rows_case(&fixture, &c));
+        }
+    struct get_rows_case activation = {.type = ENGINE_TYPE_F32, .n = 19, .n_rows = 30, .count = 3};
+    free(run_get_rows_case(&fixture, &activation));
+}
+
+/* ---- Attention ---------------------------------------------------------------------------------------------------- */
+
+static void attention(struct attention_case c)
+{
+    free(run_attention_case(&fixture, &c));
+}
+
+Test(vulkan_ops, attention_cache_types_and_head_sizes)
+{
+    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16, q8 = ENGINE_TYPE_Q8_0;
+    attention((struct attention_case){f32, f32, 64, 8, 2, 16, 1, 100, 1, .window = 0});
+    attention((struct attention_case){f16, f16, 64, 8, 2, 16, 1, 100, 100, .window = 0});
+    attention((struct attention_case){q8, q8, 64, 8, 2, 16, 1, 100, 20, .window = 0});
+    attention((struct attention_case){q8, f16, 32, 4, 4, 32, 2, 40, 3, .window = 0});
+    attention((struct attention_case){f16, q8, 32, 4, 2, 9, 2, 40, 3, .window = 0});
+    attention((struct attention_case){f32, q8, 96, 4, 2, 9, 2, 40, 3, .window = 0});
+    attention((struct attention_case){q8, f32, 96, 4, 2, 9, 2, 40, 3, .window = 0});
+    attention((struct attention_case){f16, f32, 80, 3, 3, 7, 2, 33, 11, .gap = 8});
+    attention((struct attention_case){f32, f16, 10, 6, 3, 5, 3, 21, 21, .window = 0});
+    attention((struct attention_case){f32, f32, 9, 6, 3, 5, 3, 21, 21, .window = 0});
+    attention((struct attention_case){f16, f16, 128, 71, 1, 64, 1, 70, 4, .window = 0});
+    attention((struct attention_case){f32, f16, 256, 2, 1, 64, 1, 70, 4, .window = 0});
+    attention((struct attention_case){f32, f32, 1, 1, 1, 1, 1, 1, 1, .window = 0});
+}
+
+Test(vulkan_ops, attention_long_contexts_windows_and_tokens_left_out)
+{
+    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16;
+    attention((struct attention_case){f16, f16, 32, 4, 2, 32, 2, 900, 1, .window = 0});
+    attention((struct attention_case){f32, f32, 32, 4, 2, 32, 2, 700, 90, .leave_out = true});
+    attention((struct attention_case){f32, f32, 32, 4, 2, 32, 1, 800, 2, .window = 300});
+    attention((struct attention_case){f32, f16, 32, 4, 1, 32, 2, 600, 100, .window = 17});
+    attention((struct attention_case){f32, f32, 16, 2, 2, 8, 3, 30, 2, .window = 1, .leave_out = true});
+    attention((struct attention_case){f32, f32, 16, 2, 2, 256, 1, 513, 513, .window = 256});
+}

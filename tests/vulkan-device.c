@@ -1,0 +1,38 @@
+/* vulkan-device.c: see vulkan-device.h. */
+#include "vulkan-device.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "backend-fixture.h"
+
+static bool has_layers(void)
+{
+    return access("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json", R_OK) == 0 ||
+           getenv("VK_LAYER_PATH") || getenv("VK_ADD_LAYER_PATH");
+}
+
+bool vulkan_has_device(void)
+{
+    struct fixture fixture;
+    uint32_t count = 0;
+    const char *wanted = getenv("ENGINE_TEST_VULKAN_VALIDATION");
+    setenv("ENGINE_VULKAN_VALIDATION", wanted ? wanted : has_layers() ? "on" : "off", 1);
+    if (access(TEST_PLUGIN_DIR "/vulkan.so", R_OK) != 0 || !fixture_try_load(&fixture, "vulkan"))
+        return false;
+    return fixture.api->device_count(&count) == ENGINE_OK && count > 0;
+}
+
+void vulkan_skip_without_device(void)
+{
+    if (!vulkan_has_device()) cr_skip("no Vulkan device here");
+}
+
+void vulkan_expect_no_complaints(void)
+{
+    struct fixture fixture;
+    struct engine_device_info info = {.struct_size = sizeof info};
+    fixture_load(&fixture, "vulkan");
+    cr_assert_eq(fixture.api->device_info(0, &info), ENGINE_OK, "%s", fixture_message());
+}
