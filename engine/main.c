@@ -33,9 +33,11 @@ const struct command commands[] = {
      .max_words = 1,
      .run = command_info},
     {.name = "logits",
-     .synopsis = "-m MODEL --tokens IDS -o OUT.npy [OPTION...]",
+     .synopsis = "-m MODEL --tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
      .summary = "Writes the logits of every position of a list of tokens.",
-     .details = "The file is in NumPy's format: float32, [tokens, vocabulary].",
+     .details = "The file is in NumPy's format: float32, [tokens, vocabulary]. It is replaced once the new "
+                "one is whole; "
+                "a device, a FIFO or a symbolic link is written as the logits come.",
      .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
                  "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
      .run = command_logits},
@@ -72,8 +74,8 @@ const struct command commands[] = {
      .details =
          "Plugins are looked for in the folders given with --plugin-dir, in those of ENGINE_PLUGIN_PATH "
          "(colons between them), in `plugin_dirs` of engine.conf, and in the engine's own folder. The first "
-         "of a name is used. A file or folder that others than you and root may write to is not used, /tmp "
-         "included.",
+         "of a name is used. A file or folder that belongs to others than you and root, or that others may "
+         "write to (as /tmp), is not used.",
      .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n",
      .run = command_plugins},
     {.name = "devices",
