@@ -436,3 +436,25 @@ void expect_shared_ids(const char *plugin, const char *name, bool lossless)
     api->destroy(tokenizer);
     model_close(model);
 }
+
+uint64_t hash_of_shared_cases(const struct engine_tokenizer_api *api,
+                              const struct engine_tokenizer *tokenizer, bool lossless)
+{
+    struct text cases = {0}, line = {0};
+    struct id_list list = {0};
+    uint64_t hash = 0xcbf29ce484222325u;
+    read_shared("cases.nul", &cases);
+    for (size_t at = 0; at < cases.length;) {
+        size_t length = strlen(cases.data + at);
+        encode(api, tokenizer, cases.data + at, length, 0, &list);
+        print_ids(&list, &line);
+        line.data[line.length - 1] = '\n';
+        for (size_t i = 0; i < line.length; i++) hash = (hash ^ (unsigned char)line.data[i]) * 0x100000001b3u;
+        if (lossless) expect_lossless(api, tokenizer, cases.data + at, length);
+        at += length + 1;
+    }
+    id_list_free(&list);
+    text_free(&cases);
+    text_free(&line);
+    return hash;
+}

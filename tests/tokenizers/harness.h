@@ -97,5 +97,8 @@ void expect_lossless(const struct engine_tokenizer_api *api, const struct engine
 
 /* All of ../shared/tokenizers/cases.nul must give NAME.ids; if `lossless`, also decode to themselves. */
 void expect_shared_ids(const char *plugin, const char *name, bool lossless);
+/* FNV-1a over the lines of ids that the texts of cases.nul give, each ended by a newline. */
+uint64_t hash_of_shared_cases(const struct engine_tokenizer_api *api,
+                              const struct engine_tokenizer *tokenizer, bool lossless);
 
 #endif

@@ -6,11 +6,6 @@
 
 const struct engine_host *host;
 
-int fail_memory(const char *what)
-{
-    return host->fail(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
-}
-
 void *allocate(size_t count, size_t size)
 {
     size_t bytes;

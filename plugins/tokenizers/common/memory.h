@@ -12,7 +12,10 @@
 extern const struct engine_host *host;
 
 /* Says "out of memory (WHAT)" and returns ENGINE_ERROR_MEMORY. */
-int fail_memory(const char *what);
+static inline int fail_memory(const char *what)
+{
+    return host->fail(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
+}
 
 /* Room for `count` elements of `size` bytes, not set; NULL if there is none or the product overflows. */
 void *allocate(size_t count, size_t size);

@@ -3,7 +3,7 @@
  * Short words are merged by passing over them again and again, which for a dozen symbols beats any queue. Long ones (a text without spaces, a megabyte of one letter) are cut into blocks, each merged by
  * itself. That is exact wherever the tokens on both sides of a cut stay apart when merged as a text of their
  * own: as long as nothing merges across the cuts, each part of a text develops as it would alone, and the
- * first merge across a cut would show among the two tokens next to it. Where they don't stay apart, the
+ * first merge across a cut would show among the two tokens next to it. Where they don't stay apart, more
  * tokens before the cut are taken back and merged again together with the block. */
 #include "common/merge.h"
 
@@ -13,8 +13,9 @@
 
 #include "common/memory.h"
 
-#define SHORT_WORD  96   /* symbols; up to here the best pair is searched for anew each time */
-#define BLOCK       64   /* symbols between cuts */
+#define SHORT_WORD  96 /* symbols; up to here the best pair is searched for anew each time */
+#define BLOCK       64 /* symbols between cuts */
+#define END         8  /* symbols before a cut that would often be others if the text went on: merged anew */
 #define KNOWN_PAIRS 4096 /* a power of two */
 
 #define NO_NODE ((uint32_t)-1)
@@ -228,8 +229,10 @@ int merge_run(const struct pairs *pairs, struct merge_workspace *workspace)
     int status = make_known_pairs(workspace);
     for (size_t begin = 0, end; !status && begin < n; begin = end) {
         end = n - begin < (size_t)2 * BLOCK ? n : begin + BLOCK;
-        size_t kept = workspace->n_tokens, first = begin, count = 0, taken_back = 1;
+        size_t kept = workspace->n_tokens, count = 0, taken_back = 1;
+        while (kept && begin - workspace->tokens[kept - 1].start <= END) kept--;
         for (;;) {
+            size_t first = kept < workspace->n_tokens ? workspace->tokens[kept].start : begin;
             status = merge_block(pairs, workspace, first, end - first, kept, &count);
             if (status || !kept) break;
             bool apart = false;
@@ -238,7 +241,6 @@ int merge_run(const struct pairs *pairs, struct merge_workspace *workspace)
             if (status || apart) break;
             kept -= taken_back < kept ? taken_back : kept;
             taken_back *= 2;
-            first = workspace->tokens[kept].start;
         }
         workspace->n_tokens = kept + count;
     }

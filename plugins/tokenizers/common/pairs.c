@@ -6,40 +6,55 @@
 
 #include "common/memory.h"
 
-static size_t free_slot(const struct pair *slots, size_t mask, unsigned shift, uint32_t left, uint32_t right)
+/* Puts a pair that is not there into its place among the direct ones, or into a free slot. */
+static void put(struct pairs *pairs, struct pair pair)
 {
-    size_t i = (((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u) >> shift;
-    while (slots[i].left != PAIR_NONE) i = (i + 1) & mask;
-    return i;
+    size_t i = (size_t)pair.left * PAIR_DIRECT + pair.right;
+    if (!pairs->direct || (pair.left | pair.right) >= PAIR_DIRECT) {
+        uint64_t hash = ((uint64_t)pair.left << 32 | pair.right) * 0x9E3779B97F4A7C15u;
+        uint64_t bit = hash >> (pairs->shift - 3);
+        pairs->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+        i = hash >> pairs->shift;
+        while (pairs->slots[pairs->direct + i].left != PAIR_NONE) i = (i + 1) & pairs->mask;
+        i += pairs->direct;
+    }
+    pairs->slots[i] = pair;
 }
 
+/* Makes room for 2^bits slots behind the direct ones. */
 static int resize(struct pairs *pairs, unsigned bits)
 {
-    size_t size = (size_t)1 << bits;
-    struct pair *slots = bits < 32 ? allocate(size, sizeof *slots) : NULL;
-    if (!slots) return fail_memory("merges");
-    memset(slots, 0xFF, size * sizeof *slots);
-    for (size_t i = 0; pairs->slots && i <= pairs->mask; i++) {
-        struct pair pair = pairs->slots[i];
-        if (pair.left != PAIR_NONE)
-            slots[free_slot(slots, size - 1, 64 - bits, pair.left, pair.right)] = pair;
+    struct pairs resized = *pairs;
+    size_t old_size = pairs->slots ? pairs->direct + pairs->mask + 1 : 0;
+    resized.mask = ((size_t)1 << bits) - 1;
+    resized.shift = 64 - bits;
+    size_t size = resized.direct + resized.mask + 1;
+    resized.slots = bits < 31 ? allocate(size, sizeof *resized.slots) : NULL;
+    resized.filter = allocate_zeroed((resized.mask + 1) / 8, sizeof *resized.filter);
+    if (!resized.slots || !resized.filter) {
+        free(resized.slots);
+        free(resized.filter);
+        return fail_memory("merges");
     }
-    free(pairs->slots);
-    pairs->slots = slots;
-    pairs->mask = size - 1;
-    pairs->shift = 64 - bits;
+    memset(resized.slots, 0xFF, size * sizeof *resized.slots);
+    for (size_t i = 0; i < old_size; i++)
+        if (pairs->slots[i].left != PAIR_NONE) put(&resized, pairs->slots[i]);
+    pairs_destroy(pairs);
+    *pairs = resized;
     return ENGINE_OK;
 }
 
-int pairs_create(struct pairs *pairs)
+int pairs_create(struct pairs *pairs, bool direct)
 {
     memset(pairs, 0, sizeof *pairs);
+    pairs->direct = direct ? (size_t)PAIR_DIRECT * PAIR_DIRECT : 0;
     return resize(pairs, 10);
 }
 
 void pairs_destroy(struct pairs *pairs)
 {
     free(pairs->slots);
+    free(pairs->filter);
     memset(pairs, 0, sizeof *pairs);
 }
 
@@ -50,7 +65,7 @@ int pairs_add(struct pairs *pairs, struct pair pair)
         int status = resize(pairs, 64 - pairs->shift + 1);
         if (status) return status;
     }
-    pairs->slots[free_slot(pairs->slots, pairs->mask, pairs->shift, pair.left, pair.right)] = pair;
+    put(pairs, pair);
     pairs->count++;
     return ENGINE_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef TOKENIZERS_COMMON_PAIRS_H
 #define TOKENIZERS_COMMON_PAIRS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,13 +16,20 @@ struct pair {
 };
 
 struct pairs {
-    struct pair *slots; /* [mask + 1], at most half of them in use */
+    struct pair *slots; /* [direct + mask + 1]; of the latter at most half are in use */
+    size_t direct;      /* 0, or PAIR_DIRECT * PAIR_DIRECT slots in front: [left][right] */
     size_t mask, count;
     unsigned shift; /* 64 - log2(mask + 1) */
+    /* Most neighbours form no pair, which this small table tells without looking at the slots: eight bits for
+     * each of them, one set for each pair, and by chance for few others. */
+    uint64_t *filter; /* [(mask + 1) / 8] */
 };
 
-/* ENGINE_ERROR_MEMORY. A zeroed table may be destroyed. */
-int pairs_create(struct pairs *pairs);
+#define PAIR_DIRECT ((uint32_t)256)
+
+/* With `direct`, symbols below PAIR_DIRECT, which most lookups are for, are found without hashing.
+ * ENGINE_ERROR_MEMORY. A zeroed table may be destroyed. */
+int pairs_create(struct pairs *pairs, bool direct);
 void pairs_destroy(struct pairs *pairs);
 
 /* Adds a pair; one that is there already stays as it is. ENGINE_ERROR_MEMORY. */
@@ -30,10 +38,16 @@ int pairs_add(struct pairs *pairs, struct pair pair);
 /* The slot of a pair, or PAIR_NONE. */
 static inline uint32_t pairs_find(const struct pairs *pairs, uint32_t left, uint32_t right)
 {
-    uint64_t key = (uint64_t)left << 32 | right;
-    for (size_t i = (key * 0x9E3779B97F4A7C15u) >> pairs->shift;; i = (i + 1) & pairs->mask) {
-        const struct pair *slot = &pairs->slots[i];
-        if (slot->left == left && slot->right == right) return (uint32_t)i;
+    if (pairs->direct && (left | right) < PAIR_DIRECT) {
+        size_t slot = (size_t)left * PAIR_DIRECT + right;
+        return pairs->slots[slot].left == left ? (uint32_t)slot : PAIR_NONE;
+    }
+    uint64_t hash = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u;
+    uint64_t bit = hash >> (pairs->shift - 3);
+    if (!(pairs->filter[bit / 64] >> bit % 64 & 1)) return PAIR_NONE;
+    for (size_t i = hash >> pairs->shift;; i = (i + 1) & pairs->mask) {
+        const struct pair *slot = &pairs->slots[pairs->direct + i];
+        if (slot->left == left && slot->right == right) return (uint32_t)(pairs->direct + i);
         if (slot->left == PAIR_NONE) return PAIR_NONE;
     }
 }

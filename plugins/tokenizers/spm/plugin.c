@@ -2,8 +2,7 @@
  * arXiv 1808.06226), GGUF's tokenizer.ggml.model "llama". */
 #include <string.h>
 
-#include "common/decoder.h"
-#include "common/memory.h"
+#include "common/plugin.h"
 #include "common/utf8.h"
 #include "spm/model.h"
 
@@ -29,42 +28,4 @@ static const struct tokenizer_kind kind = {
     .marks_spaces = true,
 };
 
-static int create(const struct engine_metadata *metadata, struct engine_tokenizer **tokenizer)
-{
-    return tokenizer_create(&kind, metadata, tokenizer);
-}
-
-static const char *const models[] = {"llama", NULL};
-
-static const struct engine_tokenizer_api api = {
-    .struct_size = sizeof api,
-    .models = models,
-    .create = create,
-    .destroy = tokenizer_destroy,
-    .info = tokenizer_info,
-    .encode = tokenizer_encode,
-    .piece = tokenizer_piece,
-    .attributes = tokenizer_attributes,
-    .decoder_create = decoder_create,
-    .decoder_destroy = decoder_destroy,
-    .decode = decoder_decode,
-    .decode_end = decoder_end,
-};
-
-static const struct engine_plugin plugin = {
-    .struct_size = sizeof plugin,
-    .abi_major = ENGINE_ABI_MAJOR,
-    .abi_minor = ENGINE_ABI_MINOR,
-    .kind = ENGINE_PLUGIN_TOKENIZER,
-    .name = "spm",
-    .version = "0.1.0",
-    .license = "MIT",
-    .description = "SentencePiece BPE with byte fallback (Llama, Phi-3, Baichuan)",
-    .tokenizers = &api,
-};
-
-const struct engine_plugin *engine_plugin_entry(const struct engine_host *services)
-{
-    host = services;
-    return &plugin;
-}
+TOKENIZER_PLUGIN(kind, "spm", "SentencePiece BPE with byte fallback (Llama, Phi-3, Baichuan)", "llama")

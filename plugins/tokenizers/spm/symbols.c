@@ -194,7 +194,7 @@ int spm_create(struct engine_tokenizer *tokenizer, const struct engine_metadata 
     size_t n_couples = 0;
     int status = add_byte_tokens(making.vocab, model);
     if (!status) status = add_symbols(&making);
-    if (!status) status = pairs_create(&model->pairs);
+    if (!status) status = pairs_create(&model->pairs, false);
     for (uint32_t id = 0; !status && id < making.vocab->n_tokens; id++)
         status = add_pairs_of(&making, id, &n_couples);
     if (!status) status = add_joined(&making, n_couples);

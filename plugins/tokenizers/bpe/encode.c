@@ -1,0 +1,196 @@
+/* encode.c: text to ids. Each character becomes the class that the pre-tokenizer's expressions know it by; the
+ * words that these find are looked up among those seen before, or merged. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/model.h"
+#include "common/cache.h"
+#include "common/memory.h"
+#include "common/merge.h"
+#include "common/unicode.h"
+
+struct scratch {
+    struct cache cache;
+    struct merge_workspace merge;
+    struct expressions_workspace expressions;
+    uint8_t *classes; /* [n] class of each character, */
+    uint8_t *lengths; /* [n] and its length in bytes */
+    size_t classes_capacity, lengths_capacity;
+};
+
+int bpe_scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
+{
+    (void)tokenizer;
+    struct scratch *created = allocate_zeroed(1, sizeof *created);
+    if (!created) return fail_memory("tokenizer");
+    int status = cache_create(&created->cache);
+    if (!status) status = expressions_workspace_create(&created->expressions);
+    if (status)
+        bpe_scratch_destroy(created);
+    else
+        *scratch = created;
+    return status;
+}
+
+void bpe_scratch_destroy(void *scratch)
+{
+    struct scratch *destroyed = scratch;
+    if (!destroyed) return;
+    cache_destroy(&destroyed->cache);
+    merge_workspace_free(&destroyed->merge);
+    expressions_workspace_destroy(&destroyed->expressions);
+    free(destroyed->classes);
+    free(destroyed->lengths);
+    free(destroyed);
+}
+
+/* One call of bpe_encode. */
+struct encoding {
+    const struct engine_tokenizer *tokenizer;
+    struct scratch *scratch;
+    struct output *output;
+    struct engine_string text;
+    size_t at;        /* where the next word begins, in bytes */
+    size_t character; /* and in characters */
+    bool ascii;       /* each character is one byte */
+};
+
+/* Eight bytes at once while they are ASCII, which are their own classes. */
+static size_t classify_ascii(const char *text, size_t length, uint8_t *classes)
+{
+    size_t n = 0;
+    for (; length - n >= 8; n += 8) {
+        uint64_t word;
+        memcpy(&word, text + n, 8);
+        if (word & 0x8080808080808080u) break;
+        memcpy(classes + n, &word, 8);
+    }
+    return n;
+}
+
+/* Fills scratch->classes and lengths; *n: how many characters there are. */
+static int classify(struct encoding *encoding, size_t *n)
+{
+    const struct bpe_model *model = encoding->tokenizer->model;
+    struct scratch *scratch = encoding->scratch;
+    struct engine_string text = encoding->text;
+    if (!grow(&scratch->classes, &scratch->classes_capacity, text.length, 1) ||
+        !grow(&scratch->lengths, &scratch->lengths_capacity, text.length, 1))
+        return fail_memory("text");
+    size_t count = 0;
+    for (size_t at = 0; at < text.length;) {
+        size_t n_ascii = classify_ascii(text.data + at, text.length - at, scratch->classes + count);
+        memset(scratch->lengths + count, 1, n_ascii);
+        at += n_ascii;
+        count += n_ascii;
+        for (size_t i = 0; i < 8 && at < text.length; i++) {
+            uint32_t character;
+            size_t length = unicode_read(text.data + at, text.length - at, &character);
+            scratch->classes[count] =
+                model->expressions.classes[character < UNICODE_SIZE ? character : UNICODE_SIZE];
+            scratch->lengths[count++] = (uint8_t)length;
+            at += length;
+        }
+    }
+    encoding->ascii = count == text.length;
+    *n = count;
+    return ENGINE_OK;
+}
+
+/* A symbol that is no token: the tokens of its bytes, for those that have one the unknown token if there is. */
+static void put_bytes(const struct encoding *encoding, const uint32_t *symbols, size_t count)
+{
+    const struct bpe_model *model = encoding->tokenizer->model;
+    for (size_t i = 0; i < count; i++) {
+        int32_t id = model->tokens[symbols[i]];
+        if (id < 0) id = encoding->tokenizer->vocab.unknown;
+        if (id >= 0) output_put(encoding->output, id);
+    }
+}
+
+static int put_merged(const struct encoding *encoding, const char *word, size_t length)
+{
+    const struct bpe_model *model = encoding->tokenizer->model;
+    struct merge_workspace *merge = &encoding->scratch->merge;
+    merge_clear(merge);
+    int status = merge_reserve(merge, length);
+    if (status) return status;
+    for (size_t i = 0; i < length; i++) merge->initial[i] = (unsigned char)word[i];
+    merge->n_initial = length;
+    status = merge_run(&model->pairs, merge);
+    for (size_t i = 0; !status && i < merge->n_tokens; i++) {
+        int32_t id = model->tokens[merge->tokens[i].symbol];
+        size_t start = merge->tokens[i].start;
+        size_t end = i + 1 < merge->n_tokens ? merge->tokens[i + 1].start : length;
+        if (id >= 0)
+            output_put(encoding->output, id);
+        else
+            put_bytes(encoding, merge->initial + start, end - start);
+    }
+    return status;
+}
+
+static int put_word(const struct encoding *encoding, const char *word, size_t length)
+{
+    const struct bpe_model *model = encoding->tokenizer->model;
+    if (model->whole_words) {
+        uint32_t symbol = trie_find(&model->symbols, word, length);
+        if (symbol != TRIE_NONE && model->tokens[symbol] >= 0) {
+            output_put(encoding->output, model->tokens[symbol]);
+            return ENGINE_OK;
+        }
+    }
+    return put_merged(encoding, word, length);
+}
+
+/* expressions_split's visit: put_word through the cache. */
+static int visit_word(void *user, size_t n_characters)
+{
+    struct encoding *encoding = user;
+    struct output *output = encoding->output;
+    const char *word = encoding->text.data + encoding->at;
+    size_t length = n_characters;
+    if (!encoding->ascii) {
+        length = 0;
+        for (size_t i = 0; i < n_characters; i++)
+            length += encoding->scratch->lengths[encoding->character + i];
+    }
+    size_t readable = encoding->text.length - encoding->at;
+    encoding->at += length;
+    encoding->character += n_characters;
+    if (length > CACHE_WORD_SIZE) {
+        int status = put_word(encoding, word, length);
+        return status ? status : output->stopped;
+    }
+
+    struct cache_key key = cache_key(word, length, readable);
+    struct cache_slot *slot = cache_slot(&encoding->scratch->cache, &key);
+    if (OUTPUT_SIZE - output->count < (size_t)2 * CACHE_WORD_SIZE) output_flush(output);
+    if (cache_holds(slot, &key)) {
+        memcpy(output->ids + output->count, slot->ids, sizeof slot->ids);
+        output->count += slot->count;
+        return output->stopped;
+    }
+    size_t before = output->count;
+    int status = put_word(encoding, word, length);
+    size_t count = output->count - before;
+    if (!status && count <= CACHE_IDS) {
+        slot->key = key;
+        slot->count = (uint32_t)count;
+        memcpy(slot->ids, output->ids + before, count * sizeof *slot->ids);
+    }
+    return status ? status : output->stopped;
+}
+
+int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
+               struct output *output)
+{
+    (void)first;
+    const struct bpe_model *model = tokenizer->model;
+    struct encoding encoding = {.tokenizer = tokenizer, .scratch = scratch, .output = output, .text = text};
+    size_t n = 0;
+    int status = classify(&encoding, &n);
+    if (status) return status;
+    return expressions_split(&model->expressions, &encoding.scratch->expressions, encoding.scratch->classes,
+                             n, visit_word, &encoding);
+}
