@@ -58,7 +58,7 @@ Test(splits, groups_of_characters)
     }
 }
 
-Test(splits, utf8_is_read_forgivingly)
+Test(splits, reading_utf8)
 {
     static const struct {
         const char *text;
@@ -74,7 +74,11 @@ Test(splits, utf8_is_read_forgivingly)
                  {"\xF0\x9F\x98\x80", 4, 0x1F600},
                  {"\xF8\x88\x80\x80\x80", 1, 0xFFFD},
                  {"\xED\xA0\x80", 3, 0xD800},
-                 {"\xF7\xBF\xBF\xBF", 4, 0x1FFFFF}};
+                 {"\xF4\x8F\xBF\xBF", 4, 0x10FFFF},
+                 {"\xF4\x90\x80\x80", 1, 0xFFFD},
+                 {"\xC1\xBF", 1, 0xFFFD},
+                 {"\xE0\x9F\xBF", 1, 0xFFFD},
+                 {"\xF0\x8F\xBF\xBF", 1, 0xFFFD}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t code_point;
         size_t length = unicode_read(cases[i].text, strlen(cases[i].text), &code_point);

@@ -114,6 +114,7 @@ Test(ugm, byte_fallback)
     expect_ids(api, tokenizer, "axya", 0, "4 131 132 4"); /* bytes from id 11 on */
     expect_ids(api, tokenizer, "\xE8\xAA\x9E", 0, "243 181 169");
     expect_ids(api, tokenizer, "\x9E", 0, "250 202 200"); /* U+FFFD */
+    expect_ids(api, tokenizer, "\xC0\xA0", 0, "250 202 200 250 202 200");
     expect_ids(api, tokenizer, "<0x41>", 0, "71 59 131 63 60 73");
     static const char text[] = "a語  xyz ab\n😀é ";
     expect_lossless(api, tokenizer, text, sizeof text - 1);

@@ -1,4 +1,4 @@
-/* unicode.h: what kind of character a code point is, in Unicode 15.1, and UTF-8 read forgivingly. */
+/* unicode.h: what kind of character a code point is, in Unicode 15.1, and UTF-8. */
 #ifndef TOKENIZERS_COMMON_UNICODE_H
 #define TOKENIZERS_COMMON_UNICODE_H
 
@@ -40,23 +40,25 @@ static inline bool unicode_is_space(uint32_t code_point)
            code_point == 0x3000;
 }
 
-/* Reads the character at `text`; returns its length. Surrogates, overlong forms and code points up to 0x1FFFFF
- * are taken as they come. A byte that begins no character is one by itself: UNICODE_REPLACEMENT. */
+/* Reads the character at `text`; returns its length. Surrogates are taken as they come; a byte that else begins no
+ * character of UTF-8 (no overlong forms, nothing past the end) is one by itself: UNICODE_REPLACEMENT. */
 static inline size_t unicode_read(const char *text, size_t left, uint32_t *code_point)
 {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length */
     const unsigned char *bytes = (const unsigned char *)text;
     uint32_t lead = bytes[0];
     if (lead < 0x80) {
         *code_point = lead;
         return 1;
     }
-    size_t length = lead < 0xC0 || lead >= 0xF8 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    size_t length = lead < 0xC2 || lead >= 0xF5 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
     uint32_t value = length ? lead & (0x7Fu >> length) : 0;
     bool whole = length && length <= left;
     for (size_t i = 1; whole && i < length; i++) {
         whole = (bytes[i] & 0xC0) == 0x80;
         value = value << 6 | (bytes[i] & 0x3Fu);
     }
+    whole = whole && value >= least[length] && value < UNICODE_SIZE;
     *code_point = whole ? value : UNICODE_REPLACEMENT;
     return whole ? length : 1;
 }
