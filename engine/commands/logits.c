@@ -81,9 +81,9 @@ static int output_open(struct output *output, const char *path)
     else if (!exists || access(path, W_OK) == 0)
         output->file = create_temporary(path, &output->temporary);
     if (!output->file) {
-        int status = command_error(ENGINE_ERROR, "%s: %s", path, strerror(errno));
+        command_error(ENGINE_ERROR, "%s: %s", path, strerror(errno));
         free(output->temporary);
-        return status;
+        return ENGINE_ERROR;
     }
     if (exists && output->temporary) fchmod(fileno(output->file), info.st_mode & 0777);
     return ENGINE_OK;
