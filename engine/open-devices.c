@@ -113,24 +113,32 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
     return fail(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine", plugin->name);
 }
 
-/* One item of --backend: "vulkan", or "vulkan:1", which is the device vulkan1. */
+static const struct device *find_device(const struct engine *engine, const char *name)
+{
+    for (size_t i = 0; i < engine->n_devices; i++)
+        if (strcmp(engine->devices[i].name, name) == 0) return &engine->devices[i];
+    return NULL;
+}
+
+/* One item of --backend: "vulkan", or a device of it as "vulkan:1" or by its name, "vulkan1". */
 static int open_named(struct engine *engine, const char *item, const struct device_request *request,
                       struct device_set *set)
 {
     char name[64];
     const char *colon = strchr(item, ':');
+    const char *rest = colon ? colon + 1 : "";
     snprintf(name, sizeof name, "%.*s", (int)(colon ? (size_t)(colon - item) : strlen(item)), item);
     const struct plugin *plugin = plugins_find_backend(engine->plugins, name);
-    if (!plugin)
+    if (plugin && !colon) return open_backend(engine, plugin, request, set);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "%s", rest);
+    const struct device *device = find_device(engine, name);
+    if (device) return open_device(device, request, set);
+    if (plugin)
         return fail(ENGINE_ERROR_NOT_FOUND,
-                    "no backend '%s'; `engine plugins` lists what there is and what was refused", name);
-    if (!colon) return open_backend(engine, plugin, request, set);
-    snprintf(name, sizeof name, "%s%s", plugin->name, colon + 1);
-    for (size_t i = 0; i < engine->n_devices; i++)
-        if (strcmp(engine->devices[i].name, name) == 0) return open_device(&engine->devices[i], request, set);
+                    "the backend %s has no device %s; `engine devices` lists what there is", plugin->name,
+                    rest);
     return fail(ENGINE_ERROR_NOT_FOUND,
-                "the backend %s has no device %s; `engine devices` lists what there is", plugin->name,
-                colon + 1);
+                "no backend '%s'; `engine plugins` lists what there is and what was refused", item);
 }
 
 static int open_list(struct engine *engine, const char *list, const struct device_request *request,

@@ -364,6 +364,19 @@ Test(split, backends_that_are_not_there_are_errors)
     }
 }
 
+Test(split, one_device_of_a_backend_can_be_named)
+{
+    static const char *const names[] = {"toy:0", "toy0", "cpu,toy0,toy:0"};
+    write_model(ENGINE_TYPE_F32, false);
+    for (int i = 0; i < 3; i++) {
+        struct run run;
+        cr_assert_eq(open_run(&run, &(struct setting){.backends = names[i]}), ENGINE_OK, "%s",
+                     engine_error_message());
+        cr_assert_eq(engine_plan_device_count(engine_context_plan(run.context)), 2, "%s", names[i]);
+        close_run(&run);
+    }
+}
+
 Test(split, wishes_that_do_not_fit_are_an_error)
 {
     static const char *const wishes[] = {"*=toy0", NULL};
