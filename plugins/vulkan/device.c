@@ -43,6 +43,7 @@ static void read_limits(struct engine_device *device)
     device->limits.max_head_dim = MAX_HEAD_DIM;
     device->limits.weight_type = weight_type_known;
     bool is_cpu = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    device->broadcasts = is_cpu && device->physical->broadcasts_8;
     device->k_slices = is_cpu ? 1 : 4;
 }
 

@@ -24,6 +24,7 @@ struct physical_device {
     uint8_t uuid[VK_UUID_SIZE];
     char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if it doesn't say */
     uint32_t queue_family;
+    bool broadcasts_8;   /* subgroups are of 8 invocations, and broadcast */
     bool has_budget;     /* VK_EXT_memory_budget */
     uint64_t max_buffer; /* bytes of one allocation and one buffer */
 };
@@ -119,6 +120,7 @@ struct engine_device {
     struct rope_table *rope_tables;
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
+    bool broadcasts;   /* use the shaders for software drivers */
     uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
 };
 

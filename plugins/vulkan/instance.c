@@ -152,8 +152,10 @@ static bool survey(struct physical_device *device)
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
     VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceSubgroupProperties subgroups = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, .pNext = &maintenance};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
-                                       .pNext = &maintenance};
+                                       .pNext = &subgroups};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                               .pNext = &id};
     vk.vkGetPhysicalDeviceProperties(device->handle, &device->properties);
@@ -163,6 +165,8 @@ static bool survey(struct physical_device *device)
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
+    device->broadcasts_8 =
+        subgroups.subgroupSize == 8 && subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     device->max_buffer = maintenance.maxMemoryAllocationSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;

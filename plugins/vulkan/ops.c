@@ -110,15 +110,15 @@ static void bind_panels(struct builder *builder, int number, const struct engine
 
 /* ---- Matmul ------------------------------------------------------------------------------------------------------- */
 
-static enum shader matmul_shader(uint32_t type, bool many)
+/* The forms of shaders/matmul.comp for a type stand one behind the other. */
+static enum shader matmul_shader(uint32_t type, bool many, bool broadcasts)
 {
-    switch (type) {
-    case ENGINE_TYPE_F32: return many ? SHADER_MATMUL_F32_MANY : SHADER_MATMUL_F32_ONE;
-    case ENGINE_TYPE_F16: return many ? SHADER_MATMUL_F16_MANY : SHADER_MATMUL_F16_ONE;
-    case ENGINE_TYPE_BF16: return many ? SHADER_MATMUL_BF16_MANY : SHADER_MATMUL_BF16_ONE;
-    case ENGINE_TYPE_Q8_0: return many ? SHADER_MATMUL_Q8_0_MANY : SHADER_MATMUL_Q8_0_ONE;
-    default: return many ? SHADER_MATMUL_Q4_0_MANY : SHADER_MATMUL_Q4_0_ONE;
-    }
+    enum shader first = type == ENGINE_TYPE_F32    ? SHADER_MATMUL_F32_ONE
+                        : type == ENGINE_TYPE_F16  ? SHADER_MATMUL_F16_ONE
+                        : type == ENGINE_TYPE_BF16 ? SHADER_MATMUL_BF16_ONE
+                        : type == ENGINE_TYPE_Q8_0 ? SHADER_MATMUL_Q8_0_ONE
+                                                   : SHADER_MATMUL_Q4_0_ONE;
+    return first + (many ? 1 : 0) + (broadcasts ? 2 : 0);
 }
 
 static int matmul(struct builder *builder, const struct gpu_call *call)
@@ -133,7 +133,7 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
     uint32_t tile = many ? TILE_TOKENS : 1;
 
     builder->dispatch.key =
-        (struct pipeline_key){matmul_shader(v[GPU_MATMUL_WEIGHT].type, many),
+        (struct pipeline_key){matmul_shader(v[GPU_MATMUL_WEIGHT].type, many, builder->device->broadcasts),
                               {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
                                residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU}};
     push(builder, k);

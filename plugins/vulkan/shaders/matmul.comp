@@ -1,12 +1,20 @@
 // matmul.comp: ENGINE_OP_MATMUL. A workgroup makes 32 rows, one panel of the weight, for TOKENS columns; its SLICES
-// share out k.
+// share out k. With ROWS defined, it is the form for software drivers, see dot-broadcast.glsl.
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
 #include "types.glsl"
 
+#ifdef ROWS
+#extension GL_KHR_shader_subgroup_ballot : enable
+layout(local_size_x = 32 / ROWS) in;
+const uint SLICES = 1;
+#else
+#define ROWS 1
+#define DOT_GENERAL
 layout(local_size_x = 32, local_size_y_id = 0) in;
 layout(constant_id = 0) const uint SLICES = 1;
+#endif
 layout(constant_id = 1) const bool ALIGNED = false; // columns of the input start at multiples of 16 bytes
 layout(constant_id = 2) const bool GATED = false;
 layout(constant_id = 3) const bool BIASED = false;
@@ -32,7 +40,9 @@ layout(binding = 5) writeonly buffer Output { float outputs[]; };
 layout(binding = 6) readonly buffer Bias { float biases[]; };
 layout(binding = 7) readonly buffer Residual { float residuals[]; };
 
+#ifdef DOT_GENERAL
 shared float slices[SLICES * TOKENS * 32];
+#endif
 
 uint column(uint first, uint t)
 {
@@ -61,21 +71,47 @@ float dot4(vec4 a, vec4 b, float sum)
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
 
+#ifndef DOT_GENERAL
+// Adds four columns of weights times values 0 … 3 (part 0) or 4 … 7 (part 1) of those that the subgroup holds.
+void add_products(uint part, vec4 w[ROWS], float x[TOKENS], inout float sums[TOKENS * ROWS])
+{
+    [[unroll]] for (uint t = 0; t < TOKENS; t++) {
+        vec4 values;
+        if (part == 0)
+            values = vec4(subgroupBroadcast(x[t], 0), subgroupBroadcast(x[t], 1), subgroupBroadcast(x[t], 2),
+                          subgroupBroadcast(x[t], 3));
+        else
+            values = vec4(subgroupBroadcast(x[t], 4), subgroupBroadcast(x[t], 5), subgroupBroadcast(x[t], 6),
+                          subgroupBroadcast(x[t], 7));
+        [[unroll]] for (uint r = 0; r < ROWS; r++) sums[t * ROWS + r] = dot4(w[r], values, sums[t * ROWS + r]);
+    }
+}
+#endif
+
 #define DOT    dot_weight
 #define WEIGHT weight_words
 #define SCALES weight_scales
+#ifdef DOT_GENERAL
 #include "dot.glsl"
+#else
+#include "dot-broadcast.glsl"
+#endif
 
 #define DOT    dot_gate
 #define WEIGHT gate_words
 #define SCALES gate_scales
+#ifdef DOT_GENERAL
 #include "dot.glsl"
+#else
+#include "dot-broadcast.glsl"
+#endif
 
 #include "activation.glsl"
 
 // Adds up what the slices have; the result is in the first one.
-void add_slices(inout float sums[TOKENS], uint lane, uint slice)
+void add_slices(inout float sums[TOKENS * ROWS], uint lane, uint slice)
 {
+#ifdef DOT_GENERAL
     if (SLICES == 1) return;
     barrier();
     [[unroll]] for (uint t = 0; t < TOKENS; t++) slices[(slice * TOKENS + t) * 32 + lane] = sums[t];
@@ -83,33 +119,41 @@ void add_slices(inout float sums[TOKENS], uint lane, uint slice)
     if (slice > 0) return;
     [[unroll]] for (uint t = 0; t < TOKENS; t++)
         for (uint s = 1; s < SLICES; s++) sums[t] += slices[(s * TOKENS + t) * 32 + lane];
+#endif
+}
+
+// What the options make of a sum.
+float finish(float sum, float gate, uint row, uint token)
+{
+    if (GATED) {
+        sum *= SILU ? silu(gate) : gate;
+    } else {
+        sum *= p.scale;
+        if (BIASED) sum += biases[row];
+        if (SILU) sum = silu(sum);
+    }
+    if (ADDS) sum += residuals[p.residual_offset + token * p.residual_stride + row];
+    return sum;
 }
 
 void main()
 {
     uint lane = gl_LocalInvocationID.x, slice = SLICES > 1 ? gl_LocalInvocationID.y : 0;
-    uint panel = gl_WorkGroupID.x, first = gl_WorkGroupID.y * TOKENS, row = p.first_row + panel * 32 + lane;
-    float sums[TOKENS], gates[TOKENS];
-    [[unroll]] for (uint t = 0; t < TOKENS; t++) sums[t] = gates[t] = 0;
+    uint panel = gl_WorkGroupID.x, first = gl_WorkGroupID.y * TOKENS;
+    float sums[TOKENS * ROWS], gates[TOKENS * ROWS];
+    [[unroll]] for (uint i = 0; i < TOKENS * ROWS; i++) sums[i] = gates[i] = 0;
     dot_weight(panel, lane, slice, first, sums);
     add_slices(sums, lane, slice);
     if (GATED) {
         dot_gate(panel, lane, slice, first, gates);
         add_slices(gates, lane, slice);
     }
-    if (slice > 0 || row >= p.rows) return;
-    [[unroll]] for (uint t = 0; t < TOKENS; t++) {
-        uint token = first + t;
-        if (token >= p.tokens) break;
-        float sum;
-        if (GATED) {
-            sum = (SILU ? silu(gates[t]) : gates[t]) * sums[t];
-        } else {
-            sum = sums[t] * p.scale;
-            if (BIASED) sum += biases[row];
-            if (SILU) sum = silu(sum);
-        }
-        if (ADDS) sum += residuals[p.residual_offset + token * p.residual_stride + row];
-        outputs[p.output_offset + token * p.output_stride + row] = sum;
+    if (slice > 0) return;
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        uint row = p.first_row + panel * 32 + lane + r * (32 / ROWS);
+        [[unroll]] for (uint t = 0; t < TOKENS; t++)
+            if (row < p.rows && first + t < p.tokens)
+                outputs[p.output_offset + (first + t) * p.output_stride + row] =
+                    finish(sums[t * ROWS + r], gates[t * ROWS + r], row, first + t);
     }
 }

@@ -1,0 +1,169 @@
+/* test-vulkan-model.c: whole models on the first Vulkan device, from outside, under the validation layers where they are
+ * installed: with any number of layers offloaded, in any memory, and on a machine without a driver. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "program.h"
+#include "vulkan-device.h"
+
+#define MODEL     TEST_SHARED_DIR "/models/stories260K-f32.gguf"
+#define REFERENCE TEST_SHARED_DIR "/reference/tiny-llama/"
+#define RUN       "-m", MODEL, "-p", "Once upon a time", "--temp", "0", "-n", "40"
+
+static void setup(void)
+{
+    if (access(MODEL, R_OK) != 0) cr_skip_test("no ../shared here");
+    vulkan_skip_without_device();
+}
+
+TestSuite(vulkan_model, .init = setup);
+
+static char *text_on_cpu(void)
+{
+    struct program_result result = PROGRAM(RUN, "--backend", "cpu");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    free(result.err);
+    return result.out;
+}
+
+static void expect_text(const struct program_result *result, const char *expected, const char *what)
+{
+    cr_assert_eq(result->status, 0, "%s: %s", what, result->err);
+    cr_assert_str_eq(result->out, expected, "%s", what);
+    cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
+}
+
+Test(vulkan_model, the_same_text_with_any_number_of_layers)
+{
+    static const char *const offloads[] = {"0", "1", "2", "3", "4", "5", "all", "auto"};
+    char *expected = text_on_cpu();
+    for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
+        struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", offloads[i]);
+        expect_text(&result, expected, offloads[i]);
+        program_free(&result);
+    }
+    free(expected);
+}
+
+Test(vulkan_model, the_same_text_in_any_memory)
+{
+    static const char *const budgets[] = {"vulkan0=0", "vulkan0=500K", "vulkan0=1M", "vulkan0=1500K",
+                                          "vulkan0=8M"};
+    char *expected = text_on_cpu();
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        struct program_result result =
+            PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "-b", "16", "--memory", budgets[i]);
+        expect_text(&result, expected, budgets[i]);
+        program_free(&result);
+    }
+    free(expected);
+}
+
+Test(vulkan_model, single_tensors_apart_from_their_layers)
+{
+    char *expected = text_on_cpu();
+    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "--place",
+                                           "blk.*.ffn_*=cpu", "--place", "blk.2.cache=cpu");
+    expect_text(&result, expected, "--place");
+    program_free(&result);
+    free(expected);
+}
+
+/* ---- Logits ------------------------------------------------------------------------------------------------------- */
+
+/* The float32 values of a NumPy file; the first of `n`, in new memory. */
+static float *read_npy(const char *path, size_t *n)
+{
+    size_t size;
+    char *file = files_read(path, &size);
+    const unsigned char *bytes = (const unsigned char *)file;
+    size_t header = 10u + bytes[8] + 256u * bytes[9];
+    *n = (size - header) / sizeof(float);
+    memmove(file, file + header, *n * sizeof(float));
+    return (float *)(void *)file;
+}
+
+static double relative_error(const char *path, const char *reference_path)
+{
+    size_t n, n_reference;
+    float *values = read_npy(path, &n), *reference = read_npy(reference_path, &n_reference);
+    double difference = 0, norm = 0;
+    cr_assert_eq(n, n_reference);
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)values[i] - (double)reference[i];
+        difference += d * d;
+        norm += (double)reference[i] * (double)reference[i];
+    }
+    free(values);
+    free(reference);
+    return sqrt(difference / norm);
+}
+
+/* Weights are used as they are, without rounding the inputs: all types are as good as float32. */
+Test(vulkan_model, logits_with_any_number_of_layers_in_every_type)
+{
+    static const char *const types[] = {"f32", "F16", "BF16", "Q8_0", "Q4_0"};
+    static const char *const offloads[] = {"all", "2"};
+    static const double bars[2][5] = {{3e-6, 3e-6, 3e-6, 3e-6, 3e-6},
+                                      {3e-6, 7.89e-4, 6.47e-3, 2.22e-2, 2.18e-2}};
+    char *folder = files_folder();
+    const char *out = files_path(folder, "logits.npy");
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < 2; k++) {
+            char model[512], answer[512];
+            snprintf(model, sizeof model, REFERENCE "tiny-llama-%s.gguf", types[i]);
+            snprintf(answer, sizeof answer, REFERENCE "tiny-llama-%s.logits.npy", types[i]);
+            struct program_result result =
+                PROGRAM("logits", "-m", model, "--tokens-file", REFERENCE "tokens.npy", "-o", out,
+                        "--cache-type", "f32", "--backend", "vulkan", "--offload", offloads[k]);
+            cr_assert_eq(result.status, 0, "%s", result.err);
+            double error = relative_error(out, answer);
+            cr_assert_leq(error, bars[k][i], "%s, offload %s: relative error %g", types[i], offloads[k],
+                          error);
+            program_free(&result);
+        }
+    files_remove(folder);
+    free(folder);
+}
+
+Test(vulkan_model, logits_with_rounded_caches)
+{
+    static const char *const caches[] = {"f16", "q8_0"};
+    static const double bars[] = {2e-3, 2e-2};
+    char *folder = files_folder();
+    const char *out = files_path(folder, "logits.npy");
+    for (size_t i = 0; i < 2; i++) {
+        struct program_result result =
+            PROGRAM("logits", "-m", REFERENCE "tiny-llama-f32.gguf", "--tokens-file", REFERENCE "tokens.npy",
+                    "-o", out, "--cache-type", caches[i], "--backend", "vulkan", "--offload", "all");
+        cr_assert_eq(result.status, 0, "%s", result.err);
+        double error = relative_error(out, REFERENCE "tiny-llama-f32.logits.npy");
+        cr_assert_leq(error, bars[i], "%s: relative error %g", caches[i], error);
+        program_free(&result);
+    }
+    files_remove(folder);
+    free(folder);
+}
+
+/* ---- No driver ---------------------------------------------------------------------------------------------------- */
+
+Test(vulkan_no_driver, is_said_in_one_line_where_vulkan_was_asked_for)
+{
+    if (access(MODEL, R_OK) != 0) cr_skip_test("no ../shared here");
+    setenv("VK_DRIVER_FILES", "/nonexistent.json", 1);
+    setenv("VK_ICD_FILENAMES", "/nonexistent.json", 1);
+    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan"), not_asked = PROGRAM(RUN);
+    cr_assert_neq(asked.status, 0);
+    cr_assert_str_eq(asked.out, "");
+    const char *newline = strchr(asked.err, '\n');
+    cr_assert(newline && newline[1] == 0, "%s", asked.err);
+    cr_assert(strstr(asked.err, "vulkan"), "%s", asked.err);
+    cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
+    program_free(&asked);
+    program_free(&not_asked);
+}
