@@ -282,6 +282,49 @@ Test(bpe, agrees_with_the_definition)
     }
 }
 
+/* ---- Vocabularies over characters ---- */
+
+Test(bpe, characters)
+{
+    struct fake_vocab vocab = {0};
+    fake_add_basics(&vocab);
+    const char *const pieces[] = {"▁", "a", "é", "▁a", "\n", "\n\n", "aé", "▁▁"}; /* from 259 on */
+    for (size_t i = 0; i < 8; i++) fake_piece(&vocab, pieces[i], 0, NORMAL);
+    struct engine_string merges[] = {merge("▁ a"), merge("a é"), merge("▁ ▁"), merge("é é")};
+    vocab.merges = merges;
+    vocab.n_merges = 4;
+    fake_string(&vocab, "tokenizer.ggml.pre", "sarvam-moe");
+    fake_integer(&vocab, "tokenizer.ggml.bos_token_id", 1);
+    struct engine_tokenizer *tokenizer = fake_open(api, &vocab);
+    expect_ids(api, tokenizer, "aé a", ENGINE_ENCODE_BOS_EOS, "265 262");
+    expect_ids(api, tokenizer, "aaé  a", 0, "260 265 259 262"); /* "▁ a" comes first */
+    expect_ids(api, tokenizer, "\n\nx", 0, "263 263 123");
+    expect_ids(api, tokenizer, "éé", 0, "198 172 198 172"); /* they merge, but into no token */
+    expect_ids(api, tokenizer, "a\xE2 \xFF", 0, "260 229 259 258");
+    expect_lossless(api, tokenizer, "  a\n é\xE2 \xFFx\0\n\n", 13);
+    api->destroy(tokenizer);
+
+    vocab.values[0].string = "gemma4";
+    tokenizer = fake_open(api, &vocab);
+    expect_ids(api, tokenizer, "\n\na", ENGINE_ENCODE_BOS_EOS, "1 264 260");
+    expect_ids(api, tokenizer, "\n\n\n", 0, "263 263 263");
+    api->destroy(tokenizer);
+
+    vocab.values[0].string = "mmbert";
+    tokenizer = fake_open(api, &vocab);
+    expect_ids(api, tokenizer, "a  a\na\n", 0, "262 259 262 263 262 263"); /* no "▁▁": each begins a word */
+    api->destroy(tokenizer);
+
+    vocab.values[0].string = "no such name";
+    fake_string(&vocab, "tokenizer.ggml.model", "gemma4");
+    tokenizer = fake_open(api, &vocab);
+    expect_ids(api, tokenizer, "a", ENGINE_ENCODE_BOS_EOS, "1 260");
+    api->destroy(tokenizer);
+    vocab.values[1].key = "not.there";
+    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "beginning of text");
+    fake_free(&vocab);
+}
+
 /* ---- Vocabularies that no one should make ---- */
 
 Test(bpe, strange_merges)
@@ -330,8 +373,8 @@ Test(bpe, missing_bytes)
 
 Test(bpe, random_vocabularies)
 {
-    static const char *const pres[] = {"gpt-2",     "llama-bpe", "deepseek-v3", "afmoe",
-                                       "chameleon", "superbpe",  "viking"};
+    static const char *const pres[] = {"gpt-2",    "llama-bpe", "deepseek-v3", "afmoe",     "chameleon",
+                                       "superbpe", "viking",    "mmbert",      "sarvam-moe"};
     uint64_t seed = 31;
     int made = 0;
     for (int round = 0; round < 300; round++) {
@@ -350,7 +393,7 @@ Test(bpe, random_vocabularies)
         }
         vocab.merges = merges;
         vocab.n_merges = n;
-        fake_string(&vocab, "tokenizer.ggml.pre", pres[random_next(&seed) % 7]);
+        fake_string(&vocab, "tokenizer.ggml.pre", pres[random_next(&seed) % 9]);
         struct engine_metadata metadata = fake_metadata(&vocab);
         struct engine_tokenizer *tokenizer = NULL;
         int status = api->create(&metadata, &tokenizer);

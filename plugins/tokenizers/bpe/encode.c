@@ -4,24 +4,14 @@
 #include <string.h>
 
 #include "bpe/model.h"
-#include "common/cache.h"
+#include "bpe/pretokenizers.h"
 #include "common/memory.h"
-#include "common/merge.h"
 #include "common/unicode.h"
-
-struct scratch {
-    struct cache cache;
-    struct merge_workspace merge;
-    struct expressions_workspace expressions;
-    uint8_t *classes; /* [n] class of each character, */
-    uint8_t *lengths; /* [n] and its length in bytes */
-    size_t classes_capacity, lengths_capacity;
-};
 
 int bpe_scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
 {
     (void)tokenizer;
-    struct scratch *created = allocate_zeroed(1, sizeof *created);
+    struct bpe_scratch *created = allocate_zeroed(1, sizeof *created);
     if (!created) return fail_memory("tokenizer");
     int status = cache_create(&created->cache);
     if (!status) status = expressions_workspace_create(&created->expressions);
@@ -34,20 +24,21 @@ int bpe_scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
 
 void bpe_scratch_destroy(void *scratch)
 {
-    struct scratch *destroyed = scratch;
+    struct bpe_scratch *destroyed = scratch;
     if (!destroyed) return;
     cache_destroy(&destroyed->cache);
     merge_workspace_free(&destroyed->merge);
     expressions_workspace_destroy(&destroyed->expressions);
     free(destroyed->classes);
     free(destroyed->lengths);
+    free(destroyed->text);
     free(destroyed);
 }
 
 /* One call of bpe_encode. */
 struct encoding {
     const struct engine_tokenizer *tokenizer;
-    struct scratch *scratch;
+    struct bpe_scratch *scratch;
     struct output *output;
     struct engine_string text;
     size_t at;        /* where the next word begins, in bytes */
@@ -72,7 +63,7 @@ static size_t classify_ascii(const char *text, size_t length, uint8_t *classes)
 static int classify(struct encoding *encoding, size_t *n)
 {
     const struct bpe_model *model = encoding->tokenizer->model;
-    struct scratch *scratch = encoding->scratch;
+    struct bpe_scratch *scratch = encoding->scratch;
     struct engine_string text = encoding->text;
     if (!grow(&scratch->classes, &scratch->classes_capacity, text.length, 1) ||
         !grow(&scratch->lengths, &scratch->lengths_capacity, text.length, 1))
@@ -133,7 +124,7 @@ static int put_merged(const struct encoding *encoding, const char *word, size_t 
 static int put_word(const struct encoding *encoding, const char *word, size_t length)
 {
     const struct bpe_model *model = encoding->tokenizer->model;
-    if (model->whole_words) {
+    if (model->flags & PRE_WHOLE_WORDS) {
         uint32_t symbol = trie_find(&model->symbols, word, length);
         if (symbol != TRIE_NONE && model->tokens[symbol] >= 0) {
             output_put(encoding->output, model->tokens[symbol]);
@@ -188,6 +179,7 @@ int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
     (void)first;
     const struct bpe_model *model = tokenizer->model;
     struct encoding encoding = {.tokenizer = tokenizer, .scratch = scratch, .output = output, .text = text};
+    if (model->flags & PRE_CHARACTERS) return bpe_encode_characters(tokenizer, scratch, text, output);
     size_t n = 0;
     int status = classify(&encoding, &n);
     if (status) return status;

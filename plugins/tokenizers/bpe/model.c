@@ -18,11 +18,25 @@ struct making {
     size_t capacity;
 };
 
+static bool is(struct engine_string text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
+}
+
+/* Whether tokenizer.ggml.model is "gemma4", which stands for more than a model. */
+static bool is_gemma(const struct engine_metadata *metadata)
+{
+    struct engine_string model = {"", 0};
+    metadata->get_string(metadata->context, "tokenizer.ggml.model", &model);
+    return is(model, "gemma4");
+}
+
 /* The pre-tokenizer that the metadata ask for. */
 static int find_pretokenizer(const struct engine_metadata *metadata, const struct pretokenizer **found)
 {
     struct engine_string name = {"", 0};
     metadata->get_string(metadata->context, "tokenizer.ggml.pre", &name);
+    if (is_gemma(metadata)) name = (struct engine_string){"gemma4", 6};
     if (!name.length) name = (struct engine_string){"default", 7};
     *found = pretokenizer_find(name);
     if (*found) return ENGINE_OK;
@@ -35,10 +49,20 @@ int bpe_defaults(const struct engine_metadata *metadata, struct vocab_defaults *
     const struct pretokenizer *pretokenizer;
     int status = find_pretokenizer(metadata, &pretokenizer);
     if (status) return status;
-    defaults->bos = pretokenizer->flags & PRE_NO_BOS ? -1 : 11;
-    defaults->eos = 11;
-    defaults->add_bos = (pretokenizer->flags & PRE_ADD_BOS) != 0;
+    if (!is_gemma(metadata)) {
+        defaults->bos = pretokenizer->flags & PRE_NO_BOS ? -1 : 11;
+        defaults->eos = 11;
+    }
+    defaults->add_bos = (pretokenizer->flags & (PRE_ADD_BOS | PRE_ALWAYS_BOS)) != 0;
     return ENGINE_OK;
+}
+
+/* A token's bytes into `bytes`, which has room for piece.length. SIZE_MAX if merging never reaches it. */
+static size_t token_bytes(const struct bpe_model *model, struct engine_string piece, char *bytes)
+{
+    if (!(model->flags & PRE_CHARACTERS)) return piece_to_bytes(piece, bytes);
+    memcpy(bytes, piece.data, piece.length);
+    return piece.length;
 }
 
 /* The symbol of some bytes, a new one if they have none. */
@@ -70,7 +94,7 @@ static int add_tokens(struct making *making)
     }
     for (uint32_t id = 0; !status && id < vocab->n_tokens; id++) {
         uint32_t symbol = 0;
-        size_t length = piece_to_bytes(vocab->pieces[id], making->bytes);
+        size_t length = token_bytes(making->model, vocab->pieces[id], making->bytes);
         if (length == SIZE_MAX) continue; /* not reached by merging */
         status = intern(making, making->bytes, length, &symbol);
         if (!status) making->model->tokens[symbol] = (int32_t)id;
@@ -86,9 +110,9 @@ static int add_merge(struct making *making, struct engine_string merge, uint32_t
     struct engine_string left = {merge.data, (size_t)(blank - merge.data)};
     struct engine_string right = {blank + 1, merge.length - left.length - 1};
     if (!grow(&making->bytes, &making->capacity, merge.length, 1)) return fail_memory("merges");
-    size_t left_length = piece_to_bytes(left, making->bytes);
+    size_t left_length = token_bytes(making->model, left, making->bytes);
     if (left_length == SIZE_MAX || !left_length) return ENGINE_OK;
-    size_t right_length = piece_to_bytes(right, making->bytes + left_length);
+    size_t right_length = token_bytes(making->model, right, making->bytes + left_length);
     if (right_length == SIZE_MAX || !right_length) return ENGINE_OK;
 
     struct pair pair = {.rank = rank};
@@ -106,8 +130,9 @@ static int add_merges(struct making *making, const struct engine_metadata *metad
     if (metadata->get_count(metadata->context, MERGES, &count)) {
         struct engine_string pre = {"", 0};
         metadata->get_string(metadata->context, "tokenizer.ggml.pre", &pre);
-        bool none = pre.length == 7 && memcmp(pre.data, "kimi-k2", 7) == 0; /* files of it came without */
-        return none ? ENGINE_OK : host->fail(ENGINE_ERROR_DATA, "the vocabulary has no merges (" MERGES ")");
+        return is(pre, "kimi-k2")
+                   ? ENGINE_OK /* files of it came without */
+                   : host->fail(ENGINE_ERROR_DATA, "the vocabulary has no merges (" MERGES ")");
     }
     if (count >= PAIR_NONE) return host->fail(ENGINE_ERROR_DATA, "the vocabulary has %zu merges", count);
     struct engine_string *merges = allocate(MERGES_CHUNK, sizeof *merges);
@@ -131,7 +156,13 @@ int bpe_create(struct engine_tokenizer *tokenizer, const struct engine_metadata 
     struct bpe_model *model = allocate_zeroed(1, sizeof *model);
     if (!model) return fail_memory("vocabulary");
     tokenizer->model = model;
-    model->whole_words = (pretokenizer->flags & PRE_WHOLE_WORDS) != 0;
+    model->flags = pretokenizer->flags;
+    vocab_byte_tokens(&tokenizer->vocab, model->byte_tokens);
+    if (model->flags & PRE_ALWAYS_BOS) {
+        tokenizer->vocab.add_bos = true;
+        if (tokenizer->vocab.bos < 0)
+            return host->fail(ENGINE_ERROR_DATA, "texts are to begin with BOS, but the vocabulary has none");
+    }
     struct making making = {.vocab = &tokenizer->vocab, .model = model};
     status = expressions_create(&model->expressions, pretokenizer->expressions);
     if (!status) status = add_tokens(&making);

@@ -1,9 +1,14 @@
-/* model.h: a byte-level BPE vocabulary made ready for merging (model.c), and the text's way through it
- * (encode.c). Vocabularies write each byte as a character (bytes.c); in here tokens are their bytes. */
+/* model.h: a BPE vocabulary made ready for merging (model.c), and the text's way through it (encode.c).
+ *
+ * Most vocabularies are byte-level: they write each byte as a character (bytes.c), and merging starts from
+ * bytes; in here tokens are their bytes. Others (Gemma 4) are spelled as they are, but with U+2581 for a space,
+ * and merging starts from characters. */
 #ifndef TOKENIZERS_BPE_MODEL_H
 #define TOKENIZERS_BPE_MODEL_H
 
 #include "bpe/expressions.h"
+#include "common/cache.h"
+#include "common/merge.h"
 #include "common/pairs.h"
 #include "common/tokenizer.h"
 
@@ -15,7 +20,8 @@ struct bpe_model {
     int32_t *tokens;     /* [n_symbols] ids, -1 for symbols that are no tokens */
     uint32_t n_symbols;
     size_t tokens_capacity;
-    bool whole_words; /* a word that is a token is not merged */
+    unsigned flags;           /* enum pretokenizer_flags */
+    int32_t byte_tokens[256]; /* with PRE_CHARACTERS: for the bytes of characters that are no tokens, or -1 */
 };
 
 /* bytes.c: GPT-2's way to write bytes as printable characters. Those that are printable in Latin-1 stand for
@@ -37,5 +43,20 @@ int bpe_scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
 void bpe_scratch_destroy(void *scratch);
 int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
                struct output *output);
+
+/* What encoding works in. */
+struct bpe_scratch {
+    struct cache cache;
+    struct merge_workspace merge;
+    struct expressions_workspace expressions;
+    uint8_t *classes; /* [n] class of each character, */
+    uint8_t *lengths; /* [n] and its length in bytes */
+    char *text;       /* with PRE_CHARACTERS: as the vocabulary spells it */
+    size_t classes_capacity, lengths_capacity, text_capacity;
+};
+
+/* characters.c: bpe_encode for PRE_CHARACTERS. */
+int bpe_encode_characters(const struct engine_tokenizer *tokenizer, struct bpe_scratch *scratch,
+                          struct engine_string text, struct output *output);
 
 #endif

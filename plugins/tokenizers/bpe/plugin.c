@@ -1,10 +1,13 @@
 /* plugin.c: the tokenizer plugin `bpe`: byte-level byte-pair encoding as GPT-2 brought it up (Radford et al.
- * 2019), GGUF's tokenizer.ggml.model "gpt2". */
+ * 2019), GGUF's tokenizer.ggml.model "gpt2", and its offspring over characters, "gemma4". */
 #include "common/plugin.h"
 #include "bpe/model.h"
+#include "bpe/pretokenizers.h"
 
 static size_t spell(const struct engine_tokenizer *tokenizer, int32_t id, char *text)
 {
+    const struct bpe_model *model = tokenizer->model;
+    if (model->flags & PRE_CHARACTERS) return decoder_spell_marked(tokenizer, id, text);
     return spell_piece(tokenizer->vocab.pieces[id], text);
 }
 
@@ -19,4 +22,4 @@ static const struct tokenizer_kind kind = {
 };
 
 TOKENIZER_PLUGIN(kind, "bpe", "Byte-level BPE (GPT-2, Llama 3, Qwen, Falcon, DeepSeek and many others)",
-                 "gpt2")
+                 "gpt2", "gemma4")

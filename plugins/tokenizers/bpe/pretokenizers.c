@@ -152,6 +152,9 @@ static const struct pretokenizer table[] = {
      PRE_ADD_BOS,
      {"<sentinel:[0-9]+>", "(?:IMGIMG)[A-I]{1,4}Z", "[\\t\\n]|    |  ", "\\p{N}", "[\\p{P}!-/:-@\\[-`{-~]",
       GPT_2}},
+    {"gemma4 granite-embed-multi-311m", PRE_CHARACTERS | PRE_ALWAYS_BOS | PRE_WHOLE_BREAKS, {NULL}},
+    {"sarvam-moe", PRE_CHARACTERS, {NULL}},
+    {"mmbert", PRE_CHARACTERS | PRE_WHOLE_BREAKS | PRE_MARKED_WORDS, {NULL}},
     {"superbpe", 0, {"\\p{N}+", CUT_DIGITS}},
 };
 
