@@ -143,7 +143,7 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **re
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
 {
     if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
-    if (recording->device != stream->device)
+    if (!recording || recording->device != stream->device)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
     stream_flush(stream);
     if (!list_is_empty(recording->list)) run(stream, recording->list);

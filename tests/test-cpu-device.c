@@ -1,0 +1,600 @@
+/* test-cpu-device.c: the CPU plugin but for its arithmetic: the device, its memory, what is refused, errors while
+ * operations run, recordings, and the order of operations that several threads run. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend-cases.h"
+#include "backend-types.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static struct fixture fixture;
+
+static void setup(void)
+{
+    unsetenv("ENGINE_CPU_ISA");
+    fixture_open(&fixture, "cpu", 0, 2, 0);
+}
+
+static void teardown(void)
+{
+    fixture_close(&fixture);
+}
+
+TestSuite(cpu_device);
+TestSuite(cpu_refuses, .init = setup, .fini = teardown);
+TestSuite(cpu_stream, .init = setup, .fini = teardown);
+
+/* ---- The device ------------------------------------------------------------------------------------- */
+
+Test(cpu_device, describes_itself)
+{
+    struct fixture bare;
+    fixture_load(&bare, "cpu");
+    struct engine_device_info info = {.struct_size = sizeof info};
+    uint32_t count;
+    cr_assert_eq(bare.api->device_count(&count), ENGINE_OK);
+    cr_assert_eq(count, 1);
+    cr_assert_eq(bare.api->device_info(0, &info), ENGINE_OK);
+    cr_assert_str_eq(info.id, "");
+    cr_assert_eq(info.kind, ENGINE_DEVICE_CPU);
+    cr_assert_gt(info.memory_free, 0);
+    cr_assert_lt(info.memory_free, info.memory_total);
+    cr_assert_eq(info.alignment, 64);
+    cr_assert_gt(info.n_threads, 0);
+    cr_assert_eq(bare.api->device_info(1, &info), ENGINE_ERROR_ARGUMENT);
+    fixture_close(&bare);
+}
+
+Test(cpu_device, fills_no_more_of_a_struct_than_its_owner_knows)
+{
+    struct fixture bare;
+    fixture_load(&bare, "cpu");
+    struct engine_device_info info;
+    memset(&info, 0x55, sizeof info);
+    info.struct_size = offsetof(struct engine_device_info, memory_total);
+    cr_assert_eq(bare.api->device_info(0, &info), ENGINE_OK);
+    cr_assert_eq(info.struct_size, offsetof(struct engine_device_info, memory_total));
+    cr_assert_eq(info.memory_total, 0x5555555555555555u);
+    fixture_close(&bare);
+}
+
+Test(cpu_device, opens_and_closes_again_and_again)
+{
+    struct matmul_case c = {.type = ENGINE_TYPE_Q8_0, .k = 64, .rows = 20, .tokens = 3};
+    for (uint32_t i = 0; i < 30; i++) {
+        struct fixture f;
+        fixture_open(&f, "cpu", 0, 1 + i % 4, 0);
+        if (i % 3 == 0) free(run_matmul_case(&f, &c));
+        fixture_close(&f);
+    }
+}
+
+Test(cpu_device, two_at_once_are_independent)
+{
+    struct matmul_case c = {.type = ENGINE_TYPE_F16, .k = 50, .rows = 20, .tokens = 3};
+    struct fixture a, b;
+    fixture_open(&a, "cpu", 0, 2, 0);
+    fixture_open(&b, "cpu", 0, 3, 0);
+    float *of_a = run_matmul_case(&a, &c), *of_b = run_matmul_case(&b, &c);
+    cr_assert(memcmp(of_a, of_b, 60 * sizeof *of_a) == 0);
+    free(of_a), free(of_b);
+    fixture_close(&a);
+    fixture_close(&b);
+}
+
+Test(cpu_device, refuses_an_instruction_set_that_there_is_not)
+{
+    struct fixture bare;
+    fixture_load(&bare, "cpu");
+    setenv("ENGINE_CPU_ISA", "avx9000", 1);
+    struct engine_device_options options = {.struct_size = sizeof options};
+    struct engine_device *device;
+    cr_assert_eq(bare.api->device_open(0, &options, &device), ENGINE_ERROR_ARGUMENT);
+    cr_assert(strstr(fixture_message(), "avx9000"));
+    fixture_close(&bare);
+}
+
+/* ---- Memory ----------------------------------------------------------------------------------------- */
+
+static struct engine_weight_desc weight_desc(uint32_t type, uint64_t k, uint64_t rows, uint32_t uses)
+{
+    return (struct engine_weight_desc){.struct_size = sizeof(struct engine_weight_desc),
+                                       .name = "w",
+                                       .type = type,
+                                       .type_name = "T",
+                                       .ne = {k, rows, 1, 1},
+                                       .uses = uses,
+                                       .data_size = type_bytes(type, k) * rows};
+}
+
+Test(cpu_device, keeps_to_its_memory_limit)
+{
+    struct fixture f;
+    struct engine_weight_desc desc = weight_desc(ENGINE_TYPE_Q4_0, 64, 40, ENGINE_WEIGHT_MATMUL);
+    fixture_open(&f, "cpu", 0, 1, 0);
+    uint64_t bytes;
+    cr_assert_eq(f.api->weight_size(f.device, &desc, &bytes), ENGINE_OK);
+    fixture_close(&f);
+
+    uint64_t seed = 1;
+    void *data = random_weight(&seed, ENGINE_TYPE_Q4_0, 64, 40);
+    desc.data = data;
+    for (int less = 0; less < 2; less++) {
+        fixture_open(&f, "cpu", 0, 1, 1000 + bytes - (uint64_t)less);
+        struct engine_buffer *buffer, *other = NULL;
+        struct engine_weight *weight = NULL;
+        cr_assert_eq(f.api->buffer_create(f.device, 1000, &buffer), ENGINE_OK);
+        cr_assert_eq(f.api->weight_create(f.device, &desc, &weight), less ? ENGINE_ERROR_MEMORY : ENGINE_OK);
+        cr_assert_eq(f.api->buffer_create(f.device, bytes, &other), ENGINE_ERROR_MEMORY);
+        f.api->weight_destroy(weight);
+        f.api->buffer_destroy(buffer);
+        cr_assert_eq(f.api->buffer_create(f.device, 1000 + bytes - (uint64_t)less, &other), ENGINE_OK);
+        f.api->buffer_destroy(other);
+        fixture_close(&f);
+    }
+    free(data);
+}
+
+Test(cpu_device, rows_alone_take_no_memory_where_the_file_is_kept)
+{
+    setup();
+    struct engine_weight_desc desc = weight_desc(ENGINE_TYPE_Q8_0, 64, 40, ENGINE_WEIGHT_ROWS);
+    desc.data_is_kept = 1;
+    uint64_t bytes;
+    cr_assert_eq(fixture.api->weight_size(fixture.device, &desc, &bytes), ENGINE_OK);
+    cr_assert_eq(bytes, 0);
+    desc.uses |= ENGINE_WEIGHT_MATMUL;
+    cr_assert_eq(fixture.api->weight_size(fixture.device, &desc, &bytes), ENGINE_OK);
+    cr_assert_geq(bytes, desc.data_size);
+    teardown();
+}
+
+Test(cpu_device, buffers_are_zero_and_aligned)
+{
+    setup();
+    static const uint64_t sizes[] = {1, 100, 4096, 1 << 20, 5000001};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        struct engine_buffer *buffer;
+        cr_assert_eq(fixture.api->buffer_create(fixture.device, sizes[i], &buffer), ENGINE_OK);
+        uint8_t *bytes = fixture.api->buffer_pointer(buffer);
+        cr_assert_eq((uintptr_t)bytes % 64, 0);
+        for (uint64_t j = 0; j < sizes[i]; j++) cr_assert_eq(bytes[j], 0);
+        fixture.api->buffer_destroy(buffer);
+    }
+    struct engine_buffer *buffer;
+    cr_assert_eq(fixture.api->buffer_create(fixture.device, 0, &buffer), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(fixture.api->buffer_create(fixture.device, UINT64_MAX, &buffer), ENGINE_ERROR_MEMORY);
+    fixture.api->buffer_destroy(NULL);
+    fixture.api->weight_destroy(NULL);
+    teardown();
+}
+
+/* ---- What is refused -------------------------------------------------------------------------------- */
+
+/* Refused with this status, with a message, and not said to be supported. */
+static void expect_refusal(uint32_t op, const void *args, int status)
+{
+    fixture_message();
+    cr_expect_eq(fixture_enqueue(&fixture, op, args), status);
+    cr_expect_neq(fixture_message()[0], 0);
+    cr_expect_not(fixture_supports(&fixture, op, args));
+}
+
+/* Only what the handles show: the shapes are fine. */
+static void expect_bad_handles(uint32_t op, const void *args)
+{
+    cr_expect_eq(fixture_enqueue(&fixture, op, args), ENGINE_ERROR_ARGUMENT);
+    cr_expect(fixture_supports(&fixture, op, args));
+}
+
+static struct engine_tensor *floats(uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    return fixture_f32(&fixture, ne0, ne1, ne2, NULL);
+}
+
+static struct engine_tensor *values(uint64_t n)
+{
+    static const float zeros[64];
+    return fixture_weight(&fixture, ENGINE_TYPE_F32, n, 1, ENGINE_WEIGHT_VALUES, false, zeros);
+}
+
+Test(cpu_refuses, operations_that_it_does_not_know)
+{
+    struct engine_op_binary args = {sizeof args, floats(4, 1, 1), floats(4, 1, 1), floats(4, 1, 1)};
+    expect_refusal(0, &args, ENGINE_ERROR_UNSUPPORTED);
+    expect_refusal(99, &args, ENGINE_ERROR_UNSUPPORTED);
+    struct {
+        struct engine_op_binary known;
+        uint64_t later;
+    } longer = {args, 0};
+    longer.known.struct_size = sizeof longer;
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_ADD, &longer), ENGINE_OK);
+    longer.later = 1;
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_ADD, &longer), ENGINE_ERROR_UNSUPPORTED);
+}
+
+Test(cpu_refuses, operands_that_do_not_fit_together)
+{
+    struct engine_op_binary add = {sizeof add, floats(4, 3, 1), floats(4, 3, 1), floats(4, 3, 1)};
+    const struct engine_op_binary good = add;
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_ADD, &add), ENGINE_OK);
+    add.b = NULL;
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_ARGUMENT);
+    add = good;
+    add.output = floats(4, 2, 1);
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_ARGUMENT);
+    add = good;
+    add.b = floats(3, 3, 1);
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_ARGUMENT);
+    add = good;
+    add.a = fixture_i32(&fixture, 4, 3, NULL);
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_UNSUPPORTED);
+
+    struct engine_tensor odd = *good.a;
+    add.a = &odd;
+    odd.nb[0] = 8;
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_UNSUPPORTED);
+    odd = *good.a, odd.nb[1] = 18;
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_UNSUPPORTED);
+    odd = *good.a, odd.ne[2] = 0;
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_ARGUMENT);
+    odd = *good.a, odd.ne[1] = odd.ne[2] = odd.ne[3] = UINT64_C(1) << 30;
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_ARGUMENT);
+    odd = *good.a, odd.nb[1] = UINT64_MAX - 3;
+    expect_refusal(ENGINE_OP_ADD, &add, ENGINE_ERROR_ARGUMENT);
+    odd = *good.a, odd.struct_size = 8;
+    cr_expect_eq(fixture_enqueue(&fixture, ENGINE_OP_ADD, &add), ENGINE_ERROR_ARGUMENT);
+    odd = *good.a, odd.buffer = NULL;
+    expect_bad_handles(ENGINE_OP_ADD, &add);
+    odd = *good.a, odd.offset = 4;
+    expect_bad_handles(ENGINE_OP_ADD, &add);
+    odd = *good.a, odd.offset = UINT64_MAX - 3;
+    expect_bad_handles(ENGINE_OP_ADD, &add);
+}
+
+Test(cpu_refuses, matmuls_with_the_wrong_weights)
+{
+    uint64_t seed = 3;
+    void *data = random_weight(&seed, ENGINE_TYPE_Q4_0, 64, 20);
+    struct engine_tensor *weight =
+        fixture_weight(&fixture, ENGINE_TYPE_Q4_0, 64, 20, ENGINE_WEIGHT_MATMUL, false, data);
+    const struct engine_op_matmul good = {
+        .struct_size = sizeof good, .weight = weight, .input = floats(64, 2, 1), .output = floats(20, 2, 1)};
+    struct engine_op_matmul args = good;
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_MATMUL, &args), ENGINE_OK);
+    args.input = floats(32, 2, 1);
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_ARGUMENT);
+    args = good, args.output = floats(21, 2, 1);
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_ARGUMENT);
+    args = good, args.weight = NULL;
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_ARGUMENT);
+    args = good, args.bias = values(19);
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_ARGUMENT);
+    args = good, args.activation = 77;
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_UNSUPPORTED);
+    args = good, args.gate = weight, args.scale = 2;
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_ARGUMENT);
+    args = good, args.input = floats(64, 2, 2);
+    expect_refusal(ENGINE_OP_MATMUL, &args, ENGINE_ERROR_ARGUMENT);
+    struct engine_tensor odd = *weight;
+    args = good, args.weight = &odd;
+    odd.type = 12345;
+    cr_expect_eq(fixture_enqueue(&fixture, ENGINE_OP_MATMUL, &args), ENGINE_ERROR_UNSUPPORTED);
+    odd = *weight, odd.weight = NULL;
+    expect_bad_handles(ENGINE_OP_MATMUL, &args);
+    odd = *weight, odd.type = ENGINE_TYPE_Q8_0;
+    expect_bad_handles(ENGINE_OP_MATMUL, &args);
+    /* a weight for rows alone has no panels */
+    args.weight = fixture_weight(&fixture, ENGINE_TYPE_Q4_0, 64, 20, ENGINE_WEIGHT_ROWS, false, data);
+    expect_bad_handles(ENGINE_OP_MATMUL, &args);
+    free(data);
+}
+
+Test(cpu_refuses, other_operations_with_the_wrong_operands)
+{
+    struct engine_tensor *x = floats(8, 2, 3), *positions = fixture_i32(&fixture, 3, 1, NULL);
+    struct engine_op_rope rope = {sizeof rope, x, positions, x, NULL, 8, ENGINE_ROPE_HALVES, 10000, 0};
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_ROPE, &rope), ENGINE_OK);
+    rope.n_dims = 7;
+    expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_ARGUMENT);
+    rope.n_dims = 10;
+    expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_ARGUMENT);
+    rope.n_dims = 8, rope.theta = 0;
+    expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_ARGUMENT);
+    rope.theta = 10000, rope.pairs = 2;
+    expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_UNSUPPORTED);
+    rope.pairs = 0, rope.factors = values(5);
+    expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_ARGUMENT);
+
+    struct engine_op_norm norm = {sizeof norm, floats(8, 2, 1), floats(8, 2, 1), values(8), 1, 1e-5f};
+    expect_refusal(ENGINE_OP_NORM, &norm, ENGINE_ERROR_UNSUPPORTED);
+    norm.kind = 0, norm.weight = values(7);
+    expect_refusal(ENGINE_OP_NORM, &norm, ENGINE_ERROR_ARGUMENT);
+
+    struct engine_tensor *cache = fixture_tensor(&fixture, ENGINE_TYPE_F16, (uint64_t[]){8, 4, 2, 3}, NULL);
+    struct engine_op_cache_write write = {sizeof write, floats(8, 1, 3), positions, cache};
+    expect_refusal(ENGINE_OP_CACHE_WRITE, &write, ENGINE_ERROR_ARGUMENT);
+    struct engine_op_attention attention = {
+        sizeof attention, floats(8, 3, 3), cache,           cache, fixture_i32(&fixture, 3, 1, NULL),
+        positions,        positions,       floats(8, 3, 3), 1,     0};
+    expect_refusal(ENGINE_OP_ATTENTION, &attention, ENGINE_ERROR_ARGUMENT); /* 3 heads, 2 key/value heads */
+    attention.q = floats(8, 4, 3);
+    expect_refusal(ENGINE_OP_ATTENTION, &attention, ENGINE_ERROR_ARGUMENT); /* 4 heads, output of 3 */
+    attention.output = floats(8, 4, 3);
+    cr_assert(fixture_supports(&fixture, ENGINE_OP_ATTENTION, &attention));
+    attention.sequences = fixture_i32(&fixture, 2, 1, NULL);
+    expect_refusal(ENGINE_OP_ATTENTION, &attention, ENGINE_ERROR_ARGUMENT);
+}
+
+Test(cpu_refuses, weights_that_make_no_sense)
+{
+    const struct engine_backend *api = fixture.api;
+    struct engine_weight_desc good = weight_desc(ENGINE_TYPE_Q4_0, 64, 2, ENGINE_WEIGHT_MATMUL), desc = good;
+    uint8_t data[72] = {0};
+    struct engine_weight *weight;
+    uint64_t bytes;
+    cr_expect_eq(api->weight_create(fixture.device, &desc, &weight), ENGINE_ERROR_ARGUMENT); /* no data */
+    desc.data = data, desc.data_size--;
+    cr_expect_eq(api->weight_create(fixture.device, &desc, &weight), ENGINE_ERROR_ARGUMENT);
+    desc = good, desc.type = 4;
+    cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_UNSUPPORTED);
+    desc = good, desc.uses = 0;
+    cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_UNSUPPORTED);
+    desc = good, desc.uses = 64;
+    cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_UNSUPPORTED);
+    desc = good, desc.uses = ENGINE_WEIGHT_VALUES;
+    cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_UNSUPPORTED);
+    desc = good, desc.ne[0] = 63;
+    cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_ARGUMENT);
+    desc = good, desc.ne[2] = 0;
+    cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_ARGUMENT);
+    for (int i = 0; i < 4; i++) {
+        desc = good, desc.ne[i] = UINT64_MAX / 32 * 32;
+        cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_ARGUMENT);
+        desc.ne[i] = UINT64_C(1) << 62;
+        cr_expect_eq(api->weight_size(fixture.device, &desc, &bytes), ENGINE_ERROR_ARGUMENT);
+    }
+}
+
+Test(cpu_refuses, transfers_beyond_a_buffer)
+{
+    const struct engine_backend *api = fixture.api;
+    struct engine_buffer *a, *b;
+    uint8_t bytes[16] = {0};
+    cr_assert_eq(api->buffer_create(fixture.device, 16, &a), ENGINE_OK);
+    cr_assert_eq(api->buffer_create(fixture.device, 16, &b), ENGINE_OK);
+    cr_expect_eq(api->write(fixture.stream, a, 1, bytes, 16), ENGINE_ERROR_ARGUMENT);
+    cr_expect_eq(api->write(fixture.stream, NULL, 0, bytes, 16), ENGINE_ERROR_ARGUMENT);
+    cr_expect_eq(api->read(fixture.stream, a, UINT64_MAX, bytes, 2), ENGINE_ERROR_ARGUMENT);
+    cr_expect_eq(api->copy(fixture.stream, a, 0, b, 8, 9), ENGINE_ERROR_ARGUMENT);
+    cr_expect_eq(api->copy(fixture.stream, a, 8, b, 0, 9), ENGINE_ERROR_ARGUMENT);
+    cr_expect_eq(api->copy(fixture.stream, a, 8, b, 0, 8), ENGINE_OK);
+    api->buffer_destroy(a);
+    api->buffer_destroy(b);
+}
+
+/* ---- Errors while operations run -------------------------------------------------------------------- */
+
+static void expect_error_while_running(uint32_t op, const void *args)
+{
+    cr_expect_eq(fixture_enqueue(&fixture, op, args), ENGINE_OK);
+    fixture_message();
+    cr_expect_eq(fixture.api->stream_wait(fixture.stream), ENGINE_ERROR_ARGUMENT);
+    cr_expect(strstr(fixture_message(), "out of range"));
+    cr_expect_eq(fixture.api->stream_wait(fixture.stream), ENGINE_OK); /* it is reported once */
+}
+
+Test(cpu_stream, numbers_out_of_range_are_errors)
+{
+    struct engine_tensor *bad = fixture_i32(&fixture, 2, 1, (int32_t[]){0, 7});
+    struct engine_tensor *negative = fixture_i32(&fixture, 2, 1, (int32_t[]){-2, 0});
+    struct engine_tensor *fine = fixture_i32(&fixture, 2, 1, (int32_t[]){0, 1});
+    struct engine_tensor *zeros = fixture_i32(&fixture, 2, 1, (int32_t[]){0, 0});
+    struct engine_op_get_rows rows = {sizeof rows, floats(8, 7, 1), bad, floats(8, 2, 1)};
+    expect_error_while_running(ENGINE_OP_GET_ROWS, &rows);
+    rows.rows = negative;
+    expect_error_while_running(ENGINE_OP_GET_ROWS, &rows);
+
+    struct engine_tensor *cache = fixture_tensor(&fixture, ENGINE_TYPE_F16, (uint64_t[]){8, 2, 1, 2}, NULL);
+    struct engine_op_cache_write write = {sizeof write, floats(8, 1, 2), bad, cache};
+    expect_error_while_running(ENGINE_OP_CACHE_WRITE, &write);
+    write.slots = negative;
+    expect_error_while_running(ENGINE_OP_CACHE_WRITE, &write);
+
+    struct engine_op_attention attention = {
+        sizeof attention, floats(8, 1, 2), cache, cache, zeros, zeros, fine, floats(8, 1, 2), 1, 0};
+    attention.block_table = fixture_i32(&fixture, 2, 1, (int32_t[]){5, 5});
+    expect_error_while_running(ENGINE_OP_ATTENTION, &attention);
+    attention.block_table = fine, attention.positions = bad; /* behind the table's end */
+    expect_error_while_running(ENGINE_OP_ATTENTION, &attention);
+    attention.positions = fine, attention.sequences = bad;
+    expect_error_while_running(ENGINE_OP_ATTENTION, &attention);
+    attention.sequences = zeros;
+    fixture_run(&fixture, ENGINE_OP_ATTENTION, &attention);
+}
+
+/* ---- Order and recordings --------------------------------------------------------------------------- */
+
+enum { N_TENSORS = 6, N_WEIGHTS = 3, WIDTH = 64, TOKENS = 5, N_OPS = 80 };
+
+/* Random operations among a few tensors, so that most depend on several before them. */
+struct program {
+    struct fixture *fixture;
+    struct engine_tensor *tensors[N_TENSORS], *weights[N_WEIGHTS], *norm, *positions;
+    void *data[N_WEIGHTS];
+};
+
+static void program_create(struct program *program, struct fixture *f)
+{
+    static const uint32_t types[N_WEIGHTS] = {ENGINE_TYPE_F32, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0};
+    uint64_t seed = 99;
+    program->fixture = f;
+    for (int i = 0; i < N_TENSORS; i++) {
+        float *start = random_floats(&seed, WIDTH * TOKENS);
+        program->tensors[i] = fixture_f32(f, WIDTH, TOKENS, 1, start);
+        free(start);
+    }
+    for (int i = 0; i < N_WEIGHTS; i++) {
+        program->data[i] = random_weight(&seed, types[i], WIDTH, WIDTH);
+        program->weights[i] =
+            fixture_weight(f, types[i], WIDTH, WIDTH, ENGINE_WEIGHT_MATMUL, false, program->data[i]);
+    }
+    float *gains = random_floats(&seed, WIDTH);
+    program->norm = fixture_weight(f, ENGINE_TYPE_F32, WIDTH, 1, ENGINE_WEIGHT_VALUES, false, gains);
+    free(gains);
+    program->positions = fixture_i32(f, TOKENS, 1, (int32_t[]){3, 1, 4, 1, 5});
+}
+
+static void enqueue(struct program *program, uint32_t op, const void *args)
+{
+    cr_assert_eq(fixture_enqueue(program->fixture, op, args), ENGINE_OK, "%s", fixture_message());
+}
+
+/* One of the operations; values stay of the order of 1 through the norms. */
+static void enqueue_random(struct program *program, uint64_t *seed)
+{
+    uint32_t which = random_bits(seed) % 5, from = random_bits(seed) % N_TENSORS,
+             to = random_bits(seed) % N_TENSORS;
+    struct engine_tensor *a = program->tensors[from], *out = program->tensors[to];
+    struct engine_tensor *b = program->tensors[random_bits(seed) % N_TENSORS];
+    if (which == 0 || (which == 1 && a == out)) {
+        struct engine_op_norm norm = {sizeof norm, a, out, program->norm, ENGINE_NORM_RMS, 1e-5f};
+        enqueue(program, ENGINE_OP_NORM, &norm);
+    } else if (which <= 2 && a != out) {
+        struct engine_op_matmul matmul = {.struct_size = sizeof matmul,
+                                          .weight = program->weights[random_bits(seed) % N_WEIGHTS],
+                                          .input = a,
+                                          .output = out,
+                                          .residual = random_bits(seed) & 1 ? out : NULL,
+                                          .scale = 0.1f};
+        enqueue(program, ENGINE_OP_MATMUL, &matmul);
+    } else if (which == 3) {
+        struct engine_tensor heads_in = *a, heads_out = *out;
+        heads_in.ne[0] = heads_out.ne[0] = 16, heads_in.ne[1] = heads_out.ne[1] = 4;
+        heads_in.ne[2] = heads_out.ne[2] = TOKENS;
+        heads_in.nb[2] = heads_out.nb[2] = WIDTH * 4, heads_in.nb[1] = heads_out.nb[1] = 64;
+        struct engine_op_rope rope = {
+            sizeof rope, &heads_in, program->positions, &heads_out, NULL, 16, random_bits(seed) & 1,
+            10000,       0};
+        enqueue(program, ENGINE_OP_ROPE, &rope);
+    } else {
+        struct engine_op_binary add = {sizeof add, a, b, out};
+        enqueue(program, random_bits(seed) & 1 ? ENGINE_OP_ADD : ENGINE_OP_MUL, &add);
+        struct engine_op_norm norm = {sizeof norm, out, out, NULL, ENGINE_NORM_RMS, 1e-5f};
+        enqueue(program, ENGINE_OP_NORM, &norm);
+    }
+}
+
+/* All tensors one after the other. */
+static float *program_result(struct program *program)
+{
+    size_t n = (size_t)WIDTH * TOKENS;
+    float *all = malloc(N_TENSORS * n * sizeof *all);
+    cr_assert(all);
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        float *values_of = fixture_read(program->fixture, program->tensors[i]);
+        memcpy(all + i * n, values_of, n * sizeof *all);
+        free(values_of);
+    }
+    return all;
+}
+
+static void program_free(struct program *program)
+{
+    for (int i = 0; i < N_WEIGHTS; i++) free(program->data[i]);
+}
+
+/* Runs a program; waits after each operation where `step` is set. */
+static float *run_program(uint32_t n_threads, uint64_t seed, bool step)
+{
+    struct fixture f;
+    fixture_open(&f, "cpu", 0, n_threads, 0);
+    struct program program;
+    program_create(&program, &f);
+    for (int i = 0; i < N_OPS; i++) {
+        enqueue_random(&program, &seed);
+        if (step) cr_assert_eq(f.api->stream_wait(f.stream), ENGINE_OK);
+    }
+    float *result = program_result(&program);
+    fixture_close(&f);
+    program_free(&program);
+    return result;
+}
+
+Test(cpu_device, operations_take_effect_in_order)
+{
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        float *one_by_one = run_program(1, seed, true);
+        for (uint32_t n_threads = 1; n_threads <= 4; n_threads++) {
+            float *at_once = run_program(n_threads, seed, false);
+            cr_assert(memcmp(one_by_one, at_once, sizeof(float) * N_TENSORS * WIDTH * TOKENS) == 0,
+                      "program %d, %u threads", (int)seed, n_threads);
+            free(at_once);
+        }
+        free(one_by_one);
+    }
+}
+
+Test(cpu_stream, a_recording_replays_what_was_enqueued)
+{
+    const struct engine_backend *api = fixture.api;
+    struct program program, again;
+    program_create(&program, &fixture);
+    program_create(&again, &fixture);
+    for (int run = 0; run < 3; run++) {
+        uint64_t seed = 5;
+        for (int i = 0; i < N_OPS; i++) enqueue_random(&program, &seed);
+    }
+    uint64_t seed = 5;
+    struct engine_recording *recording;
+    cr_assert_eq(api->record_begin(fixture.stream), ENGINE_OK);
+    cr_assert_eq(api->record_begin(fixture.stream), ENGINE_ERROR_ARGUMENT);
+    for (int i = 0; i < N_OPS; i++) enqueue_random(&again, &seed);
+    cr_assert_eq(api->replay(fixture.stream, NULL), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(api->record_end(fixture.stream, &recording), ENGINE_OK);
+    cr_assert_eq(api->record_end(fixture.stream, &recording), ENGINE_ERROR_ARGUMENT);
+
+    /* Also in another stream of the device, and between other operations. */
+    struct engine_stream *other;
+    cr_assert_eq(api->stream_create(fixture.device, &other), ENGINE_OK);
+    cr_assert_eq(api->replay(fixture.stream, recording), ENGINE_OK);
+    cr_assert_eq(api->stream_wait(fixture.stream), ENGINE_OK);
+    cr_assert_eq(api->replay(other, recording), ENGINE_OK);
+    cr_assert_eq(api->replay(other, recording), ENGINE_OK);
+    cr_assert_eq(api->stream_flush(other), ENGINE_OK);
+    cr_assert_eq(api->stream_wait(other), ENGINE_OK);
+    api->stream_destroy(other);
+
+    float *direct = program_result(&program), *replayed = program_result(&again);
+    cr_assert(memcmp(direct, replayed, sizeof(float) * N_TENSORS * WIDTH * TOKENS) == 0);
+    free(direct), free(replayed);
+    api->recording_destroy(recording);
+    program_free(&program);
+    program_free(&again);
+}
+
+Test(cpu_stream, a_recording_reads_its_inputs_when_it_is_replayed)
+{
+    const struct engine_backend *api = fixture.api;
+    float source[3 * 4] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
+    struct engine_tensor *rows = fixture_i32(&fixture, 1, 1, NULL), *out = floats(4, 1, 1);
+    struct engine_op_get_rows args = {sizeof args, fixture_f32(&fixture, 4, 3, 1, source), rows, out};
+    struct engine_recording *recording;
+    cr_assert_eq(api->record_begin(fixture.stream), ENGINE_OK);
+    cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_GET_ROWS, &args), ENGINE_OK);
+    int32_t row = 0;
+    cr_assert_eq(api->write(fixture.stream, rows->buffer, 0, &row, 4), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(api->record_end(fixture.stream, &recording), ENGINE_OK);
+    for (row = 2; row >= 0; row--) {
+        cr_assert_eq(api->write(fixture.stream, rows->buffer, 0, &row, 4), ENGINE_OK);
+        cr_assert_eq(api->replay(fixture.stream, recording), ENGINE_OK);
+        float *got = fixture_read(&fixture, out);
+        cr_assert_eq(got[3], (float)row);
+        free(got);
+    }
+    api->recording_destroy(recording);
+    api->recording_destroy(NULL);
+    api->stream_destroy(NULL);
+}
