@@ -68,6 +68,8 @@ void special_destroy(struct special_set *set)
 void special_workspace_free(struct special_workspace *workspace)
 {
     free(workspace->marks);
+    free(workspace->gaps);
+    free(workspace->next_gaps);
     free(workspace->found);
     free(workspace->seen);
     memset(workspace, 0, sizeof *workspace);
@@ -101,33 +103,55 @@ static uint32_t attributes_of(const struct split *split, uint32_t index)
     return split->vocab->attributes[split->set->ids[index]];
 }
 
-/* Tokens of the region become marks, one after the other by rank. A token that was placed before is at least
- * as long as this one, so a byte taken between the two ends would have an end taken as well. */
-static void place(const struct split *split, uint32_t index)
+static int add_gap(struct special_workspace *workspace, size_t start, size_t end)
+{
+    if (start == end) return 0;
+    if (!grow(&workspace->next_gaps, &workspace->next_gaps_capacity, workspace->n_next_gaps + 1,
+              sizeof *workspace->next_gaps))
+        return fail_memory("special tokens");
+    workspace->next_gaps[workspace->n_next_gaps++] = (struct special_gap){start, end};
+    return 0;
+}
+
+/* Marks a token's occurrences in one gap, from left to right, and lists what is left of the gap. */
+static int place_in_gap(const struct split *split, uint32_t index, struct special_gap gap)
 {
     struct engine_string piece = piece_of(split, index);
     uint32_t attributes = attributes_of(split, index);
     uint32_t *marks = split->workspace->marks; /* [end - start] */
-    const char *text = split->text + split->start;
-    size_t size = split->end - split->start;
-    for (size_t from = 0; from + piece.length <= size;) {
-        const char *match = memmem(text + from, size - from, piece.data, piece.length);
-        if (!match) break;
-        size_t at = (size_t)(match - text), last = at + piece.length - 1;
-        if (marks[at] != MARK_FREE || marks[last] != MARK_FREE) {
-            from = at + 1;
-            continue;
-        }
-        for (size_t i = at + 1; i <= last; i++) marks[i] = MARK_INSIDE;
+    const char *text = split->text + split->start, *match;
+    while (gap.end - gap.start >= piece.length &&
+           (match = memmem(text + gap.start, gap.end - gap.start, piece.data, piece.length))) {
+        size_t at = (size_t)(match - text), left = at, right = at + piece.length;
         marks[at] = MARK_TOKEN + index;
-        from = last + 1;
+        for (size_t i = at + 1; i < right; i++) marks[i] = MARK_INSIDE;
         if (attributes & VOCAB_STRIP_LEFT)
-            for (size_t i = at; i > 0 && marks[i - 1] == MARK_FREE && is_space(text[i - 1]); i--)
-                marks[i - 1] = MARK_SWALLOWED;
+            while (left > gap.start && is_space(text[left - 1])) marks[--left] = MARK_SWALLOWED;
         if (attributes & VOCAB_STRIP_RIGHT)
-            for (size_t i = last + 1; i < size && marks[i] == MARK_FREE && is_space(text[i]); i++)
-                marks[i] = MARK_SWALLOWED;
+            while (right < gap.end && is_space(text[right])) marks[right++] = MARK_SWALLOWED;
+        int status = add_gap(split->workspace, gap.start, left);
+        if (status) return status;
+        gap.start = right;
     }
+    return add_gap(split->workspace, gap.start, gap.end);
+}
+
+/* Looks for a token where none has been found yet. */
+static int place(const struct split *split, uint32_t index)
+{
+    struct special_workspace *workspace = split->workspace;
+    int status = 0;
+    workspace->n_next_gaps = 0;
+    for (size_t i = 0; !status && i < workspace->n_gaps; i++)
+        status = place_in_gap(split, index, workspace->gaps[i]);
+    struct special_gap *gaps = workspace->gaps;
+    size_t capacity = workspace->gaps_capacity;
+    workspace->gaps = workspace->next_gaps;
+    workspace->gaps_capacity = workspace->next_gaps_capacity;
+    workspace->n_gaps = workspace->n_next_gaps;
+    workspace->next_gaps = gaps;
+    workspace->next_gaps_capacity = capacity;
+    return status;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -148,13 +172,17 @@ static int finish_region(struct split *split)
     struct special_workspace *workspace = split->workspace;
     size_t size = split->end - split->start;
     if (!size) return 0;
-    if (!grow(&workspace->marks, &workspace->marks_capacity, size, sizeof *workspace->marks))
+    if (!grow(&workspace->marks, &workspace->marks_capacity, size, sizeof *workspace->marks) ||
+        !grow(&workspace->gaps, &workspace->gaps_capacity, 1, sizeof *workspace->gaps))
         return fail_memory("special tokens");
     memset(workspace->marks, 0, size * sizeof *workspace->marks);
+    workspace->gaps[0] = (struct special_gap){0, size};
+    workspace->n_gaps = 1;
     qsort(workspace->found, workspace->n_found, sizeof *workspace->found, by_rank);
     for (size_t i = 0; i < workspace->n_found; i++) {
         uint32_t index = workspace->found[i];
-        place(split, index);
+        int status = place(split, index);
+        if (status) return status;
         workspace->seen[index / 64] &= ~((uint64_t)1 << index % 64);
     }
     workspace->n_found = 0;

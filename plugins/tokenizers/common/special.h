@@ -22,10 +22,17 @@ void special_destroy(struct special_set *set);
  * length 0). Returns 0 to go on. */
 typedef int (*special_visit)(void *user, struct engine_string text, int32_t id);
 
+/* A part of a region in which no token has been found yet. */
+struct special_gap {
+    size_t start, end;
+};
+
 /* What special_split keeps from call to call; zeroed at first. */
 struct special_workspace {
     uint32_t *marks; /* what became of each byte of the region at hand */
     size_t marks_capacity;
+    struct special_gap *gaps, *next_gaps; /* [n_gaps] those before a token is looked for, and those after */
+    size_t n_gaps, gaps_capacity, n_next_gaps, next_gaps_capacity;
     uint32_t *found; /* indices of the tokens that occur in it, each once */
     size_t n_found, found_capacity;
     uint64_t *seen; /* [(count + 63) / 64] bit i: index i is in `found` */
