@@ -1,7 +1,7 @@
 /* merge.c: see merge.h.
  *
- * Short words are merged by passing over them again and again, which for a dozen symbols beats any queue. Long ones (a text without spaces, a megabyte of one letter) are cut into blocks, each merged by
- * itself. That is exact wherever the tokens on both sides of a cut stay apart when merged as a text of their
+ * Short words are merged by passing over them again and again, which for a dozen symbols beats any queue. Long ones (a
+ * text without spaces, a megabyte of one letter) are cut into blocks, each merged by itself. That is exact wherever the tokens on both sides of a cut stay apart when merged as a text of their
  * own: as long as nothing merges across the cuts, each part of a text develops as it would alone, and the
  * first merge across a cut would show among the two tokens next to it. Where they don't stay apart, more
  * tokens before the cut are taken back and merged again together with the block. */
@@ -17,6 +17,7 @@
 #define BLOCK       64 /* symbols between cuts */
 #define END         8  /* symbols before a cut that would often be others if the text went on: merged anew */
 #define KNOWN_PAIRS 4096 /* a power of two */
+#define PASS_WORTH  8    /* a long block is passed over while this part of it merges at once */
 
 #define NO_NODE ((uint32_t)-1)
 
@@ -35,6 +36,7 @@ void merge_workspace_free(struct merge_workspace *workspace)
 {
     free(workspace->initial);
     free(workspace->tokens);
+    free(workspace->places);
     free(workspace->nodes);
     free(workspace->heap);
     free(workspace->known_pairs);
@@ -86,20 +88,31 @@ static size_t merge_rank(const struct pairs *pairs, struct merge_place *list, si
     return to;
 }
 
+/* Merges initial symbols first … first+count-1 in list[count], rank by rank, until none is left or a pass over all
+ * merges less than a `worth`th of them. Returns how many are left. */
+static size_t merge_passes(const struct pairs *pairs, const struct merge_workspace *workspace, size_t first,
+                           size_t count, size_t worth, struct merge_place *list)
+{
+    for (size_t i = 0; i < count; i++)
+        list[i].token = (struct merge_token){workspace->initial[first + i], (uint32_t)(first + i)};
+    for (size_t i = 0; i < count; i++) set_pair(pairs, &list[i], i + 1 < count ? &list[i + 1] : NULL);
+    for (size_t merged = count; merged >= count / worth;) {
+        uint32_t lowest = PAIR_NONE;
+        for (size_t i = 0; i < count; i++) lowest = list[i].rank < lowest ? list[i].rank : lowest;
+        if (lowest == PAIR_NONE) break;
+        size_t before = count;
+        count = merge_rank(pairs, list, count, lowest);
+        merged = before - count;
+    }
+    return count;
+}
+
 /* Merges initial symbols first … first+count-1, count <= SHORT_WORD, into tokens[at …]; returns how many. */
 static size_t merge_short(const struct pairs *pairs, struct merge_workspace *workspace, size_t first,
                           size_t count, size_t at)
 {
     struct merge_place list[SHORT_WORD];
-    for (size_t i = 0; i < count; i++)
-        list[i].token = (struct merge_token){workspace->initial[first + i], (uint32_t)(first + i)};
-    for (size_t i = 0; i < count; i++) set_pair(pairs, &list[i], i + 1 < count ? &list[i + 1] : NULL);
-    for (;;) {
-        uint32_t lowest = PAIR_NONE;
-        for (size_t i = 0; i < count; i++) lowest = list[i].rank < lowest ? list[i].rank : lowest;
-        if (lowest == PAIR_NONE) break;
-        count = merge_rank(pairs, list, count, lowest);
-    }
+    count = merge_passes(pairs, workspace, first, count, SIZE_MAX, list);
     for (size_t i = 0; i < count; i++) workspace->tokens[at + i] = list[i].token;
     return count;
 }
@@ -140,19 +153,22 @@ static void find_pair(const struct pairs *pairs, struct merge_workspace *workspa
     heap_push(workspace->heap, n_events, (struct merge_event){rank << 32 | node, nodes[node].pair});
 }
 
-/* Like merge_short, for any count. Each merge takes one event and one node away and adds two events at most,
- * so 3 * count events are enough. */
+/* Like merge_short, for any count. What passes don't merge in large numbers goes on with the heap. There each merge
+ * takes one event and one node away and adds two events at most, so 3 * count events are enough. */
 static int merge_long(const struct pairs *pairs, struct merge_workspace *workspace, size_t first,
                       size_t count, size_t at, size_t *n_tokens)
 {
+    if (!grow(&workspace->places, &workspace->places_capacity, count, sizeof *workspace->places))
+        return fail_memory("merges");
+    struct merge_place *places = workspace->places;
+    count = merge_passes(pairs, workspace, first, count, PASS_WORTH, places);
     if (!grow(&workspace->nodes, &workspace->nodes_capacity, count, sizeof *workspace->nodes) ||
         !grow(&workspace->heap, &workspace->heap_capacity, 3 * count, sizeof *workspace->heap))
         return fail_memory("merges");
     struct merge_node *nodes = workspace->nodes;
     for (size_t i = 0; i < count; i++)
-        nodes[i] =
-            (struct merge_node){workspace->initial[first + i], PAIR_NONE, i ? (uint32_t)i - 1 : NO_NODE,
-                                i + 1 < count ? (uint32_t)i + 1 : NO_NODE};
+        nodes[i] = (struct merge_node){places[i].token.symbol, PAIR_NONE, i ? (uint32_t)i - 1 : NO_NODE,
+                                       i + 1 < count ? (uint32_t)i + 1 : NO_NODE};
     size_t n_events = 0;
     for (size_t i = 0; i < count; i++) find_pair(pairs, workspace, (uint32_t)i, &n_events);
     while (n_events) {
@@ -169,7 +185,7 @@ static int merge_long(const struct pairs *pairs, struct merge_workspace *workspa
     }
     *n_tokens = 0;
     for (uint32_t i = 0; i != NO_NODE; i = nodes[i].next)
-        workspace->tokens[at + (*n_tokens)++] = (struct merge_token){nodes[i].symbol, (uint32_t)first + i};
+        workspace->tokens[at + (*n_tokens)++] = (struct merge_token){nodes[i].symbol, places[i].token.start};
     return ENGINE_OK;
 }
 

@@ -22,7 +22,9 @@ struct merge_workspace {
     size_t n_initial, initial_capacity;
     struct merge_token *tokens; /* [n_tokens] the result */
     size_t n_tokens, tokens_capacity;
-    struct merge_node *nodes; /* for long blocks: the symbols, */
+    struct merge_place *places; /* for long blocks: the symbols as long as they are passed over, */
+    size_t places_capacity;
+    struct merge_node *nodes; /* then the symbols, */
     size_t nodes_capacity;
     struct merge_event *heap; /* and what may be merged, best first */
     size_t heap_capacity;
