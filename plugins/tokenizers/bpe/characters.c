@@ -43,7 +43,6 @@ static void put_bytes(const struct engine_tokenizer *tokenizer, const char *byte
     const struct bpe_model *model = tokenizer->model;
     for (size_t i = 0; i < count; i++) {
         int32_t id = model->byte_tokens[(unsigned char)bytes[i]];
-        if (id < 0) id = tokenizer->vocab.unknown;
         if (id >= 0) output_put(output, id);
     }
 }

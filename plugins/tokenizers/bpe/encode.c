@@ -88,13 +88,12 @@ static int classify(struct encoding *encoding, size_t *n)
     return ENGINE_OK;
 }
 
-/* A symbol that is no token: the tokens of its bytes, for those that have one the unknown token if there is. */
+/* A symbol that is no token: the tokens of its bytes, as far as there are any. */
 static void put_bytes(const struct encoding *encoding, const uint32_t *symbols, size_t count)
 {
     const struct bpe_model *model = encoding->tokenizer->model;
     for (size_t i = 0; i < count; i++) {
         int32_t id = model->tokens[symbols[i]];
-        if (id < 0) id = encoding->tokenizer->vocab.unknown;
         if (id >= 0) output_put(encoding->output, id);
     }
 }
