@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend-blocks.h"
 #include "backend-fixture.h"
 
 /* ---- Random numbers -------------------------------------------------------------------------------- */
@@ -56,20 +57,20 @@ uint16_t half_of(double value)
 
 /* ---- Types ----------------------------------------------------------------------------------------- */
 
-static void put_half(uint8_t *at, double value)
+void test_put_half(uint8_t *at, double value)
 {
     uint16_t half = half_of(value);
     memcpy(at, &half, 2);
 }
 
-static double get_half(const uint8_t *at)
+double test_get_half(const uint8_t *at)
 {
     uint16_t half;
     memcpy(&half, at, 2);
     return half_value(half);
 }
 
-static void random_bytes(uint64_t *seed, uint8_t *at, size_t n)
+void test_random_bytes(uint64_t *seed, uint8_t *at, size_t n)
 {
     for (size_t i = 0; i < n; i++) at[i] = (uint8_t)(random_bits(seed) >> 24);
 }
@@ -89,12 +90,12 @@ static void f32_values(const uint8_t *block, double *values)
 
 static void f16_randomise(uint64_t *seed, uint8_t *block)
 {
-    put_half(block, (double)random_normal(seed));
+    test_put_half(block, (double)random_normal(seed));
 }
 
 static void f16_values(const uint8_t *block, double *values)
 {
-    *values = get_half(block);
+    *values = test_get_half(block);
 }
 
 static void bf16_randomise(uint64_t *seed, uint8_t *block)
@@ -112,33 +113,33 @@ static void bf16_values(const uint8_t *block, double *values)
 }
 
 /* Both signs and a range of sizes of scales. */
-static double random_scale(uint64_t *seed, double size)
+double test_random_scale(uint64_t *seed, double size)
 {
     return size * (0.25 + random_bits(seed) * 0x1p-32) * (random_bits(seed) & 1 << 20 ? -1 : 1);
 }
 
 static void q8_0_randomise(uint64_t *seed, uint8_t *block)
 {
-    put_half(block, random_scale(seed, 1.0 / 64));
-    random_bytes(seed, block + 2, 32);
+    test_put_half(block, test_random_scale(seed, 1.0 / 64));
+    test_random_bytes(seed, block + 2, 32);
 }
 
 static void q8_0_values(const uint8_t *block, double *values)
 {
-    for (int i = 0; i < 32; i++) values[i] = get_half(block) * (int8_t)block[2 + i];
+    for (int i = 0; i < 32; i++) values[i] = test_get_half(block) * (int8_t)block[2 + i];
 }
 
 static void q4_0_randomise(uint64_t *seed, uint8_t *block)
 {
-    put_half(block, random_scale(seed, 1.0 / 4));
-    random_bytes(seed, block + 2, 16);
+    test_put_half(block, test_random_scale(seed, 1.0 / 4));
+    test_random_bytes(seed, block + 2, 16);
 }
 
 static void q4_0_values(const uint8_t *block, double *values)
 {
     for (int i = 0; i < 16; i++) {
-        values[i] = get_half(block) * ((block[2 + i] & 15) - 8);
-        values[16 + i] = get_half(block) * ((block[2 + i] >> 4) - 8);
+        values[i] = test_get_half(block) * ((block[2 + i] & 15) - 8);
+        values[16 + i] = test_get_half(block) * ((block[2 + i] >> 4) - 8);
     }
 }
 
@@ -155,6 +156,8 @@ const struct test_type *test_type(uint32_t type)
 {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].type == type) return &types[i];
+    for (size_t i = 0; i < n_test_blocks; i++)
+        if (test_blocks[i].type == type) return &test_blocks[i];
     cr_assert_fail("type %u isn't in tests/backend-types.c", type);
     return NULL;
 }

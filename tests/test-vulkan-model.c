@@ -104,50 +104,51 @@ static double relative_error(const char *path, const char *reference_path)
     return sqrt(difference / norm);
 }
 
-/* Weights are used as they are, without rounding the inputs: all types are as good as float32. */
-Test(vulkan_model, logits_with_any_number_of_layers_in_every_type)
+/* The relative error of the logits of tiny-llama in a type. */
+static double logits_error(const char *type, const char *cache, const char *offload)
 {
-    static const char *const types[] = {"f32", "F16", "BF16", "Q8_0", "Q4_0"};
-    static const char *const offloads[] = {"all", "2"};
-    static const double bars[2][5] = {{3e-6, 3e-6, 3e-6, 3e-6, 3e-6},
-                                      {3e-6, 7.89e-4, 6.47e-3, 2.22e-2, 2.18e-2}};
     char *folder = files_folder();
     const char *out = files_path(folder, "logits.npy");
-    for (size_t i = 0; i < 5; i++)
-        for (size_t k = 0; k < 2; k++) {
-            char model[512], answer[512];
-            snprintf(model, sizeof model, REFERENCE "tiny-llama-%s.gguf", types[i]);
-            snprintf(answer, sizeof answer, REFERENCE "tiny-llama-%s.logits.npy", types[i]);
-            struct program_result result =
-                PROGRAM("logits", "-m", model, "--tokens-file", REFERENCE "tokens.npy", "-o", out,
-                        "--cache-type", "f32", "--backend", "vulkan", "--offload", offloads[k]);
-            cr_assert_eq(result.status, 0, "%s", result.err);
-            double error = relative_error(out, answer);
-            cr_assert_leq(error, bars[k][i], "%s, offload %s: relative error %g", types[i], offloads[k],
-                          error);
-            program_free(&result);
-        }
+    char model[512], answer[512];
+    snprintf(model, sizeof model, REFERENCE "tiny-llama-%s.gguf", type);
+    snprintf(answer, sizeof answer, REFERENCE "tiny-llama-%s.logits.npy", type);
+    struct program_result result =
+        PROGRAM("logits", "-m", model, "--tokens-file", REFERENCE "tokens.npy", "-o", out, "--cache-type",
+                cache, "--backend", "vulkan", "--offload", offload);
+    cr_assert_eq(result.status, 0, "%s, offload %s: %s", type, offload, result.err);
+    double error = relative_error(out, answer);
+    program_free(&result);
     files_remove(folder);
     free(folder);
+    return error;
+}
+
+/* Weights are used as they are, without rounding the inputs: all types are as good as float32. */
+Test(vulkan_model, logits_in_every_type)
+{
+    static const char *const types[] = {"f32",    "F16",    "BF16", "Q8_0",   "Q4_0",
+                                        "Q4_1",   "Q5_0",   "Q5_1", "Q2_K",   "Q3_K_S",
+                                        "Q4_K_S", "Q5_K_S", "Q6_K", "IQ4_NL", "IQ4_XS"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        double error = logits_error(types[i], "f32", "all");
+        cr_assert_leq(error, 3e-6, "%s: relative error %g", types[i], error);
+    }
+}
+
+Test(vulkan_model, logits_with_half_of_the_layers)
+{
+    static const char *const types[] = {"f32", "F16", "BF16", "Q8_0", "Q4_0"};
+    static const double bars[] = {3e-6, 7.89e-4, 6.47e-3, 2.22e-2, 2.18e-2}; /* of ../shared/reference */
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        double error = logits_error(types[i], "f32", "2");
+        cr_assert_leq(error, bars[i], "%s: relative error %g", types[i], error);
+    }
 }
 
 Test(vulkan_model, logits_with_rounded_caches)
 {
-    static const char *const caches[] = {"f16", "q8_0"};
-    static const double bars[] = {2e-3, 2e-2};
-    char *folder = files_folder();
-    const char *out = files_path(folder, "logits.npy");
-    for (size_t i = 0; i < 2; i++) {
-        struct program_result result =
-            PROGRAM("logits", "-m", REFERENCE "tiny-llama-f32.gguf", "--tokens-file", REFERENCE "tokens.npy",
-                    "-o", out, "--cache-type", caches[i], "--backend", "vulkan", "--offload", "all");
-        cr_assert_eq(result.status, 0, "%s", result.err);
-        double error = relative_error(out, REFERENCE "tiny-llama-f32.logits.npy");
-        cr_assert_leq(error, bars[i], "%s: relative error %g", caches[i], error);
-        program_free(&result);
-    }
-    files_remove(folder);
-    free(folder);
+    cr_assert_leq(logits_error("f32", "f16", "all"), 2e-3);
+    cr_assert_leq(logits_error("f32", "q8_0", "all"), 2e-2);
 }
 
 /* ---- No driver ---------------------------------------------------------------------------------------------------- */

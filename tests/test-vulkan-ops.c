@@ -11,8 +11,11 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const uint32_t weight_types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_BF16, ENGINE_TYPE_Q8_0,
-                                        ENGINE_TYPE_Q4_0};
+static const uint32_t weight_types[] = {
+    ENGINE_TYPE_F32,  ENGINE_TYPE_F16,    ENGINE_TYPE_BF16,   ENGINE_TYPE_Q8_0,
+    ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q4_1,   ENGINE_TYPE_Q5_0,   ENGINE_TYPE_Q5_1,
+    ENGINE_TYPE_Q2_K, ENGINE_TYPE_Q3_K,   ENGINE_TYPE_Q4_K,   ENGINE_TYPE_Q5_K,
+    ENGINE_TYPE_Q6_K, ENGINE_TYPE_IQ4_NL, ENGINE_TYPE_IQ4_XS, ENGINE_TYPE_MXFP4};
 
 static struct fixture fixture;
 
@@ -32,23 +35,32 @@ TestSuite(vulkan_ops, .init = setup, .fini = teardown);
 
 /* ---- Matmul ------------------------------------------------------------------------------------------------------- */
 
+static size_t block_length(uint32_t type)
+{
+    return test_type(type)->block_length;
+}
+
 static bool is_plain(uint32_t type)
 {
-    return test_type(type)->block_length == 1;
+    return block_length(type) == 1;
 }
 
 Test(vulkan_ops, matmul_sizes)
 {
     static const uint32_t rows[] = {1, 31, 32, 33, 100}, tokens[] = {1, 2, 3, 5, 8, 13, 29, 100};
-    static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080};
+    static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080},
+                          super_k[] = {256, 512, 768, 256, 1280, 2304};
     for (size_t type = 0; type < COUNT(weight_types); type++)
-        for (size_t i = 0; i < COUNT(tokens); i++)
+        for (size_t i = 0; i < COUNT(tokens); i += is_plain(weight_types[type]) ? 1 : 3)
             for (size_t j = 0; j < COUNT(odd_k); j++)
-                free(run_matmul_case(
-                    &fixture, &(struct matmul_case){.type = weight_types[type],
-                                                    .k = is_plain(weight_types[type]) ? odd_k[j] : block_k[j],
-                                                    .rows = rows[(i + j) % COUNT(rows)],
-                                                    .tokens = tokens[i]}));
+                free(run_matmul_case(&fixture,
+                                     &(struct matmul_case){.type = weight_types[type],
+                                                           .k = is_plain(weight_types[type]) ? odd_k[j]
+                                                                : block_length(weight_types[type]) == 256
+                                                                    ? super_k[j]
+                                                                    : block_k[j],
+                                                           .rows = rows[(i + j) % COUNT(rows)],
+                                                           .tokens = tokens[i]}));
 }
 
 static void matmul(struct matmul_case c)
@@ -60,17 +72,19 @@ Test(vulkan_ops, matmul_options)
 {
     uint32_t silu = ENGINE_ACTIVATION_SILU;
     for (size_t i = 0; i < COUNT(weight_types); i++) {
-        uint32_t type = weight_types[i];
+        uint32_t type = weight_types[i], k = block_length(type) == 256 ? 256 : 64;
+        bool all =
+            type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_Q4_0; /* each form takes a while to compile */
         for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 3 + 4) {
-            matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .residual = true, .scale = 3,
+            if (!all && tokens > 1 && tokens < 30) continue;
+            matmul((struct matmul_case){type, k, 50, tokens, .gate = true, .activation = silu});
+            if (!all) continue;
+            matmul((struct matmul_case){type, k, 50, tokens, .bias = true, .residual = true, .scale = 3,
                                         .activation = silu, .gap = 4});
-            matmul((struct matmul_case){type, 64, 50, tokens, .gate = true, .residual = true, .gap = 64});
-            if (type != ENGINE_TYPE_F32 && type != ENGINE_TYPE_Q4_0)
-                continue; /* each form takes a while to compile */
-            matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .gap = 12});
-            matmul((struct matmul_case){type, 64, 50, tokens, .scale = -0.5f, .activation = silu});
-            matmul((struct matmul_case){type, 64, 33, tokens, .residual = true, .in_place = true});
-            matmul((struct matmul_case){type, 64, 50, tokens, .gate = true, .activation = silu});
+            matmul((struct matmul_case){type, k, 50, tokens, .gate = true, .residual = true, .gap = 64});
+            matmul((struct matmul_case){type, k, 50, tokens, .bias = true, .gap = 12});
+            matmul((struct matmul_case){type, k, 50, tokens, .scale = -0.5f, .activation = silu});
+            matmul((struct matmul_case){type, k, 33, tokens, .residual = true, .in_place = true});
         }
     }
 }
@@ -129,7 +143,7 @@ Test(vulkan_ops, get_rows)
     static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
     for (size_t i = 0; i < COUNT(weight_types); i++)
         for (int variant = 0; variant < 4; variant++) {
-            struct get_rows_case c = {.type = weight_types[i], .n = 544, .n_rows = 45, .count = 20};
+            struct get_rows_case c = {.type = weight_types[i], .n = 768, .n_rows = 45, .count = 20};
             c.uses = uses[variant & 1];
             c.data_is_kept = variant & 2;
             free(run_get_rows_case(&fixture, &c));

@@ -15,7 +15,18 @@ bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size)
     case ENGINE_TYPE_F16:
     case ENGINE_TYPE_BF16: *length = 1, *size = 2; return true;
     case ENGINE_TYPE_Q8_0: *length = 32, *size = 34; return true;
-    case ENGINE_TYPE_Q4_0: *length = 32, *size = 18; return true;
+    case ENGINE_TYPE_Q4_0:
+    case ENGINE_TYPE_IQ4_NL: *length = 32, *size = 18; return true;
+    case ENGINE_TYPE_Q4_1: *length = 32, *size = 20; return true;
+    case ENGINE_TYPE_Q5_0: *length = 32, *size = 22; return true;
+    case ENGINE_TYPE_Q5_1: *length = 32, *size = 24; return true;
+    case ENGINE_TYPE_MXFP4: *length = 32, *size = 17; return true;
+    case ENGINE_TYPE_Q2_K: *length = 256, *size = 84; return true;
+    case ENGINE_TYPE_Q3_K: *length = 256, *size = 110; return true;
+    case ENGINE_TYPE_Q4_K: *length = 256, *size = 144; return true;
+    case ENGINE_TYPE_Q5_K: *length = 256, *size = 176; return true;
+    case ENGINE_TYPE_Q6_K: *length = 256, *size = 210; return true;
+    case ENGINE_TYPE_IQ4_XS: *length = 256, *size = 136; return true;
     default: return false;
     }
 }

@@ -14,6 +14,7 @@ struct binding {
     VkBuffer buffer; /* VK_NULL_HANDLE: not used */
     uint64_t offset, size;
     unsigned access;
+    uint64_t address; /* of the buffer; 0 where shaders don't use addresses */
 };
 
 struct dispatch {

@@ -17,7 +17,13 @@ static int create_device(struct engine_device *device)
                                      .queueFamilyIndex = device->physical->queue_family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
+    VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                              .bufferDeviceAddress = VK_TRUE};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &later,
+                                          .features = {.shaderInt64 = VK_TRUE}};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                 .pNext = device->addresses ? &features : NULL,
                                  .queueCreateInfoCount = 1,
                                  .pQueueCreateInfos = &queue,
                                  .enabledExtensionCount = n_extensions,
@@ -42,9 +48,27 @@ static void read_limits(struct engine_device *device)
     device->limits.max_tensor = device->max_range - 256;
     device->limits.max_head_dim = MAX_HEAD_DIM;
     device->limits.weight_type = weight_type_known;
+    device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
+}
+
+/* Chooses the form of matmul: [vulkan] matmul = auto, address or tiled; ENGINE_VULKAN_MATMUL overrides it. */
+static int choose_matmul(struct engine_device *device)
+{
+    const char *text = getenv("ENGINE_VULKAN_MATMUL");
+    if (!text || !*text) text = vulkan_host->setting("vulkan", "matmul");
     bool is_cpu = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    device->broadcasts = is_cpu && device->physical->broadcasts_8;
-    device->k_slices = is_cpu ? 1 : 4;
+    if (!text || strcmp(text, "auto") == 0) {
+        device->addresses = is_cpu && device->physical->has_addresses;
+        return ENGINE_OK;
+    }
+    device->addresses = strcmp(text, "address") == 0;
+    if (!device->addresses && strcmp(text, "tiled") != 0)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
+                                 "matmul = %s: there are \"auto\", \"address\" and \"tiled\"", text);
+    if (device->addresses && !device->physical->has_addresses)
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED,
+                                 "matmul = address: the device has no bufferDeviceAddress or no shaderInt64");
+    return ENGINE_OK;
 }
 
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
@@ -61,7 +85,8 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (!device) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
     device->physical = &devices[index];
     device->memory_limit = given.memory_limit;
-    status = create_device(device);
+    status = choose_matmul(device);
+    if (!status) status = create_device(device);
     if (!status) {
         read_limits(device);
         status = memory_choose(device);

@@ -24,7 +24,7 @@ struct physical_device {
     uint8_t uuid[VK_UUID_SIZE];
     char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if it doesn't say */
     uint32_t queue_family;
-    bool broadcasts_8;   /* subgroups are of 8 invocations, and broadcast */
+    bool has_addresses;  /* bufferDeviceAddress, 64-bit integers */
     bool has_budget;     /* VK_EXT_memory_budget */
     uint64_t max_buffer; /* bytes of one allocation and one buffer */
 };
@@ -56,6 +56,8 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
                     struct memory_range *range);
 void memory_free(struct engine_device *device, struct memory_range *range);
 VkBuffer memory_buffer(const struct memory_range *range);
+/* Where shaders see the range's buffer; 0 where they don't use addresses. */
+uint64_t memory_address(const struct memory_range *range);
 /* Where the host sees the range, or NULL. */
 uint8_t *memory_pointer(const struct memory_range *range);
 /* The size that a request of `size` bytes takes. */
@@ -120,7 +122,7 @@ struct engine_device {
     struct rope_table *rope_tables;
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
-    bool broadcasts;   /* use the shaders for software drivers */
+    bool addresses;    /* use the shaders for software drivers */
     uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
 };
 
@@ -168,7 +170,15 @@ int rope_table_get(struct engine_device *device, const struct engine_op_rope *ar
 /* Forgets those made from `factors`; all of them if it is NULL. */
 void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors);
 
-/* weight.c: how weights lie in memory, for types with shaders. */
+/* weight.c: how weights of a type lie in memory. */
+struct weight_type {
+    uint32_t type;
+    enum shader first; /* of its WEIGHT_SHADERS */
+    uint32_t block_words,
+        head; /* words of a block, of which the first holds its first `head` bytes; 0: other layouts */
+};
+/* NULL: there are no shaders for it. */
+const struct weight_type *weight_type(uint32_t type);
 bool weight_type_known(uint32_t type);
 
 /* ---- The border ---------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* functions.h: the Vulkan functions that the plugin calls, in two lists: those that exist without an instance and the
- * others. The loader is opened at run time, so that a machine without one gets a message instead of a linker's. */
+/* functions.h: the Vulkan functions that the plugin calls, in lists: those that exist without an instance, the
+ * others, and those that may be missing. The loader is opened at run time, so that a machine without one gets a message instead of a linker's. */
 #ifndef VULKAN_FUNCTIONS_H
 #define VULKAN_FUNCTIONS_H
 
@@ -17,6 +17,7 @@
     F(vkEnumeratePhysicalDevices)                                                                            \
     F(vkGetPhysicalDeviceProperties)                                                                         \
     F(vkGetPhysicalDeviceProperties2)                                                                        \
+    F(vkGetPhysicalDeviceFeatures2)                                                                          \
     F(vkGetPhysicalDeviceMemoryProperties2)                                                                  \
     F(vkGetPhysicalDeviceQueueFamilyProperties)                                                              \
     F(vkEnumerateDeviceExtensionProperties)                                                                  \
@@ -68,11 +69,15 @@
     F(vkWaitForFences)                                                                                       \
     F(vkQueueSubmit)
 
+/* Those of later versions: NULL where the loader is older. */
+#define VULKAN_LATER_FUNCTIONS(F) F(vkGetBufferDeviceAddress)
+
 struct vulkan_functions {
     PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;
 #define VULKAN_MEMBER(name) PFN_##name name;
     VULKAN_GLOBAL_FUNCTIONS(VULKAN_MEMBER)
     VULKAN_FUNCTIONS(VULKAN_MEMBER)
+    VULKAN_LATER_FUNCTIONS(VULKAN_MEMBER)
 #undef VULKAN_MEMBER
 };
 

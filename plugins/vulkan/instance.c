@@ -146,16 +146,25 @@ static bool has_extension(VkPhysicalDevice handle, const char *name)
     return found;
 }
 
+/* Whether shaders can read at addresses. */
+static bool has_addresses(const struct physical_device *device)
+{
+    VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &later};
+    if (device->properties.apiVersion < VK_API_VERSION_1_2 || !vk.vkGetBufferDeviceAddress) return false;
+    vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
+    return later.bufferDeviceAddress && features.features.shaderInt64;
+}
+
 /* Whether the device can run our kernels; fills the rest of *device. */
 static bool survey(struct physical_device *device)
 {
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
     VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
-    VkPhysicalDeviceSubgroupProperties subgroups = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, .pNext = &maintenance};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
-                                       .pNext = &subgroups};
+                                       .pNext = &maintenance};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                               .pNext = &id};
     vk.vkGetPhysicalDeviceProperties(device->handle, &device->properties);
@@ -165,8 +174,7 @@ static bool survey(struct physical_device *device)
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
-    device->broadcasts_8 =
-        subgroups.subgroupSize == 8 && subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
+    device->has_addresses = has_addresses(device);
     device->max_buffer = maintenance.maxMemoryAllocationSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;
@@ -240,6 +248,9 @@ static int create_instance(void)
     vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);                  \
     complete = complete && vk.name;
     VULKAN_FUNCTIONS(LOAD)
+#undef LOAD
+#define LOAD(name) vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);
+    VULKAN_LATER_FUNCTIONS(LOAD)
 #undef LOAD
     if (!complete)
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader lacks functions of Vulkan 1.1");

@@ -19,6 +19,7 @@ struct memory_block {
     VkDeviceMemory memory;
     VkBuffer buffer;
     uint64_t size;
+    uint64_t address; /* 0: shaders don't use addresses */
     uint8_t *mapped;  /* NULL: the host doesn't see it */
     struct gap *gaps; /* sorted by offset, no two touch */
     size_t n_gaps, max_gaps;
@@ -32,6 +33,11 @@ uint64_t memory_size(uint64_t size)
 VkBuffer memory_buffer(const struct memory_range *range)
 {
     return range->block->buffer;
+}
+
+uint64_t memory_address(const struct memory_range *range)
+{
+    return range->block->address;
 }
 
 uint8_t *memory_pointer(const struct memory_range *range)
@@ -65,7 +71,9 @@ static VkResult create_buffer(struct engine_device *device, uint64_t size, VkBuf
     VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                  .size = size,
                                  .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-                                          VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+                                          VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                          VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                          (device->addresses ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0),
                                  .sharingMode = VK_SHARING_MODE_EXCLUSIVE};
     return vk.vkCreateBuffer(device->handle, &create, NULL, buffer);
 }
@@ -121,11 +129,19 @@ static VkResult fill_block(struct engine_device *device, struct memory_block *bl
     VkResult result = create_buffer(device, block->size, &block->buffer);
     if (result != VK_SUCCESS) return result;
     vk.vkGetBufferMemoryRequirements(device->handle, block->buffer, &needs);
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                     .pNext = device->addresses ? &flags : NULL,
                                      .allocationSize = needs.size,
                                      .memoryTypeIndex = device->memory_type[block->kind]};
     result = vk.vkAllocateMemory(device->handle, &allocate, NULL, &block->memory);
     if (result == VK_SUCCESS) result = vk.vkBindBufferMemory(device->handle, block->buffer, block->memory, 0);
+    if (result == VK_SUCCESS && device->addresses) {
+        VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                          .buffer = block->buffer};
+        block->address = vk.vkGetBufferDeviceAddress(device->handle, &info);
+    }
     if (result == VK_SUCCESS && is_seen(device, block->kind)) {
         void *mapped;
         result = vk.vkMapMemory(device->handle, block->memory, 0, VK_WHOLE_SIZE, 0, &mapped);

@@ -4,11 +4,16 @@
 
 #include "commands.h"
 
-#define ROW_LANES       64 /* invocations of a workgroup: element-wise operations, */
-#define NORM_LANES      64 /* norms (a power of two), */
-#define ATTENTION_LANES 64 /* attention: a multiple of 4, at least MAX_HEAD_DIM / 4 */
-#define PANEL_ROWS      32 /* rows in a panel of a weight */
-#define TILE_TOKENS     8  /* columns that shaders/matmul.comp takes at a time, where there are so many */
+#define ROW_LANES        64 /* invocations of a workgroup: element-wise operations, */
+#define NORM_LANES       64 /* norms (a power of two), */
+#define ATTENTION_LANES  64 /* attention: a multiple of 4, at least MAX_HEAD_DIM / 4 */
+#define PANEL_ROWS       32 /* rows in a panel of a weight */
+#define MATMUL_FIRST_ROW 3  /* number of a push constant */
+
+/* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
+#define TILED_TOKENS   32
+#define TILED_PANELS   2
+#define ADDRESS_TOKENS 8
 
 /* A dispatch that is being put together. */
 struct builder {
@@ -34,7 +39,7 @@ static void bind_range(struct builder *builder, int number, const struct memory_
                        uint64_t size, unsigned access)
 {
     builder->dispatch.bindings[number] =
-        (struct binding){memory_buffer(range), range->offset + offset, size, access};
+        (struct binding){memory_buffer(range), range->offset + offset, size, access, memory_address(range)};
 }
 
 /* Binds a tensor in a buffer. Returns the word at which it begins in the binding. */
@@ -110,37 +115,70 @@ static void bind_panels(struct builder *builder, int number, const struct engine
 
 /* ---- Matmul ------------------------------------------------------------------------------------------------------- */
 
-/* The forms of shaders/matmul.comp for a type stand one behind the other. */
-static enum shader matmul_shader(uint32_t type, bool many, bool broadcasts)
+/* A form of shaders/matmul.comp. */
+struct matmul_form {
+    enum shader shader;
+    uint32_t tokens, panels; /* of a workgroup */
+};
+
+static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint32_t tokens)
 {
-    enum shader first = type == ENGINE_TYPE_F32    ? SHADER_MATMUL_F32_ONE
-                        : type == ENGINE_TYPE_F16  ? SHADER_MATMUL_F16_ONE
-                        : type == ENGINE_TYPE_BF16 ? SHADER_MATMUL_BF16_ONE
-                        : type == ENGINE_TYPE_Q8_0 ? SHADER_MATMUL_Q8_0_ONE
-                                                   : SHADER_MATMUL_Q4_0_ONE;
-    return first + (many ? 1 : 0) + (broadcasts ? 2 : 0);
+    enum shader first = weight_type(type)->first;
+    if (tokens == 1)
+        return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1};
+    if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1};
+    return (struct matmul_form){first + MATMUL_TILED, TILED_TOKENS, TILED_PANELS};
+}
+
+/* Pushes where a binding begins. */
+static void push_address(struct builder *builder, int number)
+{
+    const struct binding *binding = &builder->dispatch.bindings[number];
+    uint64_t address = binding->address ? binding->address + binding->offset : 0;
+    push(builder, address & UINT32_MAX);
+    push(builder, address >> 32);
+}
+
+/* Adds the dispatches of a matmul that is put together but for its weights: one for each part that can be bound. */
+static int add_parts(struct builder *builder, const struct matmul_form *form,
+                     const struct engine_weight *weight, const struct engine_weight *gate)
+{
+    uint64_t part = panels_in_part(builder->device, weight);
+    uint32_t n_push = builder->n_push;
+    for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
+        uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
+        bind_panels(builder, 0, weight, panel, count);
+        if (gate) bind_panels(builder, 2, gate, panel, count);
+        builder->dispatch.push[MATMUL_FIRST_ROW] = (uint32_t)(panel * PANEL_ROWS);
+        builder->dispatch.groups[0] = (uint32_t)((count + form->panels - 1) / form->panels);
+        builder->n_push = n_push + 1; /* addresses are in pairs of words */
+        for (int number = 0; number < 5 && builder->device->addresses; number++)
+            push_address(builder, number);
+        if (panel > 0)
+            builder->dispatch.bindings[5].access = ACCESS_CONSTANT; /* other rows than the part before */
+        int status = add(builder);
+        if (status) return status;
+    }
+    return ENGINE_OK;
 }
 
 static int matmul(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[GPU_MATMUL_INPUT], *output = &v[GPU_MATMUL_OUTPUT];
     const struct gpu_view *residual = &v[GPU_MATMUL_RESIDUAL];
-    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight, *gate = v[GPU_MATMUL_GATE].weight;
+    const struct engine_weight *gate = v[GPU_MATMUL_GATE].weight;
     uint32_t k = (uint32_t)input->ne[0], rows = (uint32_t)output->ne[0], tokens = (uint32_t)input->ne[1];
-    bool many = tokens > 1;
+    struct matmul_form form = matmul_form(builder->device, v[GPU_MATMUL_WEIGHT].type, tokens);
     bool aligned = input->offset % 16 == 0 && (tokens == 1 || input->nb[1] % 16 == 0);
-    uint64_t part = panels_in_part(builder->device, weight);
-    uint32_t tile = many ? TILE_TOKENS : 1;
 
     builder->dispatch.key =
-        (struct pipeline_key){matmul_shader(v[GPU_MATMUL_WEIGHT].type, many, builder->device->broadcasts),
+        (struct pipeline_key){form.shader,
                               {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
                                residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU}};
     push(builder, k);
     push(builder, rows);
     push(builder, tokens);
-    uint32_t first_row = builder->n_push;
-    push(builder, 0);
+    push(builder, 0); /* MATMUL_FIRST_ROW */
     push(builder, bind_view(builder, 4, input, ACCESS_READ));
     push(builder, stride(input, 1));
     push(builder, bind_view(builder, 5, output, ACCESS_WRITE));
@@ -150,22 +188,11 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
     push_float(builder, call->args.matmul.scale == 0 ? 1 : call->args.matmul.scale);
     if (v[GPU_MATMUL_BIAS].present) bind_values(builder, 6, &v[GPU_MATMUL_BIAS]);
 
-    uint64_t rest = (tokens + tile - 1) / tile;
-    if (rest > builder->device->max_groups[1])
+    uint64_t groups = (tokens + (uint64_t)form.tokens - 1) / form.tokens;
+    if (groups > builder->device->max_groups[1])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many", tokens);
-    builder->dispatch.groups[1] = (uint32_t)rest;
-    for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
-        uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
-        bind_panels(builder, 0, weight, panel, count);
-        if (gate) bind_panels(builder, 2, gate, panel, count);
-        builder->dispatch.push[first_row] = (uint32_t)(panel * PANEL_ROWS);
-        builder->dispatch.groups[0] = (uint32_t)count;
-        if (panel > 0)
-            builder->dispatch.bindings[5].access = ACCESS_CONSTANT; /* other rows than the part before */
-        int status = add(builder);
-        if (status) return status;
-    }
-    return ENGINE_OK;
+    builder->dispatch.groups[1] = (uint32_t)groups;
+    return add_parts(builder, &form, v[GPU_MATMUL_WEIGHT].weight, gate);
 }
 
 /* ---- Attention and its cache -------------------------------------------------------------------------------------- */
@@ -297,24 +324,13 @@ static int activate(struct builder *builder, const struct gpu_call *call)
 
 /* ---- Get rows ----------------------------------------------------------------------------------------------------- */
 
-static enum shader get_rows_shader(const struct gpu_view *source)
-{
-    if (!source->weight) return SHADER_GET_ROWS_ACTIVATION;
-    switch (source->type) {
-    case ENGINE_TYPE_F32: return SHADER_GET_ROWS_F32;
-    case ENGINE_TYPE_F16: return SHADER_GET_ROWS_F16;
-    case ENGINE_TYPE_BF16: return SHADER_GET_ROWS_BF16;
-    case ENGINE_TYPE_Q8_0: return SHADER_GET_ROWS_Q8_0;
-    default: return SHADER_GET_ROWS_Q4_0;
-    }
-}
-
 static int get_rows(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *source = &v[GPU_GET_ROWS_SOURCE],
                           *output = &v[GPU_GET_ROWS_OUTPUT];
     const struct engine_weight *weight = source->weight;
-    builder->dispatch.key.shader = get_rows_shader(source);
+    builder->dispatch.key.shader =
+        weight ? weight_type(source->type)->first + GET_ROWS : SHADER_GET_ROWS_ACTIVATION;
     push(builder, output->ne[0]);
     push(builder, output->ne[1]);
     uint32_t first_row = builder->n_push;
@@ -325,7 +341,7 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
     push(builder, bind_view(builder, 2, &v[GPU_GET_ROWS_ROWS], ACCESS_READ));
     push(builder, bind_view(builder, 3, output, ACCESS_WRITE));
     push(builder, stride(output, 1));
-    spread(builder, output->ne[0] * output->ne[1]);
+    spread(builder, (output->ne[0] + 31) / 32 * output->ne[1]);
     if (!weight) return add(builder);
     uint64_t part = panels_in_part(builder->device, weight);
     for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {

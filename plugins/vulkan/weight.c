@@ -5,15 +5,17 @@
  *   F16, BF16      [panel][k / 8][32 rows] of 8 values
  *   Q8_0           [panel][block][2 halves][32 rows] of 16 values
  *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's complement
+ *   the others     [panel][block][word][32 rows]: the words of the file's blocks, see struct weight_type
  *
- * Rows are padded with zeros to whole units and panels. The scales of blocks (float16) follow behind all panels:
- * [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) lie as in the file. */
+ * Rows are padded with zeros to whole units and panels. The scales of Q8_0's and Q4_0's blocks (float16) follow behind all
+ * panels: [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) lie as in the file. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
 
-#define PANEL 32
+#define PANEL           32
+#define MAX_BLOCK_WORDS 53
 
 /* What a weight takes. */
 struct layout {
@@ -22,20 +24,50 @@ struct layout {
     uint64_t values_size, size; /* of all panels or plain values; with the scales */
 };
 
+static const struct weight_type types[] = {
+    {ENGINE_TYPE_F32, SHADER_MATMUL_F32_ONE, 0, 0},
+    {ENGINE_TYPE_F16, SHADER_MATMUL_F16_ONE, 0, 0},
+    {ENGINE_TYPE_BF16, SHADER_MATMUL_BF16_ONE, 0, 0},
+    {ENGINE_TYPE_Q8_0, SHADER_MATMUL_Q8_0_ONE, 0, 0},
+    {ENGINE_TYPE_Q4_0, SHADER_MATMUL_Q4_0_ONE, 0, 0},
+    {ENGINE_TYPE_Q4_1, SHADER_MATMUL_Q4_1_ONE, 5, 4},
+    {ENGINE_TYPE_Q5_0, SHADER_MATMUL_Q5_0_ONE, 6, 2},
+    {ENGINE_TYPE_Q5_1, SHADER_MATMUL_Q5_1_ONE, 6, 4},
+    {ENGINE_TYPE_Q2_K, SHADER_MATMUL_Q2_K_ONE, 21, 4},
+    {ENGINE_TYPE_Q3_K, SHADER_MATMUL_Q3_K_ONE, 28, 4},
+    {ENGINE_TYPE_Q4_K, SHADER_MATMUL_Q4_K_ONE, 36, 4},
+    {ENGINE_TYPE_Q5_K, SHADER_MATMUL_Q5_K_ONE, 44, 4},
+    {ENGINE_TYPE_Q6_K, SHADER_MATMUL_Q6_K_ONE, 53, 4},
+    {ENGINE_TYPE_IQ4_NL, SHADER_MATMUL_IQ4_NL_ONE, 5, 2},
+    {ENGINE_TYPE_IQ4_XS, SHADER_MATMUL_IQ4_XS_ONE, 34, 4},
+    {ENGINE_TYPE_MXFP4, SHADER_MATMUL_MXFP4_ONE, 5, 1},
+};
+
+const struct weight_type *weight_type(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type) return &types[i];
+    return NULL;
+}
+
 bool weight_type_known(uint32_t type)
 {
-    return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_BF16 ||
-           type == ENGINE_TYPE_Q8_0 || type == ENGINE_TYPE_Q4_0;
+    return weight_type(type) != NULL;
 }
 
 /* Bytes of a panel of rows of k values. */
 static uint64_t panel_bytes(uint32_t type, uint64_t k)
 {
+    uint32_t length, size;
     switch (type) {
     case ENGINE_TYPE_F32: return (k + 3) / 4 * 16 * PANEL;
+    case ENGINE_TYPE_F16:
+    case ENGINE_TYPE_BF16: return (k + 7) / 8 * 16 * PANEL;
     case ENGINE_TYPE_Q8_0: return k / 32 * 32 * PANEL;
     case ENGINE_TYPE_Q4_0: return k / 32 * 16 * PANEL;
-    default: return (k + 7) / 8 * 16 * PANEL;
+    default:
+        gpu_type_block(type, &length, &size);
+        return k / length * weight_type(type)->block_words * 4 * PANEL;
     }
 }
 
@@ -63,7 +95,8 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
         return layout->size <= device->max_range ? ENGINE_OK : unsupported(desc, "too large");
     }
     layout->panel_size = panel_bytes(desc->type, k);
-    layout->scale_size = length == 1 ? 0 : (k / 32 + 1) / 2 * 4 * PANEL;
+    bool scales_apart = desc->type == ENGINE_TYPE_Q8_0 || desc->type == ENGINE_TYPE_Q4_0;
+    layout->scale_size = scales_apart ? (k / 32 + 1) / 2 * 4 * PANEL : 0;
     layout->n_panels = (rows + PANEL - 1) / PANEL;
     /* Two panels at once can be bound, and one fits into the staging memory. */
     if (layout->panel_size > UPLOAD_SIZE || 2 * layout->panel_size > device->max_range)
@@ -100,6 +133,21 @@ static void spread_units(const uint8_t *row, size_t size, uint8_t *target)
     if (size % 16) memcpy(target + u * 16 * PANEL, row + u * 16, size % 16);
 }
 
+/* A row of blocks: word i of a block goes to target + i * 4 * PANEL. */
+static void spread_blocks(uint32_t type, const uint8_t *row, uint64_t k, uint8_t *target)
+{
+    const struct weight_type *known = weight_type(type);
+    uint32_t length, size;
+    gpu_type_block(type, &length, &size);
+    for (uint64_t b = 0; b < k / length; b++, row += size) {
+        uint8_t words[4 * MAX_BLOCK_WORDS] = {0};
+        memcpy(words, row, known->head);
+        memcpy(words + 4, row + known->head, size - known->head);
+        for (uint32_t i = 0; i < known->block_words; i++, target += 4 * PANEL)
+            memcpy(target, words + 4 * i, 4);
+    }
+}
+
 /* The values of rows first_row … of a panel, without scales. The target is zero where nothing is written. */
 static void pack_panel(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
                        uint8_t *target)
@@ -110,6 +158,10 @@ static void pack_panel(uint32_t type, const struct layout *layout, const uint8_t
     for (uint64_t r = 0; r < n_rows; r++) {
         const uint8_t *row = data + (first + r) * layout->row_size;
         uint8_t *to = target + r * 16;
+        if (weight_type(type)->block_words) {
+            spread_blocks(type, row, layout->k, target + r * 4);
+            continue;
+        }
         if (type == ENGINE_TYPE_Q4_0) {
             for (uint64_t b = 0; b < layout->k / 32; b++) {
                 uint64_t half[2];

@@ -1,0 +1,60 @@
+// matmul-tiled.glsl: a workgroup makes 64 rows for 32 columns. For each 32 values of k, half of its invocations unpack a
+// row of the weight each into shared memory, the others fetch the input; then each invocation sums 4 rows for 4 columns.
+// 12.5 KiB of shared memory and 128 invocations are less than every device has.
+layout(local_size_x = 128) in;
+
+#define TILE_ROWS   64
+#define TILE_TOKENS 32
+#define STRIDE      33 // of a row of 32 values, so that neighbouring rows lie in different banks
+
+shared float weights[TILE_ROWS * STRIDE];
+shared float columns[TILE_TOKENS * STRIDE];
+
+void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][4])
+{
+    uint row = lane % 16, token = lane / 16; // the first of each four, which are 16 and 8 apart
+    for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
+        barrier(); // what was there has been used
+        if (lane < TILE_ROWS) {
+            vec4 w[8];
+            // Behind the last panel that is bound, the last is read again: finish drops its rows.
+            uint mine = panel + (p.first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
+            if (gate)
+                unpack_gate(mine, lane % 32, p.k, chunk, w);
+            else
+                unpack_weight(mine, lane % 32, p.k, chunk, w);
+            [[unroll]] for (uint i = 0; i < 32; i++) weights[lane * STRIDE + i] = w[i / 4][i % 4];
+        } else {
+            uint quad = lane % 8;
+            [[unroll]] for (uint t = 0; t < TILE_TOKENS; t += 8) {
+                uint column = t + (lane - TILE_ROWS) / 8;
+                vec4 x = input4(first + column, chunk * 32 + 4 * quad);
+                [[unroll]] for (uint i = 0; i < 4; i++) columns[column * STRIDE + 4 * quad + i] = x[i];
+            }
+        }
+        barrier();
+        [[unroll]] for (uint i = 0; i < 32; i++) {
+            float w[4], x[4];
+            [[unroll]] for (uint j = 0; j < 4; j++) {
+                w[j] = weights[(row + 16 * j) * STRIDE + i];
+                x[j] = columns[(token + 8 * j) * STRIDE + i];
+            }
+            [[unroll]] for (uint r = 0; r < 4; r++)
+                [[unroll]] for (uint t = 0; t < 4; t++) sums[r][t] = fma(w[r], x[t], sums[r][t]);
+        }
+    }
+}
+
+void main()
+{
+    uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x * 2, first = gl_WorkGroupID.y * TILE_TOKENS;
+    float sums[4][4], gates[4][4];
+    [[unroll]] for (uint r = 0; r < 4; r++)
+        [[unroll]] for (uint t = 0; t < 4; t++) sums[r][t] = gates[r][t] = 0;
+    sum_tile(false, panel, lane, first, sums);
+    if (GATED) sum_tile(true, panel, lane, first, gates);
+    [[unroll]] for (uint r = 0; r < 4; r++)
+        [[unroll]] for (uint t = 0; t < 4; t++)
+            finish(sums[r][t], gates[r][t], p.first_row + panel * 32 + lane % 16 + 16 * r,
+                   first + lane / 16 + 8 * t);
+}
