@@ -48,6 +48,7 @@ static const char *const end_pieces[] = {"<|eot_id|>",
                                          "<|tool_response>",
                                          "<｜end▁of▁sentence｜>",
                                          "[e~[",
+                                         "<|ifm|im_end|>",
                                          NULL};
 
 /* Marks of a message's parts (gpt-oss), which are text to be shown although files call them control tokens. */
