@@ -47,6 +47,26 @@ const struct command commands[] = {
      .examples = "  engine bench -m llama.gguf\n"
                  "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n",
      .run = command_bench},
+    {.name = "quantize",
+     .synopsis = "IN OUT.gguf TYPE [--only PATTERN=TYPE...] [--pure] [-t N]",
+     .summary = "Writes a model with its matrices in another type: smaller, and faster to run.",
+     .details = "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, or a mix: Q2_K, "
+                "Q2_K_S, Q3_K_S, "
+                "Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K (Q3_K, Q4_K and Q5_K are the mixes "
+                "that end in M). "
+                "Files are put together as llama-quantize does it: the output matrix and the layers that "
+                "matter most get "
+                "more bits, unless --pure says otherwise; norms and vectors stay as they are, and so does "
+                "the metadata.\n"
+                "IN has its matrices in F32, F16 or BF16. OUT is replaced once the new file is whole.",
+     .examples = "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M\n"
+                 "  engine quantize llama-F16.gguf llama-Q8_0.gguf Q8_0 -t 4\n"
+                 "  engine quantize llama-F16.gguf small.gguf Q4_0 --only 'blk.*.ffn_down.*=Q6_K' --only "
+                 "'output.weight=Q8_0'\n",
+     .words = "IN OUT TYPE",
+     .min_words = 3,
+     .max_words = 3,
+     .run = command_quantize},
     {.name = "plan",
      .synopsis = "-m MODEL [OPTION...]",
      .summary = "Shows which device would hold which tensor, without loading anything.",

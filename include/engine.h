@@ -127,6 +127,27 @@ ENGINE_API void engine_model_get_info(const struct engine_model *model, struct e
 ENGINE_API int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
                                       struct engine_tokenizer **tokenizer);
 
+/* What becomes of a model when it is quantised. */
+struct engine_quantize_options {
+    size_t struct_size;
+    const char *type; /* "Q8_0", "Q4_K_M", … as llama-quantize names types and mixes of types */
+    const char *const
+        *only;          /* wishes "PATTERN=TYPE" ("blk.*.ffn_down.*=Q6_K"), ended by NULL, or NULL; the first
+                                match counts more than the mix */
+    int pure;           /* not 0: all matrices in the one type, no mix */
+    uint32_t n_threads; /* 0: the configuration's, else all processors */
+    /* Takes the GGUF file, from its first byte to its last. Not 0 is an error, which is returned. */
+    int (*write)(void *user, const void *data, size_t size);
+    /* Called now and then, with bytes of the old tensors; NULL: nobody looks. Returns 0 to go on. */
+    int (*progress)(void *user, uint64_t done, uint64_t total);
+    void *user;
+};
+/* Writes the model as a GGUF file with its matrices in other types; norms, biases and small tables stay as they are. The
+ * metadata stays as well, but for what says how the file is quantised. The matrices have to be F32, F16 or BF16 (those
+ * that have their new type already are copied). The memory that this takes doesn't grow with the model. */
+ENGINE_API int engine_model_quantize(struct engine_model *model,
+                                     const struct engine_quantize_options *options);
+
 /* ---- Contexts
  * --------------------------------------------------------------------------------------------------- */
 

@@ -375,5 +375,6 @@ void arguments_free(struct arguments *arguments)
     free(arguments->plugin_dirs.items);
     free(arguments->memory.items);
     free(arguments->place.items);
+    free(arguments->only.items);
     free(arguments->words.items);
 }

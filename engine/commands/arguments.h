@@ -62,6 +62,10 @@ struct arguments {
     uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */
     uint32_t repetitions; /* -r, --repetitions */
 
+    /* quantize */
+    struct argument_list only; /* --only */
+    bool pure;                 /* --pure */
+
     struct argument_list words; /* what is no option */
 
     char error[512]; /* why arguments_parse failed */

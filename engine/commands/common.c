@@ -129,11 +129,9 @@ struct size_text size_text(uint64_t bytes)
 #define BAR_WIDTH       30
 #define SECONDS_BETWEEN 0.05 /* between two drawings of the bar */
 
-/* Draws how much of the weights is loaded, over the previous drawing, and wipes it at the end. Not 0, which
- * stops loading, after Ctrl-C. */
-static int draw_progress(void *user, uint64_t done, uint64_t total)
+/* Draws how much is done, over the previous drawing, and wipes it at the end. */
+static int draw_progress(const char *what, uint64_t done, uint64_t total)
 {
-    (void)user;
     static double drawn;
     if (interrupted) {
         if (drawn > 0) fputs("\r\033[K", stderr);
@@ -150,16 +148,15 @@ static int draw_progress(void *user, uint64_t done, uint64_t total)
 
     double part = (double)done / (double)total;
     int full = (int)(part * BAR_WIDTH);
-    fprintf(stderr, "\rloading [%.*s%*s] %3d %%  %s of %s\033[K", full, "##############################",
+    fprintf(stderr, "\r%s [%.*s%*s] %3d %%  %s of %s\033[K", what, full, "##############################",
             BAR_WIDTH - full, "", (int)(part * 100), size_text(done).text, size_text(total).text);
     fflush(stderr);
     return 0;
 }
 
-/* Without a terminal: nothing but the look at Ctrl-C. */
-static int stop_if_interrupted(void *user, uint64_t done, uint64_t total)
+int report_progress(void *user, uint64_t done, uint64_t total)
 {
-    (void)user, (void)done, (void)total;
+    if (isatty(STDERR_FILENO)) return draw_progress(user, done, total);
     return interrupted ? 1 : 0;
 }
 
@@ -175,7 +172,8 @@ void context_options(const struct arguments *arguments, struct engine_context_op
         .backends = arguments->backend,
         .memory = arguments->memory.items,
         .place = arguments->place.items,
-        .progress = isatty(STDERR_FILENO) ? draw_progress : stop_if_interrupted,
+        .progress = report_progress,
+        .user = "loading",
     };
     if (!arguments->offload) return;
     if (strcmp(arguments->offload, "auto") == 0) {

@@ -18,6 +18,7 @@ int command_bench(const struct arguments *arguments);
 int command_plan(const struct arguments *arguments);
 int command_plugins(const struct arguments *arguments);
 int command_devices(const struct arguments *arguments);
+int command_quantize(const struct arguments *arguments);
 
 /* Prints "engine: MESSAGE" and returns the exit status: 1, or 2 after command_error(ENGINE_ERROR_ARGUMENT). The
  * message is that of command_error if there was one, else engine_error_message(). */
@@ -59,6 +60,10 @@ int check_tokens(const struct engine_context *context, const int32_t *tokens, si
 /* Runs tokens batch by batch, as the next ones of sequence 0, until all have run or `interrupted`. `logits` receives
  * those of the last token, [n_vocab]. */
 int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits);
+
+/* For the library's `progress` functions, with `user` a word such as "loading": draws a bar on a terminal. Not 0, which
+ * stops the work, after Ctrl-C. */
+int report_progress(void *user, uint64_t done, uint64_t total);
 
 /* Seconds since some moment in the past, to measure by. */
 double seconds_now(void);

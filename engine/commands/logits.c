@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "commands/common.h"
 #include "commands/npy.h"
+#include "commands/output.h"
 
 /* "1 2 3" or "1,2,3". */
 static int parse_tokens(const char *text, int32_t **tokens, size_t *count)
@@ -42,64 +41,6 @@ static int read_tokens(const struct arguments *arguments, int32_t **tokens, size
     int status = arguments->tokens ? parse_tokens(arguments->tokens, tokens, count)
                                    : npy_read_integers(arguments->tokens_file, tokens, count);
     if (!status && *count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "no tokens were given");
-    return status;
-}
-
-/* ---- The file ---- */
-
-/* A file that is there once it is whole, and not before: a temporary one in the same folder takes its name at the end.
- * What is no regular file (a device, a FIFO, a symbolic link such as /dev/stdout) is written directly. */
-struct output {
-    const char *path;
-    char *temporary; /* NULL: there is none */
-    FILE *file;
-};
-
-static FILE *create_temporary(const char *path, char **name)
-{
-    FILE *file = NULL;
-    for (unsigned i = 0; i < 100 && !file; i++) {
-        free(*name);
-        if (asprintf(name, "%s.part%u", path, i) < 0) {
-            *name = NULL;
-            errno = ENOMEM;
-            return NULL;
-        }
-        file = fopen(*name, "wbx");
-        if (!file && errno != EEXIST) return NULL;
-    }
-    return file;
-}
-
-static int output_open(struct output *output, const char *path)
-{
-    struct stat info;
-    bool exists = lstat(path, &info) == 0;
-    *output = (struct output){.path = path};
-    if (exists && !S_ISREG(info.st_mode))
-        output->file = fopen(path, "wb");
-    else if (!exists || access(path, W_OK) == 0)
-        output->file = create_temporary(path, &output->temporary);
-    if (!output->file) {
-        command_error(ENGINE_ERROR, "%s: %s", path, strerror(errno));
-        free(output->temporary);
-        return ENGINE_ERROR;
-    }
-    if (exists && output->temporary) fchmod(fileno(output->file), info.st_mode & 0777);
-    return ENGINE_OK;
-}
-
-/* Not `whole`: what there was under that name stays. */
-static int output_close(struct output *output, bool whole)
-{
-    int status = ENGINE_OK;
-    if (fclose(output->file) != 0 && whole)
-        status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
-    if (!output->temporary) return status;
-    if (whole && !status && rename(output->temporary, output->path) != 0)
-        status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
-    if (!whole || status) remove(output->temporary);
-    free(output->temporary);
     return status;
 }
 

@@ -1,0 +1,265 @@
+/* convert.c: see convert.h.
+ *
+ * All tensors that are to be converted are cut into pieces of PIECE values (a multiple of every block length, so that
+ * rows don't matter), numbered through from the first tensor to the last. Threads take the next number, convert the
+ * piece into its slot of a ring and wait where the ring is full; the caller's thread writes slot after slot. */
+#include "quantize/convert.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/types.h"
+#include "quantize/encode.h"
+
+#define PIECE       ((size_t)1 << 16)       /* values */
+#define SLOT_SIZE   (PIECE * sizeof(float)) /* bytes; no type takes more */
+#define COPIED      ((size_t)1 << 20)       /* bytes that are copied between two looks at `progress` */
+#define MAX_THREADS 1024
+
+enum slot_state { SLOT_EMPTY, SLOT_READY, SLOT_WRONG };
+
+struct slot {
+    enum slot_state state;
+    uint8_t *bytes; /* [SLOT_SIZE] */
+};
+
+struct converter {
+    const struct conversion *conversions; /* [n] */
+    uint64_t *first;                      /* [n + 1]: the number of each conversion's first piece; the end */
+    size_t n;
+    const struct model *model;
+    const struct convert_calls *calls;
+    uint64_t done, total; /* bytes read */
+
+    pthread_mutex_t lock; /* over what follows */
+    pthread_cond_t ready; /* a slot has been filled */
+    pthread_cond_t empty; /* a slot has been written */
+    struct slot *slots;   /* [n_slots]; piece p goes to slot p % n_slots */
+    size_t n_slots;
+    uint64_t taken, written; /* pieces */
+    bool stop;
+};
+
+static uint64_t values_of(const struct conversion *conversion)
+{
+    const uint64_t *ne = conversion->from->ne; /* their product has been checked when the file was read */
+    return ne[0] * ne[1] * ne[2] * ne[3];
+}
+
+static bool is_copied(const struct conversion *conversion)
+{
+    return conversion->type == conversion->from->type;
+}
+
+/* Bytes of n values, a multiple of the block length. */
+static size_t bytes_of(uint32_t type, uint64_t n)
+{
+    const struct type_info *info = type_info(type);
+    return (size_t)(n / info->block_length * info->block_size);
+}
+
+/* ---- Threads ---- */
+
+/* The values of a piece: *at is the first, the number is returned. */
+static size_t piece_of(const struct converter *converter, size_t c, uint64_t piece, uint64_t *at)
+{
+    uint64_t rest;
+    *at = (piece - converter->first[c]) * PIECE;
+    rest = values_of(&converter->conversions[c]) - *at;
+    return rest < PIECE ? (size_t)rest : PIECE;
+}
+
+/* False where a value can't be held. x: [PIECE], to work in. */
+static bool convert_piece(const struct converter *converter, size_t c, uint64_t piece, float *x,
+                          uint8_t *bytes)
+{
+    const struct conversion *conversion = &converter->conversions[c];
+    uint64_t at;
+    size_t n = piece_of(converter, c, piece, &at);
+    const uint8_t *from = (const uint8_t *)conversion->from->data + bytes_of(conversion->from->type, at);
+    decode_plain(conversion->from->type, from, n, x);
+    float largest = encode_largest(conversion->type);
+    bool good = true;
+    for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* no NaN is */
+    if (!good) return false;
+    encoder_of(conversion->type)(x, n, bytes);
+    return encoded_is_finite(conversion->type, bytes, n);
+}
+
+static void *work(void *argument)
+{
+    struct converter *converter = argument;
+    float *x = malloc(PIECE * sizeof *x);
+    size_t c = 0;
+    pthread_mutex_lock(&converter->lock);
+    while (!converter->stop && converter->taken < converter->first[converter->n]) {
+        uint64_t piece = converter->taken++;
+        struct slot *slot = &converter->slots[piece % converter->n_slots];
+        while (!converter->stop && piece >= converter->written + converter->n_slots)
+            pthread_cond_wait(&converter->empty, &converter->lock);
+        if (converter->stop) break;
+        pthread_mutex_unlock(&converter->lock);
+        while (piece >= converter->first[c + 1]) c++;
+        bool good = x && convert_piece(converter, c, piece, x, slot->bytes);
+        pthread_mutex_lock(&converter->lock);
+        slot->state = good ? SLOT_READY : SLOT_WRONG;
+        pthread_cond_signal(&converter->ready);
+    }
+    pthread_mutex_unlock(&converter->lock);
+    free(x);
+    return NULL;
+}
+
+/* ---- The caller's thread ---- */
+
+/* Bytes of a tensor that have been read may leave memory, for nothing needs them again. */
+static void release(const struct converter *converter, const struct model_tensor *tensor, uint64_t at,
+                    uint64_t size)
+{
+    struct model_tensor part = *tensor;
+    part.data = (const uint8_t *)tensor->data + at;
+    part.size = size;
+    model_tensor_release(converter->model, &part);
+}
+
+static int report(struct converter *converter, uint64_t bytes)
+{
+    const struct convert_calls *calls = converter->calls;
+    converter->done += bytes;
+    if (calls->progress && calls->progress(calls->user, converter->done, converter->total) != 0)
+        return fail(ENGINE_ERROR, "stopped by the caller");
+    return ENGINE_OK;
+}
+
+static int copy_tensor(struct converter *converter, const struct conversion *conversion)
+{
+    const uint8_t *data = conversion->from->data;
+    int status = ENGINE_OK;
+    for (uint64_t at = 0; at < conversion->size && !status;) {
+        size_t n = conversion->size - at < COPIED ? (size_t)(conversion->size - at) : COPIED;
+        status = converter->calls->write(converter->calls->user, data + at, n);
+        if (!status) status = report(converter, n);
+        release(converter, conversion->from, at, n);
+        at += n;
+    }
+    return status;
+}
+
+static int write_pieces(struct converter *converter, size_t c)
+{
+    const struct conversion *conversion = &converter->conversions[c];
+    int status = ENGINE_OK;
+    for (uint64_t piece = converter->first[c]; piece < converter->first[c + 1] && !status; piece++) {
+        struct slot *slot = &converter->slots[piece % converter->n_slots];
+        uint64_t at;
+        size_t n = piece_of(converter, c, piece, &at);
+        pthread_mutex_lock(&converter->lock);
+        while (slot->state == SLOT_EMPTY) pthread_cond_wait(&converter->ready, &converter->lock);
+        enum slot_state state = slot->state;
+        pthread_mutex_unlock(&converter->lock);
+        if (state == SLOT_WRONG)
+            return fail(ENGINE_ERROR_DATA, "%s: %s holds values that aren't finite, or too large for %s",
+                        model_path(converter->model), conversion->from->name,
+                        type_info(conversion->type)->name);
+        size_t read = bytes_of(conversion->from->type, n);
+        status = converter->calls->write(converter->calls->user, slot->bytes, bytes_of(conversion->type, n));
+        if (!status) status = report(converter, read);
+        release(converter, conversion->from, bytes_of(conversion->from->type, at), read);
+        pthread_mutex_lock(&converter->lock);
+        slot->state = SLOT_EMPTY;
+        converter->written++;
+        pthread_cond_broadcast(&converter->empty);
+        pthread_mutex_unlock(&converter->lock);
+    }
+    return status;
+}
+
+static int write_tensors(struct converter *converter)
+{
+    static const uint8_t zeros[256];
+    int status = report(converter, 0);
+    for (size_t c = 0; c < converter->n && !status; c++) {
+        const struct conversion *conversion = &converter->conversions[c];
+        status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
+        for (uint64_t rest = conversion->behind; rest > 0 && !status;) {
+            size_t n = rest < sizeof zeros ? (size_t)rest : sizeof zeros;
+            status = converter->calls->write(converter->calls->user, zeros, n);
+            rest -= n;
+        }
+    }
+    return status;
+}
+
+/* ---- All ---- */
+
+static int prepare(struct converter *converter, uint32_t n_threads)
+{
+    converter->first = calloc(converter->n + 1, sizeof *converter->first);
+    if (!converter->first) return fail_memory("tensors");
+    for (size_t c = 0; c < converter->n; c++) {
+        const struct conversion *conversion = &converter->conversions[c];
+        uint64_t pieces = is_copied(conversion) ? 0 : (values_of(conversion) + PIECE - 1) / PIECE;
+        converter->first[c + 1] = converter->first[c] + pieces;
+        converter->total += conversion->from->size;
+    }
+    converter->n_slots = (size_t)n_threads * 2 + 2;
+    converter->slots = calloc(converter->n_slots, sizeof *converter->slots);
+    if (!converter->slots) return fail_memory("pieces");
+    for (size_t s = 0; s < converter->n_slots; s++) {
+        converter->slots[s].bytes = malloc(SLOT_SIZE);
+        if (!converter->slots[s].bytes) return fail_memory("pieces");
+    }
+    return ENGINE_OK;
+}
+
+/* Signals are for the caller's thread: it looks at what their handlers leave. */
+static uint32_t start_threads(struct converter *converter, pthread_t *threads, uint32_t wanted)
+{
+    sigset_t all, before;
+    uint32_t n = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (n < wanted && pthread_create(&threads[n], NULL, work, converter) == 0) n++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return n;
+}
+
+int convert_tensors(const struct model *model, const struct conversion *conversions, size_t n,
+                    uint32_t n_threads, const struct convert_calls *calls)
+{
+    struct converter converter = {.conversions = conversions, .n = n, .model = model, .calls = calls};
+    uint32_t wanted = n_threads < MAX_THREADS ? n_threads : MAX_THREADS, started = 0;
+    pthread_t *threads = calloc(wanted, sizeof *threads);
+    pthread_mutex_init(&converter.lock, NULL);
+    pthread_cond_init(&converter.ready, NULL);
+    pthread_cond_init(&converter.empty, NULL);
+    int status = threads ? prepare(&converter, wanted) : fail_memory("threads");
+    if (status) goto cleanup;
+    started = start_threads(&converter, threads, wanted);
+    if (started == 0) {
+        status = fail(ENGINE_ERROR, "no thread could be started: %s", strerror(errno));
+        goto cleanup;
+    }
+    status = write_tensors(&converter);
+
+cleanup:
+    pthread_mutex_lock(&converter.lock);
+    converter.stop = true;
+    pthread_cond_broadcast(&converter.empty);
+    pthread_mutex_unlock(&converter.lock);
+    for (uint32_t t = 0; t < started; t++) pthread_join(threads[t], NULL);
+    for (size_t s = 0; converter.slots && s < converter.n_slots; s++) free(converter.slots[s].bytes);
+    free(converter.slots);
+    free(converter.first);
+    free(threads);
+    pthread_cond_destroy(&converter.empty);
+    pthread_cond_destroy(&converter.ready);
+    pthread_mutex_destroy(&converter.lock);
+    return status;
+}
