@@ -150,21 +150,3 @@ Test(vulkan_model, logits_with_rounded_caches)
     cr_assert_leq(logits_error("f32", "f16", "all"), 2e-3);
     cr_assert_leq(logits_error("f32", "q8_0", "all"), 2e-2);
 }
-
-/* ---- No driver ---------------------------------------------------------------------------------------------------- */
-
-Test(vulkan_no_driver, is_said_in_one_line_where_vulkan_was_asked_for)
-{
-    if (access(MODEL, R_OK) != 0) cr_skip_test("no ../shared here");
-    setenv("VK_DRIVER_FILES", "/nonexistent.json", 1);
-    setenv("VK_ICD_FILENAMES", "/nonexistent.json", 1);
-    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan"), not_asked = PROGRAM(RUN);
-    cr_assert_neq(asked.status, 0);
-    cr_assert_str_eq(asked.out, "");
-    const char *newline = strchr(asked.err, '\n');
-    cr_assert(newline && newline[1] == 0, "%s", asked.err);
-    cr_assert(strstr(asked.err, "vulkan"), "%s", asked.err);
-    cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
-    program_free(&asked);
-    program_free(&not_asked);
-}

@@ -48,6 +48,7 @@ static void read_limits(struct engine_device *device)
     device->limits.max_tensor = device->max_range - 256;
     device->limits.max_head_dim = MAX_HEAD_DIM;
     device->limits.weight_type = weight_type_known;
+    device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
 }
 
@@ -102,12 +103,39 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     return ENGINE_OK;
 }
 
+int scratch_get(struct engine_device *device, uint64_t size, const struct memory_range **range)
+{
+    if (!device->scratch || device->scratch->range.size < size) {
+        struct scratch *scratch = calloc(1, sizeof *scratch);
+        if (!scratch) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for scratch memory");
+        int status = memory_allocate(device, MEMORY_DEVICE, size, "scratch memory", &scratch->range);
+        if (status) {
+            free(scratch);
+            return status;
+        }
+        scratch->next = device->scratch;
+        device->scratch = scratch;
+    }
+    *range = &device->scratch->range;
+    return ENGINE_OK;
+}
+
+static void scratch_free(struct engine_device *device)
+{
+    for (struct scratch *next; device->scratch; device->scratch = next) {
+        next = device->scratch->next;
+        memory_free(device, &device->scratch->range);
+        free(device->scratch);
+    }
+}
+
 void device_close(struct engine_device *device)
 {
     if (!device) return;
     if (device->handle) {
         vk.vkDeviceWaitIdle(device->handle);
         rope_tables_forget(device, NULL);
+        scratch_free(device);
         upload_teardown(device);
         pipeline_teardown(device);
         vk.vkDestroyCommandPool(device->handle, device->command_pool, NULL);

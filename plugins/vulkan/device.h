@@ -93,6 +93,13 @@ struct rope_table {
     struct memory_range range;
 };
 
+/* Memory for what an operation passes from one dispatch to the next. Operations share it, one after the other; recordings
+ * go on using what has become too small for others. */
+struct scratch {
+    struct scratch *next;
+    struct memory_range range;
+};
+
 struct upload_slot {
     struct memory_range staging;
     VkCommandBuffer commands;
@@ -120,9 +127,11 @@ struct engine_device {
     struct pipeline *pipelines;
 
     struct rope_table *rope_tables;
+    struct scratch *scratch; /* largest first */
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
     bool addresses;    /* use the shaders for software drivers */
+    bool splits;       /* attention over few heads and long contexts */
     uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
 };
 
@@ -169,6 +178,9 @@ int rope_table_get(struct engine_device *device, const struct engine_op_rope *ar
                    const struct engine_weight *factors, const struct memory_range **range);
 /* Forgets those made from `factors`; all of them if it is NULL. */
 void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors);
+
+/* device.c: at least `size` bytes of scratch memory. */
+int scratch_get(struct engine_device *device, uint64_t size, const struct memory_range **range);
 
 /* weight.c: how weights of a type lie in memory. */
 struct weight_type {

@@ -10,6 +10,11 @@
 #define PANEL_ROWS       32 /* rows in a panel of a weight */
 #define MATMUL_FIRST_ROW 3  /* number of a push constant */
 
+/* Attention is split where heads times tokens are few, into parts of that many positions or more. */
+#define FEW_HEADS       512
+#define MOST_SPLITS     16
+#define SPLIT_POSITIONS 256
+
 /* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
 #define TILED_TOKENS   32
 #define TILED_PANELS   2
@@ -207,13 +212,52 @@ static enum shader attention_shader(uint32_t k, uint32_t v)
     return shaders[row][v == ENGINE_TYPE_F32 ? 0 : v == ENGINE_TYPE_F16 ? 1 : 2];
 }
 
+/* How many workgroups share the positions of a head: enough of SPLIT_POSITIONS each, where heads and tokens alone are too
+ * few to fill a GPU. The block table's width says how far back tokens may look. */
+static uint32_t attention_splits(const struct engine_device *device, const struct gpu_call *call)
+{
+    const struct gpu_view *q = &call->views[GPU_ATTENTION_Q];
+    uint64_t heads = q->ne[1] * q->ne[2];
+    uint64_t reach = call->views[GPU_ATTENTION_BLOCK_TABLE].ne[0] * call->views[GPU_ATTENTION_K].ne[1];
+    if (call->args.attention.window > 0 && call->args.attention.window < reach)
+        reach = call->args.attention.window;
+    if (!device->splits || heads > FEW_HEADS || q->ne[1] * MOST_SPLITS > device->max_groups[0]) return 1;
+    uint64_t splits = reach / SPLIT_POSITIONS;
+    return splits < 1 ? 1 : least(splits, MOST_SPLITS);
+}
+
+/* The second half of a split attention. */
+static int join(struct builder *builder, const struct gpu_call *call, const struct memory_range *parts)
+{
+    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q];
+    struct builder second = {.device = builder->device, .commands = builder->commands};
+    second.dispatch.key = builder->dispatch.key;
+    second.dispatch.key.shader = SHADER_ATTENTION_JOIN;
+    second.dispatch.key.constants[1] = 0;
+    push(&second, q->ne[1]);
+    push(&second, q->ne[2]);
+    push(&second, bind_view(&second, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
+    bind_rows(&second, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
+    bind_range(&second, 7, parts, 0, parts->size, ACCESS_READ);
+    second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* stands in for those that aren't used */
+    second.dispatch.groups[0] = (uint32_t)q->ne[1];
+    second.dispatch.groups[1] = builder->dispatch.groups[1];
+    return add(&second);
+}
+
 static int attention(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
-    uint32_t head_dim = (uint32_t)q->ne[0];
+    uint32_t head_dim = (uint32_t)q->ne[0], splits = attention_splits(builder->device, call);
+    const struct memory_range *parts = NULL;
+    if (splits > 1) {
+        int status = scratch_get(builder->device, q->ne[1] * q->ne[2] * splits * (head_dim + 2) * 4, &parts);
+        if (status) return status;
+        bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
+    }
     builder->dispatch.key = (struct pipeline_key){
         attention_shader(k->type, v[GPU_ATTENTION_V].type),
-        {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim}};
+        {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim, splits}};
     push(builder, q->ne[1]);
     push(builder, k->ne[2]);
     push(builder, q->ne[2]);
@@ -230,9 +274,10 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     push(builder, call->args.attention.window);
     if (q->ne[1] > builder->device->max_groups[0])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
-    builder->dispatch.groups[0] = (uint32_t)q->ne[1];
+    builder->dispatch.groups[0] = (uint32_t)q->ne[1] * splits;
     builder->dispatch.groups[1] = least(q->ne[2], builder->device->max_groups[1]);
-    return add(builder);
+    int status = add(builder);
+    return status || splits == 1 ? status : join(builder, call, parts);
 }
 
 static int cache_write(struct builder *builder, const struct gpu_call *call)

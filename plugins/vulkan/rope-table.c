@@ -2,6 +2,7 @@
  * computed once in double precision; see shaders/rope.comp. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device.h"
 
@@ -19,6 +20,16 @@ static int compute(const struct rope_table *table, uint64_t *turns)
                                      (double)table->theta, (double)table->position_scale);
         turns[i] = part < 0x1p64 ? (uint64_t)part : 0; /* rounded up to a whole turn */
     }
+    return ENGINE_OK;
+}
+
+/* Nothing that runs knows the table yet: where the host sees it, it's written at once. */
+static int fill(struct engine_device *device, const struct rope_table *table, const uint64_t *turns,
+                uint64_t size)
+{
+    uint8_t *mapped = memory_pointer(&table->range);
+    if (!mapped) return upload_bytes(device, &table->range, 0, turns, size);
+    memcpy(mapped, turns, size);
     return ENGINE_OK;
 }
 
@@ -45,7 +56,7 @@ int rope_table_get(struct engine_device *device, const struct engine_op_rope *ar
         .n_dims = args->n_dims, .theta = args->theta, .position_scale = scale, .factors = factors};
     status = compute(table, turns);
     if (!status) status = memory_allocate(device, MEMORY_DEVICE, size, "rope", &table->range);
-    if (!status) status = upload_bytes(device, &table->range, 0, turns, size);
+    if (!status) status = fill(device, table, turns, size);
     if (!status) {
         table->next = device->rope_tables;
         device->rope_tables = table;

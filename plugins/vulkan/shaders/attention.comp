@@ -1,6 +1,7 @@
 // attention.comp: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867). A workgroup
 // takes a head of a token and goes over its positions SIZE at a time: first each invocation scores one position, then
-// each sums up a few of the output's values. TYPE_K and TYPE_V are the caches' types.
+// each sums up a few of the output's values. TYPE_K and TYPE_V are the caches' types. Where few tokens look far back, SPLITS
+// workgroups share the positions of each head and leave their sums to attention-join.comp.
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
@@ -11,6 +12,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 64; // a multiple of 4
 layout(constant_id = 1) const uint VALUES = 4; // that an invocation sums: at least head_dim / SIZE
 layout(constant_id = 2) const uint HEAD_DIM = 64;
+layout(constant_id = 3) const uint SPLITS = 1;
 
 layout(push_constant) uniform Parameters {
     uint n_heads, n_kv_heads, n_tokens, block_size, table_stride;
@@ -28,6 +30,7 @@ layout(binding = 3) readonly buffer Table { int table[]; };
 layout(binding = 4) readonly buffer Sequences { int sequences[]; };
 layout(binding = 5) readonly buffer Positions { int positions[]; };
 layout(binding = 6) writeonly buffer Output { float outputs[]; };
+layout(binding = 7) writeonly buffer Parts { float parts[]; }; // [token][head][split] of sums, their maximum and total
 
 shared vec4 queries[(HEAD_DIM + 3) / 4];
 shared vec4 weights[SIZE / 4]; // of the positions at hand: scores, then their exponentials
@@ -102,13 +105,18 @@ float value(uint row, uint i)
 #endif
 }
 
-void attend(uint head, uint token, uint lane)
+void attend(uint head, uint split, uint token, uint lane)
 {
     int position = positions[p.positions_offset + token];
     uint kv_head = head / (p.n_heads / p.n_kv_heads);
     uint table_row = p.table_offset + uint(sequences[p.sequences_offset + token]) * p.table_stride;
     uint end = uint(position + 1);
     uint begin = p.window > 0 && end > p.window ? end - p.window : 0;
+    if (SPLITS > 1) {
+        uint share = (end - begin + SPLITS - 1) / SPLITS;
+        begin = min(begin + split * share, end);
+        end = min(begin + share, end);
+    }
     float most = -3e38, total = 0, sums[VALUES];
     for (uint n = 0; n < VALUES; n++) sums[n] = 0;
     for (uint i = lane; i < HEAD_DIM; i += SIZE)
@@ -147,7 +155,16 @@ void attend(uint head, uint token, uint lane)
             }
         }
     }
-    for (uint n = 0; n < VALUES; n++) {
+    uint part = ((token * p.n_heads + head) * SPLITS + split) * (HEAD_DIM + 2);
+    for (uint n = 0; n < VALUES && SPLITS > 1; n++) {
+        uint i = lane + n * SIZE;
+        if (i < HEAD_DIM) parts[part + i] = sums[n];
+    }
+    if (SPLITS > 1 && lane == 0) {
+        parts[part + HEAD_DIM] = most;
+        parts[part + HEAD_DIM + 1] = total;
+    }
+    for (uint n = 0; n < VALUES && SPLITS == 1; n++) {
         uint i = lane + n * SIZE;
         float result = position < 0 ? 0 : sums[n] / total;
         if (i < HEAD_DIM)
@@ -159,5 +176,5 @@ void attend(uint head, uint token, uint lane)
 void main()
 {
     for (uint token = gl_WorkGroupID.y; token < p.n_tokens; token += gl_NumWorkGroups.y)
-        attend(gl_WorkGroupID.x, token, gl_LocalInvocationID.x);
+        attend(gl_WorkGroupID.x / SPLITS, gl_WorkGroupID.x % SPLITS, token, gl_LocalInvocationID.x);
 }

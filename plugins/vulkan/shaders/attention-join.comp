@@ -1,0 +1,40 @@
+// attention-join.comp: the second half of a split attention.comp: for a head of a token, what the splits have summed, each
+// relative to its own maximum, becomes the output.
+#version 450
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 2) const uint HEAD_DIM = 64;
+layout(constant_id = 3) const uint SPLITS = 1;
+
+layout(push_constant) uniform Parameters {
+    uint n_heads, n_tokens, positions_offset;
+    uint output_offset, output_stride1, output_stride2; // all in words
+} p;
+
+layout(binding = 5) readonly buffer Positions { int positions[]; };
+layout(binding = 6) writeonly buffer Output { float outputs[]; };
+layout(binding = 7) readonly buffer Parts { float parts[]; };
+
+void main()
+{
+    uint head = gl_WorkGroupID.x;
+    for (uint token = gl_WorkGroupID.y; token < p.n_tokens; token += gl_NumWorkGroups.y) {
+        uint part = (token * p.n_heads + head) * SPLITS * (HEAD_DIM + 2);
+        float most = -3e38, total = 0;
+        for (uint s = 0; s < SPLITS; s++) most = max(most, parts[part + s * (HEAD_DIM + 2) + HEAD_DIM]);
+        for (uint s = 0; s < SPLITS; s++) {
+            uint at = part + s * (HEAD_DIM + 2) + HEAD_DIM;
+            total = fma(parts[at + 1], exp(parts[at] - most), total);
+        }
+        bool left_out = positions[p.positions_offset + token] < 0;
+        for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x) {
+            float sum = 0;
+            for (uint s = 0; s < SPLITS; s++) {
+                uint at = part + s * (HEAD_DIM + 2);
+                sum = fma(parts[at + i], exp(parts[at + HEAD_DIM] - most), sum);
+            }
+            outputs[p.output_offset + head * p.output_stride1 + token * p.output_stride2 + i] =
+                left_out ? 0 : sum / total;
+        }
+    }
+}

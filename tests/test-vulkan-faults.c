@@ -1,0 +1,450 @@
+/* test-vulkan-faults.c: the Vulkan plugin on machines that are not this one, made by a layer (vulkan-layer.c): GPUs with
+ * memory of their own, small bindings, too little memory, devices that are lost; without loader or driver; with two
+ * devices; with pipeline caches that somebody has damaged. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend-cases.h"
+#include "files.h"
+#include "program.h"
+#include "vulkan-device.h"
+
+#define MODEL TEST_SHARED_DIR "/models/stories260K-f32.gguf"
+#define RUN   "-m", MODEL, "-p", "Once upon a time", "--temp", "0", "-n", "24", "-b", "16"
+
+static void setup(void)
+{
+    setenv("VK_ADD_LAYER_PATH", TEST_LAYER_DIR, 1);
+    setenv("VK_INSTANCE_LAYERS", "VK_LAYER_ENGINE_test", 1);
+}
+
+/* From here on the layer makes this machine. */
+static void machine(const char *description)
+{
+    setenv("ENGINE_TEST_VULKAN", description, 1);
+    vulkan_skip_without_device();
+}
+
+static void need_model(void)
+{
+    if (access(MODEL, R_OK) != 0) cr_skip_test("no ../shared here");
+}
+
+static char *text_on_cpu(void)
+{
+    need_model();
+    struct program_result result = PROGRAM(RUN, "--backend", "cpu");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    free(result.err);
+    return result.out;
+}
+
+static size_t count_lines(const char *text, const char *containing)
+{
+    size_t count = 0;
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        char *line = strndup(text, length);
+        if (strstr(line, containing)) count++;
+        free(line);
+        text += length + (text[length] == '\n');
+    }
+    return count;
+}
+
+static void expect_text(const struct program_result *result, const char *expected, const char *what)
+{
+    cr_assert_eq(result->status, 0, "%s: %s", what, result->err);
+    cr_assert_str_eq(result->out, expected, "%s", what);
+    cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
+}
+
+/* One line on standard error, nothing on standard output but the prompt, a non-zero exit status. */
+static void expect_failure(const struct program_result *result, const char *word)
+{
+    cr_assert_neq(result->status, 0);
+    cr_assert_lt(result->status, 128, "ended by signal %d", result->status - 128);
+    cr_assert_eq(count_lines(result->err, "engine: "), 1, "%s", result->err);
+    cr_assert(strstr(result->err, word), "no \"%s\" in: %s", word, result->err);
+}
+
+TestSuite(vulkan_faults, .init = setup);
+
+/* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
+
+static void matmul(struct fixture *fixture, struct matmul_case c)
+{
+    free(run_matmul_case(fixture, &c));
+}
+
+Test(vulkan_faults, weights_larger_than_a_binding_on_a_gpu)
+{
+    static const uint32_t types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q6_K};
+    struct fixture fixture;
+    machine("discrete range=150000"); /* six panels of the Q4_0 below */
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        uint32_t k = types[i] == ENGINE_TYPE_F32 ? 257 : 1024;
+        for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 6 + 1) {
+            matmul(&fixture, (struct matmul_case){types[i], k, 555, tokens, .residual = true});
+            if (i != 1) continue;
+            matmul(&fixture, (struct matmul_case){types[i], k, 300, tokens, .gate = true,
+                                                  .activation = ENGINE_ACTIVATION_SILU});
+            matmul(&fixture, (struct matmul_case){types[i], k, 300, tokens, .bias = true, .scale = 2});
+        }
+        free(run_get_rows_case(&fixture,
+                               &(struct get_rows_case){types[i], k, 555, 20, ENGINE_WEIGHT_ROWS, false}));
+    }
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+Test(vulkan_faults, weights_larger_than_a_binding_at_addresses)
+{
+    struct fixture fixture;
+    machine("range=150000");
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    for (uint32_t tokens = 1; tokens < 20; tokens = tokens * 6 + 3) {
+        matmul(&fixture, (struct matmul_case){ENGINE_TYPE_Q4_0, 1024, 555, tokens, .residual = true});
+        matmul(&fixture, (struct matmul_case){ENGINE_TYPE_Q8_0, 1024, 300, tokens, .gate = true});
+    }
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+static void attention(struct fixture *fixture, struct attention_case c)
+{
+    free(run_attention_case(fixture, &c));
+}
+
+/* Few heads over long contexts: several workgroups share a head's positions. */
+Test(vulkan_faults, attention_over_long_contexts_on_a_gpu)
+{
+    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16, q8 = ENGINE_TYPE_Q8_0;
+    struct fixture fixture;
+    machine("discrete");
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    attention(&fixture, (struct attention_case){f16, f16, 64, 4, 2, 32, 1, 1000, 1, .window = 0});
+    attention(&fixture, (struct attention_case){f32, f32, 32, 4, 2, 32, 2, 1300, 3, .leave_out = true});
+    attention(&fixture, (struct attention_case){q8, q8, 96, 3, 1, 32, 1, 5000, 2, .window = 0});
+    attention(&fixture, (struct attention_case){f16, f16, 130, 2, 2, 7, 2, 700, 2, .window = 600});
+    attention(&fixture,
+              (struct attention_case){f32, f32, 32, 4, 2, 32, 2, 700, 600, .window = 0}); /* not split */
+    attention(&fixture, (struct attention_case){f32, f32, 8, 2, 2, 32, 1, 560, 60, .window = 550});
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+/* More than the staging memory holds, both ways, and ranges in the middle. */
+Test(vulkan_faults, large_transfers_to_a_gpu_and_back)
+{
+    struct fixture fixture;
+    machine("discrete");
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    uint64_t seed = 1, n = 5000003;
+    float *values = random_floats(&seed, n), *middle = calloc(n, sizeof *middle);
+    struct engine_tensor *tensor = fixture_f32(&fixture, n, 1, 1, values);
+    float *back = fixture_read(&fixture, tensor);
+    cr_assert_arr_eq(back, values, n * sizeof *values);
+    free(back);
+    for (uint64_t first = 1; first < n; first *= 5) { /* many reads under way at once */
+        uint64_t count = first * 4 < n - first ? first * 4 : n - first;
+        cr_assert_eq(fixture.api->read(fixture.stream, tensor->buffer, first * 4, middle + first, count * 4),
+                     0);
+    }
+    cr_assert_eq(fixture.api->stream_wait(fixture.stream), 0, "%s", fixture_message());
+    cr_assert_arr_eq(middle + 1, values + 1, (n - 1) * sizeof *values);
+    for (uint64_t size = 4; size < n; size = size * 9 + 4) { /* in order with what runs on the stream */
+        cr_assert_eq(fixture.api->write(fixture.stream, tensor->buffer, 8, values, size), 0);
+        cr_assert_eq(fixture.api->copy(fixture.stream, tensor->buffer, 4 * (n - 2), tensor->buffer, 8, 4), 0);
+        cr_assert_eq(fixture.api->read(fixture.stream, tensor->buffer, 8, middle, size), 0);
+        cr_assert_eq(fixture.api->stream_wait(fixture.stream), 0, "%s", fixture_message());
+        cr_assert_arr_eq(middle, values, size);
+    }
+    free(values), free(middle);
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+Test(vulkan_faults, the_same_text_on_a_gpu)
+{
+    static const char *const offloads[] = {"1", "3", "all"};
+    char *expected = text_on_cpu();
+    machine("discrete range=1048576");
+    for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
+        struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", offloads[i]);
+        expect_text(&result, expected, offloads[i]);
+        program_free(&result);
+    }
+    free(expected);
+}
+
+/* A GPU is used without being asked for. */
+Test(vulkan_faults, a_gpu_takes_the_model_by_itself)
+{
+    need_model();
+    machine("discrete");
+    struct program_result result = PROGRAM("plan", "-m", MODEL);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert(strstr(result.out, "blk.0.attn_q.weight") && strstr(result.out, "  vulkan0\n"), "%s",
+              result.out);
+    program_free(&result);
+}
+
+/* ---- Too little memory, lost devices ---------------------------------------------------------------------------------- */
+
+Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)
+{
+    static const char *const machines[] = {"discrete memory=12000000", "memory=2500000", "memory=1500000",
+                                           "memory=10"};
+    char *expected = text_on_cpu();
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        machine(machines[i]);
+        struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
+        expect_text(&result, expected, machines[i]);
+        cr_assert_leq(count_lines(result.err, "offloading less"), 3, "%s: %s", machines[i], result.err);
+        if (i == 3) cr_assert(strstr(result.err, "memory"), "%s", result.err);
+        program_free(&result);
+    }
+    free(expected);
+}
+
+Test(vulkan_faults, memory_that_runs_out_while_running_is_an_error)
+{
+    need_model();
+    machine("submit=20");
+    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
+    expect_failure(&result, "out of device memory");
+    program_free(&result);
+}
+
+Test(vulkan_faults, a_lost_device_is_an_error)
+{
+    static const char *const machines[] = {"lost=0",          "lost=1",          "lost=20",
+                                           "discrete lost=0", "discrete lost=2", "discrete lost=30"};
+    need_model();
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        machine(machines[i]);
+        struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "3");
+        expect_failure(&result, "lost");
+        program_free(&result);
+    }
+}
+
+/* ---- No loader, no driver --------------------------------------------------------------------------------------------- */
+
+static void expect_cpu_takes_over(void)
+{
+    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan"), not_asked = PROGRAM(RUN);
+    expect_failure(&asked, "vulkan");
+    cr_assert_str_eq(asked.out, "");
+    cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
+    program_free(&asked);
+    program_free(&not_asked);
+}
+
+Test(vulkan_no_driver, is_said_in_one_line_where_vulkan_was_asked_for)
+{
+    static const char *const drivers[] = {"", "/nonexistent.json", "/dev/null", "/proc/self/cmdline"};
+    need_model();
+    for (size_t i = 1; i < sizeof drivers / sizeof *drivers; i++) {
+        setenv("VK_DRIVER_FILES", drivers[i], 1);
+        setenv("VK_ICD_FILENAMES", drivers[i], 1);
+        expect_cpu_takes_over();
+    }
+}
+
+Test(vulkan_no_driver, nor_a_loader)
+{
+    need_model();
+    char *folder = files_folder();
+    files_write_text(files_path(folder, "libvulkan.so.1"), "no library");
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan"), not_asked = PROGRAM(RUN);
+    cr_assert_eq(asked.status, 1, "%s", asked.err);
+    cr_assert_eq(count_lines(asked.err, "no Vulkan loader"), 1, "%s", asked.err);
+    cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
+    cr_assert_eq(count_lines(not_asked.err, "no Vulkan loader"), 1, "%s", not_asked.err);
+    program_free(&asked);
+    program_free(&not_asked);
+    files_remove(folder);
+    free(folder);
+}
+
+/* ---- Budgets ------------------------------------------------------------------------------------------------------------ */
+
+/* What the plan puts on vulkan0. */
+static json_int_t planned_bytes(const char *memory)
+{
+    struct program_result result = PROGRAM("plan", "-m", MODEL, "--backend", "vulkan", "--offload", "all",
+                                           "-b", "16", "--memory", memory, "--json");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    json_t *plan = json_loads(result.out, 0, NULL), *device;
+    cr_assert(plan, "%s", result.out);
+    json_int_t bytes = -1;
+    size_t i;
+    json_array_foreach(json_object_get(plan, "devices"), i, device)
+    {
+        if (strcmp(json_string_value(json_object_get(device, "name")), "vulkan0") == 0)
+            bytes = json_integer_value(json_object_get(device, "total"));
+    }
+    json_decref(plan);
+    program_free(&result);
+    return bytes;
+}
+
+Test(vulkan_faults, every_budget_is_kept_and_gives_the_same_text)
+{
+    char *expected = text_on_cpu();
+    machine("");
+    uint64_t seed = 7;
+    json_int_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < 10; i++) {
+        char memory[64];
+        uint32_t budget = i == 0 ? 0 : i == 1 ? 100000000 : random_bits(&seed) % 2000000;
+        snprintf(memory, sizeof memory, "vulkan0=%u", budget);
+        json_int_t bytes = planned_bytes(memory);
+        cr_assert(bytes >= 0 && bytes <= (json_int_t)budget, "%s: the plan takes %lld", memory,
+                  (long long)bytes);
+        least = bytes < least ? bytes : least, most = bytes > most ? bytes : most;
+        struct program_result result =
+            PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "--memory", memory);
+        expect_text(&result, expected, memory);
+        if (bytes == 0) cr_assert(strstr(result.err, "runs on the CPU"), "%s: %s", memory, result.err);
+        program_free(&result);
+    }
+    cr_assert(least == 0 && most > 1000000, "budgets from nothing to everything were meant");
+    free(expected);
+}
+
+/* ---- Several devices ---------------------------------------------------------------------------------------------------- */
+
+/* The driver's manifest twice. */
+static void two_drivers(const char *folder)
+{
+    static const char *const manifests[] = {"/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
+                                            "/usr/share/vulkan/icd.d/lvp_icd.json"};
+    const char *found = access(manifests[0], R_OK) == 0 ? manifests[0] : manifests[1];
+    char library[256], drivers[512];
+    if (access(found, R_OK) != 0) cr_skip_test("no Mesa software driver here");
+    size_t size;
+    char *manifest = files_read(found, &size), *path = strstr(manifest, "\"library_path\"");
+    cr_assert(path && sscanf(path, "\"library_path\" : \"%255[^\"]", library) == 1, "%s", manifest);
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{\"file_format_version\": \"1.0.0\", \"ICD\": {\"api_version\": \"1.3.0\", "
+                 "\"library_path\": \"%s%s\"}}",
+                 library[0] == '/' ? "" : "/usr/share/vulkan/icd.d/", library);
+        files_write_text(files_path(folder, i == 0 ? "0.json" : "1.json"), text);
+    }
+    snprintf(drivers, sizeof drivers, "%s/0.json:%s/1.json", folder, folder);
+    setenv("VK_DRIVER_FILES", drivers, 1);
+    setenv("VK_ICD_FILENAMES", drivers, 1);
+    free(manifest);
+}
+
+Test(vulkan_faults, two_devices_share_a_model)
+{
+    char *expected = text_on_cpu(), *folder = files_folder();
+    two_drivers(folder);
+    machine("");
+    struct program_result devices = PROGRAM("devices");
+    if (!strstr(devices.out, "vulkan1")) cr_skip_test("the loader takes the driver once only");
+    program_free(&devices);
+    struct program_result results[] = {
+        PROGRAM(RUN, "--backend", "vulkan:1"),
+        PROGRAM(RUN, "--backend", "vulkan", "--memory", "vulkan0=900K", "--memory", "vulkan1=900K"),
+        PROGRAM(RUN, "--backend", "vulkan", "--place", "blk.[024].*=vulkan0", "--place",
+                "blk.[13].*=vulkan1"),
+        PROGRAM(RUN, "--backend", "vulkan:1,vulkan:0", "--offload", "3"),
+        PROGRAM(RUN, "--backend", "vulkan", "--place", "blk.*.ffn_*=vulkan0", "--place",
+                "*.attn_q.weight=cpu", "--place", "blk.2.cache=vulkan1"),
+    };
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        expect_text(&results[i], expected, "two devices");
+        program_free(&results[i]);
+    }
+    struct program_result plan = PROGRAM("plan", "-m", MODEL, "-b", "16", "--backend", "vulkan", "--memory",
+                                         "vulkan0=900K", "--memory", "vulkan1=900K");
+    cr_assert_eq(plan.status, 0, "%s", plan.err);
+    cr_assert(strstr(plan.out, "  vulkan0\n") && strstr(plan.out, "  vulkan1\n"), "%s", plan.out);
+    program_free(&plan);
+    struct program_result missing = PROGRAM(RUN, "--backend", "vulkan:2");
+    expect_failure(&missing, "vulkan");
+    program_free(&missing);
+    files_remove(folder);
+    free(folder), free(expected);
+}
+
+/* ---- The cache of pipelines ----------------------------------------------------------------------------------------------- */
+
+static char cache_path[512];
+
+static void find_cache(const char *folder)
+{
+    char command[600], text[512] = "";
+    snprintf(command, sizeof command, "find %s -type f -name 'vulkan-*'", folder);
+    FILE *found = popen(command, "r");
+    cr_assert(found && fgets(text, sizeof text, found), "no cache below %s", folder);
+    pclose(found);
+    text[strcspn(text, "\n")] = 0;
+    snprintf(cache_path, sizeof cache_path, "%s", text);
+}
+
+static void run_with_cache(const char *expected, const char *what)
+{
+    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
+    expect_text(&result, expected, what);
+    program_free(&result);
+}
+
+Test(vulkan_faults, damaged_pipeline_caches_are_made_anew)
+{
+    char *expected = text_on_cpu(), *folder = files_folder();
+    size_t size, again;
+    setenv("ENGINE_TEST_VULKAN_VALIDATION", "off", 1); /* many runs: and nothing here is the layers' */
+    machine("");
+    setenv("XDG_CACHE_HOME", folder, 1);
+    run_with_cache(expected, "no cache");
+    find_cache(folder);
+    char *sound = files_read(cache_path, &size), *damaged = malloc(size);
+    cr_assert_gt(size, 100);
+    uint64_t seed = 3;
+    for (int i = 0; i < 10; i++) {
+        memcpy(damaged, sound, size);
+        size_t kept = size;
+        if (i == 0)
+            kept = 0; /* empty */
+        else if (i == 1)
+            kept = 50; /* half a header */
+        else if (i == 2)
+            kept = size - 1; /* a byte too few */
+        else if (i == 3)
+            memset(damaged + 56, 0xff, 8); /* says that it is huge */
+        else if (i == 4)
+            memset(damaged + 8, 0x55, 16); /* another device's */
+        else if (i == 5)
+            memset(damaged + 40, 0x55, 16); /* another driver's */
+        else
+            damaged[random_bits(&seed) % size] ^= (char)(1 << i % 8); /* a bit */
+        files_write(cache_path, damaged, kept);
+        run_with_cache(expected, "damaged cache");
+        free(files_read(cache_path, &again));
+        cr_assert_gt(again, size / 2, "damage %d: the cache was not made anew", i);
+    }
+    unlink(cache_path); /* a link that leads elsewhere, a folder in its place: left alone */
+    cr_assert_eq(symlink("/etc/passwd", cache_path), 0);
+    run_with_cache(expected, "a link");
+    unlink(cache_path);
+    cr_assert_eq(mkdir(cache_path, 0700), 0);
+    run_with_cache(expected, "a folder");
+    free(sound), free(damaged);
+    files_remove(folder);
+    free(folder), free(expected);
+}

@@ -1,0 +1,216 @@
+/* vulkan-layer.c: a Vulkan layer that stands between the plugin and the driver and makes a machine that isn't here, or one
+ * that breaks. ENGINE_TEST_VULKAN says how, in words with spaces between them:
+ *
+ *   discrete      devices say that they are GPUs with memory of their own
+ *   range=BYTES   they bind no more of a buffer than that
+ *   memory=BYTES  no more can be allocated
+ *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
+ *
+ * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its manifest. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static struct {
+    PFN_vkGetInstanceProcAddr instance_function;
+    PFN_vkGetDeviceProcAddr device_function;
+    PFN_vkGetPhysicalDeviceProperties properties;
+    PFN_vkGetPhysicalDeviceProperties2 properties2;
+    PFN_vkCreateDevice create_device;
+    PFN_vkAllocateMemory allocate;
+    PFN_vkFreeMemory free;
+    PFN_vkQueueSubmit submit;
+} next;
+
+static atomic_uint submissions;
+
+/* What is allocated. */
+#define MOST_ALLOCATIONS 1024
+static struct {
+    pthread_mutex_t lock;
+    VkDeviceMemory memory[MOST_ALLOCATIONS];
+    unsigned long long size[MOST_ALLOCATIONS], total;
+} taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- What is asked for ---------------------------------------------------------------------------------------------- */
+
+/* Where `word` stands in ENGINE_TEST_VULKAN, behind it; or NULL. */
+static const char *wanted(const char *word)
+{
+    const char *text = getenv("ENGINE_TEST_VULKAN"), *found = text ? strstr(text, word) : NULL;
+    return found ? found + strlen(word) : NULL;
+}
+
+static unsigned long long number(const char *word, unsigned long long otherwise)
+{
+    const char *found = wanted(word);
+    return found ? strtoull(found, NULL, 10) : otherwise;
+}
+
+static void change(VkPhysicalDeviceProperties *properties)
+{
+    unsigned long long range = number("range=", properties->limits.maxStorageBufferRange);
+    if (range < properties->limits.maxStorageBufferRange)
+        properties->limits.maxStorageBufferRange = (uint32_t)range;
+    if (wanted("discrete")) properties->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+}
+
+/* ---- Functions ------------------------------------------------------------------------------------------------------ */
+
+static VKAPI_ATTR void VKAPI_CALL get_properties(VkPhysicalDevice device,
+                                                 VkPhysicalDeviceProperties *properties)
+{
+    next.properties(device, properties);
+    change(properties);
+}
+
+static VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice device,
+                                                  VkPhysicalDeviceProperties2 *properties)
+{
+    next.properties2(device, properties);
+    change(&properties->properties);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo *info,
+                                                      const VkAllocationCallbacks *callbacks,
+                                                      VkDeviceMemory *memory)
+{
+    unsigned long long limit = number("memory=", UINT64_MAX);
+    VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    pthread_mutex_lock(&taken.lock);
+    int place = 0;
+    while (place < MOST_ALLOCATIONS && taken.size[place] > 0) place++;
+    if (place < MOST_ALLOCATIONS && taken.total <= limit && info->allocationSize <= limit - taken.total)
+        result = next.allocate(device, info, callbacks, memory);
+    if (result == VK_SUCCESS) {
+        taken.memory[place] = *memory;
+        taken.size[place] = info->allocationSize;
+        taken.total += info->allocationSize;
+    }
+    pthread_mutex_unlock(&taken.lock);
+    return result;
+}
+
+static VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory,
+                                              const VkAllocationCallbacks *callbacks)
+{
+    pthread_mutex_lock(&taken.lock);
+    for (int i = 0; i < MOST_ALLOCATIONS; i++) {
+        if (taken.size[i] == 0 || taken.memory[i] != memory) continue;
+        taken.total -= taken.size[i];
+        taken.size[i] = 0;
+    }
+    pthread_mutex_unlock(&taken.lock);
+    next.free(device, memory, callbacks);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const VkSubmitInfo *submits,
+                                                   VkFence fence)
+{
+    unsigned mine = atomic_fetch_add(&submissions, 1);
+    if (mine >= number("submit=", UINT64_MAX)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (mine >= number("lost=", UINT64_MAX)) return VK_ERROR_DEVICE_LOST;
+    return next.submit(queue, count, submits, fence);
+}
+
+/* ---- The chain of layers -------------------------------------------------------------------------------------------- */
+
+/* The loader's note for us in a chain of creation structs. */
+static void *link_info(const void *chain, VkStructureType type)
+{
+    for (VkLayerInstanceCreateInfo *info = *(VkLayerInstanceCreateInfo **)(uintptr_t)chain; info;
+         info = (VkLayerInstanceCreateInfo *)(uintptr_t)info->pNext)
+        if (info->sType == type && info->function == VK_LAYER_LINK_INFO) return info;
+    return NULL;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *info,
+                                                      const VkAllocationCallbacks *callbacks,
+                                                      VkInstance *instance)
+{
+    VkLayerInstanceCreateInfo *link = link_info(&info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+    if (!link) return VK_ERROR_INITIALIZATION_FAILED;
+    next.instance_function = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    PFN_vkCreateInstance create =
+        (PFN_vkCreateInstance)next.instance_function(VK_NULL_HANDLE, "vkCreateInstance");
+    VkResult result = create(info, callbacks, instance);
+    if (result != VK_SUCCESS) return result;
+    next.properties =
+        (PFN_vkGetPhysicalDeviceProperties)next.instance_function(*instance, "vkGetPhysicalDeviceProperties");
+    next.properties2 = (PFN_vkGetPhysicalDeviceProperties2)next.instance_function(
+        *instance, "vkGetPhysicalDeviceProperties2");
+    next.create_device = (PFN_vkCreateDevice)next.instance_function(*instance, "vkCreateDevice");
+    return VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
+                                                    const VkAllocationCallbacks *callbacks, VkDevice *device)
+{
+    VkLayerDeviceCreateInfo *link = link_info(&info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+    if (!link) return VK_ERROR_INITIALIZATION_FAILED;
+    next.device_function = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+    link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+    VkResult result = next.create_device(physical, info, callbacks, device);
+    if (result != VK_SUCCESS) return result;
+    next.allocate = (PFN_vkAllocateMemory)next.device_function(*device, "vkAllocateMemory");
+    next.free = (PFN_vkFreeMemory)next.device_function(*device, "vkFreeMemory");
+    next.submit = (PFN_vkQueueSubmit)next.device_function(*device, "vkQueueSubmit");
+    return VK_SUCCESS;
+}
+
+static PFN_vkVoidFunction ours(const char *name);
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char *name)
+{
+    PFN_vkVoidFunction function = ours(name);
+    return function ? function : next.device_function(device, name);
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char *name)
+{
+    PFN_vkVoidFunction function = ours(name);
+    if (function) return function;
+    return next.instance_function ? next.instance_function(instance, name) : NULL;
+}
+
+static PFN_vkVoidFunction ours(const char *name)
+{
+    static const struct {
+        const char *name;
+        PFN_vkVoidFunction function;
+    } functions[] = {
+        {"vkGetInstanceProcAddr", (PFN_vkVoidFunction)instance_function},
+        {"vkGetDeviceProcAddr", (PFN_vkVoidFunction)device_function},
+        {"vkCreateInstance", (PFN_vkVoidFunction)create_instance},
+        {"vkCreateDevice", (PFN_vkVoidFunction)create_device},
+        {"vkGetPhysicalDeviceProperties", (PFN_vkVoidFunction)get_properties},
+        {"vkGetPhysicalDeviceProperties2", (PFN_vkVoidFunction)get_properties2},
+        {"vkAllocateMemory", (PFN_vkVoidFunction)allocate_memory},
+        {"vkFreeMemory", (PFN_vkVoidFunction)free_memory},
+        {"vkQueueSubmit", (PFN_vkVoidFunction)queue_submit},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(functions[i].name, name) == 0) return functions[i].function;
+    return NULL;
+}
+
+EXPORT VKAPI_ATTR VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *layer);
+EXPORT VKAPI_ATTR VkResult VKAPI_CALL vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *layer)
+{
+    layer->loaderLayerInterfaceVersion = 2;
+    layer->pfnGetInstanceProcAddr = instance_function;
+    layer->pfnGetDeviceProcAddr = device_function;
+    layer->pfnGetPhysicalDeviceProcAddr = NULL;
+    return VK_SUCCESS;
+}
