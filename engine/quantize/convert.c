@@ -17,9 +17,9 @@
 #include "model/types.h"
 #include "quantize/encode.h"
 
-#define PIECE       ((size_t)1 << 16)       /* values */
-#define SLOT_SIZE   (PIECE * sizeof(float)) /* bytes; no type takes more */
-#define COPIED      ((size_t)1 << 20)       /* bytes that are copied between two looks at `progress` */
+#define PIECE       ((size_t)1 << 16) /* values */
+#define SLOT_SIZE   (PIECE * 4)       /* bytes; no value takes more than 4 */
+#define COPIED      ((size_t)1 << 20) /* bytes that are copied between two looks at `progress` */
 #define MAX_THREADS 1024
 
 enum slot_state { SLOT_EMPTY, SLOT_READY, SLOT_WRONG };

@@ -160,12 +160,11 @@ INLINE void choose(enum levels levels, const lane *x, size_t n, size_t groups, f
                    struct choice *best)
 {
     struct scales scales;
-    struct choice next;
     find_scales(levels, x, n, groups, &scales);
     best->d = find_step(&scales, groups, least, most);
     find_whole_scales(levels, x, n, groups, scales.scale, least, most, best);
     for (int round = 0; round < 2; round++) {
-        next.d = refit_step(levels, x, n, groups, best);
+        struct choice next = {.d = refit_step(levels, x, n, groups, best)};
         if (next.d == best->d || next.d == 0) return;
         find_whole_scales(levels, x, n, groups, scales.scale, least, most, &next);
         if (next.error >= best->error) return;
