@@ -58,11 +58,14 @@ const struct command commands[] = {
                 "matter most get "
                 "more bits, unless --pure says otherwise; norms and vectors stay as they are, and so does "
                 "the metadata.\n"
-                "IN has its matrices in F32, F16 or BF16. OUT is replaced once the new file is whole.",
+                "IN has its matrices in F32, F16 or BF16, or is a llama2.c checkpoint (with --tokenizer, its "
+                "vocabulary goes "
+                "along). OUT is replaced once the new file is whole.",
      .examples = "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M\n"
                  "  engine quantize llama-F16.gguf llama-Q8_0.gguf Q8_0 -t 4\n"
                  "  engine quantize llama-F16.gguf small.gguf Q4_0 --only 'blk.*.ffn_down.*=Q6_K' --only "
-                 "'output.weight=Q8_0'\n",
+                 "'output.weight=Q8_0'\n"
+                 "  engine quantize --tokenizer tok512.bin stories260K.bin stories260K.gguf F32\n",
      .words = "IN OUT TYPE",
      .min_words = 3,
      .max_words = 3,

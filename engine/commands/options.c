@@ -29,7 +29,7 @@ const struct option options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokenizer),
-     .commands = " run info tokenize logits bench plan ",
+     .commands = " run info tokenize logits bench plan quantize ",
      .help = "The tokenizer.bin that belongs to a llama2.c checkpoint"},
 
     {.name = "prompt",

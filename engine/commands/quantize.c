@@ -71,7 +71,7 @@ int command_quantize(const struct arguments *arguments)
         status = command_error(ENGINE_ERROR_ARGUMENT,
                                "%s is the model itself: give the new file another name", to);
     if (!status) status = open_engine(arguments, &engine);
-    if (!status) status = engine_model_open(engine, from, NULL, &model);
+    if (!status) status = engine_model_open(engine, from, arguments->tokenizer, &model);
     if (!status) status = quantize(arguments, model);
     int exit_status = status && !interrupted ? command_fail() : 0;
     engine_model_close(model);

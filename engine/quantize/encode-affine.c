@@ -64,7 +64,7 @@ INLINE void find_lines(const lane *x, size_t n, size_t groups, float most, struc
 {
     const float *insets = most < 4 ? insets_2 : insets_4;
     for (size_t g = 0; g < groups; g++, x += n) {
-        lane least = {0}, largest = {0};
+        lane least = {0}, largest = x[0]; /* what is above 0 has to be reached without a min */
         struct search best = {.error = splat(INFINITY)};
         for (size_t i = 0; i < n; i++) {
             least = smaller(x[i], least);

@@ -1,5 +1,5 @@
 /* test-hostile-runs.c: damaged models that still open go all the way through the public library: tokenizer, plan,
- * weights, a few tokens. Each copy fails with a message or runs; none may crash or hang. What is damaged, and with
+ * weights, a few tokens, quantising. Each copy fails with a message or runs; none may crash or hang. What is damaged, and with
  * which seed, is as in test-hostile-files.c. */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -112,6 +112,35 @@ static bool good(int status, const char *what)
     return status == ENGINE_OK;
 }
 
+static int write_to(void *user, const void *data, size_t size)
+{
+    return fwrite(data, 1, size, user) == size ? ENGINE_OK : ENGINE_ERROR;
+}
+
+/* What is written of a model that opens, opens as well. */
+static void quantize(struct engine_model *model, const char *what)
+{
+    static const char *const types[] = {"F16", "Q8_0", "Q4_K_M", "IQ4_XS", "Q2_K", "F32"};
+    char path[256];
+    snprintf(path, sizeof path, "%s/quantised.gguf", folder);
+    FILE *file = fopen(path, "wb");
+    struct engine_model *written;
+    const struct engine_quantize_options options = {
+        .struct_size = sizeof options,
+        .type = types[(n_ran + n_refused) % 6],
+        .n_threads = 1,
+        .write = write_to,
+        .user = file,
+    };
+    cr_assert(file);
+    bool whole = good(engine_model_quantize(model, &options), what);
+    fclose(file);
+    if (!whole) return;
+    cr_assert_eq(engine_model_open(engine, path, NULL, &written), ENGINE_OK, "%s: %s", what,
+                 engine_error_message());
+    engine_model_close(written);
+}
+
 /* True if all of it works. `what` says what was done to the files. */
 static bool run(const char *model_path, const char *tokenizer_path, const char *what)
 {
@@ -126,6 +155,7 @@ static bool run(const char *model_path, const char *tokenizer_path, const char *
         .backends = "cpu",
     };
     if (!good(engine_model_open(engine, model_path, tokenizer_path, &model), what)) return false;
+    quantize(model, what);
     bool tokenized = good(tokenize(model, &ids), what) && ids.count > 0; /* a model may run without */
     bool ran = good(engine_context_create(model, &options, &context), what) &&
                good(generate(context, tokenized ? &ids : &some), what);
