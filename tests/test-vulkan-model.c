@@ -145,6 +145,20 @@ Test(vulkan_model, logits_with_half_of_the_layers)
     }
 }
 
+/* Those of other devices than the one here: only "dot" rounds, to 15 bits. */
+Test(vulkan_model, logits_with_every_form_of_matmul)
+{
+    static const char *const types[] = {"F16", "Q8_0", "Q4_0"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        setenv("ENGINE_VULKAN_MATMUL", "tiled", 1);
+        double tiled = logits_error(types[i], "f32", "all");
+        setenv("ENGINE_VULKAN_MATMUL", "dot", 1);
+        double dot = logits_error(types[i], "f32", "all");
+        cr_expect_leq(tiled, 3e-6, "%s: relative error %g", types[i], tiled);
+        cr_expect_leq(dot, 3e-4, "%s: relative error %g", types[i], dot);
+    }
+}
+
 Test(vulkan_model, logits_with_rounded_caches)
 {
     cr_assert_leq(logits_error("f32", "f16", "all"), 2e-3);

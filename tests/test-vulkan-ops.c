@@ -89,6 +89,25 @@ Test(vulkan_ops, matmul_options)
     }
 }
 
+/* The forms that are for other kinds of devices than the one here. */
+Test(vulkan_ops, every_form_of_matmul)
+{
+    static const char *const forms[] = {"address", "tiled", "dot"};
+    static const uint32_t types[] = {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q5_K};
+    for (size_t form = 0; form < COUNT(forms); form++) {
+        fixture_close(&fixture);
+        setenv("ENGINE_VULKAN_MATMUL", forms[form], 1);
+        fixture_open(&fixture, "vulkan", 0, 0, 0);
+        for (size_t i = 0; i < COUNT(types); i++) {
+            uint32_t k = is_plain(types[i]) ? 47 : 768;
+            matmul((struct matmul_case){types[i], k, 150, 1, .residual = true});
+            matmul((struct matmul_case){types[i], k, 33, 70, .bias = true, .gap = 8});
+            matmul((struct matmul_case){types[i], k, 90, 31, .gate = true,
+                                        .activation = ENGINE_ACTIVATION_SILU});
+        }
+    }
+}
+
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
 Test(vulkan_ops, norm_add_mul_activate)

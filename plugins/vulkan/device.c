@@ -17,13 +17,15 @@ static int create_device(struct engine_device *device)
                                      .queueFamilyIndex = device->physical->queue_family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
-    VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-                                              .bufferDeviceAddress = VK_TRUE};
+    VkPhysicalDeviceVulkan13Features dot = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+                                            .shaderIntegerDotProduct = VK_TRUE};
+    VkPhysicalDeviceVulkan12Features addresses = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .bufferDeviceAddress = VK_TRUE};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                          .pNext = &later,
-                                          .features = {.shaderInt64 = VK_TRUE}};
+                                          .pNext = device->addresses ? (void *)&addresses : (void *)&dot,
+                                          .features = {.shaderInt64 = device->addresses}};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                 .pNext = device->addresses ? &features : NULL,
+                                 .pNext = device->addresses || device->dot ? &features : NULL,
                                  .queueCreateInfoCount = 1,
                                  .pQueueCreateInfos = &queue,
                                  .enabledExtensionCount = n_extensions,
@@ -52,23 +54,26 @@ static void read_limits(struct engine_device *device)
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
 }
 
-/* Chooses the form of matmul: [vulkan] matmul = auto, address or tiled; ENGINE_VULKAN_MATMUL overrides it. */
+/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled or dot; ENGINE_VULKAN_MATMUL overrides it. */
 static int choose_matmul(struct engine_device *device)
 {
+    const struct physical_device *physical = device->physical;
     const char *text = getenv("ENGINE_VULKAN_MATMUL");
     if (!text || !*text) text = vulkan_host->setting("vulkan", "matmul");
-    bool is_cpu = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     if (!text || strcmp(text, "auto") == 0) {
-        device->addresses = is_cpu && device->physical->has_addresses;
+        bool is_cpu = physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+        device->addresses = is_cpu && physical->has_addresses;
+        device->dot = !is_cpu && physical->fast_dot;
         return ENGINE_OK;
     }
     device->addresses = strcmp(text, "address") == 0;
-    if (!device->addresses && strcmp(text, "tiled") != 0)
+    device->dot = strcmp(text, "dot") == 0;
+    if (!device->addresses && !device->dot && strcmp(text, "tiled") != 0)
         return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
-                                 "matmul = %s: there are \"auto\", \"address\" and \"tiled\"", text);
-    if (device->addresses && !device->physical->has_addresses)
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED,
-                                 "matmul = address: the device has no bufferDeviceAddress or no shaderInt64");
+                                 "matmul = %s: there are \"auto\", \"address\", \"tiled\" and \"dot\"", text);
+    if ((device->addresses && !physical->has_addresses) || (device->dot && !physical->has_dot))
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul = %s: %s lacks what that takes", text,
+                                 physical->properties.deviceName);
     return ENGINE_OK;
 }
 

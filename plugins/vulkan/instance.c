@@ -157,6 +157,23 @@ static bool has_addresses(const struct physical_device *device)
     return later.bufferDeviceAddress && features.features.shaderInt64;
 }
 
+/* Dot products of four bytes in words. */
+static void find_dot(struct physical_device *device)
+{
+    VkPhysicalDeviceVulkan13Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                          .pNext = &later};
+    VkPhysicalDeviceVulkan13Properties speed = {.sType =
+                                                    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                              .pNext = &speed};
+    if (device->properties.apiVersion < VK_API_VERSION_1_3) return;
+    vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
+    vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
+    device->has_dot = later.shaderIntegerDotProduct;
+    device->fast_dot = device->has_dot && speed.integerDotProduct4x8BitPackedSignedAccelerated;
+}
+
 /* Whether the device can run our kernels; fills the rest of *device. */
 static bool survey(struct physical_device *device)
 {
@@ -175,6 +192,7 @@ static bool survey(struct physical_device *device)
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
     device->has_addresses = has_addresses(device);
+    find_dot(device);
     device->max_buffer = maintenance.maxMemoryAllocationSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;

@@ -44,17 +44,3 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
         }
     }
 }
-
-void main()
-{
-    uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x * 2, first = gl_WorkGroupID.y * TILE_TOKENS;
-    float sums[4][4], gates[4][4];
-    [[unroll]] for (uint r = 0; r < 4; r++)
-        [[unroll]] for (uint t = 0; t < 4; t++) sums[r][t] = gates[r][t] = 0;
-    sum_tile(false, panel, lane, first, sums);
-    if (GATED) sum_tile(true, panel, lane, first, gates);
-    [[unroll]] for (uint r = 0; r < 4; r++)
-        [[unroll]] for (uint t = 0; t < 4; t++)
-            finish(sums[r][t], gates[r][t], p.first_row + panel * 32 + lane % 16 + 16 * r,
-                   first + lane / 16 + 8 * t);
-}

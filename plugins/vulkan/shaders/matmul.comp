@@ -1,6 +1,7 @@
 // matmul.comp: ENGINE_OP_MATMUL, in the form that is defined:
 //   ONE      one column: an invocation sums a row over every SLICES-th part of k; only weights differ between invocations
 //   TILED    many columns, through shared memory: matmul-tiled.glsl
+//   DOT      the same with integer dot products: matmul-dot.glsl
 //   ADDRESS  for software drivers, one column or TOKENS at a time, with memory read at addresses: matmul-address.glsl
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
@@ -120,6 +121,10 @@ void finish(float sum, float gate, uint row, uint token)
 #include "matmul-address.glsl"
 #elif defined(TILED)
 #include "matmul-tiled.glsl"
+#include "matmul-tile.glsl"
+#elif defined(DOT)
+#include "matmul-dot.glsl"
+#include "matmul-tile.glsl"
 #else
 #include "matmul-one.glsl"
 #endif
