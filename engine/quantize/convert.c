@@ -22,7 +22,7 @@
 #define COPIED      ((size_t)1 << 20) /* bytes that are copied between two looks at `progress` */
 #define MAX_THREADS 1024
 
-enum slot_state { SLOT_EMPTY, SLOT_READY, SLOT_WRONG };
+enum slot_state { SLOT_EMPTY, SLOT_READY, SLOT_WRONG, SLOT_NO_MEMORY };
 
 struct slot {
     enum slot_state state;
@@ -106,9 +106,10 @@ static void *work(void *argument)
         if (converter->stop) break;
         pthread_mutex_unlock(&converter->lock);
         while (piece >= converter->first[c + 1]) c++;
-        bool good = x && convert_piece(converter, c, piece, x, slot->bytes);
+        enum slot_state state = SLOT_NO_MEMORY;
+        if (x) state = convert_piece(converter, c, piece, x, slot->bytes) ? SLOT_READY : SLOT_WRONG;
         pthread_mutex_lock(&converter->lock);
-        slot->state = good ? SLOT_READY : SLOT_WRONG;
+        slot->state = state;
         pthread_cond_signal(&converter->ready);
     }
     pthread_mutex_unlock(&converter->lock);
@@ -163,6 +164,7 @@ static int write_pieces(struct converter *converter, size_t c)
         while (slot->state == SLOT_EMPTY) pthread_cond_wait(&converter->ready, &converter->lock);
         enum slot_state state = slot->state;
         pthread_mutex_unlock(&converter->lock);
+        if (state == SLOT_NO_MEMORY) return fail_memory("pieces");
         if (state == SLOT_WRONG)
             return fail(ENGINE_ERROR_DATA, "%s: %s holds values that aren't finite, or too large for %s",
                         model_path(converter->model), conversion->from->name,
