@@ -189,6 +189,8 @@ static int write_tensors(struct converter *converter)
     for (size_t c = 0; c < converter->n && !status; c++) {
         const struct conversion *conversion = &converter->conversions[c];
         status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
+        /* Once more as a whole: pages come along with their neighbours when those are read. */
+        model_tensor_release(converter->model, conversion->from);
         for (uint64_t rest = conversion->behind; rest > 0 && !status;) {
             size_t n = rest < sizeof zeros ? (size_t)rest : sizeof zeros;
             status = converter->calls->write(converter->calls->user, zeros, n);
