@@ -196,6 +196,31 @@ Test(vulkan_faults, a_gpu_takes_the_model_by_itself)
     program_free(&result);
 }
 
+/* Submissions of a run of so many tokens with so many layers on the device. */
+static unsigned submissions(const char *tokens, const char *offload)
+{
+    unsigned count = 0;
+    struct program_result result = PROGRAM("-m", MODEL, "-p", "Once upon a time", "--temp", "0", "-n", tokens,
+                                           "--backend", "vulkan", "--offload", offload);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    const char *said = strstr(result.err, "submissions: ");
+    cr_assert(said && sscanf(said, "submissions: %u", &count) == 1, "%s", result.err);
+    program_free(&result);
+    return count;
+}
+
+Test(vulkan_faults, one_submission_a_token)
+{
+    static const char *const machines[] = {"count", "discrete count"}, *const offloads[] = {"all", "3"};
+    need_model();
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++) {
+            machine(machines[i]);
+            cr_expect_eq(submissions("40", offloads[k]) - submissions("20", offloads[k]), 20, "%s, %s",
+                         machines[i], offloads[k]);
+        }
+}
+
 /* ---- Too little memory, lost devices ---------------------------------------------------------------------------------- */
 
 Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)

@@ -4,6 +4,7 @@
  *   discrete      devices say that they are GPUs with memory of their own
  *   range=BYTES   they bind no more of a buffer than that
  *   memory=BYTES  no more can be allocated
+ *   count         the number of submissions is said at the end, on standard error
  *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
  *
  * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its manifest. */
@@ -120,6 +121,12 @@ static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count
     if (mine >= number("submit=", UINT64_MAX)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     if (mine >= number("lost=", UINT64_MAX)) return VK_ERROR_DEVICE_LOST;
     return next.submit(queue, count, submits, fence);
+}
+
+__attribute__((destructor)) static void say_count(void)
+{
+    if (wanted("count") && atomic_load(&submissions) > 0)
+        fprintf(stderr, "submissions: %u\n", atomic_load(&submissions));
 }
 
 /* ---- The chain of layers -------------------------------------------------------------------------------------------- */

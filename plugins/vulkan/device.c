@@ -21,15 +21,16 @@ static int create_device(struct engine_device *device)
                                             .shaderIntegerDotProduct = VK_TRUE};
     VkPhysicalDeviceVulkan12Features addresses = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .bufferDeviceAddress = VK_TRUE};
-    VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                          .pNext = device->addresses ? (void *)&addresses : (void *)&dot,
-                                          .features = {.shaderInt64 = device->addresses}};
+    VkPhysicalDeviceFeatures2 wanted = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                        .features = {.shaderInt64 = device->addresses}};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                 .pNext = device->addresses || device->dot ? &features : NULL,
                                  .queueCreateInfoCount = 1,
                                  .pQueueCreateInfos = &queue,
                                  .enabledExtensionCount = n_extensions,
                                  .ppEnabledExtensionNames = extensions};
+    if (device->addresses) wanted.pNext = &addresses;
+    if (device->dot) wanted.pNext = &dot;
+    if (device->addresses || device->dot) create.pNext = &wanted;
     VkResult result = vk.vkCreateDevice(device->physical->handle, &create, NULL, &device->handle);
     if (result != VK_SUCCESS) return vulkan_error(result, device->physical->properties.deviceName);
     vk.vkGetDeviceQueue(device->handle, device->physical->queue_family, 0, &device->queue);

@@ -129,12 +129,12 @@ static VkResult fill_block(struct engine_device *device, struct memory_block *bl
     VkResult result = create_buffer(device, block->size, &block->buffer);
     if (result != VK_SUCCESS) return result;
     vk.vkGetBufferMemoryRequirements(device->handle, block->buffer, &needs);
-    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-                                       .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateFlagsInfo addressed = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                           .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                     .pNext = device->addresses ? &flags : NULL,
                                      .allocationSize = needs.size,
                                      .memoryTypeIndex = device->memory_type[block->kind]};
+    if (device->addresses) allocate.pNext = &addressed;
     result = vk.vkAllocateMemory(device->handle, &allocate, NULL, &block->memory);
     if (result == VK_SUCCESS) result = vk.vkBindBufferMemory(device->handle, block->buffer, block->memory, 0);
     if (result == VK_SUCCESS && device->addresses) {

@@ -143,7 +143,7 @@ static void spread_blocks(uint32_t type, const uint8_t *row, uint64_t k, uint8_t
         uint8_t words[4 * MAX_BLOCK_WORDS] = {0};
         memcpy(words, row, known->head);
         memcpy(words + 4, row + known->head, size - known->head);
-        for (uint32_t i = 0; i < known->block_words; i++, target += 4 * PANEL)
+        for (size_t i = 0; i < known->block_words; i++, target += (size_t)4 * PANEL)
             memcpy(target, words + 4 * i, 4);
     }
 }
