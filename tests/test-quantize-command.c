@@ -176,6 +176,22 @@ Test(quantize, metadata_is_kept)
     model_close(odd), model_close(result);
 }
 
+/* A vocabulary alone; and an alignment that would make a small file large. */
+Test(quantize, no_tensors)
+{
+    struct gguf_writer *writer = gguf_create(3);
+    struct stat info;
+    gguf_add_u32(writer, "general.alignment", 1u << 31);
+    cr_assert(gguf_save(writer, in_folder("empty.gguf")));
+    gguf_destroy(writer);
+    quantize("empty.gguf", "out.gguf", "Q8_0", NULL);
+    cr_assert_eq(stat(out, &info), 0);
+    cr_assert_lt(info.st_size, 1000);
+    struct model *written = open_result("out.gguf");
+    cr_assert_eq(model_tensor_count(written), 0);
+    model_close(written);
+}
+
 Test(quantize, threads_make_no_difference)
 {
     char *first = NULL;

@@ -66,20 +66,14 @@ static void put_tensor(struct sink *sink, const struct gguf_tensor *tensor)
 }
 
 static void put_all(struct sink *sink, const struct metadata *metadata, const struct gguf_tensor *tensors,
-                    size_t n_tensors, uint64_t alignment)
+                    size_t n_tensors)
 {
-    static const uint8_t zeros[64];
     put(sink, "GGUF", 4);
     put_u32(sink, VERSION);
     put_u64(sink, n_tensors);
     put_u64(sink, metadata_count(metadata));
     for (size_t i = 0; i < metadata_count(metadata); i++) put_entry(sink, metadata_at(metadata, i));
     for (size_t i = 0; i < n_tensors; i++) put_tensor(sink, &tensors[i]);
-    for (size_t rest = (size_t)(-sink->at & (alignment - 1)); rest > 0;) {
-        size_t n = rest < sizeof zeros ? rest : sizeof zeros;
-        put(sink, zeros, n);
-        rest -= n;
-    }
 }
 
 int gguf_header(const struct metadata *metadata, struct gguf_tensor *tensors, size_t n_tensors,
@@ -96,12 +90,12 @@ int gguf_header(const struct metadata *metadata, struct gguf_tensor *tensors, si
     }
     /* All that is put here has been read from a file, so that its size fits. */
     struct sink sink = {0};
-    put_all(&sink, metadata, tensors, n_tensors, *alignment);
+    put_all(&sink, metadata, tensors, n_tensors);
     sink.to = malloc(sink.at);
     if (!sink.to) return fail_memory("header");
     *size = sink.at;
     sink.at = 0;
-    put_all(&sink, metadata, tensors, n_tensors, *alignment);
+    put_all(&sink, metadata, tensors, n_tensors);
     *bytes = sink.to;
     return ENGINE_OK;
 }

@@ -16,9 +16,8 @@ struct gguf_tensor {
     uint64_t offset; /* from the start of the tensor data, set by gguf_header */
 };
 
-/* Makes the header, metadata and tensor list of a GGUF file of version 3 with these tensors in this order, padded up to
- * where the tensor data starts. Each tensor starts at the next multiple of *alignment behind the one in front. *bytes
- * is the caller's to free. ENGINE_ERROR_MEMORY, ENGINE_ERROR_DATA (sizes that don't fit into 64 bits). */
+/* Makes the header, metadata and tensor list of a GGUF file of version 3 with these tensors in this order. *bytes is
+ * the caller's to free. Zeros belong behind it and behind each tensor, up to the next multiple of *alignment. ENGINE_ERROR_MEMORY, ENGINE_ERROR_DATA (sizes that don't fit into 64 bits). */
 int gguf_header(const struct metadata *metadata, struct gguf_tensor *tensors, size_t n_tensors,
                 uint8_t **bytes, size_t *size, uint64_t *alignment);
 

@@ -182,20 +182,27 @@ static int write_pieces(struct converter *converter, size_t c)
     return status;
 }
 
+int write_zeros(const struct convert_calls *calls, uint64_t n)
+{
+    static const uint8_t zeros[4096];
+    int status = ENGINE_OK;
+    while (n > 0 && !status) {
+        size_t part = n < sizeof zeros ? (size_t)n : sizeof zeros;
+        status = calls->write(calls->user, zeros, part);
+        n -= part;
+    }
+    return status;
+}
+
 static int write_tensors(struct converter *converter)
 {
-    static const uint8_t zeros[256];
     int status = report(converter, 0);
     for (size_t c = 0; c < converter->n && !status; c++) {
         const struct conversion *conversion = &converter->conversions[c];
         status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
         /* Once more as a whole: pages come along with their neighbours when those are read. */
         model_tensor_release(converter->model, conversion->from);
-        for (uint64_t rest = conversion->behind; rest > 0 && !status;) {
-            size_t n = rest < sizeof zeros ? (size_t)rest : sizeof zeros;
-            status = converter->calls->write(converter->calls->user, zeros, n);
-            rest -= n;
-        }
+        if (!status) status = write_zeros(converter->calls, conversion->behind);
     }
     return status;
 }

@@ -28,6 +28,7 @@ struct job {
     size_t n;
     uint8_t *header;
     size_t header_size;
+    uint64_t behind_header; /* zeros; none without tensors, so that no small file asks for a large one */
 };
 
 /* ---- What is wanted ---- */
@@ -152,6 +153,7 @@ static int lay_out(struct job *job)
         memcpy(entry->ne, tensor->ne, sizeof entry->ne);
     }
     int status = gguf_header(job->metadata, job->list, job->n, &job->header, &job->header_size, &alignment);
+    if (!status && job->n > 0) job->behind_header = -(uint64_t)job->header_size & (alignment - 1);
     for (size_t i = 0; i < job->n && !status; i++)
         job->conversions[i] = (struct conversion){.from = job->tensors[i],
                                                   .type = job->types[i],
@@ -203,6 +205,7 @@ int engine_model_quantize(struct engine_model *model, const struct engine_quanti
     if (!status) status = make_metadata(&job);
     if (!status) status = lay_out(&job);
     if (!status) status = calls.write(calls.user, job.header, job.header_size);
+    if (!status) status = write_zeros(&calls, job.behind_header);
     if (!status)
         status = convert_tensors(job.model, job.conversions, job.n, count_threads(model, options), &calls);
     job_free(&job);
