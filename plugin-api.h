@@ -380,7 +380,8 @@ struct engine_backend {
 
     /* Devices. The list is made at the first device_count and does not change while the plugin is loaded. */
 
-    /* [main] How many devices there are; 0 with ENGINE_OK is a proper answer. */
+    /* [main] How many devices there are; 0 with ENGINE_OK is a proper answer. ENGINE_ERROR_NOT_FOUND after
+     * host->fail, where what the devices need isn't on this machine (a driver, say): the engine says why. */
     int (*device_count)(uint32_t *count);
     /* [main] Fills *info for device `index`; memory_free is measured anew at each call. info->struct_size is
      * set by the caller and respected. */

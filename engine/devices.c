@@ -62,12 +62,27 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
     return ENGINE_OK;
 }
 
+void report_absent_backends(struct engine *engine)
+{
+    for (size_t i = 0; i < plugins_count(engine->plugins); i++) {
+        const struct plugin *plugin = plugins_at(engine->plugins, i);
+        uint32_t count = 0;
+        if (plugin->refused || plugin->info->kind != ENGINE_PLUGIN_BACKEND) continue;
+        error_clear();
+        if (plugin->info->backend->device_count(&count) == ENGINE_ERROR_NOT_FOUND)
+            log_line(ENGINE_LOG_WARNING, "%s", error_message());
+    }
+    error_clear();
+}
+
 static int add_devices(struct engine *engine, const struct plugin *plugin)
 {
     uint32_t count = 0;
     int status = ENGINE_OK;
     error_clear();
-    if (plugin->info->backend->device_count(&count) != ENGINE_OK) {
+    status = plugin->info->backend->device_count(&count);
+    if (status == ENGINE_ERROR_NOT_FOUND) return ENGINE_OK; /* see report_absent_backends */
+    if (status != ENGINE_OK) {
         if (!error_message()[0]) fail(ENGINE_ERROR, "%s: its devices can't be listed", plugin->name);
         log_line(ENGINE_LOG_WARNING, "%s", error_message());
         return ENGINE_OK;
@@ -94,6 +109,7 @@ int engine_device_count(struct engine *engine, size_t *count)
 {
     pthread_mutex_lock(&engine->devices_lock);
     int status = list_devices(engine);
+    if (status == ENGINE_OK) report_absent_backends(engine);
     if (status == ENGINE_OK) *count = engine->n_devices;
     pthread_mutex_unlock(&engine->devices_lock);
     return status;

@@ -31,6 +31,10 @@ struct engine {
  * passed over. Under devices_lock. */
 int list_devices(struct engine *engine);
 
+/* Says in the log which backends find nothing to work with on this machine (no driver's library, say), one line each:
+ * where devices are listed or chosen by us, not where somebody asks for others by name. Under devices_lock. */
+void report_absent_backends(struct engine *engine);
+
 /* What a device says of itself now, with its free memory; made safe to print. Under devices_lock. */
 int get_device_info(const struct device *device, struct engine_device_info *info);
 

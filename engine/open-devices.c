@@ -110,6 +110,10 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
         }
     }
     if (opened > 0) return ENGINE_OK;
+    uint32_t count;
+    error_clear();
+    if (plugin->info->backend->device_count(&count) != ENGINE_OK && error_message()[0])
+        return fail_because(ENGINE_ERROR_NOT_FOUND, "the backend %s can't be used", plugin->name);
     return fail(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine", plugin->name);
 }
 
@@ -153,9 +157,9 @@ static int open_list(struct engine *engine, const char *list, const struct devic
     return status;
 }
 
-static void open_all(const struct engine *engine, const struct device_request *request,
-                     struct device_set *set)
+static void open_all(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
+    report_absent_backends(engine);
     for (size_t i = 0; i < engine->n_devices; i++) {
         const struct device *device = &engine->devices[i];
         if (!is_cpu(device) && open_device(device, request, set) != ENGINE_OK)

@@ -46,10 +46,12 @@ static void prints(struct program_result result, const char *text)
 static void fails(struct program_result result, int status, const char *message)
 {
     cr_assert_eq(result.status, status, "%s", result.err);
+    const char *line = result.err;
+    if (strncmp(line, "engine: warning: vulkan: there is no", 36) == 0) /* true here; not what is meant */
+        line = strchr(line, '\n') + 1;
     cr_assert_str_empty(result.out);
-    cr_assert(strstr(result.err, message), "%s", result.err);
-    cr_assert_eq(strchr(result.err, '\n'), result.err + strlen(result.err) - 1, "several lines: %s",
-                 result.err);
+    cr_assert(strstr(line, message), "%s", result.err);
+    cr_assert_eq(strchr(line, '\n'), line + strlen(line) - 1, "several lines: %s", result.err);
     program_free(&result);
 }
 

@@ -30,9 +30,7 @@ struct physical_device {
     uint64_t max_buffer;    /* bytes of one allocation and one buffer */
 };
 
-/* Opens the loader. */
-int loader_open(void);
-/* Makes the instance and the list of devices, once. */
+/* Opens the loader, makes the instance and the list of devices, once. */
 int instance_devices(const struct physical_device **devices, uint32_t *count);
 /* Fills memory_free, memory_total. */
 void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total);

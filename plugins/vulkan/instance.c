@@ -48,7 +48,7 @@ int vulkan_error(VkResult result, const char *what)
 
 /* ---- Loader ------------------------------------------------------------------------------------------------------- */
 
-int loader_open(void)
+static int loader_open(void)
 {
     if (vk.vkGetInstanceProcAddr) return ENGINE_OK;
     void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -284,6 +284,8 @@ static int create_instance(void)
 int instance_devices(const struct physical_device **devices, uint32_t *count)
 {
     if (!instance.made) {
+        int status = loader_open();
+        if (status) return status;
         instance.status = create_instance();
         instance.made = true;
         if (instance.status) return instance.status;

@@ -9,7 +9,15 @@ const struct engine_host *vulkan_host;
 static int device_count(uint32_t *count)
 {
     const struct physical_device *devices;
-    return instance_devices(&devices, count);
+    uint32_t found = 0;
+    int status = instance_devices(&devices, &found);
+    if (status) return status;
+    if (found == 0)
+        return vulkan_host->fail(ENGINE_ERROR_NOT_FOUND,
+                                 "there is no device with a Vulkan 1.1 driver; on Debian, "
+                                 "install mesa-vulkan-drivers or that of your GPU's maker");
+    *count = found;
+    return ENGINE_OK;
 }
 
 static uint32_t kind_of(const struct physical_device *device)
@@ -86,5 +94,5 @@ static const struct engine_plugin plugin = {
 const struct engine_plugin *engine_plugin_entry(const struct engine_host *host)
 {
     vulkan_host = host;
-    return loader_open() == ENGINE_OK ? &plugin : NULL;
+    return &plugin;
 }
