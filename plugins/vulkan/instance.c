@@ -18,6 +18,7 @@ static struct {
     bool made;
     int status;
     VkInstance handle;
+    uint32_t version; /* of Vulkan that we said we use */
     struct physical_device *devices;
     uint32_t n_devices;
 } instance;
@@ -146,13 +147,19 @@ static bool has_extension(VkPhysicalDevice handle, const char *name)
     return found;
 }
 
+/* Whether both device and loader have that version. */
+static bool has_version(const struct physical_device *device, uint32_t version)
+{
+    return device->properties.apiVersion >= version && instance.version >= version;
+}
+
 /* Whether shaders can read at addresses. */
 static bool has_addresses(const struct physical_device *device)
 {
     VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                           .pNext = &later};
-    if (device->properties.apiVersion < VK_API_VERSION_1_2 || !vk.vkGetBufferDeviceAddress) return false;
+    if (!has_version(device, VK_API_VERSION_1_2) || !vk.vkGetBufferDeviceAddress) return false;
     vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
     return later.bufferDeviceAddress && features.features.shaderInt64;
 }
@@ -167,7 +174,7 @@ static void find_dot(struct physical_device *device)
                                                     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                               .pNext = &speed};
-    if (device->properties.apiVersion < VK_API_VERSION_1_3) return;
+    if (!has_version(device, VK_API_VERSION_1_3)) return;
     vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     device->has_dot = later.shaderIntegerDotProduct;
@@ -186,7 +193,7 @@ static bool survey(struct physical_device *device)
                                               .pNext = &id};
     vk.vkGetPhysicalDeviceProperties(device->handle, &device->properties);
     if (device->properties.apiVersion < LEAST_VERSION) return false;
-    bool says_driver = device->properties.apiVersion >= VK_API_VERSION_1_2;
+    bool says_driver = has_version(device, VK_API_VERSION_1_2);
     if (says_driver) maintenance.pNext = &driver;
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
@@ -230,6 +237,7 @@ static int create_instance(void)
     if (validation && !has_layer())
         return vulkan_host->fail(ENGINE_ERROR_NOT_FOUND, "validation is on, but there is no " LAYER
                                                          "; on Debian, install vulkan-validationlayers");
+    instance.version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     VkValidationFeatureEnableEXT enabled[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,
         VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT,
@@ -249,8 +257,7 @@ static int create_instance(void)
     const char *layers[] = {LAYER}, *extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
     VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                      .pApplicationName = "engine",
-                                     .apiVersion =
-                                         version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3};
+                                     .apiVersion = instance.version};
     VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                    .pNext = validation ? &messenger : NULL,
                                    .pApplicationInfo = &application,
