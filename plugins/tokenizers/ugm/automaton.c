@@ -2,8 +2,10 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
+#include "common/utf8.h"
 #include "ugm/model.h"
 
 /* How much less likely than the least likely token a character that is no token is. SentencePiece's constant. */
@@ -32,6 +34,36 @@ static int add_tokens(const struct vocab *vocab, struct ugm_model *model)
     }
     model->unknown_score = least - UNKNOWN_PENALTY;
     return status;
+}
+
+/* What adding up scores needs to know. */
+struct score_range {
+    double most; /* the greatest size of any */
+    int bits;    /* binary places behind the point that all of them need */
+};
+
+static void widen(struct score_range *range, double score)
+{
+    int bits = 0;
+    if (fabs(score) > range->most) range->most = fabs(score);
+    for (; bits < 64 && score != floor(score); bits++) score *= 2;
+    if (bits > range->bits) range->bits = bits;
+}
+
+/* Sums of less than 2^(53 - bits) are exact in double precision. Each byte adds one score at most. */
+static size_t longest_by_words(const struct vocab *vocab, const struct ugm_model *model)
+{
+    struct score_range range = {1, 0};
+    widen(&range, model->unknown_score);
+    for (uint32_t id = 0; id < vocab->n_tokens; id++) {
+        struct engine_string piece = vocab->pieces[id];
+        if (!is_text(vocab, id)) continue;
+        if (piece.length > 1 && memmem(piece.data + 1, piece.length - 1, SPACE_MARK, SPACE_MARK_SIZE))
+            return 0;
+        widen(&range, vocab->scores[id]);
+    }
+    double longest = ldexp(1, 53 - range.bits) / range.most;
+    return longest < 0x1p40 ? (size_t)longest : (size_t)1 << 40;
 }
 
 /* The suffix of a node is where its parent's suffix, or that one's, and so on, goes on by the same byte. Those of
@@ -71,5 +103,6 @@ int ugm_build(const struct vocab *vocab, struct ugm_model *model)
     status = trie_edges(&model->trie, &edges);
     for (size_t i = 0; !status && i < model->trie.n_nodes - 1; i++) link_node(vocab, model, &edges[i]);
     free(edges);
+    model->longest_by_words = longest_by_words(vocab, model);
     return status;
 }

@@ -85,9 +85,33 @@ static int check(const struct charsmap *map)
     return status;
 }
 
+/* Goes from a place to its child by `byte`, if it has one. */
+static bool step(const struct charsmap *map, uint32_t *place, int byte)
+{
+    uint32_t child = *place ^ (uint32_t)byte;
+    if (child >= map->n_units || !charsmap_is_by(map->units[child], (unsigned char)byte)) return false;
+    *place = child ^ charsmap_offset(map->units[child]);
+    return true;
+}
+
+static void find_plain(struct charsmap *map)
+{
+    for (int first = 1; first < 128; first++) {
+        uint32_t place = charsmap_offset(map->units[0]), child = place ^ (uint32_t)first;
+        map->plain[first] = true;
+        if (!step(map, &place, first)) continue;
+        map->plain[first] = !charsmap_ends_key(map->units[child]);
+        for (int second = 1; second < 128 && map->plain[first]; second++) {
+            uint32_t below = place;
+            map->plain[first] = !step(map, &below, second);
+        }
+    }
+}
+
 int charsmap_open(struct charsmap *map, struct engine_string bytes)
 {
     memset(map, 0, sizeof *map);
+    memset(map->plain + 1, true, sizeof map->plain - 1);
     if (bytes.length < 4) return fail_map("it has no size");
     size_t size = read_u32(bytes.data);
     if (size >= bytes.length - 4) return fail_map("it is cut off");
@@ -99,6 +123,7 @@ int charsmap_open(struct charsmap *map, struct engine_string bytes)
     if (!map->units) return fail_memory("character map");
     map->n_units = size / 4;
     for (size_t i = 0; i < map->n_units; i++) map->units[i] = read_u32(bytes.data + 4 + 4 * i);
+    find_plain(map);
     return check(map);
 }
 

@@ -5,6 +5,7 @@
 #ifndef TOKENIZERS_UGM_MODEL_H
 #define TOKENIZERS_UGM_MODEL_H
 
+#include "common/cache.h"
 #include "common/tokenizer.h"
 #include "ugm/charsmap.h"
 
@@ -23,10 +24,15 @@ struct ugm_model {
     struct trie trie;       /* the tokens that can be found in a text -> id */
     struct ugm_node *nodes; /* [trie.n_nodes] */
     double unknown_score;   /* of a character that is no token */
-    int32_t bytes[256];     /* byte tokens */
-    bool has_bytes;         /* all of them are there */
-    bool add_space;         /* in front of the text */
-    bool merge_spaces;      /* of several spaces one remains, none at the end */
+    /* Texts of no more bytes are worked on word by word: no token reaches across the beginning of a word, U+2581, and
+     * whatever is added up of the scores, no sum is rounded, so that a word's tokens don't depend on what is in front
+     * of it. 0: none are. */
+    size_t longest_by_words;
+    bool plain[128];    /* ASCII that stays as it is, if no character beyond ASCII follows */
+    int32_t bytes[256]; /* byte tokens */
+    bool has_bytes;     /* all of them are there */
+    bool add_space;     /* in front of the text */
+    bool merge_spaces;  /* of several spaces one remains, none at the end */
 };
 
 /* Where one call of encode works, kept from call to call. */
@@ -36,9 +42,10 @@ struct ugm_scratch {
     size_t capacity;
     struct ugm_best *best; /* [best_capacity] see viterbi.c */
     size_t best_capacity;
+    struct cache cache; /* of words */
 };
 
-/* automaton.c: fills in trie, nodes and unknown_score. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY. */
+/* automaton.c: fills in trie, nodes, unknown_score and longest_by_words. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY. */
 int ugm_build(const struct vocab *vocab, struct ugm_model *model);
 
 /* normalize.c: text -> scratch->text; *length receives its length. ENGINE_ERROR_MEMORY. */

@@ -65,6 +65,15 @@ static size_t user_defined(const struct special_set *set, const char *text, size
     return i;
 }
 
+/* How many characters from `text` on are ASCII that stays as it is. */
+static size_t count_plain(const struct ugm_model *model, const char *text, size_t length)
+{
+    size_t n = 0;
+    while (n < length && (unsigned char)text[n] < 128 && model->plain[(unsigned char)text[n]]) n++;
+    /* Of the last one, what follows may make something else. */
+    return n && n < length && (unsigned char)text[n] >= 128 ? n - 1 : n;
+}
+
 int ugm_normalize(const struct engine_tokenizer *tokenizer, struct engine_string text,
                   struct ugm_scratch *scratch, size_t *length)
 {
@@ -76,7 +85,9 @@ int ugm_normalize(const struct engine_tokenizer *tokenizer, struct engine_string
         size_t left = text.length - at;
         struct engine_string replacement;
         uint32_t code_point;
-        if ((size = user_defined(&tokenizer->always, from, left))) {
+        if ((size = count_plain(model, from, left))) {
+            status = put_text(&work, from, size);
+        } else if ((size = user_defined(&tokenizer->always, from, left))) {
             status = put_text(&work, from, size);
         } else if ((size = charsmap_find(&model->charsmap, from, left, &replacement))) {
             status = put_text(&work, replacement.data, replacement.length);

@@ -3,6 +3,7 @@
 #include "common/plugin.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ugm/model.h"
 
@@ -40,8 +41,12 @@ static int create_model(struct engine_tokenizer *tokenizer, const struct engine_
 
     struct engine_string charsmap;
     int status = ENGINE_OK;
+    memset(model->charsmap.plain + 1, true, sizeof model->charsmap.plain - 1);
     if (metadata->get_bytes(metadata->context, "tokenizer.ggml.precompiled_charsmap", &charsmap) == ENGINE_OK)
         status = charsmap_open(&model->charsmap, charsmap);
+    for (int c = 0; c < 128; c++)
+        model->plain[c] = model->charsmap.plain[c] &&
+                          (!tokenizer->always.count || tokenizer->always.trie.first[c] == TRIE_NONE);
     return status ? status : ugm_build(vocab, model);
 }
 
@@ -58,8 +63,14 @@ static void destroy_model(struct engine_tokenizer *tokenizer)
 static int scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
 {
     (void)tokenizer;
-    *scratch = allocate_zeroed(1, sizeof(struct ugm_scratch));
-    return *scratch ? ENGINE_OK : fail_memory("tokenizer");
+    struct ugm_scratch *created = allocate_zeroed(1, sizeof *created);
+    if (!created) return fail_memory("tokenizer");
+    int status = cache_create(&created->cache);
+    if (status)
+        free(created);
+    else
+        *scratch = created;
+    return status;
 }
 
 static void scratch_destroy(void *scratch)
@@ -68,6 +79,7 @@ static void scratch_destroy(void *scratch)
     if (!destroyed) return;
     free(destroyed->text);
     free(destroyed->best);
+    cache_destroy(&destroyed->cache);
     free(destroyed);
 }
 

@@ -6,7 +6,9 @@
  * is then written out and forgotten; the sum is kept, so that nothing is rounded otherwise than in one go. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
+#include "common/cache.h"
 #include "common/memory.h"
 #include "common/utf8.h"
 #include "ugm/model.h"
@@ -90,25 +92,20 @@ static uint32_t step(const struct ugm_model *model, uint32_t node, unsigned char
     return model->trie.first[byte] == TRIE_NONE ? TRIE_ROOT : model->trie.first[byte];
 }
 
-int ugm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
-               struct output *output)
+/* Writes out the tokens of text[length], which `work` stands in front of. */
+static int find_tokens(struct viterbi *work, size_t length)
 {
-    (void)first;
-    const struct ugm_model *model = tokenizer->model;
-    struct ugm_scratch *room = scratch;
-    size_t length = 0, place = 0;
-    int status = ugm_normalize(tokenizer, text, room, &length);
-    if (status) return status;
-    if (!grow(&room->best, &room->best_capacity, STRETCH, sizeof *room->best)) return fail_memory("text");
-
-    struct viterbi work = {tokenizer, room, output, room->text, false};
-    room->best[0] = (struct ugm_best){0, -1, 0};
+    const struct ugm_model *model = work->tokenizer->model;
+    struct ugm_scratch *room = work->scratch;
+    const char *text = work->text;
+    size_t place = 0;
     uint32_t node = TRIE_ROOT;
-    for (size_t at = 0, size; at < length && !output->stopped; at += size) {
-        size = utf8_length_within((unsigned char)room->text[at], length - at);
-        for (size_t i = 0; i < size; i++) node = step(model, node, (unsigned char)room->text[at + i]);
+    room->best[0] = (struct ugm_best){0, -1, 0};
+    for (size_t at = 0, size; at < length && !work->output->stopped; at += size) {
+        size = utf8_length_within((unsigned char)text[at], length - at);
+        for (size_t i = 0; i < size; i++) node = step(model, node, (unsigned char)text[at + i]);
         if (place >= STRETCH && model->nodes[node].length <= size) {
-            write_out(&work, place);
+            write_out(work, place);
             place = 0;
         }
         if (place + size >= room->best_capacity &&
@@ -117,8 +114,75 @@ int ugm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
         /* No way leads to the inside of a character. */
         for (size_t i = 1; i < size; i++) room->best[place + i].score = -INFINITY;
         place += size;
-        room->best[place] = find_best(&work, node, place, size);
+        room->best[place] = find_best(work, node, place, size);
     }
-    if (length) write_out(&work, place);
+    if (length) write_out(work, place);
     return ENGINE_OK;
+}
+
+/* Writes the tokens of a word out, from the cache if they are there. `readable`: bytes of the text that are left. */
+static int put_word(struct viterbi *work, size_t length, size_t readable)
+{
+    struct output *output = work->output;
+    if (length > CACHE_WORD_SIZE) return find_tokens(work, length);
+    if (OUTPUT_SIZE - output->count < (size_t)2 * CACHE_WORD_SIZE) output_flush(output);
+    if (output->stopped) return ENGINE_OK;
+    struct cache_key key = cache_key(work->text, length, readable);
+    struct cache_slot *slot = cache_slot(&work->scratch->cache, &key);
+    bool last_unknown = work->last_unknown;
+    int32_t *ids = output->ids + output->count;
+    size_t count;
+    if (cache_holds(slot, &key)) {
+        memcpy(ids, slot->ids, sizeof slot->ids);
+        count = slot->count;
+        work->text += length;
+    } else {
+        size_t before = output->count;
+        work->last_unknown = false;
+        int status = find_tokens(work, length);
+        if (status) return status;
+        count = output->count - before;
+        output->count = before;
+        if (count <= CACHE_IDS) {
+            slot->key = key;
+            slot->count = (uint32_t)count;
+            memcpy(slot->ids, ids, count * sizeof *ids);
+        }
+    }
+    /* Unknown characters in a row are one token, also across words. */
+    int32_t unknown = work->tokenizer->vocab.unknown;
+    work->last_unknown = count ? ids[count - 1] == unknown : last_unknown;
+    if (last_unknown && count && ids[0] == unknown) memmove(ids, ids + 1, --count * sizeof *ids);
+    output->count += count;
+    return ENGINE_OK;
+}
+
+/* A word ends where a character U+2581 begins. */
+static size_t word_length(const char *text, size_t length)
+{
+    size_t at = 0;
+    do at += utf8_length_within((unsigned char)text[at], length - at);
+    while (at < length && !(length - at >= SPACE_MARK_SIZE && text[at] == SPACE_MARK[0] &&
+                            memcmp(text + at, SPACE_MARK, SPACE_MARK_SIZE) == 0));
+    return at;
+}
+
+int ugm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
+               struct output *output)
+{
+    (void)first;
+    const struct ugm_model *model = tokenizer->model;
+    struct ugm_scratch *room = scratch;
+    size_t length = 0;
+    int status = ugm_normalize(tokenizer, text, room, &length);
+    if (status) return status;
+    if (!grow(&room->best, &room->best_capacity, STRETCH, sizeof *room->best)) return fail_memory("text");
+
+    struct viterbi work = {tokenizer, room, output, room->text, false};
+    if (length > model->longest_by_words) return find_tokens(&work, length);
+    for (size_t at = 0, size; !status && at < length && !output->stopped; at += size) {
+        size = word_length(room->text + at, length - at);
+        status = put_word(&work, size, length - at);
+    }
+    return status;
 }
