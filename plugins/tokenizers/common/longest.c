@@ -104,9 +104,14 @@ size_t longest_match(const struct longest *longest, uint32_t *node, const char *
         unsigned char byte = (unsigned char)text[i];
         uint32_t child;
         while ((child = at == TRIE_ROOT ? trie->first[byte] : trie_step(trie, at, byte)) == TRIE_NONE) {
-            write(longest, longest->nodes[at].tokens, ids + count);
-            count += longest->nodes[at].n_tokens;
-            at = longest->nodes[at].rest;
+            const struct longest_node *left = &longest->nodes[at];
+            if (left->tokens & LONGEST_JOINED) {
+                write(longest, left->tokens, ids + count);
+                count += left->n_tokens;
+            } else {
+                ids[count++] = (int32_t)left->tokens;
+            }
+            at = left->rest;
         }
         at = child;
     }

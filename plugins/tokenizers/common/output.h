@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "plugin-api.h"
 
@@ -24,6 +25,18 @@ static inline void output_put(struct output *output, int32_t id)
 {
     if (output->count == OUTPUT_SIZE) output_flush(output);
     output->ids[output->count++] = id;
+}
+
+static inline void output_put_all(struct output *output, const int32_t *ids, size_t count)
+{
+    while (count) {
+        if (output->count == OUTPUT_SIZE) output_flush(output);
+        size_t room = OUTPUT_SIZE - output->count, n = count < room ? count : room;
+        memcpy(output->ids + output->count, ids, n * sizeof *ids);
+        output->count += n;
+        ids += n;
+        count -= n;
+    }
 }
 
 #endif

@@ -117,14 +117,12 @@ static int encode(const struct engine_tokenizer *tokenizer, void *scratch, struc
     const struct longest *longest = tokenizer->model;
     int32_t *ids = scratch;
     uint32_t node = TRIE_ROOT;
-    size_t count;
     for (size_t at = 0; at < text.length && !output->stopped; at += PART) {
         size_t length = text.length - at < PART ? text.length - at : PART;
-        count = longest_match(longest, &node, text.data + at, length, ids);
-        for (size_t i = 0; i < count; i++) output_put(output, ids[i]);
+        size_t count = longest_match(longest, &node, text.data + at, length, ids);
+        output_put_all(output, ids, count);
     }
-    count = longest_finish(longest, node, ids);
-    for (size_t i = 0; i < count; i++) output_put(output, ids[i]);
+    output_put_all(output, ids, longest_finish(longest, node, ids));
     return ENGINE_OK;
 }
 
