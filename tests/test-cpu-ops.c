@@ -8,12 +8,22 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const uint32_t weight_types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_BF16, ENGINE_TYPE_Q8_0,
-                                        ENGINE_TYPE_Q4_0};
+static const uint32_t weight_types[] = {
+    ENGINE_TYPE_F32,  ENGINE_TYPE_F16,    ENGINE_TYPE_BF16,   ENGINE_TYPE_Q8_0,
+    ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q4_1,   ENGINE_TYPE_Q5_0,   ENGINE_TYPE_Q5_1,
+    ENGINE_TYPE_Q2_K, ENGINE_TYPE_Q3_K,   ENGINE_TYPE_Q4_K,   ENGINE_TYPE_Q5_K,
+    ENGINE_TYPE_Q6_K, ENGINE_TYPE_IQ4_NL, ENGINE_TYPE_IQ4_XS, ENGINE_TYPE_MXFP4};
 
 static bool is_plain(uint32_t type)
 {
     return test_type(type)->block_length == 1;
+}
+
+/* Whole blocks. */
+static uint32_t rounded_up(uint32_t k, uint32_t type)
+{
+    uint32_t length = (uint32_t)test_type(type)->block_length;
+    return (k + length - 1) / length * length;
 }
 
 static float *matmul(struct fixture *fixture, const void *c)
@@ -34,27 +44,28 @@ Test(cpu_matmul, sizes)
     static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080};
     for (size_t type = 0; type < COUNT(weight_types); type++)
         for (size_t i = 0; i < COUNT(tokens); i++)
-            for (size_t j = 0; j < COUNT(odd_k); j++)
-                compare_matmul((struct matmul_case){.type = weight_types[type],
-                                                    .k = is_plain(weight_types[type]) ? odd_k[j] : block_k[j],
-                                                    .rows = rows[(i + j) % COUNT(rows)],
-                                                    .tokens = tokens[i]});
+            for (size_t j = (i + type) % 2; j < COUNT(odd_k); j += 2)
+                compare_matmul((struct matmul_case){
+                    .type = weight_types[type],
+                    .k = is_plain(weight_types[type]) ? odd_k[j] : rounded_up(block_k[j], weight_types[type]),
+                    .rows = rows[(i + j) % COUNT(rows)],
+                    .tokens = tokens[i]});
 }
 
 Test(cpu_matmul, options)
 {
     uint32_t silu = ENGINE_ACTIVATION_SILU;
     for (size_t i = 0; i < COUNT(weight_types); i++) {
-        uint32_t type = weight_types[i];
+        uint32_t type = weight_types[i], k = rounded_up(64, type);
         for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 3 + 4) {
-            compare_matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .gap = 12});
-            compare_matmul((struct matmul_case){type, 64, 50, tokens, .scale = -0.5f, .activation = silu});
-            compare_matmul((struct matmul_case){type, 64, 33, tokens, .residual = true, .in_place = true});
-            compare_matmul((struct matmul_case){type, 64, 50, tokens, .bias = true, .residual = true,
+            compare_matmul((struct matmul_case){type, k, 50, tokens, .bias = true, .gap = 12});
+            compare_matmul((struct matmul_case){type, k, 50, tokens, .scale = -0.5f, .activation = silu});
+            compare_matmul((struct matmul_case){type, k, 33, tokens, .residual = true, .in_place = true});
+            compare_matmul((struct matmul_case){type, k, 50, tokens, .bias = true, .residual = true,
                                                 .scale = 3, .activation = silu, .gap = 4});
-            compare_matmul((struct matmul_case){type, 64, 50, tokens, .gate = true, .activation = silu});
+            compare_matmul((struct matmul_case){type, k, 50, tokens, .gate = true, .activation = silu});
             compare_matmul(
-                (struct matmul_case){type, 64, 50, tokens, .gate = true, .residual = true, .gap = 64});
+                (struct matmul_case){type, k, 50, tokens, .gate = true, .residual = true, .gap = 64});
         }
     }
 }
@@ -137,7 +148,8 @@ Test(cpu_get_rows, weights_of_every_type_and_use)
     static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
     for (size_t i = 0; i < COUNT(weight_types); i++)
         for (int variant = 0; variant < 4; variant++) {
-            struct get_rows_case c = {.type = weight_types[i], .n = 544, .n_rows = 45, .count = 20};
+            struct get_rows_case c = {.type = weight_types[i], .n_rows = 45, .count = 20};
+            c.n = rounded_up(544, c.type);
             c.uses = uses[variant & 1];
             c.data_is_kept = variant & 2;
             cpu_compare(get_rows, &c, (size_t)c.n * c.count, 0);

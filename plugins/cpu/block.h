@@ -14,6 +14,20 @@ struct block {
     uint8_t mins[16];
 };
 
+/* type-legacy.c, type-k.c; offsets and subs are in formats.h */
+void q8_0_read(const uint8_t *from, struct block *block);
+void q4_0_read(const uint8_t *from, struct block *block);
+void q4_1_read(const uint8_t *from, struct block *block);
+void q5_0_read(const uint8_t *from, struct block *block);
+void q5_1_read(const uint8_t *from, struct block *block);
+void iq4_nl_read(const uint8_t *from, struct block *block);
+void q2_k_read(const uint8_t *from, struct block *block);
+void q3_k_read(const uint8_t *from, struct block *block);
+void q4_k_read(const uint8_t *from, struct block *block);
+void q5_k_read(const uint8_t *from, struct block *block);
+void q6_k_read(const uint8_t *from, struct block *block);
+void iq4_xs_read(const uint8_t *from, struct block *block);
+
 /* type-iq.c. Offset 128. */
 void iq2_xxs_read(const uint8_t *from, struct block *block); /* sub 32 */
 void iq2_xs_read(const uint8_t *from, struct block *block);  /* sub 16 */

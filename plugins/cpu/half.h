@@ -50,6 +50,18 @@ static inline float bf16_to_f32(uint16_t half)
     return bits_to_float((uint32_t)half << 16);
 }
 
+/* 2^(code - 128), subnormal for 0 and 1; and its code. */
+static inline float power_to_f32(uint8_t code)
+{
+    return bits_to_float(code < 2 ? 0x00200000u << code : (uint32_t)(code - 1) << 23);
+}
+
+static inline uint8_t power_code(float power)
+{
+    uint32_t bits = float_to_bits(power);
+    return bits < 0x00800000 ? bits == 0x00400000 : (uint8_t)((bits >> 23) + 1);
+}
+
 static inline uint16_t load_u16(const void *from)
 {
     uint16_t value;

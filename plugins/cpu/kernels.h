@@ -21,19 +21,26 @@
 struct int8_activations {
     int8_t *q;     /* [n / 4][T][4] */
     float *scales; /* [n / GROUP][T] */
-    int32_t *sums; /* [n / GROUP][T], of the q of a group */
+    int32_t *sums; /* [n / SUM_COLUMNS][T], of so many q */
 };
+#define SUM_COLUMNS ((size_t)16)
 
-typedef void unpack_function(const uint8_t *panel, size_t k, size_t first, size_t n, struct tile *tile);
+/* Turns a chunk of n columns into a tile. */
+typedef void unpack_function(const struct weight_type *type, const uint8_t *chunk, size_t n,
+                             struct tile *tile);
+/* sums[row] = panel of k columns x one token: int8 activations, or the float32 input itself for TILE_F32. `tile` is
+ * scratch memory. */
+typedef void token_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                            const float *input, struct tile *tile, float *sums);
 
 struct kernels {
     const char *name;       /* of the instruction set, as ENGINE_CPU_ISA takes it */
     size_t f32_tile_tokens; /* tokens that lie beside each other for f32_tile and int8_tile; <= TILE_TOKENS */
     size_t int8_tile_tokens;
 
-    /* Matmul. Columns first … first + n - 1 (n <= CHUNK, both multiples of the block length) of a panel of
-     * k columns become a tile. */
+    /* Matmul. */
     unpack_function *unpack[N_WEIGHT_TYPES];
+    token_function *token[N_WEIGHT_TYPES]; /* NULL: one token goes the way of many */
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
     void (*int8_tile)(const struct tile *tile, const struct weight_type *type,

@@ -16,21 +16,17 @@ struct get_rows_step {
 static void packed_row(const struct engine_weight *weight, const struct work *work, size_t row, float *out)
 {
     const struct weight_type *type = weight->type;
-    uint8_t *own = work->own;
-    struct tile tile = {.x_store = (void *)own,
-                        .q_store = own + CHUNK * PANEL * sizeof(float),
-                        .scales_store = (void *)(own + CHUNK * PANEL * (sizeof(float) + 1))};
-    tile.mins_store = tile.scales_store + CHUNK / 16 * PANEL;
+    struct tile tile = tile_in(work->own);
     size_t lane = row % PANEL;
-    const uint8_t *panel = weight->packed + row / PANEL * type->panel_size(weight->k);
-    for (size_t first = 0; first < weight->k; first += CHUNK) {
+    const uint8_t *chunk = weight->packed + row / PANEL * weight_panel_size(type, weight->k);
+    for (size_t first = 0; first < weight->k; first += CHUNK, chunk += type->chunk_size(type, CHUNK)) {
         size_t n = weight->k - first < CHUNK ? weight->k - first : CHUNK;
-        work->kernels->unpack[type->index](panel, weight->k, first, n, &tile);
+        work->kernels->unpack[type->index](type, chunk, n, &tile);
         for (size_t i = 0; i < n && type->kind == TILE_F32; i++) out[first + i] = tile.x[i * PANEL + lane];
         for (size_t i = 0; i < n && type->kind == TILE_INT8; i++) {
-            int q = tile.q[(i / 4 * PANEL + lane) * 4 + i % 4] - type->offset;
-            size_t group = i / GROUP * PANEL + lane;
-            out[first + i] = (float)q * tile.scales[group] - (tile.mins ? tile.mins[group] : 0);
+            int q = tile.q[(i / 4 * PANEL + lane) * 4 + i % 4] - type->format->offset;
+            size_t sub = i / type->format->sub * PANEL + lane;
+            out[first + i] = (float)q * tile.scales[sub] + (tile.mins ? tile.mins[sub] : 0);
         }
     }
 }
@@ -49,7 +45,7 @@ static void run_get_rows(const void *args, const struct work *work, size_t task)
         memcpy(out, view_row(&step->source, (size_t)row, 0, 0), n * sizeof *out);
     } else if (step->weight->plain) {
         const struct weight_type *type = step->weight->type;
-        type->to_float(step->weight->plain + (size_t)row * weight_row_size(type, n), n, out);
+        type->to_float(type, step->weight->plain + (size_t)row * weight_row_size(type, n), n, out);
     } else {
         packed_row(step->weight, work, (size_t)row, out);
     }

@@ -5,7 +5,7 @@
  * Tokens lie in groups of at most tile_tokens beside each other (group g: tokens g * tile_tokens …, T of
  * them); k columns. Slot of the prepared input:
  *   TILE_F32    float32 [group][k][T]
- *   TILE_INT8   int8 [group][k / 4][T][4], then float32 scales and int32 sums [group][k / GROUP][T] */
+ *   TILE_INT8   int8 [group][k / 4][T][4], then float32 scales and int32 sums [group][k / SUM_COLUMNS][T] */
 #include <string.h>
 
 #include "kernels.h"
@@ -50,16 +50,17 @@ static size_t prepared_size(enum tile_kind kind, size_t k, size_t n_tokens)
 {
     if (kind == TILE_F32) return k * n_tokens * sizeof(float);
     return round_up(k * n_tokens, CPU_ALIGNMENT) +
-           2 * round_up(k / GROUP * n_tokens * sizeof(float), CPU_ALIGNMENT);
+           round_up(k / GROUP * n_tokens * sizeof(float), CPU_ALIGNMENT) +
+           round_up(k / SUM_COLUMNS * n_tokens * sizeof(int32_t), CPU_ALIGNMENT);
 }
 
 /* Where column `first` of the token group that begins with token `token` lies. */
 static struct int8_activations int8_at(const struct int8_activations *all, size_t k, size_t first,
                                        size_t token, size_t n_tokens)
 {
-    size_t group = token * (k / GROUP) + first / GROUP * n_tokens;
-    return (struct int8_activations){all->q + token * k + first * n_tokens, all->scales + group,
-                                     all->sums + group};
+    return (struct int8_activations){all->q + token * k + first * n_tokens,
+                                     all->scales + token * (k / GROUP) + first / GROUP * n_tokens,
+                                     all->sums + token * (k / SUM_COLUMNS) + first / SUM_COLUMNS * n_tokens};
 }
 
 /* A task: some columns of one group of tokens. */
@@ -116,7 +117,7 @@ static bool prepare(const struct request *request, struct list *list, enum tile_
 struct matrix {
     const struct weight_type *type;
     const uint8_t *panels;
-    size_t panel_size;
+    size_t panel_size, chunk_size;
     enum slot slot;
     const float *input; /* one token of TILE_F32: the input itself, no slot */
 };
@@ -144,10 +145,7 @@ static struct matmul_scratch matmul_scratch(uint8_t *own)
 {
     struct matmul_scratch scratch;
     for (int i = 0; i < MATRICES; i++, own += SUMS_SIZE) scratch.sums[i] = (void *)own;
-    scratch.tile.x_store = (void *)own, own += CHUNK * PANEL * sizeof(float);
-    scratch.tile.q_store = own, own += CHUNK * PANEL;
-    scratch.tile.scales_store = (void *)own, own += CHUNK / 16 * PANEL * sizeof(float);
-    scratch.tile.mins_store = (void *)own;
+    scratch.tile = tile_in(own);
     return scratch;
 }
 
@@ -161,10 +159,15 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
     size_t k = step->k, tile_tokens = is_float ? kernels->f32_tile_tokens : kernels->int8_tile_tokens;
     struct int8_activations all = int8_slot(work->slots[matrix->slot], k, step->n_tokens);
     const float *floats = matrix->input ? matrix->input : (const float *)(void *)work->slots[matrix->slot];
+    const struct weight_type *type = matrix->type;
+    if (step->n_tokens == 1 && kernels->token[type->index]) {
+        kernels->token[type->index](packed, k, &all, floats, tile, sums);
+        return;
+    }
     memset(sums, 0, n_tokens * PANEL * sizeof *sums);
-    for (size_t first = 0; first < k; first += CHUNK) {
+    for (size_t first = 0; first < k; first += CHUNK, packed += matrix->chunk_size) {
         size_t n = smaller(CHUNK, k - first);
-        kernels->unpack[matrix->type->index](packed, k, first, n, tile);
+        kernels->unpack[type->index](type, packed, n, tile);
         for (size_t t = 0; t < n_tokens; t += tile_tokens) {
             size_t n_beside = smaller(tile_tokens, n_tokens - t);
             if (is_float) {
@@ -172,7 +175,7 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
                                   sums + t * PANEL);
             } else {
                 struct int8_activations at = int8_at(&all, k, first, token + t, n_beside);
-                kernels->int8_tile(tile, matrix->type, &at, n, n_beside, sums + t * PANEL);
+                kernels->int8_tile(tile, type, &at, n, n_beside, sums + t * PANEL);
             }
         }
     }
@@ -311,7 +314,8 @@ int op_matmul(const struct request *request, const void *arguments, struct list 
         struct matrix *matrix = &step.matrices[i];
         *matrix = (struct matrix){.type = weight->type,
                                   .panels = weight->packed,
-                                  .panel_size = weight->type->panel_size(k),
+                                  .panel_size = weight_panel_size(weight->type, k),
+                                  .chunk_size = weight->type->chunk_size(weight->type, CHUNK),
                                   .slot = SLOT_INPUT_0};
         if (weight->type->kind == TILE_F32 && n_tokens == 1)
             matrix->input = (const float *)(const void *)found.input.data, reads_input = true;

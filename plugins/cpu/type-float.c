@@ -1,6 +1,6 @@
 /* type-float.c: weights of plain float types.
  *
- * F32, F16: a panel is [k][PANEL] values. BF16: [k / 2][PANEL][2], pairs of columns in one dword, an odd last
+ * F32, F16: a chunk is [n][PANEL] values. BF16: [n / 2][PANEL][2], pairs of columns in one dword, an odd last
  * column with a zero beside it; shifting and masking a vector of dwords then gives two columns as float32. */
 #include <string.h>
 
@@ -8,53 +8,65 @@
 #include "type-functions.h"
 #include "types.h"
 
-size_t f32_panel_size(size_t k)
+size_t f32_chunk_size(const struct weight_type *type, size_t n)
 {
-    return k * PANEL * sizeof(float);
+    (void)type;
+    return n * PANEL * sizeof(float);
 }
 
-void f32_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel)
+void f32_pack(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows, size_t n,
+              uint8_t *chunk)
 {
-    for (size_t i = 0; i < k; i++)
+    (void)type;
+    for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < n_rows; r++)
-            memcpy(panel + (i * PANEL + r) * 4, rows + r * row_size + i * 4, 4);
+            memcpy(chunk + (i * PANEL + r) * 4, rows + r * row_size + i * 4, 4);
 }
 
-void f32_to_float(const uint8_t *row, size_t n, float *values)
+void f32_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
 {
+    (void)type;
     memcpy(values, row, n * sizeof *values);
 }
 
-size_t f16_panel_size(size_t k)
+size_t f16_chunk_size(const struct weight_type *type, size_t n)
 {
-    return round_up(k * PANEL * sizeof(uint16_t), 64);
+    (void)type;
+    return round_up(n * PANEL * sizeof(uint16_t), 64);
 }
 
-void f16_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel)
+void f16_pack(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows, size_t n,
+              uint8_t *chunk)
 {
-    for (size_t i = 0; i < k; i++)
+    (void)type;
+    for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < n_rows; r++)
-            memcpy(panel + (i * PANEL + r) * 2, rows + r * row_size + i * 2, 2);
+            memcpy(chunk + (i * PANEL + r) * 2, rows + r * row_size + i * 2, 2);
 }
 
-void f16_to_float(const uint8_t *row, size_t n, float *values)
+void f16_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
 {
+    (void)type;
     for (size_t i = 0; i < n; i++) values[i] = f16_to_f32(load_u16(row + 2 * i));
 }
 
-size_t bf16_panel_size(size_t k)
+size_t bf16_chunk_size(const struct weight_type *type, size_t n)
 {
-    return (k + 1) / 2 * PANEL * sizeof(uint32_t);
+    (void)type;
+    return (n + 1) / 2 * PANEL * sizeof(uint32_t);
 }
 
-void bf16_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel)
+void bf16_pack(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows, size_t n,
+               uint8_t *chunk)
 {
-    for (size_t i = 0; i < k; i++)
+    (void)type;
+    for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < n_rows; r++)
-            memcpy(panel + (i / 2 * PANEL + r) * 4 + i % 2 * 2, rows + r * row_size + i * 2, 2);
+            memcpy(chunk + (i / 2 * PANEL + r) * 4 + i % 2 * 2, rows + r * row_size + i * 2, 2);
 }
 
-void bf16_to_float(const uint8_t *row, size_t n, float *values)
+void bf16_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
 {
+    (void)type;
     for (size_t i = 0; i < n; i++) values[i] = bf16_to_f32(load_u16(row + 2 * i));
 }

@@ -5,17 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct weight_type;
+
 #define DECLARE_TYPE(name)                                                                                   \
-    size_t name##_panel_size(size_t k);                                                                      \
-    void name##_pack(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel);         \
-    void name##_to_float(const uint8_t *row, size_t n, float *values)
+    size_t name##_chunk_size(const struct weight_type *type, size_t n);                                      \
+    void name##_pack(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows,    \
+                     size_t n, uint8_t *chunk);                                                              \
+    void name##_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
 
 /* type-float.c */
 DECLARE_TYPE(f32);
 DECLARE_TYPE(f16);
 DECLARE_TYPE(bf16);
-/* type-legacy.c */
-DECLARE_TYPE(q8_0);
-DECLARE_TYPE(q4_0);
+/* pack.c: all integer types */
+DECLARE_TYPE(int8);
 
 #endif

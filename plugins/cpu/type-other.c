@@ -57,8 +57,7 @@ void q8_k_read(const uint8_t *from, struct block *block)
 
 void mxfp4_read(const uint8_t *from, struct block *block)
 {
-    uint32_t exponent = from[0]; /* d = 2^(exponent - 128); below 2 that is subnormal */
-    one_scale(block, bits_to_float(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23));
+    one_scale(block, power_to_f32(from[0]));
     for (size_t i = 0; i < 16; i++) {
         block->q[i] = from[1 + i] & 15;
         block->q[16 + i] = from[1 + i] >> 4;

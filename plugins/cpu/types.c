@@ -1,18 +1,49 @@
-/* types.c: the table of weight types. A new type: its functions in a file type-*.c, a line here, an index in
- * types.h, and `unpack` in kernels/scalar-unpack.c (and, for speed, kernels/unpack.h). */
+/* types.c: the table of weight types. A new integer type: a function that reads its blocks (block.h) in a file
+ * type-*.c, its format and its name in formats.h, a line here; kernels come by themselves. */
 #include "types.h"
 
+#include "block.h"
 #include "plugin-api.h"
 #include "type-functions.h"
 
+#define FLOAT(NAME, name, size)                                                                              \
+    {                                                                                                        \
+        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, 1, size, TILE_F32, NULL, NULL, name##_chunk_size,          \
+            name##_pack, name##_to_float                                                                     \
+    }
+#define INT8(NAME, name, format, length, size)                                                               \
+    {                                                                                                        \
+        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, length, size, TILE_INT8, &format, name##_read,             \
+            int8_chunk_size, int8_pack, int8_to_float                                                        \
+    }
+
 static const struct weight_type types[N_WEIGHT_TYPES] = {
-    /* clang-format off */
-    {ENGINE_TYPE_F32,  "F32",  WEIGHT_F32,  1,  4,  TILE_F32,  0,   0,   f32_panel_size,  f32_pack,  f32_to_float},
-    {ENGINE_TYPE_F16,  "F16",  WEIGHT_F16,  1,  2,  TILE_F32,  0,   0,   f16_panel_size,  f16_pack,  f16_to_float},
-    {ENGINE_TYPE_BF16, "BF16", WEIGHT_BF16, 1,  2,  TILE_F32,  0,   0,   bf16_panel_size, bf16_pack, bf16_to_float},
-    {ENGINE_TYPE_Q8_0, "Q8_0", WEIGHT_Q8_0, 32, 34, TILE_INT8, 128, 255, q8_0_panel_size, q8_0_pack, q8_0_to_float},
-    {ENGINE_TYPE_Q4_0, "Q4_0", WEIGHT_Q4_0, 32, 18, TILE_INT8, 8,   15,  q4_0_panel_size, q4_0_pack, q4_0_to_float},
-    /* clang-format on */
+    FLOAT(F32, f32, 4),
+    FLOAT(F16, f16, 2),
+    FLOAT(BF16, bf16, 2),
+    INT8(Q8_0, q8_0, format_q8_0, 32, 34),
+    INT8(Q4_0, q4_0, format_q4_0, 32, 18),
+    INT8(Q4_1, q4_1, format_q4_1, 32, 20),
+    INT8(Q5_0, q5_0, format_q5_0, 32, 22),
+    INT8(Q5_1, q5_1, format_q5_1, 32, 24),
+    INT8(Q2_K, q2_k, format_q2_k, 256, 84),
+    INT8(Q3_K, q3_k, format_q3_k, 256, 110),
+    INT8(Q4_K, q4_k, format_q4_k, 256, 144),
+    INT8(Q5_K, q5_k, format_q5_k, 256, 176),
+    INT8(Q6_K, q6_k, format_q6_k, 256, 210),
+    INT8(IQ4_NL, iq4_nl, format_iq4_nl, 32, 18),
+    INT8(IQ4_XS, iq4_xs, format_iq4_xs, 256, 136),
+    INT8(MXFP4, mxfp4, format_mxfp4, 32, 17),
+    INT8(IQ2_XXS, iq2_xxs, format_raw32, 256, 66),
+    INT8(IQ2_XS, iq2_xs, format_raw16, 256, 74),
+    INT8(IQ2_S, iq2_s, format_raw16, 256, 82),
+    INT8(IQ3_XXS, iq3_xxs, format_raw32, 256, 98),
+    INT8(IQ3_S, iq3_s, format_raw32, 256, 110),
+    INT8(IQ1_S, iq1_s, format_raw32, 256, 50),
+    INT8(IQ1_M, iq1_m, format_raw16, 256, 56),
+    INT8(TQ1_0, tq1_0, format_raw32, 256, 54),
+    INT8(TQ2_0, tq2_0, format_raw32, 256, 66),
+    INT8(Q8_K, q8_k, format_raw32, 256, 292),
 };
 
 const struct weight_type *weight_type(uint32_t type)

@@ -4,12 +4,16 @@
  * the values that the same column has in all rows lie side by side, so that a vector of PANEL lanes works on
  * PANEL rows at once and one broadcast activation meets them all; one token and many use the same panels.
  *
- * A panel is never computed with directly: `unpack` (kernels.h) turns up to CHUNK of its columns into a tile,
- * one of two kinds whatever the type, so that a new type needs no new matmul:
+ * A panel is a series of chunks of CHUNK columns (the last one may be shorter), each a whole: scales first, then the
+ * quants, so that reading a panel is reading memory from front to back. pack.h says what a chunk looks like.
+ *
+ * Many tokens: `unpack` (kernels.h) turns a chunk into a tile, one of two kinds whatever the type, so that a new type
+ * needs no new matmul:
  *   TILE_F32    x[i][row], float32, the values themselves;
- *   TILE_INT8   q[i / 4][row][i % 4], unsigned bytes, and for every `group` columns scales[.][row] and, for
- *               types that have them, mins[.][row]: the value is (q - offset) * scale - min.
- * Where a panel holds a tile's arrays as they are, the tile points into the panel. */
+ *   TILE_INT8   q[i / 4][row][i % 4], unsigned bytes, and for every `sub` columns scales[.][row] and, for types that
+ *               have them, mins[.][row]: the value is (q - offset) * scale - min.
+ * Where a chunk holds a tile's arrays as they are, the tile points into the chunk. One token is multiplied with the
+ * chunk itself (`token` in kernels.h), for types that have a packing of their own. */
 #ifndef CPU_TYPES_H
 #define CPU_TYPES_H
 
@@ -17,28 +21,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats.h"
+
 #define PANEL ((size_t)16)  /* rows */
 #define CHUNK ((size_t)256) /* most columns of a tile; a multiple of every type's block length */
 #define GROUP ((size_t)32)  /* activations that share a scale when they are int8 */
+
+struct block;
 
 enum tile_kind { TILE_F32 = 1, TILE_INT8 = 2 };
 
 struct tile {
     const float *x;      /* [n][PANEL] */
     const uint8_t *q;    /* [n / 4][PANEL][4] */
-    const float *scales; /* [n / group][PANEL] */
-    const float *mins;   /* [n / group][PANEL]; NULL: none */
+    const float *scales; /* [n / sub][PANEL] */
+    const float *mins;   /* [n / sub][PANEL], negative: what is to be added; NULL: none */
     /* Where unpack puts what it has to make; a thread's scratch memory. */
     float *x_store;      /* [CHUNK][PANEL] */
     uint8_t *q_store;    /* [CHUNK / 4][PANEL][4] */
     float *scales_store; /* [CHUNK / 16][PANEL] */
     float *mins_store;   /* [CHUNK / 16][PANEL] */
 };
-/* Bytes of the four stores. */
+/* Bytes of the four stores; and a tile whose stores are in so much memory. */
 #define TILE_STORE_SIZE (CHUNK * PANEL * (sizeof(float) + 1) + 2 * (CHUNK / 16) * PANEL * sizeof(float))
+static inline struct tile tile_in(uint8_t *memory)
+{
+    float *x = (float *)(void *)memory, *scales = x + CHUNK * PANEL, *mins = scales + CHUNK / 16 * PANEL;
+    return (struct tile){.x_store = x,
+                         .scales_store = scales,
+                         .mins_store = mins,
+                         .q_store = (uint8_t *)(mins + CHUNK / 16 * PANEL)};
+}
 
 /* Index of a type in tables. */
-enum weight_type_index { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_Q8_0, WEIGHT_Q4_0, N_WEIGHT_TYPES };
+enum weight_type_index {
+    WEIGHT_F32,
+    WEIGHT_F16,
+    WEIGHT_BF16,
+#define X(NAME, name) WEIGHT_##NAME,
+    INT8_TYPES(X)
+#undef X
+        N_WEIGHT_TYPES
+};
 
 struct weight_type {
     uint32_t type; /* enum engine_type */
@@ -47,15 +71,17 @@ struct weight_type {
     size_t block_length; /* columns of a block, in files */
     size_t block_size;   /* its bytes */
     enum tile_kind kind;
-    uint8_t offset; /* of TILE_INT8 */
-    uint8_t most;   /* largest q of TILE_INT8 */
+    const struct format *format; /* of TILE_INT8 */
+    /* TILE_INT8: takes a block of a file apart. */
+    void (*read)(const uint8_t *from, struct block *block);
 
-    /* Bytes of a packed panel of k columns; a multiple of CPU_ALIGNMENT. */
-    size_t (*panel_size)(size_t k);
-    /* Packs `n_rows` rows (1 … PANEL) of k columns, which are row_size bytes apart. */
-    void (*pack)(const uint8_t *rows, size_t row_size, size_t n_rows, size_t k, uint8_t *panel);
+    /* Bytes of a chunk of n columns; a multiple of CPU_ALIGNMENT. */
+    size_t (*chunk_size)(const struct weight_type *type, size_t n);
+    /* Packs n columns of `n_rows` rows (1 … PANEL), which are row_size bytes apart, into a chunk that is zero. */
+    void (*pack)(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows,
+                 size_t n, uint8_t *chunk);
     /* Turns n values, a multiple of block_length, of a row as it is in files into float32. */
-    void (*to_float)(const uint8_t *row, size_t n, float *values);
+    void (*to_float)(const struct weight_type *type, const uint8_t *row, size_t n, float *values);
 };
 
 /* NULL for a type that isn't there. */
@@ -67,12 +93,16 @@ static inline size_t weight_row_size(const struct weight_type *type, size_t k)
     return k / type->block_length * type->block_size;
 }
 
+/* Bytes of a packed panel of k columns. */
+static inline size_t weight_panel_size(const struct weight_type *type, size_t k)
+{
+    size_t size = k / CHUNK * type->chunk_size(type, CHUNK);
+    return k % CHUNK ? size + type->chunk_size(type, k % CHUNK) : size;
+}
+
 static inline size_t round_up(size_t value, size_t multiple)
 {
     return (value + multiple - 1) / multiple * multiple;
 }
-
-/* Where the scales of a panel of TILE_INT8 types end and the quants begin: both parts are aligned. */
-#define PANEL_SCALES_SIZE(n_blocks) (((n_blocks)*PANEL * sizeof(uint16_t) + 63) / 64 * 64)
 
 #endif

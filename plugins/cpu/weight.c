@@ -49,7 +49,7 @@ static int plan_layout(const struct engine_weight_desc *desc, struct layout *lay
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is too large", name);
     *layout = (struct layout){.type = type, .k = k, .rows = rows, .row_size = weight_row_size(type, k)};
     bool panels = desc->uses & ENGINE_WEIGHT_MATMUL, values = desc->uses & ENGINE_WEIGHT_VALUES;
-    if (panels) layout->packed_size = (rows + PANEL - 1) / PANEL * type->panel_size(k);
+    if (panels) layout->packed_size = (rows + PANEL - 1) / PANEL * weight_panel_size(type, k);
     layout->in_place = !panels && !values && desc->data_is_kept;
     if ((values || !panels) && !layout->in_place)
         layout->plain_size = round_up(rows * layout->row_size, CPU_ALIGNMENT);
@@ -88,11 +88,16 @@ static void pack_panels(void *context, unsigned thread)
     (void)thread;
     struct packing *packing = context;
     const struct layout *layout = packing->layout;
-    size_t n_panels = (layout->rows + PANEL - 1) / PANEL, panel, size = layout->type->panel_size(layout->k);
+    const struct weight_type *type = layout->type;
+    size_t n_panels = (layout->rows + PANEL - 1) / PANEL, panel, size = weight_panel_size(type, layout->k);
+    size_t chunk_size = type->chunk_size(type, CHUNK), columns_size = weight_row_size(type, CHUNK);
     while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n_panels) {
         size_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
-        layout->type->pack(packing->data + first * layout->row_size, layout->row_size, n_rows, layout->k,
-                           packing->packed + panel * size);
+        const uint8_t *rows = packing->data + first * layout->row_size;
+        uint8_t *chunk = packing->packed + panel * size;
+        for (size_t i = 0; i < layout->k; i += CHUNK, rows += columns_size, chunk += chunk_size)
+            type->pack(type, rows, layout->row_size, n_rows, layout->k - i < CHUNK ? layout->k - i : CHUNK,
+                       chunk);
     }
 }
 

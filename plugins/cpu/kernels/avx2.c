@@ -10,6 +10,7 @@
 #include "vec.h"
 #include "tiles.h"
 #include "unpack.h"
+#include "int8.h"
 #include "rows.h"
 #include "attention.h"
 #include "table.h"

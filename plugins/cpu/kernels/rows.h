@@ -154,11 +154,13 @@ static void quantize(const float *x, size_t n, size_t step, const struct int8_ac
             scale = product / square;
             UNROLL for (size_t p = 0; p < 2 * PARTS; p++) vf_to_i8(q + p * LANES, rounded[p]);
         }
-        int32_t sum = 0;
-        for (size_t i = 0; i < GROUP; i++) sum += (int8_t)q[i];
         for (size_t i = 0; i < GROUP / 4; i++) memcpy(out->q + (g * GROUP / 4 + i) * step * 4, q + 4 * i, 4);
         out->scales[g * step] = scale;
-        out->sums[g * step] = sum;
+        for (size_t half = 0; half < GROUP / SUM_COLUMNS; half++) {
+            int32_t sum = 0;
+            for (size_t i = 0; i < SUM_COLUMNS; i++) sum += (int8_t)q[half * SUM_COLUMNS + i];
+            out->sums[(g * GROUP / SUM_COLUMNS + half) * step] = sum;
+        }
     }
 }
 

@@ -14,27 +14,30 @@ void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t 
     }
 }
 
-/* The integer sum of one group of columns for one token and all rows. */
-static void group_sums(const uint8_t *q, const int8_t *activations, size_t n_tokens, int32_t sum[PANEL])
+/* The integer sums over a tile's columns first … first + n - 1, for one token and all rows. */
+static void integer_sums(const uint8_t *q, const int8_t *activations, size_t n_tokens, size_t first, size_t n,
+                         int32_t sum[PANEL])
 {
-    for (size_t i = 0; i < GROUP / 4; i++)
+    for (size_t i = first; i < first + n; i++)
         for (size_t r = 0; r < PANEL; r++)
-            for (size_t c = 0; c < 4; c++)
-                sum[r] += q[(i * PANEL + r) * 4 + c] * activations[i * n_tokens * 4 + c];
+            sum[r] += q[(i / 4 * PANEL + r) * 4 + i % 4] * activations[i / 4 * n_tokens * 4 + i % 4];
 }
 
 void scalar_int8_tile(const struct tile *tile, const struct weight_type *type,
                       const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
 {
-    for (size_t g = 0; g < n / GROUP; g++)
+    size_t sub = type->format->sub;
+    for (size_t s = 0; s < n / sub; s++)
         for (size_t t = 0; t < n_tokens; t++) {
-            float scale = activations->scales[g * n_tokens + t];
-            int32_t token_sum = activations->sums[g * n_tokens + t], sum[PANEL] = {0};
-            group_sums(tile->q + g * GROUP * PANEL, activations->q + (g * GROUP * n_tokens + t * 4), n_tokens,
-                       sum);
+            int32_t token_sum = 0, sum[PANEL] = {0};
+            float scale = activations->scales[s * sub / GROUP * n_tokens + t];
+            for (size_t i = s * sub / SUM_COLUMNS; i < (s + 1) * sub / SUM_COLUMNS; i++)
+                token_sum += activations->sums[i * n_tokens + t];
+            integer_sums(tile->q, activations->q + t * 4, n_tokens, s * sub, sub, sum);
             for (size_t r = 0; r < PANEL; r++) {
-                float product = (float)(sum[r] - type->offset * token_sum) * tile->scales[g * PANEL + r];
-                if (tile->mins) product -= tile->mins[g * PANEL + r] * (float)token_sum;
+                float product =
+                    (float)(sum[r] - type->format->offset * token_sum) * tile->scales[s * PANEL + r];
+                if (tile->mins) product += tile->mins[s * PANEL + r] * (float)token_sum;
                 sums[t * PANEL + r] += product * scale;
             }
         }
@@ -68,12 +71,12 @@ void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_ac
             best_scale = scale;
             memcpy(best, q, sizeof best);
         }
-        int32_t sum = 0;
-        for (size_t i = 0; i < GROUP; i++) {
-            out->q[((g * GROUP + i) / 4 * step) * 4 + i % 4] = best[i];
-            sum += best[i];
-        }
+        for (size_t i = 0; i < GROUP; i++) out->q[((g * GROUP + i) / 4 * step) * 4 + i % 4] = best[i];
         out->scales[g * step] = best_scale;
-        out->sums[g * step] = sum;
+        for (size_t i = 0; i < GROUP; i += SUM_COLUMNS) {
+            int32_t sum = 0;
+            for (size_t j = i; j < i + SUM_COLUMNS; j++) sum += best[j];
+            out->sums[(g * GROUP + i) / SUM_COLUMNS * step] = sum;
+        }
     }
 }

@@ -127,14 +127,13 @@ const struct kernels kernels_scalar = {
     .name = "scalar",
     .f32_tile_tokens = 4,
     .int8_tile_tokens = 4,
-    .unpack =
-        {
-            [WEIGHT_F32] = scalar_unpack_f32,
-            [WEIGHT_F16] = scalar_unpack_f16,
-            [WEIGHT_BF16] = scalar_unpack_bf16,
-            [WEIGHT_Q8_0] = scalar_unpack_q8_0,
-            [WEIGHT_Q4_0] = scalar_unpack_q4_0,
-        },
+    .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
+               [WEIGHT_F16] = scalar_unpack_f16,
+               [WEIGHT_BF16] = scalar_unpack_bf16,
+#define X(NAME, name) [WEIGHT_##NAME] = scalar_unpack_int8,
+               INT8_TYPES(X)
+#undef X
+    },
     .f32_tile = scalar_f32_tile,
     .int8_tile = scalar_int8_tile,
     .quantize = scalar_quantize,

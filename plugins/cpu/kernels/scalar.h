@@ -5,7 +5,7 @@
 #include "kernels.h"
 
 unpack_function scalar_unpack_f32, scalar_unpack_f16, scalar_unpack_bf16;
-unpack_function scalar_unpack_q8_0, scalar_unpack_q4_0;
+unpack_function scalar_unpack_int8; /* every integer type */
 
 void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
 void scalar_int8_tile(const struct tile *tile, const struct weight_type *type,

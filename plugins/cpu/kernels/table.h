@@ -4,14 +4,23 @@ const struct kernels KERNELS = {
     .name = KERNELS_NAME,
     .f32_tile_tokens = F32_TILE_TOKENS,
     .int8_tile_tokens = INT8_TILE_TOKENS,
-    .unpack =
-        {
-            [WEIGHT_F32] = scalar_unpack_f32,
-            [WEIGHT_F16] = unpack_f16,
-            [WEIGHT_BF16] = unpack_bf16,
-            [WEIGHT_Q8_0] = unpack_q8_0,
-            [WEIGHT_Q4_0] = unpack_q4_0,
-        },
+    .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
+               [WEIGHT_F16] = unpack_f16,
+               [WEIGHT_BF16] = unpack_bf16,
+#define X(NAME, name) [WEIGHT_##NAME] = unpack_##name,
+               PACKED_TYPES(X)
+#undef X
+#define X(NAME, name) [WEIGHT_##NAME] = scalar_unpack_int8,
+                   RAW_TYPES(X)
+#undef X
+    },
+    .token = {[WEIGHT_F32] = token_f32,
+              [WEIGHT_F16] = token_f16,
+              [WEIGHT_BF16] = token_bf16,
+#define X(NAME, name) [WEIGHT_##NAME] = token_##name,
+              PACKED_TYPES(X)
+#undef X
+    },
     .f32_tile = f32_tile,
     .int8_tile = int8_tile,
     .quantize = quantize,

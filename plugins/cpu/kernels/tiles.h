@@ -1,4 +1,5 @@
-/* tiles.h: template of the matmul tile kernels. Expects vec-*.h, vec.h, and
+/* tiles.h: template of the matmul kernels of float types, and what they share with those of integer types (int8.h).
+ * Expects vec-*.h, vec.h, and
  *   F32_TILE_TOKENS, INT8_TILE_TOKENS   how many tokens' sums the registers hold, at most TILE_TOKENS
  * For each number of tokens there is a copy of the code in which it is a constant.
  *
@@ -8,6 +9,14 @@
 #include <string.h>
 
 #define FLATTEN static inline __attribute__((always_inline))
+
+/* One token reads weights as fast as memory gives them: so many bytes ahead. */
+enum { PREFETCH_AHEAD = 4096 };
+
+FLATTEN void prefetch(const uint8_t *at)
+{
+    __builtin_prefetch(at);
+}
 
 /* Calls function(…, 1 … 12, …) for n_tokens. */
 #define FOR_TOKENS(most, n_tokens, call)                                                                     \
@@ -43,8 +52,6 @@
     default: break;                                                                                          \
     }
 
-/* ---- float32 --------------------------------------------------------------------------------------- */
-
 FLATTEN void f32_tile_of(const float *x, const float *activations, size_t n, const size_t n_tokens,
                          float *sums)
 {
@@ -74,112 +81,73 @@ static void f32_tile(const float *x, const float *activations, size_t n, size_t 
 #undef CALL
 }
 
-/* ---- int8 ------------------------------------------------------------------------------------------ */
+/* ---- One token ------------------------------------------------------------------------------------- */
 
-static inline int32_t load_four(const int8_t *from)
+/* The float32 sums of a chunk of n columns for one token, `columns` of them at once. */
+typedef void columns_function(const uint8_t *from, const float *input, vf sum[PARTS]);
+
+FLATTEN void add_f32(const uint8_t *from, const float *input, vf sum[PARTS])
 {
-    int32_t four;
-    memcpy(&four, from, 4);
-    return four;
+    UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
+        vf_fma(vf_load((const float *)(const void *)from + p * LANES), vf_set1(input[0]), sum[p]);
 }
 
-/* The integer sums of one group: sum[t] += q (LANES rows of a tile, rows of 4 bytes) x activations. `pairs`:
- * how many sums of two products an int16 takes without overflow, as 8 bytes are multiplied after each other;
- * 0: not even one, the bytes have all 8 bits. */
-#if VEC_DOT4
-FLATTEN void group_sums(const uint8_t *q, const int8_t *activations, const size_t n_tokens,
-                        const size_t pairs, vi *sum)
+FLATTEN void add_f16(const uint8_t *from, const float *input, vf sum[PARTS])
 {
-    (void)pairs;
-    UNROLL for (size_t j = 0; j < GROUP / 4; j++)
-    {
-        vb w = vb_load(q + j * PANEL * 4);
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] =
-            vb_dot4(sum[t], w, load_four(activations + (j * n_tokens + t) * 4));
-    }
+    UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
+        vf_fma(vf_from_f16(from + 2 * p * LANES), vf_set1(input[0]), sum[p]);
 }
-#else
-FLATTEN void group_sums(const uint8_t *q, const int8_t *activations, const size_t n_tokens,
-                        const size_t pairs, vi *sum)
+
+FLATTEN void add_bf16_even(const uint8_t *from, const float *input, vf sum[PARTS])
 {
-    const size_t run = pairs ? pairs : 1;
-    UNROLL for (size_t first = 0; first < GROUP / 4; first += run)
-    {
-        vb short_sum[TILE_TOKENS];
-        UNROLL for (size_t j = first; j < first + run; j++)
-        {
-            vb w = vb_load(q + j * PANEL * 4), sign = w;
-            if (!pairs) {
-                sign = vb_flip_signs(w); /* q - 128 */
-                w = vb_abs(sign);
-            }
-            UNROLL for (size_t t = 0; t < n_tokens; t++)
-            {
-                vb a = vi_set1(load_four(activations + (j * n_tokens + t) * 4));
-                vb two = vb_dot2(w, pairs ? a : vb_with_sign(a, sign));
-                short_sum[t] = j == first ? two : vb_add16(short_sum[t], two);
-            }
+    UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
+        vf_fma(vf_from_bf16_even(from + 4 * p * LANES), vf_set1(input[0]), sum[p]);
+}
+
+FLATTEN void add_bf16(const uint8_t *from, const float *input, vf sum[PARTS])
+{
+    add_bf16_even(from, input, sum);
+    UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
+        vf_fma(vf_from_bf16_odd(from + 4 * p * LANES), vf_set1(input[1]), sum[p]);
+}
+
+/* Chunk after chunk; `size` bytes hold `step` columns, `last` takes an odd last one. */
+FLATTEN void float_token(const uint8_t *panel, size_t k, const float *input, columns_function *add,
+                         const size_t step, const size_t size, columns_function *last, float *sums)
+{
+    vf total[PARTS];
+    UNROLL for (size_t p = 0; p < PARTS; p++) total[p] = vf_zero();
+    for (size_t first = 0; first < k; first += CHUNK) {
+        vf sum[PARTS];
+        UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_zero();
+        size_t n = k - first < CHUNK ? k - first : CHUNK, i = 0;
+        for (; i + step <= n; i += step, panel += size) {
+            if (i * (size / step) % 64 == 0) prefetch(panel + PREFETCH_AHEAD);
+            add(panel, input + first + i, sum);
         }
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_add(sum[t], vb_widen(short_sum[t]));
+        if (i < n) last(panel, input + first + i, sum);
+        UNROLL for (size_t p = 0; p < PARTS; p++) total[p] = vf_add(total[p], sum[p]);
     }
-}
-#endif
-
-FLATTEN void int8_tile_of(const struct tile *tile, int offset, const struct int8_activations *activations,
-                          size_t n, const size_t n_tokens, const size_t pairs, float *sums)
-{
-    /* sum of (q - offset) * a = sum of q * a - offset * sum of a */
-    int32_t start[CHUNK / GROUP * TILE_TOKENS];
-    for (size_t i = 0; i < n / GROUP * n_tokens; i++) start[i] = -offset * activations->sums[i];
-    for (size_t part = 0; part < PANEL; part += LANES) {
-        vf total[TILE_TOKENS];
-        UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
-        for (size_t g = 0; g < n / GROUP; g++) {
-            vi sum[TILE_TOKENS];
-            UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_set1(start[g * n_tokens + t]);
-            group_sums(tile->q + g * GROUP * PANEL + part * 4, activations->q + g * GROUP * n_tokens,
-                       n_tokens, pairs, sum);
-            vf scale = vf_load(tile->scales + g * PANEL + part);
-            const float *scales = activations->scales + g * n_tokens;
-            UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
-                vf_fma(vi_to_vf(sum[t]), vf_mul(scale, vf_set1(scales[t])), total[t]);
-        }
-        UNROLL for (size_t t = 0; t < n_tokens; t++) vf_store(sums + t * PANEL + part, total[t]);
-    }
+    UNROLL for (size_t p = 0; p < PARTS; p++) vf_store(sums + p * LANES, total[p]);
 }
 
-#if VEC_DOT4
-static void int8_tile(const struct tile *tile, const struct weight_type *type,
-                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
+static void token_f32(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                      const float *input, struct tile *tile, float *sums)
 {
-#define CALL(count) int8_tile_of(tile, type->offset, activations, n, count, 8, sums)
-    FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, CALL)
-#undef CALL
-}
-#else
-static void int8_tile_4_bits(const struct tile *tile, int offset, const struct int8_activations *activations,
-                             size_t n, size_t n_tokens, float *sums)
-{
-#define CALL(count) int8_tile_of(tile, offset, activations, n, count, 8, sums)
-    FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, CALL)
-#undef CALL
+    (void)activations, (void)tile;
+    float_token(panel, k, input, add_f32, 1, PANEL * 4, NULL, sums);
 }
 
-static void int8_tile_8_bits(const struct tile *tile, int offset, const struct int8_activations *activations,
-                             size_t n, size_t n_tokens, float *sums)
+static void token_f16(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                      const float *input, struct tile *tile, float *sums)
 {
-    (void)offset; /* 128, which flipping signs takes off */
-#define CALL(count) int8_tile_of(tile, 0, activations, n, count, 0, sums)
-    FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, CALL)
-#undef CALL
+    (void)activations, (void)tile;
+    float_token(panel, k, input, add_f16, 1, PANEL * 2, NULL, sums);
 }
 
-static void int8_tile(const struct tile *tile, const struct weight_type *type,
-                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
+static void token_bf16(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                       const float *input, struct tile *tile, float *sums)
 {
-    if (type->most < 16)
-        int8_tile_4_bits(tile, type->offset, activations, n, n_tokens, sums);
-    else
-        int8_tile_8_bits(tile, type->offset, activations, n, n_tokens, sums);
+    (void)activations, (void)tile;
+    float_token(panel, k, input, add_bf16, 2, PANEL * 4, add_bf16_even, sums);
 }
-#endif

@@ -128,13 +128,22 @@ static inline void vb_store(uint8_t *to, vb x)
 {
     _mm256_storeu_si256((__m256i *)(void *)to, x);
 }
-static inline vb vb_low_nibbles(vb x)
+static inline vb vb_or(vb a, vb b)
 {
-    return _mm256_and_si256(x, _mm256_set1_epi8(15));
+    return _mm256_or_si256(a, b);
 }
-static inline vb vb_high_nibbles(vb x)
+/* `width` bits of each byte, from bit `from` on, moved to bit `to`; the others 0. */
+static inline vb vb_bits(vb x, unsigned from, unsigned width, unsigned to)
 {
-    return _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15));
+    typedef uint16_t words __attribute__((vector_size(32)));
+    words moved = from >= to ? (words)x >> (from - to) : (words)x << (to - from);
+    return _mm256_and_si256((vb)moved, _mm256_set1_epi8((char)(((1u << width) - 1) << to)));
+}
+/* table[code] for each byte, a code below 16. */
+static inline vb vb_lookup(vb codes, const uint8_t table[16])
+{
+    __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), codes);
 }
 
 #if defined(__AVXVNNI__)

@@ -1,0 +1,85 @@
+/* formats.h: what the integer weight types have in common and where they differ, as constants that the compiler sees:
+ * kernels made for a type take its format as an argument and fold it away.
+ *
+ * A value is (q - offset) * scale - min; q is the code of the file or, where the type has a table, values[code]. */
+#ifndef CPU_FORMATS_H
+#define CPU_FORMATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How scales (and mins) are packed. */
+enum scale_kind {
+    SCALES_F16,     /* a float16 for each block of 32 */
+    SCALES_POWER,   /* a power of two for each block of 32: its exponent + 128, a byte */
+    SCALES_INT8,    /* a float16 for 256 columns, times an int8 for each `sub` of them */
+    SCALES_NIBBLES, /* likewise, times 4 bits, and 4 bits above them times another float16 for mins */
+    SCALES_RAW      /* blocks stay as they are in files, and `read` takes them apart again and again */
+};
+
+struct format {
+    enum scale_kind scales;
+    uint16_t block; /* columns of a block in files: 32 or 256 */
+    uint8_t sub;    /* columns that share a scale: 16 or 32 */
+    bool mins;
+    uint8_t base, high; /* bits of a code: those packed first (2, 4, 8), those packed behind them (0, 1, 2) */
+    uint8_t offset, most;  /* most: the largest q. If it is above 127, offset is 128 */
+    const uint8_t *values; /* [16] */
+};
+
+/* Doubled values of the 4-bit float E2M1, and the levels of IQ4; both plus 128. */
+static const uint8_t values_mxfp4[16] = {128, 129, 130, 131, 132, 134, 136, 140,
+                                         128, 127, 126, 125, 124, 122, 120, 116};
+static const uint8_t values_iq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                       129, 141, 153, 166, 181, 197, 217, 241};
+
+/* clang-format off */
+/*                                   scales       block sub  mins base high off most  values */
+static const struct format
+    format_q8_0    = {SCALES_F16,     32,  32, false, 8, 0, 128, 255, NULL},
+    format_q4_0    = {SCALES_F16,     32,  32, false, 4, 0,   8,  15, NULL},
+    format_q4_1    = {SCALES_F16,     32,  32, true,  4, 0,   0,  15, NULL},
+    format_q5_0    = {SCALES_F16,     32,  32, false, 4, 1,  16,  31, NULL},
+    format_q5_1    = {SCALES_F16,     32,  32, true,  4, 1,   0,  31, NULL},
+    format_q2_k    = {SCALES_NIBBLES, 256, 16, true,  2, 0,   0,   3, NULL},
+    format_q3_k    = {SCALES_INT8,    256, 16, false, 2, 1,   4,   7, NULL},
+    format_q4_k    = {SCALES_INT8,    256, 32, true,  4, 0,   0,  15, NULL},
+    format_q5_k    = {SCALES_INT8,    256, 32, true,  4, 1,   0,  31, NULL},
+    format_q6_k    = {SCALES_INT8,    256, 16, false, 4, 2,  32,  63, NULL},
+    format_iq4_nl  = {SCALES_F16,     32,  32, false, 4, 0, 128, 255, values_iq4},
+    format_iq4_xs  = {SCALES_INT8,    256, 32, false, 4, 0, 128, 255, values_iq4},
+    format_mxfp4   = {SCALES_POWER,   32,  32, false, 4, 0, 128, 255, values_mxfp4},
+    format_raw32   = {SCALES_RAW,     256, 32, false, 8, 0, 128, 255, NULL},
+    format_raw16   = {SCALES_RAW,     256, 16, false, 8, 0, 128, 255, NULL};
+/* clang-format on */
+
+/* The integer types by name, of constants and of functions: those with a packing of their own, the others. */
+#define PACKED_TYPES(X)                                                                                      \
+    X(Q8_0, q8_0)                                                                                            \
+    X(Q4_0, q4_0)                                                                                            \
+    X(Q4_1, q4_1)                                                                                            \
+    X(Q5_0, q5_0)                                                                                            \
+    X(Q5_1, q5_1)                                                                                            \
+    X(Q2_K, q2_k)                                                                                            \
+    X(Q3_K, q3_k)                                                                                            \
+    X(Q4_K, q4_k)                                                                                            \
+    X(Q5_K, q5_k)                                                                                            \
+    X(Q6_K, q6_k)                                                                                            \
+    X(IQ4_NL, iq4_nl)                                                                                        \
+    X(IQ4_XS, iq4_xs)                                                                                        \
+    X(MXFP4, mxfp4)
+#define RAW_TYPES(X)                                                                                         \
+    X(IQ2_XXS, iq2_xxs)                                                                                      \
+    X(IQ2_XS, iq2_xs)                                                                                        \
+    X(IQ2_S, iq2_s)                                                                                          \
+    X(IQ3_XXS, iq3_xxs)                                                                                      \
+    X(IQ3_S, iq3_s)                                                                                          \
+    X(IQ1_S, iq1_s)                                                                                          \
+    X(IQ1_M, iq1_m)                                                                                          \
+    X(TQ1_0, tq1_0)                                                                                          \
+    X(TQ2_0, tq2_0)                                                                                          \
+    X(Q8_K, q8_k)
+#define INT8_TYPES(X) PACKED_TYPES(X) RAW_TYPES(X)
+
+#endif

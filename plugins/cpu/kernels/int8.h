@@ -1,0 +1,268 @@
+/* int8.h: template of the matmul kernels of integer types: chunks to tiles, tiles times many tokens, chunks times one.
+ * The layout of chunks is described in pack.h. Expects vec-*.h, vec.h, tiles.h.
+ *
+ * The same code multiplies tiles and chunks: a tile is a chunk whose codes have 8 bits. `format` is a constant in every
+ * copy. */
+#include "half.h"
+#include "pack.h"
+#include "scalar.h"
+
+/* ---- Chunks ---------------------------------------------------------------------------------------- */
+
+/* The bytes of columns 4 j … 4 j + 3 of a group, for LANES rows; `group` points at these rows. */
+FLATTEN vb weight_bytes(const struct format *format, const uint8_t *group, const size_t j)
+{
+    const uint8_t *behind = group + GROUP * PANEL / 8 * (size_t)format->base;
+    const size_t row = PANEL * 4; /* bytes of a [PANEL][4] */
+    vb q;
+    switch (format->base) {
+    case 8: return vb_load(group + j * row);
+    case 4: q = vb_bits(vb_load(group + j % 4 * row), j / 4 * 4, 4, 0); break;
+    default: q = vb_bits(vb_load(group + j / 4 * row), j % 4 * 2, 2, 0); break;
+    }
+    if (format->high == 1) q = vb_or(q, vb_bits(vb_load(behind), (unsigned)j, 1, format->base));
+    if (format->high == 2) q = vb_or(q, vb_bits(vb_load(behind + j / 4 * row), j % 4 * 2, 2, format->base));
+    return format->values ? vb_lookup(q, format->values) : q;
+}
+
+/* The scales and mins of a chunk go to the tile's stores. */
+FLATTEN void unpack_scales(const struct format *format, const uint8_t *chunk, const size_t n,
+                           struct tile *tile)
+{
+    const struct chunk_layout layout = chunk_layout(format, n);
+    const bool small = format->block == 32, nibbles = format->scales == SCALES_NIBBLES;
+    float *scales = tile->scales_store, *mins = tile->mins_store;
+    tile->scales = scales;
+    tile->mins = format->mins ? mins : NULL;
+    if (small) {
+        for (size_t i = 0; i < n / 32 * PANEL; i += LANES) {
+            if (format->scales == SCALES_POWER)
+                for (size_t r = i; r < i + LANES; r++) scales[r] = power_to_f32(chunk[r]);
+            else
+                vf_store(scales + i, vf_from_f16(chunk + 2 * i));
+            if (format->mins) vf_store(mins + i, vf_sub(vf_zero(), vf_from_f16(chunk + layout.dmin + 2 * i)));
+        }
+        return;
+    }
+    for (size_t part = 0; part < PANEL; part += LANES) {
+        vf d = vf_from_f16(chunk + 2 * part), dmin = vf_zero();
+        if (format->mins) dmin = vf_sub(vf_zero(), vf_from_f16(chunk + layout.dmin + 2 * part));
+        for (size_t i = part; i < n / format->sub * PANEL; i += PANEL) {
+            uint8_t low[LANES], high[LANES];
+            const uint8_t *scale = chunk + layout.scales + i, *min = chunk + layout.mins + i;
+            for (size_t r = 0; nibbles && r < LANES; r++) {
+                low[r] = scale[r] & 15;
+                high[r] = scale[r] >> 4;
+            }
+            vf_store(scales + i, vf_mul(d, vf_from_i8(nibbles ? low : scale)));
+            if (format->mins) vf_store(mins + i, vf_mul(dmin, vf_from_i8(nibbles ? high : min)));
+        }
+    }
+}
+
+FLATTEN void unpack_chunk(const struct format *format, const uint8_t *chunk, const size_t n,
+                          struct tile *tile)
+{
+    unpack_scales(format, chunk, n, tile);
+    const uint8_t *quants = chunk + chunk_layout(format, n).quants;
+    tile->q = quants;
+    if (format->base == 8) return;
+    uint8_t *q = tile->q_store;
+    for (size_t i = 0; i < n; i += GROUP, quants += group_size(format), q += GROUP * PANEL)
+        for (size_t part = 0; part < PANEL * 4; part += LANES * 4)
+            UNROLL for (size_t j = 0; j < GROUP / 4; j++)
+                vb_store(q + j * PANEL * 4 + part, weight_bytes(format, quants + part, j));
+    tile->q = tile->q_store;
+}
+
+#define X(NAME, name)                                                                                        \
+    static void unpack_##name(const struct weight_type *type, const uint8_t *chunk, size_t n,                \
+                              struct tile *tile)                                                             \
+    {                                                                                                        \
+        (void)type;                                                                                          \
+        unpack_chunk(&format_##name, chunk, n, tile);                                                        \
+    }
+PACKED_TYPES(X)
+#undef X
+
+/* ---- Products -------------------------------------------------------------------------------------- */
+
+static inline int32_t load_four(const int8_t *from)
+{
+    int32_t four;
+    memcpy(&four, from, 4);
+    return four;
+}
+
+/* How many sums of two products an int16 takes without overflow, for q up to `most`; 0: not even one, q has all 8 bits
+ * (and offset is 128). Of no matter where sums are made in 32 bits at once. */
+static inline size_t sums_in_16_bits(unsigned most)
+{
+    return VEC_DOT4 || most <= 15 ? 8 : most > 127 ? 0 : most > 63 ? 1 : most > 31 ? 2 : 4;
+}
+
+/* The integer sums of columns 4 begin … 4 end - 1 of a group: sum[t] += weights x activations. */
+#if VEC_DOT4
+FLATTEN void integer_sums(const struct format *format, const uint8_t *group, const size_t begin,
+                          const size_t end, const int8_t *activations, const size_t n_tokens,
+                          const size_t pairs, vi *sum)
+{
+    (void)pairs;
+    UNROLL for (size_t j = begin; j < end; j++)
+    {
+        vb w = weight_bytes(format, group, j);
+        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] =
+            vb_dot4(sum[t], w, load_four(activations + (j * n_tokens + t) * 4));
+    }
+}
+#else
+FLATTEN void integer_sums(const struct format *format, const uint8_t *group, const size_t begin,
+                          const size_t end, const int8_t *activations, const size_t n_tokens,
+                          const size_t pairs, vi *sum)
+{
+    const size_t all = end - begin, run = pairs == 0 ? 1 : pairs < all ? pairs : all;
+    UNROLL for (size_t first = begin; first < end; first += run)
+    {
+        vb short_sum[TILE_TOKENS];
+        UNROLL for (size_t j = first; j < first + run; j++)
+        {
+            vb w = weight_bytes(format, group, j), sign = w;
+            if (!pairs) {
+                sign = vb_flip_signs(w); /* q - 128 */
+                w = vb_abs(sign);
+            }
+            UNROLL for (size_t t = 0; t < n_tokens; t++)
+            {
+                vb a = vi_set1(load_four(activations + (j * n_tokens + t) * 4));
+                vb two = vb_dot2(w, pairs ? a : vb_with_sign(a, sign));
+                short_sum[t] = j == first ? two : vb_add16(short_sum[t], two);
+            }
+        }
+        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_add(sum[t], vb_widen(short_sum[t]));
+    }
+}
+#endif
+
+/* sums[t][row] += n columns, whose codes are at `quants`, scales and mins in the tile, x activations. */
+FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, const struct tile *tile,
+                          int offset, const struct int8_activations *activations, const size_t n,
+                          const size_t n_tokens, const size_t sub, const size_t pairs, float *sums)
+{
+    /* sum of (q - offset) * a = sum of q * a - offset * sum of a; sum of -min * a = -min * sum of a */
+    int32_t start[CHUNK / SUM_COLUMNS * TILE_TOKENS];
+    float token_sums[CHUNK / SUM_COLUMNS * TILE_TOKENS];
+    const size_t per_sub = sub / SUM_COLUMNS, per_group = GROUP / sub;
+    if (VEC_DOT4 == 0 && pairs == 0) offset = 0; /* flipping signs takes it off */
+    for (size_t s = 0; s < n / sub; s++)
+        for (size_t t = 0; t < n_tokens; t++) {
+            int32_t sum = activations->sums[s * per_sub * n_tokens + t];
+            if (per_sub == 2) sum += activations->sums[(s * 2 + 1) * n_tokens + t];
+            start[s * n_tokens + t] = -offset * sum;
+            token_sums[s * n_tokens + t] = (float)sum * activations->scales[s / per_group * n_tokens + t];
+        }
+    for (size_t part = 0; part < PANEL; part += LANES) {
+        vf total[TILE_TOKENS];
+        UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
+        for (size_t g = 0; g < n / GROUP; g++) {
+            const float *scales = activations->scales + g * n_tokens;
+            UNROLL for (size_t h = 0; h < per_group; h++)
+            {
+                size_t s = g * per_group + h;
+                vi sum[TILE_TOKENS];
+                UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_set1(start[s * n_tokens + t]);
+                integer_sums(format, quants + g * group_size(format) + part * 4, h * sub / 4,
+                             (h + 1) * sub / 4, activations->q + g * GROUP * n_tokens, n_tokens, pairs, sum);
+                vf scale = vf_load(tile->scales + s * PANEL + part);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
+                    vf_fma(vi_to_vf(sum[t]), vf_mul(scale, vf_set1(scales[t])), total[t]);
+                if (!tile->mins) continue;
+                vf min = vf_load(tile->mins + s * PANEL + part);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
+                    vf_fma(min, vf_set1(token_sums[s * n_tokens + t]), total[t]);
+            }
+        }
+        UNROLL for (size_t t = 0; t < n_tokens; t++) vf_store(sums + t * PANEL + part, total[t]);
+    }
+}
+
+/* ---- Many tokens: tiles ---------------------------------------------------------------------------- */
+
+/* A function for each way in which types differ there. */
+#define INT8_TILE(name, sub, pairs)                                                                          \
+    static void name(const struct tile *tile, int offset, const struct int8_activations *activations,        \
+                     size_t n, size_t n_tokens, float *sums)                                                 \
+    {                                                                                                        \
+        FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
+    }
+#define TILE_CALL(count, sub, pairs)                                                                         \
+    int8_columns(&format_raw32, tile->q, tile, offset, activations, n, count, sub, pairs, sums)
+
+#define int8_tile_32_8_call(count) TILE_CALL(count, 32, 8)
+#define int8_tile_16_8_call(count) TILE_CALL(count, 16, 8)
+INT8_TILE(int8_tile_32_8, 32, 8)
+INT8_TILE(int8_tile_16_8, 16, 8)
+#if !VEC_DOT4
+#define int8_tile_32_4_call(count) TILE_CALL(count, 32, 4)
+#define int8_tile_32_0_call(count) TILE_CALL(count, 32, 0)
+#define int8_tile_16_2_call(count) TILE_CALL(count, 16, 2)
+#define int8_tile_16_0_call(count) TILE_CALL(count, 16, 0)
+INT8_TILE(int8_tile_32_4, 32, 4)
+INT8_TILE(int8_tile_32_0, 32, 0)
+INT8_TILE(int8_tile_16_2, 16, 2)
+INT8_TILE(int8_tile_16_0, 16, 0)
+#endif
+
+static void int8_tile(const struct tile *tile, const struct weight_type *type,
+                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
+{
+    const struct format *format = type->format;
+    int offset = format->offset;
+#if VEC_DOT4
+    (format->sub == 32 ? int8_tile_32_8 : int8_tile_16_8)(tile, offset, activations, n, n_tokens, sums);
+#else
+    size_t pairs = sums_in_16_bits(format->most);
+    if (format->sub == 32)
+        (pairs == 8   ? int8_tile_32_8
+         : pairs == 4 ? int8_tile_32_4
+                      : int8_tile_32_0)(tile, offset, activations, n, n_tokens, sums);
+    else
+        (pairs == 8   ? int8_tile_16_8
+         : pairs == 2 ? int8_tile_16_2
+                      : int8_tile_16_0)(tile, offset, activations, n, n_tokens, sums);
+#endif
+}
+
+/* ---- One token: chunks ----------------------------------------------------------------------------- */
+
+FLATTEN void token_chunk(const struct format *format, const uint8_t *chunk,
+                         const struct int8_activations *activations, const size_t n, struct tile *tile,
+                         float *sums)
+{
+    const struct chunk_layout layout = chunk_layout(format, n);
+    for (size_t at = 0; at < layout.size; at += 64) prefetch(chunk + PREFETCH_AHEAD + at);
+    unpack_scales(format, chunk, n, tile);
+    int8_columns(format, chunk + layout.quants, tile, format->offset, activations, n, 1, format->sub,
+                 sums_in_16_bits(format->most), sums);
+}
+
+FLATTEN void token_panel(const struct format *format, const uint8_t *panel, size_t k,
+                         const struct int8_activations *activations, struct tile *tile, float *sums)
+{
+    memset(sums, 0, PANEL * sizeof *sums);
+    struct int8_activations at = *activations;
+    for (; k >= CHUNK; k -= CHUNK, panel += chunk_layout(format, CHUNK).size) {
+        token_chunk(format, panel, &at, CHUNK, tile, sums);
+        at.q += CHUNK, at.scales += CHUNK / GROUP, at.sums += CHUNK / SUM_COLUMNS;
+    }
+    if (k > 0) token_chunk(format, panel, &at, k, tile, sums);
+}
+
+#define X(NAME, name)                                                                                        \
+    static void token_##name(const uint8_t *panel, size_t k, const struct int8_activations *activations,     \
+                             const float *input, struct tile *tile, float *sums)                             \
+    {                                                                                                        \
+        (void)input;                                                                                         \
+        token_panel(&format_##name, panel, k, activations, tile, sums);                                      \
+    }
+PACKED_TYPES(X)
+#undef X
