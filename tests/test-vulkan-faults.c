@@ -123,11 +123,10 @@ static void attention(struct fixture *fixture, struct attention_case c)
 }
 
 /* Few heads over long contexts: several workgroups share a head's positions. */
-Test(vulkan_faults, attention_over_long_contexts_on_a_gpu)
+static void attention_over_long_contexts(void)
 {
     uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16, q8 = ENGINE_TYPE_Q8_0;
     struct fixture fixture;
-    machine("discrete");
     fixture_open(&fixture, "vulkan", 0, 0, 0);
     attention(&fixture, (struct attention_case){f16, f16, 64, 4, 2, 32, 1, 1000, 1, .window = 0});
     attention(&fixture, (struct attention_case){f32, f32, 32, 4, 2, 32, 2, 1300, 3, .leave_out = true});
@@ -138,6 +137,29 @@ Test(vulkan_faults, attention_over_long_contexts_on_a_gpu)
     attention(&fixture, (struct attention_case){f32, f32, 8, 2, 2, 32, 1, 560, 60, .window = 550});
     fixture_close(&fixture);
     vulkan_expect_no_complaints();
+}
+
+Test(vulkan_faults, attention_over_long_contexts_on_a_gpu)
+{
+    machine("discrete");
+    attention_over_long_contexts();
+}
+
+Test(vulkan_faults, attention_over_long_contexts_without_subgroups)
+{
+    machine("discrete plain");
+    attention_over_long_contexts();
+}
+
+Test(vulkan_faults, subgroups_asked_for_where_they_cannot_be_added_over)
+{
+    need_model();
+    machine("discrete plain");
+    setenv("ENGINE_VULKAN_SUBGROUPS", "on", 1);
+    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
+    cr_assert_neq(result.status, 0);
+    cr_assert(strstr(result.err, "can't add over subgroups"), "%s", result.err);
+    program_free(&result);
 }
 
 /* More than the staging memory holds, both ways, and ranges in the middle. */

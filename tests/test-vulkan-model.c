@@ -163,6 +163,12 @@ Test(vulkan_model, logits_with_every_form_of_matmul)
     }
 }
 
+Test(vulkan_model, logits_without_subgroups)
+{
+    setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
+    cr_assert_leq(logits_error("f32", "f32", "all"), 3e-6);
+}
+
 Test(vulkan_model, logits_with_rounded_caches)
 {
     cr_assert_leq(logits_error("f32", "f16", "all"), 2e-3);

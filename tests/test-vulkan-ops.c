@@ -110,7 +110,7 @@ Test(vulkan_ops, every_form_of_matmul)
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
-Test(vulkan_ops, norm_add_mul_activate)
+static void rows_of_every_size(void)
 {
     static const uint32_t sizes[] = {1, 5, 16, 31, 64, 257, 3000};
     for (size_t i = 0; i < COUNT(sizes); i++)
@@ -132,6 +132,11 @@ Test(vulkan_ops, norm_add_mul_activate)
                 free(run_rows_case(&fixture, &c));
             }
         }
+}
+
+Test(vulkan_ops, norm_add_mul_activate)
+{
+    rows_of_every_size();
 }
 
 Test(vulkan_ops, activation_none_copies_or_multiplies)
@@ -181,7 +186,7 @@ static void attention(struct attention_case c)
     free(run_attention_case(&fixture, &c));
 }
 
-Test(vulkan_ops, attention_cache_types_and_head_sizes)
+static void attention_of_every_kind(void)
 {
     uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16, q8 = ENGINE_TYPE_Q8_0;
     attention((struct attention_case){f32, f32, 64, 8, 2, 16, 1, 100, 1, .window = 0});
@@ -197,6 +202,21 @@ Test(vulkan_ops, attention_cache_types_and_head_sizes)
     attention((struct attention_case){f16, f16, 128, 71, 1, 64, 1, 70, 4, .window = 0});
     attention((struct attention_case){f32, f16, 256, 2, 1, 64, 1, 70, 4, .window = 0});
     attention((struct attention_case){f32, f32, 1, 1, 1, 1, 1, 1, 1, .window = 0});
+}
+
+Test(vulkan_ops, attention_cache_types_and_head_sizes)
+{
+    attention_of_every_kind();
+}
+
+/* Where the device has none; the other tests use them where it has. */
+Test(vulkan_ops, norm_and_attention_without_subgroups)
+{
+    fixture_close(&fixture);
+    setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    rows_of_every_size();
+    attention_of_every_kind();
 }
 
 Test(vulkan_ops, attention_long_contexts_windows_and_tokens_left_out)

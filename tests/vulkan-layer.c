@@ -2,6 +2,7 @@
  * that breaks. ENGINE_TEST_VULKAN says how, in words with spaces between them:
  *
  *   discrete      devices say that they are GPUs with memory of their own
+ *   plain         they can't add over subgroups
  *   range=BYTES   they bind no more of a buffer than that
  *   memory=BYTES  no more can be allocated
  *   count         the number of submissions is said at the end, on standard error
@@ -79,6 +80,11 @@ static VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice device,
 {
     next.properties2(device, properties);
     change(&properties->properties);
+    for (VkBaseOutStructure *part = properties->pNext; part; part = part->pNext) {
+        if (part->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES || !wanted("plain"))
+            continue;
+        ((VkPhysicalDeviceSubgroupProperties *)part)->supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+    }
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo *info,

@@ -78,6 +78,23 @@ static int choose_matmul(struct engine_device *device)
     return ENGINE_OK;
 }
 
+/* Chooses how workgroups add up: [vulkan] subgroups = auto, on or off; ENGINE_VULKAN_SUBGROUPS overrides it. */
+static int choose_subgroups(struct engine_device *device)
+{
+    const struct physical_device *physical = device->physical;
+    const char *text = getenv("ENGINE_VULKAN_SUBGROUPS");
+    if (!text || !*text) text = vulkan_host->setting("vulkan", "subgroups");
+    bool is_auto = !text || strcmp(text, "auto") == 0;
+    device->subgroups = is_auto ? physical->has_subgroups : strcmp(text, "on") == 0;
+    if (!is_auto && !device->subgroups && strcmp(text, "off") != 0)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
+                                 "subgroups = %s: there are \"auto\", \"on\" and \"off\"", text);
+    if (device->subgroups && !physical->has_subgroups)
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "subgroups = on: %s can't add over subgroups",
+                                 physical->properties.deviceName);
+    return ENGINE_OK;
+}
+
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
 {
     const struct physical_device *devices;
@@ -93,6 +110,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     device->physical = &devices[index];
     device->memory_limit = given.memory_limit;
     status = choose_matmul(device);
+    if (!status) status = choose_subgroups(device);
     if (!status) status = create_device(device);
     if (!status) {
         read_limits(device);

@@ -26,6 +26,7 @@ struct physical_device {
     uint32_t queue_family;
     bool has_addresses;     /* bufferDeviceAddress, 64-bit integers */
     bool has_dot, fast_dot; /* dot products of bytes; in hardware */
+    bool has_subgroups;     /* sums and maxima over subgroups in compute shaders */
     bool has_budget;        /* VK_EXT_memory_budget */
     uint64_t max_buffer;    /* bytes of one allocation and one buffer */
 };
@@ -131,6 +132,7 @@ struct engine_device {
     uint32_t next_upload;
     bool addresses;    /* use the shaders for software drivers */
     bool dot;          /* use the shaders with integer dot products */
+    bool subgroups;    /* use the shaders that sum over subgroups */
     bool splits;       /* attention over few heads and long contexts */
     uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
 };

@@ -187,8 +187,10 @@ static bool survey(struct physical_device *device)
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
     VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceSubgroupProperties subgroups = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, .pNext = &maintenance};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
-                                       .pNext = &maintenance};
+                                       .pNext = &subgroups};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                               .pNext = &id};
     vk.vkGetPhysicalDeviceProperties(device->handle, &device->properties);
@@ -200,6 +202,9 @@ static bool survey(struct physical_device *device)
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
     device->has_addresses = has_addresses(device);
     find_dot(device);
+    VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    device->has_subgroups = (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                            (subgroups.supportedOperations & needed) == needed;
     device->max_buffer = maintenance.maxMemoryAllocationSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;

@@ -5,7 +5,7 @@
 #include "commands.h"
 
 #define ROW_LANES        64 /* invocations of a workgroup: element-wise operations, */
-#define NORM_LANES       64 /* norms (a power of two), */
+#define NORM_LANES       64 /* norms (a multiple of 4), */
 #define ATTENTION_LANES  64 /* attention: a multiple of 4, at least MAX_HEAD_DIM / 4 */
 #define PANEL_ROWS       32 /* rows in a panel of a weight */
 #define MATMUL_FIRST_ROW 3  /* number of a push constant */
@@ -206,14 +206,15 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
 
 /* ---- Attention and its cache -------------------------------------------------------------------------------------- */
 
-static enum shader attention_shader(uint32_t k, uint32_t v)
+static enum shader attention_shader(const struct engine_device *device, uint32_t k, uint32_t v)
 {
     static const enum shader shaders[3][3] = {
         {SHADER_ATTENTION_F32_F32, SHADER_ATTENTION_F32_F16, SHADER_ATTENTION_F32_Q8_0},
         {SHADER_ATTENTION_F16_F32, SHADER_ATTENTION_F16_F16, SHADER_ATTENTION_F16_Q8_0},
         {SHADER_ATTENTION_Q8_0_F32, SHADER_ATTENTION_Q8_0_F16, SHADER_ATTENTION_Q8_0_Q8_0}};
     int row = k == ENGINE_TYPE_F32 ? 0 : k == ENGINE_TYPE_F16 ? 1 : 2;
-    return shaders[row][v == ENGINE_TYPE_F32 ? 0 : v == ENGINE_TYPE_F16 ? 1 : 2];
+    int column = v == ENGINE_TYPE_F32 ? 0 : v == ENGINE_TYPE_F16 ? 1 : 2;
+    return shaders[row][column] + (device->subgroups ? 1 : 0);
 }
 
 /* How many workgroups share the positions of a head: enough of SPLIT_POSITIONS each, where heads and tokens alone are too
@@ -260,7 +261,7 @@ static int attention(struct builder *builder, const struct gpu_call *call)
         bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
     }
     builder->dispatch.key = (struct pipeline_key){
-        attention_shader(k->type, v[GPU_ATTENTION_V].type),
+        attention_shader(builder->device, k->type, v[GPU_ATTENTION_V].type),
         {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim, splits}};
     push(builder, q->ne[1]);
     push(builder, k->ne[2]);
@@ -329,7 +330,8 @@ static int rope(struct builder *builder, const struct gpu_call *call)
 static int norm(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *weight = &v[GPU_NORM_WEIGHT];
-    builder->dispatch.key = (struct pipeline_key){SHADER_NORM, {NORM_LANES, weight->present}};
+    enum shader shader = builder->device->subgroups ? SHADER_NORM_SUBGROUPS : SHADER_NORM;
+    builder->dispatch.key = (struct pipeline_key){shader, {NORM_LANES, weight->present}};
     push(builder, input->ne[0]);
     push(builder, input->ne[1]);
     push(builder, input->ne[2]);

@@ -33,8 +33,10 @@ layout(binding = 6) writeonly buffer Output { float outputs[]; };
 layout(binding = 7) writeonly buffer Parts { float parts[]; }; // [token][head][split] of sums, their maximum and total
 
 shared vec4 queries[(HEAD_DIM + 3) / 4];
-shared vec4 weights[SIZE / 4]; // of the positions at hand: scores, then their exponentials
+shared vec4 weights[SIZE / 4]; // of the positions at hand
 shared uint rows[SIZE];        // in the cache
+
+#include "workgroup.glsl"
 
 // The part of a word from its byte `byte % 4` on.
 uint half_word(uint word, uint byte)
@@ -117,7 +119,7 @@ void attend(uint head, uint split, uint token, uint lane)
         begin = min(begin + split * share, end);
         end = min(begin + share, end);
     }
-    float most = -3e38, total = 0, sums[VALUES];
+    float most = -3e38, total = 0, sums[VALUES]; // total: of this invocation's weights
     for (uint n = 0; n < VALUES; n++) sums[n] = 0;
     for (uint i = lane; i < HEAD_DIM; i += SIZE)
         queries[i / 4][i % 4] = q[p.q_offset + head * p.q_stride1 + token * p.q_stride2 + i];
@@ -132,29 +134,24 @@ void attend(uint head, uint split, uint token, uint lane)
             rows[lane] = row;
             mine = score(row);
         }
-        weights[lane / 4][lane % 4] = mine;
-        barrier();
-        vec4 best = weights[0];
-        for (uint i = 1; i < SIZE / 4; i++) best = max(best, weights[i]);
         float old = most;
-        most = max(max(max(best.x, best.y), max(best.z, best.w)), old);
+        most = max(workgroup_max(mine), old);
+        float weight = at < end ? exp(mine - most) : 0, shrink = exp(old - most);
+        weights[lane / 4][lane % 4] = weight;
         barrier();
-        weights[lane / 4][lane % 4] = at < end ? exp(mine - most) : 0;
-        barrier();
-        float shrink = exp(old - most);
-        total *= shrink;
+        total = fma(total, shrink, weight);
         for (uint n = 0; n < VALUES; n++) sums[n] *= shrink;
         uint count = min(SIZE, end - first);
         for (uint j = 0; j < count; j++) {
             float weight = weights[j / 4][j % 4];
             uint row = rows[j];
-            total += weight;
             for (uint n = 0; n < VALUES; n++) {
                 uint i = lane + n * SIZE;
                 if (i < HEAD_DIM) sums[n] = fma(weight, value(row, i), sums[n]);
             }
         }
     }
+    total = workgroup_sum(total);
     uint part = ((token * p.n_heads + head) * SPLITS + split) * (HEAD_DIM + 2);
     for (uint n = 0; n < VALUES && SPLITS > 1; n++) {
         uint i = lane + n * SIZE;

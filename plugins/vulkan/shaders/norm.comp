@@ -1,8 +1,9 @@
 // norm.comp: ENGINE_OP_NORM, RMS. A workgroup takes a row.
 #version 450
+#extension GL_GOOGLE_include_directive : enable
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint SIZE = 64; // a power of two
+layout(constant_id = 0) const uint SIZE = 64; // a multiple of 4
 layout(constant_id = 1) const bool WEIGHTED = false;
 
 layout(push_constant) uniform Parameters {
@@ -16,7 +17,7 @@ layout(binding = 0) readonly buffer Input { float inputs[]; };
 layout(binding = 1) readonly buffer Weight { float weights[]; };
 layout(binding = 2) writeonly buffer Output { float outputs[]; };
 
-shared float sums[SIZE];
+#include "workgroup.glsl"
 
 void main()
 {
@@ -27,14 +28,7 @@ void main()
         uint to = p.output_offset + i1 * p.output_stride1 + i2 * p.output_stride2;
         float sum = 0;
         for (uint i = lane; i < p.n; i += SIZE) sum = fma(inputs[from + i], inputs[from + i], sum);
-        barrier(); // the row before has been summed
-        sums[lane] = sum;
-        for (uint half_size = SIZE / 2; half_size > 0; half_size /= 2) {
-            barrier();
-            if (lane < half_size) sums[lane] += sums[lane + half_size];
-        }
-        barrier();
-        float scale = 1 / sqrt(sums[0] / float(p.n) + p.epsilon);
+        float scale = 1 / sqrt(workgroup_sum(sum) / float(p.n) + p.epsilon);
         for (uint i = lane; i < p.n; i += SIZE)
             outputs[to + i] = inputs[from + i] * scale * (WEIGHTED ? weights[i] : 1);
     }
