@@ -117,6 +117,24 @@ Test(vulkan_faults, weights_larger_than_a_binding_at_addresses)
     vulkan_expect_no_complaints();
 }
 
+/* Subgroups of 16, where the driver is Mesa's: sums of one column go through shuffles and shared memory. */
+Test(vulkan_faults, one_column_on_a_gpu)
+{
+    static const uint32_t types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q4_K};
+    struct fixture fixture;
+    setenv("LP_NATIVE_VECTOR_WIDTH", "512", 1);
+    machine("discrete range=600000");
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (uint32_t k = 256; k < 3000; k += 1024)
+            free(run_matmul_case(
+                &fixture,
+                &(struct matmul_case){
+                    .type = types[i], .k = k, .rows = 250, .tokens = 1, .gate = k == 256, .residual = true}));
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
 static void attention(struct fixture *fixture, struct attention_case c)
 {
     free(run_attention_case(fixture, &c));

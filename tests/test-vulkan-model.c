@@ -167,6 +167,8 @@ Test(vulkan_model, logits_without_subgroups)
 {
     setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
     cr_assert_leq(logits_error("f32", "f32", "all"), 3e-6);
+    setenv("ENGINE_VULKAN_MATMUL", "tiled", 1);
+    cr_assert_leq(logits_error("Q4_0", "f32", "all"), 3e-6);
 }
 
 Test(vulkan_model, logits_with_rounded_caches)

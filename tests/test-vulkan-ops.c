@@ -90,7 +90,7 @@ Test(vulkan_ops, matmul_options)
 }
 
 /* The forms that are for other kinds of devices than the one here. */
-Test(vulkan_ops, every_form_of_matmul)
+static void every_form_of_matmul(void)
 {
     static const char *const forms[] = {"address", "tiled", "dot"};
     static const uint32_t types[] = {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q5_K};
@@ -106,6 +106,30 @@ Test(vulkan_ops, every_form_of_matmul)
                                         .activation = ENGINE_ACTIVATION_SILU});
         }
     }
+}
+
+Test(vulkan_ops, every_form_of_matmul)
+{
+    every_form_of_matmul();
+}
+
+Test(vulkan_ops, every_form_of_matmul_without_subgroups)
+{
+    setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
+    every_form_of_matmul();
+}
+
+/* One column, as on a GPU: every type, and sums in fewer and more shares than workgroups have. */
+Test(vulkan_ops, one_column_in_tiles)
+{
+    static const uint32_t rows[] = {1, 8, 31, 65};
+    fixture_close(&fixture);
+    setenv("ENGINE_VULKAN_MATMUL", "tiled", 1);
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    for (size_t i = 0; i < COUNT(weight_types); i++)
+        for (uint32_t k = 256; k < 3000; k += 1024)
+            matmul((struct matmul_case){weight_types[i], k, rows[(i + k / 1024) % COUNT(rows)], 1,
+                                        .gate = true});
 }
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */

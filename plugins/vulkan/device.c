@@ -17,8 +17,9 @@ static int create_device(struct engine_device *device)
                                      .queueFamilyIndex = device->physical->queue_family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
-    VkPhysicalDeviceVulkan13Features dot = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-                                            .shaderIntegerDotProduct = VK_TRUE};
+    VkPhysicalDeviceVulkan13Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+                                              .shaderIntegerDotProduct = device->dot,
+                                              .computeFullSubgroups = device->shuffles};
     VkPhysicalDeviceVulkan12Features addresses = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .bufferDeviceAddress = VK_TRUE};
     VkPhysicalDeviceFeatures2 wanted = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
@@ -28,9 +29,13 @@ static int create_device(struct engine_device *device)
                                  .pQueueCreateInfos = &queue,
                                  .enabledExtensionCount = n_extensions,
                                  .ppEnabledExtensionNames = extensions};
-    if (device->addresses) wanted.pNext = &addresses;
-    if (device->dot) wanted.pNext = &dot;
-    if (device->addresses || device->dot) create.pNext = &wanted;
+    void **end = &wanted.pNext;
+    if (device->addresses) {
+        *end = &addresses;
+        end = &addresses.pNext;
+    }
+    if (device->dot || device->shuffles) *end = &later;
+    if (wanted.pNext) create.pNext = &wanted;
     VkResult result = vk.vkCreateDevice(device->physical->handle, &create, NULL, &device->handle);
     if (result != VK_SUCCESS) return vulkan_error(result, device->physical->properties.deviceName);
     vk.vkGetDeviceQueue(device->handle, device->physical->queue_family, 0, &device->queue);
@@ -78,7 +83,7 @@ static int choose_matmul(struct engine_device *device)
     return ENGINE_OK;
 }
 
-/* Chooses how workgroups add up: [vulkan] subgroups = auto, on or off; ENGINE_VULKAN_SUBGROUPS overrides it. */
+/* Chooses whether workgroups add over subgroups: [vulkan] subgroups = auto, on or off; ENGINE_VULKAN_SUBGROUPS overrides it. */
 static int choose_subgroups(struct engine_device *device)
 {
     const struct physical_device *physical = device->physical;
@@ -92,6 +97,7 @@ static int choose_subgroups(struct engine_device *device)
     if (device->subgroups && !physical->has_subgroups)
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "subgroups = on: %s can't add over subgroups",
                                  physical->properties.deviceName);
+    device->shuffles = device->subgroups && physical->has_shuffles;
     return ENGINE_OK;
 }
 

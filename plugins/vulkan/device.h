@@ -27,6 +27,7 @@ struct physical_device {
     bool has_addresses;     /* bufferDeviceAddress, 64-bit integers */
     bool has_dot, fast_dot; /* dot products of bytes; in hardware */
     bool has_subgroups;     /* sums and maxima over subgroups in compute shaders */
+    bool has_shuffles;      /* and shuffles within full subgroups of 8 … 128 invocations */
     bool has_budget;        /* VK_EXT_memory_budget */
     uint64_t max_buffer;    /* bytes of one allocation and one buffer */
 };
@@ -76,6 +77,7 @@ int memory_choose(struct engine_device *device);
 struct pipeline_key {
     enum shader shader;
     uint32_t constants[MAX_CONSTANTS]; /* by constant_id */
+    uint32_t full_subgroups;           /* 1: the shader needs them */
 };
 
 struct pipeline {
@@ -133,6 +135,7 @@ struct engine_device {
     bool addresses;    /* use the shaders for software drivers */
     bool dot;          /* use the shaders with integer dot products */
     bool subgroups;    /* use the shaders that sum over subgroups */
+    bool shuffles;     /* use those that shuffle within them */
     bool splits;       /* attention over few heads and long contexts */
     uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
 };

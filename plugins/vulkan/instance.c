@@ -164,8 +164,8 @@ static bool has_addresses(const struct physical_device *device)
     return later.bufferDeviceAddress && features.features.shaderInt64;
 }
 
-/* Dot products of four bytes in words. */
-static void find_dot(struct physical_device *device)
+/* What Vulkan 1.3 adds: dot products of four bytes in words, full subgroups. */
+static void find_later_features(struct physical_device *device)
 {
     VkPhysicalDeviceVulkan13Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
@@ -177,6 +177,7 @@ static void find_dot(struct physical_device *device)
     if (!has_version(device, VK_API_VERSION_1_3)) return;
     vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
+    device->has_shuffles = later.computeFullSubgroups;
     device->has_dot = later.shaderIntegerDotProduct;
     device->fast_dot = device->has_dot && speed.integerDotProduct4x8BitPackedSignedAccelerated;
 }
@@ -201,10 +202,13 @@ static bool survey(struct physical_device *device)
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
     device->has_addresses = has_addresses(device);
-    find_dot(device);
+    find_later_features(device);
     VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     device->has_subgroups = (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
                             (subgroups.supportedOperations & needed) == needed;
+    device->has_shuffles = device->has_shuffles && device->has_subgroups && subgroups.subgroupSize >= 8 &&
+                           subgroups.subgroupSize <= 128 &&
+                           (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
     device->max_buffer = maintenance.maxMemoryAllocationSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;

@@ -16,6 +16,7 @@
 #define SPLIT_POSITIONS 256
 
 /* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
+#define SUBGROUP_PARTS 4 /* workgroups for a panel */
 #define TILED_TOKENS   32
 #define TILED_PANELS   2
 #define ADDRESS_TOKENS 8
@@ -101,7 +102,8 @@ static int add(struct builder *builder)
 static uint64_t panels_in_part(const struct engine_device *device, const struct engine_weight *weight)
 {
     uint64_t panels = device->max_range / weight->panel_size;
-    if (panels > device->max_groups[0]) panels = device->max_groups[0];
+    uint64_t most = device->max_groups[0] / SUBGROUP_PARTS;
+    if (panels > most) panels = most;
     if (panels >= weight->n_panels) return weight->n_panels;
     return panels & ~(uint64_t)1;
 }
@@ -124,19 +126,22 @@ static void bind_panels(struct builder *builder, int number, const struct engine
 struct matmul_form {
     enum shader shader;
     uint32_t tokens, panels; /* of a workgroup */
+    uint32_t parts;          /* workgroups for those */
 };
 
 static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint32_t tokens)
 {
     enum shader first = weight_type(type)->first;
+    if (tokens == 1 && device->shuffles && !device->addresses)
+        return (struct matmul_form){first + MATMUL_ONE_SUBGROUPS, 1, 1, SUBGROUP_PARTS};
     if (tokens == 1)
-        return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1};
-    if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1};
+        return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1, 1};
+    if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1, 1};
     enum shader tiled = !device->dot               ? first + MATMUL_TILED
                         : type == ENGINE_TYPE_Q8_0 ? SHADER_MATMUL_Q8_0_DOT
                         : type == ENGINE_TYPE_Q4_0 ? SHADER_MATMUL_Q4_0_DOT
                                                    : first + MATMUL_TILED;
-    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS};
+    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1};
 }
 
 /* Pushes where a binding begins. */
@@ -159,7 +164,7 @@ static int add_parts(struct builder *builder, const struct matmul_form *form,
         bind_panels(builder, 0, weight, panel, count);
         if (gate) bind_panels(builder, 2, gate, panel, count);
         builder->dispatch.push[MATMUL_FIRST_ROW] = (uint32_t)(panel * PANEL_ROWS);
-        builder->dispatch.groups[0] = (uint32_t)((count + form->panels - 1) / form->panels);
+        builder->dispatch.groups[0] = (uint32_t)((count + form->panels - 1) / form->panels) * form->parts;
         builder->n_push = n_push + 1; /* addresses are in pairs of words */
         for (int number = 0; number < 5 && builder->device->addresses; number++)
             push_address(builder, number);
@@ -180,10 +185,11 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
     struct matmul_form form = matmul_form(builder->device, v[GPU_MATMUL_WEIGHT].type, tokens);
     bool aligned = input->offset % 16 == 0 && (tokens == 1 || input->nb[1] % 16 == 0);
 
-    builder->dispatch.key =
-        (struct pipeline_key){form.shader,
-                              {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
-                               residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU}};
+    builder->dispatch.key = (struct pipeline_key){
+        .shader = form.shader,
+        .constants = {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
+                      residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU},
+        .full_subgroups = form.parts > 1};
     push(builder, k);
     push(builder, rows);
     push(builder, tokens);
@@ -261,8 +267,8 @@ static int attention(struct builder *builder, const struct gpu_call *call)
         bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
     }
     builder->dispatch.key = (struct pipeline_key){
-        attention_shader(builder->device, k->type, v[GPU_ATTENTION_V].type),
-        {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim, splits}};
+        .shader = attention_shader(builder->device, k->type, v[GPU_ATTENTION_V].type),
+        .constants = {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim, splits}};
     push(builder, q->ne[1]);
     push(builder, k->ne[2]);
     push(builder, q->ne[2]);
@@ -331,7 +337,8 @@ static int norm(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *weight = &v[GPU_NORM_WEIGHT];
     enum shader shader = builder->device->subgroups ? SHADER_NORM_SUBGROUPS : SHADER_NORM;
-    builder->dispatch.key = (struct pipeline_key){shader, {NORM_LANES, weight->present}};
+    builder->dispatch.key =
+        (struct pipeline_key){.shader = shader, .constants = {NORM_LANES, weight->present}};
     push(builder, input->ne[0]);
     push(builder, input->ne[1]);
     push(builder, input->ne[2]);
@@ -350,7 +357,7 @@ enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_SILU, ROWS_SILU_MUL, ROWS_COPY }; /* as 
 static int rows(struct builder *builder, enum rows_op op, const struct gpu_view *a, const struct gpu_view *b,
                 const struct gpu_view *output)
 {
-    builder->dispatch.key = (struct pipeline_key){SHADER_ROWS, {0, op}};
+    builder->dispatch.key = (struct pipeline_key){.shader = SHADER_ROWS, .constants = {0, op}};
     push(builder, a->ne[0]);
     push(builder, a->ne[1]);
     push(builder, a->ne[2]);

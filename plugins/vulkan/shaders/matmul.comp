@@ -1,5 +1,6 @@
 // matmul.comp: ENGINE_OP_MATMUL, in the form that is defined:
 //   ONE      one column: an invocation sums a row over every SLICES-th part of k; only weights differ between invocations
+//   SUBGROUPS  the same with sums over subgroups: matmul-subgroups.glsl
 //   TILED    many columns, through shared memory: matmul-tiled.glsl
 //   DOT      the same with integer dot products: matmul-dot.glsl
 //   ADDRESS  for software drivers, one column or TOKENS at a time, with memory read at addresses: matmul-address.glsl
@@ -125,6 +126,8 @@ void finish(float sum, float gate, uint row, uint token)
 #elif defined(DOT)
 #include "matmul-dot.glsl"
 #include "matmul-tile.glsl"
+#elif defined(SUBGROUPS)
+#include "matmul-subgroups.glsl"
 #else
 #include "matmul-one.glsl"
 #endif
