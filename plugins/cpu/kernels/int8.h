@@ -143,10 +143,12 @@ FLATTEN void integer_sums(const struct format *format, const uint8_t *group, con
 }
 #endif
 
-/* sums[t][row] += n columns, whose codes are at `quants`, scales and mins in the tile, x activations. */
+/* sums[t][row] += n columns, whose codes are at `quants`, scales and mins (if there are any) in the tile, x activations.
+ * ahead: 0, or how far behind the codes memory is fetched meanwhile, in bytes. */
 FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, const struct tile *tile,
                           int offset, const struct int8_activations *activations, const size_t n,
-                          const size_t n_tokens, const size_t sub, const size_t pairs, float *sums)
+                          const size_t n_tokens, const size_t sub, const size_t pairs, const bool mins,
+                          const size_t ahead, float *sums)
 {
     /* sum of (q - offset) * a = sum of q * a - offset * sum of a; sum of -min * a = -min * sum of a */
     int32_t start[CHUNK / SUM_COLUMNS * TILE_TOKENS];
@@ -165,6 +167,8 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
         UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
         for (size_t g = 0; g < n / GROUP; g++) {
             const float *scales = activations->scales + g * n_tokens;
+            for (size_t at = 0; ahead && part == 0 && at < group_size(format); at += 64)
+                prefetch(quants + g * group_size(format) + ahead + at);
             UNROLL for (size_t h = 0; h < per_group; h++)
             {
                 size_t s = g * per_group + h;
@@ -175,7 +179,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
                 vf scale = vf_load(tile->scales + s * PANEL + part);
                 UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
                     vf_fma(vi_to_vf(sum[t]), vf_mul(scale, vf_set1(scales[t])), total[t]);
-                if (!tile->mins) continue;
+                if (!mins) continue;
                 vf min = vf_load(tile->mins + s * PANEL + part);
                 UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
                     vf_fma(min, vf_set1(token_sums[s * n_tokens + t]), total[t]);
@@ -195,7 +199,8 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
         FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
     }
 #define TILE_CALL(count, sub, pairs)                                                                         \
-    int8_columns(&format_raw32, tile->q, tile, offset, activations, n, count, sub, pairs, sums)
+    int8_columns(&format_raw32, tile->q, tile, offset, activations, n, count, sub, pairs,                    \
+                 tile->mins != NULL, 0, sums)
 
 #define int8_tile_32_8_call(count) TILE_CALL(count, 32, 8)
 #define int8_tile_16_8_call(count) TILE_CALL(count, 16, 8)
@@ -239,10 +244,10 @@ FLATTEN void token_chunk(const struct format *format, const uint8_t *chunk,
                          float *sums)
 {
     const struct chunk_layout layout = chunk_layout(format, n);
-    for (size_t at = 0; at < layout.size; at += 64) prefetch(chunk + PREFETCH_AHEAD + at);
+    for (size_t at = 0; at < layout.quants; at += 64) prefetch(chunk + PREFETCH_AHEAD + at);
     unpack_scales(format, chunk, n, tile);
     int8_columns(format, chunk + layout.quants, tile, format->offset, activations, n, 1, format->sub,
-                 sums_in_16_bits(format->most), sums);
+                 sums_in_16_bits(format->most), format->mins, PREFETCH_AHEAD, sums);
 }
 
 FLATTEN void token_panel(const struct format *format, const uint8_t *panel, size_t k,
