@@ -121,7 +121,8 @@ static int print_ids(struct tokenization *work, struct engine_decoder *decoder, 
             id = id * 10 + (uint64_t)(data[end] - '0');
         if (end == at || id > INT32_MAX || (end < length && (!data[end] || !strchr(" ,\t\r\n", data[end]))))
             return command_error(ENGINE_ERROR_ARGUMENT, "not a token id: %.*s",
-                                 (int)strcspn(data + at, " ,\t\r\n"), data + at);
+                                 data[at] ? (int)strcspn(data + at, " ,\t\r\n") : 11,
+                                 data[at] ? data + at : "a zero byte");
         int status = work->api->decode(decoder, (int32_t)id, &text);
         if (status) return status;
         fwrite(text.data, 1, text.length, stdout);

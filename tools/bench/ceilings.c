@@ -64,7 +64,8 @@ __attribute__((target("avx2"))) static void run_read(struct job *job)
 
 ARITHMETIC(int8_avx2, "avx2", __m256i, _mm256_set1_epi8(1),
            _mm256_add_epi16(sum[c], _mm256_maddubs_epi16(a, b)), 2 * 32)
-ARITHMETIC(int8_vnni, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(1), _mm512_dpbusd_epi32(sum[c], a, b), 2 * 64)
+ARITHMETIC(int8_vnni, "avx512f,avx512vnni", __m512i, _mm512_set1_epi32(1), _mm512_dpbusd_epi32(sum[c], a, b),
+           2 * 64)
 ARITHMETIC(f32_avx2, "avx2,fma", __m256, _mm256_set1_ps(1e-9f), _mm256_fmadd_ps(a, b, sum[c]), 2 * 8)
 ARITHMETIC(f32_avx512, "avx512f", __m512, _mm512_set1_ps(1e-9f), _mm512_fmadd_ps(a, b, sum[c]), 2 * 16)
 
@@ -129,6 +130,9 @@ int main(int argc, char **argv)
     double int8 = measure(jobs, n_threads, vnni ? int8_vnni : int8_avx2);
     double f32 = measure(jobs, n_threads, avx512 ? f32_avx512 : f32_avx2);
     printf("{\"read_gb_s\": %.1f, \"int8_gop_s\": %.0f, \"f32_gflop_s\": %.0f, \"instructions\": \"%s\"}\n",
-           bandwidth, int8, f32, vnni ? "avx512vnni" : avx512 ? "avx512" : "avx2");
+           bandwidth, int8, f32,
+           vnni     ? "avx512vnni"
+           : avx512 ? "avx512"
+                    : "avx2");
     return 0;
 }

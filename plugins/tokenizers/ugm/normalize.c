@@ -85,9 +85,8 @@ int ugm_normalize(const struct engine_tokenizer *tokenizer, struct engine_string
         size_t left = text.length - at;
         struct engine_string replacement;
         uint32_t code_point;
-        if ((size = count_plain(model, from, left))) {
-            status = put_text(&work, from, size);
-        } else if ((size = user_defined(&tokenizer->always, from, left))) {
+        if ((size = count_plain(model, from, left)) ||
+            (size = user_defined(&tokenizer->always, from, left))) {
             status = put_text(&work, from, size);
         } else if ((size = charsmap_find(&model->charsmap, from, left, &replacement))) {
             status = put_text(&work, replacement.data, replacement.length);
