@@ -99,9 +99,10 @@ void int8_to_float(const struct weight_type *type, const uint8_t *row, size_t n,
         struct block block;
         type->read(row, &block);
         for (size_t i = 0; i < format->block; i++) {
+            size_t sub = i / format->sub;
             int q = (format->values ? format->values[block.q[i]] : block.q[i]) - format->offset;
-            float value = (float)q * (block.d * (float)block.scales[i / format->sub]);
-            values[i] = value - block.dmin * (float)block.mins[i / format->sub];
+            float value = (float)q * (block.d * (float)block.scales[sub]);
+            values[i] = value - block.dmin * (float)block.mins[sub];
         }
     }
 }
