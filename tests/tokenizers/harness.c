@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "gguf-writer.h"
 #include "model/model.h"
 
 static const struct engine_host services = {
@@ -457,4 +458,30 @@ uint64_t hash_of_shared_cases(const struct engine_tokenizer_api *api,
     text_free(&cases);
     text_free(&line);
     return hash;
+}
+
+bool fake_survives(const struct engine_tokenizer_api *api, struct fake_vocab *vocab, const char *letters,
+                   size_t n_letters, size_t length, uint64_t *seed)
+{
+    struct engine_metadata metadata = fake_metadata(vocab);
+    struct engine_tokenizer *tokenizer = NULL;
+    int status = api->create(&metadata, &tokenizer);
+    cr_assert(status == ENGINE_OK || status == ENGINE_ERROR_DATA);
+    if (status != ENGINE_OK) return false;
+    struct id_list list = {0};
+    struct text text = {0};
+    char *bytes = malloc(length);
+    cr_assert(bytes);
+    for (int i = 0; i < 20; i++) {
+        for (size_t j = 0; j < length; j++) bytes[j] = letters[random_next(seed) % n_letters];
+        encode(api, tokenizer, bytes, length, (uint32_t)(random_next(seed) % 4), &list);
+        for (size_t j = 0; j < list.count; j++)
+            cr_assert(list.ids[j] >= 0 && (size_t)list.ids[j] < vocab->n_tokens);
+        decode(api, tokenizer, &list, true, &text);
+    }
+    free(bytes);
+    id_list_free(&list);
+    text_free(&text);
+    api->destroy(tokenizer);
+    return true;
 }

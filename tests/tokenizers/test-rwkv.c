@@ -321,26 +321,7 @@ Test(rwkv, random_vocabularies)
             vocab.types[i] = (int64_t)(random_next(&seed) % 6);
         }
         fake_integer(&vocab, "tokenizer.ggml.unknown_token_id", (int64_t)(random_next(&seed) % 50) - 2);
-        struct engine_metadata metadata = fake_metadata(&vocab);
-        struct engine_tokenizer *tokenizer = NULL;
-        int status = api->create(&metadata, &tokenizer);
-        cr_assert(status == ENGINE_OK || status == ENGINE_ERROR_DATA);
-        if (status == ENGINE_OK) {
-            made++;
-            struct id_list list = {0};
-            struct text text = {0};
-            for (int i = 0; i < 20; i++) {
-                char bytes[50];
-                for (size_t j = 0; j < sizeof bytes; j++) bytes[j] = "aab<>01\xFF"[random_next(&seed) % 8];
-                encode(api, tokenizer, bytes, sizeof bytes, (uint32_t)(random_next(&seed) % 4), &list);
-                for (size_t j = 0; j < list.count; j++)
-                    cr_assert(list.ids[j] >= 0 && (size_t)list.ids[j] < vocab.n_tokens);
-                decode(api, tokenizer, &list, true, &text);
-            }
-            id_list_free(&list);
-            text_free(&text);
-            api->destroy(tokenizer);
-        }
+        made += fake_survives(api, &vocab, "aab<>01\xFF", 8, 50, &seed);
         fake_free(&vocab);
     }
     cr_expect(made > 50, "only %d of 400 could be made", made);

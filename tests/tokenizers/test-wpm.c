@@ -309,27 +309,7 @@ Test(wpm, random_vocabularies)
         fake_integer(&vocab, "tokenizer.ggml.unknown_token_id", (int64_t)(random_next(&seed) % n));
         fake_integer(&vocab, "tokenizer.ggml.bos_token_id", (int64_t)(random_next(&seed) % n));
         fake_integer(&vocab, "tokenizer.ggml.seperator_token_id", (int64_t)(random_next(&seed) % n));
-        struct engine_metadata metadata = fake_metadata(&vocab);
-        struct engine_tokenizer *tokenizer = NULL;
-        int status = api->create(&metadata, &tokenizer);
-        cr_assert(status == ENGINE_OK || status == ENGINE_ERROR_DATA);
-        if (status == ENGINE_OK) {
-            made++;
-            struct id_list list = {0};
-            struct text text = {0};
-            for (int i = 0; i < 20; i++) {
-                char bytes[100];
-                for (size_t j = 0; j < sizeof bytes; j++)
-                    bytes[j] = "ab, \xE2\x96\x81\xC3\xA9\xFF"[random_next(&seed) % 10];
-                encode(api, tokenizer, bytes, sizeof bytes, (uint32_t)(random_next(&seed) % 4), &list);
-                for (size_t j = 0; j < list.count; j++)
-                    cr_assert(list.ids[j] >= 0 && (size_t)list.ids[j] < vocab.n_tokens);
-                decode(api, tokenizer, &list, true, &text);
-            }
-            id_list_free(&list);
-            text_free(&text);
-            api->destroy(tokenizer);
-        }
+        made += fake_survives(api, &vocab, "ab, \xE2\x96\x81\xC3\xA9\xFF", 10, 100, &seed);
         fake_free(&vocab);
     }
     cr_expect(made > 20, "only %d of 150 could be made", made);
