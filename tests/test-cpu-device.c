@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend-cases.h"
-#include "backend-types.h"
+#include "backend-fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -106,7 +105,7 @@ static struct engine_weight_desc weight_desc(uint32_t type, uint64_t k, uint64_t
                                        .type_name = "T",
                                        .ne = {k, rows, 1, 1},
                                        .uses = uses,
-                                       .data_size = type_bytes(type, k) * rows};
+                                       .data_size = format_bytes(type, k) * rows};
 }
 
 Test(cpu_device, keeps_to_its_memory_limit)
@@ -248,7 +247,7 @@ Test(cpu_refuses, operands_that_do_not_fit_together)
     cr_expect_eq(fixture_enqueue(&fixture, ENGINE_OP_ADD, &add), ENGINE_ERROR_ARGUMENT);
     odd = *good.a, odd.buffer = NULL;
     expect_bad_handles(ENGINE_OP_ADD, &add);
-    odd = *good.a, odd.offset = 4;
+    odd = *good.a, odd.offset = 4096;
     expect_bad_handles(ENGINE_OP_ADD, &add);
     odd = *good.a, odd.offset = UINT64_MAX - 3;
     expect_bad_handles(ENGINE_OP_ADD, &add);

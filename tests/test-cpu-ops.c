@@ -2,8 +2,7 @@
  * threads, against double precision. */
 #include <criterion/criterion.h>
 
-#include "backend-cases.h"
-#include "backend-types.h"
+#include "backend-fixture.h"
 #include "cpu-settings.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -16,13 +15,13 @@ static const uint32_t weight_types[] = {
 
 static bool is_plain(uint32_t type)
 {
-    return test_type(type)->block_length == 1;
+    return format_of(type)->block_length == 1;
 }
 
 /* Whole blocks. */
 static uint32_t rounded_up(uint32_t k, uint32_t type)
 {
-    uint32_t length = (uint32_t)test_type(type)->block_length;
+    uint32_t length = (uint32_t)format_of(type)->block_length;
     return (k + length - 1) / length * length;
 }
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend-cases.h"
+#include "backend-fixture.h"
 #include "files.h"
 #include "program.h"
 #include "vulkan-device.h"

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend-cases.h"
-#include "backend-types.h"
+#include "backend-fixture.h"
 #include "vulkan-device.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -37,7 +36,7 @@ TestSuite(vulkan_ops, .init = setup, .fini = teardown);
 
 static size_t block_length(uint32_t type)
 {
-    return test_type(type)->block_length;
+    return format_of(type)->block_length;
 }
 
 static bool is_plain(uint32_t type)

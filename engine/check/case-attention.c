@@ -1,0 +1,237 @@
+/* case-attention.c: the paged cache and attention; see cases.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/cases.h"
+#include "check/formats.h"
+#include "check/numbers.h"
+#include "check/reference.h"
+
+struct cache {
+    uint32_t type;
+    float *values;                /* [head_dim, n_kv_heads, position of all sequences] as they are written */
+    double *kept;                 /* the same as the cache's type keeps them */
+    double largest;               /* of kept, without its sign */
+    struct engine_tensor *tensor; /* [head_dim, block_size, n_kv_heads, n_blocks] */
+};
+
+struct batch {
+    uint32_t n_positions, n_blocks, max_blocks, n_tokens;
+    uint32_t *starts;               /* [n_sequences] first of each sequence's positions among all */
+    int32_t *block_table;           /* [max_blocks, n_sequences] */
+    int32_t *slots;                 /* [n_positions] */
+    int32_t *sequences, *positions; /* [n_tokens] */
+};
+
+static uint32_t length_of(const struct attention_case *c, uint32_t sequence)
+{
+    return c->length + 7 * sequence;
+}
+
+/* Lays the sequences out in blocks, in random order, one block left free. */
+static void lay_out(struct fixture *fixture, const struct attention_case *c, uint64_t *seed,
+                    struct batch *batch)
+{
+    batch->starts = fixture_room(fixture, c->n_sequences, sizeof *batch->starts);
+    for (uint32_t s = 0; s < c->n_sequences; s++) {
+        batch->starts[s] = batch->n_positions;
+        batch->n_positions += length_of(c, s);
+        uint32_t blocks = (length_of(c, s) + c->block_size - 1) / c->block_size;
+        batch->n_blocks += blocks;
+        if (blocks > batch->max_blocks) batch->max_blocks = blocks;
+    }
+    batch->n_blocks++;
+    int32_t *order = fixture_room(fixture, batch->n_blocks, sizeof *order);
+    for (uint32_t i = 0; i < batch->n_blocks; i++) order[i] = (int32_t)i;
+    for (uint32_t i = batch->n_blocks - 1; i > 0; i--) {
+        uint32_t j = random_bits(seed) % (i + 1);
+        int32_t swap = order[i];
+        order[i] = order[j], order[j] = swap;
+    }
+    batch->block_table =
+        fixture_room(fixture, (size_t)batch->max_blocks * c->n_sequences, sizeof *batch->block_table);
+    batch->slots = fixture_room(fixture, batch->n_positions, sizeof *batch->slots);
+    memset(batch->block_table, 0x7f, (size_t)batch->max_blocks * c->n_sequences * sizeof *batch->block_table);
+    uint32_t next = 0;
+    for (uint32_t s = 0; s < c->n_sequences; s++)
+        for (uint32_t p = 0; p < length_of(c, s); p++) {
+            int32_t *block = &batch->block_table[s * batch->max_blocks + p / c->block_size];
+            if (p % c->block_size == 0) *block = order[next++];
+            batch->slots[batch->starts[s] + p] =
+                *block * (int32_t)c->block_size + (int32_t)(p % c->block_size);
+        }
+}
+
+/* The last positions of each sequence, in pieces that take turns. */
+static void choose_tokens(struct fixture *fixture, const struct attention_case *c, struct batch *batch)
+{
+    enum { PIECE = 5 };
+    batch->n_tokens = c->tokens * c->n_sequences;
+    batch->sequences = fixture_room(fixture, batch->n_tokens, sizeof *batch->sequences);
+    batch->positions = fixture_room(fixture, batch->n_tokens, sizeof *batch->positions);
+    uint32_t t = 0;
+    for (uint32_t from = 0; from < c->tokens; from += PIECE)
+        for (uint32_t s = 0; s < c->n_sequences; s++)
+            for (uint32_t i = from; i < from + PIECE && i < c->tokens; i++, t++) {
+                batch->sequences[t] = (int32_t)s;
+                batch->positions[t] = (int32_t)(length_of(c, s) - c->tokens + i);
+                if (c->leave_out && t % 7 == 3) batch->positions[t] = -1;
+            }
+}
+
+/* Where a row of the cache is among its bytes, all rows dense: slot of a block, head. */
+static size_t row_of(const struct attention_case *c, int32_t slot, uint32_t head)
+{
+    size_t block = (size_t)slot / c->block_size, within = (size_t)slot % c->block_size;
+    return (block * c->n_kv_heads + head) * c->block_size + within;
+}
+
+/* The bytes of a cache that holds the values. What is in no sequence is no number. */
+static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case *c,
+                            const struct batch *batch, struct cache *cache)
+{
+    size_t dim = c->head_dim, row = format_bytes(cache->type, dim);
+    size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch->n_blocks;
+    uint8_t *bytes = fixture_room(fixture, n_rows, row);
+    memset(bytes, 0xff, n_rows * row);
+    cache->kept = fixture_room(fixture, dim * c->n_kv_heads * batch->n_positions, sizeof *cache->kept);
+    const struct format *format = format_of(cache->type);
+    for (uint32_t p = 0; p < batch->n_positions; p++)
+        for (uint32_t head = 0; head < c->n_kv_heads; head++) {
+            size_t first = ((size_t)p * c->n_kv_heads + head) * dim;
+            uint8_t *at = bytes + row_of(c, batch->slots[p], head) * row;
+            reference_cache_row(cache->type, cache->values + first, dim, at);
+            for (size_t d = 0; d < dim; d += format->block_length, at += format->block_size)
+                format->values(at, cache->kept + first + d);
+            for (size_t d = first; d < first + dim; d++)
+                cache->largest = fmax(cache->largest, fabs(cache->kept[d]));
+        }
+    return bytes;
+}
+
+static struct cache make_cache(struct fixture *fixture, const struct attention_case *c,
+                               const struct batch *batch, uint32_t type, uint64_t *seed)
+{
+    struct cache cache = {.type = type};
+    size_t n = (size_t)c->head_dim * c->n_kv_heads * batch->n_positions;
+    cache.values = fixture_hold(fixture, random_floats(seed, n));
+    uint8_t *bytes = cache_bytes(fixture, c, batch, &cache);
+    uint64_t ne[4] = {c->head_dim, c->block_size, c->n_kv_heads, batch->n_blocks};
+    cache.tensor = fixture_tensor(fixture, type, ne, bytes);
+    return cache;
+}
+
+static void check_attention(struct fixture *fixture, const struct attention_case *c,
+                            const struct batch *batch, const struct cache *k, const struct cache *v,
+                            const struct engine_op_attention *args, const float *q, const float *output)
+{
+    size_t dim = c->head_dim, stride = dim * c->n_kv_heads, n = dim * c->n_heads * batch->n_tokens;
+    double *wanted = fixture_room(fixture, n, sizeof *wanted),
+           *bounds = fixture_room(fixture, n, sizeof *bounds);
+    for (size_t i = 0; i < n; i++) bounds[i] = reference_attention_bound(v->largest);
+    for (size_t i = 0; i < n / dim; i++) {
+        size_t token = i / c->n_heads, kv_head = i % c->n_heads / (c->n_heads / c->n_kv_heads);
+        int64_t position = batch->positions[token], first = c->window ? position - c->window + 1 : 0;
+        if (position < 0) continue; /* left out: zeros */
+        if (first < 0) first = 0;
+        size_t start = (batch->starts[batch->sequences[token]] + (size_t)first) * stride + kv_head * dim;
+        if (!reference_attend(q + i * dim, k->kept + start, v->kept + start, (size_t)(position - first + 1),
+                              stride, dim, (double)args->scale, wanted + i * dim))
+            fixture_fail(fixture, "out of memory");
+    }
+    fixture_compare(fixture, "attention", output, wanted, bounds, n);
+}
+
+float *run_attention_case(struct fixture *fixture, const struct attention_case *c)
+{
+    uint64_t seed = c->head_dim + c->length * 11;
+    struct batch batch = {0};
+    lay_out(fixture, c, &seed, &batch);
+    choose_tokens(fixture, c, &batch);
+    struct cache k = make_cache(fixture, c, &batch, c->k_type, &seed);
+    struct cache v = make_cache(fixture, c, &batch, c->v_type, &seed);
+    float *q = fixture_hold(fixture, random_floats(&seed, (size_t)c->head_dim * c->n_heads * batch.n_tokens));
+    struct engine_op_attention args = {
+        .struct_size = sizeof args,
+        .q = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, c->gap, q),
+        .k = k.tensor,
+        .v = v.tensor,
+        .block_table = fixture_i32(fixture, batch.max_blocks, c->n_sequences, batch.block_table),
+        .sequences = fixture_i32(fixture, batch.n_tokens, 1, batch.sequences),
+        .positions = fixture_i32(fixture, batch.n_tokens, 1, batch.positions),
+        .output = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, c->gap, NULL),
+        .scale = 1 / sqrtf((float)c->head_dim),
+        .window = c->window,
+    };
+    fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
+    float *output = fixture_hold(fixture, fixture_read(fixture, args.output));
+    check_attention(fixture, c, &batch, &k, &v, &args, q, output);
+    return fixture_release(fixture, output);
+}
+
+/* ---- Writing to the cache -------------------------------------------------------------------------- */
+
+/* A row of Q8_0: d to the bit, and each value on one of the steps beside it, of two that are equally near either. */
+static void check_q8_0_row(struct fixture *fixture, const float *values, const uint8_t *wanted,
+                           const uint8_t *got, size_t dim)
+{
+    for (size_t i = 0; i < dim; i += 32, wanted += 34, got += 34) {
+        double max = 0;
+        for (size_t j = 0; j < 32; j++) max = fmax(max, fabs((double)values[i + j]));
+        if (memcmp(wanted, got, 2) != 0)
+            fixture_fail(fixture, "cache write: d of a block is %.6g, not %.6g", get_half(got),
+                         get_half(wanted));
+        for (size_t j = 0; j < 32; j++) {
+            double exact = (double)values[i + j] * 127 / max, off = fabs((int8_t)got[2 + j] - exact);
+            if (!(off <= 0.5001))
+                fixture_fail(fixture, "cache write: a value of %.4f steps became %d", exact,
+                             (int8_t)got[2 + j]);
+        }
+    }
+}
+
+/* Rows that were written, one after the other, and then that all else is as before. */
+static void check_cache(struct fixture *fixture, const struct attention_case *c, const struct batch *batch,
+                        const struct cache *cache, const uint8_t *wanted, uint8_t *got, size_t n_rows)
+{
+    size_t dim = c->head_dim, row = format_bytes(cache->type, dim);
+    for (uint32_t p = 0; p < batch->n_positions; p++)
+        for (uint32_t head = 0; head < c->n_kv_heads && batch->slots[p] >= 0; head++) {
+            size_t at = row_of(c, batch->slots[p], head) * row;
+            if (cache->type == ENGINE_TYPE_Q8_0)
+                check_q8_0_row(fixture, cache->values + ((size_t)p * c->n_kv_heads + head) * dim, wanted + at,
+                               got + at, dim);
+            else if (memcmp(wanted + at, got + at, row) != 0)
+                fixture_fail(fixture, "cache write: position %u, head %u differs", p, head);
+            memset(got + at, 0xff, row);
+        }
+    for (size_t i = 0; i < n_rows * row; i++)
+        if (got[i] != 0xff) fixture_fail(fixture, "cache write: a slot that isn't among `slots` was changed");
+}
+
+void run_cache_write_case(struct fixture *fixture, const struct attention_case *c)
+{
+    uint64_t seed = c->head_dim + c->length * 13;
+    struct batch batch = {0};
+    lay_out(fixture, c, &seed, &batch);
+    struct cache cache = {.type = c->k_type};
+    size_t dim = c->head_dim, row = format_bytes(cache.type, dim);
+    size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch.n_blocks;
+    cache.values = fixture_hold(fixture, random_floats(&seed, dim * c->n_kv_heads * batch.n_positions));
+    uint8_t *wanted = cache_bytes(fixture, c, &batch, &cache), *got = fixture_room(fixture, n_rows, row);
+    for (uint32_t p = 3; c->leave_out && p < batch.n_positions; p += 7) batch.slots[p] = -1;
+    memset(got, 0xff, n_rows * row);
+    uint64_t ne[4] = {dim, c->block_size, c->n_kv_heads, batch.n_blocks};
+    cache.tensor = fixture_tensor(fixture, cache.type, ne, got);
+    struct engine_op_cache_write args = {
+        sizeof args, fixture_strided(fixture, dim, c->n_kv_heads, batch.n_positions, c->gap, cache.values),
+        fixture_i32(fixture, batch.n_positions, 1, batch.slots), cache.tensor};
+    fixture_run(fixture, ENGINE_OP_CACHE_WRITE, &args);
+    fixture_must(
+        fixture,
+        fixture->api->read(fixture->stream, cache.tensor->buffer, cache.tensor->offset, got, n_rows * row),
+        "read");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    check_cache(fixture, c, &batch, &cache, wanted, got, n_rows);
+}

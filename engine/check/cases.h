@@ -1,0 +1,66 @@
+/* cases.h: operations on random data, run by a backend and compared with reference.h. Each returns the output, dense, in
+ * new memory, so that results can also be compared with each other; it stops where results are too far off, or where
+ * the backend doesn't claim the operation. */
+#ifndef ENGINE_CHECK_CASES_H
+#define ENGINE_CHECK_CASES_H
+
+#include "check/fixture.h"
+
+struct matmul_case {
+    uint32_t type; /* of weight and gate */
+    uint32_t k, rows, tokens;
+    bool gate, bias, residual, in_place; /* in_place: the output is the residual's tensor */
+    uint32_t activation;
+    float scale;
+    uint32_t gap;          /* bytes behind each row of input and output */
+    uint32_t gate_type;    /* another type for the gate; only with gate, 0 (F32) means `type` */
+    double input_rounding; /* relative, that the backend may do to inputs of weights that aren't quantised */
+};
+float *run_matmul_case(struct fixture *fixture, const struct matmul_case *c);
+
+struct rows_case {
+    uint32_t op; /* NORM, ADD, MUL, ACTIVATE */
+    uint32_t n, tokens, planes;
+    bool second;    /* ADD, MUL: b is one row; NORM: a weight; ACTIVATE: a factor */
+    bool is_weight; /* ADD, MUL with second: b is a weight */
+    bool in_place;
+    uint32_t gap;
+    uint32_t activation;
+    float epsilon;
+};
+float *run_rows_case(struct fixture *fixture, const struct rows_case *c);
+
+struct rope_case {
+    uint32_t head_dim, n_heads, tokens, n_dims, pairs;
+    bool factors, in_place;
+    float theta, position_scale;
+    uint32_t most_position;
+    uint32_t gap;
+};
+float *run_rope_case(struct fixture *fixture, const struct rope_case *c);
+
+struct get_rows_case {
+    uint32_t type, n, n_rows, count;
+    uint32_t uses; /* of the weight; 0: the source is an activation */
+    bool data_is_kept;
+};
+float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c);
+
+/* Keys and values of `n_sequences` sequences, of different lengths, lie in a cache with its blocks in random order; the
+ * last `tokens` positions of each attend, interleaved. */
+struct attention_case {
+    uint32_t k_type, v_type;
+    uint32_t head_dim, n_heads, n_kv_heads, block_size;
+    uint32_t n_sequences, length; /* sequence s has length + 7 s positions */
+    uint32_t tokens;              /* of each sequence, at most its length */
+    uint32_t window;
+    uint32_t gap;   /* bytes behind each row of q */
+    bool leave_out; /* some tokens have position -1 */
+};
+float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
+
+/* Writes the keys of such a case into a cache of its k_type; what a cache of that type holds must come of it, and
+ * nothing else must change. Returns nothing. */
+void run_cache_write_case(struct fixture *fixture, const struct attention_case *c);
+
+#endif

@@ -1,0 +1,323 @@
+/* fixture.c: see fixture.h. */
+#include "check/fixture.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/formats.h"
+
+/* ---- The host -------------------------------------------------------------------------------------- */
+
+static _Thread_local char message[512];
+static const char *cache;
+
+static int ENGINE_PRINTF(2, 3) host_fail(int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static void ENGINE_PRINTF(2, 3) host_log(enum engine_log_level level, const char *format, ...)
+{
+    (void)level, (void)format;
+}
+
+static const char *host_setting(const char *plugin, const char *key)
+{
+    (void)plugin, (void)key;
+    return NULL;
+}
+
+static const char *host_cache_folder(void)
+{
+    return cache;
+}
+
+static const struct engine_host host = {
+    .struct_size = sizeof host,
+    .abi_major = ENGINE_ABI_MAJOR,
+    .abi_minor = ENGINE_ABI_MINOR,
+    .fail = host_fail,
+    .log = host_log,
+    .setting = host_setting,
+    .cache_folder = host_cache_folder,
+};
+
+const struct engine_host *check_host(void)
+{
+    return &host;
+}
+
+void check_host_cache(const char *folder)
+{
+    cache = folder;
+}
+
+const char *check_host_message(void)
+{
+    static _Thread_local char last[sizeof message];
+    memcpy(last, message, sizeof last);
+    message[0] = 0;
+    return last;
+}
+
+/* ---- Ending ---------------------------------------------------------------------------------------- */
+
+void fixture_fail(struct fixture *fixture, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fixture->stop(fixture, FIXTURE_FAILED, text);
+}
+
+void fixture_must(struct fixture *fixture, int status, const char *what)
+{
+    if (status == ENGINE_OK) return;
+    const char *reason = check_host_message();
+    fixture_fail(fixture, "%s: status %d, %s", what, status, reason[0] ? reason : "without a message");
+}
+
+/* ---- What belongs to the fixture ------------------------------------------------------------------- */
+
+struct fixture_owned {
+    struct fixture_owned *next;
+    struct engine_tensor tensor;
+    struct engine_buffer *buffer;
+    struct engine_weight *weight;
+    void *memory;
+};
+
+static struct fixture_owned *own(struct fixture *fixture)
+{
+    struct fixture_owned *owned = calloc(1, sizeof *owned);
+    if (!owned) fixture_fail(fixture, "out of memory");
+    owned->tensor.struct_size = sizeof owned->tensor;
+    owned->next = fixture->owned;
+    fixture->owned = owned;
+    return owned;
+}
+
+void *fixture_hold(struct fixture *fixture, void *memory)
+{
+    if (!memory) fixture_fail(fixture, "out of memory");
+    struct fixture_owned *owned = calloc(1, sizeof *owned);
+    if (!owned) {
+        free(memory);
+        fixture_fail(fixture, "out of memory");
+    }
+    owned->memory = memory;
+    owned->next = fixture->owned;
+    fixture->owned = owned;
+    return memory;
+}
+
+void *fixture_room(struct fixture *fixture, size_t n, size_t size)
+{
+    return fixture_hold(fixture, calloc(n ? n : 1, size));
+}
+
+void *fixture_release(struct fixture *fixture, void *memory)
+{
+    for (struct fixture_owned *owned = fixture->owned; owned; owned = owned->next)
+        if (owned->memory == memory) owned->memory = NULL;
+    return memory;
+}
+
+void fixture_clear(struct fixture *fixture)
+{
+    for (struct fixture_owned *next; fixture->owned; fixture->owned = next) {
+        next = fixture->owned->next;
+        if (fixture->owned->buffer) fixture->api->buffer_destroy(fixture->owned->buffer);
+        if (fixture->owned->weight) fixture->api->weight_destroy(fixture->owned->weight);
+        free(fixture->owned->memory);
+        free(fixture->owned);
+    }
+}
+
+#define GUARD   ((uint64_t)64) /* bytes behind a tensor that nobody may touch */
+#define FILLING 0xff           /* of gaps and guards: NaNs, and ids out of range */
+
+/* A tensor with strides, bytes behind its rows and around all of it filled with FILLING. */
+static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                              uint64_t gap, bool zeros, const void *data)
+{
+    struct fixture_owned *owned = own(fixture);
+    struct engine_tensor *tensor = &owned->tensor;
+    uint64_t row = format_bytes(type, ne[0]), rows = ne[1] * ne[2] * ne[3];
+    uint64_t size = fixture->lead + (row + gap) * rows + GUARD;
+    tensor->type = type;
+    tensor->nb[0] = format_of(type)->block_size;
+    for (int i = 0; i < 4; i++) tensor->ne[i] = ne[i];
+    tensor->nb[1] = row + gap;
+    for (int i = 2; i < 4; i++) tensor->nb[i] = tensor->nb[i - 1] * ne[i - 1];
+    tensor->offset = fixture->lead;
+    const struct engine_backend *api = fixture->api;
+    fixture_must(fixture, api->buffer_create(fixture->device, size, &owned->buffer), "buffer_create");
+    tensor->buffer = owned->buffer;
+    uint8_t *bytes = fixture_hold(fixture, malloc(size)), *at = bytes + fixture->lead;
+    memset(bytes, FILLING, size);
+    for (uint64_t i = 0; i < rows; i++, at += row + gap) {
+        if (data) memcpy(at, (const uint8_t *)data + i * row, row);
+        if (!data && zeros) memset(at, 0, row); /* else NaNs, none of which must be left */
+    }
+    fixture_must(fixture, api->write(fixture->stream, owned->buffer, 0, bytes, size), "write");
+    free(fixture_release(fixture, bytes));
+    return tensor;
+}
+
+struct engine_tensor *fixture_tensor(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                     const void *data)
+{
+    return tensor_in_buffer(fixture, type, ne, 0, true, data);
+}
+
+struct engine_tensor *fixture_f32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
+                                  const float *data)
+{
+    return fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){ne0, ne1, ne2, 1}, data);
+}
+
+struct engine_tensor *fixture_i32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, const int32_t *data)
+{
+    return fixture_tensor(fixture, ENGINE_TYPE_I32, (uint64_t[]){ne0, ne1, 1, 1}, data);
+}
+
+struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
+                                      uint64_t gap, const float *data)
+{
+    return tensor_in_buffer(fixture, ENGINE_TYPE_F32, (uint64_t[]){ne0, ne1, ne2, 1}, gap, false, data);
+}
+
+struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
+                                     uint32_t uses, bool data_is_kept, const void *data)
+{
+    struct fixture_owned *owned = own(fixture);
+    struct engine_tensor *tensor = &owned->tensor;
+    struct engine_weight_desc desc = {
+        .struct_size = sizeof desc,
+        .name = "check.weight",
+        .type = type,
+        .type_name = format_of(type)->name,
+        .ne = {k, rows, 1, 1},
+        .uses = uses,
+        .data_is_kept = data_is_kept,
+        .data = data,
+        .data_size = format_bytes(type, k) * rows,
+    };
+    struct engine_weight_desc bare = desc;
+    bare.data = NULL;
+    uint64_t bytes;
+    int status = fixture->api->weight_size(fixture->device, &bare, &bytes);
+    if (status == ENGINE_ERROR_UNSUPPORTED) fixture->stop(fixture, FIXTURE_UNCLAIMED, "weight_size");
+    fixture_must(fixture, status, "weight_size");
+    fixture_must(fixture, fixture->api->weight_create(fixture->device, &desc, &owned->weight),
+                 "weight_create");
+    if (!owned->weight) fixture_fail(fixture, "weight_create: ENGINE_OK, but no weight");
+    tensor->type = type;
+    tensor->nb[0] = format_of(type)->block_size;
+    tensor->nb[1] = format_bytes(type, k);
+    tensor->nb[2] = tensor->nb[3] = tensor->nb[1] * rows;
+    memcpy(tensor->ne, desc.ne, sizeof tensor->ne);
+    tensor->weight = owned->weight;
+    return tensor;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------ */
+
+/* Where the tensor pointers of each operation's struct are: behind struct_size, one after the other. */
+static size_t n_tensors(uint32_t op)
+{
+    static const uint8_t counts[] = {
+        [ENGINE_OP_MATMUL] = 6, [ENGINE_OP_ATTENTION] = 7, [ENGINE_OP_CACHE_WRITE] = 3,
+        [ENGINE_OP_ROPE] = 4,   [ENGINE_OP_NORM] = 3,      [ENGINE_OP_GET_ROWS] = 3,
+        [ENGINE_OP_ADD] = 3,    [ENGINE_OP_MUL] = 3,       [ENGINE_OP_ACTIVATE] = 3,
+    };
+    return op < sizeof counts ? counts[op] : 0;
+}
+
+bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args)
+{
+    struct engine_tensor bare[8];
+    union {
+        size_t struct_size;
+        const struct engine_tensor *pointers[32];
+    } copy;
+    size_t size = *(const size_t *)args;
+    if (size > sizeof copy) fixture_fail(fixture, "arguments of %zu bytes", size);
+    memcpy(&copy, args, size);
+    for (size_t i = 0; i < n_tensors(op); i++) {
+        const struct engine_tensor **tensor = &copy.pointers[1 + i];
+        if (!*tensor) continue;
+        bare[i] = **tensor;
+        bare[i].buffer = NULL;
+        bare[i].weight = NULL;
+        *tensor = &bare[i];
+    }
+    return fixture->api->supports(fixture->device, op, &copy);
+}
+
+int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args)
+{
+    return fixture->api->enqueue(fixture->stream, op, args);
+}
+
+void fixture_run(struct fixture *fixture, uint32_t op, const void *args)
+{
+    if (!fixture_supports(fixture, op, args)) fixture->stop(fixture, FIXTURE_UNCLAIMED, "supports");
+    fixture_must(fixture, fixture_enqueue(fixture, op, args), "enqueue");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+}
+
+/* The bytes in front of, between and behind the rows of a tensor are as tensor_in_buffer has filled them. */
+static void check_surroundings(struct fixture *fixture, const struct engine_tensor *tensor,
+                               const uint8_t *bytes, uint64_t size)
+{
+    uint64_t row = format_bytes(tensor->type, tensor->ne[0]), end = size - GUARD;
+    for (uint64_t i = 0; i < size; i++) {
+        bool inside = i >= fixture->lead && i < end && (i - fixture->lead) % tensor->nb[1] < row;
+        if (!inside && bytes[i] != FILLING)
+            fixture_fail(fixture,
+                         "byte %lld from the start of the output's tensor isn't part of it and was changed",
+                         (long long)i - (long long)fixture->lead);
+    }
+}
+
+float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor)
+{
+    const uint64_t *ne = tensor->ne, *nb = tensor->nb, rows = ne[1] * ne[2] * ne[3];
+    uint64_t size = fixture->lead + nb[1] * rows + GUARD;
+    uint8_t *bytes = fixture_hold(fixture, malloc(size));
+    float *values = fixture_room(fixture, ne[0] * rows, sizeof *values);
+    fixture_must(fixture, fixture->api->read(fixture->stream, tensor->buffer, 0, bytes, size), "read");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    for (uint64_t i = 0; i < rows; i++)
+        memcpy(values + i * ne[0], bytes + tensor->offset + i * nb[1], ne[0] * sizeof *values);
+    check_surroundings(fixture, tensor, bytes, size);
+    free(fixture_release(fixture, bytes));
+    return fixture_release(fixture, values);
+}
+
+void fixture_compare(struct fixture *fixture, const char *what, const float *got, const double *wanted,
+                     const double *bounds, size_t n)
+{
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) squares += wanted[i] * wanted[i];
+    double size = sqrt(squares / (double)(n ? n : 1));
+    for (size_t i = 0; i < n; i++) {
+        double difference = fabs((double)got[i] - wanted[i]);
+        if (!(difference <= bounds[i])) /* NaNs as well */
+            fixture_fail(fixture, "%s: value %zu is %.9g, not %.9g within %.3g", what, i, (double)got[i],
+                         wanted[i], bounds[i]);
+        if (size > 0) fixture->measure.error = fmax(fixture->measure.error, difference / size);
+        if (bounds[i] > 0) fixture->measure.share = fmax(fixture->measure.share, difference / bounds[i]);
+    }
+}

@@ -1,0 +1,99 @@
+/* fixture.h: a small host for one device of a backend plugin: makes tensors and weights, runs operations, reads results
+ * back, compares. What goes wrong ends the case that is under way: `stop` doesn't return. The conformance suite jumps
+ * back to its list of cases, tests/ fail the test. */
+#ifndef ENGINE_CHECK_FIXTURE_H
+#define ENGINE_CHECK_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plugin-api.h"
+
+struct fixture_owned; /* what is destroyed by fixture_clear */
+
+/* How far results were from the reference. */
+struct measure {
+    double error; /* the largest difference from what was expected, of the size of the whole result */
+    double share; /* the largest difference, of what is allowed there: 1 is just right */
+};
+
+enum fixture_end {
+    FIXTURE_FAILED,
+    FIXTURE_UNCLAIMED /* the plugin says that it doesn't do this */
+};
+
+struct fixture {
+    const struct engine_plugin *plugin;
+    const struct engine_backend *api;
+    struct engine_device *device;
+    struct engine_stream *stream;
+    void *library; /* of those who have loaded the plugin here */
+    struct fixture_owned *owned;
+    struct measure measure;
+    uint64_t lead; /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
+    void (*stop)(struct fixture *fixture, enum fixture_end end, const char *message)
+        __attribute__((noreturn));
+};
+
+/* ---- The host that the plugin sees ---- */
+
+/* Services for a plugin under test. Settings: none. */
+const struct engine_host *check_host(void);
+/* The folder that it offers for caches; NULL, as at first: none. The text is kept by the caller. */
+void check_host_cache(const char *folder);
+/* The last message that this thread got through host->fail, "" if there was none since the last call. */
+const char *check_host_message(void);
+
+/* ---- Ending ---- */
+
+/* Stops with a message of printf's kind. */
+_Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
+/* Stops if the status isn't ENGINE_OK; `what` was done. */
+void fixture_must(struct fixture *fixture, int status, const char *what);
+
+/* ---- What belongs to the fixture ---- */
+
+/* Keeps memory from malloc until fixture_clear; stops if it is NULL. Returns it. */
+void *fixture_hold(struct fixture *fixture, void *memory);
+/* Room for n elements of a size, zero, held likewise. */
+void *fixture_room(struct fixture *fixture, size_t n, size_t size);
+/* Gives held memory to the caller. */
+void *fixture_release(struct fixture *fixture, void *memory);
+/* Destroys all tensors, weights and memory that were made with the fixture. */
+void fixture_clear(struct fixture *fixture);
+
+/* A tensor [ne0, ne1, ne2, ne3] in a buffer of its own, dense, filled with `data` (or zeros). It belongs to the
+ * fixture, as all that follows. Type: F32, I32, F16 or Q8_0. */
+struct engine_tensor *fixture_tensor(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                     const void *data);
+struct engine_tensor *fixture_f32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
+                                  const float *data);
+struct engine_tensor *fixture_i32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, const int32_t *data);
+/* The same tensor with a gap of `gap` bytes behind each row (a view of a larger buffer, filled with NaNs). */
+struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
+                                      uint64_t gap, const float *data);
+/* A weight from data as it is in files; `data` is kept by the caller until the fixture is cleared. Unclaimed if the
+ * plugin's weight_size says so. */
+struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
+                                     uint32_t uses, bool data_is_kept, const void *data);
+
+/* ---- Operations ---- */
+
+/* Whether the backend says that it supports the operation, the handles hidden from it as they are while
+ * planning. `args` is the operation's struct. */
+bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args);
+/* Enqueues and waits. Unclaimed if the backend doesn't support it. */
+void fixture_run(struct fixture *fixture, uint32_t op, const void *args);
+/* Only enqueues; the status. */
+int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args);
+/* The elements of an F32 tensor, dense, in new memory. Fails if bytes around them, as the tensor was made, have
+ * changed. */
+float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor);
+
+/* Measures n values against what they should be and how far they may be off; stops at the first that is farther off, and
+ * at what is no number. */
+void fixture_compare(struct fixture *fixture, const char *what, const float *got, const double *wanted,
+                     const double *bounds, size_t n);
+
+#endif
