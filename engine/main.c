@@ -45,7 +45,8 @@ const struct command commands[] = {
      .synopsis = "-m MODEL [OPTION...]",
      .summary = "Measures how fast a model runs here.",
      .examples = "  engine bench -m llama.gguf\n"
-                 "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n",
+                 "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n"
+                 "  engine bench -m llama.gguf -d 4096          behind a long text\n",
      .run = command_bench},
     {.name = "quantize",
      .synopsis = "IN OUT.gguf TYPE [--only PATTERN=TYPE...] [--pure] [-t N]",

@@ -60,6 +60,7 @@ struct arguments {
 
     /* bench */
     uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */
+    uint32_t depth;       /* -d, --depth */
     uint32_t repetitions; /* -r, --repetitions */
 
     /* quantize */

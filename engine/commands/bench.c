@@ -16,7 +16,7 @@ struct bench {
     struct engine_context *context;
     struct engine_context_info info;
     struct engine_plan_totals plan;
-    int32_t *tokens; /* [the longer of the two parts] */
+    int32_t *tokens; /* [the longest of the two parts and the depth] */
     float *logits;   /* [n_vocab] */
     double *speeds;  /* [repetitions] scratch */
     struct speed prefill, decode;
@@ -50,6 +50,12 @@ static int run_decode(struct bench *b, uint32_t count)
     return status;
 }
 
+/* Takes out of the context what lies behind the depth asked for. */
+static int go_back(struct bench *b)
+{
+    return engine_sequence_truncate(b->context, 0, b->arguments->depth);
+}
+
 /* One part, `repetitions` times after a short run that warms caches and graphs up. */
 static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32_t count, struct speed *speed)
 {
@@ -57,20 +63,22 @@ static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32
     if (count == 0) return ENGINE_OK;
     int status = run(b, count < 16 ? count : run == run_decode ? 4 : count);
     for (uint32_t r = 0; r < repetitions && !status && !interrupted; r++) {
-        status = engine_sequence_truncate(b->context, 0, 0);
+        status = go_back(b);
         double start = seconds_now();
         if (!status) status = run(b, count);
         b->speeds[r] = count / (seconds_now() - start);
     }
-    if (!status) status = engine_sequence_truncate(b->context, 0, 0);
+    if (!status) status = go_back(b);
     *speed = summary(b->speeds, repetitions);
     return status;
 }
 
-/* Bytes that must move for one token: all weights, and the cache of the positions behind it, half of them on average. */
+/* Bytes that must move for one token: all weights, and the cache of the positions behind it, half of the new ones on
+ * average. */
 static uint64_t bytes_per_token(const struct bench *b)
 {
-    return b->plan.read_bytes + b->plan.cache / b->info.n_context * b->arguments->n_predict / 2;
+    uint64_t positions = b->arguments->depth + (uint64_t)b->arguments->n_predict / 2;
+    return b->plan.read_bytes + b->plan.cache / b->info.n_context * positions;
 }
 
 static void print_for_people(const struct bench *b)
@@ -85,7 +93,9 @@ static void print_for_people(const struct bench *b)
     if (a->n_predict)
         printf("%s read for each token decoded: %.2f GB/s\n", size_text(bytes_per_token(b)).text,
                (double)bytes_per_token(b) * b->decode.median * 1e-9);
-    printf("median of %u runs, %u threads\n", a->repetitions, b->info.n_threads);
+    printf("median of %u runs, %u threads", a->repetitions, b->info.n_threads);
+    if (a->depth) printf(", behind %u tokens", a->depth);
+    printf("\n");
 }
 
 static json_t *part(uint32_t tokens, const struct speed *speed)
@@ -97,8 +107,9 @@ static json_t *part(uint32_t tokens, const struct speed *speed)
 static int print_json(const struct bench *b)
 {
     const struct arguments *a = b->arguments;
-    json_t *json = json_pack("{s:o, s:i, s:i}", "model", json_line(b->path), "threads",
-                             (int)b->info.n_threads, "repetitions", (int)a->repetitions);
+    json_t *json = json_pack("{s:o, s:i, s:i, s:i}", "model", json_line(b->path), "threads",
+                             (int)b->info.n_threads, "depth", (int)a->depth, "repetitions",
+                             (int)a->repetitions);
     if (a->n_prompt) json_object_set_new(json, "prefill", part(a->n_prompt, &b->prefill));
     if (a->n_predict) {
         json_object_set_new(json, "decode", part(a->n_predict, &b->decode));
@@ -116,7 +127,8 @@ static int open_context(struct bench *b, struct engine_model *model)
     int32_t offload;
     uint32_t longest = a->n_prompt > a->n_predict ? a->n_prompt : a->n_predict;
     context_options(a, &options, &offload);
-    if (options.n_context == 0) options.n_context = longest ? longest : 1;
+    if (options.n_context == 0) options.n_context = a->depth + (longest ? longest : 1);
+    longest = a->depth > longest ? a->depth : longest;
     int status = engine_context_create(model, &options, &b->context);
     if (status) return status;
     b->info.struct_size = sizeof b->info;
@@ -145,6 +157,7 @@ int command_bench(const struct arguments *arguments)
     if (!status) status = open_model(arguments, engine, &model);
     if (!status) b.path = path_of_model(arguments, engine);
     if (!status) status = open_context(&b, model);
+    if (!status && arguments->depth) status = run_prefill(&b, arguments->depth);
     if (!status) status = measure(&b, run_prefill, arguments->n_prompt, &b.prefill);
     if (!status) status = measure(&b, run_decode, arguments->n_predict, &b.decode);
     if (status && !interrupted)

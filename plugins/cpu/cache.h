@@ -14,13 +14,13 @@ static inline uint8_t *cache_row(const struct view *cache, size_t block, size_t 
     return cache->data + slot * cache->nb[1] + head * cache->nb[2] + block * cache->nb[3];
 }
 
-static inline void cache_row_to_float(const struct kernels *kernels, uint32_t type, const uint8_t *row,
-                                      float *values, size_t n)
+/* How rows of a type become float32. */
+static inline rows_function *cache_rows_to_float(const struct kernels *kernels, uint32_t type)
 {
     switch (type) {
-    case ENGINE_TYPE_F16: kernels->f16_to_f32(row, values, n); break;
-    case ENGINE_TYPE_Q8_0: kernels->q8_0_to_f32(row, values, n); break;
-    default: memcpy(values, row, n * sizeof *values); break;
+    case ENGINE_TYPE_F16: return kernels->f16_rows;
+    case ENGINE_TYPE_Q8_0: return kernels->q8_0_rows;
+    default: return kernels->f32_rows;
     }
 }
 

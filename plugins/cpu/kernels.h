@@ -33,6 +33,9 @@ typedef void unpack_function(const struct weight_type *type, const uint8_t *chun
 typedef void token_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
                             const float *input, struct tile *tile, float *sums);
 
+typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,
+                           size_t n_padded);
+
 struct kernels {
     const char *name;       /* of the instruction set, as ENGINE_CPU_ISA takes it */
     size_t f32_tile_tokens; /* tokens that lie beside each other for f32_tile and int8_tile; <= TILE_TOKENS */
@@ -60,11 +63,12 @@ struct kernels {
     void (*rope_adjacent)(const float *x, const float *table, float *out, size_t n_pairs);
     void (*rope_halves)(const float *x, const float *table, float *out, size_t n_pairs);
 
-    /* Cache rows to float32 and back. Q8_0: n is a multiple of 32. */
-    void (*f16_to_f32)(const uint8_t *from, float *to, size_t n);
+    /* A row of n values to the cache's types. Q8_0: n is a multiple of 32. */
     void (*f32_to_f16)(const float *from, uint8_t *to, size_t n);
-    void (*q8_0_to_f32)(const uint8_t *from, float *to, size_t n);
     void (*f32_to_q8_0)(const float *from, uint8_t *to, size_t n);
+    /* And back: n_rows rows of n values, `stride` bytes apart, become rows of n_padded, a multiple of PANEL, zeros
+     * behind. */
+    rows_function *f32_rows, *f16_rows, *q8_0_rows;
 
     /* Attention; n, the length of rows of q, keys and values, and all strides are multiples of PANEL, the
      * rows padded with zeros; scratch pointers are aligned to 64 bytes.

@@ -86,17 +86,19 @@ static void fetch(const struct attention *op, const struct work *work, const str
                   const struct queries *queries, size_t first, size_t n, size_t size, float *rows)
 {
     const int32_t *blocks = view_row(&op->block_table, (size_t)queries->sequence, 0, 0);
-    size_t length = cache->ne[0], block_size = cache->ne[1];
-    for (size_t j = 0; j < n; j++, rows += size) {
+    size_t block_size = cache->ne[1], run;
+    rows_function *to_float = cache_rows_to_float(work->kernels, cache->type);
+    for (size_t j = 0; j < n; j += run, rows += run * size) {
         int32_t block = blocks[(first + j) / block_size];
-        memset(rows + length, 0, (size - length) * sizeof *rows);
+        size_t slot = (first + j) % block_size;
+        run = n - j < block_size - slot ? n - j : block_size - slot;
         if (block < 0 || (size_t)block >= cache->ne[3]) {
             work_fail(work, "attention: a block number is out of range");
-            memset(rows, 0, length * sizeof *rows);
+            memset(rows, 0, run * size * sizeof *rows);
             continue;
         }
-        const uint8_t *row = cache_row(cache, (size_t)block, (first + j) % block_size, queries->kv_head);
-        cache_row_to_float(work->kernels, cache->type, row, rows, length);
+        const uint8_t *from = cache_row(cache, (size_t)block, slot, queries->kv_head);
+        to_float(from, cache->nb[1], run, cache->ne[0], rows, size);
     }
 }
 

@@ -5,21 +5,6 @@
 
 #include "half.h"
 
-/* The last n < LANES values of a row, zeros behind. */
-static inline vf load_end(const float *from, size_t n)
-{
-    float padded[LANES] = {0};
-    memcpy(padded, from, n * sizeof *from);
-    return vf_load(padded);
-}
-
-static inline void store_end(float *to, size_t n, vf x)
-{
-    float padded[LANES];
-    vf_store(padded, x);
-    memcpy(to, padded, n * sizeof *to);
-}
-
 /* ---- Elementwise ----------------------------------------------------------------------------------- */
 
 static inline vf vf_silu(vf x)
@@ -40,7 +25,8 @@ static inline vf vf_silu_mul(vf x, vf factor)
         for (; i + LANES <= n; i += LANES)                                                                   \
             vf_store(out + i, vector_function(vf_load(a + i), vf_load(b + i)));                              \
         if (i < n)                                                                                           \
-            store_end(out + i, n - i, vector_function(load_end(a + i, n - i), load_end(b + i, n - i)));      \
+            vf_store_end(out + i, n - i,                                                                     \
+                         vector_function(vf_load_end(a + i, n - i), vf_load_end(b + i, n - i)));             \
     }
 
 ELEMENTWISE(add, vf_add)
@@ -51,7 +37,7 @@ static void silu(const float *x, float *out, size_t n)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) vf_store(out + i, vf_silu(vf_load(x + i)));
-    if (i < n) store_end(out + i, n - i, vf_silu(load_end(x + i, n - i)));
+    if (i < n) vf_store_end(out + i, n - i, vf_silu(vf_load_end(x + i, n - i)));
 }
 
 static void scale_add(float *out, float a, const float *x, float b, size_t n)
@@ -74,7 +60,7 @@ static float sum_of_squares(const float *x, size_t n)
             sum[p] = vf_fma(v, v, sum[p]);
         }
     for (size_t p = 0; i < n; p++, i += LANES) {
-        vf v = n - i < LANES ? load_end(x + i, n - i) : vf_load(x + i);
+        vf v = n - i < LANES ? vf_load_end(x + i, n - i) : vf_load(x + i);
         sum[p] = vf_fma(v, v, sum[p]);
     }
     UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_add(sum[p], sum[PARTS + p]);
@@ -166,13 +152,6 @@ static void quantize(const float *x, size_t n, size_t step, const struct int8_ac
 
 /* ---- The cache's types ----------------------------------------------------------------------------- */
 
-static void row_f16_to_f32(const uint8_t *from, float *to, size_t n)
-{
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) vf_store(to + i, vf_from_f16(from + 2 * i));
-    for (; i < n; i++) to[i] = f16_to_f32(load_u16(from + 2 * i));
-}
-
 static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
 {
     size_t i = 0;
@@ -180,10 +159,42 @@ static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
     for (; i < n; i++) store_u16(to + 2 * i, f32_to_f16(from[i]));
 }
 
-static void row_q8_0_to_f32(const uint8_t *from, float *to, size_t n)
+/* The functions of cache rows: WHOLE(from) gives LANES values, END(from, n) n of them; SIZE bytes each. */
+#define ROWS(name, size, whole, end)                                                                         \
+    static void name(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,                 \
+                     size_t n_padded)                                                                        \
+    {                                                                                                        \
+        for (size_t j = 0; j < n_rows; j++, from += stride, to += n_padded) {                                \
+            size_t i = 0;                                                                                    \
+            for (; i + LANES <= n; i += LANES) vf_store(to + i, whole(from + i * (size)));                   \
+            if (i < n) vf_store(to + i, end(from + i * (size), n - i)), i += LANES;                          \
+            for (; i < n_padded; i += LANES) vf_store(to + i, vf_zero());                                    \
+        }                                                                                                    \
+    }
+
+static inline vf f32_whole(const uint8_t *from)
 {
-    for (size_t b = 0; b < n / 32; b++, from += 34, to += 32) {
-        vf d = vf_set1(f16_to_f32(load_u16(from)));
-        UNROLL for (size_t i = 0; i < 32; i += LANES) vf_store(to + i, vf_mul(d, vf_from_i8(from + 2 + i)));
+    return vf_load((const float *)(const void *)from);
+}
+
+static inline vf f32_end(const uint8_t *from, size_t n)
+{
+    return vf_load_end((const float *)(const void *)from, n);
+}
+
+ROWS(f32_rows, 4, f32_whole, f32_end)
+ROWS(f16_rows, 2, vf_from_f16, vf_from_f16_end)
+#undef ROWS
+
+static void q8_0_rows(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to, size_t n_padded)
+{
+    for (size_t j = 0; j < n_rows; j++, from += stride, to += n_padded) {
+        const uint8_t *block = from;
+        for (size_t first = 0; first < n; first += 32, block += 34) {
+            vf d = vf_set1(f16_to_f32(load_u16(block)));
+            UNROLL for (size_t i = 0; i < 32; i += LANES)
+                vf_store(to + first + i, vf_mul(d, vf_from_i8(block + 2 + i)));
+        }
+        for (size_t i = n; i < n_padded; i += LANES) vf_store(to + i, vf_zero());
     }
 }

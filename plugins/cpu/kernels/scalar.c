@@ -52,22 +52,9 @@ static void rope_halves(const float *x, const float *table, float *out, size_t n
     }
 }
 
-static void row_f16_to_f32(const uint8_t *from, float *to, size_t n)
-{
-    for (size_t i = 0; i < n; i++) to[i] = f16_to_f32(load_u16(from + 2 * i));
-}
-
 static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
 {
     for (size_t i = 0; i < n; i++) store_u16(to + 2 * i, f32_to_f16(from[i]));
-}
-
-static void row_q8_0_to_f32(const uint8_t *from, float *to, size_t n)
-{
-    for (size_t b = 0; b < n / 32; b++, from += 34) {
-        float d = f16_to_f32(load_u16(from));
-        for (size_t i = 0; i < 32; i++) to[b * 32 + i] = d * (float)(int8_t)from[2 + i];
-    }
 }
 
 void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
@@ -83,6 +70,37 @@ void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
         }
     }
 }
+
+static float f32_value(const uint8_t *row, size_t i)
+{
+    float value;
+    memcpy(&value, row + i * sizeof value, sizeof value);
+    return value;
+}
+
+static float f16_value(const uint8_t *row, size_t i)
+{
+    return f16_to_f32(load_u16(row + 2 * i));
+}
+
+static float q8_0_value(const uint8_t *row, size_t i)
+{
+    const uint8_t *block = row + i / 32 * 34;
+    return f16_to_f32(load_u16(block)) * (float)(int8_t)block[2 + i % 32];
+}
+
+/* The three functions of cache rows. */
+#define ROWS(name, value)                                                                                    \
+    static void name(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,                 \
+                     size_t n_padded)                                                                        \
+    {                                                                                                        \
+        for (size_t j = 0; j < n_rows; j++, from += stride, to += n_padded)                                  \
+            for (size_t i = 0; i < n_padded; i++) to[i] = i < n ? value(from, i) : 0;                        \
+    }
+ROWS(f32_rows, f32_value)
+ROWS(f16_rows, f16_value)
+ROWS(q8_0_rows, q8_0_value)
+#undef ROWS
 
 static void attention_scores(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
                              float scale, float *scores, size_t scores_stride)
@@ -144,10 +162,11 @@ const struct kernels kernels_scalar = {
     .rms_norm = rms_norm,
     .rope_adjacent = rope_adjacent,
     .rope_halves = rope_halves,
-    .f16_to_f32 = row_f16_to_f32,
     .f32_to_f16 = row_f32_to_f16,
-    .q8_0_to_f32 = row_q8_0_to_f32,
     .f32_to_q8_0 = scalar_f32_to_q8_0,
+    .f32_rows = f32_rows,
+    .f16_rows = f16_rows,
+    .q8_0_rows = q8_0_rows,
     .attention_scores = attention_scores,
     .softmax = softmax,
     .attention_values = attention_values,

@@ -29,6 +29,19 @@ static inline void vf_store(float *to, vf x)
 {
     _mm256_storeu_ps(to, x);
 }
+/* The first n < LANES values, zeros behind; nothing else is touched. */
+static inline vf vf_load_end(const float *from, size_t n)
+{
+    float padded[LANES] = {0};
+    memcpy(padded, from, n * sizeof *from);
+    return vf_load(padded);
+}
+static inline void vf_store_end(float *to, size_t n, vf x)
+{
+    float padded[LANES];
+    vf_store(padded, x);
+    memcpy(to, padded, n * sizeof *to);
+}
 static inline vf vf_add(vf a, vf b)
 {
     return _mm256_add_ps(a, b);
@@ -77,6 +90,12 @@ static inline vf vf_scale_2(vf x, vf n)
 static inline vf vf_from_f16(const uint8_t *from)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+static inline vf vf_from_f16_end(const uint8_t *from, size_t n)
+{
+    uint8_t padded[2 * LANES] = {0};
+    memcpy(padded, from, 2 * n);
+    return vf_from_f16(padded);
 }
 static inline void vf_to_f16(uint8_t *to, vf x)
 {

@@ -29,6 +29,15 @@ static inline void vf_store(float *to, vf x)
 {
     _mm512_storeu_ps(to, x);
 }
+/* The first n < LANES values, zeros behind; nothing else is touched. */
+static inline vf vf_load_end(const float *from, size_t n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+}
+static inline void vf_store_end(float *to, size_t n, vf x)
+{
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), x);
+}
 static inline vf vf_add(vf a, vf b)
 {
     return _mm512_add_ps(a, b);
@@ -72,6 +81,10 @@ static inline vf vf_scale_2(vf x, vf n)
 static inline vf vf_from_f16(const uint8_t *from)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
+}
+static inline vf vf_from_f16_end(const uint8_t *from, size_t n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from));
 }
 static inline void vf_to_f16(uint8_t *to, vf x)
 {
