@@ -14,8 +14,9 @@
 
 #include "types.h"
 
-#define QUANTIZE_TRIES 6  /* see quantize */
-#define TILE_TOKENS    12 /* most tokens of one call of a tile kernel */
+#define QUANTIZE_TRIES 6      /* see quantize */
+#define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
+#define TILE_TOKENS    12     /* most tokens of one call of a tile kernel */
 
 /* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
 struct int8_activations {

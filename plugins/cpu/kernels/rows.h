@@ -101,53 +101,88 @@ static void rope_halves(const float *x, const float *table, float *out, size_t n
 
 /* ---- Activations to int8 --------------------------------------------------------------------------- */
 
-/* Rounds a group of activations so that the largest becomes `top`; *product = sum of x * q, *square = sum of
- * q^2. The scale that fits q best is product / square, and it takes product^2 / square off the sum of x^2. */
-static inline void round_group(const vf x[2 * PARTS], float max, float top, vf q[2 * PARTS], float *product,
-                               float *square)
+/* A lane is a group of activations: LANES of them at once, columns[i] their values number i. */
+struct groups {
+    vf columns[GROUP];
+};
+
+static inline void load_groups(const float *x, struct groups *groups)
 {
-    vf inverse = vf_set1(top / max), limit = vf_set1(top), products[PARTS], squares[PARTS];
-    UNROLL for (size_t p = 0; p < 2 * PARTS; p++)
-    {
-        /* min and max return the second of their operands if one is no number: then `limit` */
-        vf scaled = vf_max(vf_min(vf_mul(x[p], inverse), limit), vf_sub(vf_zero(), limit));
-        q[p] = vf_round(scaled);
+    for (size_t first = 0; first < GROUP; first += LANES) {
+        vf *square = groups->columns + first;
+        UNROLL for (size_t g = 0; g < LANES; g++) square[g] = vf_load(x + g * GROUP + first);
+        vec_transpose(square);
     }
-    UNROLL for (size_t p = 0; p < PARTS; p++)
+}
+
+/* Rounds to whole numbers at x * inverse; *product = sum of x * q, *square = sum of q^2. The scale that fits q best is
+ * product / square, and it takes product^2 / square off the sum of x^2. */
+static inline void round_groups(const struct groups *groups, vf inverse, vf *product, vf *square)
+{
+    vf products[4], squares[4];
+    UNROLL for (size_t c = 0; c < 4; c++) products[c] = squares[c] = vf_zero();
+    UNROLL for (size_t i = 0; i < GROUP; i++)
     {
-        products[p] = vf_fma(x[PARTS + p], q[PARTS + p], vf_mul(x[p], q[p]));
-        squares[p] = vf_fma(q[PARTS + p], q[PARTS + p], vf_mul(q[p], q[p]));
+        vf x = groups->columns[i], q = vf_round(vf_mul(x, inverse));
+        products[i % 4] = vf_fma(x, q, products[i % 4]);
+        squares[i % 4] = vf_fma(q, q, squares[i % 4]);
     }
-    *product = vec_sum(products);
-    *square = vec_sum(squares);
+    *product = vf_add(vf_add(products[0], products[1]), vf_add(products[2], products[3]));
+    *square = vf_add(vf_add(squares[0], squares[1]), vf_add(squares[2], squares[3]));
+}
+
+/* The first n groups of LANES. What is no number ends in a scale that is none. */
+static inline void quantize_groups(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    struct groups groups;
+    load_groups(x, &groups);
+    vf max = vf_zero(), best = vf_set1(-1), best_inverse = vf_zero(), scale = vf_zero();
+    UNROLL for (size_t i = 0; i < GROUP; i++) max = vf_max(vf_abs(groups.columns[i]), max);
+    const vf least = vf_set1(QUANTIZE_LEAST);
+    vf one = vf_if_above(max, least, vf_div(vf_set1(1), max), vf_zero());
+    for (float top = 127; top > 127 - QUANTIZE_TRIES; top--) {
+        vf inverse = vf_mul(one, vf_set1(top)), product, square;
+        round_groups(&groups, inverse, &product, &square);
+        vf ratio = vf_div(product, square), score = vf_mul(ratio, product); /* the larger, the less is left */
+        scale = vf_if_above(score, best, ratio, scale);
+        best_inverse = vf_if_above(score, best, inverse, best_inverse);
+        best = vf_if_above(score, best, score, best);
+    }
+    _Alignas(64) float scales[LANES];
+    vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
+    for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
+    for (size_t half = 0; half < GROUP / SUM_COLUMNS; half++) {
+        vi sum = vi_zero();
+        _Alignas(64) int32_t numbers[LANES];
+        for (size_t i = half * SUM_COLUMNS; i < (half + 1) * SUM_COLUMNS; i += 4) {
+            vi q[4];
+            UNROLL for (size_t c = 0; c < 4; c++)
+            {
+                q[c] = vi_from_vf(vf_mul(groups.columns[i + c], best_inverse));
+                sum = vi_add(sum, q[c]);
+            }
+            vi_store(numbers, vi_bytes(q));
+            for (size_t g = 0; g < n; g++) memcpy(out->q + (g * GROUP + i) * step, &numbers[g], 4);
+        }
+        vi_store(numbers, sum);
+        for (size_t g = 0; g < n; g++) out->sums[(g * GROUP / SUM_COLUMNS + half) * step] = numbers[g];
+    }
 }
 
 static void quantize(const float *x, size_t n, size_t step, const struct int8_activations *out)
 {
-    for (size_t g = 0; g < n / GROUP; g++, x += GROUP) {
-        vf v[2 * PARTS], most[PARTS];
-        UNROLL for (size_t p = 0; p < 2 * PARTS; p++) v[p] = vf_load(x + p * LANES);
-        UNROLL for (size_t p = 0; p < PARTS; p++) most[p] = vf_max(vf_abs(v[p]), vf_abs(v[PARTS + p]));
-        float max = vec_max(most), best_score = -1, scale = 0;
-        _Alignas(64) uint8_t q[GROUP] = {0};
-        for (float top = 127; !(max == 0) && top > 127 - QUANTIZE_TRIES; top--) {
-            vf rounded[2 * PARTS];
-            float product, square;
-            round_group(v, max, top, rounded, &product, &square);
-            float score = product / square * product; /* the larger, the less is left */
-            if (score <= best_score) continue;        /* what is no number is kept */
-            best_score = score;
-            scale = product / square;
-            UNROLL for (size_t p = 0; p < 2 * PARTS; p++) vf_to_i8(q + p * LANES, rounded[p]);
-        }
-        for (size_t i = 0; i < GROUP / 4; i++) memcpy(out->q + (g * GROUP / 4 + i) * step * 4, q + 4 * i, 4);
-        out->scales[g * step] = scale;
-        for (size_t half = 0; half < GROUP / SUM_COLUMNS; half++) {
-            int32_t sum = 0;
-            for (size_t i = 0; i < SUM_COLUMNS; i++) sum += (int8_t)q[half * SUM_COLUMNS + i];
-            out->sums[(g * GROUP / SUM_COLUMNS + half) * step] = sum;
-        }
+    struct int8_activations at = *out;
+    size_t n_groups = n / GROUP;
+    for (; n_groups >= LANES; n_groups -= LANES, x += LANES * GROUP) {
+        quantize_groups(x, LANES, step, &at);
+        at.q += LANES * GROUP * step;
+        at.scales += LANES * step;
+        at.sums += LANES * (GROUP / SUM_COLUMNS) * step;
     }
+    if (n_groups == 0) return;
+    float padded[LANES * GROUP] = {0};
+    memcpy(padded, x, n_groups * GROUP * sizeof *x);
+    quantize_groups(padded, n_groups, step, &at);
 }
 
 /* ---- The cache's types ----------------------------------------------------------------------------- */

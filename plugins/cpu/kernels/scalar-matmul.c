@@ -43,18 +43,20 @@ void scalar_int8_tile(const struct tile *tile, const struct weight_type *type,
         }
 }
 
-/* Rounds a group so that its largest value becomes `top`, and fits the scale to what came out by least squares.
- * Returns by how much that lowers the sum of squares: the larger, the better the fit. */
-static float round_group(const float *x, float max, float top, int8_t q[GROUP], float *scale)
+/* Rounds a group at x * inverse, and fits the scale to what came out by least squares. Returns by how much that lowers
+ * the sum of squares: the larger, the better the fit. The order of the sums is that of rows.h, so that all instruction
+ * sets choose the same. */
+static float round_group(const float *x, float inverse, int8_t q[GROUP], float *scale)
 {
-    float inverse = top / max, product = 0, square = 0;
+    float products[4] = {0}, squares[4] = {0};
     for (size_t i = 0; i < GROUP; i++) {
-        float rounded = rintf(fminf(fmaxf(x[i] * inverse, -top), top)); /* a number also where x is none */
-        q[i] = (int8_t)rounded;
-        product += x[i] * rounded;
-        square += rounded * rounded;
+        float rounded = rintf(x[i] * inverse);
+        q[i] = rounded >= -127 && rounded <= 127 ? (int8_t)rounded : 0; /* x may be no number */
+        products[i % 4] = fmaf(x[i], rounded, products[i % 4]);
+        squares[i % 4] = fmaf(rounded, rounded, squares[i % 4]);
     }
-    *scale = product / square;
+    float product = (products[0] + products[1]) + (products[2] + products[3]);
+    *scale = product / ((squares[0] + squares[1]) + (squares[2] + squares[3]));
     return *scale * product;
 }
 
@@ -64,8 +66,8 @@ void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_ac
         int8_t best[GROUP] = {0}, q[GROUP];
         float max = 0, best_scale = 0, best_score = -1, scale;
         for (size_t i = 0; i < GROUP; i++) max = fmaxf(max, fabsf(x[i]));
-        for (float top = 127; max != 0 && top > 127 - QUANTIZE_TRIES; top--) {
-            float score = round_group(x, max, top, q, &scale);
+        for (float top = 127; !(max <= QUANTIZE_LEAST) && top > 127 - QUANTIZE_TRIES; top--) {
+            float score = round_group(x, 1 / max * top, q, &scale);
             if (score <= best_score) continue; /* what is no number is kept */
             best_score = score;
             best_scale = scale;

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "unroll.h"
+
 #define LANES ((size_t)8)
 
 typedef __m256 vf;
@@ -78,6 +80,11 @@ static inline vf vf_round(vf x)
 {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+/* Lane by lane: unless a <= b, x; otherwise y. */
+static inline vf vf_if_above(vf a, vf b, vf x, vf y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_NLE_UQ));
+}
 /* n within -252 … 254: in two steps, each a power of two that float32 has. */
 static inline vf vf_scale_2(vf x, vf n)
 {
@@ -137,6 +144,24 @@ static inline vi vi_add(vi a, vi b)
 static inline vf vi_to_vf(vi x)
 {
     return _mm256_cvtepi32_ps(x);
+}
+
+static inline vi vi_from_vf(vf x)
+{
+    return _mm256_cvtps_epi32(x);
+}
+static inline void vi_store(int32_t *to, vi x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, x);
+}
+/* The low bytes of x[0] … x[3] beside each other, lane by lane. */
+static inline vi vi_bytes(const vi x[4])
+{
+    const __m256i low = _mm256_set1_epi32(255);
+    __m256i a =
+        _mm256_or_si256(_mm256_and_si256(x[0], low), _mm256_slli_epi32(_mm256_and_si256(x[1], low), 8));
+    __m256i b = _mm256_or_si256(_mm256_and_si256(x[2], low), _mm256_slli_epi32(x[3], 8));
+    return _mm256_or_si256(a, _mm256_slli_epi32(b, 16));
 }
 
 static inline vb vb_load(const uint8_t *from)
@@ -219,6 +244,26 @@ static inline float vec_max(const vf x[2])
     __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     b = _mm_max_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+
+/* Lane j of x[i] and lane i of x[j] change places: 4 x 4 in each half, then the halves. */
+static inline void vec_transpose(vf x[8])
+{
+    __m256 y[8];
+    UNROLL for (size_t i = 0; i < 8; i += 4)
+    {
+        __m256 a = _mm256_unpacklo_ps(x[i], x[i + 1]), b = _mm256_unpackhi_ps(x[i], x[i + 1]);
+        __m256 c = _mm256_unpacklo_ps(x[i + 2], x[i + 3]), d = _mm256_unpackhi_ps(x[i + 2], x[i + 3]);
+        y[i] = _mm256_shuffle_ps(a, c, 0x44);
+        y[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+        y[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+        y[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+    UNROLL for (size_t i = 0; i < 4; i++)
+    {
+        x[i] = _mm256_permute2f128_ps(y[i], y[i + 4], 0x20);
+        x[i + 4] = _mm256_permute2f128_ps(y[i], y[i + 4], 0x31);
+    }
 }
 
 /* One row of four sums. */

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "unroll.h"
+
 #define LANES ((size_t)16)
 
 typedef __m512 vf;
@@ -74,6 +76,11 @@ static inline vf vf_round(vf x)
 {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+/* Lane by lane: unless a <= b, x; otherwise y. */
+static inline vf vf_if_above(vf a, vf b, vf x, vf y)
+{
+    return _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ), x);
+}
 static inline vf vf_scale_2(vf x, vf n)
 {
     return _mm512_scalef_ps(x, n);
@@ -123,6 +130,24 @@ static inline vi vi_add(vi a, vi b)
 static inline vf vi_to_vf(vi x)
 {
     return _mm512_cvtepi32_ps(x);
+}
+
+static inline vi vi_from_vf(vf x)
+{
+    return _mm512_cvtps_epi32(x);
+}
+static inline void vi_store(int32_t *to, vi x)
+{
+    _mm512_storeu_si512(to, x);
+}
+/* The low bytes of x[0] … x[3] beside each other, lane by lane. */
+static inline vi vi_bytes(const vi x[4])
+{
+    const __m512i low = _mm512_set1_epi32(255);
+    __m512i a =
+        _mm512_or_si512(_mm512_and_si512(x[0], low), _mm512_slli_epi32(_mm512_and_si512(x[1], low), 8));
+    __m512i b = _mm512_or_si512(_mm512_and_si512(x[2], low), _mm512_slli_epi32(x[3], 8));
+    return _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
 }
 
 static inline vb vb_load(const uint8_t *from)
@@ -197,6 +222,31 @@ static inline float vec_sum(const vf x[1])
 static inline float vec_max(const vf x[1])
 {
     return _mm512_reduce_max_ps(x[0]);
+}
+
+/* Lane j of x[i] and lane i of x[j] change places: 4 x 4 in each quarter, then the quarters. */
+static inline void vec_transpose(vf x[16])
+{
+    __m512 y[16];
+    UNROLL for (size_t i = 0; i < 16; i += 4)
+    {
+        __m512 a = _mm512_unpacklo_ps(x[i], x[i + 1]), b = _mm512_unpackhi_ps(x[i], x[i + 1]);
+        __m512 c = _mm512_unpacklo_ps(x[i + 2], x[i + 3]), d = _mm512_unpackhi_ps(x[i + 2], x[i + 3]);
+        y[i] = _mm512_shuffle_ps(a, c, 0x44);
+        y[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+        y[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+        y[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+    }
+    UNROLL for (size_t i = 0; i < 4; i++)
+    {
+        __m512 a = _mm512_shuffle_f32x4(y[i], y[i + 4], 0x88), b = _mm512_shuffle_f32x4(y[i], y[i + 4], 0xdd);
+        __m512 c = _mm512_shuffle_f32x4(y[i + 8], y[i + 12], 0x88);
+        __m512 d = _mm512_shuffle_f32x4(y[i + 8], y[i + 12], 0xdd);
+        x[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        x[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+        x[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        x[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
 }
 
 /* Four rows of four sums each. */

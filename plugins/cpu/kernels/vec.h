@@ -13,13 +13,6 @@
 
 #define PARTS (PANEL / LANES) /* vectors of a row of a tile, of 16 lanes */
 
-/* Loops over tokens, rows or parts, whose arrays must end up in registers. */
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 /* e^x within 1 unit in the last place or so; 0 below -104, infinity above 89. x = n ln 2 + r, |r| <= ln 2 / 2,
  * e^r by its Taylor series up to r^7 / 7!, whose remainder is below 1e-8. */
 static inline vf vf_exp(vf x)
