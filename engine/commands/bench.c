@@ -107,9 +107,9 @@ static json_t *part(uint32_t tokens, const struct speed *speed)
 static int print_json(const struct bench *b)
 {
     const struct arguments *a = b->arguments;
-    json_t *json = json_pack("{s:o, s:i, s:i, s:i}", "model", json_line(b->path), "threads",
-                             (int)b->info.n_threads, "depth", (int)a->depth, "repetitions",
-                             (int)a->repetitions);
+    json_t *json =
+        json_pack("{s:o, s:i, s:i, s:i}", "model", json_line(b->path), "threads", (int)b->info.n_threads,
+                  "depth", (int)a->depth, "repetitions", (int)a->repetitions);
     if (a->n_prompt) json_object_set_new(json, "prefill", part(a->n_prompt, &b->prefill));
     if (a->n_predict) {
         json_object_set_new(json, "decode", part(a->n_predict, &b->decode));
