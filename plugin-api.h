@@ -35,6 +35,13 @@
  * views. For block types nb[0] is the size of a block, and the elements of a row are contiguous. Comments
  * write shapes as [ne0, ne1, ...]. Arithmetic is that of float32 unless an operation says otherwise.
  *
+ * Tolerances
+ * ----------
+ * "Within b" at an operation: each element of the output differs by at most b from what the formula gives in exact
+ * arithmetic on the operands as they are stored. `engine plugins check` measures it. No result may depend on what lies
+ * between or behind the rows of an operand, and nothing there may be written to. The same operation on the same
+ * operands need not give the same bits twice, nor on another device.
+ *
  * SPDX-License-Identifier: MIT. This header may be copied into any project. */
 #ifndef ENGINE_PLUGIN_API_H
 #define ENGINE_PLUGIN_API_H
@@ -193,6 +200,11 @@ struct engine_tensor {
  *
  * Each takes one argument struct. Tensor pointers that are NULL are absent; those not marked "or NULL" must
  * be there. Outputs never overlap inputs unless the operation says that they may be the same tensor.
+ * Operands that are missing, of a type that isn't listed, or whose shapes don't fit together are refused: `supports`
+ * says 0 and `enqueue` fails. Rows (ne[0]) of activations are contiguous; the other strides are multiples of 4 (of 2 for
+ * F16 and Q8_0) and may be larger than what they span. A backend may say no to strides that it doesn't like, too.
+ * What tensors hold (ids, slots, positions) the engine has checked: with a wrong one anything may come out or fail, but
+ * the process goes on.
  * Batches: `tokens` columns go through every operation together and may belong to different sequences. The
  * data that changes from run to run (ids, positions, slots, block tables) is in tensors, never in arguments,
  * so that a recording stays valid.
@@ -220,7 +232,12 @@ enum engine_activation {
  * With `gate`:  output[m, t] = activation(gate x input)[m, t] * (weight x input)[m, t], plus residual[m, t];
  * scale and bias are then absent.
  * The input may be rounded to int8 in blocks of 32 (or of the weight's own block length) where the weight is
- * quantised, to float16 or bfloat16 where it is of that type; sums are float32 or wider. */
+ * quantised, to float16 or bfloat16 where it is of that type; sums are float32 or wider.
+ * A product is within 1e-6 * S, S being the sum of |weight[k, m] * input[k, t]|; plus, where the input was rounded, what
+ * this can make: for int8 the sum over blocks of 32 of max|input| / 252 * sum of |weight|, for float16 S / 2^11, for
+ * bfloat16 S / 2^8. What follows the product carries that on, within 1e-6 of the result's size and of 1. Besides, an
+ * output of 64 elements or more differs as a whole (root mean square, of that of the exact output) by at most 2 % for
+ * quantised weights, else by 2e-6 plus the rounding. */
 struct engine_op_matmul {
     size_t struct_size;
     const struct engine_tensor *weight;   /* weight, [k, rows], any type */
@@ -241,7 +258,7 @@ struct engine_op_matmul {
  *   h' = h / (n_heads / n_kv_heads).
  * The keys and values of the batch's own tokens have been put there by ENGINE_OP_CACHE_WRITE. A position of
  * -1 marks a token to be left out: its output is 0. The block table's width bounds how far back any token of
- * the batch sees. */
+ * the batch sees. Within 1e-6 * the largest |v| of the cache. */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
@@ -257,7 +274,9 @@ struct engine_op_attention {
 
 /* ENGINE_OP_CACHE_WRITE: puts keys or values of new tokens into a paged cache, converted to the cache's type.
  *   cache[:, slots[t] % block_size, h, slots[t] / block_size] = input[:, h, t];  a slot of -1 is left out.
- * Q8_0 as in files: for each 32 values d = max|x| / 127 in float16, x / d rounded half away from zero. */
+ * F16: the nearest, of two the even one. Q8_0 as in files: for each 32 values d = max|x| / 127 in float32, which is kept
+ * in float16 (the nearest), and x / d rounded to the nearest; x within 1e-4 of the middle of two steps may become either.
+ */
 struct engine_op_cache_write {
     size_t struct_size;
     const struct engine_tensor *input; /* F32 [head_dim, n_kv_heads, tokens] */
@@ -270,7 +289,9 @@ enum engine_rope_pairs { ENGINE_ROPE_ADJACENT = 0, ENGINE_ROPE_HALVES = 1 };
 
 /* ENGINE_OP_ROPE: rotary position embedding (RoFormer, arXiv 2104.09864) of the first n_dims values of each
  * head; the others are copied. Pair i of a token at position p turns by the angle
- *   p * position_scale * theta^(-2i / n_dims) / factors[i]. */
+ *   p * position_scale * theta^(-2i / n_dims) / factors[i],
+ * which is worked out so that sine and cosine are right to float32 at any position up to 2^20 (in float64, say, or from a
+ * table made so). A pair (a, b) becomes (a cos - b sin, a sin + b cos), within 3e-7 * (|a| + |b|). */
 struct engine_op_rope {
     size_t struct_size;
     const struct engine_tensor *input;     /* F32 [head_dim, n_heads, tokens] */
@@ -286,7 +307,7 @@ struct engine_op_rope {
 enum engine_norm_kind { ENGINE_NORM_RMS = 0 };
 
 /* ENGINE_OP_NORM:  RMS: output[i, t] = input[i, t] / sqrt(mean over i of input[i, t]^2 + epsilon) * weight[i]
- * (arXiv 1910.07467), the mean in float32 or wider. */
+ * (arXiv 1910.07467), the mean in float32 or wider. Within 1e-6 of the value. */
 struct engine_op_norm {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -298,7 +319,7 @@ struct engine_op_norm {
 
 /* ENGINE_OP_GET_ROWS:  output[:, i] = source[:, rows[i]], converted to float32. The embedding lookup (source
  * is a weight of any type) and the choice of the positions whose logits are wanted (source is an F32
- * activation). */
+ * activation). Exact: to the bit what the type's blocks mean, rounded to float32 once. */
 struct engine_op_get_rows {
     size_t struct_size;
     const struct engine_tensor *source; /* weight or F32 activation, [n, n_rows] */
@@ -307,7 +328,7 @@ struct engine_op_get_rows {
 };
 
 /* ENGINE_OP_ADD, ENGINE_OP_MUL:  output = a + b, output = a * b, element by element. b is an activation of
- * a's shape, or [n] (a weight or an activation), repeated for each of a's rows. */
+ * a's shape, or [n] (a weight or an activation), repeated for each of a's rows. Within 1e-6 of the value. */
 struct engine_op_binary {
     size_t struct_size;
     const struct engine_tensor *a;      /* F32 [n, tokens] */
@@ -315,7 +336,8 @@ struct engine_op_binary {
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as a or b */
 };
 
-/* ENGINE_OP_ACTIVATE:  output = activation(input), or activation(input) * factor where factor is present. */
+/* ENGINE_OP_ACTIVATE:  output = activation(input), or activation(input) * factor where factor is present. Within 1e-6 of
+ * the value. */
 struct engine_op_activate {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -405,7 +427,8 @@ struct engine_backend {
 
     /* Memory. */
 
-    /* [device] Memory of at least `size` bytes, its contents zero. size > 0. */
+    /* [device] Memory of at least `size` bytes, its contents zero. size > 0. ENGINE_ERROR_MEMORY where it can't be had or
+     * would exceed options.memory_limit, which counts sizes as given here and by weight_size. */
     int (*buffer_create)(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
     /* [device] No operation on it may be pending. NULL is fine. */
     void (*buffer_destroy)(struct engine_buffer *buffer);
@@ -414,7 +437,7 @@ struct engine_backend {
     void *(*buffer_pointer)(struct engine_buffer *buffer);
     /* [device] Takes over a model tensor. desc->data is read before this returns (unless data_is_kept),
      * though the upload may end later; operations enqueued afterwards see it whole. May use as many threads
-     * as it likes. */
+     * as it likes. ENGINE_ERROR_ARGUMENT where data_size is less than the shape takes. */
     int (*weight_create)(struct engine_device *device, const struct engine_weight_desc *desc,
                          struct engine_weight **weight);
     /* [device] No operation on it may be pending. NULL is fine. */
@@ -430,7 +453,8 @@ struct engine_backend {
      * are copied before this returns. May run at once or later, at the latest at stream_flush. Errors that
      * turn up only while it runs are returned by stream_wait. */
     int (*enqueue)(struct engine_stream *stream, uint32_t op, const void *args);
-    /* [device] Enqueues a transfer from host memory; `source` may be reused once this returns. */
+    /* [device] Enqueues a transfer from host memory; `source` may be reused once this returns. As with the other two
+     * transfers, offset and size are any numbers of bytes, 0 too; ENGINE_ERROR_ARGUMENT beyond the buffer's end. */
     int (*write)(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
                  const void *source, uint64_t size);
     /* [device] Enqueues a transfer to host memory, which is complete when the next stream_wait has returned.

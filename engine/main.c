@@ -93,14 +93,25 @@ const struct command commands[] = {
      .max_words = 1,
      .run = command_tokenize},
     {.name = "plugins",
-     .synopsis = "[--json]",
-     .summary = "Lists the plugins that were found, and why any of them is not used.",
+     .synopsis = "[check FILE.so] [--json]",
+     .summary = "Lists the plugins that were found, and why any of them is not used; or checks one.",
      .details =
          "Plugins are looked for in the folders given with --plugin-dir, in those of ENGINE_PLUGIN_PATH "
          "(colons between them), in `plugin_dirs` of engine.conf, and in the engine's own folder. The first "
          "of a name is used. A file or folder that belongs to others than you and root, or that others may "
-         "write to (as /tmp), is not used.",
-     .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n",
+         "write to (as /tmp), is not used.\n"
+         "With `check`, the plugin of a file is loaded by itself and all that it claims is tried: each "
+         "operation "
+         "over types, shapes and strides against a reference, buffers, weights, streams, errors, threads; of "
+         "tokenizers, each model kind with a made-up vocabulary. ERROR is the largest difference, of the "
+         "size of the "
+         "result; OF ALLOWED the largest part of what is allowed. The exit status is 0 only if all that is "
+         "claimed "
+         "holds.",
+     .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n"
+                 "  engine plugins check ~/my-plugin/build/mine.so\n",
+     .words = "check FILE.so",
+     .max_words = 2,
      .run = command_plugins},
     {.name = "devices",
      .synopsis = "[--json]",

@@ -170,6 +170,7 @@ static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t 
         if (!data && zeros) memset(at, 0, row); /* else NaNs, none of which must be left */
     }
     fixture_must(fixture, api->write(fixture->stream, owned->buffer, 0, bytes, size), "write");
+    memset(bytes, 0x55, size); /* `source` may be reused once write has returned */
     free(fixture_release(fixture, bytes));
     return tensor;
 }
@@ -311,6 +312,7 @@ void fixture_compare(struct fixture *fixture, const char *what, const float *got
 {
     double squares = 0;
     for (size_t i = 0; i < n; i++) squares += wanted[i] * wanted[i];
+    fixture->measure.n_values += n;
     double size = sqrt(squares / (double)(n ? n : 1));
     for (size_t i = 0; i < n; i++) {
         double difference = fabs((double)got[i] - wanted[i]);

@@ -16,6 +16,7 @@ struct fixture_owned; /* what is destroyed by fixture_clear */
 struct measure {
     double error; /* the largest difference from what was expected, of the size of the whole result */
     double share; /* the largest difference, of what is allowed there: 1 is just right */
+    uint64_t n_values;
 };
 
 enum fixture_end {
@@ -31,6 +32,7 @@ struct fixture {
     void *library; /* of those who have loaded the plugin here */
     struct fixture_owned *owned;
     struct measure measure;
+    void *owner;   /* for `stop` */
     uint64_t lead; /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
     void (*stop)(struct fixture *fixture, enum fixture_end end, const char *message)
         __attribute__((noreturn));

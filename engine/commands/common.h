@@ -17,6 +17,7 @@ int command_logits(const struct arguments *arguments);
 int command_bench(const struct arguments *arguments);
 int command_plan(const struct arguments *arguments);
 int command_plugins(const struct arguments *arguments);
+int command_plugins_check(const struct arguments *arguments, const char *path);
 int command_devices(const struct arguments *arguments);
 int command_quantize(const struct arguments *arguments);
 

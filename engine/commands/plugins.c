@@ -81,6 +81,11 @@ static int print_table(const struct engine *engine)
 
 int command_plugins(const struct arguments *arguments)
 {
+    const struct argument_list *words = &arguments->words;
+    if (words->count > 0 && strcmp(words->items[0], "check") != 0)
+        return command_usage("plugins: unexpected '%s'; see engine plugins --help", words->items[0]);
+    if (words->count == 1) return command_usage("plugins check: which file? engine plugins check FILE.so");
+    if (words->count == 2) return command_plugins_check(arguments, words->items[1]);
     struct engine *engine;
     if (open_engine_to_list(arguments, &engine) != ENGINE_OK) return command_fail();
     int status = arguments->json ? print_json(engine) : print_table(engine);

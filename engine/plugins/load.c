@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "plugins/host.h"
 
 /* ---- What a plugin says of itself ---------------------------------------------------------------------- */
 
@@ -173,9 +172,9 @@ static int fail_dl(const char *path)
 }
 
 /* The entry of a loaded library, called. */
-static int describe(void *library, const struct engine_plugin **info)
+static int describe(void *library, const struct engine_host *host, const struct engine_plugin **info)
 {
-    const struct engine_plugin *(*entry)(const struct engine_host *host);
+    const struct engine_plugin *(*entry)(const struct engine_host *);
     void *symbol = dlsym(library, ENGINE_ENTRY_SYMBOL);
     if (!symbol) {
         return fail(ENGINE_ERROR_DATA, "it is not a plugin of this engine (it exports no %s)",
@@ -183,7 +182,7 @@ static int describe(void *library, const struct engine_plugin **info)
     }
     memcpy(&entry, &symbol, sizeof entry);
     error_clear();
-    const struct engine_plugin *plugin = entry(host_services());
+    const struct engine_plugin *plugin = entry(host);
     if (!plugin) {
         if (error_message()[0]) return ENGINE_ERROR;
         return fail(ENGINE_ERROR, "it can't work here and doesn't say why");
@@ -192,7 +191,8 @@ static int describe(void *library, const struct engine_plugin **info)
     return ENGINE_OK;
 }
 
-int plugin_load(const char *path, void **library, const struct engine_plugin **info)
+int plugin_load(const char *path, const struct engine_host *host, void **library,
+                const struct engine_plugin **info)
 {
     *library = NULL;
     *info = NULL;
@@ -201,7 +201,7 @@ int plugin_load(const char *path, void **library, const struct engine_plugin **i
     if (status != ENGINE_OK) return status;
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!*library) return fail_dl(path);
-    status = describe(*library, info);
+    status = describe(*library, host, info);
     if (status == ENGINE_OK) status = check_description(*info);
     return status;
 }

@@ -85,7 +85,7 @@ static struct plugin *add(struct plugins *plugins)
 /* Loads the file of a new entry; refused ones stay in the list. Errors are those of the engine itself. */
 static int load(const struct plugins *plugins, struct plugin *plugin)
 {
-    int status = plugin_load(plugin->real_path, &plugin->library, &plugin->info);
+    int status = plugin_load(plugin->real_path, host_services(), &plugin->library, &plugin->info);
     if (plugin->info && ENGINE_HAS(plugin->info, abi_minor)) {
         plugin->abi_major = plugin->info->abi_major;
         plugin->abi_minor = plugin->info->abi_minor;

@@ -82,9 +82,11 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     uint32_t length, block_size;
     uint64_t k = desc->ne[0], rows = desc->ne[1];
     bool values = desc->uses == ENGINE_WEIGHT_VALUES;
+    const uint32_t known_uses = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES;
     if (!weight_type_known(desc->type) || !gpu_type_block(desc->type, &length, &block_size))
         return unsupported(desc, "no shader for its type");
-    if (desc->uses == 0 || (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
+    if (desc->uses == 0 || desc->uses & ~known_uses ||
+        (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
         return unsupported(desc, "can't be kept for all that it is used for");
     if (k == 0 || rows == 0 || desc->ne[2] != 1 || desc->ne[3] != 1 || k % length != 0 ||
         k > UINT32_MAX / 2 || rows > UINT32_MAX / 2)

@@ -1,0 +1,25 @@
+# What other projects find: headers, pkg-config files, and the CMake package engine-plugin. The version of engine-plugin is
+# that of the border, read from plugin-api.h.
+include(CMakePackageConfigHelpers)
+file(STRINGS ${PROJECT_SOURCE_DIR}/plugin-api.h abi REGEX "^#define ENGINE_ABI_(MAJOR|MINOR) [0-9]+$")
+string(REGEX REPLACE "[^0-9;]" "" abi "${abi}")
+string(REPLACE ";" "." ENGINE_ABI "${abi}")
+
+file(RELATIVE_PATH PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" PREFIX_FROM_PC "${PREFIX_FROM_PC}")
+foreach(name engine engine-plugin)
+  configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+endforeach()
+
+# The plugin package holds no code: it is the same for every architecture.
+set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/engine-plugin)
+configure_package_config_file(cmake/engine-plugin-config.cmake.in engine-plugin-config.cmake
+  INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake
+  VERSION ${ENGINE_ABI} COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
+
+install(FILES plugin-api.h include/engine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/engine.pc ${PROJECT_BINARY_DIR}/engine-plugin.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/engine-plugin-config.cmake ${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake
+        DESTINATION ${package_dir})

@@ -1,0 +1,222 @@
+/* check-arguments.c: what a backend has to refuse: operations and arguments that it doesn't know, operands that are
+ * missing or don't fit together. `supports` says 0 and `enqueue` fails with a message; nothing runs. */
+#include <string.h>
+
+#include "check/cases.h"
+#include "check/suite.h"
+
+/* A request that can't be: `what` is wrong with it. Refused by both. */
+static void expect_refusal(struct suite *suite, uint32_t op, const void *args, int wanted, const char *what)
+{
+    struct fixture *fixture = &suite->fixture;
+    SUITE_EXPECT(suite, !fixture_supports(fixture, op, args), "%s: supported", what);
+    check_host_message();
+    suite_expect_error(suite, fixture_enqueue(fixture, op, args), wanted, what);
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait after what was refused");
+}
+
+static struct engine_tensor *floats(struct suite *suite, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    return fixture_f32(&suite->fixture, ne0, ne1, ne2, NULL);
+}
+
+static void only_if(struct suite *suite, uint32_t op, const void *args)
+{
+    if (!fixture_supports(&suite->fixture, op, args))
+        suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
+}
+
+static void unknown_operations(struct suite *suite, const void *args)
+{
+    static const uint32_t ops[] = {0, 77, 1000000, UINT32_MAX};
+    struct engine_tensor *a = floats(suite, 4, 1, 1);
+    struct engine_op_binary add = {sizeof add, a, a, a};
+    (void)args;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        /* fixture_supports would look for tensors in them */
+        SUITE_EXPECT(suite, !suite->fixture.api->supports(suite->fixture.device, ops[i], &add),
+                     "operation %u is supported", ops[i]);
+        suite_expect_error(suite, fixture_enqueue(&suite->fixture, ops[i], &add), ENGINE_ERROR_UNSUPPORTED,
+                           "an operation that nobody knows");
+    }
+}
+
+/* Arguments of a later minor version: fine as long as what is unknown is zero. */
+static void later_arguments(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    struct {
+        struct engine_op_matmul known;
+        uint64_t later[2];
+    } matmul = {.known = {.struct_size = sizeof matmul}};
+    static const float zeros[64 * 16];
+    (void)args;
+    matmul.known.weight =
+        fixture_weight(fixture, ENGINE_TYPE_F32, 64, 16, ENGINE_WEIGHT_MATMUL, false, zeros);
+    matmul.known.input = floats(suite, 64, 2, 1);
+    matmul.known.output = floats(suite, 16, 2, 1);
+    struct engine_op_matmul plain = matmul.known;
+    plain.struct_size = sizeof plain;
+    only_if(suite, ENGINE_OP_MATMUL, &plain);
+    SUITE_EXPECT(suite, fixture_supports(fixture, ENGINE_OP_MATMUL, &matmul),
+                 "arguments of a later version whose new fields are zero aren't supported");
+    fixture_must(fixture, fixture_enqueue(fixture, ENGINE_OP_MATMUL, &matmul), "enqueue");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    matmul.later[1] = 1;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &matmul, ENGINE_OK,
+                   "arguments of a later version that ask for more");
+}
+
+static void of_matmul(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    static const float zeros[64 * 20];
+    const struct engine_op_matmul good = {
+        .struct_size = sizeof good,
+        .weight = fixture_weight(fixture, ENGINE_TYPE_F32, 64, 20, ENGINE_WEIGHT_MATMUL, false, zeros),
+        .input = floats(suite, 64, 2, 1),
+        .output = floats(suite, 20, 2, 1)};
+    struct engine_op_matmul bad = good;
+    (void)args;
+    only_if(suite, ENGINE_OP_MATMUL, &good);
+    bad.input = floats(suite, 32, 2, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input shorter than the weight's rows");
+    bad = good, bad.output = floats(suite, 21, 2, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output longer than the weight's columns");
+    bad = good, bad.output = floats(suite, 20, 3, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of more tokens than the input");
+    bad = good, bad.weight = NULL;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "no weight");
+    bad = good, bad.output = NULL;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "no output");
+    bad = good, bad.activation = 4711;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_ERROR_UNSUPPORTED,
+                   "an activation that nobody knows");
+    bad = good, bad.residual = floats(suite, 20, 1, 1);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a residual of fewer tokens than the output");
+    struct engine_tensor odd = *good.weight;
+    bad = good, bad.weight = &odd;
+    odd.type = 4711;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of a type that nobody knows");
+    struct engine_tensor halves = *good.input;
+    bad = good, bad.input = &halves;
+    halves.type = ENGINE_TYPE_I32;
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of whole numbers");
+}
+
+static void of_rows(struct suite *suite, const void *args)
+{
+    const uint32_t op = *(const uint32_t *)args;
+    struct engine_tensor *a = floats(suite, 8, 3, 1), *b = floats(suite, 8, 3, 1),
+                         *out = floats(suite, 8, 3, 1);
+    struct engine_tensor *shorter = floats(suite, 7, 3, 1), *fewer = floats(suite, 8, 2, 1);
+    struct engine_op_binary good = {sizeof good, a, b, out}, bad = good;
+    only_if(suite, op, &good);
+    bad.output = fewer;
+    expect_refusal(suite, op, &bad, ENGINE_OK, "an output of fewer rows");
+    bad = good, bad.b = shorter;
+    expect_refusal(suite, op, &bad, ENGINE_OK, "operands of different rows");
+    bad = good, bad.b = NULL;
+    expect_refusal(suite, op, &bad, ENGINE_OK, "one operand");
+}
+
+static void of_norm(struct suite *suite, const void *args)
+{
+    struct engine_tensor *a = floats(suite, 8, 3, 1), *out = floats(suite, 8, 3, 1);
+    struct engine_op_norm good = {sizeof good, a, out, NULL, ENGINE_NORM_RMS, 1e-5f}, bad = good;
+    (void)args;
+    only_if(suite, ENGINE_OP_NORM, &good);
+    bad.kind = 4711;
+    expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_ERROR_UNSUPPORTED, "a norm that nobody knows");
+    bad = good, bad.output = floats(suite, 8, 2, 1);
+    expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "an output of fewer rows");
+    bad = good, bad.input = NULL;
+    expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "no input");
+}
+
+static void of_activate(struct suite *suite, const void *args)
+{
+    struct engine_tensor *a = floats(suite, 8, 3, 1), *out = floats(suite, 8, 3, 1);
+    struct engine_op_activate good = {sizeof good, a, NULL, out, ENGINE_ACTIVATION_SILU}, bad = good;
+    (void)args;
+    only_if(suite, ENGINE_OP_ACTIVATE, &good);
+    bad.activation = 4711;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_ERROR_UNSUPPORTED,
+                   "an activation that nobody knows");
+    bad = good, bad.factor = floats(suite, 8, 2, 1);
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a factor of fewer rows");
+}
+
+static void of_rope(struct suite *suite, const void *args)
+{
+    struct engine_tensor *x = floats(suite, 8, 2, 3), *positions = fixture_i32(&suite->fixture, 3, 1, NULL);
+    struct engine_op_rope good = {sizeof good, x, positions, x, NULL, 8, ENGINE_ROPE_HALVES, 10000, 0},
+                          bad = good;
+    (void)args;
+    only_if(suite, ENGINE_OP_ROPE, &good);
+    bad.n_dims = 7;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "an odd number of dimensions");
+    bad = good, bad.n_dims = 10;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "more dimensions than a head has");
+    bad = good, bad.pairs = 4711;
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_ERROR_UNSUPPORTED, "pairs that nobody knows");
+    bad = good, bad.positions = fixture_i32(&suite->fixture, 2, 1, NULL);
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "fewer positions than tokens");
+}
+
+static void of_attention(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    struct engine_tensor *cache = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){8, 4, 2, 3}, NULL);
+    struct engine_tensor *numbers = fixture_i32(fixture, 3, 1, NULL), *q = floats(suite, 8, 4, 3);
+    const struct engine_op_attention good = {sizeof good,
+                                             q,
+                                             cache,
+                                             cache,
+                                             fixture_i32(fixture, 3, 1, NULL),
+                                             numbers,
+                                             numbers,
+                                             floats(suite, 8, 4, 3),
+                                             1,
+                                             0};
+    struct engine_op_attention bad = good;
+    (void)args;
+    only_if(suite, ENGINE_OP_ATTENTION, &good);
+    bad.q = bad.output = floats(suite, 8, 3, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "3 heads over 2 heads of keys");
+    bad = good, bad.output = floats(suite, 8, 3, 3);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "an output of fewer heads");
+    bad = good, bad.sequences = fixture_i32(fixture, 2, 1, NULL);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "fewer sequences than tokens");
+    bad = good, bad.block_table = NULL;
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "no block table");
+}
+
+static void of_cache_write(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    struct engine_tensor *cache = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){8, 4, 2, 3}, NULL);
+    struct engine_tensor *slots = fixture_i32(fixture, 3, 1, (int32_t[]){0, 1, 2});
+    const struct engine_op_cache_write good = {sizeof good, floats(suite, 8, 2, 3), slots, cache};
+    struct engine_op_cache_write bad = good;
+    (void)args;
+    only_if(suite, ENGINE_OP_CACHE_WRITE, &good);
+    bad.input = floats(suite, 8, 1, 3);
+    expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "keys of fewer heads than the cache has");
+    bad = good, bad.slots = fixture_i32(fixture, 2, 1, NULL);
+    expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "fewer slots than tokens");
+}
+
+void check_arguments(struct suite *suite)
+{
+    suite_single(suite, "arguments", "unknown operations", unknown_operations, NULL);
+    suite_single(suite, "arguments", "of later versions", later_arguments, NULL);
+    suite_single(suite, "arguments", "matmul", of_matmul, NULL);
+    suite_single(suite, "arguments", "attention", of_attention, NULL);
+    suite_single(suite, "arguments", "cache write", of_cache_write, NULL);
+    suite_single(suite, "arguments", "rope", of_rope, NULL);
+    suite_single(suite, "arguments", "norm", of_norm, NULL);
+    suite_single(suite, "arguments", "add", of_rows, &(uint32_t){ENGINE_OP_ADD});
+    suite_single(suite, "arguments", "mul", of_rows, &(uint32_t){ENGINE_OP_MUL});
+    suite_single(suite, "arguments", "activate", of_activate, NULL);
+}

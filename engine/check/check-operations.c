@@ -1,0 +1,418 @@
+/* check-operations.c: every operation over types, shapes, strides and odd sizes, against the reference. One row for each
+ * form that a backend may or may not claim. */
+#include <stdlib.h>
+
+#include "check/cases.h"
+#include "check/formats.h"
+#include "check/suite.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* What a backend says of a form must not depend on what changes from run to run: tokens, rows, sequences. */
+static void expect_same_claim(struct suite *suite, const void *args)
+{
+    const uint32_t *tokens = args;
+    fixture_fail(&suite->fixture, "`supports` depends on how many tokens there are: it said otherwise for %u",
+                 *tokens);
+}
+
+/* Tries a case; `first` and `tokens` are for the rule above. */
+static void try_form(struct suite *suite, suite_body *body, const void *c, uint32_t tokens,
+                     enum check_result *first)
+{
+    enum check_result result = suite_try(suite, body, c);
+    if (*first == CHECK_FAILED) *first = result;
+    if ((result == CHECK_UNCLAIMED) != (*first == CHECK_UNCLAIMED))
+        suite_try(suite, expect_same_claim, &tokens);
+}
+
+/* ---- Matmul ---------------------------------------------------------------------------------------- */
+
+static void matmul(struct suite *suite, const void *c)
+{
+    free(run_matmul_case(&suite->fixture, c));
+}
+
+/* Float16 and bfloat16 weights may have their input rounded to their type. */
+static double rounding_for(uint32_t type)
+{
+    return type == ENGINE_TYPE_F16 ? 0x1p-11 : type == ENGINE_TYPE_BF16 ? 0x1p-8 : 0;
+}
+
+static uint32_t rounded_up(uint32_t k, const struct format *format)
+{
+    return (uint32_t)((k + format->block_length - 1) / format->block_length * format->block_length);
+}
+
+static void matmul_sizes(struct suite *suite, const struct format *format)
+{
+    static const uint32_t rows[] = {1, 15, 16, 17, 31, 32, 33, 100},
+                          tokens[] = {1, 2, 3, 5, 8, 13, 29, 33, 100};
+    static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080};
+    bool plain = format->block_length == 1;
+    suite_begin(suite, "matmul", "%s", format->name);
+    for (size_t j = 0; j < COUNT(odd_k); j++) {
+        enum check_result first = CHECK_FAILED;
+        for (size_t i = 0; i < COUNT(tokens); i++) {
+            struct matmul_case c = {.type = format->type,
+                                    .k = plain ? odd_k[j] : rounded_up(block_k[j], format),
+                                    .rows = rows[(i + j) % COUNT(rows)],
+                                    .tokens = tokens[i],
+                                    .input_rounding = rounding_for(format->type)};
+            try_form(suite, matmul, &c, tokens[i], &first);
+        }
+    }
+    suite_end(suite);
+}
+
+static void matmul_forms(struct suite *suite, const struct format *format)
+{
+    static const struct form {
+        const char *name;
+        bool always;
+        struct matmul_case c;
+    } forms[] = {
+        {"bias", false, {.rows = 50, .bias = true, .gap = 12}},
+        {"scale and activation", false, {.rows = 50, .scale = -0.5f, .activation = ENGINE_ACTIVATION_SILU}},
+        {"residual", false, {.rows = 50, .residual = true, .gap = 4}},
+        {"residual in place", false, {.rows = 33, .residual = true, .in_place = true}},
+        {"all of these",
+         true,
+         {.rows = 50,
+          .bias = true,
+          .residual = true,
+          .scale = 3,
+          .activation = ENGINE_ACTIVATION_SILU,
+          .gap = 4}},
+        {"gate", false, {.rows = 50, .gate = true}},
+        {"gate with activation", true, {.rows = 50, .gate = true, .activation = ENGINE_ACTIVATION_SILU}},
+        {"gate and residual", false, {.rows = 50, .gate = true, .residual = true, .gap = 64}},
+    };
+    /* All forms with two types, else the two that have most in them: each takes a GPU's compiler a while. */
+    bool all = format->type == ENGINE_TYPE_F32 || format->type == ENGINE_TYPE_Q8_0;
+    suite_begin(suite, "matmul", "%s, fused", format->name);
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        if (!all && !forms[i].always) continue;
+        enum check_result first = CHECK_FAILED;
+        for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 3 + 4) {
+            struct matmul_case c = forms[i].c;
+            c.type = format->type;
+            c.k = rounded_up(96, format);
+            c.tokens = tokens;
+            c.input_rounding = rounding_for(format->type);
+            try_form(suite, matmul, &c, tokens, &first);
+        }
+        if (first == CHECK_UNCLAIMED)
+            suite_remark(suite, "%s%s", suite->row.message[0] ? ", " : "without ", forms[i].name);
+    }
+    suite_end(suite);
+}
+
+/* The gate of another type than the weight. */
+static void matmul_mixed(struct suite *suite)
+{
+    static const uint32_t types[][2] = {{ENGINE_TYPE_Q4_0, ENGINE_TYPE_F16},
+                                        {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0},
+                                        {ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0},
+                                        {ENGINE_TYPE_Q6_K, ENGINE_TYPE_Q4_K}};
+    suite_begin(suite, "matmul", "a gate of another type");
+    for (size_t i = 0; i < COUNT(types); i++)
+        for (uint32_t tokens = 1; tokens < 40; tokens += 29)
+            suite_try(suite, matmul,
+                      &(struct matmul_case){.type = types[i][0],
+                                            .gate_type = types[i][1],
+                                            .k = 256,
+                                            .rows = 50,
+                                            .tokens = tokens,
+                                            .gate = true,
+                                            .activation = ENGINE_ACTIVATION_SILU,
+                                            .input_rounding = 0x1p-11});
+    suite_end(suite);
+}
+
+void check_matmul(struct suite *suite)
+{
+    const struct format *format;
+    for (size_t i = 0; (format = format_at(i)); i++) {
+        if (!format->randomise) continue;
+        matmul_sizes(suite, format);
+        matmul_forms(suite, format);
+    }
+    matmul_mixed(suite);
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------------ */
+
+static void get_rows(struct suite *suite, const void *c)
+{
+    free(run_get_rows_case(&suite->fixture, c));
+}
+
+void check_get_rows(struct suite *suite)
+{
+    static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
+    const struct format *format;
+    for (size_t i = 0; (format = format_at(i)); i++) {
+        if (!format->randomise) continue;
+        suite_begin(suite, "get rows", "%s", format->name);
+        for (int variant = 0; variant < 4; variant++) {
+            struct get_rows_case c = {.type = format->type,
+                                      .n = rounded_up(544, format),
+                                      .n_rows = 45,
+                                      .count = 20,
+                                      .uses = uses[variant & 1],
+                                      .data_is_kept = variant & 2};
+            suite_try(suite, get_rows, &c);
+            c.n = rounded_up(7, format), c.count = 1;
+            suite_try(suite, get_rows, &c);
+        }
+        suite_end(suite);
+    }
+    suite_begin(suite, "get rows", "an activation");
+    for (uint32_t n = 1; n < 3000; n = n * 5 + 3)
+        suite_try(suite, get_rows,
+                  &(struct get_rows_case){.type = ENGINE_TYPE_F32, .n = n, .n_rows = 30, .count = 3});
+    suite_end(suite);
+}
+
+static void rows(struct suite *suite, const void *c)
+{
+    free(run_rows_case(&suite->fixture, c));
+}
+
+static void check_rows_of(struct suite *suite, uint32_t op, const char *area, const char *form, bool second,
+                          bool is_weight, uint32_t activation)
+{
+    static const uint32_t sizes[] = {1, 5, 16, 31, 64, 257, 3000};
+    suite_begin(suite, area, "%s", form);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        enum check_result first = CHECK_FAILED;
+        for (int variant = 0; variant < 4; variant++) {
+            struct rows_case c = {
+                .op = op,
+                .n = sizes[i],
+                .tokens = variant & 1 ? 11 : 1,
+                .planes = variant & 2 ? 3 : 1,
+                .second = second,
+                .is_weight = is_weight,
+                .in_place = variant & 2,
+                .gap = variant & 1 ? 20 : 0,
+                .activation = activation,
+                .epsilon = 1e-5f,
+            };
+            if (variant & 2) first = CHECK_FAILED; /* strides over three dimensions may be another matter */
+            try_form(suite, rows, &c, c.tokens, &first);
+        }
+    }
+    suite_end(suite);
+}
+
+void check_rows(struct suite *suite)
+{
+    const uint32_t none = ENGINE_ACTIVATION_NONE, silu = ENGINE_ACTIVATION_SILU;
+    check_rows_of(suite, ENGINE_OP_NORM, "norm", "rms", false, false, none);
+    check_rows_of(suite, ENGINE_OP_NORM, "norm", "rms, weight", true, false, none);
+    check_rows_of(suite, ENGINE_OP_ADD, "add", "of a's shape", false, false, none);
+    check_rows_of(suite, ENGINE_OP_ADD, "add", "one row", true, false, none);
+    check_rows_of(suite, ENGINE_OP_ADD, "add", "a weight", true, true, none);
+    check_rows_of(suite, ENGINE_OP_MUL, "mul", "of a's shape", false, false, none);
+    check_rows_of(suite, ENGINE_OP_MUL, "mul", "one row", true, false, none);
+    check_rows_of(suite, ENGINE_OP_MUL, "mul", "a weight", true, true, none);
+    check_rows_of(suite, ENGINE_OP_ACTIVATE, "activate", "none", false, false, none);
+    check_rows_of(suite, ENGINE_OP_ACTIVATE, "activate", "none, factor", true, false, none);
+    check_rows_of(suite, ENGINE_OP_ACTIVATE, "activate", "silu", false, false, silu);
+    check_rows_of(suite, ENGINE_OP_ACTIVATE, "activate", "silu, factor", true, false, silu);
+}
+
+/* ---- Rope ------------------------------------------------------------------------------------------ */
+
+static void rope(struct suite *suite, const void *c)
+{
+    free(run_rope_case(&suite->fixture, c));
+}
+
+void check_rope(struct suite *suite)
+{
+    static const struct rope_case cases[] = {
+        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position, gap */
+        {64, 3, 5, 64, 0, false, true, 10000, 0, 100, 0},
+        {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, 8},
+        {8, 2, 33, 8, 0, false, false, 10000, 0.25f, 5000, 0},
+        {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, 4},
+        {80, 2, 1, 22, 0, true, false, 1e6f, 2, 1000, 0},
+        {2, 1, 3, 2, 0, false, false, 10000, 0, 10, 0},
+        {130, 5, 9, 130, 0, false, true, 10000, 0, 2047, 0},
+        {130, 5, 9, 102, 0, false, false, 10000, 0, 2047, 12},
+    };
+    for (uint32_t pairs = ENGINE_ROPE_ADJACENT; pairs <= ENGINE_ROPE_HALVES; pairs++)
+        for (int factors = 0; factors < 2; factors++) {
+            suite_begin(suite, "rope", "%s%s", pairs == ENGINE_ROPE_ADJACENT ? "adjacent pairs" : "halves",
+                        factors ? ", factors" : "");
+            for (size_t i = 0; i < COUNT(cases); i++) {
+                struct rope_case c = cases[i];
+                c.pairs = pairs;
+                if (c.factors == (factors != 0)) suite_try(suite, rope, &c);
+            }
+            suite_end(suite);
+        }
+}
+
+/* ---- Attention ------------------------------------------------------------------------------------- */
+
+static void cache_write(struct suite *suite, const void *c)
+{
+    run_cache_write_case(&suite->fixture, c);
+}
+
+static const uint32_t cache_types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0};
+
+void check_cache_write(struct suite *suite)
+{
+    static const struct attention_case cases[] = {
+        {.head_dim = 64, .n_kv_heads = 2, .block_size = 16, .n_sequences = 1, .length = 100},
+        {.head_dim = 32,
+         .n_kv_heads = 4,
+         .block_size = 32,
+         .n_sequences = 2,
+         .length = 40,
+         .leave_out = true},
+        {.head_dim = 96, .n_kv_heads = 3, .block_size = 7, .n_sequences = 2, .length = 33, .gap = 8},
+        {.head_dim = 128, .n_kv_heads = 1, .block_size = 64, .n_sequences = 1, .length = 1},
+        {.head_dim = 9, .n_kv_heads = 3, .block_size = 5, .n_sequences = 3, .length = 21, .leave_out = true},
+        {.head_dim = 1, .n_kv_heads = 1, .block_size = 1, .n_sequences = 1, .length = 1},
+    };
+    for (size_t type = 0; type < COUNT(cache_types); type++) {
+        const struct format *format = format_of(cache_types[type]);
+        suite_begin(suite, "cache write", "%s", format->name);
+        for (size_t i = 0; i < COUNT(cases); i++) {
+            struct attention_case c = cases[i];
+            c.k_type = format->type;
+            if (c.head_dim % format->block_length == 0) suite_try(suite, cache_write, &c);
+        }
+        suite_end(suite);
+    }
+}
+
+static void attention(struct suite *suite, const void *c)
+{
+    free(run_attention_case(&suite->fixture, c));
+}
+
+static const struct attention_case attention_cases[] = {
+    {.head_dim = 64,
+     .n_heads = 8,
+     .n_kv_heads = 2,
+     .block_size = 16,
+     .n_sequences = 1,
+     .length = 100,
+     .tokens = 1},
+    {.head_dim = 64,
+     .n_heads = 8,
+     .n_kv_heads = 2,
+     .block_size = 16,
+     .n_sequences = 1,
+     .length = 100,
+     .tokens = 100},
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 4,
+     .block_size = 32,
+     .n_sequences = 2,
+     .length = 40,
+     .tokens = 3},
+    {.head_dim = 96,
+     .n_heads = 3,
+     .n_kv_heads = 3,
+     .block_size = 7,
+     .n_sequences = 2,
+     .length = 33,
+     .tokens = 11,
+     .gap = 8},
+    {.head_dim = 9,
+     .n_heads = 6,
+     .n_kv_heads = 3,
+     .block_size = 5,
+     .n_sequences = 3,
+     .length = 21,
+     .tokens = 21},
+    {.head_dim = 128,
+     .n_heads = 71,
+     .n_kv_heads = 1,
+     .block_size = 64,
+     .n_sequences = 1,
+     .length = 70,
+     .tokens = 4},
+    {.head_dim = 1,
+     .n_heads = 1,
+     .n_kv_heads = 1,
+     .block_size = 1,
+     .n_sequences = 1,
+     .length = 1,
+     .tokens = 1},
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .block_size = 32,
+     .n_sequences = 2,
+     .length = 900,
+     .tokens = 1},
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .block_size = 32,
+     .n_sequences = 2,
+     .length = 300,
+     .tokens = 90,
+     .leave_out = true},
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .block_size = 32,
+     .n_sequences = 1,
+     .length = 800,
+     .tokens = 2,
+     .window = 300},
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 1,
+     .block_size = 32,
+     .n_sequences = 2,
+     .length = 600,
+     .tokens = 50,
+     .window = 17},
+    {.head_dim = 32,
+     .n_heads = 2,
+     .n_kv_heads = 2,
+     .block_size = 8,
+     .n_sequences = 3,
+     .length = 30,
+     .tokens = 2,
+     .window = 1,
+     .leave_out = true},
+    {.head_dim = 16,
+     .n_heads = 2,
+     .n_kv_heads = 2,
+     .block_size = 256,
+     .n_sequences = 1,
+     .length = 513,
+     .tokens = 513,
+     .window = 256},
+};
+
+void check_attention(struct suite *suite)
+{
+    for (size_t k = 0; k < COUNT(cache_types); k++)
+        for (size_t v = 0; v < COUNT(cache_types); v++)
+            for (int window = 0; window < 2; window++) {
+                const struct format *of_k = format_of(cache_types[k]), *of_v = format_of(cache_types[v]);
+                suite_begin(suite, "attention", "keys %s, values %s%s", of_k->name, of_v->name,
+                            window ? ", window" : "");
+                for (size_t i = 0; i < COUNT(attention_cases); i++) {
+                    struct attention_case c = attention_cases[i];
+                    c.k_type = of_k->type, c.v_type = of_v->type;
+                    bool whole = c.head_dim % of_k->block_length == 0 && c.head_dim % of_v->block_length == 0;
+                    if (whole && (c.window > 0) == (window > 0)) suite_try(suite, attention, &c);
+                }
+                suite_end(suite);
+            }
+}

@@ -1,0 +1,403 @@
+/* check-streams.c: the order of what is enqueued, several streams, recordings, several devices in several threads, and
+ * opening and closing again and again. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/cases.h"
+#include "check/numbers.h"
+#include "check/suite.h"
+
+/* ---- Programs: random operations among a few tensors, so that most depend on several before them ---- */
+
+enum { N_TENSORS = 6, WIDTH = 64, TOKENS = 5, N_VALUES = WIDTH * TOKENS, N_OPS = 80 };
+enum claimed { CLAIMS_MATMUL = 1, CLAIMS_ADD = 2, CLAIMS_MUL = 4, CLAIMS_NORM = 8 };
+
+struct program {
+    struct fixture *fixture;
+    struct engine_tensor *tensors[N_TENSORS], *weight;
+    unsigned claims; /* bits of enum claimed */
+};
+
+static struct engine_op_matmul matmul_of(const struct program *program, const struct engine_tensor *a,
+                                         const struct engine_tensor *out)
+{
+    return (struct engine_op_matmul){
+        .struct_size = sizeof(struct engine_op_matmul), .weight = program->weight, .input = a, .output = out};
+}
+
+/* A weight that leaves the size of values as it is, roughly. */
+static struct engine_tensor *make_weight(struct fixture *fixture, uint64_t *seed)
+{
+    struct engine_weight_desc desc = {.struct_size = sizeof desc,
+                                      .type = ENGINE_TYPE_F32,
+                                      .ne = {WIDTH, WIDTH, 1, 1},
+                                      .uses = ENGINE_WEIGHT_MATMUL,
+                                      .name = "w",
+                                      .type_name = "F32",
+                                      .data_size = WIDTH * WIDTH * 4};
+    uint64_t bytes;
+    if (fixture->api->weight_size(fixture->device, &desc, &bytes) != ENGINE_OK) return NULL;
+    float *values = fixture_hold(fixture, random_floats(seed, WIDTH * WIDTH));
+    for (size_t i = 0; i < WIDTH * WIDTH; i++) values[i] /= 8;
+    return fixture_weight(fixture, ENGINE_TYPE_F32, WIDTH, WIDTH, ENGINE_WEIGHT_MATMUL, false, values);
+}
+
+static struct program make_program(struct fixture *fixture)
+{
+    struct program program = {.fixture = fixture};
+    uint64_t seed = 99;
+    for (int i = 0; i < N_TENSORS; i++) {
+        float *start = fixture_hold(fixture, random_floats(&seed, N_VALUES));
+        program.tensors[i] = fixture_f32(fixture, WIDTH, TOKENS, 1, start);
+    }
+    struct engine_tensor *a = program.tensors[0], *b = program.tensors[1];
+    struct engine_op_binary add = {sizeof add, a, b, b};
+    struct engine_op_norm norm = {sizeof norm, a, b, NULL, ENGINE_NORM_RMS, 1e-5f};
+    program.weight = make_weight(fixture, &seed);
+    struct engine_op_matmul matmul = matmul_of(&program, a, b);
+    if (program.weight && fixture_supports(fixture, ENGINE_OP_MATMUL, &matmul))
+        program.claims |= CLAIMS_MATMUL;
+    if (fixture_supports(fixture, ENGINE_OP_ADD, &add)) program.claims |= CLAIMS_ADD;
+    if (fixture_supports(fixture, ENGINE_OP_MUL, &add)) program.claims |= CLAIMS_MUL;
+    if (fixture_supports(fixture, ENGINE_OP_NORM, &norm)) program.claims |= CLAIMS_NORM;
+    return program;
+}
+
+static void must_enqueue(struct program *program, struct engine_stream *stream, uint32_t op, const void *args)
+{
+    fixture_must(program->fixture, program->fixture->api->enqueue(stream, op, args), "enqueue");
+}
+
+/* One of the operations that are claimed, or a copy if `may_copy` and none suits. */
+static void enqueue_random(struct program *program, struct engine_stream *stream, uint64_t *seed,
+                           bool may_copy)
+{
+    struct engine_tensor *a = program->tensors[random_bits(seed) % N_TENSORS];
+    struct engine_tensor *b = program->tensors[random_bits(seed) % N_TENSORS];
+    struct engine_tensor *out = program->tensors[random_bits(seed) % N_TENSORS];
+    const struct engine_backend *api = program->fixture->api;
+    struct engine_op_binary add = {sizeof add, a, b, out};
+    struct engine_op_norm norm = {sizeof norm, a, out, NULL, ENGINE_NORM_RMS, 1e-5f};
+    struct engine_op_norm again = {sizeof norm, out, out, NULL, ENGINE_NORM_RMS, 1e-5f};
+    struct engine_op_matmul matmul = matmul_of(program, a, out);
+    uint32_t which = random_bits(seed) % 4;
+    /* Sums and products only where a norm brings them back to size. */
+    if (which == 0 && (program->claims & CLAIMS_ADD) && (program->claims & CLAIMS_NORM)) {
+        must_enqueue(program, stream, ENGINE_OP_ADD, &add);
+        must_enqueue(program, stream, ENGINE_OP_NORM, &again);
+    } else if (which == 1 && (program->claims & CLAIMS_MUL) && (program->claims & CLAIMS_NORM)) {
+        must_enqueue(program, stream, ENGINE_OP_MUL, &add);
+        must_enqueue(program, stream, ENGINE_OP_NORM, &again);
+    } else if (which == 2 && (program->claims & CLAIMS_NORM)) {
+        must_enqueue(program, stream, ENGINE_OP_NORM, &norm);
+    } else if (a != out && (program->claims & CLAIMS_MATMUL)) {
+        must_enqueue(program, stream, ENGINE_OP_MATMUL, &matmul);
+    } else if (a != out && may_copy) {
+        fixture_must(
+            program->fixture,
+            api->copy(stream, out->buffer, out->offset, a->buffer, a->offset, N_VALUES * sizeof(float)),
+            "copy");
+    }
+}
+
+/* All tensors' values, one after the other, held by the fixture. */
+static float *values_of(struct program *program)
+{
+    struct fixture *fixture = program->fixture;
+    float *all = fixture_room(fixture, N_TENSORS * N_VALUES, sizeof *all);
+    for (int i = 0; i < N_TENSORS; i++) {
+        float *values = fixture_read(fixture, program->tensors[i]);
+        memcpy(all + i * N_VALUES, values, N_VALUES * sizeof *all);
+        free(values);
+    }
+    return all;
+}
+
+static void expect_alike(struct fixture *fixture, const float *got, const float *wanted, const char *what)
+{
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < N_TENSORS * N_VALUES; i++) {
+        difference += pow((double)got[i] - (double)wanted[i], 2);
+        size += pow((double)wanted[i], 2);
+    }
+    if (!(sqrt(difference) <= 1e-3 * sqrt(size)))
+        fixture_fail(fixture, "%s: another result than one by one, with waiting", what);
+}
+
+/* The result of a program that waits after each operation. */
+static float *one_by_one(struct fixture *fixture, uint64_t seed, bool may_copy)
+{
+    struct program program = make_program(fixture);
+    for (int i = 0; i < N_OPS; i++) {
+        enqueue_random(&program, fixture->stream, &seed, may_copy);
+        fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    }
+    return values_of(&program);
+}
+
+/* ---- Streams --------------------------------------------------------------------------------------- */
+
+static void in_order(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    (void)args;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        float *wanted = one_by_one(fixture, seed, true);
+        struct program program = make_program(fixture);
+        uint64_t random = seed;
+        for (int i = 0; i < N_OPS; i++) {
+            enqueue_random(&program, fixture->stream, &random, true);
+            if (seed % 2 && i % 10 == 0)
+                fixture_must(fixture, fixture->api->stream_flush(fixture->stream), "stream_flush");
+        }
+        expect_alike(fixture, values_of(&program), wanted, "80 operations at once");
+        fixture_clear(fixture);
+    }
+}
+
+/* Two streams that take turns, each with tensors of its own; one ends without having been waited for. */
+static void two_streams(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const struct engine_backend *api = fixture->api;
+    struct engine_stream *other = NULL;
+    (void)args;
+    float *wanted = one_by_one(fixture, 3, true);
+    struct program a = make_program(fixture), b = make_program(fixture);
+    fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+    fixture_must(fixture, api->stream_create(fixture->device, &other), "stream_create");
+    uint64_t seed_a = 3, seed_b = 3;
+    for (int i = 0; i < N_OPS; i++) {
+        enqueue_random(&a, fixture->stream, &seed_a, true);
+        enqueue_random(&b, other, &seed_b, true);
+    }
+    fixture_must(fixture, api->stream_flush(other), "stream_flush");
+    api->stream_destroy(other); /* waits for what is pending */
+    expect_alike(fixture, values_of(&a), wanted, "two streams, the first");
+    expect_alike(fixture, values_of(&b), wanted, "two streams, the second");
+}
+
+void check_streams(struct suite *suite)
+{
+    suite_single(suite, "streams", "in order", in_order, NULL);
+    suite_single(suite, "streams", "two of them", two_streams, NULL);
+}
+
+/* ---- Recordings ------------------------------------------------------------------------------------ */
+
+static void claims_recordings(struct suite *suite)
+{
+    const struct engine_backend *api = suite->fixture.api;
+    if (!ENGINE_HAS(api, recording_destroy) || !api->recording_destroy || !api->record_begin)
+        suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
+}
+
+static struct engine_recording *record(struct program *program, uint64_t seed)
+{
+    struct fixture *fixture = program->fixture;
+    struct engine_recording *recording = NULL;
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    fixture_must(fixture, fixture->api->record_begin(fixture->stream), "record_begin");
+    for (int i = 0; i < N_OPS; i++) enqueue_random(program, fixture->stream, &seed, false);
+    fixture_must(fixture, fixture->api->record_end(fixture->stream, &recording), "record_end");
+    if (!recording) fixture_fail(fixture, "record_end: ENGINE_OK, but no recording");
+    return recording;
+}
+
+/* Nothing runs while recording; afterwards as often as is wished, in any stream. */
+static void replays(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const struct engine_backend *api = fixture->api;
+    (void)args;
+    claims_recordings(suite);
+    struct program direct = make_program(fixture), replayed = make_program(fixture);
+    float *start = values_of(&replayed);
+    struct engine_recording *recording = record(&replayed, 5);
+    expect_alike(fixture, values_of(&replayed), start, "recording alone");
+    for (int run = 0; run < 3; run++) {
+        uint64_t seed = 5;
+        for (int i = 0; i < N_OPS; i++) {
+            enqueue_random(&direct, fixture->stream, &seed, false);
+            fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+        }
+    }
+    struct engine_stream *other = NULL;
+    fixture_must(fixture, api->replay(fixture->stream, recording), "replay");
+    fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+    fixture_must(fixture, api->stream_create(fixture->device, &other), "stream_create");
+    fixture_must(fixture, api->replay(other, recording), "replay in another stream");
+    fixture_must(fixture, api->replay(other, recording), "replay again");
+    fixture_must(fixture, api->stream_wait(other), "stream_wait");
+    api->stream_destroy(other);
+    expect_alike(fixture, values_of(&replayed), values_of(&direct), "three replays");
+    api->recording_destroy(recording);
+    api->recording_destroy(NULL);
+}
+
+/* What tensors hold is read at each replay. */
+static void reads_anew(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const struct engine_backend *api = fixture->api;
+    (void)args;
+    claims_recordings(suite);
+    struct program program = make_program(fixture);
+    if (!program.claims) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+    struct engine_recording *recording = record(&program, 7);
+    for (int run = 0; run < 3; run++) {
+        struct program direct = make_program(fixture);
+        uint64_t seed = 7, of_values = (uint64_t)run;
+        float *values = fixture_hold(fixture, random_floats(&of_values, N_VALUES));
+        for (int i = 0; i < N_TENSORS; i++) {
+            struct engine_tensor *both[2] = {program.tensors[i], direct.tensors[i]};
+            for (int j = 0; j < 2; j++)
+                fixture_must(fixture,
+                             api->write(fixture->stream, both[j]->buffer, both[j]->offset, values,
+                                        N_VALUES * sizeof *values),
+                             "write");
+        }
+        for (int i = 0; i < N_OPS; i++) {
+            enqueue_random(&direct, fixture->stream, &seed, false);
+            fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+        }
+        fixture_must(fixture, api->replay(fixture->stream, recording), "replay");
+        expect_alike(fixture, values_of(&program), values_of(&direct), "a replay on other values");
+    }
+    api->recording_destroy(recording);
+}
+
+void check_recordings(struct suite *suite)
+{
+    suite_single(suite, "recordings", "replayed", replays, NULL);
+    suite_single(suite, "recordings", "read tensors anew", reads_anew, NULL);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------------- */
+
+enum { N_THREADS = 4, ROUNDS = 6 };
+
+struct worker {
+    struct suite suite; /* of this thread alone, with a device of its own */
+    const struct suite *shared;
+    pthread_t thread;
+    bool started, asks; /* asks: [any] functions of the shared device instead */
+    enum check_result result;
+};
+
+static void work(struct suite *suite, const void *args)
+{
+    (void)args;
+    struct fixture *fixture = &suite->fixture;
+    float *wanted = one_by_one(fixture, 11, true);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct program program = make_program(fixture);
+        uint64_t seed = 11;
+        for (int i = 0; i < N_OPS; i++) enqueue_random(&program, fixture->stream, &seed, true);
+        expect_alike(fixture, values_of(&program), wanted, "beside other threads");
+    }
+}
+
+/* What every thread may ask at any time. */
+static void ask(struct suite *suite, const void *args)
+{
+    const struct suite *shared = args;
+    const struct engine_backend *api = shared->plugin->backend;
+    struct engine_tensor a = {.struct_size = sizeof a, .ne = {64, 5, 1, 1}, .nb = {4, 256, 1280, 1280}};
+    struct engine_op_binary add = {sizeof add, &a, &a, &a};
+    struct engine_weight_desc desc = {.struct_size = sizeof desc,
+                                      .name = "w",
+                                      .type_name = "F32",
+                                      .ne = {64, 64, 1, 1},
+                                      .uses = ENGINE_WEIGHT_MATMUL,
+                                      .data_size = 64 * 64 * 4};
+    uint64_t bytes = 0;
+    int claims = api->supports(shared->fixture.device, ENGINE_OP_ADD, &add);
+    int status = api->weight_size(shared->fixture.device, &desc, &bytes);
+    for (int i = 0; i < 2000; i++) {
+        uint64_t again = 0;
+        SUITE_EXPECT(suite, api->supports(shared->fixture.device, ENGINE_OP_ADD, &add) == claims,
+                     "supports changes");
+        SUITE_EXPECT(suite,
+                     api->weight_size(shared->fixture.device, &desc, &again) == status && again == bytes,
+                     "weight_size changes");
+    }
+}
+
+static void *run_worker(void *context)
+{
+    struct worker *worker = context;
+    worker->result = suite_try(&worker->suite, worker->asks ? ask : work, worker->shared);
+    return NULL;
+}
+
+static void many_threads(struct suite *suite, const void *args)
+{
+    struct worker *workers = fixture_room(&suite->fixture, N_THREADS, sizeof *workers);
+    (void)args;
+    for (int i = 0; i < N_THREADS; i++) {
+        struct worker *worker = &workers[i];
+        worker->shared = suite;
+        worker->suite.plugin = suite->plugin;
+        worker->suite.device = suite->device;
+        worker->suite.alignment = suite->alignment;
+        worker->asks = i == N_THREADS - 1;
+        suite_open(suite, &worker->suite.fixture, 1 + (uint32_t)i % 2, 0);
+        worker->suite.fixture.owner = &worker->suite;
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        workers[i].started = pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) == 0;
+    bool started = true;
+    for (int i = 0; i < N_THREADS; i++) {
+        started = started && workers[i].started;
+        if (workers[i].started) pthread_join(workers[i].thread, NULL);
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        SUITE_EXPECT(suite, workers[i].result != CHECK_FAILED, "%s", workers[i].suite.row.message);
+    SUITE_EXPECT(suite, started, "no thread could be started");
+    for (int i = 0; i < N_THREADS; i++) suite_close(&workers[i].suite.fixture);
+}
+
+void check_threads(struct suite *suite)
+{
+    suite_single(suite, "threads", "a device for each", many_threads, NULL);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------------- */
+
+static void again_and_again(struct suite *suite, const void *args)
+{
+    (void)args;
+    for (uint32_t i = 0; i < 20; i++) {
+        struct fixture fixture = {0};
+        suite_open(suite, &fixture, 1 + i % 4, 0);
+        if (i % 3 == 0) {
+            struct program program = make_program(&fixture);
+            uint64_t seed = i;
+            for (int j = 0; j < N_OPS; j++) enqueue_random(&program, fixture.stream, &seed, true);
+        }
+        suite_close(&fixture); /* also with work that nobody has waited for */
+    }
+}
+
+static void two_at_once(struct suite *suite, const void *args)
+{
+    struct fixture a = {0}, b = {0};
+    (void)args;
+    suite_open(suite, &a, 2, 0);
+    suite_open(suite, &b, 3, 0);
+    float *of_a = one_by_one(&a, 1, true), *of_b = one_by_one(&b, 1, true);
+    expect_alike(&suite->fixture, of_a, of_b, "two handles of one device");
+    suite_close(&a);
+    of_b = one_by_one(&b, 1, true);
+    suite_close(&b);
+}
+
+void check_reopening(struct suite *suite)
+{
+    suite_single(suite, "opening", "again and again", again_and_again, NULL);
+    suite_single(suite, "opening", "twice at once", two_at_once, NULL);
+}

@@ -1,0 +1,291 @@
+/* check.c: see check.h. A process for each group of checks and device: it loads the plugin, checks, and sends rows
+ * through a pipe. This process never loads it. */
+#include "check/check.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "check/suite.h"
+#include "plugins/load.h"
+
+#define PATIENCE_MS 240000 /* without a word from a process: it hangs */
+
+const struct group backend_groups[] = {
+    {"devices", true, check_devices},     {"buffers", true, check_buffers},
+    {"weights", true, check_weights},     {"memory limit", true, check_memory_limit},
+    {"streams", true, check_streams},     {"recordings", true, check_recordings},
+    {"arguments", true, check_arguments}, {"matmul", true, check_matmul},
+    {"get rows", true, check_get_rows},   {"norm", true, check_rows},
+    {"rope", true, check_rope},           {"cache write", true, check_cache_write},
+    {"attention", true, check_attention}, {"threads", true, check_threads},
+    {"opening", true, check_reopening},   {NULL, false, NULL},
+};
+
+/* What is being checked; of this process alone. */
+struct run {
+    const char *path, *cache;
+    struct check_plugin *plugin;
+    void (*report)(void *user, const struct check_row *row);
+    void *user;
+};
+
+/* ---- In the process that loads the plugin ---------------------------------------------------------- */
+
+/* What the first process finds out. `reason`: why the plugin can't be used; "": it can. */
+struct introduction {
+    struct check_plugin plugin;
+    char reason[1024];
+};
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+}
+
+static int load(const char *path, void **library, const struct engine_plugin **plugin)
+{
+    return plugin_load(path, check_host(), library, plugin);
+}
+
+/* Loads the plugin and tells about it. */
+static void introduce(const struct run *run, int to)
+{
+    struct introduction introduction = {.reason = ""};
+    struct check_plugin *about = &introduction.plugin;
+    const struct engine_plugin *plugin = NULL;
+    void *library = NULL;
+    check_host_message();
+    int status = load(run->path, &library, &plugin);
+    if (status != ENGINE_OK) {
+        const char *own = check_host_message();
+        copy_text(introduction.reason, sizeof introduction.reason, own[0] ? own : error_message());
+    } else {
+        copy_text(about->name, sizeof about->name, plugin->name);
+        copy_text(about->version, sizeof about->version, plugin->version);
+        copy_text(about->license, sizeof about->license, plugin->license);
+        copy_text(about->description, sizeof about->description, plugin->description);
+        about->abi_major = plugin->abi_major, about->abi_minor = plugin->abi_minor;
+        about->kind = plugin->kind;
+    }
+    if (status == ENGINE_OK && plugin->kind == ENGINE_PLUGIN_BACKEND &&
+        plugin->backend->device_count(&about->n_devices) != ENGINE_OK) {
+        about->n_devices = 0;
+        snprintf(introduction.reason, sizeof introduction.reason, "device_count: %s", check_host_message());
+    }
+    if (write(to, &introduction, sizeof introduction) != (ssize_t)sizeof introduction) _exit(1);
+    if (library) dlclose(library);
+}
+
+/* What the plugin prints goes to a file in memory: it may print nothing. */
+static int catch_output(void)
+{
+    int file = memfd_create("output", MFD_CLOEXEC);
+    if (file < 0 || dup2(file, STDOUT_FILENO) < 0) return -1;
+    return file;
+}
+
+static void prints_nothing(struct suite *suite, const void *args)
+{
+    int file = *(const int *)args;
+    fflush(stdout);
+    if (file >= 0 && lseek(file, 0, SEEK_END) > 0)
+        fixture_fail(&suite->fixture, "the plugin has printed to standard output");
+}
+
+static void open_device(struct suite *suite, const void *args)
+{
+    struct engine_device_info info = {.struct_size = sizeof info};
+    (void)args;
+    fixture_must(&suite->fixture, suite->fixture.api->device_info(suite->device, &info), "device_info");
+    suite->alignment = info.alignment ? info.alignment : 64;
+    suite_open(suite, &suite->fixture, 0, 0);
+}
+
+/* The checks of a group, on a device. */
+static void run_group(const struct run *run, const struct group *group, uint32_t device, int to)
+{
+    struct suite suite = {.pipe = to, .device = device};
+    const struct engine_plugin *plugin;
+    void *library;
+    int output = catch_output();
+    check_host_cache(run->cache);
+    if (load(run->path, &library, &plugin) != ENGINE_OK) _exit(1);
+    suite.plugin = plugin;
+    if (plugin->kind == ENGINE_PLUGIN_BACKEND) {
+        uint32_t count;
+        suite.fixture.api = plugin->backend;
+        if (plugin->backend->device_count(&count) != ENGINE_OK) _exit(1);
+        suite_begin(&suite, group->name, "device_open");
+        bool open = suite_try(&suite, open_device, NULL) == CHECK_PASSED;
+        if (open)
+            group->run(&suite);
+        else
+            suite_end(&suite);
+        suite_begin(&suite, group->name, "standard output");
+        if (suite_try(&suite, prints_nothing, &output) == CHECK_FAILED) suite_end(&suite);
+        suite_begin(&suite, group->name, "the end");
+        if (open) suite_close(&suite.fixture);
+    } else {
+        group->run(&suite);
+    }
+    dlclose(library);
+}
+
+/* ---- In this process ------------------------------------------------------------------------------- */
+
+/* Reads one record of a size; false at the end. *hangs: nothing came. */
+static bool read_record(int from, void *record, size_t size, bool *hangs)
+{
+    struct pollfd wait = {.fd = from, .events = POLLIN};
+    size_t used = 0;
+    while (used < size) {
+        int ready = poll(&wait, 1, PATIENCE_MS);
+        if (ready < 0 && errno == EINTR) continue;
+        *hangs = ready == 0;
+        ssize_t got = ready > 0 ? read(from, (char *)record + used, size - used) : 0;
+        if (got <= 0) return false;
+        used += (size_t)got;
+    }
+    return true;
+}
+
+/* The row that was begun and never ended: `how` the process ended. */
+static void report_end(const struct run *run, struct check_row *row, int how, bool hangs)
+{
+    row->result = CHECK_FAILED;
+    if (row->cases == 0) row->cases = 1;
+    if (hangs)
+        snprintf(row->message, sizeof row->message, "nothing happens any more; after %d s it was ended",
+                 PATIENCE_MS / 1000);
+    else if (WIFSIGNALED(how))
+        snprintf(row->message, sizeof row->message, "the plugin crashed: signal %d (%s)", WTERMSIG(how),
+                 strsignal(WTERMSIG(how)));
+    else
+        snprintf(row->message, sizeof row->message, "the plugin has ended the process, with status %d",
+                 WEXITSTATUS(how));
+    run->report(run->user, row);
+}
+
+/* Runs `child` in a process of its own with the writing end of a pipe. Returns the pid, and the reading end. */
+static int begin_process(pid_t *child, int *from, int *to)
+{
+    int ends[2];
+    if (pipe(ends) != 0) return fail(ENGINE_ERROR, "no pipe: %s", strerror(errno));
+    fflush(NULL);
+    *child = fork();
+    if (*child < 0) {
+        close(ends[0]), close(ends[1]);
+        return fail(ENGINE_ERROR, "no process: %s", strerror(errno));
+    }
+    if (*child == 0) close(ends[0]);
+    if (*child > 0) close(ends[1]);
+    *from = ends[0], *to = ends[1];
+    return ENGINE_OK;
+}
+
+/* Waits for a process, after ending it if it hangs. */
+static int end_process(pid_t child, int from, bool hangs)
+{
+    int how = 0;
+    if (hangs) kill(child, SIGKILL);
+    close(from);
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
+    }
+    return how;
+}
+
+static int check_group(const struct run *run, const struct group *group, uint32_t device)
+{
+    struct suite_record record = {.ended = true};
+    struct check_row last = {.result = CHECK_FAILED};
+    bool hangs = false, begun = false;
+    pid_t child;
+    int from, to;
+    int status = begin_process(&child, &from, &to);
+    if (status != ENGINE_OK) return status;
+    if (child == 0) {
+        run_group(run, group, device, to);
+        exit(0);
+    }
+    snprintf(last.area, sizeof last.area, "%s", group->name);
+    while (read_record(from, &record, sizeof record, &hangs)) {
+        last = record.row;
+        begun = !record.ended;
+        if (record.ended) run->report(run->user, &last);
+    }
+    int how = end_process(child, from, hangs);
+    bool well = WIFEXITED(how) && WEXITSTATUS(how) == 0 && !hangs;
+    if (!well) {
+        if (!begun) snprintf(last.what, sizeof last.what, "the end"), last.cases = 0;
+        report_end(run, &last, how, hangs);
+    }
+    return ENGINE_OK;
+}
+
+static int meet(const struct run *run)
+{
+    struct introduction introduction = {.reason = ""};
+    bool hangs = false;
+    pid_t child;
+    int from, to;
+    int status = begin_process(&child, &from, &to);
+    if (status != ENGINE_OK) return status;
+    if (child == 0) {
+        introduce(run, to);
+        exit(0);
+    }
+    bool came = read_record(from, &introduction, sizeof introduction, &hangs);
+    int how = end_process(child, from, hangs);
+    *run->plugin = introduction.plugin;
+    if (came && introduction.reason[0])
+        return fail(ENGINE_ERROR_DATA, "%s: %s", run->path, introduction.reason);
+    struct check_row row = {
+        .area = "plugin", .what = "loading and unloading", .cases = 1, .result = CHECK_PASSED};
+    if (!came || hangs || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
+        report_end(run, &row, how, hangs);
+    else
+        run->report(run->user, &row);
+    return ENGINE_OK;
+}
+
+/* Removes a folder with what is in it: files. */
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder) closedir(folder);
+    rmdir(path);
+}
+
+int check_plugin(const char *path, struct check_plugin *plugin,
+                 void (*report)(void *user, const struct check_row *row), void *user)
+{
+    char *real = realpath(path, NULL), cache[] = "/tmp/engine-check-XXXXXX";
+    if (!real) return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+    struct run run = {real, mkdtemp(cache), plugin, report, user};
+    memset(plugin, 0, sizeof *plugin);
+    int status = meet(&run);
+    const struct group *groups = plugin->kind == ENGINE_PLUGIN_BACKEND ? backend_groups : tokenizer_groups;
+    uint32_t n =
+        plugin->kind == ENGINE_PLUGIN_BACKEND ? plugin->n_devices : plugin->kind == ENGINE_PLUGIN_TOKENIZER;
+    for (uint32_t device = 0; device < n; device++)
+        for (const struct group *group = groups; group->name && status == ENGINE_OK; group++)
+            status = check_group(&run, group, device);
+    if (run.cache) remove_folder(run.cache);
+    free(real);
+    return status;
+}

@@ -1,0 +1,135 @@
+/* test-check.c: `engine plugins check`: our plugins conform, and plugins with a fault are found out, each for its own. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+#define BUILT TEST_BINARY_DIR "/plugins/built"
+
+/* The checks of a plugin as JSON. *status is the program's. */
+static json_t *check(const char *folder, const char *name, int *status)
+{
+    char path[1024];
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    struct program_result result =
+        program_run((const char *const[]){"plugins", "check", path, "--json", NULL}, NULL, 0);
+    json_t *json = json_loads(result.out, 0, &error);
+    cr_assert(json, "%s: status %d, %s%s", name, result.status, result.out, result.err);
+    *status = result.status;
+    program_free(&result);
+    return json;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static void conforms(const char *folder, const char *name, size_t checks)
+{
+    int status;
+    size_t i, passed = 0;
+    json_t *json = check(folder, name, &status), *row;
+    json_array_foreach(json_object_get(json, "checks"), i, row)
+    {
+        cr_expect_str_neq(text_of(row, "result"), "failed", "%s: %s, %s: %s", name, text_of(row, "area"),
+                          text_of(row, "check"), text_of(row, "message"));
+        passed += strcmp(text_of(row, "result"), "passed") == 0;
+    }
+    cr_expect(json_is_true(json_object_get(json, "conforms")));
+    cr_expect_geq(passed, checks, "%s: only %zu checks", name, passed);
+    cr_expect_eq(status, 0);
+    json_decref(json);
+}
+
+/* A plugin that fails for a reason: the check that finds it, and words of its message. All other failures are of checks
+ * that `may_fail` names the area of, if it isn't NULL. */
+static void fails(const char *name, const char *area, const char *what, const char *words,
+                  const char *may_fail)
+{
+    int status;
+    size_t i;
+    bool found = false;
+    json_t *json = check(BUILT, name, &status), *row;
+    json_array_foreach(json_object_get(json, "checks"), i, row)
+    {
+        if (strcmp(text_of(row, "result"), "failed") != 0) continue;
+        bool here = strcmp(text_of(row, "area"), area) == 0 && strcmp(text_of(row, "check"), what) == 0;
+        found = found || (here && strstr(text_of(row, "message"), words));
+        cr_expect(here || (may_fail && strstr(may_fail, text_of(row, "area"))), "%s: %s, %s: %s", name,
+                  text_of(row, "area"), text_of(row, "check"), text_of(row, "message"));
+    }
+    cr_expect(found, "%s: %s, %s doesn't fail with \"%s\"", name, area, what, words);
+    cr_expect_eq(status, 1);
+    cr_expect(json_is_false(json_object_get(json, "conforms")));
+    json_decref(json);
+}
+
+Test(check, the_cpu)
+{
+    conforms(TEST_PLUGIN_DIR, "cpu", 130);
+}
+
+Test(check, tokenizers)
+{
+    static const char *const names[] = {"spm", "bpe", "ugm", "wpm", "rwkv"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) conforms(TEST_PLUGIN_DIR, names[i], 13);
+}
+
+Test(check, the_examples)
+{
+    conforms(BUILT, "minimal", 20);
+    conforms(BUILT, "example-bytes", 13);
+}
+
+Test(check, a_token_that_is_left_out)
+{
+    fails("broken-token", "matmul", "F32", "nan, not", "matmul");
+}
+
+Test(check, sources_that_are_read_too_late)
+{
+    fails("broken-write", "buffers", "transfers of words", "bytes from",
+          "buffers matmul streams threads opening");
+}
+
+Test(check, a_claim_that_is_not_true)
+{
+    fails("broken-claim", "matmul", "F32, fused", "matmul: value", "matmul arguments");
+}
+
+Test(check, memory_that_is_not_given_back)
+{
+    fails("broken-leak", "buffers", "are given back", "left", "memory limit");
+}
+
+Test(check, a_crash)
+{
+    fails("broken-crash", "weights", "Q8_0", "the plugin crashed: signal 11", "matmul");
+}
+
+Test(check, a_tokenizer_that_cuts_characters)
+{
+    fails("bytes", "test-bytes", "encode and decode", "in two parts", "test-bytes");
+}
+
+Test(check, files_that_are_no_plugins)
+{
+    struct program_result result =
+        program_run((const char *const[]){"plugins", "check", BUILT "/bad-major.so", NULL}, NULL, 0);
+    cr_expect_eq(result.status, 1);
+    cr_expect(strstr(result.err, "built for plugin ABI"), "%s", result.err);
+    program_free(&result);
+    result = program_run((const char *const[]){"plugins", "check", "/nonexistent.so", NULL}, NULL, 0);
+    cr_expect_eq(result.status, 1);
+    cr_expect(strstr(result.err, "/nonexistent.so: No such file"), "%s", result.err);
+    program_free(&result);
+    result = program_run((const char *const[]){"plugins", "check", NULL}, NULL, 0);
+    cr_expect_eq(result.status, 2);
+    program_free(&result);
+}
