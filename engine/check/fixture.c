@@ -69,7 +69,7 @@ const char *check_host_message(void)
 
 /* ---- Ending ---------------------------------------------------------------------------------------- */
 
-void fixture_fail(struct fixture *fixture, const char *format, ...)
+_Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -96,28 +96,25 @@ struct fixture_owned {
     void *memory;
 };
 
-static struct fixture_owned *own(struct fixture *fixture)
+/* A new entry, which holds `memory`. */
+static struct fixture_owned *own(struct fixture *fixture, void *memory)
 {
     struct fixture_owned *owned = calloc(1, sizeof *owned);
-    if (!owned) fixture_fail(fixture, "out of memory");
-    owned->tensor.struct_size = sizeof owned->tensor;
-    owned->next = fixture->owned;
-    fixture->owned = owned;
-    return owned;
+    if (owned) {
+        owned->tensor.struct_size = sizeof owned->tensor;
+        owned->memory = memory;
+        owned->next = fixture->owned;
+        fixture->owned = owned;
+        return owned;
+    }
+    free(memory);
+    fixture_fail(fixture, "out of memory");
 }
 
 void *fixture_hold(struct fixture *fixture, void *memory)
 {
     if (!memory) fixture_fail(fixture, "out of memory");
-    struct fixture_owned *owned = calloc(1, sizeof *owned);
-    if (!owned) {
-        free(memory);
-        fixture_fail(fixture, "out of memory");
-    }
-    owned->memory = memory;
-    owned->next = fixture->owned;
-    fixture->owned = owned;
-    return memory;
+    return own(fixture, memory)->memory;
 }
 
 void *fixture_room(struct fixture *fixture, size_t n, size_t size)
@@ -150,7 +147,7 @@ void fixture_clear(struct fixture *fixture)
 static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
                                               uint64_t gap, bool zeros, const void *data)
 {
-    struct fixture_owned *owned = own(fixture);
+    struct fixture_owned *owned = own(fixture, NULL);
     struct engine_tensor *tensor = &owned->tensor;
     uint64_t row = format_bytes(type, ne[0]), rows = ne[1] * ne[2] * ne[3];
     uint64_t size = fixture->lead + (row + gap) * rows + GUARD;
@@ -201,7 +198,7 @@ struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uin
 struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
                                      uint32_t uses, bool data_is_kept, const void *data)
 {
-    struct fixture_owned *owned = own(fixture);
+    struct fixture_owned *owned = own(fixture, NULL);
     struct engine_tensor *tensor = &owned->tensor;
     struct engine_weight_desc desc = {
         .struct_size = sizeof desc,

@@ -34,8 +34,8 @@ struct fixture {
     struct measure measure;
     void *owner;   /* for `stop` */
     uint64_t lead; /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
-    void (*stop)(struct fixture *fixture, enum fixture_end end, const char *message)
-        __attribute__((noreturn));
+    __attribute__((noreturn)) void (*stop)(struct fixture *fixture, enum fixture_end end,
+                                           const char *message);
 };
 
 /* ---- The host that the plugin sees ---- */
