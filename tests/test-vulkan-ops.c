@@ -91,7 +91,7 @@ Test(vulkan_ops, matmul_options)
 /* The forms that are for other kinds of devices than the one here. */
 static void every_form_of_matmul(void)
 {
-    static const char *const forms[] = {"address", "tiled", "dot"};
+    static const char *const forms[] = {"address", "tiled", "half", "dot"};
     static const uint32_t types[] = {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q5_K};
     for (size_t form = 0; form < COUNT(forms); form++) {
         fixture_close(&fixture);

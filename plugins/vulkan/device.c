@@ -20,8 +20,9 @@ static int create_device(struct engine_device *device)
     VkPhysicalDeviceVulkan13Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
                                               .shaderIntegerDotProduct = device->dot,
                                               .computeFullSubgroups = device->shuffles};
-    VkPhysicalDeviceVulkan12Features addresses = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .bufferDeviceAddress = VK_TRUE};
+    VkPhysicalDeviceVulkan12Features newer = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                              .bufferDeviceAddress = device->addresses,
+                                              .shaderFloat16 = device->half};
     VkPhysicalDeviceFeatures2 wanted = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                         .features = {.shaderInt64 = device->addresses}};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -30,9 +31,9 @@ static int create_device(struct engine_device *device)
                                  .enabledExtensionCount = n_extensions,
                                  .ppEnabledExtensionNames = extensions};
     void **end = &wanted.pNext;
-    if (device->addresses) {
-        *end = &addresses;
-        end = &addresses.pNext;
+    if (device->addresses || device->half) {
+        *end = &newer;
+        end = &newer.pNext;
     }
     if (device->dot || device->shuffles) *end = &later;
     if (wanted.pNext) create.pNext = &wanted;
@@ -60,7 +61,7 @@ static void read_limits(struct engine_device *device)
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
 }
 
-/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled or dot; ENGINE_VULKAN_MATMUL overrides it. */
+/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half or dot; ENGINE_VULKAN_MATMUL overrides it. */
 static int choose_matmul(struct engine_device *device)
 {
     const struct physical_device *physical = device->physical;
@@ -70,14 +71,18 @@ static int choose_matmul(struct engine_device *device)
         bool is_cpu = physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
         device->addresses = is_cpu && physical->has_addresses;
         device->dot = !is_cpu && physical->fast_dot;
+        device->half = !is_cpu && physical->has_half;
         return ENGINE_OK;
     }
     device->addresses = strcmp(text, "address") == 0;
     device->dot = strcmp(text, "dot") == 0;
-    if (!device->addresses && !device->dot && strcmp(text, "tiled") != 0)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
-                                 "matmul = %s: there are \"auto\", \"address\", \"tiled\" and \"dot\"", text);
-    if ((device->addresses && !physical->has_addresses) || (device->dot && !physical->has_dot))
+    device->half = strcmp(text, "half") == 0;
+    if (!device->addresses && !device->dot && !device->half && strcmp(text, "tiled") != 0)
+        return vulkan_host->fail(
+            ENGINE_ERROR_ARGUMENT,
+            "matmul = %s: there are \"auto\", \"address\", \"tiled\", \"half\" and \"dot\"", text);
+    if ((device->addresses && !physical->has_addresses) || (device->dot && !physical->has_dot) ||
+        (device->half && !physical->has_half))
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul = %s: %s lacks what that takes", text,
                                  physical->properties.deviceName);
     return ENGINE_OK;

@@ -25,6 +25,7 @@ struct physical_device {
     char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if it doesn't say */
     uint32_t queue_family;
     bool has_addresses;     /* bufferDeviceAddress, 64-bit integers */
+    bool has_half;          /* arithmetic in float16 */
     bool has_dot, fast_dot; /* dot products of bytes; in hardware */
     bool has_subgroups;     /* sums and maxima over subgroups in compute shaders */
     bool has_shuffles;      /* and shuffles within full subgroups of 8 … 128 invocations */
@@ -133,6 +134,7 @@ struct engine_device {
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
     bool addresses;    /* use the shaders for software drivers */
+    bool half;         /* use the shaders with products in float16 */
     bool dot;          /* use the shaders with integer dot products */
     bool subgroups;    /* use the shaders that sum over subgroups */
     bool shuffles;     /* use those that shuffle within them */

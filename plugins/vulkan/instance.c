@@ -153,15 +153,17 @@ static bool has_version(const struct physical_device *device, uint32_t version)
     return device->properties.apiVersion >= version && instance.version >= version;
 }
 
-/* Whether shaders can read at addresses. */
-static bool has_addresses(const struct physical_device *device)
+/* What Vulkan 1.2 adds: arithmetic in float16, reading at addresses. */
+static void find_newer_features(struct physical_device *device)
 {
     VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
     VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                           .pNext = &later};
-    if (!has_version(device, VK_API_VERSION_1_2) || !vk.vkGetBufferDeviceAddress) return false;
+    if (!has_version(device, VK_API_VERSION_1_2)) return;
     vk.vkGetPhysicalDeviceFeatures2(device->handle, &features);
-    return later.bufferDeviceAddress && features.features.shaderInt64;
+    device->has_half = later.shaderFloat16;
+    device->has_addresses =
+        later.bufferDeviceAddress && features.features.shaderInt64 && vk.vkGetBufferDeviceAddress;
 }
 
 /* What Vulkan 1.3 adds: dot products of four bytes in words, full subgroups. */
@@ -201,7 +203,7 @@ static bool survey(struct physical_device *device)
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
-    device->has_addresses = has_addresses(device);
+    find_newer_features(device);
     find_later_features(device);
     VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     device->has_subgroups = (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&

@@ -137,10 +137,14 @@ static struct matmul_form matmul_form(const struct engine_device *device, uint32
     if (tokens == 1)
         return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1, 1};
     if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1, 1};
-    enum shader tiled = !device->dot               ? first + MATMUL_TILED
-                        : type == ENGINE_TYPE_Q8_0 ? SHADER_MATMUL_Q8_0_DOT
-                        : type == ENGINE_TYPE_Q4_0 ? SHADER_MATMUL_Q4_0_DOT
-                                                   : first + MATMUL_TILED;
+    enum shader tiled = first + MATMUL_TILED;
+    if (device->dot && type == ENGINE_TYPE_Q8_0)
+        tiled = SHADER_MATMUL_Q8_0_DOT;
+    else if (device->dot && type == ENGINE_TYPE_Q4_0)
+        tiled = SHADER_MATMUL_Q4_0_DOT;
+    else if (device->half && type != ENGINE_TYPE_F32 &&
+             type != ENGINE_TYPE_F16) /* those are exact as they are */
+        tiled = first + MATMUL_HALF;
     return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1};
 }
 

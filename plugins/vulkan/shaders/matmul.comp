@@ -2,6 +2,7 @@
 //   ONE      one column: an invocation sums a row over every SLICES-th part of k; only weights differ between invocations
 //   SUBGROUPS  the same with sums over subgroups: matmul-subgroups.glsl
 //   TILED    many columns, through shared memory: matmul-tiled.glsl
+//   HALF     the same with products in float16: matmul-half.glsl
 //   DOT      the same with integer dot products: matmul-dot.glsl
 //   ADDRESS  for software drivers, one column or TOKENS at a time, with memory read at addresses: matmul-address.glsl
 #version 450
@@ -122,6 +123,9 @@ void finish(float sum, float gate, uint row, uint token)
 #include "matmul-address.glsl"
 #elif defined(TILED)
 #include "matmul-tiled.glsl"
+#include "matmul-tile.glsl"
+#elif defined(HALF)
+#include "matmul-half.glsl"
 #include "matmul-tile.glsl"
 #elif defined(DOT)
 #include "matmul-dot.glsl"
