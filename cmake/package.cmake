@@ -1,5 +1,5 @@
-# What other projects find: headers, pkg-config files, and the CMake package engine-plugin. The version of engine-plugin is
-# that of the border, read from plugin-api.h.
+# What is installed beside programs and plugins: headers, pkg-config files, the CMake package engine-plugin, manual pages,
+# completions. The version of engine-plugin is that of the border, read from plugin-api.h.
 include(CMakePackageConfigHelpers)
 file(STRINGS ${PROJECT_SOURCE_DIR}/plugin-api.h abi REGEX "^#define ENGINE_ABI_(MAJOR|MINOR) [0-9]+$")
 string(REGEX REPLACE "[^0-9;]" "" abi "${abi}")
@@ -23,3 +23,17 @@ install(FILES ${PROJECT_BINARY_DIR}/engine.pc ${PROJECT_BINARY_DIR}/engine-plugi
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${PROJECT_BINARY_DIR}/engine-plugin-config.cmake ${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake
         DESTINATION ${package_dir})
+
+# Manual pages and completions, written by the program itself. A program for another machine can't be asked.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(pages ${PROJECT_BINARY_DIR}/pages)
+  add_custom_command(OUTPUT ${pages}/engine.fish COMMAND ${PROJECT_SOURCE_DIR}/cmake/make-pages $<TARGET_FILE:engine> ${pages}
+    DEPENDS engine ${PROJECT_SOURCE_DIR}/cmake/make-pages VERBATIM)
+  add_custom_target(pages ALL DEPENDS ${pages}/engine.fish)
+  install(DIRECTORY ${pages}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${pages}/engine.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME engine)
+  install(FILES ${pages}/_engine DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${pages}/engine.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+install(FILES docs/man/engine.conf.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+install(FILES docs/man/engine-plugin.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)

@@ -118,6 +118,15 @@ const struct command commands[] = {
      .summary = "Lists the devices that models can run on, with their memory.",
      .examples = "  engine devices\n  engine devices --json\n",
      .run = command_devices},
+    {.name = "help",
+     .synopsis = "[COMMAND] [--format text|man|bash|zsh|fish]",
+     .summary = "Explains a command; writes manual pages and completions for shells.",
+     .examples = "  engine help run\n"
+                 "  engine help plan --format man | man -l -\n"
+                 "  source <(engine help --format bash)\n",
+     .words = "COMMAND",
+     .max_words = 1,
+     .run = command_help},
     {.name = NULL},
 };
 

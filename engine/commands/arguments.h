@@ -1,6 +1,6 @@
 /* arguments.h: the command line as a struct. One table (options.c) names every option, the commands that take
- * it, its default and its help; parsing, --help, suggestions for misspelt options, and later completions and
- * manual pages come from it. */
+ * it, its default and its help; parsing, --help, suggestions for misspelt options, manual pages and
+ * completions (pages.c) come from it. */
 #ifndef ENGINE_COMMANDS_ARGUMENTS_H
 #define ENGINE_COMMANDS_ARGUMENTS_H
 
@@ -57,6 +57,8 @@ struct arguments {
 
     /* logits */
     const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */
+
+    const char *format; /* help: --format */
 
     /* bench */
     uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */

@@ -97,8 +97,13 @@ static void add_row(struct table *table, const struct check_row *row)
     table_add(table, "%s", row->area);
     table_add(table, "%s", row->what);
     table_add(table, "%u", row->cases);
-    table_add(table, row->measured ? "%.1e" : "", row->error);
-    table_add(table, row->measured ? "%.0f %%" : "", 100 * row->share);
+    if (row->measured) {
+        table_add(table, "%.1e", row->error);
+        table_add(table, "%.0f %%", 100 * row->share);
+    } else {
+        table_add(table, "%s", "");
+        table_add(table, "%s", "");
+    }
     table_add(table, "%s%s%s", row->result == CHECK_FAILED ? "FAILED" : "passed", row->message[0] ? ": " : "",
               row->message);
 }

@@ -19,6 +19,7 @@ int command_plan(const struct arguments *arguments);
 int command_plugins(const struct arguments *arguments);
 int command_plugins_check(const struct arguments *arguments, const char *path);
 int command_devices(const struct arguments *arguments);
+int command_help(const struct arguments *arguments);
 int command_quantize(const struct arguments *arguments);
 
 /* Prints "engine: MESSAGE" and returns the exit status: 1, or 2 after command_error(ENGINE_ERROR_ARGUMENT). The

@@ -189,6 +189,15 @@ const struct option options[] = {
      .maximum = 1024,
      .help = "Threads (default: `threads` in engine.conf, else one for each processor)"},
 
+    {.name = "format",
+     .value = "FORMAT",
+     .kind = OPTION_CHOICE,
+     .group = GROUP_MAIN,
+     .target = AT(format),
+     .commands = " help ",
+     .choices = "text|man|bash|zsh|fish",
+     .help = "text, man (a manual page), or completions for a shell: bash, zsh, fish (default: text)"},
+
     {.name = "temp",
      .value = "T",
      .kind = OPTION_FLOAT,
