@@ -492,9 +492,9 @@ Test(vulkan_faults, damaged_pipeline_caches_are_made_anew)
         else if (i == 2)
             kept = size - 1; /* a byte too few */
         else if (i == 3)
-            memset(damaged + 56, 0xff, 8); /* says that it is huge */
+            memset(damaged + 16, 0xff, 8); /* says that it is huge */
         else if (i == 4)
-            memset(damaged + 8, 0x55, 16); /* another device's */
+            memset(damaged + 32, 0x55, 8); /* another device's */
         else if (i == 5)
             memset(damaged + 40, 0x55, 16); /* another driver's */
         else

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "backend-fixture.h"
+#include "gpu-device.h"
 
 static bool has_layers(void)
 {
@@ -35,4 +36,36 @@ void vulkan_expect_no_complaints(void)
     struct engine_device_info info = {.struct_size = sizeof info};
     fixture_load(&fixture, "vulkan");
     cr_assert_eq(fixture.api->device_info(0, &info), ENGINE_OK, "%s", fixture_message());
+}
+
+/* ---- For the tests that all GPU plugins take ------------------------------------------------------------------------ */
+
+#define MATMUL    "ENGINE_VULKAN_MATMUL"
+#define SUBGROUPS "ENGINE_VULKAN_SUBGROUPS"
+
+static const struct gpu_form forms[] = {
+    {"address", {MATMUL, "address"}, false},
+    {"tiled", {MATMUL, "tiled"}, false},
+    {"dot", {MATMUL, "dot"}, true},
+    {"half", {MATMUL, "half"}, true},
+    {"address without subgroups", {MATMUL, "address", SUBGROUPS, "off"}, false},
+    {"tiled without subgroups", {MATMUL, "tiled", SUBGROUPS, "off"}, false},
+};
+
+const struct gpu_under_test gpu = {"vulkan",  "vulkan0", forms, sizeof forms / sizeof *forms,
+                                   &forms[0], &forms[1]};
+
+void gpu_choose(const struct gpu_form *form)
+{
+    for (int i = 0; i < 4 && form->settings[i]; i += 2) setenv(form->settings[i], form->settings[i + 1], 1);
+}
+
+void gpu_skip_without_device(void)
+{
+    vulkan_skip_without_device();
+}
+
+void gpu_expect_no_complaints(void)
+{
+    vulkan_expect_no_complaints();
 }

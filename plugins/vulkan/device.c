@@ -119,7 +119,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     struct engine_device *device = calloc(1, sizeof *device);
     if (!device) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
     device->physical = &devices[index];
-    device->memory_limit = given.memory_limit;
+    device->budget.limit = given.memory_limit;
     status = choose_matmul(device);
     if (!status) status = choose_subgroups(device);
     if (!status) status = create_device(device);
@@ -179,17 +179,6 @@ void device_close(struct engine_device *device)
     free(device);
 }
 
-int device_charge(struct engine_device *device, uint64_t size, const char *what)
-{
-    uint64_t limit = device->memory_limit;
-    if (limit && (device->memory_used > limit || size > limit - device->memory_used))
-        return vulkan_host->fail(ENGINE_ERROR_MEMORY,
-                                 "%s: %llu bytes are more than what is left of the limit of %llu", what,
-                                 (unsigned long long)size, (unsigned long long)limit);
-    device->memory_used += size;
-    return ENGINE_OK;
-}
-
 /* ---- Buffers ------------------------------------------------------------------------------------------------------ */
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
@@ -198,7 +187,7 @@ int buffer_create(struct engine_device *device, uint64_t size, struct engine_buf
     struct engine_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a buffer");
     buffer->base = (struct gpu_buffer){device, size};
-    int status = device_charge(device, memory_size(size), "buffer");
+    int status = gpu_charge(vulkan_host, &device->budget, memory_size(size), "buffer");
     if (status) {
         free(buffer);
         return status;
@@ -219,6 +208,6 @@ void buffer_destroy(struct engine_buffer *buffer)
     struct engine_device *device = buffer->base.device;
     vk.vkDeviceWaitIdle(device->handle); /* its zeros may be under way */
     memory_free(device, &buffer->range);
-    device->memory_used -= memory_size(buffer->base.size);
+    device->budget.used -= memory_size(buffer->base.size);
     free(buffer);
 }

@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "device-memory.h"
 #include "functions.h"
 #include "operand.h"
+#include "rope-turns.h"
 #include "shaders.h"
 
 extern const struct engine_host *vulkan_host;
@@ -90,9 +92,7 @@ struct pipeline {
 /* Angles of rope, see shaders/rope.comp. */
 struct rope_table {
     struct rope_table *next;
-    uint32_t n_dims;
-    float theta, position_scale;
-    const struct engine_weight *factors;
+    struct rope_key key;
     struct memory_range range;
 };
 
@@ -118,7 +118,7 @@ struct engine_device {
     struct gpu_limits limits;
     uint64_t max_range; /* bytes of a storage buffer binding */
     uint32_t max_groups[2];
-    uint64_t memory_limit, memory_used; /* of buffers and weights */
+    struct gpu_budget budget; /* of buffers and weights */
 
     uint32_t memory_type[MEMORY_KINDS];
     struct memory_block *blocks;
@@ -156,17 +156,10 @@ struct engine_weight {
     uint64_t charged;                /* against the memory limit */
 };
 
-/* Buffers and weights count against the limit that device_open was given. */
-int device_charge(struct engine_device *device, uint64_t size, const char *what);
-
 /* pipeline.c */
 int pipeline_setup(struct engine_device *device);
 void pipeline_teardown(struct engine_device *device);
 int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle);
-
-/* cache-file.c: pipelines of earlier runs. Data is the caller's to free; NULL where there is none to trust. */
-void *cache_file_read(const struct physical_device *physical, size_t *size);
-void cache_file_write(const struct physical_device *physical, const void *data, size_t size);
 
 /* upload.c: transfers outside of streams. They come behind all that was submitted before them. */
 int upload_setup(struct engine_device *device);

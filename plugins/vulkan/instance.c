@@ -316,18 +316,6 @@ int instance_devices(const struct physical_device **devices, uint32_t *count)
 
 /* ---- Free memory -------------------------------------------------------------------------------------------------- */
 
-/* What the host could give away, where the device takes its memory from there. */
-static uint64_t host_memory_available(void)
-{
-    unsigned long long kib = UINT64_MAX / 1024;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-    if (file) fclose(file);
-    return (uint64_t)kib * 1024;
-}
-
 void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
@@ -346,7 +334,7 @@ void physical_memory(const struct physical_device *device, uint64_t *bytes_free,
     }
     VkPhysicalDeviceType type = device->properties.deviceType;
     if (type == VK_PHYSICAL_DEVICE_TYPE_CPU || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {
-        uint64_t available = host_memory_available();
+        uint64_t available = gpu_host_memory();
         if (*bytes_free > available) *bytes_free = available;
     }
 }

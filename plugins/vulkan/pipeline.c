@@ -1,9 +1,34 @@
 /* pipeline.c: compute pipelines, made when they are first used. All have the same layout: storage buffers and push
  * constants. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache-file.h"
 #include "device.h"
+
+/* What the compiled pipelines of earlier runs depend on, and the file that has them. */
+struct pipelines_key {
+    uint32_t vendor, device, driver_version, api_version;
+    uint8_t device_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
+    char name[2 * VK_UUID_SIZE + 16];
+};
+
+static struct cache_key make_key(const struct physical_device *physical, struct pipelines_key *key)
+{
+    const VkPhysicalDeviceProperties *properties = &physical->properties;
+    memset(key, 0, sizeof *key);
+    key->vendor = properties->vendorID;
+    key->device = properties->deviceID;
+    key->driver_version = properties->driverVersion;
+    key->api_version = properties->apiVersion;
+    memcpy(key->device_uuid, physical->uuid, VK_UUID_SIZE);
+    memcpy(key->cache_uuid, properties->pipelineCacheUUID, VK_UUID_SIZE);
+    int length = snprintf(key->name, sizeof key->name, "vulkan-");
+    for (unsigned i = 0; i < VK_UUID_SIZE; i++)
+        length += snprintf(key->name + length, sizeof key->name - (size_t)length, "%02x", physical->uuid[i]);
+    return (struct cache_key){key->name, key, sizeof *key};
+}
 
 int pipeline_setup(struct engine_device *device)
 {
@@ -26,7 +51,9 @@ int pipeline_setup(struct engine_device *device)
                                          .pPushConstantRanges = &push};
     result = vk.vkCreatePipelineLayout(device->handle, &layout, NULL, &device->pipeline_layout);
     if (result != VK_SUCCESS) return vulkan_error(result, "pipelines");
-    void *data = cache_file_read(device->physical, &device->pipeline_cache_size);
+    struct pipelines_key space;
+    struct cache_key key = make_key(device->physical, &space);
+    void *data = cache_file_read(vulkan_host, &key, &device->pipeline_cache_size);
     VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                        .initialDataSize = data ? device->pipeline_cache_size : 0,
                                        .pInitialData = data};
@@ -38,13 +65,15 @@ int pipeline_setup(struct engine_device *device)
 /* Keeps what was compiled, if it is more than what the file had. */
 static void save_cache(struct engine_device *device)
 {
+    struct pipelines_key space;
+    struct cache_key key = make_key(device->physical, &space);
     size_t size = 0;
     if (vk.vkGetPipelineCacheData(device->handle, device->pipeline_cache, &size, NULL) != VK_SUCCESS ||
         size <= device->pipeline_cache_size)
         return;
     void *data = malloc(size);
     if (data && vk.vkGetPipelineCacheData(device->handle, device->pipeline_cache, &size, data) == VK_SUCCESS)
-        cache_file_write(device->physical, data, size);
+        cache_file_write(vulkan_host, &key, data, size);
     free(data);
 }
 

@@ -1,27 +1,8 @@
-/* rope-table.c: how far each pair of values turns from one position to the next, as a fraction of a turn in 64 bits,
- * computed once in double precision; see shaders/rope.comp. */
-#include <math.h>
+/* rope-table.c: the turns of rope (gpu/rope-turns.h) in device memory. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
-
-static const double pi = 3.14159265358979323846;
-
-static int compute(const struct rope_table *table, uint64_t *turns)
-{
-    for (uint32_t i = 0; i < table->n_dims / 2; i++) {
-        double angle = (double)table->position_scale * pow((double)table->theta, -2.0 * i / table->n_dims);
-        if (table->factors) angle /= (double)table->factors->values[i];
-        double turn = angle / (2 * pi), whole = floor(turn), part = ldexp(turn - whole, 64);
-        if (!isfinite(turn))
-            return vulkan_host->fail(ENGINE_ERROR_DATA,
-                                     "rope: theta %g, scale %g and the factors give no finite angle",
-                                     (double)table->theta, (double)table->position_scale);
-        turns[i] = part < 0x1p64 ? (uint64_t)part : 0; /* rounded up to a whole turn */
-    }
-    return ENGINE_OK;
-}
 
 /* Nothing that runs knows the table yet: where the host sees it, it's written at once. */
 static int fill(struct engine_device *device, const struct rope_table *table, const uint64_t *turns,
@@ -36,11 +17,9 @@ static int fill(struct engine_device *device, const struct rope_table *table, co
 int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
                    const struct engine_weight *factors, const struct memory_range **range)
 {
-    float scale = args->position_scale == 0 ? 1 : args->position_scale;
+    struct rope_key key = rope_key(args, factors);
     for (struct rope_table *table = device->rope_tables; table; table = table->next) {
-        if (table->n_dims != args->n_dims || table->theta != args->theta || table->position_scale != scale ||
-            table->factors != factors)
-            continue;
+        if (!rope_key_equal(&table->key, &key)) continue;
         *range = &table->range;
         return ENGINE_OK;
     }
@@ -52,9 +31,8 @@ int rope_table_get(struct engine_device *device, const struct engine_op_rope *ar
         status = vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for rope's angles");
         goto cleanup;
     }
-    *table = (struct rope_table){
-        .n_dims = args->n_dims, .theta = args->theta, .position_scale = scale, .factors = factors};
-    status = compute(table, turns);
+    table->key = key;
+    status = rope_turns(vulkan_host, &key, factors ? factors->values : NULL, turns);
     if (!status) status = memory_allocate(device, MEMORY_DEVICE, size, "rope", &table->range);
     if (!status) status = fill(device, table, turns, size);
     if (!status) {
@@ -75,7 +53,7 @@ void rope_tables_forget(struct engine_device *device, const struct engine_weight
 {
     for (struct rope_table **link = &device->rope_tables; *link;) {
         struct rope_table *table = *link;
-        if (factors && table->factors != factors) {
+        if (factors && table->key.factors != factors) {
             link = &table->next;
             continue;
         }

@@ -256,7 +256,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     weight->panel_size = layout.panel_size;
     weight->scale_size = layout.scale_size;
     weight->n_panels = layout.n_panels;
-    status = device_charge(device, memory_size(layout.size), name);
+    status = gpu_charge(vulkan_host, &device->budget, memory_size(layout.size), name);
     if (!status) {
         weight->charged = memory_size(layout.size);
         status = memory_allocate(device, MEMORY_DEVICE, layout.size, name, &weight->range);
@@ -277,7 +277,7 @@ void weight_destroy(struct engine_weight *weight)
     if (weight->values) rope_tables_forget(device, weight);
     vk.vkDeviceWaitIdle(device->handle); /* its upload may be under way */
     memory_free(device, &weight->range);
-    device->memory_used -= weight->charged;
+    device->budget.used -= weight->charged;
     free(weight->values);
     free(weight);
 }

@@ -1,5 +1,5 @@
-/* test-vulkan-model.c: whole models on the first Vulkan device, from outside, under the validation layers where they are
- * installed: with any number of layers offloaded, in any memory, and on a machine without a driver. */
+/* test-gpu-model.c: whole models on the first device of a GPU plugin, from outside, under Vulkan's validation layers where they
+ * are installed: with any number of layers offloaded, in any memory, and on a machine without a driver. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "gpu-device.h"
 #include "program.h"
-#include "vulkan-device.h"
 
 #define MODEL     TEST_SHARED_DIR "/models/stories260K-f32.gguf"
 #define REFERENCE TEST_SHARED_DIR "/reference/tiny-llama/"
@@ -18,10 +18,10 @@
 static void setup(void)
 {
     if (access(MODEL, R_OK) != 0) cr_skip_test("no ../shared here");
-    vulkan_skip_without_device();
+    gpu_skip_without_device();
 }
 
-TestSuite(vulkan_model, .init = setup);
+TestSuite(gpu_model, .init = setup);
 
 static char *text_on_cpu(void)
 {
@@ -38,36 +38,37 @@ static void expect_text(const struct program_result *result, const char *expecte
     cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
 }
 
-Test(vulkan_model, the_same_text_with_any_number_of_layers)
+Test(gpu_model, the_same_text_with_any_number_of_layers)
 {
     static const char *const offloads[] = {"0", "1", "2", "3", "4", "5", "all", "auto"};
     char *expected = text_on_cpu();
     for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
-        struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", offloads[i]);
+        struct program_result result = PROGRAM(RUN, "--backend", gpu.plugin, "--offload", offloads[i]);
         expect_text(&result, expected, offloads[i]);
         program_free(&result);
     }
     free(expected);
 }
 
-Test(vulkan_model, the_same_text_in_any_memory)
+Test(gpu_model, the_same_text_in_any_memory)
 {
-    static const char *const budgets[] = {"vulkan0=0", "vulkan0=500K", "vulkan0=1M", "vulkan0=1500K",
-                                          "vulkan0=8M"};
+    static const char *const budgets[] = {"0", "500K", "1M", "1500K", "8M"};
     char *expected = text_on_cpu();
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        char budget[64];
+        snprintf(budget, sizeof budget, "%s=%s", gpu.device, budgets[i]);
         struct program_result result =
-            PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "-b", "16", "--memory", budgets[i]);
+            PROGRAM(RUN, "--backend", gpu.plugin, "--offload", "all", "-b", "16", "--memory", budget);
         expect_text(&result, expected, budgets[i]);
         program_free(&result);
     }
     free(expected);
 }
 
-Test(vulkan_model, single_tensors_apart_from_their_layers)
+Test(gpu_model, single_tensors_apart_from_their_layers)
 {
     char *expected = text_on_cpu();
-    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "--place",
+    struct program_result result = PROGRAM(RUN, "--backend", gpu.plugin, "--offload", "all", "--place",
                                            "blk.*.ffn_*=cpu", "--place", "blk.2.cache=cpu");
     expect_text(&result, expected, "--place");
     program_free(&result);
@@ -114,7 +115,7 @@ static double logits_error(const char *type, const char *cache, const char *offl
     snprintf(answer, sizeof answer, REFERENCE "tiny-llama-%s.logits.npy", type);
     struct program_result result =
         PROGRAM("logits", "-m", model, "--tokens-file", REFERENCE "tokens.npy", "-o", out, "--cache-type",
-                cache, "--backend", "vulkan", "--offload", offload);
+                cache, "--backend", gpu.plugin, "--offload", offload);
     cr_assert_eq(result.status, 0, "%s, offload %s: %s", type, offload, result.err);
     double error = relative_error(out, answer);
     program_free(&result);
@@ -123,67 +124,61 @@ static double logits_error(const char *type, const char *cache, const char *offl
     return error;
 }
 
-/* Weights are used as they are, without rounding the inputs: all types are as good as float32. */
-/* The files of ../shared/reference, and the relative error that llama.cpp makes there. */
+/* What text and bars are for: a type, and how far its logits may be off (../shared/reference). */
 static const struct {
     const char *type;
     double bar;
-} files[] = {{"f32", 3e-6},     {"F16", 7.89e-4},    {"BF16", 6.47e-3},   {"Q8_0", 2.22e-2},
+} types[] = {{"f32", 3e-6},     {"F16", 7.89e-4},    {"BF16", 6.47e-3},   {"Q8_0", 2.22e-2},
              {"Q4_0", 2.18e-2}, {"Q4_1", 2.22e-2},   {"Q5_0", 2.18e-2},   {"Q5_1", 2.19e-2},
              {"Q2_K", 3.35e-2}, {"Q3_K_S", 3.06e-2}, {"Q4_K_S", 3.17e-2}, {"Q5_K_S", 3.16e-2},
              {"Q6_K", 3.16e-2}, {"IQ4_NL", 2.16e-2}, {"IQ4_XS", 3.04e-2}};
-enum { N_FILES = sizeof files / sizeof *files };
 
-Test(vulkan_model, logits_in_every_type)
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Weights are used as they are, without rounding the inputs: all types are as good as float32. */
+Test(gpu_model, logits_in_every_type)
 {
-    for (size_t i = 0; i < N_FILES; i++) {
-        double error = logits_error(files[i].type, "f32", "all");
-        cr_assert_leq(error, 3e-6, "%s: relative error %g", files[i].type, error);
+    gpu_choose(gpu.exact);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        double error = logits_error(types[i].type, "f32", "all");
+        cr_assert_leq(error, 3e-6, "%s: relative error %g", types[i].type, error);
     }
 }
 
-Test(vulkan_model, logits_with_half_of_the_layers)
+Test(gpu_model, logits_as_the_device_likes_it)
 {
-    for (size_t i = 0; i < N_FILES; i++) {
-        double error = logits_error(files[i].type, "f32", "2");
-        cr_assert_leq(error, files[i].bar, "%s: relative error %g", files[i].type, error);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        double error = logits_error(types[i].type, "f32", "all");
+        cr_expect_leq(error, types[i].bar, "%s: relative error %g", types[i].type, error);
     }
 }
 
-Test(vulkan_model, logits_with_products_in_float16)
+Test(gpu_model, logits_with_half_of_the_layers)
 {
-    setenv("ENGINE_VULKAN_MATMUL", "half", 1);
-    static const char *const types[] = {"F16", "BF16", "Q5_0", "Q4_K_S"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        double error = logits_error(types[i], "f32", "all");
-        cr_assert_leq(error, i == 0 ? 3e-6 : 3e-3, "%s: relative error %g", types[i], error);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        double error = logits_error(types[i].type, "f32", "2");
+        cr_expect_leq(error, types[i].bar, "%s: relative error %g", types[i].type, error);
     }
 }
 
-/* Those of other devices than the one here: only "dot" rounds, to 15 bits. */
-Test(vulkan_model, logits_with_every_form_of_matmul)
+/* Those of other devices than the one here. */
+Test(gpu_model, logits_in_every_form)
 {
-    static const char *const types[] = {"F16", "Q8_0", "Q4_0"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        setenv("ENGINE_VULKAN_MATMUL", "tiled", 1);
-        double tiled = logits_error(types[i], "f32", "all");
-        setenv("ENGINE_VULKAN_MATMUL", "dot", 1);
-        double dot = logits_error(types[i], "f32", "all");
-        cr_expect_leq(tiled, 3e-6, "%s: relative error %g", types[i], tiled);
-        cr_expect_leq(dot, 3e-4, "%s: relative error %g", types[i], dot);
+    static const size_t some[] = {0, 1, 2, 3, 4, 10};
+    for (unsigned form = 0; form < gpu.n_forms; form++) {
+        gpu_choose(&gpu.forms[form]);
+        for (size_t i = 0; i < COUNT(some); i++) {
+            double error = logits_error(types[some[i]].type, "f32", "all");
+            double bar = gpu.forms[form].rounds ? types[some[i]].bar : 3e-6;
+            cr_expect_leq(error, bar, "%s, %s: relative error %g", gpu.forms[form].name, types[some[i]].type,
+                          error);
+        }
     }
 }
 
-Test(vulkan_model, logits_without_subgroups)
+Test(gpu_model, logits_with_rounded_caches)
 {
-    setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
-    cr_assert_leq(logits_error("f32", "f32", "all"), 3e-6);
-    setenv("ENGINE_VULKAN_MATMUL", "tiled", 1);
-    cr_assert_leq(logits_error("Q4_0", "f32", "all"), 3e-6);
-}
-
-Test(vulkan_model, logits_with_rounded_caches)
-{
+    gpu_choose(gpu.exact);
     cr_assert_leq(logits_error("f32", "f16", "all"), 2e-3);
     cr_assert_leq(logits_error("f32", "q8_0", "all"), 2e-2);
 }

@@ -1,12 +1,13 @@
-/* test-vulkan-ops.c: every operation of the Vulkan plugin on its first device, on odd sizes, against double precision,
- * with the validation layers on where they are installed. Where there is no device the tests skip, saying so. */
+/* test-gpu-ops.c: every operation of a GPU plugin on its first device, on odd sizes, against double precision, in every form
+ * of its kernels that runs here, under Vulkan's validation layers where they are installed. Where there is no device the
+ * tests skip, saying so. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend-fixture.h"
-#include "vulkan-device.h"
+#include "gpu-device.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -20,17 +21,17 @@ static struct fixture fixture;
 
 static void setup(void)
 {
-    vulkan_skip_without_device();
-    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    gpu_skip_without_device();
+    fixture_open(&fixture, gpu.plugin, 0, 0, 0);
 }
 
 static void teardown(void)
 {
     fixture_close(&fixture);
-    vulkan_expect_no_complaints();
+    gpu_expect_no_complaints();
 }
 
-TestSuite(vulkan_ops, .init = setup, .fini = teardown);
+TestSuite(gpu_ops, .init = setup, .fini = teardown);
 
 /* ---- Matmul ------------------------------------------------------------------------------------------------------- */
 
@@ -44,7 +45,7 @@ static bool is_plain(uint32_t type)
     return block_length(type) == 1;
 }
 
-Test(vulkan_ops, matmul_sizes)
+Test(gpu_ops, matmul_sizes)
 {
     static const uint32_t rows[] = {1, 31, 32, 33, 100}, tokens[] = {1, 2, 3, 5, 8, 13, 29, 100};
     static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080},
@@ -67,7 +68,7 @@ static void matmul(struct matmul_case c)
     free(run_matmul_case(&fixture, &c));
 }
 
-Test(vulkan_ops, matmul_options)
+Test(gpu_ops, matmul_options)
 {
     uint32_t silu = ENGINE_ACTIVATION_SILU;
     for (size_t i = 0; i < COUNT(weight_types); i++) {
@@ -88,15 +89,20 @@ Test(vulkan_ops, matmul_options)
     }
 }
 
-/* The forms that are for other kinds of devices than the one here. */
-static void every_form_of_matmul(void)
+/* From here on another form than the one for the device here. */
+static void reopen(const struct gpu_form *form)
 {
-    static const char *const forms[] = {"address", "tiled", "half", "dot"};
-    static const uint32_t types[] = {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q5_K};
-    for (size_t form = 0; form < COUNT(forms); form++) {
-        fixture_close(&fixture);
-        setenv("ENGINE_VULKAN_MATMUL", forms[form], 1);
-        fixture_open(&fixture, "vulkan", 0, 0, 0);
+    fixture_close(&fixture);
+    gpu_choose(form);
+    fixture_open(&fixture, gpu.plugin, 0, 0, 0);
+}
+
+Test(gpu_ops, every_form_of_matmul)
+{
+    static const uint32_t types[] = {ENGINE_TYPE_F16,  ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0,
+                                     ENGINE_TYPE_Q3_K, ENGINE_TYPE_Q5_K, ENGINE_TYPE_Q2_K};
+    for (unsigned form = 0; form < gpu.n_forms; form++) {
+        reopen(&gpu.forms[form]);
         for (size_t i = 0; i < COUNT(types); i++) {
             uint32_t k = is_plain(types[i]) ? 47 : 768;
             matmul((struct matmul_case){types[i], k, 150, 1, .residual = true});
@@ -107,24 +113,11 @@ static void every_form_of_matmul(void)
     }
 }
 
-Test(vulkan_ops, every_form_of_matmul)
-{
-    every_form_of_matmul();
-}
-
-Test(vulkan_ops, every_form_of_matmul_without_subgroups)
-{
-    setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
-    every_form_of_matmul();
-}
-
 /* One column, as on a GPU: every type, and sums in fewer and more shares than workgroups have. */
-Test(vulkan_ops, one_column_in_tiles)
+Test(gpu_ops, one_column_in_groups)
 {
     static const uint32_t rows[] = {1, 8, 31, 65};
-    fixture_close(&fixture);
-    setenv("ENGINE_VULKAN_MATMUL", "tiled", 1);
-    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    reopen(gpu.groups);
     for (size_t i = 0; i < COUNT(weight_types); i++)
         for (uint32_t k = 256; k < 3000; k += 1024)
             matmul((struct matmul_case){weight_types[i], k, rows[(i + k / 1024) % COUNT(rows)], 1,
@@ -157,12 +150,12 @@ static void rows_of_every_size(void)
         }
 }
 
-Test(vulkan_ops, norm_add_mul_activate)
+Test(gpu_ops, norm_add_mul_activate)
 {
     rows_of_every_size();
 }
 
-Test(vulkan_ops, activation_none_copies_or_multiplies)
+Test(gpu_ops, activation_none_copies_or_multiplies)
 {
     struct rows_case c = {.op = ENGINE_OP_ACTIVATE, .n = 37, .tokens = 2, .planes = 1};
     free(run_rows_case(&fixture, &c));
@@ -170,7 +163,7 @@ Test(vulkan_ops, activation_none_copies_or_multiplies)
     free(run_rows_case(&fixture, &c));
 }
 
-Test(vulkan_ops, rope)
+Test(gpu_ops, rope)
 {
     static const struct rope_case cases[] = {
         {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, 0},
@@ -185,7 +178,7 @@ Test(vulkan_ops, rope)
     for (size_t i = 0; i < COUNT(cases); i++) free(run_rope_case(&fixture, &cases[i]));
 }
 
-Test(vulkan_ops, get_rows)
+Test(gpu_ops, get_rows)
 {
     static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
     for (size_t i = 0; i < COUNT(weight_types); i++)
@@ -227,22 +220,21 @@ static void attention_of_every_kind(void)
     attention((struct attention_case){f32, f32, 1, 1, 1, 1, 1, 1, 1, .window = 0});
 }
 
-Test(vulkan_ops, attention_cache_types_and_head_sizes)
+Test(gpu_ops, attention_cache_types_and_head_sizes)
 {
     attention_of_every_kind();
 }
 
-/* Where the device has none; the other tests use them where it has. */
-Test(vulkan_ops, norm_and_attention_without_subgroups)
+Test(gpu_ops, norm_and_attention_in_every_form)
 {
-    fixture_close(&fixture);
-    setenv("ENGINE_VULKAN_SUBGROUPS", "off", 1);
-    fixture_open(&fixture, "vulkan", 0, 0, 0);
-    rows_of_every_size();
-    attention_of_every_kind();
+    for (unsigned form = 0; form < gpu.n_forms; form++) {
+        reopen(&gpu.forms[form]);
+        rows_of_every_size();
+        attention_of_every_kind();
+    }
 }
 
-Test(vulkan_ops, attention_long_contexts_windows_and_tokens_left_out)
+Test(gpu_ops, attention_long_contexts_windows_and_tokens_left_out)
 {
     uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16;
     attention((struct attention_case){f16, f16, 32, 4, 2, 32, 2, 900, 1, .window = 0});

@@ -1,0 +1,114 @@
+/* device.c: opening a device, and what is chosen for it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+#define MAX_HEAD_DIM 256                  /* attention keeps heads in registers */
+#define LEAST_GROUP  128                  /* work-items of a group of the kernels for GPUs, */
+#define LEAST_LOCAL  8192                 /* and the local memory that they take */
+#define MOST_BYTES   (UINT64_C(16) << 30) /* kernels count words in 32 bits */
+
+/* A setting of the section [opencl], which an environment variable overrides; NULL: "auto". */
+static const char *setting(const char *key, const char *variable)
+{
+    const char *text = getenv(variable);
+    if (!text || !*text) text = opencl_host->setting("opencl", key);
+    return text && strcmp(text, "auto") != 0 ? text : NULL;
+}
+
+static bool processor_has_vnni(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
+#else
+    return false;
+#endif
+}
+
+/* [opencl] kernels = auto, vectors or groups; integers = auto, on or off. */
+static int choose_kernels(struct engine_device *device)
+{
+    const struct listed_device *listed = device->listed;
+    const char *kernels = setting("kernels", "ENGINE_OPENCL_KERNELS");
+    const char *integers = setting("integers", "ENGINE_OPENCL_INTEGERS");
+    bool is_cpu = listed->type & CL_DEVICE_TYPE_CPU;
+    bool takes_groups = listed->max_group >= LEAST_GROUP && listed->local_size >= LEAST_LOCAL;
+    device->vectors = kernels ? strcmp(kernels, "vectors") == 0 : is_cpu || !takes_groups;
+    if (kernels && !device->vectors && strcmp(kernels, "groups") != 0)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
+                                 "kernels = %s: there are \"auto\", \"vectors\" and \"groups\"", kernels);
+    if (!device->vectors && !takes_groups)
+        return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED, "kernels = groups: those of %s are too small",
+                                 listed->name);
+    /* A processor's driver that compiles with clang takes its instructions by name; PoCL is one. */
+    device->vnni = device->vectors && is_cpu && listed->is_pocl && processor_has_vnni();
+    device->integers = integers          ? strcmp(integers, "on") == 0
+                       : device->vectors ? device->vnni
+                                         : listed->has_dot;
+    if (integers && !device->integers && strcmp(integers, "off") != 0)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
+                                 "integers = %s: there are \"auto\", \"on\" and \"off\"", integers);
+    return ENGINE_OK;
+}
+
+static int create_queue(struct engine_device *device)
+{
+    cl_int error;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)device->listed->platform, 0};
+    device->context = cl.clCreateContext(properties, 1, &device->listed->handle, NULL, NULL, &error);
+    if (error != CL_SUCCESS) return opencl_error(error, device->listed->name);
+    device->queue = cl.clCreateCommandQueue(device->context, device->listed->handle, 0, &error);
+    return opencl_error(error, device->listed->name);
+}
+
+int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
+{
+    const struct listed_device *devices;
+    uint32_t count;
+    int status = list_devices(&devices, &count);
+    if (status) return status;
+    if (index >= count) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
+    struct engine_device_options given = {0};
+    if (options)
+        memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    struct engine_device *device = calloc(1, sizeof *device);
+    if (!device) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
+    device->listed = &devices[index];
+    device->budget.limit = given.memory_limit;
+    device->largest =
+        device->listed->max_allocation < MOST_BYTES ? device->listed->max_allocation : MOST_BYTES;
+    device->limits = (struct gpu_limits){
+        .max_tensor = device->largest, .max_head_dim = MAX_HEAD_DIM, .weight_type = weight_type_known};
+    status = choose_kernels(device);
+    if (!status) status = create_queue(device);
+    if (status) {
+        device_close(device);
+        return status;
+    }
+    *out = device;
+    return ENGINE_OK;
+}
+
+static void scratch_free(struct engine_device *device)
+{
+    for (int i = 0; i < 2; i++)
+        for (struct scratch *next; device->scratch[i]; device->scratch[i] = next) {
+            next = device->scratch[i]->next;
+            memory_free(device, device->scratch[i]->memory, NULL);
+            free(device->scratch[i]);
+        }
+}
+
+void device_close(struct engine_device *device)
+{
+    if (!device) return;
+    if (device->queue) cl.clFinish(device->queue);
+    rope_tables_forget(device, NULL);
+    scratch_free(device);
+    programs_release(device);
+    if (device->queue) cl.clReleaseCommandQueue(device->queue);
+    if (device->context) cl.clReleaseContext(device->context);
+    free(device);
+}

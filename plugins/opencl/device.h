@@ -1,0 +1,162 @@
+/* device.h: what the files of the OpenCL backend share: the devices that there are, an open device and what belongs to it.
+ *
+ * All that a device does goes through one queue, in order. Kernels come in two forms, see kernels/common.cl: for GPUs, and
+ * for processors with vector registers. */
+#ifndef OPENCL_DEVICE_H
+#define OPENCL_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "device-memory.h"
+#include "functions.h"
+#include "operand.h"
+#include "rope-turns.h"
+
+extern const struct engine_host *opencl_host;
+extern struct opencl_functions cl;
+
+/* ---- platforms.c: the loader, and the devices that there are ------------------------------------------------------- */
+
+struct listed_device {
+    cl_platform_id platform;
+    cl_device_id handle;
+    char id[16]; /* "0.1": platform and device */
+    char name[128], driver[64], version[128], platform_version[128];
+    cl_device_type type;
+    uint32_t units;
+    uint64_t max_group, local_size, max_allocation, memory;
+    bool shares_memory; /* with the host */
+    bool has_pointers;  /* and the host may use them at any time: fine-grained buffers */
+    bool has_dot;       /* products of bytes, in hardware */
+    bool has_subgroups; /* sums over subgroups */
+    bool has_free_memory;
+    bool is_pocl;
+};
+
+int list_devices(const struct listed_device **devices, uint32_t *count);
+void listed_memory(const struct listed_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
+
+/* Makes a status of an OpenCL error, with a message "what: …". */
+int opencl_error(cl_int error, const char *what);
+
+/* ---- program.c ----------------------------------------------------------------------------------------------------- */
+
+enum source { SOURCE_MATMUL, SOURCE_INPUTS, SOURCE_GET_ROWS, SOURCE_ATTENTION, SOURCE_ROWS };
+
+struct program;
+
+/* A kernel of a program, which is built when it is first asked for. `options` are definitions beyond the form's own:
+ * "-DTYPE=2 -DTOKENS=1". `group_size`: work-items of the groups that it is to run in. */
+int kernel_get(struct engine_device *device, enum source source, const char *options, const char *name,
+               size_t group_size, cl_kernel *kernel);
+void programs_release(struct engine_device *device);
+
+/* ---- An open device ------------------------------------------------------------------------------------------------ */
+
+/* Turns of rope, see gpu/rope-turns.h. */
+struct rope_table {
+    struct rope_table *next;
+    struct rope_key key;
+    cl_mem memory;
+};
+
+/* Memory for what an operation passes from one kernel to the next. Operations share it, one after the other; recordings go
+ * on using what has become too small for others. */
+struct scratch {
+    struct scratch *next;
+    cl_mem memory;
+    uint64_t size;
+};
+
+struct engine_device {
+    const struct listed_device *listed;
+    cl_context context;
+    cl_command_queue queue;
+    bool busy; /* something was enqueued since the queue was last waited for */
+    struct gpu_limits limits;
+    struct gpu_budget budget; /* of buffers and weights */
+    uint64_t largest;         /* bytes of one allocation */
+    bool vectors;             /* kernels for processors, see kernels/common.cl */
+    bool integers;            /* products of quantised weights with inputs rounded to bytes */
+    bool vnni;                /* by the processor's own instruction */
+    struct program *programs;
+    struct rope_table *rope_tables;
+    struct scratch *scratch[2]; /* largest first */
+};
+
+struct engine_buffer {
+    struct gpu_buffer base;
+    cl_mem memory;
+    uint8_t *pointer; /* where the host may use it at any time, or NULL */
+};
+
+/* Panels first … of a weight. */
+struct weight_part {
+    cl_mem memory;
+    uint64_t first_panel, n_panels;
+};
+
+struct engine_weight {
+    struct gpu_weight base;
+    struct weight_part *parts; /* [n_parts] */
+    uint32_t n_parts;
+    float *values;    /* of plain values: what rope makes its turns from */
+    uint64_t charged; /* against the memory limit */
+};
+
+/* memory.c: device memory of `size` bytes; *pointer as in struct engine_buffer (NULL: not wanted). */
+int memory_allocate(struct engine_device *device, uint64_t size, const char *what, cl_mem *memory,
+                    uint8_t **pointer);
+void memory_free(struct engine_device *device, cl_mem memory, uint8_t *pointer);
+/* Transfers outside of streams, complete on return. */
+int memory_write(struct engine_device *device, cl_mem memory, uint64_t offset, const void *source,
+                 uint64_t size);
+/* The memory where the host may fill it, until memory_unmap: in place where it shares memory with the device. */
+int memory_map(struct engine_device *device, cl_mem memory, uint64_t offset, uint64_t size, bool read,
+               void **pointer);
+int memory_unmap(struct engine_device *device, cl_mem memory, void *pointer);
+int device_finish(struct engine_device *device);
+
+/* Scratch memory number 0 or 1 of at least `size` bytes. */
+int scratch_get(struct engine_device *device, int number, uint64_t size, cl_mem *memory);
+
+/* rope-table.c */
+int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
+                   const struct engine_weight *factors, cl_mem *memory);
+/* Forgets those made from `factors`; all of them if it is NULL. */
+void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors);
+
+/* weight.c */
+#define PANEL_ROWS 32
+bool weight_type_known(uint32_t type);
+
+/* ---- The border ---------------------------------------------------------------------------------------------------- */
+
+int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **device);
+void device_close(struct engine_device *device);
+int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
+void buffer_destroy(struct engine_buffer *buffer);
+void *buffer_pointer(struct engine_buffer *buffer);
+int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes);
+int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
+                  struct engine_weight **weight);
+void weight_destroy(struct engine_weight *weight);
+int op_supports(struct engine_device *device, uint32_t op, const void *args);
+int stream_create(struct engine_device *device, struct engine_stream **stream);
+void stream_destroy(struct engine_stream *stream);
+int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args);
+int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                 const void *source, uint64_t size);
+int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
+                uint64_t size);
+int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
+                struct engine_buffer *source, uint64_t source_offset, uint64_t size);
+int stream_flush(struct engine_stream *stream);
+int stream_wait(struct engine_stream *stream);
+int stream_record_begin(struct engine_stream *stream);
+int stream_record_end(struct engine_stream *stream, struct engine_recording **recording);
+int stream_replay(struct engine_stream *stream, struct engine_recording *recording);
+void recording_destroy(struct engine_recording *recording);
+
+#endif

@@ -1,0 +1,10 @@
+# Writes OUTPUT, which defines source_NAME, the text of each of KERNELS.
+set(text "/* Made by CMake of kernels/. */\n#include \"sources.h\"\n")
+foreach(kernel ${KERNELS})
+  get_filename_component(name ${kernel} NAME_WE)
+  string(REPLACE "-" "_" name ${name})
+  file(READ ${kernel} bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(APPEND text "const char source_${name}[] = {${bytes}0};\n")
+endforeach()
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,89 @@
+// inputs.cl: puts the columns of a matmul into the tiles that matmul.cl reads, see there. A work-item takes 32 values.
+
+struct inputs_parameters {
+    uint k, tokens, n_chunks, tile;      // tile: columns of one
+    uint input_offset, input_stride; // in words
+};
+
+// Where chunk and column lie, in units of chunks.
+size_t place_of(const struct inputs_parameters *p, uint token, uint chunk)
+{
+    return ((size_t)(token / p->tile) * p->n_chunks + chunk) * p->tile + token % p->tile;
+}
+
+kernel void tile_floats(global const float *input, global float *tiles, const struct inputs_parameters given)
+{
+    const struct inputs_parameters p = given;
+    uint total = p.n_chunks * p.tokens;
+    for (uint i = get_global_id(0); i < total; i += get_global_size(0)) {
+        uint token = i / p.n_chunks, chunk = i - token * p.n_chunks;
+        global const float *from = input + p.input_offset + (size_t)token * p.input_stride + chunk * 32;
+        global float *to = tiles + place_of(&p, token, chunk) * 32;
+        if (chunk * 32 + 32 <= p.k) {
+            vstore16(vload16(0, from), 0, to);
+            vstore16(vload16(1, from), 1, to);
+        } else {
+            for (uint j = 0; j < 32; j++) to[j] = chunk * 32 + j < p.k ? from[j] : 0;
+        }
+    }
+}
+
+// Inputs that are smaller count as zero: their reciprocals would overflow.
+#define LEAST 1e-30f
+
+float largest(float16 x)
+{
+    float8 a = fmax(x.lo, x.hi);
+    float4 b = fmax(a.lo, a.hi);
+    float2 c = fmax(b.lo, b.hi);
+    return fmax(c.x, c.y);
+}
+
+float total(float16 x)
+{
+    float8 a = x.lo + x.hi;
+    float4 b = a.lo + a.hi;
+    return (b.x + b.y) + (b.z + b.w);
+}
+
+#define ROUNDER 12582912.0f // 1.5 * 2^23: added to a small number it leaves the nearest integer in the last bits
+
+float16 rounded(float16 x)
+{
+    return (x + ROUNDER) - ROUNDER;
+}
+
+char16 bytes(float16 x)
+{
+    return as_char16(convert_uchar16(as_uint16(x + ROUNDER) & 255));
+}
+
+// x = scale * byte, rounded to the nearest. Of some scales the one is taken that leaves the least error: the largest value
+// becomes 127 or one of the TRIES - 1 numbers below.
+#define TRIES 6
+kernel void tile_bytes(global const float *input, global char *tiles, global float4 *about,
+                       const struct inputs_parameters given)
+{
+    const struct inputs_parameters p = given;
+    uint total_chunks = p.n_chunks * p.tokens;
+    for (uint i = get_global_id(0); i < total_chunks; i += get_global_size(0)) {
+        uint token = i / p.n_chunks, chunk = i - token * p.n_chunks;
+        global const float *from = input + p.input_offset + (size_t)token * p.input_stride + chunk * 32;
+        size_t place = place_of(&p, token, chunk);
+        float16 x = vload16(0, from), y = vload16(1, from);
+        float most = largest(fmax(fabs(x), fabs(y))), least_error = INFINITY, inverse = 0, scale = 0;
+        for (uint n = 0; n < TRIES && most > LEAST; n++) {
+            float top = 127.0f - n, up = top / most, down = most / top;
+            float16 error_x = x - rounded(x * up) * down, error_y = y - rounded(y * up) * down;
+            float error = total(error_x * error_x + error_y * error_y);
+            if (error >= least_error) continue;
+            least_error = error;
+            inverse = up;
+            scale = down;
+        }
+        vstore16(bytes(x * inverse), 0, tiles + place * 32);
+        vstore16(bytes(y * inverse), 1, tiles + place * 32);
+        about[place] = (float4)(scale, as_float((int)total(rounded(x * inverse))),
+                                as_float((int)total(rounded(y * inverse))), 0);
+    }
+}

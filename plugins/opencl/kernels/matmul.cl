@@ -1,0 +1,291 @@
+// matmul.cl: ENGINE_OP_MATMUL and ENGINE_OP_GET_ROWS for weights of TYPE. The input has been put into tiles of TOKENS
+// columns by inputs.cl: [tile][chunk of 32 values][column in the tile], as floats or, with INTEGERS, as bytes with scales,
+// which meet the weights' codes in integer products.
+
+struct matmul_parameters {
+    uint n_chunks, rows, tokens;
+    uint first_row, end_row; // of the weight's part
+    uint output_offset, output_stride;
+    uint residual_offset, residual_stride; // all in words
+    uint has_gate, has_bias, has_residual, is_silu;
+    float scale;
+};
+
+#ifdef INTEGERS
+#if defined(VNNI) && defined(VECTORS) && defined(__clang__) && defined(__x86_64__) && defined(__AVX512F__)
+// sum + the four products of unsigned bytes with signed ones, in each lane.
+I add_dot(I sum, W codes, int inputs)
+{
+    I all = inputs;
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(all));
+    return sum;
+}
+#elif defined(DOT_PRODUCT) && !defined(VECTORS)
+I add_dot(I sum, W codes, int inputs)
+{
+    return sum + dot(as_uchar4(codes), as_char4(inputs));
+}
+#else
+I add_dot(I sum, W codes, int inputs)
+{
+    char4 x = as_char4(inputs);
+    return sum + AS_I(codes & 255) * (int)x.x + AS_I(codes >> 8 & 255) * (int)x.y +
+           AS_I(codes >> 16 & 255) * (int)x.z + AS_I(codes >> 24) * (int)x.w;
+}
+#endif
+
+// A chunk of a column: the sum of 32 products.
+F chunk_product(const W codes[8], const F scale[2], const F least[2], const int *inputs, float4 about)
+{
+    // about: the scale of the inputs, the sums of their bytes over the first and the last 16
+#ifdef HALVES
+    I low = (I)(-ZERO * as_int(about.y)), high = (I)(-ZERO * as_int(about.z));
+    for (uint i = 0; i < 4; i++) {
+        low = add_dot(low, codes[i], inputs[i]);
+        high = add_dot(high, codes[4 + i], inputs[4 + i]);
+    }
+    F sum = TO_F(low) * scale[0] + TO_F(high) * scale[1];
+#ifdef HAS_LEAST
+    sum += least[0] * (float)as_int(about.y) + least[1] * (float)as_int(about.z);
+#endif
+#else
+    int all = as_int(about.y) + as_int(about.z);
+    I products = (I)(-ZERO * all);
+    for (uint i = 0; i < 8; i++) products = add_dot(products, codes[i], inputs[i]);
+    F sum = TO_F(products) * scale[0];
+#ifdef HAS_LEAST
+    sum += least[0] * (float)all;
+#endif
+#endif
+    return sum * about.x;
+}
+#endif
+
+F finish(F sum, F gate, const struct matmul_parameters *p, F bias)
+{
+    if (p->has_gate) return (p->is_silu ? silu(gate) : gate) * sum;
+    sum = sum * p->scale + bias;
+    return p->is_silu ? silu(sum) : sum;
+}
+
+#ifdef VECTORS
+// ---- A work-item takes a panel of 32 rows in two vectors, and TOKENS columns -------------------------------------------
+
+#ifdef INTEGERS
+void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global const int *inputs,
+                global const float4 *about, F sums[2 * TOKENS])
+{
+    for (uint t = 0; t < 2 * n_tokens; t++) sums[t] = 0;
+    for (uint chunk = 0; chunk < n_chunks; chunk++) {
+        W a[8], b[8];
+        F scale_a[2], least_a[2], scale_b[2], least_b[2];
+        unpack_codes(panel, chunk, a, scale_a, least_a);
+        unpack_codes(panel + 16, chunk, b, scale_b, least_b);
+        for (uint t = 0; t < n_tokens; t++) {
+            int x[8];
+            for (uint i = 0; i < 8; i++) x[i] = inputs[(chunk * TOKENS + t) * 8 + i];
+            sums[2 * t] += chunk_product(a, scale_a, least_a, x, about[chunk * TOKENS + t]);
+            sums[2 * t + 1] += chunk_product(b, scale_b, least_b, x, about[chunk * TOKENS + t]);
+        }
+    }
+}
+#else
+// SIDE columns side by side: that many sums are under way at once.
+#if TOKENS % 8 == 0
+#define SIDE 8
+#else
+#define SIDE 1
+#endif
+void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global const float *inputs,
+                global const float4 *about, F sums[2 * TOKENS])
+{
+    for (uint t = 0; t < 2 * TOKENS; t++) sums[t] = 0;
+    for (uint chunk = 0; chunk < n_chunks; chunk++)
+        for (uint half_panel = 0; half_panel < 2; half_panel++) {
+            F w[32];
+            unpack_values(panel + 16 * half_panel, chunk, w);
+            for (uint t = 0; t < n_tokens; t += SIDE) {
+                global const float *x = inputs + (size_t)(chunk * TOKENS + t) * 32;
+#if SIDE == 1
+                F part[4];
+                for (uint i = 0; i < 4; i++) part[i] = w[i] * x[i];
+                for (uint i = 4; i < 32; i++) part[i % 4] += w[i] * x[i];
+                sums[2 * t + half_panel] += (part[0] + part[1]) + (part[2] + part[3]);
+#else
+                F part[SIDE];
+                for (uint j = 0; j < SIDE; j++) part[j] = sums[2 * (t + j) + half_panel];
+                for (uint i = 0; i < 32; i++)
+                    for (uint j = 0; j < SIDE; j++) part[j] += w[i] * x[j * 32 + i];
+                for (uint j = 0; j < SIDE; j++) sums[2 * (t + j) + half_panel] = part[j];
+#endif
+            }
+        }
+}
+#endif
+
+// Rows row ... row + 15 of a column, as far as there are so many.
+F load_column(global const float *column, uint row, uint end)
+{
+    if (row + 16 <= end) return vload16(0, column + row);
+    float values[16];
+    for (uint i = 0; i < 16; i++) values[i] = row + i < end ? column[row + i] : 0;
+    return vload16(0, values);
+}
+
+void store_column(F column_values, global float *column, uint row, uint end)
+{
+    if (row + 16 <= end) {
+        vstore16(column_values, 0, column + row);
+        return;
+    }
+    float values[16];
+    vstore16(column_values, 0, values);
+    for (uint i = 0; i < 16 && row + i < end; i++) column[row + i] = values[i];
+}
+
+// Dimension 0: tiles of columns, so that those who share a panel run one after the other. Dimension 1: panels.
+kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const float4 *about,
+       global const float *bias, global const float *residual, global float *output,
+       const struct matmul_parameters given)
+{
+    const struct matmul_parameters p = given;
+    uint tile = get_global_id(0), panel = get_global_id(1), first = tile * TOKENS;
+    uint n_tokens = min((uint)TOKENS, p.tokens - first), row = p.first_row + panel * PANEL;
+    size_t at = (size_t)panel * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
+    size_t column = (size_t)tile * p.n_chunks * TOKENS;
+    F sums[2 * TOKENS], gates[2 * TOKENS];
+    accumulate(weight + at, p.n_chunks, n_tokens, inputs + column * INPUT_WORDS, about + column, sums);
+    if (p.has_gate)
+        accumulate(gate + at, p.n_chunks, n_tokens, inputs + column * INPUT_WORDS, about + column, gates);
+    for (uint side = 0; side < 2; side++, row += 16) {
+        if (row >= p.rows) break;
+        F added = p.has_bias ? vload16(0, bias + row) : (F)(0); // padded to whole panels
+        for (uint t = 0; t < n_tokens; t++) {
+            F value = finish(sums[2 * t + side], gates[2 * t + side], &p, added);
+            if (p.has_residual)
+                value += load_column(residual + p.residual_offset + (size_t)(first + t) * p.residual_stride,
+                                     row, p.rows);
+            store_column(value, output + p.output_offset + (size_t)(first + t) * p.output_stride, row, p.rows);
+        }
+    }
+}
+
+#else
+// ---- A work-group takes 32 rows and a column, or 128 rows and TOKENS columns -------------------------------------------
+
+void store_sum(float sum, float gate, uint row, uint token, const struct matmul_parameters *p,
+               global const float *bias, global const float *residual, global float *output)
+{
+    float value = finish(sum, gate, p, p->has_bias ? bias[row] : 0);
+    if (p->has_residual) value += residual[p->residual_offset + (size_t)token * p->residual_stride + row];
+    output[p->output_offset + (size_t)token * p->output_stride + row] = value;
+}
+
+#if TOKENS == 1
+// One chunk of one row times the column.
+float row_product(global const uint *rows, uint chunk, global const INPUT *inputs, global const float4 *about)
+{
+#ifdef INTEGERS
+    W codes[8];
+    F scale[2], least[2];
+    int x[8];
+    unpack_codes(rows, chunk, codes, scale, least);
+    for (uint i = 0; i < 8; i++) x[i] = inputs[chunk * 8 + i];
+    return chunk_product(codes, scale, least, x, about[chunk]);
+#else
+    F w[32];
+    float sum = 0;
+    unpack_values(rows, chunk, w);
+    for (uint i = 0; i < 32; i++) sum += w[i] * inputs[chunk * 32 + i];
+    return sum;
+#endif
+}
+
+// Local dimension 1 shares out the chunks between SLICES.
+kernel __attribute__((reqd_work_group_size(PANEL, SLICES, 1))) void
+matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const float4 *about,
+       global const float *bias, global const float *residual, global float *output,
+       const struct matmul_parameters given)
+{
+    local float partial[2][SLICES][PANEL];
+    const struct matmul_parameters p = given;
+    uint lane = get_local_id(0), slice = get_local_id(1), panel = get_group_id(0);
+    uint row = p.first_row + panel * PANEL + lane;
+    size_t at = (size_t)panel * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL) + lane;
+    float sum = 0, gate_sum = 0;
+    for (uint chunk = slice; chunk < p.n_chunks; chunk += SLICES) {
+        sum += row_product(weight + at, chunk, inputs, about);
+        if (p.has_gate) gate_sum += row_product(gate + at, chunk, inputs, about);
+    }
+    partial[0][slice][lane] = sum;
+    partial[1][slice][lane] = gate_sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (slice > 0 || row >= p.rows) return;
+    for (uint i = 1; i < SLICES; i++) {
+        sum += partial[0][i][lane];
+        gate_sum += partial[1][i][lane];
+    }
+    store_sum(sum, gate_sum, row, 0, &p, bias, residual, output);
+}
+#else
+
+#define ROWS_OF_GROUP 128
+
+// Every work-item has a row; the columns of the tile pass through local memory chunk by chunk.
+void accumulate(global const uint *rows, bool is_row, uint n_chunks, global const INPUT *inputs,
+                global const float4 *about, local INPUT *shared_inputs, local float4 *shared_about,
+                float sums[TOKENS])
+{
+    uint lane = get_local_id(0);
+    for (uint t = 0; t < TOKENS; t++) sums[t] = 0;
+    for (uint chunk = 0; chunk < n_chunks; chunk++) {
+        size_t at = (size_t)chunk * TOKENS;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lane; i < TOKENS * INPUT_WORDS; i += ROWS_OF_GROUP) shared_inputs[i] = inputs[at * INPUT_WORDS + i];
+#ifdef INTEGERS
+        if (lane < TOKENS) shared_about[lane] = about[at + lane];
+#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (!is_row) continue;
+#ifdef INTEGERS
+        W codes[8];
+        F scale[2], least[2];
+        unpack_codes(rows, chunk, codes, scale, least);
+        for (uint t = 0; t < TOKENS; t++) {
+            int x[8];
+            for (uint i = 0; i < 8; i++) x[i] = shared_inputs[t * 8 + i];
+            sums[t] += chunk_product(codes, scale, least, x, shared_about[t]);
+        }
+#else
+        F w[32];
+        unpack_values(rows, chunk, w);
+        for (uint i = 0; i < 32; i++)
+            for (uint t = 0; t < TOKENS; t++) sums[t] += w[i] * shared_inputs[t * 32 + i];
+#endif
+    }
+}
+
+kernel __attribute__((reqd_work_group_size(ROWS_OF_GROUP, 1, 1))) void
+matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const float4 *about,
+       global const float *bias, global const float *residual, global float *output,
+       const struct matmul_parameters given)
+{
+    local INPUT shared_inputs[TOKENS * INPUT_WORDS];
+    local float4 shared_about[TOKENS];
+    const struct matmul_parameters p = given;
+    uint in_part = get_global_id(0), row = p.first_row + in_part, tile = get_group_id(1), first = tile * TOKENS;
+    bool is_row = row < p.end_row;
+    size_t panel_words = (size_t)((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
+    size_t at = in_part / PANEL * panel_words + in_part % PANEL, column = (size_t)tile * p.n_chunks * TOKENS;
+    float sums[TOKENS], gates[TOKENS];
+    accumulate(weight + at, is_row, p.n_chunks, inputs + column * INPUT_WORDS, about + column, shared_inputs,
+               shared_about, sums);
+    if (p.has_gate)
+        accumulate(gate + at, is_row, p.n_chunks, inputs + column * INPUT_WORDS, about + column, shared_inputs,
+                   shared_about, gates);
+    for (uint t = 0; t < TOKENS && is_row && first + t < p.tokens; t++)
+        store_sum(sums[t], p.has_gate ? gates[t] : 0, row, first + t, &p, bias, residual, output);
+}
+#endif
+#endif

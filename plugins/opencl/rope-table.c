@@ -1,0 +1,53 @@
+/* rope-table.c: the turns of rope (gpu/rope-turns.h) in device memory. */
+#include <stdlib.h>
+
+#include "device.h"
+
+int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
+                   const struct engine_weight *factors, cl_mem *memory)
+{
+    struct rope_key key = rope_key(args, factors);
+    for (struct rope_table *table = device->rope_tables; table; table = table->next) {
+        if (!rope_key_equal(&table->key, &key)) continue;
+        *memory = table->memory;
+        return ENGINE_OK;
+    }
+    uint64_t size = args->n_dims / 2 * sizeof(uint64_t);
+    struct rope_table *table = calloc(1, sizeof *table);
+    uint64_t *turns = malloc(size);
+    int status = ENGINE_OK;
+    if (!table || !turns) {
+        status = opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for rope's angles");
+        goto cleanup;
+    }
+    table->key = key;
+    status = rope_turns(opencl_host, &key, factors ? factors->values : NULL, turns);
+    if (!status) status = memory_allocate(device, size, "rope", &table->memory, NULL);
+    if (!status) status = memory_write(device, table->memory, 0, turns, size);
+    if (!status) {
+        table->next = device->rope_tables;
+        device->rope_tables = table;
+        *memory = table->memory;
+        table = NULL;
+    }
+
+cleanup:
+    if (table) memory_free(device, table->memory, NULL);
+    free(table);
+    free(turns);
+    return status;
+}
+
+void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors)
+{
+    for (struct rope_table **link = &device->rope_tables; *link;) {
+        struct rope_table *table = *link;
+        if (factors && table->key.factors != factors) {
+            link = &table->next;
+            continue;
+        }
+        *link = table->next;
+        memory_free(device, table->memory, NULL);
+        free(table);
+    }
+}

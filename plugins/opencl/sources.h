@@ -1,0 +1,8 @@
+/* sources.h: the kernels' sources; CMake makes the table of kernels/. */
+#ifndef OPENCL_SOURCES_H
+#define OPENCL_SOURCES_H
+
+extern const char source_common[], source_unpack[], source_matmul[], source_inputs[], source_get_rows[],
+    source_attention[], source_rows[];
+
+#endif

@@ -1,0 +1,163 @@
+/* stream.c: streams and recordings. All streams of a device go through its one queue; a recording is a list of launches.
+ * Transfers are the shortest that a device allows: by the host itself where buffers are the host's memory as well, in
+ * place where both share memory, else by the queue. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch.h"
+
+struct engine_stream {
+    struct engine_device *device;
+    struct engine_recording *recording;
+};
+
+struct engine_recording {
+    struct engine_device *device;
+    struct launches launches;
+};
+
+int stream_create(struct engine_device *device, struct engine_stream **out)
+{
+    struct engine_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a stream");
+    stream->device = device;
+    *out = stream;
+    return ENGINE_OK;
+}
+
+void stream_destroy(struct engine_stream *stream)
+{
+    if (!stream) return;
+    stream_wait(stream);
+    recording_destroy(stream->recording);
+    free(stream);
+}
+
+int stream_flush(struct engine_stream *stream)
+{
+    return stream->device->busy ? opencl_error(cl.clFlush(stream->device->queue), "flush") : ENGINE_OK;
+}
+
+int stream_wait(struct engine_stream *stream)
+{
+    return device_finish(stream->device);
+}
+
+int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    return op_append(stream->device, stream->recording ? &stream->recording->launches : NULL, op, args);
+}
+
+int launch_run(struct engine_device *device, const struct launch *launch)
+{
+    cl_int error = CL_SUCCESS;
+    cl_uint n = launch->n_memories;
+    for (cl_uint i = 0; i < n && error == CL_SUCCESS; i++)
+        error = cl.clSetKernelArg(launch->kernel, i, sizeof(cl_mem), &launch->memories[i]);
+    if (error == CL_SUCCESS)
+        error = cl.clSetKernelArg(launch->kernel, n, launch->parameters_size, launch->parameters);
+    if (error == CL_SUCCESS)
+        error = cl.clEnqueueNDRangeKernel(device->queue, launch->kernel, launch->n_dimensions, NULL,
+                                          launch->global, launch->group, 0, NULL, NULL);
+    device->busy = true;
+    return opencl_error(error, "run");
+}
+
+/* ---- Transfers ----------------------------------------------------------------------------------------------------- */
+
+/* A transfer's range within a buffer. */
+static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
+                       uint64_t offset, uint64_t size, const char *what)
+{
+    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not while recording", what);
+    if (!buffer || buffer->base.device != stream->device)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer isn't of this device", what);
+    if (offset > buffer->base.size || size > buffer->base.size - offset)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range ends beyond the buffer's end", what);
+    return ENGINE_OK;
+}
+
+int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
+                 const void *source, uint64_t size)
+{
+    int status = check_range(stream, buffer, offset, size, "write");
+    if (status || size == 0) return status;
+    if (!buffer->pointer) return memory_write(stream->device, buffer->memory, offset, source, size);
+    status = device_finish(stream->device);
+    if (!status) memcpy(buffer->pointer + offset, source, (size_t)size);
+    return status;
+}
+
+int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
+                uint64_t size)
+{
+    struct engine_device *device = stream->device;
+    int status = check_range(stream, buffer, offset, size, "read");
+    void *mapped = NULL;
+    if (status || size == 0) return status;
+    if (buffer->pointer) {
+        status = device_finish(device);
+        if (!status) memcpy(target, buffer->pointer + offset, (size_t)size);
+        return status;
+    }
+    if (!device->listed->shares_memory) {
+        device->busy = true;
+        return opencl_error(cl.clEnqueueReadBuffer(device->queue, buffer->memory, CL_FALSE, (size_t)offset,
+                                                   (size_t)size, target, 0, NULL, NULL),
+                            "read");
+    }
+    status = memory_map(device, buffer->memory, offset, size, true, &mapped);
+    if (status) return status;
+    memcpy(target, mapped, (size_t)size);
+    return memory_unmap(device, buffer->memory, mapped);
+}
+
+int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
+                struct engine_buffer *source, uint64_t source_offset, uint64_t size)
+{
+    int status = check_range(stream, target, target_offset, size, "copy");
+    if (!status) status = check_range(stream, source, source_offset, size, "copy");
+    if (status || size == 0) return status;
+    stream->device->busy = true;
+    return opencl_error(cl.clEnqueueCopyBuffer(stream->device->queue, source->memory, target->memory,
+                                               (size_t)source_offset, (size_t)target_offset, (size_t)size, 0,
+                                               NULL, NULL),
+                        "copy");
+}
+
+/* ---- Recordings ---------------------------------------------------------------------------------------------------- */
+
+int stream_record_begin(struct engine_stream *stream)
+{
+    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is recording already");
+    stream->recording = calloc(1, sizeof *stream->recording);
+    if (!stream->recording) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+    stream->recording->device = stream->device;
+    return ENGINE_OK;
+}
+
+int stream_record_end(struct engine_stream *stream, struct engine_recording **out)
+{
+    if (!stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the stream isn't recording");
+    *out = stream->recording;
+    stream->recording = NULL;
+    return ENGINE_OK;
+}
+
+int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
+{
+    int status = ENGINE_OK;
+    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
+    if (recording->device != stream->device)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
+    for (size_t i = 0; i < recording->launches.count && !status; i++)
+        status = launch_run(stream->device, &recording->launches.items[i]);
+    return status;
+}
+
+void recording_destroy(struct engine_recording *recording)
+{
+    if (!recording) return;
+    free(recording->launches.items);
+    free(recording);
+}

@@ -1,0 +1,33 @@
+/* gpu-device.h: the GPU plugin that a test is compiled for, TEST_GPU in vulkan-device.c or opencl-device.c, so that both
+ * take the same tests. */
+#ifndef TESTS_GPU_DEVICE_H
+#define TESTS_GPU_DEVICE_H
+
+#include <stdbool.h>
+
+/* Environment variables that choose kernels other than those for the device here: pairs of name and value. */
+struct gpu_form {
+    const char *name;
+    const char *settings[4]; /* ended by NULL where there are fewer */
+    bool rounds;             /* inputs of quantised weights */
+};
+
+struct gpu_under_test {
+    const char *plugin, *device; /* "vulkan", "vulkan0" */
+    const struct gpu_form *forms;
+    unsigned n_forms;
+    const struct gpu_form *exact;  /* one that rounds nothing */
+    const struct gpu_form *groups; /* that for GPUs, as the first of others */
+};
+
+extern const struct gpu_under_test gpu;
+
+/* Skips the test, saying why, where there is no device. */
+void gpu_skip_without_device(void);
+/* Ends the test if something has watched the device and found fault. */
+void gpu_expect_no_complaints(void);
+
+/* Sets the environment for a form. */
+void gpu_choose(const struct gpu_form *form);
+
+#endif
