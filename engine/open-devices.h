@@ -15,6 +15,7 @@ struct open_device {
     struct engine_device *handle;
     struct engine_device_info info;
     uint64_t budget; /* bytes for weights, cache and activations; PLACE_NO_LIMIT: not known */
+    double speed;    /* GB/s of weights, see measure.h; 0: not known */
 };
 
 struct engine;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "kv/cache.h"
+#include "measure.h"
 #include "model/types.h"
 
 #define DEFAULT_CONTEXT 4096
@@ -277,7 +278,7 @@ static void decide(struct engine_plan *plan)
     struct place_device devices[PLACE_MAX_DEVICES];
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         devices[d] = (struct place_device){plan->set.devices[d].name, plan->set.devices[d].budget,
-                                           plan->activations[d]};
+                                           plan->activations[d], plan->set.devices[d].speed};
     struct place_request request = {
         .devices = devices,
         .n_devices = plan->set.n_devices,
@@ -470,6 +471,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         plan->alignment[d] = plan->set.devices[d].info.alignment ? plan->set.devices[d].info.alignment : 64;
+    if (!status && plan->set.n_devices > 2 && plan->offload > 0) measure_speeds(&plan->set);
     if (!status) status = read_rules(plan, options->place);
     if (!status) status = survey(plan);
     if (!status) status = plan_place(plan);

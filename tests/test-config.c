@@ -92,7 +92,16 @@ Test(config, mistakes_name_the_line)
     refuses("model = model.gguf", ":1: model: 'model.gguf' is not a path that begins with / or ~/");
     refuses("plugin_dirs = /a:b",
             ":1: plugin_dirs: '/a:b' is not paths that begin with / or ~/, with colons between them");
-    refuses("modle = /x", ":1: unknown setting 'modle' (there are model, backend, offload, threads, "
+    static const char *const speeds[] = {"vulkan0",    "vulkan0=",  "vulkan0=fast", "=3",
+                                         "vulkan0=3,", "vulkan0=0", "a=3 b=4"};
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
+        char text[64], problem[160];
+        snprintf(text, sizeof text, "speeds = %s", speeds[i]);
+        snprintf(problem, sizeof problem,
+                 ":1: speeds: '%s' is not devices and numbers, like vulkan0=300, opencl0.0=40", speeds[i]);
+        refuses(text, problem);
+    }
+    refuses("modle = /x", ":1: unknown setting 'modle' (there are model, backend, offload, threads, speeds, "
                           "plugin_dirs; plugins' own go into a section with the plugin's name)");
     refuses("threads = 1\nthreads = 2\n", ":2: threads has been set in line 1 before");
     refuses("[Bad Name]\nkey = 1\n", ":2: [Bad Name] can't be a plugin's name");

@@ -37,10 +37,14 @@ static void make_tensors(void)
     }
 }
 
+static double speeds[3]; /* of the devices */
+
 static uint32_t place(uint32_t offload, uint64_t budget1, uint64_t budget2, const struct place_rule *rules,
                       size_t n_rules)
 {
-    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0}, {"gpu0", budget1, 2}, {"gpu1", budget2, 2}};
+    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0, speeds[0]},
+                                     {"gpu0", budget1, 2, speeds[1]},
+                                     {"gpu1", budget2, 2, speeds[2]}};
     struct place_request request = {
         .devices = devices,
         .n_devices = budget2 ? 3 : 2,
@@ -109,6 +113,19 @@ Test(place, two_devices_share_in_the_order_of_the_layers)
     for (uint32_t i = 0; i < 3 * N_LAYERS; i++) cr_assert_eq(device[i], i / 3 >= 2 ? 2 : 1);
     cr_assert_eq(device[OUTPUT], 2);
     cr_assert_eq(device[EMBEDDING], 1);
+}
+
+Test(place, the_faster_device_is_filled_first)
+{
+    make_tensors();
+    for (int faster = 1; faster <= 2; faster++) {
+        speeds[faster] = 30, speeds[3 - faster] = 4;
+        cr_assert_eq(place(PLACE_ALL, 85, 1000, NULL, 0), 4);
+        uint32_t last = faster == 1 ? 1 : 2; /* gpu0 has room for three layers, gpu1 for all */
+        for (uint32_t i = 0; i < EMBEDDING; i++)
+            cr_assert_eq(device[i], faster == 1 && i / 3 == 0 ? 2 : last, "tensor %u on %u", i, device[i]);
+        cr_assert_leq(used[1], 85);
+    }
 }
 
 Test(place, an_output_that_fits_nowhere_leaves_the_devices_to_the_layers)

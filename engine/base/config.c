@@ -66,6 +66,22 @@ static bool are_paths(const char *text)
     return false;
 }
 
+/* "vulkan0=300, opencl0.0=12.5" */
+static bool are_speeds(const char *text)
+{
+    for (;;) {
+        char *end;
+        text += strspn(text, " ");
+        size_t name = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-.");
+        if (name == 0 || text[name] != '=' || !isdigit((unsigned char)text[name + 1])) return false;
+        double speed = strtod(text + name + 1, &end);
+        text = end + strspn(end, " ");
+        if (!(speed > 0) || speed > 1e9) return false;
+        if (*text == '\0') return true;
+        if (*text++ != ',') return false;
+    }
+}
+
 static const struct setting {
     const char *key;
     bool (*valid)(const char *text);
@@ -75,10 +91,11 @@ static const struct setting {
     {"backend", are_names, "names with commas between them"},
     {"offload", is_offload, "a number of layers, auto or all"},
     {"threads", is_threads, "a number from 1 to 1024"},
+    {"speeds", are_speeds, "devices and numbers, like vulkan0=300, opencl0.0=40"},
     {"plugin_dirs", are_paths, "paths that begin with / or ~/, with colons between them"},
 };
 
-#define KNOWN_SETTINGS "model, backend, offload, threads, plugin_dirs"
+#define KNOWN_SETTINGS "model, backend, offload, threads, speeds, plugin_dirs"
 
 /* Plugins' names, which sections carry: see struct engine_plugin. */
 static bool is_section(const char *text)

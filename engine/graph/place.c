@@ -9,8 +9,9 @@
 
 struct state {
     const struct place_request *request;
-    uint32_t *device; /* [n_tensors] */
-    uint64_t *used;   /* [n_devices] */
+    uint32_t *device;                  /* [n_tensors] */
+    uint64_t *used;                    /* [n_devices] */
+    uint32_t order[PLACE_MAX_DEVICES]; /* [n_devices - 1] in which the devices but the CPU are filled */
 };
 
 /* What tensor i adds to device d beyond what the first `n` entries have there of the same data. */
@@ -89,26 +90,37 @@ static void apply_rules(struct state *state)
     }
 }
 
-/* Tries the devices from the last to the first. */
-static void put_somewhere(struct state *state, enum place_part part)
+/* The faster before the slower, else the later before the earlier. */
+static void find_order(struct state *state)
 {
-    for (uint32_t d = state->request->n_devices - 1; d > 0; d--)
-        if (put_part(state, part, 0, d)) return;
+    const struct place_device *devices = state->request->devices;
+    for (uint32_t d = state->request->n_devices; d-- > 1;) {
+        uint32_t i = state->request->n_devices - 1 - d;
+        for (; i > 0 && devices[d].speed > devices[state->order[i - 1]].speed; i--)
+            state->order[i] = state->order[i - 1];
+        state->order[i] = d;
+    }
 }
 
-/* The layers are offloaded from the last towards the first, so the last listed device holds the end of the model. The
+static void put_somewhere(struct state *state, enum place_part part)
+{
+    for (uint32_t i = 0; i + 1 < state->request->n_devices; i++)
+        if (put_part(state, part, 0, state->order[i])) return;
+}
+
+/* The layers are offloaded from the last towards the first, so the first device in order holds the end of the model. The
  * walk goes back over layers and devices together; a device that is full is left for good. Then come the output and, last
  * because just a row of it is read for a token, the embedding. */
 static uint32_t offload_layers(struct state *state)
 {
     const struct place_request *request = state->request;
     uint32_t wanted = request->offload < request->n_layers ? request->offload : request->n_layers;
-    uint32_t d = request->n_devices - 1, done = 0;
-    while (done < wanted && d > 0) {
-        if (put_part(state, PLACE_LAYER, request->n_layers - 1 - done, d))
+    uint32_t i = 0, done = 0;
+    while (done < wanted && i + 1 < request->n_devices) {
+        if (put_part(state, PLACE_LAYER, request->n_layers - 1 - done, state->order[i]))
             done++;
         else
-            d--;
+            i++;
     }
     if (done > 0) put_somewhere(state, PLACE_OUTPUT);
     if (request->offload == PLACE_ALL && done == request->n_layers) put_somewhere(state, PLACE_EMBEDDING);
@@ -118,7 +130,8 @@ static uint32_t offload_layers(struct state *state)
 uint32_t place_tensors(const struct place_request *request, uint32_t *device,
                        uint64_t used[PLACE_MAX_DEVICES])
 {
-    struct state state = {request, device, used};
+    struct state state = {.request = request, .device = device, .used = used};
+    find_order(&state);
     memset(used, 0, sizeof *used * PLACE_MAX_DEVICES);
     for (size_t i = 0; i < request->n_tensors; i++) device[i] = UNPLACED;
     apply_rules(&state);

@@ -1,8 +1,10 @@
 /* place.h: which tensor lives on which device. A pure function of sizes, memory and wishes: it opens no device.
  *
- * Device 0 is the CPU, which takes whatever no other device can or may take. The others are filled in the order in which
- * they are listed, along with the order of the layers, so that a token crosses from device to device as rarely as
- * possible. What counts against a device's budget: its weights, the caches of its layers, its activations. */
+ * Device 0 is the CPU, which takes whatever no other device can or may take. The others are filled one
+ * after the other, along with the order of the layers, so that a token crosses from device to device as rarely as
+ * possible: the fastest first, for a token passes through all of them in turn and its time is the sum; of two that are as
+ * fast or not known, the one that is listed later. What counts against a device's budget: its weights, the caches of its
+ * layers, its activations. */
 #ifndef ENGINE_GRAPH_PLACE_H
 #define ENGINE_GRAPH_PLACE_H
 
@@ -17,6 +19,7 @@ struct place_device {
     const char *name;
     uint64_t budget;      /* bytes; PLACE_NO_LIMIT if not known. Not looked at for device 0. */
     uint64_t activations; /* bytes that it takes as soon as anything runs on it */
+    double speed;         /* beside the others; 0: not known */
 };
 
 /* Which part of the model a tensor belongs to. The parts are offloaded in this order. */

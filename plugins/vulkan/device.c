@@ -211,3 +211,11 @@ void buffer_destroy(struct engine_buffer *buffer)
     device->budget.used -= memory_size(buffer->base.size);
     free(buffer);
 }
+
+/* Memory of a GPU's own that the host can be shown is too slow to read for that. */
+void *buffer_pointer(struct engine_buffer *buffer)
+{
+    VkPhysicalDeviceType type = buffer->base.device->physical->properties.deviceType;
+    bool shared = type == VK_PHYSICAL_DEVICE_TYPE_CPU || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    return shared ? memory_pointer(&buffer->range) : NULL;
+}

@@ -199,6 +199,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
 void device_close(struct engine_device *device);
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
 void buffer_destroy(struct engine_buffer *buffer);
+void *buffer_pointer(struct engine_buffer *buffer);
 int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes);
 int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                   struct engine_weight **weight);

@@ -63,6 +63,7 @@ static const struct engine_backend backend = {
     .weight_size = weight_size,
     .buffer_create = buffer_create,
     .buffer_destroy = buffer_destroy,
+    .buffer_pointer = buffer_pointer,
     .weight_create = weight_create,
     .weight_destroy = weight_destroy,
     .stream_create = stream_create,

@@ -1,0 +1,11 @@
+/* measure.h: how fast devices are beside each other, where a model is to be shared out among several. */
+#ifndef ENGINE_MEASURE_H
+#define ENGINE_MEASURE_H
+
+#include "open-devices.h"
+
+/* Sets the speed of every device but the CPU: what the setting `speeds` says, else what a matmul of a few milliseconds
+ * gives. A device that can't be measured keeps 0. */
+void measure_speeds(struct device_set *set);
+
+#endif
