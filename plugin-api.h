@@ -200,8 +200,8 @@ struct engine_tensor {
  *
  * Each takes one argument struct. Tensor pointers that are NULL are absent; those not marked "or NULL" must
  * be there. Outputs never overlap inputs unless the operation says that they may be the same tensor.
- * Operands that are missing, of a type that isn't listed, or whose shapes don't fit together are refused: `supports`
- * says 0 and `enqueue` fails. Rows (ne[0]) of activations are contiguous; the other strides are multiples of 4 (of 2 for
+ * Operands that are missing, of a type that isn't listed, or of other shapes than those written (which later versions may
+ * allow) are refused: `supports` says 0 and `enqueue` fails. Rows (ne[0]) of activations are contiguous; the other strides are multiples of 4 (of 2 for
  * F16 and Q8_0) and may be larger than what they span. A backend may say no to strides that it doesn't like, too.
  * What tensors hold (ids, slots, positions) the engine has checked: with a wrong one anything may come out or fail, but
  * the process goes on.

@@ -98,6 +98,8 @@ static void of_matmul(struct suite *suite, const void *args)
     bad = good, bad.weight = &odd;
     odd.type = 4711;
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of a type that nobody knows");
+    odd = *good.weight, odd.ne[2] = 2; /* a stack of matrices, as a later version may have */
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of three dimensions");
     struct engine_tensor halves = *good.input;
     bad = good, bad.input = &halves;
     halves.type = ENGINE_TYPE_I32;
@@ -160,6 +162,8 @@ static void of_rope(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "more dimensions than a head has");
     bad = good, bad.pairs = 4711;
     expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_ERROR_UNSUPPORTED, "pairs that nobody knows");
+    bad = good, bad.positions = fixture_i32(&suite->fixture, 3, 4, NULL);
+    expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "four positions for each token");
     bad = good, bad.positions = fixture_i32(&suite->fixture, 2, 1, NULL);
     expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "fewer positions than tokens");
 }
@@ -188,6 +192,8 @@ static void of_attention(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "an output of fewer heads");
     bad = good, bad.sequences = fixture_i32(fixture, 2, 1, NULL);
     expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "fewer sequences than tokens");
+    bad = good, bad.v = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){4, 4, 2, 3}, NULL);
+    expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "values of another size than keys");
     bad = good, bad.block_table = NULL;
     expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "no block table");
 }

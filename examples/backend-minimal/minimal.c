@@ -92,8 +92,8 @@ static int supports(struct engine_device *device, uint32_t op, const void *args)
     for (size_t i = sizeof *m; i < m->struct_size; i++) /* a later version that asks for more than we know */
         if (((const char *)args)[i]) return 0;
     const struct engine_tensor *w = m->weight, *x = m->input, *y = m->output;
-    return w && x && y && (w->type == ENGINE_TYPE_F32 || w->type == ENGINE_TYPE_Q8_0) &&
-           x->type == ENGINE_TYPE_F32 && x->ne[0] == w->ne[0] && x->ne[2] == 1 && x->ne[3] == 1 && x->nb[0] == 4 &&
+    return w && x && y && (w->type == ENGINE_TYPE_F32 || w->type == ENGINE_TYPE_Q8_0) && w->ne[2] * w->ne[3] == 1 &&
+           x->type == ENGINE_TYPE_F32 && x->ne[0] == w->ne[0] && x->ne[2] * x->ne[3] == 1 && x->nb[0] == 4 &&
            y->type == ENGINE_TYPE_F32 && y->ne[0] == w->ne[1] && y->ne[1] == x->ne[1] && y->nb[0] == 4;
 }
 static int enqueue(struct engine_stream *stream, uint32_t op, const void *args)
