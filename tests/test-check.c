@@ -74,7 +74,7 @@ static void fails(const char *name, const char *area, const char *what, const ch
 
 Test(check, the_cpu)
 {
-    conforms(TEST_PLUGIN_DIR, "cpu", 130);
+    conforms(TEST_PLUGIN_DIR, "cpu", 180);
 }
 
 Test(check, tokenizers)

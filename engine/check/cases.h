@@ -63,4 +63,22 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
  * nothing else must change. Returns nothing. */
 void run_cache_write_case(struct fixture *fixture, const struct attention_case *c);
 
+/* Types that are known by hashes of what their blocks mean, see case-hashed.c. */
+struct hashed_type {
+    uint32_t type;
+    const char *name;
+    size_t length, size; /* of a block: values, bytes */
+    int scales[2];       /* bytes with the upper part of a scale; -1: none */
+    uint64_t hash;       /* FNV-1a of the values as float32, zeros all positive */
+};
+const struct hashed_type *hashed_type_at(size_t index); /* NULL behind the last */
+
+struct hashed_case {
+    const struct hashed_type *type;
+    uint32_t uses;   /* of get rows */
+    uint32_t tokens; /* of matmul */
+};
+void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c);
+void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c);
+
 #endif

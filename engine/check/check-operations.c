@@ -141,6 +141,33 @@ void check_matmul(struct suite *suite)
     matmul_mixed(suite);
 }
 
+/* ---- Types that are known by their hashes ---- */
+
+static void hashed_rows(struct suite *suite, const void *c)
+{
+    run_hashed_rows_case(&suite->fixture, c);
+}
+
+static void hashed_matmul(struct suite *suite, const void *c)
+{
+    run_hashed_matmul_case(&suite->fixture, c);
+}
+
+void check_hashed(struct suite *suite)
+{
+    const struct hashed_type *type;
+    for (size_t i = 0; (type = hashed_type_at(i)); i++) {
+        const struct hashed_case cases[] = {{type, ENGINE_WEIGHT_ROWS, 1},
+                                            {type, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL, 13}};
+        suite_begin(suite, "get rows", "%s, random blocks", type->name);
+        for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_rows, &cases[j]);
+        suite_end(suite);
+        suite_begin(suite, "matmul", "%s, random blocks", type->name);
+        for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_matmul, &cases[j]);
+        suite_end(suite);
+    }
+}
+
 /* ---- Rows ------------------------------------------------------------------------------------------ */
 
 static void get_rows(struct suite *suite, const void *c)

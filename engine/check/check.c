@@ -21,14 +21,23 @@
 #define PATIENCE_MS 240000 /* without a word from a process: it hangs */
 
 const struct group backend_groups[] = {
-    {"devices", true, check_devices},     {"buffers", true, check_buffers},
-    {"weights", true, check_weights},     {"memory limit", true, check_memory_limit},
-    {"streams", true, check_streams},     {"recordings", true, check_recordings},
-    {"arguments", true, check_arguments}, {"matmul", true, check_matmul},
-    {"get rows", true, check_get_rows},   {"norm", true, check_rows},
-    {"rope", true, check_rope},           {"cache write", true, check_cache_write},
-    {"attention", true, check_attention}, {"threads", true, check_threads},
-    {"opening", true, check_reopening},   {NULL, false, NULL},
+    {"devices", true, check_devices},
+    {"buffers", true, check_buffers},
+    {"weights", true, check_weights},
+    {"memory limit", true, check_memory_limit},
+    {"streams", true, check_streams},
+    {"recordings", true, check_recordings},
+    {"arguments", true, check_arguments},
+    {"matmul", true, check_matmul},
+    {"get rows", true, check_get_rows},
+    {"random blocks", true, check_hashed},
+    {"norm", true, check_rows},
+    {"rope", true, check_rope},
+    {"cache write", true, check_cache_write},
+    {"attention", true, check_attention},
+    {"threads", true, check_threads},
+    {"opening", true, check_reopening},
+    {NULL, false, NULL},
 };
 
 /* What is being checked; of this process alone. */

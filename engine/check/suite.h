@@ -78,6 +78,7 @@ void check_threads(struct suite *suite);
 void check_reopening(struct suite *suite);
 void check_matmul(struct suite *suite);
 void check_get_rows(struct suite *suite);
+void check_hashed(struct suite *suite);
 void check_rows(struct suite *suite);
 void check_rope(struct suite *suite);
 void check_cache_write(struct suite *suite);
