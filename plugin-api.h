@@ -9,8 +9,8 @@
  * Rules that hold everywhere
  * --------------------------
  * Versions.  ENGINE_ABI_MAJOR changes when old binaries can no longer work; such plugins are refused with a
- *   message that names both versions. ENGINE_ABI_MINOR grows when something is added. While the major is 0
- *   anything may change.
+ *   message that names both versions. ENGINE_ABI_MINOR grows when something is added; a plugin of any
+ *   minor version works with an engine of any.
  * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are
  *   only ever appended to. A reader looks at no field that lies beyond struct_size, which
  *   ENGINE_HAS(pointer, field) tells. A field that is absent means the same as one that is zero. In what a
@@ -53,8 +53,8 @@
 extern "C" {
 #endif
 
-#define ENGINE_ABI_MAJOR 0
-#define ENGINE_ABI_MINOR 1
+#define ENGINE_ABI_MAJOR 1
+#define ENGINE_ABI_MINOR 0
 
 /* True where `field` lies within the part of *pointer that its writer knew of. */
 #define ENGINE_HAS(pointer, field)                                                                           \
