@@ -14,6 +14,8 @@ static json_t *check(const char *folder, const char *name, int *status)
 {
     char path[1024];
     json_error_t error;
+    /* AddressSanitizer would keep what is given back for a while. */
+    if (!getenv("ASAN_OPTIONS")) setenv("ASAN_OPTIONS", "quarantine_size_mb=1", 1);
     snprintf(path, sizeof path, "%s/%s.so", folder, name);
     struct program_result result =
         program_run((const char *const[]){"plugins", "check", path, "--json", NULL}, NULL, 0);
@@ -56,7 +58,7 @@ static void fails(const char *name, const char *area, const char *what, const ch
     size_t i;
     bool found = false;
     /* Under AddressSanitizer too a crash is to look like one, and what a fault leaves behind is not the matter. */
-    setenv("ASAN_OPTIONS", "detect_leaks=0:handle_segv=0", 1);
+    setenv("ASAN_OPTIONS", "detect_leaks=0:handle_segv=0:quarantine_size_mb=1", 1);
     json_t *json = check(BUILT, name, &status), *row;
     json_array_foreach(json_object_get(json, "checks"), i, row)
     {

@@ -15,11 +15,11 @@ enum fault {
 
 static int long_batches_lack_a_token(struct engine_stream *stream, uint32_t op, const void *args)
 {
-    struct engine_op_matmul m = *(const struct engine_op_matmul *)args;
     struct engine_tensor in, out;
-    if (op != ENGINE_OP_MATMUL || !m.input || !m.output || m.input->ne[1] != m.output->ne[1] ||
-        m.input->ne[1] < 30)
-        return enqueue(stream, op, args);
+    if (!supports((struct engine_device *)stream, op, args)) return enqueue(stream, op, args);
+    struct engine_op_matmul m = *(const struct engine_op_matmul *)args;
+    if (m.input->ne[1] < 30) return enqueue(stream, op, args);
+    m.struct_size = sizeof m;
     in = *m.input, out = *m.output;
     in.ne[1]--, out.ne[1]--;
     m.input = &in, m.output = &out;
