@@ -36,6 +36,9 @@ typedef float F;
 #define TO_F(x) convert_float(x)
 #endif
 
+// In front of loops of few rounds: what they index stays in registers.
+#define UNROLL _Pragma("unroll")
+
 // Element types, by their numbers in plugin-api.h.
 #define TYPE_F32    0
 #define TYPE_F16    1

@@ -40,7 +40,7 @@ F chunk_product(const W codes[8], const F scale[2], const F least[2], const int 
     // about: the scale of the inputs, the sums of their bytes over the first and the last 16
 #ifdef HALVES
     I low = (I)(-ZERO * as_int(about.y)), high = (I)(-ZERO * as_int(about.z));
-    for (uint i = 0; i < 4; i++) {
+    UNROLL for (uint i = 0; i < 4; i++) {
         low = add_dot(low, codes[i], inputs[i]);
         high = add_dot(high, codes[4 + i], inputs[4 + i]);
     }
@@ -51,7 +51,7 @@ F chunk_product(const W codes[8], const F scale[2], const F least[2], const int 
 #else
     int all = as_int(about.y) + as_int(about.z);
     I products = (I)(-ZERO * all);
-    for (uint i = 0; i < 8; i++) products = add_dot(products, codes[i], inputs[i]);
+    UNROLL for (uint i = 0; i < 8; i++) products = add_dot(products, codes[i], inputs[i]);
     F sum = TO_F(products) * scale[0];
 #ifdef HAS_LEAST
     sum += least[0] * (float)all;
@@ -83,7 +83,7 @@ void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global c
         unpack_codes(panel + 16, chunk, b, scale_b, least_b);
         for (uint t = 0; t < n_tokens; t++) {
             int x[8];
-            for (uint i = 0; i < 8; i++) x[i] = inputs[(chunk * TOKENS + t) * 8 + i];
+            UNROLL for (uint i = 0; i < 8; i++) x[i] = inputs[(chunk * TOKENS + t) * 8 + i];
             sums[2 * t] += chunk_product(a, scale_a, least_a, x, about[chunk * TOKENS + t]);
             sums[2 * t + 1] += chunk_product(b, scale_b, least_b, x, about[chunk * TOKENS + t]);
         }
@@ -108,15 +108,15 @@ void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global c
                 global const float *x = inputs + (size_t)(chunk * TOKENS + t) * 32;
 #if SIDE == 1
                 F part[4];
-                for (uint i = 0; i < 4; i++) part[i] = w[i] * x[i];
-                for (uint i = 4; i < 32; i++) part[i % 4] += w[i] * x[i];
+                UNROLL for (uint i = 0; i < 4; i++) part[i] = w[i] * x[i];
+                UNROLL for (uint i = 4; i < 32; i++) part[i % 4] += w[i] * x[i];
                 sums[2 * t + half_panel] += (part[0] + part[1]) + (part[2] + part[3]);
 #else
                 F part[SIDE];
-                for (uint j = 0; j < SIDE; j++) part[j] = sums[2 * (t + j) + half_panel];
-                for (uint i = 0; i < 32; i++)
-                    for (uint j = 0; j < SIDE; j++) part[j] += w[i] * x[j * 32 + i];
-                for (uint j = 0; j < SIDE; j++) sums[2 * (t + j) + half_panel] = part[j];
+                UNROLL for (uint j = 0; j < SIDE; j++) part[j] = sums[2 * (t + j) + half_panel];
+                UNROLL for (uint i = 0; i < 32; i++)
+                    UNROLL for (uint j = 0; j < SIDE; j++) part[j] += w[i] * x[j * 32 + i];
+                UNROLL for (uint j = 0; j < SIDE; j++) sums[2 * (t + j) + half_panel] = part[j];
 #endif
             }
         }
@@ -191,13 +191,13 @@ float row_product(global const uint *rows, uint chunk, global const INPUT *input
     F scale[2], least[2];
     int x[8];
     unpack_codes(rows, chunk, codes, scale, least);
-    for (uint i = 0; i < 8; i++) x[i] = inputs[chunk * 8 + i];
+    UNROLL for (uint i = 0; i < 8; i++) x[i] = inputs[chunk * 8 + i];
     return chunk_product(codes, scale, least, x, about[chunk]);
 #else
     F w[32];
     float sum = 0;
     unpack_values(rows, chunk, w);
-    for (uint i = 0; i < 32; i++) sum += w[i] * inputs[chunk * 32 + i];
+    UNROLL for (uint i = 0; i < 32; i++) sum += w[i] * inputs[chunk * 32 + i];
     return sum;
 #endif
 }
@@ -254,13 +254,13 @@ void accumulate(global const uint *rows, bool is_row, uint n_chunks, global cons
         unpack_codes(rows, chunk, codes, scale, least);
         for (uint t = 0; t < TOKENS; t++) {
             int x[8];
-            for (uint i = 0; i < 8; i++) x[i] = shared_inputs[t * 8 + i];
+            UNROLL for (uint i = 0; i < 8; i++) x[i] = shared_inputs[t * 8 + i];
             sums[t] += chunk_product(codes, scale, least, x, shared_about[t]);
         }
 #else
         F w[32];
         unpack_values(rows, chunk, w);
-        for (uint i = 0; i < 32; i++)
+        UNROLL for (uint i = 0; i < 32; i++)
             for (uint t = 0; t < TOKENS; t++) sums[t] += w[i] * shared_inputs[t * 32 + i];
 #endif
     }

@@ -81,9 +81,9 @@ void unpack_values(global const uint *rows, uint chunk, F values[32])
 {
     global const uint *block = block_of(rows, chunk);
 #if TYPE == TYPE_F32
-    for (uint i = 0; i < 32; i++) values[i] = AS_F(AT(i));
+    UNROLL for (uint i = 0; i < 32; i++) values[i] = AS_F(AT(i));
 #else
-    for (uint i = 0; i < 16; i++) {
+    UNROLL for (uint i = 0; i < 16; i++) {
         W pair = AT(i);
 #if TYPE == TYPE_F16
         values[2 * i] = half_value(pair);
@@ -111,13 +111,13 @@ W look_up(W nibbles)
 {
     W chosen[8];
     W bit = (nibbles & 0x01010101) * 255;
-    for (uint i = 0; i < 8; i++) {
+    UNROLL for (uint i = 0; i < 8; i++) {
         uint a = nibble_codes[2 * i] * 0x01010101u, b = nibble_codes[2 * i + 1] * 0x01010101u;
         chosen[i] = (bit & (a ^ b)) ^ a;
     }
-    for (uint level = 1; level < 4; level++) {
+    UNROLL for (uint level = 1; level < 4; level++) {
         bit = (nibbles >> level & 0x01010101) * 255;
-        for (uint i = 0; i < 8u >> level; i++)
+        UNROLL for (uint i = 0; i < 8u >> level; i++)
             chosen[i] = (bit & (chosen[2 * i] ^ chosen[2 * i + 1])) ^ chosen[2 * i];
     }
     return chosen[0];
@@ -131,10 +131,10 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
     uint part = chunk % (BLOCK / 32);
 #if TYPE == TYPE_Q8_0
     scale[0] = half_value(AT(0) >> (16 * part) & 0xffff);
-    for (uint i = 0; i < 8; i++) codes[i] = AT(1 + 8 * part + i);
+    UNROLL for (uint i = 0; i < 8; i++) codes[i] = AT(1 + 8 * part + i);
 #elif TYPE == TYPE_Q4_0
     scale[0] = half_value(AT(0) >> (16 * part) & 0xffff);
-    for (uint i = 0; i < 4; i++) {
+    UNROLL for (uint i = 0; i < 4; i++) {
         W word = AT(1 + 4 * part + i);
         codes[i] = word & 0x0f0f0f0f;
         codes[4 + i] = word >> 4 & 0x0f0f0f0f;
@@ -145,14 +145,14 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
 #ifdef HAS_LEAST
     least[0] = half_value(head >> 16);
 #endif
-    for (uint i = 0; i < 4; i++) {
+    UNROLL for (uint i = 0; i < 4; i++) {
         W word = AT(BLOCK_WORDS - 4 + i);
         codes[i] = word & 0x0f0f0f0f;
         codes[4 + i] = word >> 4 & 0x0f0f0f0f;
     }
 #if TYPE != TYPE_Q4_1
     W fifth = AT(1); // bit i: the fifth bit of value i
-    for (uint i = 0; i < 8; i++) {
+    UNROLL for (uint i = 0; i < 8; i++) {
         W bits = fifth >> (4 * i) & 15;
         codes[i] |= (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
     }
@@ -170,7 +170,7 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
     I level = AS_I((AT(1) >> (4 * part) & 15) | (head >> (16 + 2 * part) & 3) << 4);
     scale[0] = half_value(head & 0xffff) * TO_F(level - 32);
 #endif
-    for (uint i = 0; i < 4; i++) {
+    UNROLL for (uint i = 0; i < 4; i++) {
         W word = AT(first + i);
         codes[i] = look_up(word & 0x0f0f0f0f);
         codes[4 + i] = look_up(word >> 4 & 0x0f0f0f0f);
@@ -178,19 +178,19 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
 #elif TYPE == TYPE_Q2_K
     W head = AT(20), levels = AT(part / 2) >> (16 * (part % 2)); // levels of the two groups of 16
     F d = half_value(head & 0xffff), m = half_value(head >> 16);
-    for (uint i = 0; i < 2; i++) {
+    UNROLL for (uint i = 0; i < 2; i++) {
         scale[i] = d * TO_F(AS_I(levels >> (8 * i) & 15));
         least[i] = -m * TO_F(AS_I(levels >> (8 * i + 4) & 15));
     }
-    for (uint i = 0; i < 8; i++) codes[i] = AT(4 + 8 * (part / 4) + i) >> (2 * (part % 4)) & 0x03030303;
+    UNROLL for (uint i = 0; i < 8; i++) codes[i] = AT(4 + 8 * (part / 4) + i) >> (2 * (part % 4)) & 0x03030303;
 #elif TYPE == TYPE_Q3_K
     F d = half_value(AT(27) & 0xffff);
     // Group s of 16 has a level of 6 bits: 4 in bytes s % 8, 2 in bytes 8 + s % 4.
     W low = AT(24 + part / 2 % 2) >> (4 * (part / 4) + 16 * (part % 2));
     W high = AT(26) >> (2 * (part / 2) + 16 * (part % 2));
-    for (uint i = 0; i < 2; i++)
+    UNROLL for (uint i = 0; i < 2; i++)
         scale[i] = d * TO_F(AS_I((low >> (8 * i) & 15) | (high >> (8 * i) & 3) << 4) - 32);
-    for (uint i = 0; i < 8; i++)
+    UNROLL for (uint i = 0; i < 8; i++)
         codes[i] = (AT(8 + 8 * (part / 4) + i) >> (2 * (part % 4)) & 0x03030303) |
                    (AT(i) >> part & 0x01010101) << 2;
 #elif TYPE == TYPE_Q4_K || TYPE == TYPE_Q5_K
@@ -202,7 +202,7 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
     W minimum = part < 4 ? b & 63 : (c >> 4 & 15) | (b >> 6 & 3) << 4;
     scale[0] = half_value(head & 0xffff) * TO_F(AS_I(level));
     least[0] = -half_value(head >> 16) * TO_F(AS_I(minimum));
-    for (uint i = 0; i < 8; i++) {
+    UNROLL for (uint i = 0; i < 8; i++) {
 #if TYPE == TYPE_Q4_K
         codes[i] = AT(4 + 8 * (part / 2) + i) >> (4 * (part % 2)) & 0x0f0f0f0f;
 #else
@@ -214,8 +214,8 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
     F d = half_value(AT(52) & 0xffff);
     W levels = AT(48 + part / 2) >> (16 * (part % 2));
     uint in_half = part % 4;
-    for (uint i = 0; i < 2; i++) scale[i] = d * TO_F(AS_I(levels << (24 - 8 * i)) >> 24);
-    for (uint i = 0; i < 8; i++)
+    UNROLL for (uint i = 0; i < 2; i++) scale[i] = d * TO_F(AS_I(levels << (24 - 8 * i)) >> 24);
+    UNROLL for (uint i = 0; i < 8; i++)
         codes[i] = (AT(16 * (part / 4) + 8 * (in_half % 2) + i) >> (4 * (in_half / 2)) & 0x0f0f0f0f) |
                    (AT(32 + 8 * (part / 4) + i) >> (2 * in_half) & 0x03030303) << 4;
 #endif
@@ -227,7 +227,7 @@ void unpack_values(global const uint *rows, uint chunk, F values[32])
     W codes[8];
     F scale[2], least[2];
     unpack_codes(rows, chunk, codes, scale, least);
-    for (uint i = 0; i < 32; i++) {
+    UNROLL for (uint i = 0; i < 32; i++) {
 #ifdef HALVES
         uint group = i / 16;
 #else
