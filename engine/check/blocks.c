@@ -190,7 +190,7 @@ static void iq4_xs_values(const uint8_t *q, double *values)
     for (int i = 0; i < 256; i++) {
         int group = i / 32, high = q[2] | q[3] << 8;
         int scale = ((q[4 + group / 2] >> group % 2 * 4 & 15) | (high >> group * 2 & 3) << 4) - 32;
-        values[i] = get_half(q) * scale * nonlinear[nibble(q + 8 + group * 16, i % 32)];
+        values[i] = get_half(q) * scale * nonlinear[nibble(&q[8 + group * 16], i % 32)];
     }
 }
 

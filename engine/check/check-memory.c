@@ -127,9 +127,9 @@ static void transfers(struct suite *suite, const void *args)
     uint8_t *own[2] = {fixture_room(fixture, SIZE, 1), fixture_room(fixture, SIZE, 1)};
     uint8_t *got = fixture_room(fixture, SIZE, 1), *source = fixture_room(fixture, SIZE, 1);
     uint64_t seed = 5;
-    unsigned step = *(const unsigned *)args; /* offsets and sizes are multiples of it */
+    uint64_t step = *(const unsigned *)args; /* offsets and sizes are multiples of it */
     for (int i = 0; i < 300; i++) {
-        uint64_t size = random_bits(&seed) % (i % 3 ? 100 : SIZE / 2) / step * step;
+        uint64_t most = i % 3 ? 100 : SIZE / 2, size = random_bits(&seed) % most / step * step;
         uint64_t from = random_bits(&seed) % (SIZE - size + 1) / step * step;
         uint64_t to = random_bits(&seed) % (SIZE - size + 1) / step * step;
         uint32_t a = random_bits(&seed) & 1, b = random_bits(&seed) & 1;
@@ -151,7 +151,7 @@ static void transfers(struct suite *suite, const void *args)
     for (int i = 0; i < 2; i++) {
         must_read(suite, buffers[i], 0, got, SIZE);
         SUITE_EXPECT(suite, memcmp(got, own[i], SIZE) == 0,
-                     "transfers of %u bytes and multiples left other bytes", step);
+                     "transfers of %u bytes and multiples left other bytes", (unsigned)step);
         api->buffer_destroy(buffers[i]);
     }
 }

@@ -12,7 +12,9 @@
 
 /* ---- Programs: random operations among a few tensors, so that most depend on several before them ---- */
 
-enum { N_TENSORS = 6, WIDTH = 64, TOKENS = 5, N_VALUES = WIDTH * TOKENS, N_OPS = 80 };
+enum { N_TENSORS = 6, WIDTH = 64, TOKENS = 5, N_OPS = 80 };
+#define N_VALUES  ((size_t)WIDTH * TOKENS) /* of a tensor */
+#define N_WEIGHTS ((size_t)WIDTH * WIDTH)
 enum claimed { CLAIMS_MATMUL = 1, CLAIMS_ADD = 2, CLAIMS_MUL = 4, CLAIMS_NORM = 8 };
 
 struct program {
@@ -37,11 +39,11 @@ static struct engine_tensor *make_weight(struct fixture *fixture, uint64_t *seed
                                       .uses = ENGINE_WEIGHT_MATMUL,
                                       .name = "w",
                                       .type_name = "F32",
-                                      .data_size = WIDTH * WIDTH * 4};
+                                      .data_size = N_WEIGHTS * 4};
     uint64_t bytes;
     if (fixture->api->weight_size(fixture->device, &desc, &bytes) != ENGINE_OK) return NULL;
-    float *values = fixture_hold(fixture, random_floats(seed, WIDTH * WIDTH));
-    for (size_t i = 0; i < WIDTH * WIDTH; i++) values[i] /= 8;
+    float *values = fixture_hold(fixture, random_floats(seed, N_WEIGHTS));
+    for (size_t i = 0; i < N_WEIGHTS; i++) values[i] /= 8;
     return fixture_weight(fixture, ENGINE_TYPE_F32, WIDTH, WIDTH, ENGINE_WEIGHT_MATMUL, false, values);
 }
 
@@ -313,7 +315,7 @@ static void ask(struct suite *suite, const void *args)
                                       .type_name = "F32",
                                       .ne = {64, 64, 1, 1},
                                       .uses = ENGINE_WEIGHT_MATMUL,
-                                      .data_size = 64 * 64 * 4};
+                                      .data_size = N_WEIGHTS * 4};
     uint64_t bytes = 0;
     int claims = api->supports(shared->fixture.device, ENGINE_OP_ADD, &add);
     int status = api->weight_size(shared->fixture.device, &desc, &bytes);
@@ -392,7 +394,7 @@ static void two_at_once(struct suite *suite, const void *args)
     float *of_a = one_by_one(&a, 1, true), *of_b = one_by_one(&b, 1, true);
     expect_alike(&suite->fixture, of_a, of_b, "two handles of one device");
     suite_close(&a);
-    of_b = one_by_one(&b, 1, true);
+    one_by_one(&b, 1, true);
     suite_close(&b);
 }
 
