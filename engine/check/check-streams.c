@@ -110,7 +110,7 @@ static float *values_of(struct program *program)
 {
     struct fixture *fixture = program->fixture;
     float *all = fixture_room(fixture, N_TENSORS * N_VALUES, sizeof *all);
-    for (int i = 0; i < N_TENSORS; i++) {
+    for (size_t i = 0; i < N_TENSORS; i++) {
         float *values = fixture_read(fixture, program->tensors[i]);
         memcpy(all + i * N_VALUES, values, N_VALUES * sizeof *all);
         free(values);
