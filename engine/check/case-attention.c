@@ -178,7 +178,10 @@ static void check_q8_0_row(struct fixture *fixture, const float *values, const u
 {
     for (size_t i = 0; i < dim; i += 32, wanted += 34, got += 34) {
         double max = 0;
-        for (size_t j = 0; j < 32; j++) max = fmax(max, fabs((double)values[i + j]));
+        for (size_t j = 0; j < 32; j++) {
+            double size = fabs((double)values[i + j]);
+            if (size > max) max = size; /* not fmax, which GCC 12 for ARM breaks down at */
+        }
         if (memcmp(wanted, got, 2) != 0)
             fixture_fail(fixture, "cache write: d of a block is %.6g, not %.6g", get_half(got),
                          get_half(wanted));

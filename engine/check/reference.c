@@ -97,7 +97,10 @@ double reference_turn_bound(double a, double b)
 static void put_q8_0(const float *values, uint8_t *block)
 {
     double max = 0;
-    for (size_t i = 0; i < 32; i++) max = fmax(max, fabs((double)values[i]));
+    for (size_t i = 0; i < 32; i++) {
+        double size = fabs((double)values[i]);
+        if (size > max) max = size; /* not fmax, which GCC 12 for ARM breaks down at */
+    }
     put_half(block, (double)(float)(max / 127));
     for (size_t i = 0; i < 32; i++)
         block[2 + i] = (uint8_t)(max > 0 ? (int8_t)round((double)values[i] * 127 / max) : 0);
