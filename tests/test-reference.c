@@ -176,7 +176,11 @@ static const struct {
             {"Q6_K", 3.16e-2, 3.56e-3},   {"IQ4_NL", 2.16e-2, 1.85e-3}, {"IQ4_XS", 3.04e-2, 3.15e-3}};
 
 /* Each of them that the machine has; a name that it doesn't have caps it to the next one. */
+#if defined(__aarch64__)
+static const char *const instruction_sets[] = {"scalar", "neon", "neondot"};
+#else
 static const char *const instruction_sets[] = {"scalar", "avx2", "avxvnni", "avx512", "avx512vnni"};
+#endif
 
 Test(reference, logits_are_no_worse_than_those_of_llama_cpp)
 {

@@ -10,6 +10,8 @@
 #ifdef CPU_X86
 #include <cpuid.h>
 
+#define NAMES "scalar, avx2, avxvnni, avx512 or avx512vnni on this architecture"
+
 static bool bit(unsigned word, int index)
 {
     return word >> index & 1;
@@ -44,38 +46,52 @@ static struct features detect(void)
 }
 #endif
 
-/* An instruction set by the name that ENGINE_CPU_ISA takes; kernels NULL where it isn't of this architecture. */
+#ifdef CPU_ARM64
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+#define NAMES "scalar, neon or neondot on this architecture"
+
+/* What Linux says of the processor; the vector registers are saved by every system that has them. */
+static bool has(unsigned long feature)
+{
+    return (getauxval(AT_HWCAP) & feature) != 0;
+}
+#endif
+
+#ifndef NAMES
+#define NAMES "scalar on this architecture"
+#endif
+
+/* An instruction set of this architecture; its kernels have the name that ENGINE_CPU_ISA takes. */
 struct choice {
-    const char *name;
     const struct kernels *kernels;
     bool usable;
 };
-
-#ifdef CPU_X86
-#define X86(kernels, feature) &(kernels), detect().feature
-#else
-#define X86(kernels, feature) NULL, false
-#endif
 
 const struct kernels *isa_kernels(void)
 {
     /* From the plainest to the best; a cap excludes what stands behind it. */
     const struct choice choices[] = {
-        {"scalar", &kernels_scalar, true},
-        {"avx2", X86(kernels_avx2, avx2)},
-        {"avxvnni", X86(kernels_avxvnni, avxvnni)},
-        {"avx512", X86(kernels_avx512, avx512)},
-        {"avx512vnni", X86(kernels_avx512vnni, avx512vnni)},
+        {&kernels_scalar, true},
+#ifdef CPU_X86
+        {&kernels_avx2, detect().avx2},
+        {&kernels_avxvnni, detect().avxvnni},
+        {&kernels_avx512, detect().avx512},
+        {&kernels_avx512vnni, detect().avx512vnni},
+#endif
+#ifdef CPU_ARM64
+        {&kernels_neon, has(HWCAP_ASIMD)},
+        {&kernels_neondot, has(HWCAP_ASIMD) && has(HWCAP_ASIMDDP)},
+#endif
     };
     size_t n = sizeof choices / sizeof *choices;
     const char *cap = getenv("ENGINE_CPU_ISA");
     if (cap && *cap) {
         size_t last = 0;
-        while (last < n && strcmp(choices[last].name, cap) != 0) last++;
+        while (last < n && strcmp(choices[last].kernels->name, cap) != 0) last++;
         if (last == n) {
-            cpu_host->fail(ENGINE_ERROR_ARGUMENT,
-                           "ENGINE_CPU_ISA is '%s'; it takes scalar, avx2, avxvnni, avx512 or avx512vnni",
-                           cap);
+            cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_ISA is '%s'; it takes " NAMES, cap);
             return NULL;
         }
         n = last + 1;

@@ -91,5 +91,8 @@ extern const struct kernels kernels_scalar;
 #ifdef CPU_X86
 extern const struct kernels kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni;
 #endif
+#ifdef CPU_ARM64
+extern const struct kernels kernels_neon, kernels_neondot;
+#endif
 
 #endif

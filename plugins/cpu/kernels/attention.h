@@ -1,4 +1,4 @@
-/* attention.h: template of the attention kernels. Expects vec-*.h, vec.h and SCORE_ROWS, vec_sums of vec-*.h. */
+/* attention.h: template of the attention kernels. Expects vec-*.h, vec.h. */
 
 enum { SCORE_KEYS = 4 };
 
@@ -20,10 +20,9 @@ static inline void block_scores(const float *q, const float *keys, size_t n, flo
                     vf_fma(query, key[j], sum[i][j][p]);
             }
         }
-    __m128 sums[SCORE_ROWS];
+    four_sums sums[SCORE_ROWS];
     vec_sums(sum, sums);
-    UNROLL for (size_t i = 0; i < SCORE_ROWS; i++)
-        _mm_storeu_ps(scores + i * scores_stride, _mm_mul_ps(sums[i], _mm_set1_ps(scale)));
+    UNROLL for (size_t i = 0; i < SCORE_ROWS; i++) store_scaled(scores + i * scores_stride, sums[i], scale);
 }
 
 static float score(const float *q, const float *key, size_t n, float scale)

@@ -94,25 +94,31 @@ static inline int32_t load_four(const int8_t *from)
     return four;
 }
 
-/* How many sums of two products an int16 takes without overflow, for q up to `most`; 0: not even one, q has all 8 bits
- * (and offset is 128). Of no matter where sums are made in 32 bits at once. */
+/* How many sums of two products an int16 takes without overflow, for q up to `most`, where sums aren't made in 32 bits
+ * at once; 0: no product takes q, which has all 8 bits (and offset is 128), but q - 128. */
 static inline size_t sums_in_16_bits(unsigned most)
 {
-    return VEC_DOT4 || most <= 15 ? 8 : most > 127 ? 0 : most > 63 ? 1 : most > 31 ? 2 : 4;
+    if (most > VEC_MOST) return 0;
+    return VEC_DOT4 || most <= 15 ? 8 : most > 63 ? 1 : most > 31 ? 2 : 4;
 }
 
 /* The integer sums of columns 4 begin … 4 end - 1 of a group: sum[t] += weights x activations. */
+#if VEC_DOT4 == 1
+FLATTEN void vb_dot4_tokens(vi *sum, vb w, const int8_t *activations, const size_t n_tokens)
+{
+    UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vb_dot4(sum[t], w, load_four(activations + t * 4));
+}
+#endif
+
 #if VEC_DOT4
 FLATTEN void integer_sums(const struct format *format, const uint8_t *group, const size_t begin,
                           const size_t end, const int8_t *activations, const size_t n_tokens,
                           const size_t pairs, vi *sum)
 {
-    (void)pairs;
     UNROLL for (size_t j = begin; j < end; j++)
     {
         vb w = weight_bytes(format, group, j);
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] =
-            vb_dot4(sum[t], w, load_four(activations + (j * n_tokens + t) * 4));
+        vb_dot4_tokens(sum, pairs ? w : vb_flip_signs(w), activations + j * n_tokens * 4, n_tokens);
     }
 }
 #else
@@ -126,15 +132,12 @@ FLATTEN void integer_sums(const struct format *format, const uint8_t *group, con
         vb short_sum[TILE_TOKENS];
         UNROLL for (size_t j = first; j < first + run; j++)
         {
-            vb w = weight_bytes(format, group, j), sign = w;
-            if (!pairs) {
-                sign = vb_flip_signs(w); /* q - 128 */
-                w = vb_abs(sign);
-            }
+            vb w = weight_bytes(format, group, j);
+            if (!pairs) w = vb_flip_signs(w); /* q - 128 */
             UNROLL for (size_t t = 0; t < n_tokens; t++)
             {
                 vb a = vi_set1(load_four(activations + (j * n_tokens + t) * 4));
-                vb two = vb_dot2(w, pairs ? a : vb_with_sign(a, sign));
+                vb two = pairs ? vb_dot2(w, a) : vb_dot2_signed(w, a);
                 short_sum[t] = j == first ? two : vb_add16(short_sum[t], two);
             }
         }
@@ -154,7 +157,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
     int32_t start[CHUNK / SUM_COLUMNS * TILE_TOKENS];
     float token_sums[CHUNK / SUM_COLUMNS * TILE_TOKENS];
     const size_t per_sub = sub / SUM_COLUMNS, per_group = GROUP / sub;
-    if (VEC_DOT4 == 0 && pairs == 0) offset = 0; /* flipping signs takes it off */
+    if (pairs == 0) offset = 0; /* flipping signs takes it off */
     for (size_t s = 0; s < n / sub; s++)
         for (size_t t = 0; t < n_tokens; t++) {
             int32_t sum = activations->sums[s * per_sub * n_tokens + t];
@@ -206,35 +209,35 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
 #define int8_tile_16_8_call(count) TILE_CALL(count, 16, 8)
 INT8_TILE(int8_tile_32_8, 32, 8)
 INT8_TILE(int8_tile_16_8, 16, 8)
+#if VEC_MOST < 255
+#define int8_tile_32_0_call(count) TILE_CALL(count, 32, 0)
+#define int8_tile_16_0_call(count) TILE_CALL(count, 16, 0)
+INT8_TILE(int8_tile_32_0, 32, 0)
+INT8_TILE(int8_tile_16_0, 16, 0)
+#endif
 #if !VEC_DOT4
 #define int8_tile_32_4_call(count) TILE_CALL(count, 32, 4)
-#define int8_tile_32_0_call(count) TILE_CALL(count, 32, 0)
 #define int8_tile_16_2_call(count) TILE_CALL(count, 16, 2)
-#define int8_tile_16_0_call(count) TILE_CALL(count, 16, 0)
 INT8_TILE(int8_tile_32_4, 32, 4)
-INT8_TILE(int8_tile_32_0, 32, 0)
 INT8_TILE(int8_tile_16_2, 16, 2)
-INT8_TILE(int8_tile_16_0, 16, 0)
 #endif
 
 static void int8_tile(const struct tile *tile, const struct weight_type *type,
                       const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
 {
     const struct format *format = type->format;
-    int offset = format->offset;
-#if VEC_DOT4
-    (format->sub == 32 ? int8_tile_32_8 : int8_tile_16_8)(tile, offset, activations, n, n_tokens, sums);
-#else
-    size_t pairs = sums_in_16_bits(format->most);
-    if (format->sub == 32)
-        (pairs == 8   ? int8_tile_32_8
-         : pairs == 4 ? int8_tile_32_4
-                      : int8_tile_32_0)(tile, offset, activations, n, n_tokens, sums);
-    else
-        (pairs == 8   ? int8_tile_16_8
-         : pairs == 2 ? int8_tile_16_2
-                      : int8_tile_16_0)(tile, offset, activations, n, n_tokens, sums);
+    bool narrow = format->sub == 16;
+    void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *activations, size_t n,
+                    size_t n_tokens, float *sums) = narrow ? int8_tile_16_8 : int8_tile_32_8;
+#if VEC_MOST < 255
+    if (format->most > VEC_MOST) tile_of = narrow ? int8_tile_16_0 : int8_tile_32_0;
 #endif
+#if !VEC_DOT4
+    size_t pairs = sums_in_16_bits(format->most);
+    if (pairs == 4) tile_of = int8_tile_32_4;
+    if (pairs == 2) tile_of = int8_tile_16_2;
+#endif
+    tile_of(tile, format->offset, activations, n, n_tokens, sums);
 }
 
 /* ---- One token: chunks ----------------------------------------------------------------------------- */

@@ -189,15 +189,21 @@ static inline vb vb_lookup(vb codes, const uint8_t table[16])
     __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), codes);
 }
+static inline vb vb_flip_signs(vb x)
+{
+    return _mm256_xor_si256(x, _mm256_set1_epi8(-128));
+}
 
 #if defined(__AVXVNNI__)
 #define VEC_DOT4 1
+#define VEC_MOST 255
 static inline vi vb_dot4(vi sum, vb unsigned_bytes, int32_t signed_bytes)
 {
     return _mm256_dpbusd_avx_epi32(sum, unsigned_bytes, _mm256_set1_epi32(signed_bytes));
 }
 #else
 #define VEC_DOT4 0
+#define VEC_MOST 127
 static inline vb vb_dot2(vb unsigned_bytes, vb signed_bytes)
 {
     return _mm256_maddubs_epi16(unsigned_bytes, signed_bytes);
@@ -210,17 +216,10 @@ static inline vi vb_widen(vb sums)
 {
     return _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
 }
-static inline vb vb_flip_signs(vb x)
+/* The same for signed bytes, -128 among them. */
+static inline vb vb_dot2_signed(vb weights, vb activations)
 {
-    return _mm256_xor_si256(x, _mm256_set1_epi8(-128));
-}
-static inline vb vb_abs(vb x)
-{
-    return _mm256_abs_epi8(x);
-}
-static inline vb vb_with_sign(vb x, vb sign)
-{
-    return _mm256_sign_epi8(x, sign);
+    return vb_dot2(_mm256_abs_epi8(weights), _mm256_sign_epi8(activations, weights));
 }
 #endif
 
@@ -268,7 +267,8 @@ static inline void vec_transpose(vf x[8])
 
 /* One row of four sums. */
 #define SCORE_ROWS ((size_t)1)
-static inline void vec_sums(const vf x[1][4][2], __m128 sums[1])
+typedef __m128 four_sums;
+static inline void vec_sums(const vf x[1][4][2], four_sums sums[1])
 {
     __m128 quarter[4], half[2];
     for (int i = 0; i < 4; i++) quarter[i] = vec_sum_halves(x[0][i]);
@@ -276,6 +276,10 @@ static inline void vec_sums(const vf x[1][4][2], __m128 sums[1])
         half[i] = _mm_add_ps(_mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
                              _mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
     sums[0] = _mm_add_ps(_mm_shuffle_ps(half[0], half[1], 0x88), _mm_shuffle_ps(half[0], half[1], 0xdd));
+}
+static inline void store_scaled(float *to, four_sums x, float scale)
+{
+    _mm_storeu_ps(to, _mm_mul_ps(x, _mm_set1_ps(scale)));
 }
 
 #endif

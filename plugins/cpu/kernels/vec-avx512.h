@@ -175,15 +175,21 @@ static inline vb vb_lookup(vb codes, const uint8_t table[16])
     __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), codes);
 }
+static inline vb vb_flip_signs(vb x)
+{
+    return _mm512_xor_si512(x, _mm512_set1_epi8(-128));
+}
 
 #if defined(__AVX512VNNI__)
 #define VEC_DOT4 1
+#define VEC_MOST 255
 static inline vi vb_dot4(vi sum, vb unsigned_bytes, int32_t signed_bytes)
 {
     return _mm512_dpbusd_epi32(sum, unsigned_bytes, _mm512_set1_epi32(signed_bytes));
 }
 #else
 #define VEC_DOT4 0
+#define VEC_MOST 127
 static inline vb vb_dot2(vb unsigned_bytes, vb signed_bytes)
 {
     return _mm512_maddubs_epi16(unsigned_bytes, signed_bytes);
@@ -196,17 +202,12 @@ static inline vi vb_widen(vb sums)
 {
     return _mm512_madd_epi16(sums, _mm512_set1_epi16(1));
 }
-static inline vb vb_flip_signs(vb x)
+/* The same for signed bytes, -128 among them. */
+static inline vb vb_dot2_signed(vb weights, vb activations)
 {
-    return _mm512_xor_si512(x, _mm512_set1_epi8(-128));
-}
-static inline vb vb_abs(vb x)
-{
-    return _mm512_abs_epi8(x);
-}
-static inline vb vb_with_sign(vb x, vb sign)
-{
-    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(sign), _mm512_setzero_si512(), x);
+    __mmask64 negative = _mm512_movepi8_mask(weights);
+    return vb_dot2(_mm512_abs_epi8(weights),
+                   _mm512_mask_sub_epi8(activations, negative, _mm512_setzero_si512(), activations));
 }
 #endif
 
@@ -251,7 +252,8 @@ static inline void vec_transpose(vf x[16])
 
 /* Four rows of four sums each. */
 #define SCORE_ROWS ((size_t)4)
-static inline void vec_sums(const vf x[4][4][1], __m128 sums[4])
+typedef __m128 four_sums;
+static inline void vec_sums(const vf x[4][4][1], four_sums sums[4])
 {
     __m512 quarter[4]; /* [row]: 128-bit lanes of columns 0 … 3, four partial sums in each */
     for (int i = 0; i < 4; i++) {
@@ -274,6 +276,10 @@ static inline void vec_sums(const vf x[4][4][1], __m128 sums[4])
     sums[1] = _mm512_extractf32x4_ps(all, 1);
     sums[2] = _mm512_extractf32x4_ps(all, 2);
     sums[3] = _mm512_extractf32x4_ps(all, 3);
+}
+static inline void store_scaled(float *to, four_sums x, float scale)
+{
+    _mm_storeu_ps(to, _mm_mul_ps(x, _mm_set1_ps(scale)));
 }
 
 #endif

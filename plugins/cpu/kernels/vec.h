@@ -1,7 +1,10 @@
 /* vec.h: what the kernels' templates expect of a vec-*.h, which is to be included before it.
  *
  *   vf      LANES float32           vi      LANES int32           vb      4 * LANES bytes
- *   VEC_DOT4  1: vb_dot4, sums of four products of bytes; 0: vb_dot2 and what goes with it, sums of two
+ *   VEC_DOT4  1: vb_dot4, sums of four products of bytes; 2: vb_dot4_tokens, the same for several tokens;
+ *             0: vb_dot2 and what goes with it, sums of two
+ *   VEC_MOST  the largest byte of a weight that these take as it is; larger ones less 128, as signed bytes
+ *   SCORE_ROWS, vec_sums, four_sums, store_scaled   for attention.h
  *
  * Where values are summed up over a row, 16 lanes are kept whatever the vector's length (PARTS vectors), and
  * their sum is ((l0 + l8) + (l4 + l12)) + … : halves are added, then halves of that, and so on. Results are

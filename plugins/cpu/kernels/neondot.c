@@ -1,0 +1,17 @@
+/* neondot.c: the kernels for NEON with ARMv8.2's dot products. */
+#define KERNELS          kernels_neondot
+#define KERNELS_NAME     "neondot"
+#define F32_TILE_TOKENS  6
+#define INT8_TILE_TOKENS 8
+#define VALUE_ROWS       ((size_t)4) /* queries whose sums of values the registers hold */
+
+/* clang-format off */
+#include "vec-neon.h"
+#include "vec.h"
+#include "tiles.h"
+#include "unpack.h"
+#include "int8.h"
+#include "rows.h"
+#include "attention.h"
+#include "table.h"
+/* clang-format on */
