@@ -136,6 +136,18 @@ Test(place, an_output_that_fits_nowhere_leaves_the_devices_to_the_layers)
     cr_assert_eq(device[OUTPUT], 0);
 }
 
+Test(place, a_layer_that_rules_have_placed_is_passed_over)
+{
+    make_tensors();
+    const struct place_rule rules[] = {{"blk.3.*", 0}, {"blk.1.*", 1}};
+    cr_assert_eq(place(PLACE_ALL, PLACE_NO_LIMIT, 0, rules, 2), N_LAYERS);
+    for (uint32_t i = 0; i < EMBEDDING; i++)
+        cr_assert_eq(device[i], i / 3 != 3, "tensor %s", tensors[i].name);
+    cr_assert_eq(place(2, PLACE_NO_LIMIT, 0, rules, 1), 2);
+    for (uint32_t i = 0; i < EMBEDDING; i++)
+        cr_assert_eq(device[i], i / 3 == 2, "tensor %s", tensors[i].name);
+}
+
 Test(place, the_first_rule_that_matches_wins)
 {
     make_tensors();

@@ -108,16 +108,26 @@ static void put_somewhere(struct state *state, enum place_part part)
         if (put_part(state, part, 0, state->order[i])) return;
 }
 
+/* Whether rules have left something of a layer. */
+static bool has_unplaced(const struct state *state, uint32_t layer)
+{
+    const struct place_request *request = state->request;
+    for (size_t i = 0; i < request->n_tensors; i++)
+        if (state->device[i] == UNPLACED && belongs(&request->tensors[i], PLACE_LAYER, layer)) return true;
+    return false;
+}
+
 /* The layers are offloaded from the last towards the first, so the first device in order holds the end of the model. The
- * walk goes back over layers and devices together; a device that is full is left for good. Then come the output and, last
- * because just a row of it is read for a token, the embedding. */
+ * walk goes back over layers and devices together; a device that is full is left for good, a layer that rules have placed
+ * whole is passed over. Then come the output and, last because just a row of it is read for a token, the embedding. */
 static uint32_t offload_layers(struct state *state)
 {
     const struct place_request *request = state->request;
     uint32_t wanted = request->offload < request->n_layers ? request->offload : request->n_layers;
     uint32_t i = 0, done = 0;
     while (done < wanted && i + 1 < request->n_devices) {
-        if (put_part(state, PLACE_LAYER, request->n_layers - 1 - done, state->order[i]))
+        uint32_t layer = request->n_layers - 1 - done;
+        if (!has_unplaced(state, layer) || put_part(state, PLACE_LAYER, layer, state->order[i]))
             done++;
         else
             i++;

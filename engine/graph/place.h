@@ -58,8 +58,8 @@ struct place_request {
         offload; /* the last so many layers and the output; 0: nothing; PLACE_ALL: those and the embedding */
 };
 
-/* Fills device[i] for tensor i. Returns how many layers were offloaded: fewer than asked for if they don't fit.
- * `used` receives the bytes on each device. */
+/* Fills device[i] for tensor i. Returns how many layers were offloaded: fewer than asked for if they don't fit; one that rules
+ * have placed whole counts as offloaded. `used` receives the bytes on each device. */
 uint32_t place_tensors(const struct place_request *request, uint32_t *device,
                        uint64_t used[PLACE_MAX_DEVICES]);
 

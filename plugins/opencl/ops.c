@@ -149,7 +149,8 @@ static int tile_inputs(const struct builder *builder, const struct gpu_view *inp
     if (form->integers) add_memory(&tiles, form->about);
     set_parameters(&tiles, &p, sizeof p);
     spread(&tiles, form->n_chunks * tokens);
-    status = get_kernel(&tiles, SOURCE_INPUTS, "", form->integers ? "tile_bytes" : "tile_floats", GROUP);
+    status = get_kernel(&tiles, SOURCE_INPUTS, "", form->integers ? "tile_bytes" : "tile_floats",
+                        builder->device->vectors ? 1 : GROUP);
     return status ? status : finish(&tiles);
 }
 
@@ -404,7 +405,8 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
     char options[32];
     if (!weight) return pick_rows(builder, &v[GPU_GET_ROWS_SOURCE], which, output);
     snprintf(options, sizeof options, "-DTYPE=%u", weight->base.type);
-    int status = get_kernel(builder, SOURCE_GET_ROWS, options, "get_rows", GROUP);
+    int status =
+        get_kernel(builder, SOURCE_GET_ROWS, options, "get_rows", builder->device->vectors ? 1 : GROUP);
     struct {
         uint32_t n, count;
         uint32_t first_row, end_row;
