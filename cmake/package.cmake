@@ -11,8 +11,8 @@ foreach(name engine engine-plugin)
   configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
 endforeach()
 
-# The plugin package holds no code: it is the same for every architecture.
-set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/engine-plugin)
+# The plugin package holds no code, but names the folder of plugins, which differs between architectures.
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/engine-plugin)
 configure_package_config_file(cmake/engine-plugin-config.cmake.in engine-plugin-config.cmake
   INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake

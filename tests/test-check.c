@@ -117,6 +117,12 @@ Test(check, a_crash)
     fails("broken-crash", "weights", "Q8_0", "the plugin crashed: signal 11", "matmul");
 }
 
+Test(check, an_end_as_if_all_were_well)
+{
+    fails("broken-end", "matmul", "F32", "ended the process, with status 0",
+          "memory limit streams arguments threads opening");
+}
+
 Test(check, a_tokenizer_that_cuts_characters)
 {
     fails("bytes", "test-bytes", "encode and decode", "in two parts", "test-bytes");

@@ -19,6 +19,7 @@
 #include "plugins/load.h"
 
 #define PATIENCE_MS 240000 /* without a word from a process: it hangs */
+#define MAX_DEVICES 1000   /* more than this are not believed */
 
 const struct group backend_groups[] = {
     {"devices", true, check_devices},
@@ -66,6 +67,30 @@ static int load(const char *path, void **library, const struct engine_plugin **p
     return plugin_load(path, check_host(), library, plugin);
 }
 
+/* What the plugin prints goes to a file in memory: it may print nothing. */
+static int catch_output(void)
+{
+    int file = memfd_create("output", MFD_CLOEXEC);
+    if (file < 0 || dup2(file, STDOUT_FILENO) < 0) return -1;
+    return file;
+}
+
+/* Asks a backend how many devices it has; the reason, where there is no answer to go on with. */
+static void count_devices(const struct engine_backend *backend, struct introduction *introduction)
+{
+    uint32_t count = 0;
+    int status = backend->device_count(&count);
+    const char *own = check_host_message();
+    if (status != ENGINE_OK)
+        snprintf(introduction->reason, sizeof introduction->reason, "device_count: status %d, %s", status,
+                 own[0] ? own : "without a message");
+    else if (count > MAX_DEVICES)
+        snprintf(introduction->reason, sizeof introduction->reason,
+                 "device_count says %u; more than %d devices are not believed", count, MAX_DEVICES);
+    else
+        introduction->plugin.n_devices = count;
+}
+
 /* Loads the plugin and tells about it. */
 static void introduce(const struct run *run, int to)
 {
@@ -73,6 +98,7 @@ static void introduce(const struct run *run, int to)
     struct check_plugin *about = &introduction.plugin;
     const struct engine_plugin *plugin = NULL;
     void *library = NULL;
+    catch_output();
     check_host_message();
     int status = load(run->path, &library, &plugin);
     if (status != ENGINE_OK) {
@@ -86,21 +112,10 @@ static void introduce(const struct run *run, int to)
         about->abi_major = plugin->abi_major, about->abi_minor = plugin->abi_minor;
         about->kind = plugin->kind;
     }
-    if (status == ENGINE_OK && plugin->kind == ENGINE_PLUGIN_BACKEND &&
-        plugin->backend->device_count(&about->n_devices) != ENGINE_OK) {
-        about->n_devices = 0;
-        snprintf(introduction.reason, sizeof introduction.reason, "device_count: %s", check_host_message());
-    }
+    if (status == ENGINE_OK && plugin->kind == ENGINE_PLUGIN_BACKEND)
+        count_devices(plugin->backend, &introduction);
     if (write(to, &introduction, sizeof introduction) != (ssize_t)sizeof introduction) _exit(1);
     if (library) dlclose(library);
-}
-
-/* What the plugin prints goes to a file in memory: it may print nothing. */
-static int catch_output(void)
-{
-    int file = memfd_create("output", MFD_CLOEXEC);
-    if (file < 0 || dup2(file, STDOUT_FILENO) < 0) return -1;
-    return file;
 }
 
 static void prints_nothing(struct suite *suite, const void *args)
@@ -120,34 +135,47 @@ static void open_device(struct suite *suite, const void *args)
     suite_open(suite, &suite->fixture, 0, 0);
 }
 
+/* What the process that introduced the plugin could do, this one must be able to do too. */
+static void begin(struct suite *suite, const void *args)
+{
+    const struct run *run = args;
+    uint32_t count;
+    check_host_message();
+    int status = load(run->path, &suite->library, &suite->plugin);
+    if (status != ENGINE_OK) {
+        const char *own = check_host_message();
+        fixture_fail(&suite->fixture, "it was loaded before, and now: %s", own[0] ? own : error_message());
+    }
+    if (suite->plugin->kind != ENGINE_PLUGIN_BACKEND) return;
+    fixture_must(&suite->fixture, suite->plugin->backend->device_count(&count), "device_count");
+    SUITE_EXPECT(suite, count == run->plugin->n_devices, "device_count said %u before, and now %u",
+                 run->plugin->n_devices, count);
+    suite->fixture.api = suite->plugin->backend;
+}
+
 /* The checks of a group, on a device. */
 static void run_group(const struct run *run, const struct group *group, uint32_t device, int to)
 {
     struct suite suite = {.pipe = to, .device = device};
-    const struct engine_plugin *plugin;
-    void *library;
     int output = catch_output();
     check_host_cache(run->cache);
-    if (load(run->path, &library, &plugin) != ENGINE_OK) _exit(1);
-    suite.plugin = plugin;
-    if (plugin->kind == ENGINE_PLUGIN_BACKEND) {
-        uint32_t count;
-        suite.fixture.api = plugin->backend;
-        if (plugin->backend->device_count(&count) != ENGINE_OK) _exit(1);
+    suite_begin(&suite, group->name, "loading again");
+    bool begun = suite_try(&suite, begin, run) == CHECK_PASSED, open = false;
+    if (begun && suite.fixture.api) {
         suite_begin(&suite, group->name, "device_open");
-        bool open = suite_try(&suite, open_device, NULL) == CHECK_PASSED;
-        if (open)
-            group->run(&suite);
-        else
-            suite_end(&suite);
-        suite_begin(&suite, group->name, "standard output");
-        if (suite_try(&suite, prints_nothing, &output) == CHECK_FAILED) suite_end(&suite);
-        suite_begin(&suite, group->name, "the end");
-        if (open) suite_close(&suite.fixture);
-    } else {
-        group->run(&suite);
+        open = suite_try(&suite, open_device, NULL) == CHECK_PASSED;
     }
-    dlclose(library);
+    if (open || (begun && !suite.fixture.api))
+        group->run(&suite);
+    else
+        suite_end(&suite);
+    suite_begin(&suite, group->name, "standard output");
+    if (suite_try(&suite, prints_nothing, &output) == CHECK_FAILED) suite_end(&suite);
+    suite_begin(&suite, group->name, "the end");
+    if (open) suite_close(&suite.fixture);
+    if (suite.library) dlclose(suite.library);
+    suite.fixture.api = NULL;
+    suite_done(&suite);
 }
 
 /* ---- In this process ------------------------------------------------------------------------------- */
@@ -174,7 +202,8 @@ static void report_end(const struct run *run, struct check_row *row, int how, bo
     row->result = CHECK_FAILED;
     if (row->cases == 0) row->cases = 1;
     if (hangs)
-        snprintf(row->message, sizeof row->message, "nothing happens any more; after %d s it was ended",
+        snprintf(row->message, sizeof row->message,
+                 "nothing happens any more; after %d s it was ended, and nothing else is tried",
                  PATIENCE_MS / 1000);
     else if (WIFSIGNALED(how))
         snprintf(row->message, sizeof row->message, "the plugin crashed: signal %d (%s)", WTERMSIG(how),
@@ -213,11 +242,21 @@ static int end_process(pid_t child, int from, bool hangs)
     return how;
 }
 
-static int check_group(const struct run *run, const struct group *group, uint32_t device)
+/* Whether it is a record of the suite: a plugin may write to whatever it finds open. */
+static bool is_sound(const struct suite_record *record)
 {
-    struct suite_record record = {.ended = true};
+    const struct check_row *row = &record->row;
+    return record->moment <= SUITE_DONE && row->result <= CHECK_UNCLAIMED &&
+           memchr(row->device, 0, sizeof row->device) && memchr(row->area, 0, sizeof row->area) &&
+           memchr(row->what, 0, sizeof row->what) && memchr(row->message, 0, sizeof row->message);
+}
+
+/* *hangs: it did, and was ended. */
+static int check_group(const struct run *run, const struct group *group, uint32_t device, bool *hangs)
+{
+    struct suite_record record;
     struct check_row last = {.result = CHECK_FAILED};
-    bool hangs = false, begun = false;
+    bool begun = false, done = false;
     pid_t child;
     int from, to;
     int status = begin_process(&child, &from, &to);
@@ -227,16 +266,17 @@ static int check_group(const struct run *run, const struct group *group, uint32_
         exit(0);
     }
     snprintf(last.area, sizeof last.area, "%s", group->name);
-    while (read_record(from, &record, sizeof record, &hangs)) {
+    while (read_record(from, &record, sizeof record, hangs) && is_sound(&record)) {
+        done = record.moment == SUITE_DONE;
+        if (done) continue;
         last = record.row;
-        begun = !record.ended;
-        if (record.ended) run->report(run->user, &last);
+        begun = record.moment == SUITE_BEGUN;
+        if (!begun) run->report(run->user, &last);
     }
-    int how = end_process(child, from, hangs);
-    bool well = WIFEXITED(how) && WEXITSTATUS(how) == 0 && !hangs;
-    if (!well) {
+    int how = end_process(child, from, *hangs);
+    if (!done || *hangs || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
         if (!begun) snprintf(last.what, sizeof last.what, "the end"), last.cases = 0;
-        report_end(run, &last, how, hangs);
+        report_end(run, &last, how, *hangs);
     }
     return ENGINE_OK;
 }
@@ -291,9 +331,12 @@ int check_plugin(const char *path, struct check_plugin *plugin,
     const struct group *groups = plugin->kind == ENGINE_PLUGIN_BACKEND ? backend_groups : tokenizer_groups;
     uint32_t n =
         plugin->kind == ENGINE_PLUGIN_BACKEND ? plugin->n_devices : plugin->kind == ENGINE_PLUGIN_TOKENIZER;
-    for (uint32_t device = 0; device < n; device++)
-        for (const struct group *group = groups; group->name && status == ENGINE_OK; group++)
-            status = check_group(&run, group, device);
+    for (uint32_t device = 0; device < n && status == ENGINE_OK; device++) {
+        /* Nobody waits that long for every group: a device that hangs is not tried any more. */
+        bool hangs = false;
+        for (const struct group *group = groups; group->name && status == ENGINE_OK && !hangs; group++)
+            status = check_group(&run, group, device, &hangs);
+    }
     if (run.cache) remove_folder(run.cache);
     free(real);
     return status;

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static void send_row(const struct suite *suite, bool ended, const struct check_row *row)
+static void send_row(const struct suite *suite, enum suite_moment moment, const struct check_row *row)
 {
     /* Smaller than PIPE_BUF: it is written whole, or the parent is gone. */
     _Static_assert(sizeof(struct suite_record) <= 4096, "rows go through a pipe in one piece");
-    struct suite_record record = {ended, *row};
+    struct suite_record record = {moment, *row};
     if (write(suite->pipe, &record, sizeof record) != (ssize_t)sizeof record) _exit(1);
 }
 
@@ -39,7 +39,7 @@ void suite_begin(struct suite *suite, const char *area, const char *format, ...)
     suite->fixture.owner = suite;
     suite->fixture.measure = (struct measure){0, 0, 0};
     row->result = CHECK_UNCLAIMED;
-    send_row(suite, false, row);
+    send_row(suite, SUITE_BEGUN, row);
 }
 
 enum check_result suite_try(struct suite *suite, suite_body *body, const void *args)
@@ -83,7 +83,12 @@ void suite_end(struct suite *suite)
     row->error = suite->fixture.measure.error;
     row->share = suite->fixture.measure.share;
     row->measured = suite->fixture.measure.n_values > 0;
-    send_row(suite, true, row);
+    send_row(suite, SUITE_ENDED, row);
+}
+
+void suite_done(struct suite *suite)
+{
+    send_row(suite, SUITE_DONE, &suite->row);
 }
 
 void suite_single(struct suite *suite, const char *area, const char *what, suite_body *body, const void *args)

@@ -11,6 +11,7 @@
 struct suite {
     struct fixture fixture; /* the device; none for tokenizers */
     const struct engine_plugin *plugin;
+    void *library;   /* that the plugin is in */
     uint32_t device; /* index */
     uint32_t alignment;
     int pipe; /* to the parent: rows */
@@ -36,9 +37,14 @@ void suite_end(struct suite *suite);
 void suite_single(struct suite *suite, const char *area, const char *what, suite_body *body,
                   const void *args);
 
+/* All rows have been sent and the plugin is unloaded: a process that ends without it was ended by the plugin. */
+void suite_done(struct suite *suite);
+
 /* What goes through the pipe: each row as it begins and as it ends. */
+enum suite_moment { SUITE_BEGUN, SUITE_ENDED, SUITE_DONE };
+
 struct suite_record {
-    bool ended;
+    enum suite_moment moment;
     struct check_row row;
 };
 

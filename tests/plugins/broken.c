@@ -10,7 +10,8 @@ enum fault {
     LATE_WRITE,  /* reads what is written later, when the caller may have reused it */
     FALSE_CLAIM, /* claims to add residuals, and doesn't */
     LEAK,        /* gives no buffer back */
-    CRASH        /* on weights in Q8_0 */
+    CRASH,       /* on weights in Q8_0 */
+    END          /* ends the process, as if all had been well */
 };
 
 static int long_batches_lack_a_token(struct engine_stream *stream, uint32_t op, const void *args)
@@ -109,6 +110,12 @@ static int crash(struct engine_device *device, const struct engine_weight_desc *
     return weight_create(device, desc, weight);
 }
 
+static int end(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    (void)stream, (void)op, (void)args;
+    exit(0);
+}
+
 ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engine_host *services)
 {
     static struct engine_backend broken;
@@ -130,6 +137,7 @@ ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engin
         break;
     case LEAK: broken.buffer_destroy = never_destroy; break;
     case CRASH: broken.weight_create = crash; break;
+    case END: broken.enqueue = end; break;
     }
     changed.name = "broken";
     changed.backend = &broken;
