@@ -14,9 +14,13 @@
  * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are
  *   only ever appended to. A reader looks at no field that lies beyond struct_size, which
  *   ENGINE_HAS(pointer, field) tells. A field that is absent means the same as one that is zero. In what a
- *   plugin is asked to do (`supports`, `enqueue`), bytes behind the fields that it knows must be zero, else
- *   it answers that it can't. Functions that are optional may be NULL or absent. Enumerations only grow; a
- *   value that the reader doesn't know is answered with ENGINE_ERROR_UNSUPPORTED.
+ *   plugin is asked to do (`supports`, `enqueue`), bytes of the operation's struct behind the fields that it
+ *   knows must be zero, else it answers that it can't. What is appended to other structs (engine_tensor,
+ *   engine_weight_desc, engine_device_options) never changes what the older fields mean, so that it may be
+ *   passed over: an operation that needs it says so in its own struct. Functions that are optional may be NULL
+ *   or absent. Enumerations only grow; a plugin answers a value that it doesn't know with
+ *   ENGINE_ERROR_UNSUPPORTED, the engine takes an unknown device kind for ENGINE_DEVICE_ACCELERATOR and an
+ *   unknown status for ENGINE_ERROR.
  * Errors.  Functions that can fail return an `enum engine_status` as int, ENGINE_OK (0) for success, and say
  *   why through host->fail, which every thread may call. On failure, output parameters are untouched. A
  *   plugin never exits, aborts, throws across the border, or prints.
@@ -408,7 +412,8 @@ struct engine_backend {
     /* [main] Fills *info for device `index`; memory_free is measured anew at each call. info->struct_size is
      * set by the caller and respected. */
     int (*device_info)(uint32_t index, struct engine_device_info *info);
-    /* [main] Opens a device. It may be opened more than once; the handles are independent of each other. */
+    /* [main] Opens a device. It may be opened more than once; the handles are independent of each other. `options` may be
+     * NULL: the defaults. */
     int (*device_open)(uint32_t index, const struct engine_device_options *options,
                        struct engine_device **device);
     /* [main] Closes it. All that belongs to it has been destroyed before. */
