@@ -28,6 +28,7 @@ void suite_begin(struct suite *suite, const char *area, const char *format, ...)
     struct engine_device_info info = {.struct_size = sizeof info};
     struct check_row *row = &suite->row;
     memset(row, 0, sizeof *row);
+    suite->n_unclaimed = 0;
     if (suite->fixture.api && suite->fixture.api->device_info(suite->device, &info) == ENGINE_OK)
         snprintf(row->device, sizeof row->device, "%.15s%.15s", suite->plugin->name, info.id);
     snprintf(row->area, sizeof row->area, "%s", area);
@@ -56,6 +57,7 @@ enum check_result suite_try(struct suite *suite, suite_body *body, const void *a
     }
     if (suite->ended == FIXTURE_UNCLAIMED) {
         fixture_clear(&suite->fixture);
+        suite->n_unclaimed++;
         return CHECK_UNCLAIMED;
     }
     /* What the plugin still has to do with the tensors nobody knows: they stay. */
@@ -80,6 +82,8 @@ void suite_remark(struct suite *suite, const char *format, ...)
 void suite_end(struct suite *suite)
 {
     struct check_row *row = &suite->row;
+    if (row->result == CHECK_PASSED && suite->n_unclaimed > 0 && !row->message[0])
+        suite_remark(suite, "%u more cases are not claimed", suite->n_unclaimed);
     row->error = suite->fixture.measure.error;
     row->share = suite->fixture.measure.share;
     row->measured = suite->fixture.measure.n_values > 0;

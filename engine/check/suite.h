@@ -19,6 +19,7 @@ struct suite {
     enum fixture_end ended;
     char message[512];
     struct check_row row;
+    uint32_t n_unclaimed; /* tries of the row that the plugin doesn't claim */
 };
 
 /* A try: does something and returns, or stops. */
