@@ -43,7 +43,7 @@ static void conforms(const char *folder, const char *name, size_t checks, bool c
         cr_expect_str_neq(text_of(row, "result"), "failed", "%s: %s, %s: %s", name, text_of(row, "area"),
                           text_of(row, "check"), text_of(row, "message"));
         passed += strcmp(text_of(row, "result"), "passed") == 0;
-        if (claims_all)
+        if (claims_all && strcmp(text_of(row, "result"), "passed") == 0)
             cr_expect_str_empty(text_of(row, "message"), "%s: %s, %s: %s", name, text_of(row, "area"),
                                 text_of(row, "check"), text_of(row, "message"));
     }
