@@ -27,7 +27,7 @@ void gpu_skip_without_device(void);
 /* Ends the test if something has watched the device and found fault. */
 void gpu_expect_no_complaints(void);
 
-/* Sets the environment for a form. */
-void gpu_choose(const struct gpu_form *form);
+/* Sets the environment for a form. False, saying why, where the device or the build lacks what the form takes. */
+bool gpu_choose(const struct gpu_form *form);
 
 #endif

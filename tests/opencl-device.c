@@ -19,9 +19,10 @@ static const struct gpu_form forms[] = {
 const struct gpu_under_test gpu = {"opencl",  "opencl0.0", forms, sizeof forms / sizeof *forms,
                                    &forms[0], &forms[1]};
 
-void gpu_choose(const struct gpu_form *form)
+bool gpu_choose(const struct gpu_form *form)
 {
     for (int i = 0; i < 4 && form->settings[i]; i += 2) setenv(form->settings[i], form->settings[i + 1], 1);
+    return true;
 }
 
 void gpu_skip_without_device(void)

@@ -2,6 +2,7 @@
 #include "vulkan-device.h"
 
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ static const struct gpu_form forms[] = {
     {"tiled", {MATMUL, "tiled"}, false},
     {"dot", {MATMUL, "dot"}, true},
     {"half", {MATMUL, "half"}, true},
+    {"cooperative", {MATMUL, "cooperative"}, true},
     {"address without subgroups", {MATMUL, "address", SUBGROUPS, "off"}, false},
     {"tiled without subgroups", {MATMUL, "tiled", SUBGROUPS, "off"}, false},
 };
@@ -55,9 +57,19 @@ static const struct gpu_form forms[] = {
 const struct gpu_under_test gpu = {"vulkan",  "vulkan0", forms, sizeof forms / sizeof *forms,
                                    &forms[0], &forms[1]};
 
-void gpu_choose(const struct gpu_form *form)
+bool gpu_choose(const struct gpu_form *form)
 {
     for (int i = 0; i < 4 && form->settings[i]; i += 2) setenv(form->settings[i], form->settings[i + 1], 1);
+    struct fixture fixture;
+    struct engine_device_options options = {.struct_size = sizeof options};
+    fixture_load(&fixture, "vulkan");
+    int status = fixture.api->device_open(0, &options, &fixture.device);
+    if (status == ENGINE_OK)
+        fixture.api->device_close(fixture.device);
+    else
+        cr_log_warn("left out: %s", fixture_message());
+    cr_assert(status == ENGINE_OK || status == ENGINE_ERROR_UNSUPPORTED);
+    return status == ENGINE_OK;
 }
 
 void gpu_skip_without_device(void)

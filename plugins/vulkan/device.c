@@ -9,20 +9,27 @@
 
 static int create_device(struct engine_device *device)
 {
-    const char *extensions[1];
+    const char *extensions[2];
     uint32_t n_extensions = 0;
     if (device->physical->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    if (device->cooperative) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     float priority = 1;
     VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                      .queueFamilyIndex = device->physical->queue_family,
                                      .queueCount = 1,
                                      .pQueuePriorities = &priority};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+        .cooperativeMatrix = true};
     VkPhysicalDeviceVulkan13Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
                                               .shaderIntegerDotProduct = device->dot,
-                                              .computeFullSubgroups = device->shuffles};
+                                              .subgroupSizeControl = device->cooperative,
+                                              .computeFullSubgroups =
+                                                  device->shuffles || device->cooperative};
     VkPhysicalDeviceVulkan12Features newer = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                               .bufferDeviceAddress = device->addresses,
-                                              .shaderFloat16 = device->half};
+                                              .shaderFloat16 = device->half || device->cooperative,
+                                              .vulkanMemoryModel = device->cooperative};
     VkPhysicalDeviceFeatures2 wanted = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                         .features = {.shaderInt64 = device->addresses}};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
@@ -31,11 +38,15 @@ static int create_device(struct engine_device *device)
                                  .enabledExtensionCount = n_extensions,
                                  .ppEnabledExtensionNames = extensions};
     void **end = &wanted.pNext;
-    if (device->addresses || device->half) {
+    if (device->addresses || device->half || device->cooperative) {
         *end = &newer;
         end = &newer.pNext;
     }
-    if (device->dot || device->shuffles) *end = &later;
+    if (device->dot || device->shuffles || device->cooperative) {
+        *end = &later;
+        end = &later.pNext;
+    }
+    if (device->cooperative) *end = &matrices;
     if (wanted.pNext) create.pNext = &wanted;
     VkResult result = vk.vkCreateDevice(device->physical->handle, &create, NULL, &device->handle);
     if (result != VK_SUCCESS) return vulkan_error(result, device->physical->properties.deviceName);
@@ -61,10 +72,12 @@ static void read_limits(struct engine_device *device)
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
 }
 
-/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half or dot; ENGINE_VULKAN_MATMUL overrides it. */
+/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half, dot or cooperative; ENGINE_VULKAN_MATMUL
+ * overrides it. */
 static int choose_matmul(struct engine_device *device)
 {
     const struct physical_device *physical = device->physical;
+    bool has_cooperative = physical->cooperative.rows > 0;
     const char *text = getenv("ENGINE_VULKAN_MATMUL");
     if (!text || !*text) text = vulkan_host->setting("vulkan", "matmul");
     if (!text || strcmp(text, "auto") == 0) {
@@ -72,17 +85,25 @@ static int choose_matmul(struct engine_device *device)
         device->addresses = is_cpu && physical->has_addresses;
         device->dot = !is_cpu && physical->fast_dot;
         device->half = !is_cpu && physical->has_half;
+        device->cooperative = !is_cpu && has_cooperative;
         return ENGINE_OK;
     }
     device->addresses = strcmp(text, "address") == 0;
     device->dot = strcmp(text, "dot") == 0;
     device->half = strcmp(text, "half") == 0;
-    if (!device->addresses && !device->dot && !device->half && strcmp(text, "tiled") != 0)
+    device->cooperative = strcmp(text, "cooperative") == 0;
+    if (!device->addresses && !device->dot && !device->half && !device->cooperative &&
+        strcmp(text, "tiled") != 0)
         return vulkan_host->fail(
             ENGINE_ERROR_ARGUMENT,
-            "matmul = %s: there are \"auto\", \"address\", \"tiled\", \"half\" and \"dot\"", text);
+            "matmul = %s: there are \"auto\", \"address\", \"tiled\", \"half\", \"dot\" and \"cooperative\"",
+            text);
+    if (device->cooperative && !has_cooperative && !shader_codes[SHADER_MATMUL_Q4_0_COOPERATIVE].words)
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED,
+                                 "matmul = cooperative: the plugin was built with a glslc that can't compile "
+                                 "cooperative matrices");
     if ((device->addresses && !physical->has_addresses) || (device->dot && !physical->has_dot) ||
-        (device->half && !physical->has_half))
+        (device->half && !physical->has_half) || (device->cooperative && !has_cooperative))
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul = %s: %s lacks what that takes", text,
                                  physical->properties.deviceName);
     return ENGINE_OK;

@@ -20,6 +20,13 @@ extern struct vulkan_functions vk;
 
 /* ---- instance.c: the loader, the instance, the devices that there are --------------------------------------------- */
 
+/* Cooperative matrices, float16 times float16 to float32. */
+struct cooperative {
+    uint32_t rows, columns, depth;        /* rows x depth by depth x columns; rows 0: there are none */
+    uint32_t region_rows, region_columns; /* that a subgroup makes of a workgroup's tile */
+    uint32_t subgroup;                    /* invocations of one */
+};
+
 struct physical_device {
     VkPhysicalDevice handle;
     VkPhysicalDeviceProperties properties;
@@ -31,8 +38,9 @@ struct physical_device {
     bool has_dot, fast_dot; /* dot products of bytes; in hardware */
     bool has_subgroups;     /* sums and maxima over subgroups in compute shaders */
     bool has_shuffles;      /* and shuffles within full subgroups of 8 … 128 invocations */
-    bool has_budget;        /* VK_EXT_memory_budget */
-    uint64_t max_buffer;    /* bytes of one allocation and one buffer */
+    struct cooperative cooperative;
+    bool has_budget;     /* VK_EXT_memory_budget */
+    uint64_t max_buffer; /* bytes of one allocation and one buffer */
 };
 
 /* Opens the loader, makes the instance and the list of devices, once. */
@@ -41,6 +49,9 @@ int instance_devices(const struct physical_device **devices, uint32_t *count);
 void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
 /* ENGINE_ERROR and its words if the validation layers have found something; ENGINE_OK where they are off. */
 int validation_status(void);
+
+/* cooperative.c: fills device->cooperative, for Vulkan 1.3 with VK_KHR_cooperative_matrix. */
+void cooperative_find(struct physical_device *device);
 
 /* Makes a status of a VkResult, with a message "what: …". */
 int vulkan_error(VkResult result, const char *what);
@@ -72,7 +83,7 @@ int memory_choose(struct engine_device *device);
 /* ---- The device --------------------------------------------------------------------------------------------------- */
 
 #define MAX_BINDINGS  8
-#define MAX_CONSTANTS 6
+#define MAX_CONSTANTS 11
 #define MAX_PUSH      128 /* bytes; every device has these */
 #define UPLOAD_SLOTS  2
 #define UPLOAD_SIZE   (8u << 20)
@@ -81,6 +92,7 @@ struct pipeline_key {
     enum shader shader;
     uint32_t constants[MAX_CONSTANTS]; /* by constant_id */
     uint32_t full_subgroups;           /* 1: the shader needs them */
+    uint32_t subgroup_size;            /* that the shader needs; 0: any */
 };
 
 struct pipeline {
@@ -136,6 +148,7 @@ struct engine_device {
     bool addresses;    /* use the shaders for software drivers */
     bool half;         /* use the shaders with products in float16 */
     bool dot;          /* use the shaders with integer dot products */
+    bool cooperative;  /* use the shaders with cooperative matrices */
     bool subgroups;    /* use the shaders that sum over subgroups */
     bool shuffles;     /* use those that shuffle within them */
     bool splits;       /* attention over few heads and long contexts */

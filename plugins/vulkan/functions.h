@@ -6,6 +6,8 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
+#include "cooperative.h"
+
 #define VULKAN_GLOBAL_FUNCTIONS(F)                                                                           \
     F(vkEnumerateInstanceVersion)                                                                            \
     F(vkEnumerateInstanceExtensionProperties)                                                                \
@@ -69,8 +71,10 @@
     F(vkWaitForFences)                                                                                       \
     F(vkQueueSubmit)
 
-/* Those of later versions: NULL where the loader is older. */
-#define VULKAN_LATER_FUNCTIONS(F) F(vkGetBufferDeviceAddress)
+/* Those of later versions and extensions: NULL where the loader is older. */
+#define VULKAN_LATER_FUNCTIONS(F)                                                                            \
+    F(vkGetBufferDeviceAddress)                                                                              \
+    F(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 struct vulkan_functions {
     PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;

@@ -211,6 +211,9 @@ static bool survey(struct physical_device *device)
     device->has_shuffles = device->has_shuffles && device->has_subgroups && subgroups.subgroupSize >= 8 &&
                            subgroups.subgroupSize <= 128 &&
                            (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
+    if (has_version(device, VK_API_VERSION_1_3) &&
+        has_extension(device->handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+        cooperative_find(device);
     device->max_buffer = maintenance.maxMemoryAllocationSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;

@@ -16,10 +16,11 @@
 #define SPLIT_POSITIONS 256
 
 /* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
-#define SUBGROUP_PARTS 4 /* workgroups for a panel */
-#define TILED_TOKENS   32
-#define TILED_PANELS   2
-#define ADDRESS_TOKENS 8
+#define SUBGROUP_PARTS     4 /* workgroups for a panel */
+#define TILED_TOKENS       32
+#define TILED_PANELS       2
+#define COOPERATIVE_TOKENS 64
+#define ADDRESS_TOKENS     8
 
 /* A dispatch that is being put together. */
 struct builder {
@@ -137,6 +138,8 @@ static struct matmul_form matmul_form(const struct engine_device *device, uint32
     if (tokens == 1)
         return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1, 1};
     if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1, 1};
+    if (device->cooperative && type != ENGINE_TYPE_F32)
+        return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1};
     enum shader tiled = first + MATMUL_TILED;
     if (device->dot && type == ENGINE_TYPE_Q8_0)
         tiled = SHADER_MATMUL_Q8_0_DOT;
@@ -146,6 +149,20 @@ static struct matmul_form matmul_form(const struct engine_device *device, uint32
              type != ENGINE_TYPE_F16) /* those are exact as they are */
         tiled = first + MATMUL_HALF;
     return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1};
+}
+
+/* The constants of shaders/matmul-cooperative.glsl. */
+static void set_matrices(struct builder *builder)
+{
+    const struct cooperative *sizes = &builder->device->physical->cooperative;
+    struct pipeline_key *key = &builder->dispatch.key;
+    key->constants[6] = sizes->rows;
+    key->constants[7] = sizes->columns;
+    key->constants[8] = sizes->depth;
+    key->constants[9] = sizes->region_rows;
+    key->constants[10] = sizes->region_columns;
+    key->full_subgroups = 1;
+    key->subgroup_size = sizes->subgroup;
 }
 
 /* Pushes where a binding begins. */
@@ -194,6 +211,8 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
         .constants = {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
                       residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU},
         .full_subgroups = form.parts > 1};
+    if (form.shader == weight_type(v[GPU_MATMUL_WEIGHT].type)->first + MATMUL_COOPERATIVE)
+        set_matrices(builder);
     push(builder, k);
     push(builder, rows);
     push(builder, tokens);

@@ -102,9 +102,13 @@ static VkResult create(struct engine_device *device, const struct pipeline_key *
     for (uint32_t i = 0; i < MAX_CONSTANTS; i++)
         entries[i] = (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(uint32_t), sizeof(uint32_t)};
     VkSpecializationInfo constants = {MAX_CONSTANTS, entries, sizeof key->constants, key->constants};
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroups = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = key->subgroup_size};
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = key->subgroup_size ? &subgroups : NULL,
                   .flags =
                       key->full_subgroups ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,

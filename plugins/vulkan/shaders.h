@@ -6,7 +6,7 @@
 /* Of each type of weights, in this order. */
 #define WEIGHT_SHADERS(type)                                                                                 \
     SHADER_MATMUL_##type##_ONE, SHADER_MATMUL_##type##_ONE_SUBGROUPS, SHADER_MATMUL_##type##_TILED,          \
-        SHADER_MATMUL_##type##_HALF, SHADER_MATMUL_##type##_ONE_ADDRESS,                                     \
+        SHADER_MATMUL_##type##_HALF, SHADER_MATMUL_##type##_COOPERATIVE, SHADER_MATMUL_##type##_ONE_ADDRESS, \
         SHADER_MATMUL_##type##_MANY_ADDRESS, SHADER_GET_ROWS_##type
 /* Their places in that order. */
 enum {
@@ -14,6 +14,7 @@ enum {
     MATMUL_ONE_SUBGROUPS,
     MATMUL_TILED,
     MATMUL_HALF,
+    MATMUL_COOPERATIVE,
     MATMUL_ONE_ADDRESS,
     MATMUL_MANY_ADDRESS,
     GET_ROWS
@@ -68,8 +69,8 @@ enum shader {
     SHADER_COUNT
 };
 struct shader_code {
-    const uint32_t *words;
-    size_t size; /* bytes */
+    const uint32_t *words; /* NULL: not built, for glslc can't compile it */
+    size_t size;           /* bytes */
 };
 extern const struct shader_code shader_codes[SHADER_COUNT];
 #endif

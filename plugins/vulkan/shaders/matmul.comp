@@ -4,6 +4,7 @@
 //   TILED    many columns, through shared memory: matmul-tiled.glsl
 //   HALF     the same with products in float16: matmul-half.glsl
 //   DOT      the same with integer dot products: matmul-dot.glsl
+//   COOPERATIVE  the same with cooperative matrices: matmul-cooperative.glsl
 //   ADDRESS  for software drivers, one column or TOKENS at a time, with memory read at addresses: matmul-address.glsl
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
@@ -130,6 +131,8 @@ void finish(float sum, float gate, uint row, uint token)
 #elif defined(DOT)
 #include "matmul-dot.glsl"
 #include "matmul-tile.glsl"
+#elif defined(COOPERATIVE)
+#include "matmul-cooperative.glsl"
 #elif defined(SUBGROUPS)
 #include "matmul-subgroups.glsl"
 #else
