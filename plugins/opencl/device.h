@@ -30,6 +30,7 @@ struct listed_device {
     bool has_pointers;  /* and the host may use them at any time: fine-grained buffers */
     bool has_dot;       /* products of bytes, in hardware */
     bool has_subgroups; /* sums over subgroups */
+    bool has_half;      /* float16 as a type */
     bool has_free_memory;
     bool is_pocl;
 };

@@ -118,6 +118,7 @@ static bool survey(struct listed_device *device)
                            (get_number(handle, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
     device->has_free_memory = has_extension(handle, "cl_amd_device_attribute_query");
     device->has_subgroups = major >= 3 && has_extension(handle, "cl_khr_subgroups");
+    device->has_half = has_extension(handle, "cl_khr_fp16");
     cl_bool accelerated[6] = {0};
     device->has_dot =
         has_extension(handle, "cl_khr_integer_dot_product") &&

@@ -137,10 +137,11 @@ static int program_get(struct engine_device *device, enum source source, const c
     struct program *program = calloc(1, sizeof *program);
     if (!program) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a program");
     program->source = source;
-    snprintf(program->options, sizeof program->options, "-cl-std=%s%s%s%s %s",
+    snprintf(program->options, sizeof program->options, "-cl-std=%s%s%s%s%s %s",
              device->listed->has_subgroups ? "CL3.0 -DSUBGROUPS" : "CL1.2",
              device->vectors ? " -DVECTORS" : "", device->vnni ? " -DVNNI" : "",
-             device->listed->has_dot ? " -DDOT_PRODUCT" : "", options);
+             device->listed->has_dot ? " -DDOT_PRODUCT" : "", device->listed->has_half ? " -DHALF" : "",
+             options);
     for (*out = device->programs; *out; *out = (*out)->next) {
         if ((*out)->source != source || strcmp((*out)->options, program->options) != 0) continue;
         free(program);

@@ -57,10 +57,14 @@ typedef float F;
 #define TYPE_BF16   30
 #define TYPE_MXFP4  39
 
+#ifdef HALF
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+
 // The float16 in the low half of a word.
 F half_value(W word)
 {
-#if defined(cl_khr_fp16) && !defined(VECTORS)
+#if defined(HALF) && !defined(VECTORS)
     return convert_float(as_half((ushort)word));
 #else
     W magnitude = word & 0x7fff;
