@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/folders.h"
 #include "base/log.h"
 #include "internal.h"
 #include "plugins/host.h"
@@ -33,6 +34,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
         free(engine);
         return status;
     }
+    engine->installed_model = installed_model();
     if (ENGINE_HAS(options, user)) log_to(options->log, options->user);
     status = plugins_open(ENGINE_HAS(options, plugin_dirs) ? options->plugin_dirs : NULL, engine->config,
                           &engine->plugins);
@@ -52,6 +54,7 @@ void engine_close(struct engine *engine)
     log_to(NULL, NULL);
     config_close(engine->config);
     free(engine->devices);
+    free(engine->installed_model);
     pthread_mutex_destroy(&engine->devices_lock);
     free(engine);
 }
@@ -59,6 +62,12 @@ void engine_close(struct engine *engine)
 const char *engine_setting(const struct engine *engine, const char *section, const char *key)
 {
     return config_get(engine->config, section, key);
+}
+
+const char *engine_default_model(const struct engine *engine)
+{
+    const char *setting = config_get(engine->config, "", "model");
+    return setting ? setting : engine->installed_model;
 }
 
 size_t engine_plugin_count(const struct engine *engine)

@@ -21,6 +21,7 @@ struct device {
 struct engine {
     struct config *config;
     struct plugins *plugins;
+    char *installed_model;  /* NULL: none */
     struct device *devices; /* [n_devices]; see list_devices */
     size_t n_devices;
     bool devices_listed;

@@ -57,6 +57,10 @@ ENGINE_API void engine_close(struct engine *engine);
  * */
 ENGINE_API const char *engine_setting(const struct engine *engine, const char *section, const char *key);
 
+/* The path of the model that runs where none is named: the setting `model`, else the one that was installed with
+ * libengine; NULL if there is neither. */
+ENGINE_API const char *engine_default_model(const struct engine *engine);
+
 struct engine_plugin_entry_info {
     const char *path;
     const char *name; /* NULL if it was refused before it could say */

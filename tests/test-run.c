@@ -85,6 +85,26 @@ Test(run, the_model_comes_from_the_configuration)
     program_free(&given);
 }
 
+/* The model that comes with the engine, which begins a story by itself. */
+Test(run, without_anything)
+{
+    char missing[1200];
+    if (access(TEST_SOURCE_DIR "/../models/demo/demo.gguf", R_OK) != 0)
+        cr_skip_test("no models/demo/demo.gguf here");
+    struct program_result result = PROGRAM("--seed", "1");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_gt(result.out_size, 100, "%s", result.out);
+    prints(PROGRAM("run", "-p", "", "--seed", "1"), result.out);
+    program_free(&result);
+    result = PROGRAM("tokenize", "--ids", ".");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    /* One that the configuration names comes first. */
+    snprintf(missing, sizeof missing, "model = %s/none.gguf\n", folder);
+    files_write_text(files_path(folder, "engine.conf"), missing);
+    fails(PROGRAM("--config", files_path(folder, "engine.conf")), 1, "none.gguf: No such file or directory");
+}
+
 Test(run, seeds)
 {
     struct program_result first = PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "5");
@@ -105,7 +125,6 @@ Test(run, seeds)
 
 Test(run, mistakes)
 {
-    fails(PROGRAM("-p", "a"), 2, "no model: give one with -m FILE");
     fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "--prompt and --file can't be given together");
     fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");

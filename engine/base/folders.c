@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *own_folder(void)
 {
@@ -20,6 +21,27 @@ char *own_folder(void)
     char *slash = strrchr(path, '/');
     slash[slash == path] = '\0';
     return path;
+}
+
+char *installed_model(void)
+{
+    /* The build tree's, beside the plugins; the installed one, as seen from libengine or by an absolute path. */
+    static const char *const folders[] = {"engine/models", ENGINE_DATADIR "/engine/models"};
+    char *own = own_folder(), *found = NULL;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {
+        char *path;
+        int length = -1;
+        if (folders[i][0] == '/') {
+            length = asprintf(&path, "%s/demo.gguf", folders[i]);
+        } else if (own) {
+            length = asprintf(&path, "%s/%s/demo.gguf", own, folders[i]);
+        }
+        if (length < 0) continue;
+        found = access(path, R_OK) == 0 ? realpath(path, NULL) : NULL;
+        free(path);
+    }
+    free(own);
+    return found;
 }
 
 static const char *home_folder(void)

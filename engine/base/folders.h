@@ -6,6 +6,10 @@
  * caller frees it; NULL if it can't be found out. */
 char *own_folder(void);
 
+/* The model that was installed with libengine, or lies in its build tree: a file that can be read. The caller frees it;
+ * NULL if there is none. */
+char *installed_model(void);
+
 /* $VARIABLE/engine, or ~/FALLBACK/engine if the variable isn't set (XDG Base Directory Specification: what is
  * not an absolute path counts as not set). The caller frees it; NULL where there is no home either. */
 char *user_folder(const char *variable, const char *fallback);

@@ -95,7 +95,7 @@ int open_engine_to_list(const struct arguments *arguments, struct engine **engin
 
 const char *path_of_model(const struct arguments *arguments, const struct engine *engine)
 {
-    return arguments->model ? arguments->model : engine_setting(engine, "", "model");
+    return arguments->model ? arguments->model : engine_default_model(engine);
 }
 
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)

@@ -44,7 +44,8 @@ int open_engine_to_list(const struct arguments *arguments, struct engine **engin
 /* The plugins that are not used, with the reasons, on standard output. In plugins.c. */
 void print_refused_plugins(const struct engine *engine);
 
-/* The path of the model: -m's, or the configuration's `model`; NULL if there is neither. */
+/* The path of the model: -m's, or the configuration's `model`, or that of the one installed with the engine; NULL if
+ * there is none of them. */
 const char *path_of_model(const struct arguments *arguments, const struct engine *engine);
 
 /* Opens it; an error that says what to do if there is none. */

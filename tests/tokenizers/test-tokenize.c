@@ -147,8 +147,6 @@ Test(tokenize, mistakes)
            "engine: -0 reads texts from standard input: leave \"text\" out, or -0\n");
     expect(PROGRAM("tokenize", "-m", model, "--decode", "--bos"), 2, "", 0,
            "engine: --decode turns ids into text: --bos has no meaning with it\n");
-    expect(PROGRAM("tokenize", "text"), 2, "", 0,
-           "engine: no model: give one with -m FILE, or set `model` in engine.conf\n");
 }
 
 /* A model without a tokenizer, one with a tokenizer that no plugin serves, and one with a wrong vocabulary. */

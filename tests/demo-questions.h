@@ -1,0 +1,51 @@
+/* demo-questions.h: the model that comes with the engine, asked: questions from a file, stories from a seed. Used by
+ * test-demo-model.c and by the program demo-score. What goes wrong is printed and ends the program. */
+#ifndef TESTS_DEMO_QUESTIONS_H
+#define TESTS_DEMO_QUESTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine.h"
+
+/* A line of tests/data/demo-questions.tsv, which tools/demo-model/corpus.py writes: questions that the model has not
+ * been trained on. */
+struct demo_question {
+    char *skill;
+    char *prompt; /* special tokens spelled */
+    char *answer;
+};
+struct demo_questions {
+    struct demo_question *items; /* [count] */
+    size_t count;
+    char *text;
+};
+void demo_questions_read(const char *path, struct demo_questions *questions);
+void demo_questions_free(struct demo_questions *questions);
+
+/* A model that is ready to write. */
+struct demo_model {
+    struct engine *engine;
+    struct engine_model *model;
+    struct engine_context *context;
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    uint32_t n_vocab;
+    float *logits; /* [n_vocab] */
+};
+/* The model in `path`; NULL: libengine's default one. `backend` is a plugin's name; "cpu" runs everything,
+ * others half of the layers. False: the backend has no device here (or isn't built). */
+bool demo_model_open(struct demo_model *demo, const char *path, const char *plugin_dir, const char *backend);
+void demo_model_close(struct demo_model *demo);
+
+/* What the model adds to a prompt, until it ends or has `limit` tokens; in new memory. Of a prompt that isn't "" the
+ * answer is one line. *ended tells whether it came to its end; NULL: nobody asks. */
+char *demo_model_write(struct demo_model *demo, const char *prompt, size_t limit,
+                       const struct engine_sampler_options *sampling, bool *ended);
+
+/* Whether the likeliest tokens are the answer, no more and no less. `said`, which may be NULL, receives what it said
+ * instead, in new memory, or NULL. */
+bool demo_model_answers(struct demo_model *demo, const struct demo_question *question, char **said);
+
+#endif
