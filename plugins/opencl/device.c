@@ -4,10 +4,9 @@
 
 #include "device.h"
 
-#define MAX_HEAD_DIM 256                  /* attention keeps heads in registers */
-#define LEAST_GROUP  128                  /* work-items of a group of the kernels for GPUs, */
-#define LEAST_LOCAL  8192                 /* and the local memory that they take */
-#define MOST_BYTES   (UINT64_C(16) << 30) /* kernels count words in 32 bits */
+#define MAX_HEAD_DIM 256  /* attention keeps heads in registers */
+#define LEAST_GROUP  128  /* work-items of a group of the kernels for GPUs, */
+#define LEAST_LOCAL  8192 /* and the local memory that they take */
 
 /* A setting of the section [opencl], which an environment variable overrides; NULL: "auto". */
 static const char *setting(const char *key, const char *variable)
@@ -77,8 +76,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (!device) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
     device->listed = &devices[index];
     device->budget.limit = given.memory_limit;
-    device->largest =
-        device->listed->max_allocation < MOST_BYTES ? device->listed->max_allocation : MOST_BYTES;
+    device->largest = device->listed->max_allocation;
     device->limits = (struct gpu_limits){
         .max_tensor = device->largest, .max_head_dim = MAX_HEAD_DIM, .weight_type = weight_type_known};
     status = choose_kernels(device);

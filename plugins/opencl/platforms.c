@@ -7,9 +7,13 @@
 #include "device.h"
 
 /* Of cl_ext.h, which not every installation has in full. */
-#define DEVICE_FREE_MEMORY 0x4039 /* CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: KiB */
-#define DEVICE_DOT_4X8     0x1074 /* CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED_KHR */
+#define DEVICE_FREE_MEMORY 0x4039  /* CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: KiB */
+#define DEVICE_DOT_FORMS   0x1073  /* CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES_KHR */
+#define DOT_FORM_VECTORS   2       /* CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_KHR */
+#define DEVICE_DOT_SPEED   0x1074  /* CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT_KHR */
 #define NO_PLATFORMS       (-1001) /* CL_PLATFORM_NOT_FOUND_KHR */
+
+#define MOST_BYTES (UINT64_C(16) << 30) /* of an allocation: kernels count words in 32 bits */
 
 struct opencl_functions cl;
 
@@ -112,6 +116,7 @@ static bool survey(struct listed_device *device)
     device->max_group = get_number(handle, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     device->local_size = get_number(handle, CL_DEVICE_LOCAL_MEM_SIZE);
     device->max_allocation = get_number(handle, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    if (device->max_allocation > MOST_BYTES) device->max_allocation = MOST_BYTES;
     device->memory = get_number(handle, CL_DEVICE_GLOBAL_MEM_SIZE);
     device->shares_memory = get_number(handle, CL_DEVICE_HOST_UNIFIED_MEMORY);
     device->has_pointers = device->shares_memory && major >= 2 && cl.clSVMAlloc && cl.clSVMFree &&
@@ -121,8 +126,9 @@ static bool survey(struct listed_device *device)
     device->has_half = has_extension(handle, "cl_khr_fp16");
     cl_bool accelerated[6] = {0};
     device->has_dot =
-        has_extension(handle, "cl_khr_integer_dot_product") &&
-        cl.clGetDeviceInfo(handle, DEVICE_DOT_4X8, sizeof accelerated, accelerated, NULL) == CL_SUCCESS &&
+        major >= 3 && has_extension(handle, "cl_khr_integer_dot_product") &&
+        (get_number(handle, DEVICE_DOT_FORMS) & DOT_FORM_VECTORS) &&
+        cl.clGetDeviceInfo(handle, DEVICE_DOT_SPEED, sizeof accelerated, accelerated, NULL) == CL_SUCCESS &&
         accelerated[2]; /* of unsigned with signed bytes */
     return device->max_group > 0 && device->max_allocation > 0;
 }

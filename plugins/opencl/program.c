@@ -137,11 +137,11 @@ static int program_get(struct engine_device *device, enum source source, const c
     struct program *program = calloc(1, sizeof *program);
     if (!program) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a program");
     program->source = source;
-    snprintf(program->options, sizeof program->options, "-cl-std=%s%s%s%s%s %s",
-             device->listed->has_subgroups ? "CL3.0 -DSUBGROUPS" : "CL1.2",
-             device->vectors ? " -DVECTORS" : "", device->vnni ? " -DVNNI" : "",
-             device->listed->has_dot ? " -DDOT_PRODUCT" : "", device->listed->has_half ? " -DHALF" : "",
-             options);
+    snprintf(program->options, sizeof program->options, "-cl-std=%s%s%s%s%s%s %s",
+             device->listed->has_subgroups || device->listed->has_dot ? "CL3.0" : "CL1.2",
+             device->listed->has_subgroups ? " -DSUBGROUPS" : "", device->vectors ? " -DVECTORS" : "",
+             device->vnni ? " -DVNNI" : "", device->listed->has_dot ? " -DDOT_PRODUCT" : "",
+             device->listed->has_half ? " -DHALF" : "", options);
     for (*out = device->programs; *out; *out = (*out)->next) {
         if ((*out)->source != source || strcmp((*out)->options, program->options) != 0) continue;
         free(program);
@@ -181,15 +181,18 @@ int kernel_get(struct engine_device *device, enum source source, const char *opt
         free(kernel);
         return opencl_error(error, name);
     }
-    kernel->next = program->kernels;
-    program->kernels = kernel;
     error = cl.clGetKernelWorkGroupInfo(kernel->handle, device->listed->handle, CL_KERNEL_WORK_GROUP_SIZE,
                                         sizeof most, &most, NULL);
-    if (error == CL_SUCCESS && most < group_size)
+    if (error == CL_SUCCESS && most < group_size) {
+        cl.clReleaseKernel(kernel->handle);
+        free(kernel);
         return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED,
                                  "%s runs %s in groups of %zu at most, not of %zu; try kernels = vectors in "
                                  "the section [opencl] of engine.conf",
                                  device->listed->name, name, most, group_size);
+    }
+    kernel->next = program->kernels;
+    program->kernels = kernel;
     *handle = kernel->handle;
     return ENGINE_OK;
 }

@@ -20,7 +20,7 @@ I add_dot(I sum, W codes, int inputs)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(codes), "v"(all));
     return sum;
 }
-#elif defined(DOT_PRODUCT) && !defined(VECTORS)
+#elif defined(DOT_PRODUCT) && !defined(VECTORS) && defined(__opencl_c_integer_dot_product_input_4x8bit)
 I add_dot(I sum, W codes, int inputs)
 {
     return sum + dot(as_uchar4(codes), as_char4(inputs));
