@@ -116,16 +116,34 @@ static bool configured_speed(const char *text, const char *name, double *speed)
     return false;
 }
 
+static double measure(const struct open_device *device)
+{
+    double speed = try_type(device, ENGINE_TYPE_Q8_0) * 1e-9;
+    if (speed == 0) speed = try_type(device, ENGINE_TYPE_F32) * 1e-9;
+    log_line(ENGINE_LOG_INFO, "%s: %.3g GB/s of weights", device->name, speed);
+    return speed;
+}
+
+/* The engine's entry for an open device. */
+static struct device *listed_device(struct engine *engine, const struct open_device *device)
+{
+    for (size_t i = 0; i < engine->n_devices; i++)
+        if (strcmp(engine->devices[i].name, device->name) == 0) return &engine->devices[i];
+    return NULL;
+}
+
 void measure_speeds(struct device_set *set)
 {
-    const char *text = engine_setting(set->engine, "", "speeds");
+    struct engine *engine = set->engine;
+    const char *text = engine_setting(engine, "", "speeds");
+    pthread_mutex_lock(&engine->devices_lock); /* one at a time, too, so that they don't slow each other */
     for (uint32_t d = 1; d < set->n_devices; d++) {
         struct open_device *device = &set->devices[d];
-        if (!configured_speed(text, device->name, &device->speed)) {
-            device->speed = try_type(device, ENGINE_TYPE_Q8_0) * 1e-9;
-            if (device->speed == 0) device->speed = try_type(device, ENGINE_TYPE_F32) * 1e-9;
-        }
-        log_line(ENGINE_LOG_INFO, "%s: %.3g GB/s of weights", device->name, device->speed);
+        struct device *listed = listed_device(engine, device);
+        if (configured_speed(text, device->name, &device->speed) || !listed) continue;
+        if (listed->speed == 0) listed->speed = measure(device);
+        device->speed = listed->speed;
     }
+    pthread_mutex_unlock(&engine->devices_lock);
     error_clear();
 }
