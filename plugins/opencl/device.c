@@ -92,10 +92,10 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
 static void scratch_free(struct engine_device *device)
 {
     for (int i = 0; i < 2; i++)
-        for (struct scratch *next; device->scratch[i]; device->scratch[i] = next) {
-            next = device->scratch[i]->next;
-            memory_free(device, device->scratch[i]->memory, NULL);
-            free(device->scratch[i]);
+        for (struct scratch *next, *scratch = device->scratch[i]; scratch; scratch = next) {
+            next = scratch->next;
+            memory_free(device, scratch->memory, NULL);
+            free(scratch);
         }
 }
 

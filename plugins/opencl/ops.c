@@ -5,8 +5,8 @@
 
 #include "launch.h"
 
-#define GROUP      64 /* work-items of a group: rows, norms, attention */
-#define ONE_SLICES 4  /* that share out a long sum, where one column is multiplied */
+#define GROUP      64u /* work-items of a group: rows, norms, attention */
+#define ONE_SLICES 4u  /* that share out a long sum, where one column is multiplied */
 #define GROUP_ROWS 128
 #define MOST_HEADS 8 /* of a work-item of attention */
 #define CHUNK      32
