@@ -11,8 +11,8 @@
 #include "internal.h"
 #include "model/types.h"
 
-#define K       2048u
-#define ROWS    4096u
+#define K       UINT64_C(2048)
+#define ROWS    UINT64_C(4096)
 #define SECONDS 0.004 /* of matmuls, after one that warms up */
 
 /* What one device needs for it. */

@@ -116,7 +116,7 @@ void iq2_s_read(const uint8_t *from, struct block *block)
     set_scale(block, f16_to_f32(load_u16(from)) / 8);
     read_scales(block, high + 8, 16);
     for (size_t i = 0; i < 32; i++) {
-        size_t index = low[i] | (high[i / 4] >> 2 * (i % 4) & 3u) << 8;
+        size_t index = low[i] | ((unsigned)high[i / 4] >> 2 * (i % 4) & 3u) << 8;
         store_eight(block, i, with_signs(iq2_values(iq2_s_grid[index]), signs[i]));
     }
 }

@@ -45,7 +45,7 @@ static void unpack_raw(const struct weight_type *type, const uint8_t *chunk, siz
 static unsigned packed_bits(const uint8_t *from, unsigned bits, size_t i, size_t row)
 {
     size_t j = i / 4, v = bits == 4 ? j % 4 : j * bits / 8, part = bits == 4 ? j / 4 : j % (8 / bits);
-    return from[(v * PANEL + row) * 4 + i % 4] >> part * bits & ((1u << bits) - 1);
+    return (unsigned)from[(v * PANEL + row) * 4 + i % 4] >> part * bits & ((1u << bits) - 1);
 }
 
 static void unpack_codes(const struct format *format, const uint8_t *group, uint8_t *q)
