@@ -151,6 +151,7 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
     _Alignas(64) float scales[LANES];
     vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
     for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
+    const vf limit = vf_set1(127);
     for (size_t half = 0; half < GROUP / SUM_COLUMNS; half++) {
         vi sum = vi_zero();
         _Alignas(64) int32_t numbers[LANES];
@@ -158,7 +159,9 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
             vi q[4];
             UNROLL for (size_t c = 0; c < 4; c++)
             {
-                q[c] = vi_from_vf(vf_mul(groups.columns[i + c], best_inverse));
+                vf scaled = vf_mul(groups.columns[i + c], best_inverse);
+                q[c] = vi_from_vf(
+                    vf_max(vf_min(scaled, limit), vf_sub(vf_zero(), limit))); /* also what is no number */
                 sum = vi_add(sum, q[c]);
             }
             vi_store(numbers, vi_bytes(q));
