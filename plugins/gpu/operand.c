@@ -392,3 +392,12 @@ int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct
     }
     return info->check(request, call);
 }
+
+enum gpu_rows_op gpu_rows_op(const struct gpu_call *call)
+{
+    if (call->op == ENGINE_OP_ADD) return GPU_ROWS_ADD;
+    if (call->op == ENGINE_OP_MUL) return GPU_ROWS_MUL;
+    bool is_silu = call->args.activate.activation == ENGINE_ACTIVATION_SILU;
+    if (call->views[GPU_ACTIVATE_FACTOR].present) return is_silu ? GPU_ROWS_SILU_MUL : GPU_ROWS_MUL;
+    return is_silu ? GPU_ROWS_SILU : GPU_ROWS_COPY;
+}

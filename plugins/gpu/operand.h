@@ -98,6 +98,11 @@ struct gpu_call {
 /* Checks an operation against the border's rules and the device's limits, and fills *call. */
 int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call);
 
+/* What ENGINE_OP_ADD, MUL and ACTIVATE come to, element by element; kernels know these by number. Their operands are
+ * views GPU_BINARY_A, B (which may be absent) and OUTPUT. */
+enum gpu_rows_op { GPU_ROWS_ADD, GPU_ROWS_MUL, GPU_ROWS_SILU, GPU_ROWS_SILU_MUL, GPU_ROWS_COPY };
+enum gpu_rows_op gpu_rows_op(const struct gpu_call *call);
+
 /* Elements and bytes of a block of a type that GPU plugins know; false for others. */
 bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size);
 

@@ -345,12 +345,12 @@ static int norm(struct builder *builder, const struct gpu_call *call)
     return status ? status : finish(builder);
 }
 
-enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_SILU, ROWS_SILU_MUL, ROWS_COPY }; /* as in kernels/rows.cl */
-
 /* output = a op b; b may be one row that is repeated, or absent. */
-static int rows(struct builder *builder, enum rows_op op, const struct gpu_view *a, const struct gpu_view *b,
-                const struct gpu_view *output)
+static int rows(struct builder *builder, const struct gpu_call *call)
 {
+    const struct gpu_view *v = call->views, *a = &v[GPU_BINARY_A], *b = &v[GPU_BINARY_B],
+                          *output = &v[GPU_BINARY_OUTPUT];
+    enum gpu_rows_op op = gpu_rows_op(call);
     uint64_t lanes = builder->device->vectors ? 16 : 1;
     struct {
         struct shape shape;
@@ -365,16 +365,6 @@ static int rows(struct builder *builder, enum rows_op op, const struct gpu_view 
     spread(builder, (a->ne[0] + lanes - 1) / lanes * a->ne[1] * a->ne[2]);
     int status = rows_kernel(builder, "rows");
     return status ? status : finish(builder);
-}
-
-static int activate(struct builder *builder, const struct gpu_call *call)
-{
-    const struct gpu_view *v = call->views, *factor = &v[GPU_ACTIVATE_FACTOR];
-    bool is_silu = call->args.activate.activation == ENGINE_ACTIVATION_SILU;
-    enum rows_op op = factor->present ? (is_silu ? ROWS_SILU_MUL : ROWS_MUL)
-                      : is_silu       ? ROWS_SILU
-                                      : ROWS_COPY;
-    return rows(builder, op, &v[GPU_ACTIVATE_INPUT], factor, &v[GPU_ACTIVATE_OUTPUT]);
 }
 
 /* ---- Get rows ------------------------------------------------------------------------------------------------------ */
@@ -450,7 +440,6 @@ int op_append(struct engine_device *device, struct launches *recording, uint32_t
     struct builder builder = {.device = device, .recording = recording};
     int status = gpu_check(&request, op, args, &call);
     if (status) return status;
-    const struct gpu_view *v = call.views;
     switch (op) {
     case ENGINE_OP_MATMUL: return matmul(&builder, &call);
     case ENGINE_OP_ATTENTION: return attention(&builder, &call);
@@ -458,10 +447,6 @@ int op_append(struct engine_device *device, struct launches *recording, uint32_t
     case ENGINE_OP_ROPE: return rope(&builder, &call);
     case ENGINE_OP_NORM: return norm(&builder, &call);
     case ENGINE_OP_GET_ROWS: return get_rows(&builder, &call);
-    case ENGINE_OP_ADD:
-        return rows(&builder, ROWS_ADD, &v[GPU_BINARY_A], &v[GPU_BINARY_B], &v[GPU_BINARY_OUTPUT]);
-    case ENGINE_OP_MUL:
-        return rows(&builder, ROWS_MUL, &v[GPU_BINARY_A], &v[GPU_BINARY_B], &v[GPU_BINARY_OUTPUT]);
-    default: return activate(&builder, &call);
+    default: return rows(&builder, &call);
     }
 }

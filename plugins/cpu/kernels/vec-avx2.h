@@ -112,12 +112,6 @@ static inline vf vf_from_i8(const uint8_t *from)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)));
 }
-static inline void vf_to_i8(uint8_t *to, vf x)
-{
-    __m256i whole = _mm256_cvtps_epi32(x);
-    __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    _mm_storel_epi64((__m128i *)(void *)to, _mm_packs_epi16(half, half));
-}
 static inline vf vf_from_bf16_even(const uint8_t *from)
 {
     return _mm256_castsi256_ps(

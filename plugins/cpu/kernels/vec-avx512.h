@@ -101,10 +101,6 @@ static inline vf vf_from_i8(const uint8_t *from)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from)));
 }
-static inline void vf_to_i8(uint8_t *to, vf x)
-{
-    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
-}
 static inline vf vf_from_bf16_even(const uint8_t *from)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(from), 16));
