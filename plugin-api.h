@@ -372,6 +372,11 @@ struct engine_device_info {
     uint64_t max_buffer;   /* bytes of the largest engine_buffer; 0: no limit but memory. Not for weights. */
     uint32_t alignment;    /* bytes, a power of two: where tensors start in a buffer; 0 means 64 */
     uint32_t n_threads;    /* of the host, that it uses unless told otherwise; 0: none to speak of */
+    /* Which hardware it is, so that what several backends (or drivers) reach isn't used twice. Two devices are the same
+     * if both give an address and these are equal; where one gives none, if both give a uuid and these are equal. */
+    char pci_address[24]; /* "0000:01:00.0" as lspci -D has it; "": unknown, or that of several devices */
+    uint8_t uuid[16];     /* Vulkan's deviceUUID, OpenCL's CL_DEVICE_UUID_KHR; zeros: unknown */
+    uint32_t rank;        /* of devices that are the same, the engine takes the first with the largest */
 };
 
 struct engine_device_options {

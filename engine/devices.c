@@ -27,7 +27,9 @@ int get_device_info(const struct device *device, struct engine_device_info *info
     info->struct_size = sizeof *info;
     info->id[sizeof info->id - 1] = '\0';
     info->description[sizeof info->description - 1] = '\0';
+    info->pci_address[sizeof info->pci_address - 1] = '\0';
     make_printable(info->description);
+    make_printable(info->pci_address);
     return ENGINE_OK;
 }
 
@@ -55,6 +57,7 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
             find_device(engine, device.name) ? "another device's as well" : "not made of digits and dots");
         return ENGINE_OK;
     }
+    device.hardware = hardware_of(&info);
     struct device *devices = realloc(engine->devices, (engine->n_devices + 1) * sizeof *devices);
     if (!devices) return fail_memory("list of devices");
     engine->devices = devices;
@@ -105,6 +108,18 @@ int list_devices(struct engine *engine)
     return status;
 }
 
+const struct device *preferred_device(const struct engine *engine, const struct device *device)
+{
+    const struct device *best = device;
+    for (size_t i = 0; i < engine->n_devices; i++) {
+        const struct device *other = &engine->devices[i];
+        uint32_t rank = other->hardware.rank;
+        if (other == device || !hardware_same(&other->hardware, &device->hardware)) continue;
+        if (rank > best->hardware.rank || (rank == best->hardware.rank && other < best)) best = other;
+    }
+    return best == device ? NULL : best;
+}
+
 int engine_device_count(struct engine *engine, size_t *count)
 {
     pthread_mutex_lock(&engine->devices_lock);
@@ -124,7 +139,11 @@ static int describe_device(struct engine *engine, size_t index, struct engine_de
     const struct device *device = &engine->devices[index];
     status = get_device_info(device, &info);
     if (status != ENGINE_OK) return status;
-    *entry = (struct engine_device_entry){.name = device->name, .plugin = device->plugin->name, .info = info};
+    const struct device *preferred = preferred_device(engine, device);
+    *entry = (struct engine_device_entry){.name = device->name,
+                                          .plugin = device->plugin->name,
+                                          .info = info,
+                                          .preferred = preferred ? preferred->name : NULL};
     return ENGINE_OK;
 }
 

@@ -95,6 +95,23 @@ static bool is_cpu(const struct device *device)
     return get_device_info(device, &info) == ENGINE_OK && info.kind == ENGINE_DEVICE_CPU;
 }
 
+/* Opens a device that isn't asked for by its own name, unless one is open that is the same hardware: of the same backend
+ * where `plugin` isn't NULL, of any otherwise. */
+static int open_unless_same(const struct device *device, const struct plugin *plugin,
+                            const struct device_request *request, struct device_set *set)
+{
+    for (uint32_t i = 0; i < set->n_devices; i++) {
+        const struct open_device *opened = &set->devices[i];
+        struct hardware hardware = hardware_of(&opened->info);
+        if (plugin && opened->backend != plugin->info->backend) continue;
+        if (strcmp(opened->name, device->name) == 0 || !hardware_same(&hardware, &device->hardware)) continue;
+        log_line(ENGINE_LOG_INFO, "%s is not used: it is the same hardware as %s", device->name,
+                 opened->name);
+        return ENGINE_OK;
+    }
+    return open_device(device, request, set);
+}
+
 /* Opens a backend's devices but CPUs; those too where it has nothing else. */
 static int open_backend(const struct engine *engine, const struct plugin *plugin,
                         const struct device_request *request, struct device_set *set)
@@ -104,7 +121,7 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
         for (size_t i = 0; i < engine->n_devices; i++) {
             const struct device *device = &engine->devices[i];
             if (device->plugin != plugin || is_cpu(device) != cpus) continue;
-            int status = open_device(device, request, set);
+            int status = open_unless_same(device, plugin, request, set);
             if (status) return status;
             opened++;
         }
@@ -157,13 +174,17 @@ static int open_list(struct engine *engine, const char *list, const struct devic
     return status;
 }
 
+/* Of devices that are the same hardware the preferred one comes first; the others follow in case it can't be opened. */
 static void open_all(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
     report_absent_backends(engine);
-    for (size_t i = 0; i < engine->n_devices; i++) {
-        const struct device *device = &engine->devices[i];
-        if (!is_cpu(device) && open_device(device, request, set) != ENGINE_OK)
-            log_line(ENGINE_LOG_WARNING, "%s; going on without it", error_message());
+    for (int others = 0; others <= 1; others++) {
+        for (size_t i = 0; i < engine->n_devices; i++) {
+            const struct device *device = &engine->devices[i];
+            if (is_cpu(device) || (preferred_device(engine, device) != NULL) != others) continue;
+            if (open_unless_same(device, NULL, request, set) != ENGINE_OK)
+                log_line(ENGINE_LOG_WARNING, "%s; going on without it", error_message());
+        }
     }
 }
 

@@ -79,6 +79,9 @@ struct engine_device_entry {
     const char *name;   /* "cpu", "vulkan0" */
     const char *plugin; /* its plugin's name */
     struct engine_device_info info;
+    const char *
+        preferred; /* the name of the same hardware that is used unless this device or its plugin is asked for;
+                            * NULL: there is none */
 };
 /* Asks all backends for their devices; a backend that fails is logged and passed over. */
 ENGINE_API int engine_device_count(struct engine *engine, size_t *count);

@@ -37,11 +37,12 @@ static bool ask(struct engine *engine, size_t index, struct engine_device_entry 
 static json_t *describe(const struct engine *engine, const struct engine_device_entry *device)
 {
     const struct engine_device_info *info = &device->info;
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", json_line(device->name), "plugin",
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", json_line(device->name), "plugin",
                      json_line(device->plugin), "version", json_line(version_of(engine, device->plugin)),
                      "kind", kind_name(info->kind), "description", json_line(info->description),
                      "memory_free", json_count(info->memory_free), "memory_total",
-                     info->memory_total ? json_count(info->memory_total) : json_null());
+                     info->memory_total ? json_count(info->memory_total) : json_null(), "preferred",
+                     device->preferred ? json_line(device->preferred) : json_null());
 }
 
 static int print_json(struct engine *engine, size_t count)
@@ -72,7 +73,9 @@ static int print_table(struct engine *engine, size_t count)
         table_add(&table, "%s %s", device.plugin, version_of(engine, device.plugin));
         table_add(&table, "%s", size_text(device.info.memory_free).text);
         table_add(&table, "%s", total ? size_text(total).text : "unknown");
-        table_add(&table, "%s", device.info.description);
+        table_add(&table, "%s%s%s", device.info.description,
+                  device.preferred ? "; the same hardware as " : "",
+                  device.preferred ? device.preferred : "");
     }
     int status = table_print(&table, "no devices", stdout);
     print_refused_plugins(engine);

@@ -15,8 +15,9 @@ struct engine_buffer { struct engine_device *device; uint64_t size; char *data; 
 static int device_count(uint32_t *count) { *count = 1; return ENGINE_OK; }
 static int device_info(uint32_t index, struct engine_device_info *info)
 {
-    struct engine_device_info found = {info->struct_size, "0", "plain C loops", ENGINE_DEVICE_ACCELERATOR,
-                                       (uint64_t)1 << 30, (uint64_t)1 << 30, 0, 64, 0};
+    struct engine_device_info found = {
+        .struct_size = info->struct_size, .id = "0", .description = "plain C loops", .kind = ENGINE_DEVICE_ACCELERATOR,
+        .memory_free = (uint64_t)1 << 30, .memory_total = (uint64_t)1 << 30, .alignment = 64};
     if (index != 0) return FAIL(ARGUMENT, "there is no device %u", index);
     memcpy(info, &found, info->struct_size < sizeof found ? info->struct_size : sizeof found);
     return ENGINE_OK;
@@ -141,9 +142,12 @@ static int copy_buffer(struct engine_stream *stream, struct engine_buffer *to, u
 }
 
 static const struct engine_backend backend = {
-    sizeof backend, device_count, device_info, device_open, device_close, supports, weight_size, buffer_create,
-    buffer_destroy, NULL, weight_create, weight_destroy, stream_create, stream_destroy, enqueue, write_buffer,
-    read_buffer, copy_buffer, stream_end, stream_end, NULL, NULL, NULL, NULL};
+    .struct_size = sizeof backend, .device_count = device_count, .device_info = device_info,
+    .device_open = device_open, .device_close = device_close, .supports = supports, .weight_size = weight_size,
+    .buffer_create = buffer_create, .buffer_destroy = buffer_destroy, .weight_create = weight_create,
+    .weight_destroy = weight_destroy, .stream_create = stream_create, .stream_destroy = stream_destroy,
+    .enqueue = enqueue, .write = write_buffer, .read = read_buffer, .copy = copy_buffer, .stream_flush = stream_end,
+    .stream_wait = stream_end};
 static const struct engine_plugin plugin = {
     sizeof plugin, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR, ENGINE_PLUGIN_BACKEND, "minimal", "1.0", "MIT",
     "matrix products in plain C loops", &backend, NULL};

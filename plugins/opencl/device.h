@@ -10,6 +10,7 @@
 
 #include "device-memory.h"
 #include "functions.h"
+#include "identity.h"
 #include "operand.h"
 #include "rope-turns.h"
 
@@ -21,7 +22,9 @@ extern struct opencl_functions cl;
 struct listed_device {
     cl_platform_id platform;
     cl_device_id handle;
-    char id[16]; /* "0.1": platform and device */
+    char id[16];                       /* "0.1": platform and device */
+    char pci_address[GPU_PCI_ADDRESS]; /* "" if the device doesn't say */
+    uint8_t uuid[16];                  /* zeros likewise */
     char name[128], driver[64], version[128], platform_version[128];
     cl_device_type type;
     uint32_t units;
@@ -37,6 +40,11 @@ struct listed_device {
 
 int list_devices(const struct listed_device **devices, uint32_t *count);
 void listed_memory(const struct listed_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
+
+bool has_extension(cl_device_id device, const char *name);
+
+/* identity.c: fills device->pci_address and device->uuid. */
+void find_identity(struct listed_device *device);
 
 /* Makes a status of an OpenCL error, with a message "what: …". */
 int opencl_error(cl_int error, const char *what);

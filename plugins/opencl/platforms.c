@@ -89,7 +89,7 @@ static uint64_t get_number(cl_device_id device, cl_device_info what)
     return size == sizeof small ? small : number;
 }
 
-static bool has_extension(cl_device_id device, const char *name)
+bool has_extension(cl_device_id device, const char *name)
 {
     char all[8192];
     size_t length = strlen(name);
@@ -111,6 +111,7 @@ static bool survey(struct listed_device *device)
         return false;
     get_text(handle, CL_DEVICE_NAME, device->name, sizeof device->name);
     get_text(handle, CL_DRIVER_VERSION, device->driver, sizeof device->driver);
+    find_identity(device);
     device->type = get_number(handle, CL_DEVICE_TYPE);
     device->units = (uint32_t)get_number(handle, CL_DEVICE_MAX_COMPUTE_UNITS);
     device->max_group = get_number(handle, CL_DEVICE_MAX_WORK_GROUP_SIZE);

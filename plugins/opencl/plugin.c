@@ -41,6 +41,8 @@ static int device_info(uint32_t index, struct engine_device_info *info)
                                         .max_buffer = device->max_allocation,
                                         .alignment = 256};
     memcpy(answer.id, device->id, sizeof answer.id);
+    memcpy(answer.pci_address, device->pci_address, sizeof answer.pci_address);
+    memcpy(answer.uuid, device->uuid, sizeof answer.uuid);
     snprintf(answer.description, sizeof answer.description, "%.64s, %.10s, %.40s", device->name,
              device->version, device->driver);
     listed_memory(device, &answer.memory_free, &answer.memory_total);

@@ -11,6 +11,7 @@
 
 #include "device-memory.h"
 #include "functions.h"
+#include "identity.h"
 #include "operand.h"
 #include "rope-turns.h"
 #include "shaders.h"
@@ -31,6 +32,7 @@ struct physical_device {
     VkPhysicalDevice handle;
     VkPhysicalDeviceProperties properties;
     uint8_t uuid[VK_UUID_SIZE];
+    char pci_address[GPU_PCI_ADDRESS];    /* "" if it doesn't say */
     char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if it doesn't say */
     uint32_t queue_family;
     bool has_addresses;     /* bufferDeviceAddress, 64-bit integers */

@@ -184,6 +184,17 @@ static void find_later_features(struct physical_device *device)
     device->fast_dot = device->has_dot && speed.integerDotProduct4x8BitPackedSignedAccelerated;
 }
 
+static void find_address(struct physical_device *device)
+{
+    VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                              .pNext = &pci};
+    if (!has_extension(device->handle, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) return;
+    vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
+    gpu_pci_address(device->pci_address, pci.pciDomain, pci.pciBus, pci.pciDevice, pci.pciFunction);
+}
+
 /* Whether the device can run our kernels; fills the rest of *device. */
 static bool survey(struct physical_device *device)
 {
@@ -203,6 +214,7 @@ static bool survey(struct physical_device *device)
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
+    find_address(device);
     find_newer_features(device);
     find_later_features(device);
     VkSubgroupFeatureFlags needed = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;

@@ -4,6 +4,8 @@
 
 #include "device.h"
 
+#define RANK 1 /* before OpenCL, whose kernels for GPUs do less */
+
 const struct engine_host *vulkan_host;
 
 static int device_count(uint32_t *count)
@@ -49,6 +51,9 @@ static int device_info(uint32_t index, struct engine_device_info *info)
              device->driver[0] ? ", " : "", device->driver);
     physical_memory(device, &found.memory_free, &found.memory_total);
     found.max_buffer = device->max_buffer;
+    found.rank = RANK;
+    memcpy(found.pci_address, device->pci_address, sizeof found.pci_address);
+    memcpy(found.uuid, device->uuid, sizeof found.uuid);
     memcpy(info, &found, info->struct_size < sizeof found ? info->struct_size : sizeof found);
     return ENGINE_OK;
 }

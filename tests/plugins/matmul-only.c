@@ -1,8 +1,10 @@
-/* matmul-only.c: the backend `toy`, which does nothing but matrix products, and lies about its memory: it claims a
+/* matmul-only.c: the backend `toy` (or of another TOY_NAME), which does nothing but matrix products, and lies about its memory: it claims a
  * terabyte and gives as many bytes to weights as the setting `memory` of its section says (none: without end). With it
  * tests run a model split over two devices, most operations of which the second one doesn't do.
  *
- * Settings: memory = BYTES; fail = OPERATIONS (after so many products the device fails). */
+ * Settings: memory = BYTES; fail = OPERATIONS (after so many products the device fails); pci, uuid, rank: what hardware it
+ * says it is; closed = yes: it can't be opened. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,10 @@ struct engine_stream {
     int status;
 };
 
+#ifndef TOY_NAME
+#define TOY_NAME "toy"
+#endif
+
 static const struct engine_host *host;
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
@@ -47,6 +53,11 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     info->memory_free = info->memory_total = (uint64_t)1 << 40;
     info->max_buffer = 0;
     info->alignment = 256;
+    const char *pci = host->setting(TOY_NAME, "pci"), *uuid = host->setting(TOY_NAME, "uuid"),
+               *rank = host->setting(TOY_NAME, "rank");
+    if (pci) snprintf(info->pci_address, sizeof info->pci_address, "%s", pci);
+    if (uuid) memcpy(info->uuid, uuid, strnlen(uuid, sizeof info->uuid));
+    if (rank) info->rank = (uint32_t)strtoul(rank, NULL, 10);
     return ENGINE_OK;
 }
 
@@ -54,9 +65,10 @@ static int device_open(uint32_t index, const struct engine_device_options *optio
                        struct engine_device **device)
 {
     (void)index, (void)options;
+    if (host->setting(TOY_NAME, "closed")) return host->fail(ENGINE_ERROR_DEVICE, "closed today");
     struct engine_device *opened = calloc(1, sizeof *opened);
     if (!opened) return host->fail(ENGINE_ERROR_MEMORY, "out of memory");
-    const char *memory = host->setting("toy", "memory"), *fail = host->setting("toy", "fail");
+    const char *memory = host->setting(TOY_NAME, "memory"), *fail = host->setting(TOY_NAME, "fail");
     opened->limit = memory ? strtoull(memory, NULL, 10) : UINT64_MAX;
     opened->left = fail ? strtol(fail, NULL, 10) : -1;
     *device = opened;
@@ -304,7 +316,7 @@ static const struct engine_plugin plugin = {
     .abi_major = ENGINE_ABI_MAJOR,
     .abi_minor = ENGINE_ABI_MINOR,
     .kind = ENGINE_PLUGIN_BACKEND,
-    .name = "toy",
+    .name = TOY_NAME,
     .version = "1.0",
     .license = "MIT",
     .description = "nothing but matrix products, for tests",

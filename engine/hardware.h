@@ -1,0 +1,19 @@
+/* hardware.h: which of the devices that backends announce are the same piece of hardware, see struct engine_device_info. */
+#ifndef ENGINE_HARDWARE_H
+#define ENGINE_HARDWARE_H
+
+#include <stdbool.h>
+
+#include "plugin-api.h"
+
+/* What devices are told apart by. */
+struct hardware {
+    char pci_address[24];
+    uint8_t uuid[16];
+    uint32_t rank;
+};
+
+struct hardware hardware_of(const struct engine_device_info *info);
+bool hardware_same(const struct hardware *a, const struct hardware *b);
+
+#endif
