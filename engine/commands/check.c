@@ -73,22 +73,55 @@ static int print_json(const struct check_plugin *plugin, const struct results *r
 
 /* ---- The table ---- */
 
-static void print_unclaimed(const struct results *results)
+enum { LIST_WIDTH = 84 }; /* of what isn't claimed, before it goes on in the next row */
+
+static bool is_of(const struct check_row *row, const struct check_row *first)
 {
-    const char *area = "";
-    printf("Not claimed, and so not checked:");
-    for (size_t i = 0; i < results->count; i++) {
-        const struct check_row *row = &results->rows[i];
-        if (row->result != CHECK_UNCLAIMED) continue;
-        bool again = strcmp(area, row->area) == 0;
-        printf("%s%s%s%s",
-               again     ? ", "
-               : area[0] ? "; "
-                         : " ",
-               again ? "" : row->area, again ? "" : " ", row->what);
-        area = row->area;
+    return strcmp(row->device, first->device) == 0 && strcmp(row->area, first->area) == 0;
+}
+
+static void add_list(struct table *table, const char *device, const char *area, const char *list)
+{
+    table_add(table, "%s", device);
+    table_add(table, "%s", area);
+    table_add(table, "%s", list);
+}
+
+/* What isn't claimed of the area of results->rows[first], the first row of it. */
+static void add_unclaimed(struct table *table, const struct results *results, size_t first)
+{
+    const struct check_row *head = &results->rows[first];
+    const char *device = head->device, *area = head->area; /* once; then blank */
+    char list[LIST_WIDTH + 1] = "";
+    size_t used = 0, unclaimed = 0, all = 0;
+    for (size_t i = first; i < results->count; i++)
+        if (is_of(&results->rows[i], head)) all++, unclaimed += results->rows[i].result == CHECK_UNCLAIMED;
+    for (size_t i = first; i < results->count && unclaimed < all; i++) {
+        const char *what = results->rows[i].what;
+        if (!is_of(&results->rows[i], head) || results->rows[i].result != CHECK_UNCLAIMED) continue;
+        if (used && used + strlen(what) + 3 > sizeof list) {
+            strcpy(list + used, ";");
+            add_list(table, device, area, list);
+            device = area = "";
+            used = 0;
+        }
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "; " : "", what);
     }
-    printf("\n");
+    if (unclaimed == all) snprintf(list, sizeof list, "all of it: %zu check%s", all, all > 1 ? "s" : "");
+    if (unclaimed) add_list(table, device, area, list);
+}
+
+static int print_unclaimed(const struct results *results)
+{
+    static const char *const titles[] = {"DEVICE", "AREA", "NOT CLAIMED, AND SO NOT CHECKED"};
+    struct table table = {.n_columns = 3, .alignment = "lll"};
+    for (size_t i = 0; i < 3; i++) table_add(&table, "%s", titles[i]);
+    for (size_t i = 0; i < results->count; i++) {
+        size_t first = 0;
+        while (!is_of(&results->rows[first], &results->rows[i])) first++;
+        if (first == i) add_unclaimed(&table, results, i);
+    }
+    return table_print(&table, "", stdout);
 }
 
 static void add_row(struct table *table, const struct check_row *row)
@@ -117,7 +150,11 @@ static int print_table(const struct check_plugin *plugin, const struct results *
     for (size_t i = 0; i < results->count; i++)
         if (results->rows[i].result != CHECK_UNCLAIMED) add_row(&table, &results->rows[i]);
     int status = table_print(&table, "no checks", stdout);
-    if (results->unclaimed) print_unclaimed(results);
+    if (status == 0 && results->unclaimed) {
+        printf("\n");
+        status = print_unclaimed(results);
+        printf("\n");
+    }
     if (plugin->kind == ENGINE_PLUGIN_BACKEND && plugin->n_devices == 0)
         printf("It has no device here, so that nothing that it does could be checked.\n");
     printf("%zu passed, %zu failed\n", results->passed, results->failed);
