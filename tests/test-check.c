@@ -100,6 +100,12 @@ Test(check, a_token_that_is_left_out)
     fails("broken-token", "matmul", "F32", "nan, not", "matmul");
 }
 
+Test(check, an_input_that_is_changed)
+{
+    fails("broken-input", "matmul", "F32", "operand 1, which is only read, was changed",
+          "matmul memory limit");
+}
+
 Test(check, sources_that_are_read_too_late)
 {
     fails("broken-write", "buffers", "transfers of words", "bytes from",

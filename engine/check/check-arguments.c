@@ -85,6 +85,10 @@ static void of_matmul(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output longer than the weight's columns");
     bad = good, bad.output = floats(suite, 20, 3, 1);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of more tokens than the input");
+    bad = good, bad.input = floats(suite, 64, 2, 2);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of three dimensions");
+    bad = good, bad.output = floats(suite, 20, 2, 2);
+    expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of three dimensions");
     bad = good, bad.weight = NULL;
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "no weight");
     bad = good, bad.output = NULL;

@@ -11,6 +11,16 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* A buffer that the suite destroys; stops if there is none. */
+static struct engine_buffer *new_buffer(struct suite *suite, struct fixture *fixture, uint64_t size)
+{
+    struct engine_buffer *buffer = NULL;
+    fixture_must(&suite->fixture, fixture->api->buffer_create(fixture->device, size, &buffer),
+                 "buffer_create");
+    SUITE_EXPECT(suite, buffer, "buffer_create: ENGINE_OK, but no buffer");
+    return buffer;
+}
+
 /* ---- Devices --------------------------------------------------------------------------------------- */
 
 static void describes_itself(struct suite *suite, const void *args)
@@ -67,24 +77,35 @@ static void refuses_other_devices(struct suite *suite, const void *args)
     SUITE_EXPECT(suite, !device, "device_open failed, and changed its output parameter");
 }
 
+/* Without options, and with those of a version that had no fields yet: the defaults. */
+static void opens_by_default(struct suite *suite, const void *args)
+{
+    const struct engine_backend *api = suite->fixture.api;
+    const struct engine_device_options empty = {
+        .struct_size = offsetof(struct engine_device_options, n_threads), /* nobody may read further */
+        .n_threads = UINT32_MAX,
+        .memory_limit = 1};
+    const struct engine_device_options *options[] = {NULL, &empty};
+    (void)args;
+    for (int i = 0; i < 2; i++) {
+        struct fixture fixture = suite->fixture;
+        fixture_must(&suite->fixture, api->device_open(suite->device, options[i], &fixture.device),
+                     "device_open");
+        struct engine_buffer *buffer = new_buffer(suite, &fixture, 4096);
+        api->buffer_destroy(buffer);
+        api->device_close(fixture.device);
+    }
+}
+
 void check_devices(struct suite *suite)
 {
     suite_single(suite, "devices", "description", describes_itself, NULL);
     suite_single(suite, "devices", "structs of earlier versions", respects_struct_size, NULL);
+    suite_single(suite, "devices", "no options, and earlier ones", opens_by_default, NULL);
     suite_single(suite, "devices", "there are no others", refuses_other_devices, NULL);
 }
 
 /* ---- Buffers --------------------------------------------------------------------------------------- */
-
-/* A buffer that the suite destroys; stops if there is none. */
-static struct engine_buffer *new_buffer(struct suite *suite, struct fixture *fixture, uint64_t size)
-{
-    struct engine_buffer *buffer = NULL;
-    fixture_must(&suite->fixture, fixture->api->buffer_create(fixture->device, size, &buffer),
-                 "buffer_create");
-    SUITE_EXPECT(suite, buffer, "buffer_create: ENGINE_OK, but no buffer");
-    return buffer;
-}
 
 static void must_read(struct suite *suite, struct engine_buffer *buffer, uint64_t offset, void *target,
                       uint64_t size)

@@ -92,6 +92,8 @@ struct fixture_owned {
     struct fixture_owned *next;
     struct engine_tensor tensor;
     struct engine_buffer *buffer;
+    uint8_t *written; /* [size] what is in the buffer; NULL once an operation may have changed it */
+    uint64_t size;
     struct engine_weight *weight;
     void *memory;
 };
@@ -135,6 +137,7 @@ void fixture_clear(struct fixture *fixture)
         next = fixture->owned->next;
         if (fixture->owned->buffer) fixture->api->buffer_destroy(fixture->owned->buffer);
         if (fixture->owned->weight) fixture->api->weight_destroy(fixture->owned->weight);
+        free(fixture->owned->written);
         free(fixture->owned->memory);
         free(fixture->owned);
     }
@@ -166,6 +169,10 @@ static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t 
         if (data) memcpy(at, (const uint8_t *)data + i * row, row);
         if (!data && zeros) memset(at, 0, row); /* else NaNs, none of which must be left */
     }
+    owned->written = malloc(size);
+    owned->size = size;
+    if (!owned->written) fixture_fail(fixture, "out of memory");
+    memcpy(owned->written, bytes, size);
     fixture_must(fixture, api->write(fixture->stream, owned->buffer, 0, bytes, size), "write");
     memset(bytes, 0x55, size); /* `source` may be reused once write has returned */
     free(fixture_release(fixture, bytes));
@@ -231,7 +238,7 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
 
 /* ---- Operations ------------------------------------------------------------------------------------ */
 
-/* Where the tensor pointers of each operation's struct are: behind struct_size, one after the other. */
+/* How many tensor pointers each operation's struct has: they are behind struct_size, one after the other. */
 static size_t n_tensors(uint32_t op)
 {
     static const uint8_t counts[] = {
@@ -263,9 +270,48 @@ bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args)
     return fixture->api->supports(fixture->device, op, &copy);
 }
 
+/* The entry of the buffer that an operand is in; NULL: it is absent, a weight, or in none of the fixture's. */
+static struct fixture_owned *owner_of(const struct fixture *fixture, const struct engine_tensor *operand)
+{
+    if (!operand || !operand->buffer) return NULL;
+    struct fixture_owned *owned = fixture->owned;
+    while (owned && owned->buffer != operand->buffer) owned = owned->next;
+    return owned;
+}
+
+static const struct engine_tensor *const *operands_of(const void *args)
+{
+    return (const struct engine_tensor *const *)args + 1;
+}
+
 int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args)
 {
+    size_t output = op == ENGINE_OP_ATTENTION ? 6 : op == ENGINE_OP_NORM ? 1 : 2;
+    struct fixture_owned *owned =
+        output < n_tensors(op) ? owner_of(fixture, operands_of(args)[output]) : NULL;
+    if (owned) {
+        free(owned->written);
+        owned->written = NULL;
+    }
     return fixture->api->enqueue(fixture->stream, op, args);
+}
+
+/* The buffers of an operation's operands are as they were written, but for that of its output. */
+static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
+{
+    for (size_t i = 0; i < n_tensors(op); i++) {
+        const struct fixture_owned *owned = owner_of(fixture, operands_of(args)[i]);
+        if (!owned || !owned->written) continue;
+        uint8_t *bytes = fixture_hold(fixture, malloc(owned->size));
+        fixture_must(fixture, fixture->api->read(fixture->stream, owned->buffer, 0, bytes, owned->size),
+                     "read");
+        fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+        for (uint64_t j = 0; j < owned->size; j++)
+            if (bytes[j] != owned->written[j])
+                fixture_fail(fixture, "byte %lld of operand %zu, which is only read, was changed",
+                             (long long)j - (long long)fixture->lead, i);
+        free(fixture_release(fixture, bytes));
+    }
 }
 
 void fixture_run(struct fixture *fixture, uint32_t op, const void *args)
@@ -273,6 +319,7 @@ void fixture_run(struct fixture *fixture, uint32_t op, const void *args)
     if (!fixture_supports(fixture, op, args)) fixture->stop(fixture, FIXTURE_UNCLAIMED, "supports");
     fixture_must(fixture, fixture_enqueue(fixture, op, args), "enqueue");
     fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    check_inputs(fixture, op, args);
 }
 
 /* The bytes in front of, between and behind the rows of a tensor are as tensor_in_buffer has filled them. */

@@ -85,7 +85,8 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
 /* Whether the backend says that it supports the operation, the handles hidden from it as they are while
  * planning. `args` is the operation's struct. */
 bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args);
-/* Enqueues and waits. Unclaimed if the backend doesn't support it. */
+/* Enqueues and waits. Unclaimed if the backend doesn't support it. What is only read must then be as it was made; what
+ * has been an output since isn't looked at. */
 void fixture_run(struct fixture *fixture, uint32_t op, const void *args);
 /* Only enqueues; the status. */
 int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args);

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 /* clang-format off */
-#define FAIL(status, ...) host->fail(ENGINE_ERROR_##status, __VA_ARGS__)
-
 static const struct engine_host *host;
+#define FAIL(status, ...) host->fail(ENGINE_ERROR_##status, __VA_ARGS__)
 
 struct engine_device { uint64_t used, limit; }; /* bytes */
 /* Also what is behind a struct engine_weight: its values as float32, row by row. */
@@ -26,7 +25,8 @@ static int device_open(uint32_t index, const struct engine_device_options *optio
 {
     struct engine_device *made = calloc(1, sizeof *made);
     if (index != 0 || !made) return free(made), FAIL(ARGUMENT, "there is no device %u, or no memory", index);
-    made->limit = options->memory_limit ? options->memory_limit : (uint64_t)1 << 30;
+    made->limit = (uint64_t)1 << 30;
+    if (options && ENGINE_HAS(options, memory_limit) && options->memory_limit) made->limit = options->memory_limit;
     *device = made;
     return ENGINE_OK;
 }
@@ -93,9 +93,9 @@ static int supports(struct engine_device *device, uint32_t op, const void *args)
     for (size_t i = sizeof *m; i < m->struct_size; i++) /* a later version that asks for more than we know */
         if (((const char *)args)[i]) return 0;
     const struct engine_tensor *w = m->weight, *x = m->input, *y = m->output;
-    return w && x && y && (w->type == ENGINE_TYPE_F32 || w->type == ENGINE_TYPE_Q8_0) && w->ne[2] * w->ne[3] == 1 &&
-           x->type == ENGINE_TYPE_F32 && x->ne[0] == w->ne[0] && x->ne[2] * x->ne[3] == 1 && x->nb[0] == 4 &&
-           y->type == ENGINE_TYPE_F32 && y->ne[0] == w->ne[1] && y->ne[1] == x->ne[1] && y->nb[0] == 4;
+    return w && x && y && (w->type == ENGINE_TYPE_F32 || w->type == ENGINE_TYPE_Q8_0) && x->type == ENGINE_TYPE_F32 &&
+           y->type == ENGINE_TYPE_F32 && x->ne[0] == w->ne[0] && y->ne[0] == w->ne[1] && y->ne[1] == x->ne[1] &&
+           x->nb[0] == 4 && y->nb[0] == 4 && w->ne[2] * w->ne[3] * x->ne[2] * x->ne[3] * y->ne[2] * y->ne[3] == 1;
 }
 static int enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {

@@ -50,8 +50,8 @@ int device_info(uint32_t index, engine_device_info *info)
 int device_open(uint32_t index, const engine_device_options *options, engine_device **device)
 {
     if (index != 0) return host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
-    auto *made = new (std::nothrow)
-        engine_device{0, options->memory_limit ? options->memory_limit : uint64_t(1) << 30};
+    uint64_t limit = options && ENGINE_HAS(options, memory_limit) ? options->memory_limit : 0;
+    auto *made = new (std::nothrow) engine_device{0, limit ? limit : uint64_t(1) << 30};
     if (!made) return host->fail(ENGINE_ERROR_MEMORY, "out of memory");
     *device = made;
     return ENGINE_OK;

@@ -7,6 +7,7 @@
 
 enum fault {
     LAST_TOKEN,  /* the last token of a long batch is left out */
+    INPUT,       /* uses the input's room for what it works out */
     LATE_WRITE,  /* reads what is written later, when the caller may have reused it */
     FALSE_CLAIM, /* claims to add residuals, and doesn't */
     LEAK,        /* gives no buffer back */
@@ -25,6 +26,14 @@ static int long_batches_lack_a_token(struct engine_stream *stream, uint32_t op, 
     in.ne[1]--, out.ne[1]--;
     m.input = &in, m.output = &out;
     return enqueue(stream, op, &m);
+}
+
+static int spoil_input(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    const struct engine_op_matmul *m = args;
+    int status = enqueue(stream, op, args);
+    if (status == ENGINE_OK) memset(m->input->buffer->data + m->input->offset, 0, sizeof(float));
+    return status;
 }
 
 static struct {
@@ -124,6 +133,7 @@ ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engin
     broken = backend;
     switch ((enum fault)BROKEN) {
     case LAST_TOKEN: broken.enqueue = long_batches_lack_a_token; break;
+    case INPUT: broken.enqueue = spoil_input; break;
     case LATE_WRITE:
         broken.write = late_write;
         broken.read = late_read;
