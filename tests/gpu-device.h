@@ -4,6 +4,7 @@
 #define TESTS_GPU_DEVICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Environment variables that choose kernels other than those for the device here: pairs of name and value. */
 struct gpu_form {
@@ -29,5 +30,8 @@ void gpu_expect_no_complaints(void);
 
 /* Sets the environment for a form. False, saying why, where the device or the build lacks what the form takes. */
 bool gpu_choose(const struct gpu_form *form);
+
+/* The most columns of a weight that can be tested as the device is watched now. */
+uint32_t gpu_most_columns(void);
 
 #endif
