@@ -168,8 +168,12 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
     for (size_t first = 0; first < k; first += CHUNK, packed += matrix->chunk_size) {
         size_t n = smaller(CHUNK, k - first);
         kernels->unpack[type->index](type, packed, n, tile);
-        for (size_t t = 0; t < n_tokens; t += tile_tokens) {
+        /* Meanwhile the next chunk comes out of memory, a part with each group of tokens. */
+        size_t fetched = n_parts(matrix->chunk_size, n_parts(n_tokens, tile_tokens));
+        const uint8_t *next = packed + matrix->chunk_size;
+        for (size_t t = 0; t < n_tokens; t += tile_tokens, next += fetched) {
             size_t n_beside = smaller(tile_tokens, n_tokens - t);
+            for (size_t at = 0; at < fetched; at += 64) __builtin_prefetch(next + at);
             if (is_float) {
                 kernels->f32_tile(tile->x, floats + (token + t) * k + first * n_beside, n, n_beside,
                                   sums + t * PANEL);
