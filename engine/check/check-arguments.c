@@ -1,5 +1,6 @@
 /* check-arguments.c: what a backend has to refuse: operations and arguments that it doesn't know, operands that are
  * missing or don't fit together. `supports` says 0 and `enqueue` fails with a message; nothing runs. */
+#include <stdio.h>
 #include <string.h>
 
 #include "check/cases.h"
@@ -15,15 +16,46 @@ static void expect_refusal(struct suite *suite, uint32_t op, const void *args, i
     fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait after what was refused");
 }
 
-static struct engine_tensor *floats(struct suite *suite, uint64_t ne0, uint64_t ne1, uint64_t ne2)
-{
-    return fixture_f32(&suite->fixture, ne0, ne1, ne2, NULL);
-}
-
 static void only_if(struct suite *suite, uint32_t op, const void *args)
 {
     if (!fixture_supports(&suite->fixture, op, args))
         suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
+}
+
+/* The tensor with another dimension d, dense. */
+static struct engine_tensor resized(const struct engine_tensor *tensor, int d, uint64_t size)
+{
+    struct engine_tensor other = *tensor;
+    other.ne[d] = size;
+    for (int i = 1; i < 4; i++) other.nb[i] = other.nb[i - 1] * other.ne[i - 1];
+    return other;
+}
+
+/* Changes each dimension of each of the n operands in turn, after which they don't go together any more; but for the
+ * dimensions that nothing else depends on, the bits of `free_ones`: 4 for each operand. */
+static void expect_fitting_shapes(struct suite *suite, uint32_t op, void *args, size_t n, uint32_t free_ones)
+{
+    const struct engine_tensor **operands = (void *)((size_t *)args + 1); /* behind struct_size, as always */
+    for (size_t i = 0; i < 4 * n; i++) {
+        const struct engine_tensor *good = operands[i / 4];
+        if (!good || free_ones >> i & 1) continue;
+        const uint64_t size = good->ne[i % 4], sizes[] = {size + 1, 2 * size, 4 * size};
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
+            char what[80];
+            const struct engine_tensor bad = resized(good, (int)(i % 4), sizes[j]);
+            snprintf(what, sizeof what, "operand %zu with ne[%zu] = %llu in place of %llu", i / 4, i % 4,
+                     (unsigned long long)sizes[j], (unsigned long long)size);
+            operands[i / 4] = &bad;
+            expect_refusal(suite, op, args, ENGINE_OK, what);
+        }
+        operands[i / 4] = good;
+    }
+    only_if(suite, op, args); /* not before: who takes no right ones must not take wrong ones */
+}
+
+static struct engine_tensor *floats(struct suite *suite, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    return fixture_f32(&suite->fixture, ne0, ne1, ne2, NULL);
 }
 
 static void unknown_operations(struct suite *suite, const void *args)
@@ -108,6 +140,36 @@ static void of_matmul(struct suite *suite, const void *args)
     bad = good, bad.input = &halves;
     halves.type = ENGINE_TYPE_I32;
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of whole numbers");
+    bad = good;
+    expect_fitting_shapes(suite, ENGINE_OP_MATMUL, &bad, 6, 0);
+}
+
+/* What a product may have besides; `args`: whether it is a gate, else a bias. */
+static void of_fused_matmul(struct suite *suite, const void *args)
+{
+    static const float zeros[64 * 20];
+    const bool *gated = args;
+    const uint32_t use = *gated ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_VALUES;
+    struct fixture *fixture = &suite->fixture;
+    struct engine_tensor *other =
+        fixture_weight(fixture, ENGINE_TYPE_F32, *gated ? 64 : 20, *gated ? 20 : 1, use, false, zeros);
+    struct engine_op_matmul matmul = {
+        .struct_size = sizeof matmul,
+        .weight = fixture_weight(fixture, ENGINE_TYPE_F32, 64, 20, ENGINE_WEIGHT_MATMUL, false, zeros),
+        .input = floats(suite, 64, 2, 1),
+        .output = floats(suite, 20, 2, 1),
+        .gate = *gated ? other : NULL,
+        .bias = *gated ? NULL : other,
+        .residual = floats(suite, 20, 2, 1)};
+    expect_fitting_shapes(suite, ENGINE_OP_MATMUL, &matmul, 6, 0);
+}
+
+static void of_get_rows(struct suite *suite, const void *args)
+{
+    struct engine_op_get_rows rows = {sizeof rows, floats(suite, 8, 5, 1),
+                                      fixture_i32(&suite->fixture, 3, 1, NULL), floats(suite, 8, 3, 1)};
+    (void)args;
+    expect_fitting_shapes(suite, ENGINE_OP_GET_ROWS, &rows, 3, 0x002); /* the source has any number of rows */
 }
 
 static void of_rows(struct suite *suite, const void *args)
@@ -124,6 +186,8 @@ static void of_rows(struct suite *suite, const void *args)
     expect_refusal(suite, op, &bad, ENGINE_OK, "operands of different rows");
     bad = good, bad.b = NULL;
     expect_refusal(suite, op, &bad, ENGINE_OK, "one operand");
+    bad = good;
+    expect_fitting_shapes(suite, op, &bad, 3, 0);
 }
 
 static void of_norm(struct suite *suite, const void *args)
@@ -138,6 +202,19 @@ static void of_norm(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "an output of fewer rows");
     bad = good, bad.input = NULL;
     expect_refusal(suite, ENGINE_OP_NORM, &bad, ENGINE_OK, "no input");
+    bad = good;
+    expect_fitting_shapes(suite, ENGINE_OP_NORM, &bad, 3, 0);
+}
+
+static void of_norm_weight(struct suite *suite, const void *args)
+{
+    static const float zeros[8];
+    struct engine_tensor *weight =
+        fixture_weight(&suite->fixture, ENGINE_TYPE_F32, 8, 1, ENGINE_WEIGHT_VALUES, false, zeros);
+    struct engine_op_norm norm = {sizeof norm, floats(suite, 8, 3, 1), floats(suite, 8, 3, 1),
+                                  weight,      ENGINE_NORM_RMS,        1e-5f};
+    (void)args;
+    expect_fitting_shapes(suite, ENGINE_OP_NORM, &norm, 3, 0);
 }
 
 static void of_activate(struct suite *suite, const void *args)
@@ -151,6 +228,7 @@ static void of_activate(struct suite *suite, const void *args)
                    "an activation that nobody knows");
     bad = good, bad.factor = floats(suite, 8, 2, 1);
     expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a factor of fewer rows");
+    expect_fitting_shapes(suite, ENGINE_OP_ACTIVATE, &good, 3, 0);
 }
 
 static void of_rope(struct suite *suite, const void *args)
@@ -170,6 +248,18 @@ static void of_rope(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "four positions for each token");
     bad = good, bad.positions = fixture_i32(&suite->fixture, 2, 1, NULL);
     expect_refusal(suite, ENGINE_OP_ROPE, &bad, ENGINE_OK, "fewer positions than tokens");
+    expect_fitting_shapes(suite, ENGINE_OP_ROPE, &good, 4, 0);
+}
+
+static void of_rope_factors(struct suite *suite, const void *args)
+{
+    static const float zeros[4];
+    struct engine_tensor *x = floats(suite, 8, 2, 3), *positions = fixture_i32(&suite->fixture, 3, 1, NULL),
+                         *factors = fixture_weight(&suite->fixture, ENGINE_TYPE_F32, 4, 1,
+                                                   ENGINE_WEIGHT_VALUES, false, zeros);
+    struct engine_op_rope rope = {sizeof rope, x, positions, x, factors, 8, ENGINE_ROPE_HALVES, 10000, 0};
+    (void)args;
+    expect_fitting_shapes(suite, ENGINE_OP_ROPE, &rope, 4, 0);
 }
 
 static void of_attention(struct suite *suite, const void *args)
@@ -200,6 +290,9 @@ static void of_attention(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "values of another size than keys");
     bad = good, bad.block_table = NULL;
     expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "no block table");
+    bad = good;
+    expect_fitting_shapes(suite, ENGINE_OP_ATTENTION, &bad, 7,
+                          0x0003000); /* the table's width and sequences */
 }
 
 static void of_cache_write(struct suite *suite, const void *args)
@@ -215,6 +308,8 @@ static void of_cache_write(struct suite *suite, const void *args)
     expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "keys of fewer heads than the cache has");
     bad = good, bad.slots = fixture_i32(fixture, 2, 1, NULL);
     expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "fewer slots than tokens");
+    bad = good;
+    expect_fitting_shapes(suite, ENGINE_OP_CACHE_WRITE, &bad, 3, 0xa00); /* blocks of any size and number */
 }
 
 void check_arguments(struct suite *suite)
@@ -222,10 +317,15 @@ void check_arguments(struct suite *suite)
     suite_single(suite, "arguments", "unknown operations", unknown_operations, NULL);
     suite_single(suite, "arguments", "of later versions", later_arguments, NULL);
     suite_single(suite, "arguments", "matmul", of_matmul, NULL);
+    suite_single(suite, "arguments", "matmul, bias", of_fused_matmul, &(bool){false});
+    suite_single(suite, "arguments", "matmul, gate", of_fused_matmul, &(bool){true});
     suite_single(suite, "arguments", "attention", of_attention, NULL);
     suite_single(suite, "arguments", "cache write", of_cache_write, NULL);
     suite_single(suite, "arguments", "rope", of_rope, NULL);
+    suite_single(suite, "arguments", "rope, factors", of_rope_factors, NULL);
+    suite_single(suite, "arguments", "get rows", of_get_rows, NULL);
     suite_single(suite, "arguments", "norm", of_norm, NULL);
+    suite_single(suite, "arguments", "norm, weight", of_norm_weight, NULL);
     suite_single(suite, "arguments", "add", of_rows, &(uint32_t){ENGINE_OP_ADD});
     suite_single(suite, "arguments", "mul", of_rows, &(uint32_t){ENGINE_OP_MUL});
     suite_single(suite, "arguments", "activate", of_activate, NULL);

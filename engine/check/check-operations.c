@@ -89,7 +89,7 @@ static void matmul_forms(struct suite *suite, const struct format *format)
     };
     /* All forms with two types, else the two that have most in them: each takes a GPU's compiler a while. */
     bool all = format->type == ENGINE_TYPE_F32 || format->type == ENGINE_TYPE_Q8_0;
-    suite_begin(suite, "matmul", "%s, fused", format->name);
+    suite_begin(suite, "fused matmul", "%s", format->name);
     for (size_t i = 0; i < COUNT(forms); i++) {
         if (!all && !forms[i].always) continue;
         enum check_result first = CHECK_FAILED;
@@ -114,7 +114,7 @@ static void matmul_mixed(struct suite *suite)
                                         {ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0},
                                         {ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_0},
                                         {ENGINE_TYPE_Q6_K, ENGINE_TYPE_Q4_K}};
-    suite_begin(suite, "matmul", "a gate of another type");
+    suite_begin(suite, "fused matmul", "a gate of another type");
     for (size_t i = 0; i < COUNT(types); i++)
         for (uint32_t tokens = 1; tokens < 40; tokens += 29)
             suite_try(suite, matmul,
@@ -158,10 +158,10 @@ void check_hashed(struct suite *suite)
     for (size_t i = 0; (type = hashed_type_at(i)); i++) {
         const struct hashed_case cases[] = {{type, ENGINE_WEIGHT_ROWS, 1},
                                             {type, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL, 13}};
-        suite_begin(suite, "get rows", "%s, random blocks", type->name);
+        suite_begin(suite, "random blocks", "get rows, %s", type->name);
         for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_rows, &cases[j]);
         suite_end(suite);
-        suite_begin(suite, "matmul", "%s, random blocks", type->name);
+        suite_begin(suite, "random blocks", "matmul, %s", type->name);
         for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_matmul, &cases[j]);
         suite_end(suite);
     }
