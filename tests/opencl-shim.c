@@ -3,11 +3,14 @@
  *
  *   discrete          devices say that they are GPUs with memory of their own
  *   pointers=no       they have no fine-grained buffers
- *   group=N           their work-groups have no more work-items than that
+ *   group=N           their work-groups have no more work-items than that; kernel=N: those of a kernel haven't, as turns out
+ *   items=N           nor has a dimension of a group
+ *   pci               they are at the PCI address 0000:0a:0b.1
+ *   profile, compiler they have the embedded profile; they have no compiler
  *   allocation=BYTES  they allocate no more at once
  *   memory=BYTES      no more can be allocated in all
  *   run=N             the Nth kernel finds no memory; lost=N: it finds the device lost
- *   build             no program compiles
+ *   build             no program compiles, and the log is long
  *
  * For x86-64, where a jump is all that it takes to pass a call on. */
 #include <dlfcn.h>
@@ -19,13 +22,16 @@
 
 #include "functions.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define DEVICE_PCI 0x410f /* CL_DEVICE_PCI_BUS_INFO_KHR */
+#define EXPORT     __attribute__((visibility("default")))
 #define SHIMMED(F)                                                                                           \
     F(clGetDeviceInfo)                                                                                       \
     F(clCreateBuffer)                                                                                        \
     F(clReleaseMemObject)                                                                                    \
     F(clEnqueueNDRangeKernel)                                                                                \
-    F(clBuildProgram)
+    F(clGetKernelWorkGroupInfo)                                                                              \
+    F(clBuildProgram)                                                                                        \
+    F(clGetProgramBuildInfo)
 #define PASSED_ON(F)                                                                                         \
     F(clGetPlatformIDs)                                                                                      \
     F(clGetPlatformInfo)                                                                                     \
@@ -37,12 +43,10 @@
     F(clCreateProgramWithSource)                                                                             \
     F(clCreateProgramWithBinary)                                                                             \
     F(clGetProgramInfo)                                                                                      \
-    F(clGetProgramBuildInfo)                                                                                 \
     F(clReleaseProgram)                                                                                      \
     F(clCreateKernel)                                                                                        \
     F(clReleaseKernel)                                                                                       \
     F(clSetKernelArg)                                                                                        \
-    F(clGetKernelWorkGroupInfo)                                                                              \
     F(clEnqueueReadBuffer)                                                                                   \
     F(clEnqueueWriteBuffer)                                                                                  \
     F(clEnqueueCopyBuffer)                                                                                   \
@@ -95,9 +99,40 @@ static void put(void *value, size_t size, uint64_t number)
     memcpy(value, &number, size < sizeof number ? size : sizeof number);
 }
 
+/* Answers a question with a text. */
+static cl_int put_text(const char *text, size_t size, void *value, size_t *needed)
+{
+    size_t length = strlen(text) + 1;
+    if (needed) *needed = length;
+    if (value && size < length) return CL_INVALID_VALUE;
+    if (value) memcpy(value, text, length);
+    return CL_SUCCESS;
+}
+
+/* The real extensions and the one for PCI addresses. */
+static cl_int put_extensions(cl_device_id device, size_t size, void *value, size_t *needed)
+{
+    char text[8192] = "";
+    cl_int error = REAL(clGetDeviceInfo)(device, CL_DEVICE_EXTENSIONS, sizeof text - 32, text, NULL);
+    strcat(text, " cl_khr_pci_bus_info");
+    return error ? error : put_text(text, size, value, needed);
+}
+
+static cl_int put_address(size_t size, void *value)
+{
+    static const uint32_t address[] = {0, 10, 11, 1};
+    if (size < sizeof address) return CL_INVALID_VALUE;
+    memcpy(value, address, sizeof address);
+    return CL_SUCCESS;
+}
+
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
                               size_t *needed)
 {
+    if (what == CL_DEVICE_PROFILE && wanted("profile"))
+        return put_text("EMBEDDED_PROFILE", size, value, needed);
+    if (what == CL_DEVICE_EXTENSIONS && wanted("pci")) return put_extensions(device, size, value, needed);
+    if (what == DEVICE_PCI && wanted("pci")) return put_address(size, value);
     cl_int error = REAL(clGetDeviceInfo)(device, what, size, value, needed);
     if (error != CL_SUCCESS || !value) return error;
     switch (what) {
@@ -112,6 +147,12 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
         break;
     case CL_DEVICE_MAX_WORK_GROUP_SIZE:
         if (wanted("group=")) put(value, size, number("group=", 0));
+        break;
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES:
+        for (size_t i = 0; wanted("items=") && i < 3; i++) ((size_t *)value)[i] = number("items=", 0);
+        break;
+    case CL_DEVICE_COMPILER_AVAILABLE:
+        if (wanted("compiler")) put(value, size < sizeof(cl_bool) ? size : sizeof(cl_bool), CL_FALSE);
         break;
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
         if (wanted("allocation=")) put(value, size, number("allocation=", 0));
@@ -167,12 +208,36 @@ EXPORT cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *
     return REAL(clBuildProgram)(program, n, devices, options, notify, user);
 }
 
+EXPORT cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program_build_info what,
+                                    size_t size, void *value, size_t *needed)
+{
+    char text[4096] = "a warning\n";
+    if (!wanted("build") || what != CL_PROGRAM_BUILD_LOG)
+        return REAL(clGetProgramBuildInfo)(program, device, what, size, value, needed);
+    for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "  line %d: Error: no such thing\r\n", i);
+    return put_text(text, size, value, needed);
+}
+
+EXPORT cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what,
+                                       size_t size, void *value, size_t *needed)
+{
+    cl_int error = REAL(clGetKernelWorkGroupInfo)(kernel, device, what, size, value, needed);
+    if (error == CL_SUCCESS && value && what == CL_KERNEL_WORK_GROUP_SIZE)
+        put(value, size, number("kernel=", number("group=", *(size_t *)value)));
+    return error;
+}
+
 EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                      const size_t *offset, const size_t *global, const size_t *group,
                                      cl_uint n_events, const cl_event *events, cl_event *event)
 {
     static atomic_ullong runs;
-    unsigned long long run = atomic_fetch_add(&runs, 1);
+    unsigned long long run = atomic_fetch_add(&runs, 1), items = 1;
+    for (cl_uint i = 0; i < dimensions; i++) {
+        items *= group[i];
+        if (group[i] > number("items=", UINT64_MAX)) return CL_INVALID_WORK_ITEM_SIZE;
+    }
+    if (items > number("kernel=", number("group=", UINT64_MAX))) return CL_INVALID_WORK_GROUP_SIZE;
     if (run >= number("run=", UINT64_MAX)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (run >= number("lost=", UINT64_MAX)) return CL_DEVICE_NOT_AVAILABLE;
     return REAL(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, group, n_events, events,

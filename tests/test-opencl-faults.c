@@ -81,8 +81,16 @@ static void expect_failure(const struct program_result *result, const char *word
 
 Test(opencl_faults, the_same_text_on_other_devices)
 {
-    static const char *const machines[] =
-        {"", "pointers=no", "discrete", "group=64 discrete", "allocation=70000", "discrete allocation=70000"},
+    static const char *const machines[] = {"",
+                                           "pointers=no",
+                                           "discrete",
+                                           "discrete group=64",
+                                           "discrete group=1 items=1",
+                                           "discrete items=64",
+                                           "discrete kernel=100",
+                                           "discrete kernel=1",
+                                           "allocation=70000",
+                                           "discrete allocation=70000"},
                              *const offloads[] = {"2", "all"};
     char *expected = text_on_cpu();
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
@@ -140,21 +148,16 @@ Test(opencl_faults, what_goes_wrong_while_running_is_an_error)
                                               {"run=70", "out of device memory"},
                                               {"lost=0", "lost"},
                                               {"lost=70", "lost"},
-                                              {"discrete lost=70", "lost"},
-                                              {"build", "can't compile a kernel"}};
-    char *folder = files_folder(); /* no binaries here */
+                                              {"discrete lost=70", "lost"}};
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i][0]);
-        if (strcmp(machines[i][0], "build") == 0) setenv("XDG_CACHE_HOME", folder, 1);
         struct program_result result = PROGRAM(RUN, "--backend", "opencl", "--offload", "3");
         expect_failure(&result, machines[i][1]);
         program_free(&result);
     }
-    files_remove(folder);
-    free(folder);
 }
 
-/* ---- No loader, no driver ------------------------------------------------------------------------------------------- */
+/* ---- Devices that can't be used ------------------------------------------------------------------------------------ */
 
 static void expect_cpu_takes_over(const char *reason)
 {
@@ -165,6 +168,40 @@ static void expect_cpu_takes_over(const char *reason)
     cr_assert_eq(count_lines(not_asked.err, reason), 1, "%s", not_asked.err);
     program_free(&asked);
     program_free(&not_asked);
+}
+
+Test(opencl_faults, a_device_that_cant_run_kernels_is_left_out)
+{
+    machine("profile");
+    expect_cpu_takes_over("is not used: it has OpenCL's embedded profile");
+    machine("compiler");
+    expect_cpu_takes_over("is not used: its driver has no compiler");
+}
+
+/* Noticed when the device is opened, with the compiler's words from the first error on. */
+Test(opencl_faults, nor_one_whose_compiler_fails)
+{
+    char *folder = files_folder(); /* no binaries here */
+    setenv("XDG_CACHE_HOME", folder, 1);
+    machine("discrete build");
+    expect_cpu_takes_over(": line 0: Error: no such thing | line 1: Error: no such thing | ");
+    expect_cpu_takes_over(" | line 50: Error");
+    files_remove(folder);
+    free(folder);
+}
+
+Test(opencl_faults, a_device_says_where_it_is)
+{
+    char *folder = files_folder(), config[512];
+    snprintf(config, sizeof config, "%s", files_path(folder, "engine.conf"));
+    files_write_text(config, "[twin]\npci = 0000:0A:0B.1\n");
+    machine("pci");
+    struct program_result result = PROGRAM("devices", "--config", config, "--plugin-dir", TWIN_DIR);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert(strstr(result.out, "the same hardware as twin0\n"), "%s", result.out);
+    program_free(&result);
+    files_remove(folder);
+    free(folder);
 }
 
 Test(opencl_faults, no_driver_is_said_in_one_line)

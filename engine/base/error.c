@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MESSAGE_SIZE 1024
+#define MESSAGE_SIZE 4096 /* a compiler's log may be part of it */
 
 static _Thread_local char message[MESSAGE_SIZE];
 
@@ -29,7 +29,7 @@ int fail_because(int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return fail(status, "%.480s: %.540s", text, message[0] ? message : "no reason was given");
+    return fail(status, "%.1000s: %.3000s", text, message[0] ? message : "no reason was given");
 }
 
 int fail_memory(const char *what)

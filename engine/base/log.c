@@ -19,7 +19,7 @@ void log_to(void (*sink)(void *user, enum engine_log_level level, const char *li
 
 void log_line(enum engine_log_level level, const char *format, ...)
 {
-    char line[1024];
+    char line[4096];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

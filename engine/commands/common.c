@@ -37,7 +37,7 @@ void make_printable(char *text)
 /* What files and the command line say comes back in messages: it must not reach the terminal as commands. */
 static void print_line(const char *prefix, const char *message)
 {
-    char line[1200];
+    char line[4200];
     snprintf(line, sizeof line, "engine: %s%s", prefix, message);
     make_printable(line);
     fprintf(stderr, "%s\n", line);

@@ -86,7 +86,7 @@ void host_forget(const void *address)
 
 /* ---- Messages ------------------------------------------------------------------------------------------ */
 
-#define TEXT_SIZE 1024
+#define TEXT_SIZE 4096
 
 /* "NAME: TEXT" on one line, whatever control characters the plugin put into it. */
 static void write_message(char text[static TEXT_SIZE], const char *format, va_list args)

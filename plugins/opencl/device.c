@@ -4,9 +4,12 @@
 
 #include "device.h"
 
-#define MAX_HEAD_DIM 256  /* attention keeps heads in registers */
-#define LEAST_GROUP  128  /* work-items of a group of the kernels for GPUs, */
-#define LEAST_LOCAL  8192 /* and the local memory that they take */
+#define MAX_HEAD_DIM 256 /* attention keeps heads in registers */
+
+/* What the kernels for GPUs take. */
+#define LEAST_GROUP 128  /* work-items of a group, */
+#define LEAST_ROWS  4    /* those of its second dimension, */
+#define LEAST_LOCAL 8192 /* and local memory */
 
 /* A setting of the section [opencl], which an environment variable overrides; NULL: "auto". */
 static const char *setting(const char *key, const char *variable)
@@ -25,14 +28,27 @@ static bool processor_has_vnni(void)
 #endif
 }
 
-/* [opencl] kernels = auto, vectors or groups; integers = auto, on or off. */
+/* [opencl] integers = auto, on or off. */
+static int choose_integers(struct engine_device *device)
+{
+    const char *integers = setting("integers", "ENGINE_OPENCL_INTEGERS");
+    device->integers = integers          ? strcmp(integers, "on") == 0
+                       : device->vectors ? device->vnni
+                                         : device->listed->has_dot;
+    if (integers && !device->integers && strcmp(integers, "off") != 0)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
+                                 "integers = %s: there are \"auto\", \"on\" and \"off\"", integers);
+    return ENGINE_OK;
+}
+
+/* [opencl] kernels = auto, vectors or groups. */
 static int choose_kernels(struct engine_device *device)
 {
     const struct listed_device *listed = device->listed;
     const char *kernels = setting("kernels", "ENGINE_OPENCL_KERNELS");
-    const char *integers = setting("integers", "ENGINE_OPENCL_INTEGERS");
     bool is_cpu = listed->type & CL_DEVICE_TYPE_CPU;
-    bool takes_groups = listed->max_group >= LEAST_GROUP && listed->local_size >= LEAST_LOCAL;
+    bool takes_groups = listed->max_group >= LEAST_GROUP && listed->max_items[0] >= LEAST_GROUP &&
+                        listed->max_items[1] >= LEAST_ROWS && listed->local_size >= LEAST_LOCAL;
     device->vectors = kernels ? strcmp(kernels, "vectors") == 0 : is_cpu || !takes_groups;
     if (kernels && !device->vectors && strcmp(kernels, "groups") != 0)
         return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
@@ -42,13 +58,19 @@ static int choose_kernels(struct engine_device *device)
                                  listed->name);
     /* A processor's driver that compiles with clang takes its instructions by name; PoCL is one. */
     device->vnni = device->vectors && is_cpu && listed->is_pocl && processor_has_vnni();
-    device->integers = integers          ? strcmp(integers, "on") == 0
-                       : device->vectors ? device->vnni
-                                         : listed->has_dot;
-    if (integers && !device->integers && strcmp(integers, "off") != 0)
-        return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
-                                 "integers = %s: there are \"auto\", \"on\" and \"off\"", integers);
-    return ENGINE_OK;
+    return choose_integers(device);
+}
+
+bool device_takes_vectors(struct engine_device *device)
+{
+    if (!device->groups_are_too_large || device->vectors || setting("kernels", "ENGINE_OPENCL_KERNELS"))
+        return false;
+    device->vectors = true;
+    choose_integers(device);
+    opencl_host->log(ENGINE_LOG_INFO,
+                     "%s goes on with kernels = vectors: its groups are too small for the others",
+                     device->listed->name);
+    return true;
 }
 
 static int create_queue(struct engine_device *device)
@@ -81,6 +103,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
         .max_tensor = device->largest, .max_head_dim = MAX_HEAD_DIM, .weight_type = weight_type_known};
     status = choose_kernels(device);
     if (!status) status = create_queue(device);
+    if (!status) status = op_try(device);
     if (status) {
         device_close(device);
         return status;

@@ -28,7 +28,9 @@ struct listed_device {
     char name[128], driver[64], version[128], platform_version[128];
     cl_device_type type;
     uint32_t units;
-    uint64_t max_group, local_size, max_allocation, memory;
+    uint64_t max_group;    /* work-items of a group */
+    uint64_t max_items[2]; /* of its first and second dimension */
+    uint64_t local_size, max_allocation, memory;
     bool shares_memory; /* with the host */
     bool has_pointers;  /* and the host may use them at any time: fine-grained buffers */
     bool has_dot;       /* products of bytes, in hardware */
@@ -39,6 +41,8 @@ struct listed_device {
 };
 
 int list_devices(const struct listed_device **devices, uint32_t *count);
+/* ENGINE_ERROR_NOT_FOUND, with the reason why the list is empty. */
+int fail_without_devices(void);
 void listed_memory(const struct listed_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
 
 bool has_extension(cl_device_id device, const char *name);
@@ -60,6 +64,10 @@ struct program;
 int kernel_get(struct engine_device *device, enum source source, const char *options, const char *name,
                size_t group_size, cl_kernel *kernel);
 void programs_release(struct engine_device *device);
+
+/* build-log.c: the log of a program that couldn't be built, from the first line that tells of an error on. */
+#define BUILD_LOG_SIZE 2000
+void build_log(const struct engine_device *device, cl_program program, char text[BUILD_LOG_SIZE]);
 
 /* ---- An open device ------------------------------------------------------------------------------------------------ */
 
@@ -84,11 +92,12 @@ struct engine_device {
     cl_command_queue queue;
     bool busy; /* something was enqueued since the queue was last waited for */
     struct gpu_limits limits;
-    struct gpu_budget budget; /* of buffers and weights */
-    uint64_t largest;         /* bytes of one allocation */
-    bool vectors;             /* kernels for processors, see kernels/common.cl */
-    bool integers;            /* products of quantised weights with inputs rounded to bytes */
-    bool vnni;                /* by the processor's own instruction */
+    struct gpu_budget budget;  /* of buffers and weights */
+    uint64_t largest;          /* bytes of one allocation */
+    bool vectors;              /* kernels for processors, see kernels/common.cl */
+    bool groups_are_too_large; /* those of a kernel, for this device: see device_takes_vectors */
+    bool integers;             /* products of quantised weights with inputs rounded to bytes */
+    bool vnni;                 /* by the processor's own instruction */
     struct program *programs;
     struct rope_table *rope_tables;
     struct scratch *scratch[2]; /* largest first */
@@ -139,6 +148,13 @@ void rope_tables_forget(struct engine_device *device, const struct engine_weight
 /* weight.c */
 #define PANEL_ROWS 32
 bool weight_type_known(uint32_t type);
+
+/* device.c: changes to kernels for processors where a kernel's groups turned out to be too large. False where they
+ * weren't, or where the configuration chooses. */
+bool device_takes_vectors(struct engine_device *device);
+
+/* ops.c: builds a program that every model needs. */
+int op_try(struct engine_device *device);
 
 /* ---- The border ---------------------------------------------------------------------------------------------------- */
 

@@ -433,20 +433,33 @@ int op_supports(struct engine_device *device, uint32_t op, const void *args)
     return gpu_check(&request, op, args, &call) == ENGINE_OK;
 }
 
+static int append(struct engine_device *device, struct launches *recording, const struct gpu_call *call)
+{
+    struct builder builder = {.device = device, .recording = recording};
+    switch (call->op) {
+    case ENGINE_OP_MATMUL: return matmul(&builder, call);
+    case ENGINE_OP_ATTENTION: return attention(&builder, call);
+    case ENGINE_OP_CACHE_WRITE: return cache_write(&builder, call);
+    case ENGINE_OP_ROPE: return rope(&builder, call);
+    case ENGINE_OP_NORM: return norm(&builder, call);
+    case ENGINE_OP_GET_ROWS: return get_rows(&builder, call);
+    default: return rows(&builder, call);
+    }
+}
+
 int op_append(struct engine_device *device, struct launches *recording, uint32_t op, const void *args)
 {
     struct gpu_request request = make_request(device, false);
     struct gpu_call call;
-    struct builder builder = {.device = device, .recording = recording};
     int status = gpu_check(&request, op, args, &call);
-    if (status) return status;
-    switch (op) {
-    case ENGINE_OP_MATMUL: return matmul(&builder, &call);
-    case ENGINE_OP_ATTENTION: return attention(&builder, &call);
-    case ENGINE_OP_CACHE_WRITE: return cache_write(&builder, &call);
-    case ENGINE_OP_ROPE: return rope(&builder, &call);
-    case ENGINE_OP_NORM: return norm(&builder, &call);
-    case ENGINE_OP_GET_ROWS: return get_rows(&builder, &call);
-    default: return rows(&builder, &call);
-    }
+    if (!status) status = append(device, recording, &call);
+    /* Kernels are built before anything of the operation's output is written. */
+    return status && device_takes_vectors(device) ? append(device, recording, &call) : status;
+}
+
+int op_try(struct engine_device *device)
+{
+    struct builder builder = {.device = device};
+    int status = rows_kernel(&builder, "norm");
+    return status && device_takes_vectors(device) ? rows_kernel(&builder, "norm") : status;
 }

@@ -21,6 +21,7 @@ static struct {
     bool made;
     struct listed_device *devices;
     uint32_t n_devices;
+    char left_out[200]; /* the first device that can't be used, and why; "" if there is none */
 } found;
 
 int opencl_error(cl_int error, const char *what)
@@ -99,22 +100,55 @@ bool has_extension(cl_device_id device, const char *name)
     return false;
 }
 
-/* Whether the device can run our kernels; fills the rest of *device. */
+/* Why the device can't run our kernels; NULL if it can. */
+static const char *obstacle(cl_device_id device, unsigned version)
+{
+    char profile[32];
+    get_text(device, CL_DEVICE_PROFILE, profile, sizeof profile);
+    if (version < 12) return "its driver is older than OpenCL 1.2";
+    if (strcmp(profile, "FULL_PROFILE") != 0)
+        return "it has OpenCL's embedded profile, which counts less exactly";
+    if (!get_number(device, CL_DEVICE_AVAILABLE)) return "its driver says that it isn't available";
+    if (!get_number(device, CL_DEVICE_COMPILER_AVAILABLE)) return "its driver has no compiler";
+    if (!get_number(device, CL_DEVICE_ENDIAN_LITTLE)) return "it is big-endian";
+    if (!get_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE) ||
+        !get_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE))
+        return "its driver doesn't tell its limits";
+    return NULL;
+}
+
+/* How large the dimensions of a group may be. */
+static void find_items(struct listed_device *device)
+{
+    size_t most[16] = {0}; /* three dimensions, as a rule */
+    if (cl.clGetDeviceInfo(device->handle, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof most, most, NULL) !=
+        CL_SUCCESS)
+        most[0] = most[1] = 1;
+    device->max_items[0] = most[0];
+    device->max_items[1] = most[1];
+}
+
+/* Fills the rest of *device. Returns whether it can run our kernels. */
 static bool survey(struct listed_device *device)
 {
     unsigned major = 0, minor = 0;
     cl_device_id handle = device->handle;
-    get_text(handle, CL_DEVICE_VERSION, device->version, sizeof device->version);
-    if (sscanf(device->version, "OpenCL %u.%u", &major, &minor) != 2 || major * 10 + minor < 12) return false;
-    if (!get_number(handle, CL_DEVICE_AVAILABLE) || !get_number(handle, CL_DEVICE_COMPILER_AVAILABLE) ||
-        !get_number(handle, CL_DEVICE_ENDIAN_LITTLE))
-        return false;
     get_text(handle, CL_DEVICE_NAME, device->name, sizeof device->name);
+    get_text(handle, CL_DEVICE_VERSION, device->version, sizeof device->version);
+    int numbers = sscanf(device->version, "OpenCL %u.%u", &major, &minor);
+    const char *why = obstacle(handle, numbers == 2 ? major * 10 + minor : 0);
+    if (why) {
+        opencl_host->log(ENGINE_LOG_INFO, "%s is not used: %s", device->name, why);
+        if (!found.left_out[0])
+            snprintf(found.left_out, sizeof found.left_out, "%.120s is not used: %s", device->name, why);
+        return false;
+    }
     get_text(handle, CL_DRIVER_VERSION, device->driver, sizeof device->driver);
     find_identity(device);
     device->type = get_number(handle, CL_DEVICE_TYPE);
     device->units = (uint32_t)get_number(handle, CL_DEVICE_MAX_COMPUTE_UNITS);
     device->max_group = get_number(handle, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    find_items(device);
     device->local_size = get_number(handle, CL_DEVICE_LOCAL_MEM_SIZE);
     device->max_allocation = get_number(handle, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     if (device->max_allocation > MOST_BYTES) device->max_allocation = MOST_BYTES;
@@ -131,7 +165,7 @@ static bool survey(struct listed_device *device)
         (get_number(handle, DEVICE_DOT_FORMS) & DOT_FORM_VECTORS) &&
         cl.clGetDeviceInfo(handle, DEVICE_DOT_SPEED, sizeof accelerated, accelerated, NULL) == CL_SUCCESS &&
         accelerated[2]; /* of unsigned with signed bytes */
-    return device->max_group > 0 && device->max_allocation > 0;
+    return true;
 }
 
 /* ---- The list ------------------------------------------------------------------------------------------------------ */
@@ -171,6 +205,7 @@ int list_devices(const struct listed_device **devices, uint32_t *count)
     if (status) return status;
     if (!found.made) {
         cl_uint n_platforms = 0;
+        found.n_devices = 0; /* of an attempt that ended without memory */
         cl_int error = cl.clGetPlatformIDs(0, NULL, &n_platforms);
         if (error != CL_SUCCESS && error != NO_PLATFORMS) return opencl_error(error, "platforms");
         cl_platform_id *platforms = calloc((size_t)n_platforms + 1, sizeof *platforms);
@@ -185,6 +220,15 @@ int list_devices(const struct listed_device **devices, uint32_t *count)
     *devices = found.devices;
     *count = found.n_devices;
     return ENGINE_OK;
+}
+
+int fail_without_devices(void)
+{
+    if (found.left_out[0]) return opencl_host->fail(ENGINE_ERROR_NOT_FOUND, "%s", found.left_out);
+    return opencl_host->fail(
+        ENGINE_ERROR_NOT_FOUND,
+        "there is no device with an OpenCL 1.2 driver; on Debian, install your device's driver, or "
+        "pocl-opencl-icd for the processor");
 }
 
 void listed_memory(const struct listed_device *device, uint64_t *bytes_free, uint64_t *bytes_total)

@@ -12,10 +12,7 @@ static int device_count(uint32_t *count)
     uint32_t listed = 0;
     int status = list_devices(&devices, &listed);
     if (status) return status;
-    if (listed == 0)
-        return opencl_host->fail(ENGINE_ERROR_NOT_FOUND,
-                                 "there is no device with an OpenCL 1.2 driver; on Debian, install "
-                                 "your device's driver, or pocl-opencl-icd for the processor");
+    if (listed == 0) return fail_without_devices();
     *count = listed;
     return ENGINE_OK;
 }

@@ -97,26 +97,6 @@ static void save_binary(const struct engine_device *device, const struct program
 
 /* ---- Building ------------------------------------------------------------------------------------------------------ */
 
-/* The error and the first lines of the driver's log, in one line. */
-static int build_failed(const struct engine_device *device, cl_program handle, const struct program *program,
-                        cl_int error)
-{
-    size_t size = 0;
-    char *log = NULL, shown[300] = "no log";
-    if (cl.clGetProgramBuildInfo(handle, device->listed->handle, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) ==
-            CL_SUCCESS &&
-        size > 0)
-        log = calloc(1, size + 1);
-    if (log && cl.clGetProgramBuildInfo(handle, device->listed->handle, CL_PROGRAM_BUILD_LOG, size, log,
-                                        NULL) == CL_SUCCESS)
-        snprintf(shown, sizeof shown, "%s", log);
-    free(log);
-    for (char *c = shown; *c; c++)
-        if (*c == '\n' || *c == '\r' || *c == '\t') *c = ' ';
-    return opencl_host->fail(ENGINE_ERROR_DEVICE, "%s can't compile a kernel (error %d, options %s): %s",
-                             device->listed->name, (int)error, program->options, shown);
-}
-
 static int build_source(struct engine_device *device, struct program *program)
 {
     cl_int error;
@@ -125,10 +105,12 @@ static int build_source(struct engine_device *device, struct program *program)
     if (error != CL_SUCCESS) return opencl_error(error, "program");
     error = cl.clBuildProgram(program->handle, 1, &device->listed->handle, program->options, NULL, NULL);
     if (error == CL_SUCCESS) return ENGINE_OK;
-    int status = build_failed(device, program->handle, program, error);
+    char log[BUILD_LOG_SIZE];
+    build_log(device, program->handle, log);
     cl.clReleaseProgram(program->handle);
     program->handle = NULL;
-    return status;
+    return opencl_host->fail(ENGINE_ERROR_DEVICE, "%s can't compile a kernel (error %d, options %s): %s",
+                             device->listed->name, (int)error, program->options, log);
 }
 
 static int program_get(struct engine_device *device, enum source source, const char *options,
@@ -184,6 +166,7 @@ int kernel_get(struct engine_device *device, enum source source, const char *opt
     error = cl.clGetKernelWorkGroupInfo(kernel->handle, device->listed->handle, CL_KERNEL_WORK_GROUP_SIZE,
                                         sizeof most, &most, NULL);
     if (error == CL_SUCCESS && most < group_size) {
+        device->groups_are_too_large = true;
         cl.clReleaseKernel(kernel->handle);
         free(kernel);
         return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED,
