@@ -386,7 +386,7 @@ struct engine_device_info {
 struct engine_device_options {
     size_t struct_size;
     uint32_t n_threads;    /* for devices that run on the host's processor; 0: the plugin decides */
-    uint64_t memory_limit; /* bytes for buffers and weights together before ENGINE_ERROR_MEMORY; 0: none */
+    uint64_t memory_limit; /* bytes of buffers, weights and op_memory before ENGINE_ERROR_MEMORY; 0: none */
 };
 
 /* What weight_create is to be used for; a backend may keep a layout for each. */
@@ -499,6 +499,13 @@ struct engine_backend {
     int (*replay)(struct engine_stream *stream, struct engine_recording *recording);
     /* [device] It is not pending. NULL is fine. */
     void (*recording_destroy)(struct engine_recording *recording);
+
+    /* Planning, optional. */
+
+    /* [any] The device memory in bytes that an operation takes beyond its operands, for what passes between its kernels;
+     * arguments as in `supports`, here with the numbers of tokens, rows and sequences that are meant. What a device
+     * takes in all is the largest of the answers for the operations that it has run. */
+    int (*op_memory)(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
 };
 
 /* --------------------------------------------------------------------------------------------------------

@@ -178,6 +178,24 @@ static void ask_sizes(struct engine_plan *plan)
     }
 }
 
+/* The most that an operation of the graph takes on a device beyond its operands: of those that run there, or of `all`. */
+static uint64_t working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device,
+                               bool all)
+{
+    const struct open_device *d = &plan->set.devices[device];
+    uint64_t most = 0;
+    if (!ENGINE_HAS(d->backend, op_memory) || !d->backend->op_memory) return 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct node *node = &graph->nodes[i];
+        uint64_t bytes = 0;
+        if (all ? !supports((void *)(uintptr_t)plan, device, node->op, &node->args) : node->device != device)
+            continue;
+        if (d->backend->op_memory(d->handle, node->op, &node->args, &bytes) == ENGINE_OK && bytes > most)
+            most = bytes;
+    }
+    return most;
+}
+
 /* Layers share a tensor (rope factors), or one has two roles (a tied embedding). */
 static size_t find_group(const struct engine_plan *plan, size_t i)
 {
@@ -241,7 +259,10 @@ static int estimate_activations(struct engine_plan *plan, uint32_t width)
     struct graph *graph;
     struct schedule *schedule;
     int status = build_graph(plan, plan->n_batch, plan->max_outputs, width, &graph);
-    if (!status) status = schedule_create(graph, plan->alignment, &schedule);
+    if (status) return status;
+    for (uint32_t d = 0; d < plan->set.n_devices; d++)
+        plan->working[d] = working_memory(plan, graph, d, true);
+    status = schedule_create(graph, plan->alignment, &schedule);
     if (status) return status;
     for (uint32_t d = 0; d < plan->set.n_devices; d++) plan->activations[d] = schedule->arena[0];
     schedule_destroy(schedule);
@@ -277,8 +298,9 @@ static void decide(struct engine_plan *plan)
 {
     struct place_device devices[PLACE_MAX_DEVICES];
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
-        devices[d] = (struct place_device){plan->set.devices[d].name, plan->set.devices[d].budget,
-                                           plan->activations[d], plan->set.devices[d].speed};
+        devices[d] =
+            (struct place_device){plan->set.devices[d].name, plan->set.devices[d].budget,
+                                  plan->activations[d] + plan->working[d], plan->set.devices[d].speed};
     struct place_request request = {
         .devices = devices,
         .n_devices = plan->set.n_devices,
@@ -302,11 +324,14 @@ static int measure(struct engine_plan *plan, bool *over)
     *over = false;
     if (!status) {
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
-            uint64_t estimate = plan->used[d] ? plan->activations[d] : 0, real = batch->arena[d];
+            uint64_t estimate = plan->used[d] ? plan->activations[d] + plan->working[d] : 0;
+            uint64_t one = working_memory(plan, token->graph, d, false);
             const struct open_device *device = &plan->set.devices[d];
-            plan->activations[d] = real;
+            plan->activations[d] = batch->arena[d];
+            plan->working[d] = working_memory(plan, batch->graph, d, false);
+            if (plan->working[d] < one) plan->working[d] = one;
             if (d > 0) plan->used[d] -= estimate;
-            plan->used[d] += real;
+            plan->used[d] += plan->activations[d] + plan->working[d];
             if (d > 0 && device->budget != PLACE_NO_LIMIT && plan->used[d] > device->budget) *over = true;
         }
         plan->n_copies = token->n_copies;
@@ -530,7 +555,7 @@ void engine_plan_device_at(const struct engine_plan *plan, size_t index, struct 
         .name = device->name,
         .description = device->info.description,
         .budget = device->budget,
-        .activations = plan->activations[index],
+        .activations = plan->activations[index] + plan->working[index],
     };
     for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
         struct engine_plan_tensor tensor;

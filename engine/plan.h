@@ -31,7 +31,8 @@ struct engine_plan {
     size_t n_weights;
     uint32_t alignment[PLACE_MAX_DEVICES];
     uint64_t activations[PLACE_MAX_DEVICES]; /* bytes of the arenas for the largest batch */
-    uint64_t used[PLACE_MAX_DEVICES];        /* weights, caches and activations */
+    uint64_t working[PLACE_MAX_DEVICES];     /* bytes that operations take there beyond their operands */
+    uint64_t used[PLACE_MAX_DEVICES];        /* weights, caches, activations and working memory */
     uint32_t n_offloaded;                    /* layers */
     size_t n_copies;                         /* between devices, for a batch of one token */
     uint64_t copy_bytes;

@@ -9,7 +9,8 @@
  *   profile, compiler they have the embedded profile; they have no compiler
  *   allocation=BYTES  they allocate no more at once
  *   memory=BYTES      no more can be allocated in all
- *   run=N             the Nth kernel finds no memory; lost=N: it finds the device lost
+ *   run=N             the Nth kernel finds no memory; lost=N: it finds the device lost; fails=N: it ends with error -9999,
+ *                     which its event alone tells
  *   build             no program compiles, and the log is long
  *
  * For x86-64, where a jump is all that it takes to pass a call on. */
@@ -30,6 +31,7 @@
     F(clReleaseMemObject)                                                                                    \
     F(clEnqueueNDRangeKernel)                                                                                \
     F(clGetKernelWorkGroupInfo)                                                                              \
+    F(clGetEventInfo)                                                                                        \
     F(clBuildProgram)                                                                                        \
     F(clGetProgramBuildInfo)
 #define PASSED_ON(F)                                                                                         \
@@ -46,6 +48,7 @@
     F(clReleaseProgram)                                                                                      \
     F(clCreateKernel)                                                                                        \
     F(clReleaseKernel)                                                                                       \
+    F(clReleaseEvent)                                                                                        \
     F(clSetKernelArg)                                                                                        \
     F(clEnqueueReadBuffer)                                                                                   \
     F(clEnqueueWriteBuffer)                                                                                  \
@@ -227,6 +230,16 @@ EXPORT cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device, cl
     return error;
 }
 
+static cl_event failed; /* of the kernel that fails */
+
+EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value, size_t *needed)
+{
+    cl_int error = REAL(clGetEventInfo)(event, what, size, value, needed);
+    if (error == CL_SUCCESS && value && event == failed && what == CL_EVENT_COMMAND_EXECUTION_STATUS)
+        *(cl_int *)value = -9999;
+    return error;
+}
+
 EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                      const size_t *offset, const size_t *global, const size_t *group,
                                      cl_uint n_events, const cl_event *events, cl_event *event)
@@ -240,6 +253,8 @@ EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, c
     if (items > number("kernel=", number("group=", UINT64_MAX))) return CL_INVALID_WORK_GROUP_SIZE;
     if (run >= number("run=", UINT64_MAX)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (run >= number("lost=", UINT64_MAX)) return CL_DEVICE_NOT_AVAILABLE;
-    return REAL(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, group, n_events, events,
-                                        event);
+    cl_int error = REAL(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, group, n_events,
+                                                events, event);
+    if (error == CL_SUCCESS && event && run == number("fails=", UINT64_MAX)) failed = *event;
+    return error;
 }

@@ -325,6 +325,35 @@ Test(split, budgets_are_kept_and_change_nothing_else)
     cr_assert_gt(last, 0);
 }
 
+/* The toy's products take what its setting says: for one token or many, where the most of it runs. */
+Test(split, what_operations_take_counts)
+{
+    struct setting setting = {.backends = "toy", .offload = ENGINE_OFFLOAD_ALL};
+    struct engine_plan_device before, after, none;
+    struct run run;
+    write_model(ENGINE_TYPE_F32, false);
+    cr_assert_eq(open_run(&run, &setting), ENGINE_OK, "%s", engine_error_message());
+    engine_plan_device_at(engine_context_plan(run.context), 1, &before);
+    close_run(&run);
+    cr_assert(write_bytes(config_path, "[toy]\nworking = 5000\n", 21));
+    cr_assert_eq(open_run(&run, &setting), ENGINE_OK, "%s", engine_error_message());
+    engine_plan_device_at(engine_context_plan(run.context), 1, &after);
+    close_run(&run);
+    cr_assert_gt(before.weights, 0);
+    cr_assert_eq(after.weights, before.weights);
+    cr_assert_eq(after.activations, before.activations + 5000);
+
+    char text[64]; /* a byte too little for all of it */
+    snprintf(text, sizeof text, "toy0=%llu",
+             (unsigned long long)(after.weights + after.cache + after.activations - 1));
+    const char *memory[] = {text, NULL};
+    setting.memory = memory;
+    cr_assert_eq(open_run(&run, &setting), ENGINE_OK, "%s", engine_error_message());
+    engine_plan_device_at(engine_context_plan(run.context), 1, &none);
+    close_run(&run);
+    cr_assert_lt(none.weights, before.weights);
+}
+
 Test(split, a_device_that_lied_about_its_memory_gets_less)
 {
     write_model(ENGINE_TYPE_F32, false);

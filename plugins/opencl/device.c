@@ -112,22 +112,12 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     return ENGINE_OK;
 }
 
-static void scratch_free(struct engine_device *device)
-{
-    for (int i = 0; i < 2; i++)
-        for (struct scratch *next, *scratch = device->scratch[i]; scratch; scratch = next) {
-            next = scratch->next;
-            memory_free(device, scratch->memory, NULL);
-            free(scratch);
-        }
-}
-
 void device_close(struct engine_device *device)
 {
     if (!device) return;
-    if (device->queue) cl.clFinish(device->queue);
+    device_finish(device);
     rope_tables_forget(device, NULL);
-    scratch_free(device);
+    memory_free(device, device->scratch.memory, NULL);
     programs_release(device);
     if (device->queue) cl.clReleaseCommandQueue(device->queue);
     if (device->context) cl.clReleaseContext(device->context);

@@ -59,10 +59,16 @@ enum source { SOURCE_MATMUL, SOURCE_INPUTS, SOURCE_GET_ROWS, SOURCE_ATTENTION, S
 
 struct program;
 
+struct kernel {
+    struct kernel *next;
+    char name[32];
+    cl_kernel handle;
+};
+
 /* A kernel of a program, which is built when it is first asked for. `options` are definitions beyond the form's own:
  * "-DTYPE=2 -DTOKENS=1". `group_size`: work-items of the groups that it is to run in. */
 int kernel_get(struct engine_device *device, enum source source, const char *options, const char *name,
-               size_t group_size, cl_kernel *kernel);
+               size_t group_size, const struct kernel **kernel);
 void programs_release(struct engine_device *device);
 
 /* build-log.c: the log of a program that couldn't be built, from the first line that tells of an error on. */
@@ -78,19 +84,24 @@ struct rope_table {
     cl_mem memory;
 };
 
-/* Memory for what an operation passes from one kernel to the next. Operations share it, one after the other; recordings go
- * on using what has become too small for others. */
+/* Memory for what an operation passes from one kernel to the next. Operations share it, one after the other; it grows. */
 struct scratch {
-    struct scratch *next;
     cl_mem memory;
-    uint64_t size;
+    uint64_t size; /* counted in the device's budget */
 };
+
+struct command {
+    cl_event event;
+    const char *what; /* a kernel's name, "write", … */
+};
+#define MOST_COMMANDS 1024
 
 struct engine_device {
     const struct listed_device *listed;
     cl_context context;
     cl_command_queue queue;
-    bool busy; /* something was enqueued since the queue was last waited for */
+    struct command commands[MOST_COMMANDS]; /* enqueued since the queue was last waited for */
+    uint32_t n_commands;
     struct gpu_limits limits;
     struct gpu_budget budget;  /* of buffers and weights */
     uint64_t largest;          /* bytes of one allocation */
@@ -100,7 +111,7 @@ struct engine_device {
     bool vnni;                 /* by the processor's own instruction */
     struct program *programs;
     struct rope_table *rope_tables;
-    struct scratch *scratch[2]; /* largest first */
+    struct scratch scratch;
 };
 
 struct engine_buffer {
@@ -134,10 +145,14 @@ int memory_write(struct engine_device *device, cl_mem memory, uint64_t offset, c
 int memory_map(struct engine_device *device, cl_mem memory, uint64_t offset, uint64_t size, bool read,
                void **pointer);
 int memory_unmap(struct engine_device *device, cl_mem memory, void *pointer);
-int device_finish(struct engine_device *device);
 
-/* Scratch memory number 0 or 1 of at least `size` bytes. */
-int scratch_get(struct engine_device *device, int number, uint64_t size, cl_mem *memory);
+/* Sees to it that scratch memory has at least `size` bytes. */
+int scratch_reserve(struct engine_device *device, uint64_t size);
+
+/* commands.c. Before a command is enqueued: where its event goes. `what` stays valid until the queue is waited for. */
+int command_begin(struct engine_device *device, const char *what, cl_event **event);
+/* Waits for all commands. The first that failed is the error. */
+int device_finish(struct engine_device *device);
 
 /* rope-table.c */
 int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
@@ -167,6 +182,7 @@ int weight_size(struct engine_device *device, const struct engine_weight_desc *d
 int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                   struct engine_weight **weight);
 void weight_destroy(struct engine_weight *weight);
+int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
 int op_supports(struct engine_device *device, uint32_t op, const void *args);
 int stream_create(struct engine_device *device, struct engine_stream **stream);
 void stream_destroy(struct engine_stream *stream);

@@ -28,6 +28,8 @@
     F(clReleaseKernel)                                                                                       \
     F(clSetKernelArg)                                                                                        \
     F(clGetKernelWorkGroupInfo)                                                                              \
+    F(clGetEventInfo)                                                                                        \
+    F(clReleaseEvent)                                                                                        \
     F(clEnqueueNDRangeKernel)                                                                                \
     F(clEnqueueReadBuffer)                                                                                   \
     F(clEnqueueWriteBuffer)                                                                                  \

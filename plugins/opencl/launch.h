@@ -8,8 +8,10 @@
 #define MAX_PARAMETERS 128 /* bytes */
 
 struct launch {
-    cl_kernel kernel;
+    const struct kernel *kernel;
     cl_mem memories[MAX_MEMORIES]; /* the first arguments; NULL: not used */
+    uint64_t scratch_size;         /* of scratch memory, that it takes */
+    uint32_t scratch;              /* bit i: argument i is the scratch memory that the device has then */
     uint32_t n_memories;
     uint32_t parameters_size; /* of the struct that is the last argument */
     uint32_t parameters[MAX_PARAMETERS / 4];

@@ -4,13 +4,6 @@
 
 #include "device.h"
 
-int device_finish(struct engine_device *device)
-{
-    if (!device->busy) return ENGINE_OK;
-    device->busy = false;
-    return opencl_error(cl.clFinish(device->queue), "wait");
-}
-
 /* Devices that the host shares memory with get memory that both see; where that holds at any time, its address. */
 int memory_allocate(struct engine_device *device, uint64_t size, const char *what, cl_mem *memory,
                     uint8_t **pointer)
@@ -50,27 +43,37 @@ int memory_map(struct engine_device *device, cl_mem memory, uint64_t offset, uin
                void **pointer)
 {
     cl_int error;
+    cl_event *event;
     cl_map_flags flags = read ? CL_MAP_READ : CL_MAP_WRITE_INVALIDATE_REGION;
+    int status = command_begin(device, "map", &event);
+    if (status) return status;
     *pointer = cl.clEnqueueMapBuffer(device->queue, memory, CL_TRUE, flags, (size_t)offset, (size_t)size, 0,
-                                     NULL, NULL, &error);
+                                     NULL, event, &error);
     return opencl_error(error, "map");
 }
 
 int memory_unmap(struct engine_device *device, cl_mem memory, void *pointer)
 {
-    device->busy = true;
-    return opencl_error(cl.clEnqueueUnmapMemObject(device->queue, memory, pointer, 0, NULL, NULL), "unmap");
+    cl_event *event;
+    int status = command_begin(device, "unmap", &event);
+    if (status) return status;
+    return opencl_error(cl.clEnqueueUnmapMemObject(device->queue, memory, pointer, 0, NULL, event), "unmap");
 }
 
 int memory_write(struct engine_device *device, cl_mem memory, uint64_t offset, const void *source,
                  uint64_t size)
 {
     void *mapped;
-    if (!device->listed->shares_memory)
+    cl_event *event;
+    int status;
+    if (!device->listed->shares_memory) {
+        status = command_begin(device, "write", &event);
+        if (status) return status;
         return opencl_error(cl.clEnqueueWriteBuffer(device->queue, memory, CL_TRUE, (size_t)offset,
-                                                    (size_t)size, source, 0, NULL, NULL),
+                                                    (size_t)size, source, 0, NULL, event),
                             "write");
-    int status = memory_map(device, memory, offset, size, false, &mapped);
+    }
+    status = memory_map(device, memory, offset, size, false, &mapped);
     if (status) return status;
     memcpy(mapped, source, (size_t)size);
     return memory_unmap(device, memory, mapped);
@@ -86,10 +89,12 @@ static int fill_with_zeros(struct engine_device *device, const struct engine_buf
         return ENGINE_OK;
     }
     size_t size = (size_t)(buffer->base.size + 3) & ~(size_t)3;
+    cl_event *event;
+    int status = command_begin(device, "fill", &event);
+    if (status) return status;
     cl_int error =
-        cl.clEnqueueFillBuffer(device->queue, buffer->memory, &zero, sizeof zero, 0, size, 0, NULL, NULL);
-    device->busy = true;
-    return error ? opencl_error(error, "buffer") : device_finish(device);
+        cl.clEnqueueFillBuffer(device->queue, buffer->memory, &zero, sizeof zero, 0, size, 0, NULL, event);
+    return error ? opencl_error(error, "fill") : device_finish(device);
 }
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
@@ -128,21 +133,22 @@ void *buffer_pointer(struct engine_buffer *buffer)
     return buffer->pointer;
 }
 
-int scratch_get(struct engine_device *device, int number, uint64_t size, cl_mem *memory)
+/* The smaller memory goes first, so that there are never two. */
+int scratch_reserve(struct engine_device *device, uint64_t size)
 {
-    struct scratch **first = &device->scratch[number];
-    if (!*first || (*first)->size < size) {
-        struct scratch *scratch = calloc(1, sizeof *scratch);
-        if (!scratch) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for scratch memory");
-        int status = memory_allocate(device, size, "scratch memory", &scratch->memory, NULL);
-        if (status) {
-            free(scratch);
-            return status;
-        }
+    struct scratch *scratch = &device->scratch;
+    if (size <= scratch->size) return ENGINE_OK;
+    int status = device_finish(device);
+    if (status) return status;
+    memory_free(device, scratch->memory, NULL);
+    device->budget.used -= scratch->size;
+    *scratch = (struct scratch){0};
+    status = gpu_charge(opencl_host, &device->budget, size, "scratch memory");
+    if (status) return status;
+    status = memory_allocate(device, size, "scratch memory", &scratch->memory, NULL);
+    if (status)
+        device->budget.used -= size;
+    else
         scratch->size = size;
-        scratch->next = *first;
-        *first = scratch;
-    }
-    *memory = (*first)->memory;
-    return ENGINE_OK;
+    return status;
 }

@@ -27,6 +27,13 @@ static uint32_t add_memory(struct builder *builder, cl_mem memory)
     return 0;
 }
 
+static void add_scratch(struct builder *builder, uint64_t size)
+{
+    builder->launch.scratch_size = size;
+    builder->launch.scratch |= 1u << builder->launch.n_memories;
+    add_memory(builder, NULL);
+}
+
 /* Adds a tensor in a buffer. Returns the word at which it begins. */
 static uint32_t add_view(struct builder *builder, const struct gpu_view *view)
 {
@@ -118,12 +125,14 @@ static struct builder another(const struct builder *builder)
 
 /* ---- Matmul -------------------------------------------------------------------------------------------------------- */
 
-/* How a matmul is cut up. */
+/* How a matmul is cut up. Its tiles are in scratch memory: 32 values for each chunk and column, and behind them, where
+ * these are bytes, 16 bytes about each. */
 struct matmul_form {
     uint32_t tokens; /* columns of a tile */
     bool integers;
     uint32_t n_chunks;
-    cl_mem inputs, about; /* the tiles */
+    uint64_t about; /* where that begins, in bytes */
+    uint64_t size;  /* of the tiles, in bytes */
 };
 
 static bool is_plain(uint32_t type)
@@ -132,25 +141,27 @@ static bool is_plain(uint32_t type)
 }
 
 /* Puts the columns into tiles. */
-static int tile_inputs(const struct builder *builder, const struct gpu_view *input, struct matmul_form *form)
+static int tile_inputs(const struct builder *builder, const struct gpu_view *input,
+                       const struct matmul_form *form)
 {
     struct builder tiles = another(builder);
     uint64_t tokens = input->ne[1];
-    uint64_t places = (tokens + form->tokens - 1) / form->tokens * form->tokens * form->n_chunks;
     struct {
         uint32_t k, tokens, n_chunks, tile;
-        uint32_t input_offset, input_stride;
-    } p = {(uint32_t)input->ne[0], (uint32_t)tokens, form->n_chunks, form->tokens, 0, stride(input, 1)};
-    int status = scratch_get(builder->device, 0, places * CHUNK * (form->integers ? 1 : 4), &form->inputs);
-    if (!status && form->integers) status = scratch_get(builder->device, 1, places * 16, &form->about);
-    if (status) return status;
+        uint32_t input_offset, input_stride, about_offset;
+    } p = {.k = (uint32_t)input->ne[0],
+           .tokens = (uint32_t)tokens,
+           .n_chunks = form->n_chunks,
+           .tile = form->tokens,
+           .input_stride = stride(input, 1),
+           .about_offset = (uint32_t)(form->about / 16)};
     p.input_offset = add_view(&tiles, input);
-    add_memory(&tiles, form->inputs);
-    if (form->integers) add_memory(&tiles, form->about);
+    add_scratch(&tiles, form->size);
+    if (form->integers) add_scratch(&tiles, form->size);
     set_parameters(&tiles, &p, sizeof p);
     spread(&tiles, form->n_chunks * tokens);
-    status = get_kernel(&tiles, SOURCE_INPUTS, "", form->integers ? "tile_bytes" : "tile_floats",
-                        builder->device->vectors ? 1 : GROUP);
+    int status = get_kernel(&tiles, SOURCE_INPUTS, "", form->integers ? "tile_bytes" : "tile_floats",
+                            builder->device->vectors ? 1 : GROUP);
     return status ? status : finish(&tiles);
 }
 
@@ -160,6 +171,9 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
     struct matmul_form form = {.tokens = 1, .n_chunks = (uint32_t)((input->ne[0] + CHUNK - 1) / CHUNK)};
     form.integers = device->integers && !is_plain(type);
     if (input->ne[1] > 1) form.tokens = !device->vectors ? 16 : form.integers ? 32 : 16;
+    uint64_t places = (input->ne[1] + form.tokens - 1) / form.tokens * form.tokens * form.n_chunks;
+    form.about = form.integers ? places * CHUNK : 0;
+    form.size = form.integers ? places * (CHUNK + 16) : places * CHUNK * sizeof(float);
     return form;
 }
 
@@ -193,7 +207,7 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
         uint32_t n_chunks, rows, tokens;
         uint32_t first_row, end_row;
         uint32_t output_offset, output_stride;
-        uint32_t residual_offset, residual_stride;
+        uint32_t residual_offset, residual_stride, about_offset;
         uint32_t has_gate, has_bias, has_residual, is_silu;
         float scale;
     } p = {.n_chunks = form.n_chunks,
@@ -203,6 +217,7 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
            .output_stride = stride(output, 1),
            .residual_offset = (uint32_t)(residual->offset / 4),
            .residual_stride = residual->present ? stride(residual, 1) : 0,
+           .about_offset = (uint32_t)(form.about / 16),
            .has_gate = gate != NULL,
            .has_bias = bias->present,
            .has_residual = residual->present,
@@ -213,8 +228,8 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
         builder->launch.n_memories = 0;
         add_memory(builder, part->memory);
         add_memory(builder, gate ? gate->parts[i].memory : NULL);
-        add_memory(builder, form.inputs);
-        add_memory(builder, form.about);
+        add_scratch(builder, form.size);
+        add_scratch(builder, form.size);
         add_memory(builder, bias->present ? bias->weight->parts[0].memory : NULL);
         add_memory(builder, residual->present ? residual->buffer->memory : NULL);
         add_memory(builder, output->buffer->memory);
@@ -431,6 +446,18 @@ int op_supports(struct engine_device *device, uint32_t op, const void *args)
     struct gpu_request request = make_request(device, true);
     struct gpu_call call;
     return gpu_check(&request, op, args, &call) == ENGINE_OK;
+}
+
+int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
+{
+    struct gpu_request request = make_request(device, true);
+    struct gpu_call call;
+    int status = gpu_check(&request, op, args, &call);
+    if (status) return opencl_host->fail(status, "memory of an operation that isn't supported");
+    *bytes = 0;
+    if (op == ENGINE_OP_MATMUL)
+        *bytes = matmul_form(device, &call.views[GPU_MATMUL_INPUT], call.views[GPU_MATMUL_WEIGHT].type).size;
+    return ENGINE_OK;
 }
 
 static int append(struct engine_device *device, struct launches *recording, const struct gpu_call *call)

@@ -10,12 +10,6 @@
 
 #define MAX_PARTS 3
 
-struct kernel {
-    struct kernel *next;
-    char name[32];
-    cl_kernel handle;
-};
-
 struct program {
     struct program *next;
     enum source source;
@@ -144,17 +138,15 @@ static int program_get(struct engine_device *device, enum source source, const c
 }
 
 int kernel_get(struct engine_device *device, enum source source, const char *options, const char *name,
-               size_t group_size, cl_kernel *handle)
+               size_t group_size, const struct kernel **out)
 {
     struct program *program = NULL;
     size_t most = 0;
     cl_int error;
     int status = program_get(device, source, options, &program);
     if (status) return status;
-    for (struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
-        *handle = kernel->handle;
-        if (strcmp(kernel->name, name) == 0) return ENGINE_OK;
-    }
+    for (*out = program->kernels; *out; *out = (*out)->next)
+        if (strcmp((*out)->name, name) == 0) return ENGINE_OK;
     struct kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a kernel");
     snprintf(kernel->name, sizeof kernel->name, "%s", name);
@@ -176,7 +168,7 @@ int kernel_get(struct engine_device *device, enum source source, const char *opt
     }
     kernel->next = program->kernels;
     program->kernels = kernel;
-    *handle = kernel->handle;
+    *out = kernel;
     return ENGINE_OK;
 }
 

@@ -35,7 +35,8 @@ void stream_destroy(struct engine_stream *stream)
 
 int stream_flush(struct engine_stream *stream)
 {
-    return stream->device->busy ? opencl_error(cl.clFlush(stream->device->queue), "flush") : ENGINE_OK;
+    return stream->device->n_commands > 0 ? opencl_error(cl.clFlush(stream->device->queue), "flush")
+                                          : ENGINE_OK;
 }
 
 int stream_wait(struct engine_stream *stream)
@@ -51,16 +52,22 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 int launch_run(struct engine_device *device, const struct launch *launch)
 {
     cl_int error = CL_SUCCESS;
+    cl_kernel kernel = launch->kernel->handle;
     cl_uint n = launch->n_memories;
-    for (cl_uint i = 0; i < n && error == CL_SUCCESS; i++)
-        error = cl.clSetKernelArg(launch->kernel, i, sizeof(cl_mem), &launch->memories[i]);
+    cl_event *event;
+    int status = scratch_reserve(device, launch->scratch_size);
+    if (!status) status = command_begin(device, launch->kernel->name, &event);
+    if (status) return status;
+    for (cl_uint i = 0; i < n && error == CL_SUCCESS; i++) {
+        const cl_mem *memory = launch->scratch & 1u << i ? &device->scratch.memory : &launch->memories[i];
+        error = cl.clSetKernelArg(kernel, i, sizeof(cl_mem), memory);
+    }
     if (error == CL_SUCCESS)
-        error = cl.clSetKernelArg(launch->kernel, n, launch->parameters_size, launch->parameters);
+        error = cl.clSetKernelArg(kernel, n, launch->parameters_size, launch->parameters);
     if (error == CL_SUCCESS)
-        error = cl.clEnqueueNDRangeKernel(device->queue, launch->kernel, launch->n_dimensions, NULL,
-                                          launch->global, launch->group, 0, NULL, NULL);
-    device->busy = true;
-    return opencl_error(error, "run");
+        error = cl.clEnqueueNDRangeKernel(device->queue, kernel, launch->n_dimensions, NULL, launch->global,
+                                          launch->group, 0, NULL, event);
+    return opencl_error(error, launch->kernel->name);
 }
 
 /* ---- Transfers ----------------------------------------------------------------------------------------------------- */
@@ -101,9 +108,11 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
         return status;
     }
     if (!device->listed->shares_memory) {
-        device->busy = true;
+        cl_event *event;
+        status = command_begin(device, "read", &event);
+        if (status) return status;
         return opencl_error(cl.clEnqueueReadBuffer(device->queue, buffer->memory, CL_FALSE, (size_t)offset,
-                                                   (size_t)size, target, 0, NULL, NULL),
+                                                   (size_t)size, target, 0, NULL, event),
                             "read");
     }
     status = memory_map(device, buffer->memory, offset, size, true, &mapped);
@@ -116,12 +125,14 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size)
 {
     int status = check_range(stream, target, target_offset, size, "copy");
+    cl_event *event;
     if (!status) status = check_range(stream, source, source_offset, size, "copy");
     if (status || size == 0) return status;
-    stream->device->busy = true;
+    status = command_begin(stream->device, "copy", &event);
+    if (status) return status;
     return opencl_error(cl.clEnqueueCopyBuffer(stream->device->queue, source->memory, target->memory,
                                                (size_t)source_offset, (size_t)target_offset, (size_t)size, 0,
-                                               NULL, NULL),
+                                               NULL, event),
                         "copy");
 }
 

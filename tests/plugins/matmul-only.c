@@ -2,7 +2,7 @@
  * terabyte and gives as many bytes to weights as the setting `memory` of its section says (none: without end). With it
  * tests run a model split over two devices, most operations of which the second one doesn't do.
  *
- * Settings: memory = BYTES; fail = OPERATIONS (after so many products the device fails); pci, uuid, rank: what hardware it
+ * Settings: memory = BYTES; fail = OPERATIONS (after so many products the device fails); working = BYTES of a product; pci, uuid, rank: what hardware it
  * says it is; closed = yes: it can't be opened. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,6 +289,14 @@ static int stream_wait(struct engine_stream *stream)
     return status ? host->fail(status, "the toy broke") : ENGINE_OK;
 }
 
+static int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
+{
+    const char *working = host->setting(TOY_NAME, "working");
+    if (!supports(device, op, args)) return host->fail(ENGINE_ERROR_UNSUPPORTED, "operation %u", op);
+    *bytes = working ? strtoull(working, NULL, 10) : 0;
+    return ENGINE_OK;
+}
+
 static const struct engine_backend backend = {
     .struct_size = sizeof backend,
     .device_count = device_count,
@@ -309,6 +317,7 @@ static const struct engine_backend backend = {
     .copy = copy_buffer,
     .stream_flush = stream_flush,
     .stream_wait = stream_wait,
+    .op_memory = op_memory,
 };
 
 static const struct engine_plugin plugin = {

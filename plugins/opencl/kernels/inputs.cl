@@ -3,6 +3,7 @@
 struct inputs_parameters {
     uint k, tokens, n_chunks, tile;      // tile: columns of one
     uint input_offset, input_stride; // in words
+    uint about_offset;               // in units of 16 bytes
 };
 
 // Where chunk and column lie, in units of chunks.
@@ -61,7 +62,7 @@ char16 bytes(float16 x)
 // x = scale * byte, rounded to the nearest. Of some scales the one is taken that leaves the least error: the largest value
 // becomes 127 or one of the TRIES - 1 numbers below.
 #define TRIES 6
-kernel void tile_bytes(global const float *input, global char *tiles, global float4 *about,
+kernel void tile_bytes(global const float *input, global char *tiles, global int4 *about,
                        const struct inputs_parameters given)
 {
     const struct inputs_parameters p = given;
@@ -83,7 +84,7 @@ kernel void tile_bytes(global const float *input, global char *tiles, global flo
         }
         vstore16(bytes(x * inverse), 0, tiles + place * 32);
         vstore16(bytes(y * inverse), 1, tiles + place * 32);
-        about[place] = (float4)(scale, as_float((int)total(rounded(x * inverse))),
-                                as_float((int)total(rounded(y * inverse))), 0);
+        about[p.about_offset + place] = (int4)(as_int(scale), (int)total(rounded(x * inverse)),
+                                               (int)total(rounded(y * inverse)), 0);
     }
 }

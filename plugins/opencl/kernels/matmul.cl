@@ -7,6 +7,7 @@ struct matmul_parameters {
     uint first_row, end_row; // of the weight's part
     uint output_offset, output_stride;
     uint residual_offset, residual_stride; // all in words
+    uint about_offset;                     // in units of 16 bytes
     uint has_gate, has_bias, has_residual, is_silu;
     float scale;
 };
@@ -35,21 +36,21 @@ I add_dot(I sum, W codes, int inputs)
 #endif
 
 // A chunk of a column: the sum of 32 products.
-F chunk_product(const W codes[8], const F scale[2], const F least[2], const int *inputs, float4 about)
+F chunk_product(const W codes[8], const F scale[2], const F least[2], const int *inputs, int4 about)
 {
-    // about: the scale of the inputs, the sums of their bytes over the first and the last 16
+    // about: the scale of the inputs (a float's bits), the sums of their bytes over the first and the last 16
 #ifdef HALVES
-    I low = (I)(-ZERO * as_int(about.y)), high = (I)(-ZERO * as_int(about.z));
+    I low = (I)(-ZERO * about.y), high = (I)(-ZERO * about.z);
     UNROLL for (uint i = 0; i < 4; i++) {
         low = add_dot(low, codes[i], inputs[i]);
         high = add_dot(high, codes[4 + i], inputs[4 + i]);
     }
     F sum = TO_F(low) * scale[0] + TO_F(high) * scale[1];
 #ifdef HAS_LEAST
-    sum += least[0] * (float)as_int(about.y) + least[1] * (float)as_int(about.z);
+    sum += least[0] * (float)about.y + least[1] * (float)about.z;
 #endif
 #else
-    int all = as_int(about.y) + as_int(about.z);
+    int all = about.y + about.z;
     I products = (I)(-ZERO * all);
     UNROLL for (uint i = 0; i < 8; i++) products = add_dot(products, codes[i], inputs[i]);
     F sum = TO_F(products) * scale[0];
@@ -57,7 +58,7 @@ F chunk_product(const W codes[8], const F scale[2], const F least[2], const int 
     sum += least[0] * (float)all;
 #endif
 #endif
-    return sum * about.x;
+    return sum * as_float(about.x);
 }
 #endif
 
@@ -73,7 +74,7 @@ F finish(F sum, F gate, const struct matmul_parameters *p, F bias)
 
 #ifdef INTEGERS
 void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global const int *inputs,
-                global const float4 *about, F sums[2 * TOKENS])
+                global const int4 *about, F sums[2 * TOKENS])
 {
     for (uint t = 0; t < 2 * n_tokens; t++) sums[t] = 0;
     for (uint chunk = 0; chunk < n_chunks; chunk++) {
@@ -97,7 +98,7 @@ void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global c
 #define SIDE 1
 #endif
 void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global const float *inputs,
-                global const float4 *about, F sums[2 * TOKENS])
+                global const int4 *about, F sums[2 * TOKENS])
 {
     for (uint t = 0; t < 2 * TOKENS; t++) sums[t] = 0;
     for (uint chunk = 0; chunk < n_chunks; chunk++)
@@ -145,11 +146,12 @@ void store_column(F column_values, global float *column, uint row, uint end)
 
 // Dimension 0: tiles of columns, so that those who share a panel run one after the other. Dimension 1: panels.
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const float4 *about,
+matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output,
        const struct matmul_parameters given)
 {
     const struct matmul_parameters p = given;
+    about += p.about_offset;
     uint tile = get_global_id(0), panel = get_global_id(1), first = tile * TOKENS;
     uint n_tokens = min((uint)TOKENS, p.tokens - first), row = p.first_row + panel * PANEL;
     size_t at = (size_t)panel * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
@@ -184,7 +186,7 @@ void store_sum(float sum, float gate, uint row, uint token, const struct matmul_
 
 #if TOKENS == 1
 // One chunk of one row times the column.
-float row_product(global const uint *rows, uint chunk, global const INPUT *inputs, global const float4 *about)
+float row_product(global const uint *rows, uint chunk, global const INPUT *inputs, global const int4 *about)
 {
 #ifdef INTEGERS
     W codes[8];
@@ -204,12 +206,13 @@ float row_product(global const uint *rows, uint chunk, global const INPUT *input
 
 // Local dimension 1 shares out the chunks between SLICES.
 kernel __attribute__((reqd_work_group_size(PANEL, SLICES, 1))) void
-matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const float4 *about,
+matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output,
        const struct matmul_parameters given)
 {
     local float partial[2][SLICES][PANEL];
     const struct matmul_parameters p = given;
+    about += p.about_offset;
     uint lane = get_local_id(0), slice = get_local_id(1), panel = get_group_id(0);
     uint row = p.first_row + panel * PANEL + lane;
     size_t at = (size_t)panel * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL) + lane;
@@ -234,7 +237,7 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
 
 // Every work-item has a row; the columns of the tile pass through local memory chunk by chunk.
 void accumulate(global const uint *rows, bool is_row, uint n_chunks, global const INPUT *inputs,
-                global const float4 *about, local INPUT *shared_inputs, local float4 *shared_about,
+                global const int4 *about, local INPUT *shared_inputs, local int4 *shared_about,
                 float sums[TOKENS])
 {
     uint lane = get_local_id(0);
@@ -267,13 +270,14 @@ void accumulate(global const uint *rows, bool is_row, uint n_chunks, global cons
 }
 
 kernel __attribute__((reqd_work_group_size(ROWS_OF_GROUP, 1, 1))) void
-matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const float4 *about,
+matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output,
        const struct matmul_parameters given)
 {
     local INPUT shared_inputs[TOKENS * INPUT_WORDS];
-    local float4 shared_about[TOKENS];
+    local int4 shared_about[TOKENS];
     const struct matmul_parameters p = given;
+    about += p.about_offset;
     uint in_part = get_global_id(0), row = p.first_row + in_part, tile = get_group_id(1), first = tile * TOKENS;
     bool is_row = row < p.end_row;
     size_t panel_words = (size_t)((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);

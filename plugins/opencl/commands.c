@@ -1,0 +1,45 @@
+/* commands.c: what a device was given to do and has not been waited for. Each command has an event, which tells whether it
+ * was done: waiting for the queue alone doesn't. */
+#include <stdio.h>
+
+#include "device.h"
+
+int command_begin(struct engine_device *device, const char *what, cl_event **event)
+{
+    int status = device->n_commands == MOST_COMMANDS ? device_finish(device) : ENGINE_OK;
+    if (status) return status;
+    struct command *command = &device->commands[device->n_commands++];
+    *command = (struct command){.what = what};
+    *event = &command->event;
+    return ENGINE_OK;
+}
+
+/* Forgets a command. Returns the error that it ended with. */
+static cl_int command_end(struct command *command)
+{
+    cl_int state = CL_COMPLETE;
+    if (!command->event) return CL_SUCCESS; /* it could not be enqueued, which was said then */
+    cl_int error =
+        cl.clGetEventInfo(command->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    cl.clReleaseEvent(command->event);
+    return error == CL_SUCCESS && state < 0 ? state : error;
+}
+
+int device_finish(struct engine_device *device)
+{
+    cl_int first = CL_SUCCESS;
+    const char *failed = NULL;
+    if (device->n_commands == 0) return ENGINE_OK;
+    cl_int finished = cl.clFinish(device->queue);
+    for (uint32_t i = 0; i < device->n_commands; i++) {
+        cl_int error = command_end(&device->commands[i]);
+        if (first != CL_SUCCESS || error == CL_SUCCESS) continue;
+        first = error;
+        failed = device->commands[i].what;
+    }
+    device->n_commands = 0;
+    if (!failed) return opencl_error(finished, "wait");
+    char what[64];
+    snprintf(what, sizeof what, "%s, while it ran", failed);
+    return opencl_error(first, what);
+}
