@@ -376,8 +376,9 @@ struct engine_device_info {
     uint64_t max_buffer;   /* bytes of the largest engine_buffer; 0: no limit but memory. Not for weights. */
     uint32_t alignment;    /* bytes, a power of two: where tensors start in a buffer; 0 means 64 */
     uint32_t n_threads;    /* of the host, that it uses unless told otherwise; 0: none to speak of */
-    /* Which hardware it is, so that what several backends (or drivers) reach isn't used twice. Two devices are the same
-     * if both give an address and these are equal; where one gives none, if both give a uuid and these are equal. */
+    /* Which hardware it is, so that what several backends (or drivers) reach isn't used twice. Two devices
+     * are the same if both give an address and these are equal; where one gives none, if both give a uuid and
+     * these are equal. */
     char pci_address[24]; /* "0000:01:00.0" as lspci -D has it; "": unknown, or that of several devices */
     uint8_t uuid[16];     /* Vulkan's deviceUUID, OpenCL's CL_DEVICE_UUID_KHR; zeros: unknown */
     uint32_t rank;        /* of devices that are the same, the engine takes the first with the largest */
@@ -442,8 +443,8 @@ struct engine_backend {
     /* Memory. */
 
     /* [device] Memory of at least `size` bytes, its contents zero. size > 0. ENGINE_ERROR_MEMORY where it
-     * can't be had or would exceed options.memory_limit, which counts sizes as given here and by
-     * weight_size. */
+     * can't be had or would exceed options.memory_limit, which counts sizes as given here, by weight_size and
+     * by op_memory. */
     int (*buffer_create)(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
     /* [device] No operation on it may be pending. NULL is fine. */
     void (*buffer_destroy)(struct engine_buffer *buffer);
@@ -502,9 +503,9 @@ struct engine_backend {
 
     /* Planning, optional. */
 
-    /* [any] The device memory in bytes that an operation takes beyond its operands, for what passes between its kernels;
-     * arguments as in `supports`, here with the numbers of tokens, rows and sequences that are meant. What a device
-     * takes in all is the largest of the answers for the operations that it has run. */
+    /* [any] The device memory in bytes that an operation takes beyond its operands, for what passes between
+     * its kernels; arguments as in `supports`, here with the numbers of tokens, rows and sequences that are
+     * meant. What a device takes in all is the largest of the answers for the operations that it has run. */
     int (*op_memory)(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
 };
 
