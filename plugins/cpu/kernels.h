@@ -49,6 +49,10 @@ struct kernels {
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
     void (*int8_tile)(const struct tile *tile, const struct weight_type *type,
                       const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums);
+    /* The same for two tiles of different rows at once; NULL where that gains nothing. */
+    void (*int8_tile_pair)(const struct tile *const tiles[2], const struct weight_type *type,
+                           const struct int8_activations *activations, size_t n, size_t n_tokens,
+                           float *const sums[2]);
     /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, or one of
      * the QUANTIZE_TRIES - 1 numbers below it if the group rounds better so, which takes a tenth off the error. Results
      * go where `out` points, `step` tokens beside each other; n is a multiple of GROUP. */

@@ -15,7 +15,8 @@
 enum {
     PREPARE_COLUMNS = 2048, /* of one task, a multiple of GROUP */
     BLOCK_TOKENS = 96,      /* tokens that meet a tile while it is in the innermost cache */
-    MATRICES = 2            /* the weight and the gate */
+    MATRICES = 2,           /* the weight and the gate */
+    PANELS = 2              /* most panels that meet the same tokens at once */
 };
 
 /* ---- The input ------------------------------------------------------------------------------------- */
@@ -136,51 +137,69 @@ struct matmul_step {
 
 /* A thread's scratch memory. */
 struct matmul_scratch {
-    struct tile tile;
-    float *sums[MATRICES]; /* [BLOCK_TOKENS][PANEL] */
+    struct tile tiles[PANELS];
+    float *sums[MATRICES][PANELS]; /* [BLOCK_TOKENS][PANEL] each */
 };
-#define SUMS_SIZE (BLOCK_TOKENS * PANEL * sizeof(float))
+#define SUMS_SIZE    (BLOCK_TOKENS * PANEL * sizeof(float))
+#define SCRATCH_SIZE (PANELS * (MATRICES * SUMS_SIZE + TILE_STORE_SIZE))
 
 static struct matmul_scratch matmul_scratch(uint8_t *own)
 {
     struct matmul_scratch scratch;
-    for (int i = 0; i < MATRICES; i++, own += SUMS_SIZE) scratch.sums[i] = (void *)own;
-    scratch.tile = tile_in(own);
+    for (int i = 0; i < MATRICES; i++)
+        for (int p = 0; p < PANELS; p++, own += SUMS_SIZE) scratch.sums[i][p] = (void *)own;
+    for (int p = 0; p < PANELS; p++, own += TILE_STORE_SIZE) scratch.tiles[p] = tile_in(own);
     return scratch;
 }
 
-/* sums[t][row] = panel x tokens `token` … token + n_tokens - 1, the first of a group. */
+/* One token: sums[p][row] = panel `panel` + p x the token. */
+static void multiply_token(const struct work *work, const struct matmul_step *step,
+                           const struct matrix *matrix, size_t panel, size_t n_panels, struct tile *tile,
+                           float *const sums[PANELS])
+{
+    struct int8_activations all = int8_slot(work->slots[matrix->slot], step->k, 1);
+    const float *floats = matrix->input ? matrix->input : (const float *)(void *)work->slots[matrix->slot];
+    for (size_t p = 0; p < n_panels; p++)
+        work->kernels->token[matrix->type->index](matrix->panels + (panel + p) * matrix->panel_size, step->k,
+                                                  &all, floats, tile, sums[p]);
+}
+
+/* sums[p][t][row] = panel `panel` + p x tokens `token` … token + n_tokens - 1, the first of a group; 1 or 2 panels. */
 static void multiply(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
-                     size_t panel, size_t token, size_t n_tokens, struct tile *tile, float *sums)
+                     size_t panel, size_t n_panels, size_t token, size_t n_tokens, struct tile *tiles,
+                     float *const sums[PANELS])
 {
     const struct kernels *kernels = work->kernels;
-    const uint8_t *packed = matrix->panels + panel * matrix->panel_size;
-    bool is_float = matrix->type->kind == TILE_F32;
+    const struct weight_type *type = matrix->type;
+    if (step->n_tokens == 1 && kernels->token[type->index]) {
+        multiply_token(work, step, matrix, panel, n_panels, tiles, sums);
+        return;
+    }
+    bool is_float = type->kind == TILE_F32;
     size_t k = step->k, tile_tokens = is_float ? kernels->f32_tile_tokens : kernels->int8_tile_tokens;
     struct int8_activations all = int8_slot(work->slots[matrix->slot], k, step->n_tokens);
     const float *floats = matrix->input ? matrix->input : (const float *)(void *)work->slots[matrix->slot];
-    const struct weight_type *type = matrix->type;
-    if (step->n_tokens == 1 && kernels->token[type->index]) {
-        kernels->token[type->index](packed, k, &all, floats, tile, sums);
-        return;
-    }
-    memset(sums, 0, n_tokens * PANEL * sizeof *sums);
+    const uint8_t *packed = matrix->panels + panel * matrix->panel_size;
+    for (size_t p = 0; p < n_panels; p++) memset(sums[p], 0, n_tokens * PANEL * sizeof *sums[p]);
     for (size_t first = 0; first < k; first += CHUNK, packed += matrix->chunk_size) {
         size_t n = smaller(CHUNK, k - first);
-        kernels->unpack[type->index](type, packed, n, tile);
-        /* Meanwhile the next chunk comes out of memory, a part with each group of tokens. */
-        size_t fetched = n_parts(matrix->chunk_size, n_parts(n_tokens, tile_tokens));
-        const uint8_t *next = packed + matrix->chunk_size;
-        for (size_t t = 0; t < n_tokens; t += tile_tokens, next += fetched) {
+        for (size_t p = 0; p < n_panels; p++)
+            kernels->unpack[type->index](type, packed + p * matrix->panel_size, n, &tiles[p]);
+        for (size_t t = 0; t < n_tokens; t += tile_tokens) {
             size_t n_beside = smaller(tile_tokens, n_tokens - t);
-            for (size_t at = 0; at < fetched; at += 64) __builtin_prefetch(next + at);
+            float *const to[PANELS] = {sums[0] + t * PANEL, sums[1] + t * PANEL};
             if (is_float) {
-                kernels->f32_tile(tile->x, floats + (token + t) * k + first * n_beside, n, n_beside,
-                                  sums + t * PANEL);
-            } else {
-                struct int8_activations at = int8_at(&all, k, first, token + t, n_beside);
-                kernels->int8_tile(tile, type, &at, n, n_beside, sums + t * PANEL);
+                for (size_t p = 0; p < n_panels; p++)
+                    kernels->f32_tile(tiles[p].x, floats + (token + t) * k + first * n_beside, n, n_beside,
+                                      to[p]);
+                continue;
             }
+            struct int8_activations at = int8_at(&all, k, first, token + t, n_beside);
+            if (n_panels == 2)
+                kernels->int8_tile_pair((const struct tile *const[]){&tiles[0], &tiles[1]}, type, &at, n,
+                                        n_beside, to);
+            else
+                kernels->int8_tile(&tiles[0], type, &at, n, n_beside, to[0]);
         }
     }
 }
@@ -224,13 +243,17 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
     size_t token_begin = task / panel_tasks * step->tokens_per_task;
     size_t token_end = smaller(token_begin + step->tokens_per_task, step->n_tokens);
     const struct matrix *weight = &step->matrices[0], *gate = &step->matrices[1];
+    size_t at_once = work->kernels->int8_tile_pair && weight->type->kind == TILE_INT8 ? PANELS : 1;
     for (size_t token = token_begin; token < token_end; token += BLOCK_TOKENS) {
         size_t n_tokens = smaller(BLOCK_TOKENS, token_end - token);
-        for (size_t panel = panel_begin; panel < panel_end; panel++) {
-            multiply(work, step, weight, panel, token, n_tokens, &scratch.tile, scratch.sums[0]);
+        for (size_t panel = panel_begin, n; panel < panel_end; panel += n) {
+            n = smaller(at_once, panel_end - panel);
+            multiply(work, step, weight, panel, n, token, n_tokens, scratch.tiles, scratch.sums[0]);
             if (gate->type)
-                multiply(work, step, gate, panel, token, n_tokens, &scratch.tile, scratch.sums[1]);
-            finish(work, step, panel, token, n_tokens, scratch.sums[0], gate->type ? scratch.sums[1] : NULL);
+                multiply(work, step, gate, panel, n, token, n_tokens, scratch.tiles, scratch.sums[1]);
+            for (size_t p = 0; p < n; p++)
+                finish(work, step, panel + p, token, n_tokens, scratch.sums[0][p],
+                       gate->type ? scratch.sums[1][p] : NULL);
         }
     }
 }
@@ -331,7 +354,7 @@ int op_matmul(const struct request *request, const void *arguments, struct list 
         list_add(list, run_matmul, divide(&step, pool_threads(request->device->pool)), sizeof *added);
     if (!added) return ENGINE_ERROR_MEMORY;
     *added = step;
-    list_reserve_own(list, MATRICES * SUMS_SIZE + TILE_STORE_SIZE);
+    list_reserve_own(list, SCRATCH_SIZE);
     if (reads_input) list_reads(list, &found.input);
     for (int i = 0; i < MATRICES && step.matrices[i].type; i++)
         if (!step.matrices[i].input) list_reads_slot(list, step.matrices[i].slot);

@@ -2,7 +2,8 @@
 #define KERNELS          kernels_avx512vnni
 #define KERNELS_NAME     "avx512vnni"
 #define F32_TILE_TOKENS  12
-#define INT8_TILE_TOKENS 12
+#define INT8_TILE_TOKENS 6
+#define INT8_PAIR_TOKENS 6
 #define VALUE_ROWS       ((size_t)4) /* queries whose sums of values the registers hold */
 
 /* clang-format off */

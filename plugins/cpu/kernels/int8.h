@@ -146,6 +146,27 @@ FLATTEN void integer_sums(const struct format *format, const uint8_t *group, con
 }
 #endif
 
+/* What sums begin with: sum of (q - offset) * a = sum of q * a - offset * sum of a; sum of -min * a = -min * sum of a.
+ * Each [n / sub][n_tokens]. */
+struct beginnings {
+    int32_t start[CHUNK / SUM_COLUMNS * TILE_TOKENS];
+    float token_sums[CHUNK / SUM_COLUMNS * TILE_TOKENS];
+};
+
+FLATTEN void begin_sums(struct beginnings *begin, int offset, const struct int8_activations *activations,
+                        const size_t n, const size_t n_tokens, const size_t sub)
+{
+    const size_t per_sub = sub / SUM_COLUMNS, per_group = GROUP / sub;
+    for (size_t s = 0; s < n / sub; s++)
+        for (size_t t = 0; t < n_tokens; t++) {
+            int32_t sum = activations->sums[s * per_sub * n_tokens + t];
+            if (per_sub == 2) sum += activations->sums[(s * 2 + 1) * n_tokens + t];
+            begin->start[s * n_tokens + t] = -offset * sum;
+            begin->token_sums[s * n_tokens + t] =
+                (float)sum * activations->scales[s / per_group * n_tokens + t];
+        }
+}
+
 /* sums[t][row] += n columns, whose codes are at `quants`, scales and mins (if there are any) in the tile, x activations.
  * ahead: 0, or how far behind the codes memory is fetched meanwhile, in bytes. */
 FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, const struct tile *tile,
@@ -153,18 +174,10 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
                           const size_t n_tokens, const size_t sub, const size_t pairs, const bool mins,
                           const size_t ahead, float *sums)
 {
-    /* sum of (q - offset) * a = sum of q * a - offset * sum of a; sum of -min * a = -min * sum of a */
-    int32_t start[CHUNK / SUM_COLUMNS * TILE_TOKENS];
-    float token_sums[CHUNK / SUM_COLUMNS * TILE_TOKENS];
-    const size_t per_sub = sub / SUM_COLUMNS, per_group = GROUP / sub;
+    struct beginnings begin;
     if (pairs == 0) offset = 0; /* flipping signs takes it off */
-    for (size_t s = 0; s < n / sub; s++)
-        for (size_t t = 0; t < n_tokens; t++) {
-            int32_t sum = activations->sums[s * per_sub * n_tokens + t];
-            if (per_sub == 2) sum += activations->sums[(s * 2 + 1) * n_tokens + t];
-            start[s * n_tokens + t] = -offset * sum;
-            token_sums[s * n_tokens + t] = (float)sum * activations->scales[s / per_group * n_tokens + t];
-        }
+    begin_sums(&begin, offset, activations, n, n_tokens, sub);
+    const size_t per_group = GROUP / sub;
     for (size_t part = 0; part < PANEL; part += LANES) {
         vf total[TILE_TOKENS];
         UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
@@ -176,7 +189,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
             {
                 size_t s = g * per_group + h;
                 vi sum[TILE_TOKENS];
-                UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_set1(start[s * n_tokens + t]);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_set1(begin.start[s * n_tokens + t]);
                 integer_sums(format, quants + g * group_size(format) + part * 4, h * sub / 4,
                              (h + 1) * sub / 4, activations->q + g * GROUP * n_tokens, n_tokens, pairs, sum);
                 vf scale = vf_load(tile->scales + s * PANEL + part);
@@ -185,7 +198,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
                 if (!mins) continue;
                 vf min = vf_load(tile->mins + s * PANEL + part);
                 UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
-                    vf_fma(min, vf_set1(token_sums[s * n_tokens + t]), total[t]);
+                    vf_fma(min, vf_set1(begin.token_sums[s * n_tokens + t]), total[t]);
             }
         }
         UNROLL for (size_t t = 0; t < n_tokens; t++) vf_store(sums + t * PANEL + part, total[t]);
@@ -239,6 +252,83 @@ static void int8_tile(const struct tile *tile, const struct weight_type *type,
 #endif
     tile_of(tile, format->offset, activations, n, n_tokens, sums);
 }
+
+#ifdef INT8_PAIR_TOKENS
+/* Two tiles of different rows: an activation that is broadcast meets both, which halves what is loaded. */
+FLATTEN void int8_pair_columns(const struct tile *const tiles[2], int offset,
+                               const struct int8_activations *activations, const size_t n,
+                               const size_t n_tokens, const size_t sub, const bool mins, float *const sums[2])
+{
+    const size_t per_group = GROUP / sub;
+    struct beginnings begin;
+    begin_sums(&begin, offset, activations, n, n_tokens, sub);
+    vf total[2][INT8_PAIR_TOKENS];
+    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+        vf_load(sums[p] + t * PANEL);
+    for (size_t s = 0; s < n / sub; s++) {
+        const int8_t *a = activations->q + s * sub * n_tokens;
+        const float *scales = activations->scales + s / per_group * n_tokens;
+        vi sum[2][INT8_PAIR_TOKENS];
+        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
+            vi_set1(begin.start[s * n_tokens + t]);
+        UNROLL for (size_t j = 0; j < sub / 4; j++)
+        {
+            vb w[2];
+            UNROLL for (size_t p = 0; p < 2; p++) w[p] = vb_load(tiles[p]->q + (s * sub / 4 + j) * PANEL * 4);
+            UNROLL for (size_t t = 0; t < n_tokens; t++)
+            {
+                int32_t four = load_four(a + (j * n_tokens + t) * 4);
+                UNROLL for (size_t p = 0; p < 2; p++) sum[p][t] = vb_dot4(sum[p][t], w[p], four);
+            }
+        }
+        UNROLL for (size_t p = 0; p < 2; p++)
+        {
+            vf scale = vf_load(tiles[p]->scales + s * PANEL);
+            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), total[p][t]);
+            if (!mins) continue;
+            vf min = vf_load(tiles[p]->mins + s * PANEL);
+            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                vf_fma(min, vf_set1(begin.token_sums[s * n_tokens + t]), total[p][t]);
+        }
+    }
+    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
+        vf_store(sums[p] + t * PANEL, total[p][t]);
+}
+
+#define INT8_PAIR(name, sub, mins)                                                                           \
+    static void name(const struct tile *const tiles[2], int offset,                                          \
+                     const struct int8_activations *activations, size_t n, size_t n_tokens,                  \
+                     float *const sums[2])                                                                   \
+    {                                                                                                        \
+        FOR_TOKENS(INT8_PAIR_TOKENS, n_tokens, name##_call)                                                  \
+    }
+#define PAIR_CALL(count, sub, mins)   int8_pair_columns(tiles, offset, activations, n, count, sub, mins, sums)
+#define int8_pair_32_call(count)      PAIR_CALL(count, 32, false)
+#define int8_pair_16_call(count)      PAIR_CALL(count, 16, false)
+#define int8_pair_32_mins_call(count) PAIR_CALL(count, 32, true)
+#define int8_pair_16_mins_call(count) PAIR_CALL(count, 16, true)
+INT8_PAIR(int8_pair_32, 32, false)
+INT8_PAIR(int8_pair_16, 16, false)
+INT8_PAIR(int8_pair_32_mins, 32, true)
+INT8_PAIR(int8_pair_16_mins, 16, true)
+
+static void int8_tile_pair(const struct tile *const tiles[2], const struct weight_type *type,
+                           const struct int8_activations *activations, size_t n, size_t n_tokens,
+                           float *const sums[2])
+{
+    const struct format *format = type->format;
+    bool narrow = format->sub == 16;
+    if (tiles[0]->mins)
+        (narrow ? int8_pair_16_mins : int8_pair_32_mins)(tiles, format->offset, activations, n, n_tokens,
+                                                         sums);
+    else
+        (narrow ? int8_pair_16 : int8_pair_32)(tiles, format->offset, activations, n, n_tokens, sums);
+}
+#define INT8_TILE_PAIR int8_tile_pair
+#else
+#define INT8_TILE_PAIR NULL
+#endif
 
 /* ---- One token: chunks ----------------------------------------------------------------------------- */
 

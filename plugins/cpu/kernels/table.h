@@ -23,6 +23,7 @@ const struct kernels KERNELS = {
     },
     .f32_tile = f32_tile,
     .int8_tile = int8_tile,
+    .int8_tile_pair = INT8_TILE_PAIR,
     .quantize = quantize,
     .add = add,
     .mul = mul,
