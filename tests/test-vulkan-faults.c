@@ -415,6 +415,9 @@ static void two_drivers(const char *folder)
     free(manifest);
 }
 
+/* By name, for the loader shows one driver twice, so that they are the same hardware. */
+#define BOTH "vulkan:0,vulkan:1"
+
 Test(vulkan_faults, two_devices_share_a_model)
 {
     char *expected = text_on_cpu(), *folder = files_folder();
@@ -425,18 +428,17 @@ Test(vulkan_faults, two_devices_share_a_model)
     program_free(&devices);
     struct program_result results[] = {
         PROGRAM(RUN, "--backend", "vulkan:1"),
-        PROGRAM(RUN, "--backend", "vulkan", "--memory", "vulkan0=900K", "--memory", "vulkan1=900K"),
-        PROGRAM(RUN, "--backend", "vulkan", "--place", "blk.[024].*=vulkan0", "--place",
-                "blk.[13].*=vulkan1"),
+        PROGRAM(RUN, "--backend", BOTH, "--memory", "vulkan0=900K", "--memory", "vulkan1=900K"),
+        PROGRAM(RUN, "--backend", BOTH, "--place", "blk.[024].*=vulkan0", "--place", "blk.[13].*=vulkan1"),
         PROGRAM(RUN, "--backend", "vulkan:1,vulkan:0", "--offload", "3"),
-        PROGRAM(RUN, "--backend", "vulkan", "--place", "blk.*.ffn_*=vulkan0", "--place",
-                "*.attn_q.weight=cpu", "--place", "blk.2.cache=vulkan1"),
+        PROGRAM(RUN, "--backend", BOTH, "--place", "blk.*.ffn_*=vulkan0", "--place", "*.attn_q.weight=cpu",
+                "--place", "blk.2.cache=vulkan1"),
     };
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         expect_text(&results[i], expected, "two devices");
         program_free(&results[i]);
     }
-    struct program_result plan = PROGRAM("plan", "-m", MODEL, "-b", "16", "--backend", "vulkan", "--memory",
+    struct program_result plan = PROGRAM("plan", "-m", MODEL, "-b", "16", "--backend", BOTH, "--memory",
                                          "vulkan0=900K", "--memory", "vulkan1=900K");
     cr_assert_eq(plan.status, 0, "%s", plan.err);
     cr_assert(strstr(plan.out, "  vulkan0\n") && strstr(plan.out, "  vulkan1\n"), "%s", plan.out);
