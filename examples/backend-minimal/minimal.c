@@ -52,8 +52,7 @@ static void buffer_destroy(struct engine_buffer *buffer)
 static int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
 {
     const uint64_t *ne = desc->ne;
-    int known = desc->type == ENGINE_TYPE_F32 || (desc->type == ENGINE_TYPE_Q8_0 && ne[0] % 32 == 0);
-    (void)device;
+    int known = desc->type == ENGINE_TYPE_F32 || (desc->type == ENGINE_TYPE_Q8_0 && ne[0] % 32 == 0); (void)device;
     if (!known || desc->uses != ENGINE_WEIGHT_MATMUL || ne[0] >> 30 || ne[1] >> 30 || ne[2] != 1 || ne[3] != 1)
         return ENGINE_ERROR_UNSUPPORTED;
     *bytes = ne[0] * ne[1] * 4;
@@ -68,8 +67,7 @@ static float from_half(const uint8_t *at) /* good files have no infinite ones */
 static int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                          struct engine_weight **weight)
 {
-    struct engine_buffer *made;
-    uint64_t size;
+    struct engine_buffer *made; uint64_t size;
     if (weight_size(device, desc, &size)) return FAIL(UNSUPPORTED, "%s: not such weights", desc->name);
     uint64_t n = size / 4, bytes = desc->type == ENGINE_TYPE_F32 ? size : n / 32 * 34;
     if (desc->data_size < bytes) return FAIL(ARGUMENT, "%s: data is missing", desc->name);
@@ -87,8 +85,7 @@ static void weight_destroy(struct engine_weight *weight) { buffer_destroy((struc
 
 static int supports(struct engine_device *device, uint32_t op, const void *args)
 {
-    const struct engine_op_matmul *m = args;
-    (void)device;
+    const struct engine_op_matmul *m = args; (void)device;
     if (op != ENGINE_OP_MATMUL || m->gate || m->bias || m->residual || m->activation || m->scale != 0) return 0;
     for (size_t i = sizeof *m; i < m->struct_size; i++) /* a later version that asks for more than we know */
         if (((const char *)args)[i]) return 0;
@@ -136,8 +133,7 @@ static int read_buffer(struct engine_stream *stream, struct engine_buffer *from,
 static int copy_buffer(struct engine_stream *stream, struct engine_buffer *to, uint64_t to_offset,
                        struct engine_buffer *from, uint64_t from_offset, uint64_t size)
 {
-    int status = transfer(to, to_offset, NULL, NULL, size); /* whether it reaches that far */
-    (void)stream;
+    int status = transfer(to, to_offset, NULL, NULL, size); (void)stream; /* whether it reaches that far */
     return status ? status : transfer(from, from_offset, to->data + to_offset, NULL, size);
 }
 
