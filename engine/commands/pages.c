@@ -153,14 +153,33 @@ static void man_of_engine(void)
 
 /* ---- Completions -------------------------------------------------------------------------------------------------- */
 
-/* What shells are told of an option: its help's first clause. */
-static void put_short_help(const struct option *option, const char *escaped, const char *escape)
+/* What shells are told of an option: its help's first clause. Its length. */
+static size_t short_help(const struct option *option)
 {
     size_t length = strcspn(option->help, ";(");
     while (length > 0 && option->help[length - 1] == ' ') length--;
+    return length;
+}
+
+/* Text for single quotes of zsh, in which no escape ends or makes a quote; \ is before what is in `escaped`. */
+static void put_zsh(const char *text, size_t length, const char *escaped)
+{
     for (size_t i = 0; i < length; i++) {
-        if (strchr(escaped, option->help[i])) fputs(escape, stdout);
-        putchar(option->help[i]);
+        if (text[i] == '\'') {
+            fputs("'\\''", stdout);
+        } else {
+            if (strchr(escaped, text[i])) putchar('\\');
+            putchar(text[i]);
+        }
+    }
+}
+
+/* Text for single quotes of fish. */
+static void put_fish(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (strchr("'\\", text[i])) putchar('\\');
+        putchar(text[i]);
     }
 }
 
@@ -228,7 +247,7 @@ static void zsh_option(const struct option *option)
     } else {
         printf("'%s--%s[", several, option->name);
     }
-    put_short_help(option, "[]:'", "");
+    put_zsh(option->help, short_help(option), "[]\\");
     putchar(']');
     if (option->value) {
         printf(":%s:", option->value);
@@ -259,8 +278,7 @@ static void zsh(void)
           stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf("            '%s:", command->name);
-        for (const char *c = command->summary; *c; c++)
-            if (!strchr("':", *c)) putchar(*c);
+        put_zsh(command->summary, strlen(command->summary), ":\\");
         fputs("'\n", stdout);
     }
     fputs("        )\n        _describe command commands\n        return\n    fi\n    case $command in\n",
@@ -279,10 +297,7 @@ static void fish(void)
     fputs("# fish completion for engine, made by `engine help --format fish`.\n", stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf("complete -c engine -n __fish_use_subcommand -a %s -d '", command->name);
-        for (const char *c = command->summary; *c; c++) {
-            if (*c == '\'') putchar('\\');
-            putchar(*c);
-        }
+        put_fish(command->summary, strlen(command->summary));
         fputs("'\n", stdout);
         for (const struct option *option = options; option->name; option++) {
             if (!option_of(option, command)) continue;
@@ -297,7 +312,7 @@ static void fish(void)
                 putchar('\'');
             }
             fputs(" -d '", stdout);
-            put_short_help(option, "'\\", "\\");
+            put_fish(option->help, short_help(option));
             fputs("'\n", stdout);
         }
     }
