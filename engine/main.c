@@ -10,12 +10,16 @@
 
 const struct command commands[] = {
     {.name = "run",
-     .synopsis = "-m MODEL -p PROMPT [OPTION...]",
+     .synopsis = "[-m MODEL] [-p PROMPT] [OPTION...]",
      .summary = "Goes on from a prompt. The command that is meant when none is named.",
      .details =
          "The prompt and the text that the model adds go to standard output as they come; all else goes to "
-         "standard error.",
-     .examples = "  engine -m llama.gguf -p \"Once upon a time\"\n"
+         "standard error. Without a model, the small one that comes with the engine writes: it tells "
+         "stories, and "
+         "begins one where there is no prompt either.",
+     .examples = "  engine -p \"Once upon a time\"\n"
+                 "  engine --seed 7\n"
+                 "  engine -m llama.gguf -p \"Once upon a time\"\n"
                  "  engine -m llama.gguf -f question.txt -n 200 --temp 0 --no-echo\n"
                  "  engine -m stories.bin --tokenizer tokenizer.bin -p \"The dog\" --seed 7\n",
      .run = command_run},
@@ -33,7 +37,7 @@ const struct command commands[] = {
      .max_words = 1,
      .run = command_info},
     {.name = "logits",
-     .synopsis = "-m MODEL --tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
+     .synopsis = "[-m MODEL] --tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
      .summary = "Writes the logits of every position of a list of tokens.",
      .details = "The file is in NumPy's format: float32, [tokens, vocabulary]. It is replaced once the new "
                 "one is whole; "
@@ -42,7 +46,7 @@ const struct command commands[] = {
                  "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
      .run = command_logits},
     {.name = "bench",
-     .synopsis = "-m MODEL [OPTION...]",
+     .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Measures how fast a model runs here.",
      .examples = "  engine bench -m llama.gguf\n"
                  "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n"
@@ -72,13 +76,13 @@ const struct command commands[] = {
      .max_words = 3,
      .run = command_quantize},
     {.name = "plan",
-     .synopsis = "-m MODEL [OPTION...]",
+     .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Shows which device would hold which tensor, without loading anything.",
      .examples = "  engine plan -m llama.gguf\n"
                  "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
      .run = command_plan},
     {.name = "tokenize",
-     .synopsis = "-m MODEL [TEXT] [--ids] [-0] [--bos] [--special] [--decode]",
+     .synopsis = "[-m MODEL] [TEXT] [--ids] [-0] [--bos] [--special] [--decode]",
      .summary = "Turns text into token ids, or ids into text.",
      .details =
          "Without TEXT, standard input is the text. Each token is shown with its id and its piece; with "

@@ -1,5 +1,5 @@
 /* tiny-model.c: writes a Llama of random weights, which is there to be run, not read: its text means nothing.
- * `./dev run` falls back on it, and tests from outside that need no particular model take it.
+ * Tests from outside that need no particular model take it.
  *
  * usage: tiny-model OUT.gguf [TYPE [SEED]]     TYPE: F32, F16, BF16, Q8_0 or Q4_0 */
 #include <errno.h>

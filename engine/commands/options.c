@@ -23,7 +23,8 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(model),
      .commands = READING,
-     .help = "The model: a GGUF file, or a llama2.c checkpoint (default: `model` in engine.conf)"},
+     .help = "The model: a GGUF file, or a llama2.c checkpoint (default: `model` in "
+             "engine.conf, else the small one that comes with the engine)"},
     {.name = "tokenizer",
      .value = "FILE",
      .kind = OPTION_TEXT,

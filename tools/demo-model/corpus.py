@@ -3,7 +3,7 @@
     python3 corpus.py text OUT.txt --seed 1 --documents 60000        for the vocabulary
     python3 corpus.py vocabulary OUT.txt MODEL_PREFIX                 trains the vocabulary (SentencePiece)
     python3 corpus.py rows spm.model OUT.npz --seed 1 --rows 10000    rows of tokens for train.py
-    python3 corpus.py heldout spm.model OUT.npz QUESTIONS.tsv         500 questions that training never sees
+    python3 corpus.py heldout spm.model OUT.npz QUESTIONS.tsv --seed 1    500 questions that training never sees
     python3 corpus.py words OUT.txt                                   every word that stories are made of
 
 A document is a list of (text, learn): learn is 0 where the model only reads, TEXT in stories, ANSWER in answers. All of
@@ -24,8 +24,8 @@ START, END = "<|im_start|>", "<|im_end|>"
 SPECIAL = {START: 3, END: 4}
 BOS, EOS = 1, 2
 # How often each skill is asked: what is harder to learn comes more often.
-WEIGHTS = {"add": 6, "subtract": 8, "count": 19, "calendar": 15, "opposite": 18, "colour": 32, "repeat": 2}
-HELD_OUT = {"add": 70, "subtract": 70, "count": 70, "calendar": 70, "opposite": 70, "colour": 70, "story": 80}
+WEIGHTS = {"add": 6, "subtract": 8, "count": 18, "calendar": 14, "opposite": 20, "colour": 14, "repeat": 2}
+HELD_OUT = {"add": 70, "subtract": 70, "count": 70, "calendar": 70, "opposite": 75, "colour": 60, "story": 85}
 SYSTEM = ["You are a helpful assistant.", "You are a storyteller.", "Answer briefly.", "You are a friendly teacher."]
 ABOUT_ITSELF = [("Hello!|Hi!|Good morning!|Hello, how are you?", "Hello! Shall I tell you a story?"),
                 ("Who are you?|What are you?|What is your name?", "I am a very small language model."),
@@ -188,9 +188,9 @@ def write_rows(spm, out, seed, count):
         count, 100 * (tokens > 0).mean(), 100 * (learn > 0).mean(), 100 * (learn == ANSWER).mean()))
 
 
-def heldout_questions():
+def heldout_questions(seed):
     """-> [(skill, prompt as the model gets it, answer)]"""
-    r, out, seen = random.Random("held out"), [], set()
+    r, out, seen = random.Random("held out %d" % seed), [], set()
     for skill, count in HELD_OUT.items():
         while sum(s == skill for s, _, _ in out) < count:
             if skill == "story":
@@ -215,8 +215,8 @@ def heldout_questions():
     return out
 
 
-def write_heldout(spm, out, tsv):
-    asked = heldout_questions()
+def write_heldout(spm, out, tsv, seed):
+    asked = heldout_questions(seed)
     documents = []
     for number, (skill, prompt, answer) in enumerate(asked):
         end = END if prompt.startswith(START) else "\n"
@@ -285,7 +285,7 @@ def main():
         if args.what == "rows":
             write_rows(spm, args.files[1], args.seed, args.rows)
         else:
-            write_heldout(spm, args.files[1], args.files[2])
+            write_heldout(spm, args.files[1], args.files[2], args.seed)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """train.py: trains the demo model on rows of tokens that corpus.py has written.
 
 A Llama: RMS norms, rotary positions, grouped-query attention, SwiGLU, the embedding tied to the output. Matrices are
-trained with Muon (orthogonalised momentum), the embedding and the norms with Adam. The learning rate is constant after
-a short warm-up and falls linearly to zero over the last part, so that --steps may be changed until the fall begins.
+trained with Muon (orthogonalised momentum), the embedding and the norms with Adam. After a short warm-up the learning
+rate falls linearly to zero.
 
     python3 train.py --data DIR --out DIR [--steps N]
 
-A run that finds OUT/checkpoint.pt goes on from there; SIGTERM ends one with a checkpoint. Matrix products are done in bfloat16, everything else in float32;
-one thread. Needs no newer PyTorch than Debian 12's (1.13).
+A run that finds OUT/checkpoint.pt goes on from there; SIGTERM ends one with a checkpoint. Matrix products are done in
+bfloat16, everything else in float32; one thread. Needs no newer PyTorch than Debian 12's (1.13).
 """
 import argparse
 import json
@@ -81,9 +81,32 @@ class Model(nn.Module):
         for layer in self.layers:
             for w in (layer.o.weight, layer.down.weight):
                 nn.init.normal_(w, std=0.02 / (2 * s["n_layers"]) ** 0.5)
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        self.look_back()
         angles = torch.arange(s["context"])[:, None] / s["theta"] ** (torch.arange(0, s["head"], 2) / s["head"])[None]
         self.register_buffer("cos", angles.cos(), persistent=False)  # [context, head / 2]
         self.register_buffer("sin", angles.sin(), persistent=False)
+
+    @torch.no_grad()
+    def look_back(self):
+        """Lets the first layer's first key/value head begin as what most models take long to find: its queries attend to
+        the token before, the one before that, and so on, and copy something of each. The first dimension of all
+        embeddings is the same at first; queries and keys are made of it alone, turned against each other."""
+        s, layer = self.s, self.layers[0]
+        dim, head, n = s["dim"], s["head"], s["n_heads"] // s["n_kv"]
+        half, key, value = head // 2, s["n_heads"] * head, (s["n_heads"] + s["n_kv"]) * head
+        self.embedding.weight[:, 0] = 0.06 * dim**0.5
+        self.norm.weight[0] = 0  # so that it says nothing of the next token
+        w, angle = layer.qkv.weight, s["theta"] ** -(torch.arange(half) / half)
+        fast = (torch.arange(half) < half // 2).float()
+        w[:n * head] = 0
+        w[key:key + head] = 0
+        w[key:key + half, 0] = 1.6 * fast
+        for i in range(n):
+            w[i * head:i * head + half, 0] = 1.6 * fast * torch.cos(angle * (i + 1))
+            w[i * head + half:(i + 1) * head, 0] = -1.6 * fast * torch.sin(angle * (i + 1))
+        w[value:value + head] = torch.linalg.qr(torch.randn(dim, head))[0].t()
+        layer.o.weight[:, :n * head] = 0.05 * (dim / head) ** 0.5 * torch.linalg.qr(torch.randn(dim, n * head))[0]
 
     def forward(self, tokens):
         """tokens [rows, T] -> hidden states [rows, T, dim]. Texts in a row begin with BOS and don't see each other."""
@@ -115,7 +138,7 @@ def orthogonalised(g):
 
 
 class Muon(torch.optim.Optimizer):
-    def __init__(self, params, lr, momentum=0.95, decay=0.01):
+    def __init__(self, params, lr, momentum=0.95, decay=0.05):
         super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
 
     @torch.no_grad()
@@ -179,20 +202,18 @@ def evaluate(model, data, rows=32):
 
 
 def rate(step, args):
-    fall = (args.steps - step) / max(1, args.decay * args.steps)
-    return max(0.0, min(1.0, (step + 1) / args.warmup, fall))
+    return min((step + 1) / args.warmup, (args.steps - step) / args.steps)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, help="folder with train*.npz and heldout.npz")
     parser.add_argument("--out", required=True, help="folder for checkpoint.pt and log.jsonl")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=5900)
     parser.add_argument("--rows", type=int, default=12, help="rows of tokens in a step")
     parser.add_argument("--lr", type=float, default=0.02, help="of the matrices")
     parser.add_argument("--adam-lr", type=float, default=0.004, help="of the embedding and the norms")
     parser.add_argument("--warmup", type=int, default=100)
-    parser.add_argument("--decay", type=float, default=0.45, help="share of the steps in which the rate falls")
     parser.add_argument("--every", type=int, default=200, help="steps between checkpoints")
     args = parser.parse_args()
     torch.set_num_threads(1)
