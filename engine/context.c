@@ -36,6 +36,8 @@ struct engine_context {
     size_t n_loaded;
     struct kv_cache *kv;
     uint64_t arena_size[PLACE_MAX_DEVICES];
+    struct engine_buffer
+        *reserved[PLACE_MAX_DEVICES]; /* working memory, held free while weights are loaded */
     struct cached_graph graphs[MAX_PREPARED];
     uint64_t clock;
 
@@ -50,6 +52,14 @@ static const struct open_device *device_at(const struct engine_context *context,
 
 /* ---- Loading ----------------------------------------------------------------------------------------------------- */
 
+static void release_reserved(struct engine_context *context)
+{
+    for (uint32_t d = 0; d < context->plan->set.n_devices; d++) {
+        device_at(context, d)->backend->buffer_destroy(context->reserved[d]);
+        context->reserved[d] = NULL;
+    }
+}
+
 static void unload(struct engine_context *context)
 {
     for (size_t i = 0; i < context->n_loaded; i++) {
@@ -59,6 +69,7 @@ static void unload(struct engine_context *context)
     free(context->loaded);
     context->loaded = NULL;
     context->n_loaded = 0;
+    release_reserved(context);
 
     struct executor *executor = &context->executor;
     for (uint32_t i = 0; executor->caches && i < 2 * context->plan->hparams.n_layers; i++) {
@@ -161,7 +172,22 @@ static int load_weights(struct engine_context *context, const struct engine_cont
     return ENGINE_OK;
 }
 
-static int create_buffers(struct engine_context *context, uint32_t *full_device)
+/* Creates a buffer and counts what now is on its device. */
+static int create_buffer(const struct engine_context *context, uint32_t number, const char *what,
+                         uint64_t size, struct engine_buffer **buffer, uint64_t loaded_on[PLACE_MAX_DEVICES],
+                         uint32_t *full_device)
+{
+    const struct open_device *device = device_at(context, number);
+    int status = device->backend->buffer_create(device->handle, size, buffer);
+    if (status) return failed_on(context, number, what, status, full_device);
+    loaded_on[number] += size;
+    return ENGINE_OK;
+}
+
+/* Arenas, caches, and a buffer in the place of the working memory, which a backend takes only while the first batch runs:
+ * a device that has no room for it shows that here, where less can still be placed there. */
+static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLACE_MAX_DEVICES],
+                          uint32_t *full_device)
 {
     const struct engine_plan *plan = context->plan;
     struct executor *executor = &context->executor;
@@ -171,16 +197,19 @@ static int create_buffers(struct engine_context *context, uint32_t *full_device)
         int status = device->backend->stream_create(device->handle, &executor->streams[d]);
         if (status) return failed_on(context, d, "stream", status, full_device);
         context->arena_size[d] = plan->activations[d] ? plan->activations[d] : 1;
-        status = device->backend->buffer_create(device->handle, context->arena_size[d], &executor->arenas[d]);
-        if (status) return failed_on(context, d, "activations", status, full_device);
+        status = create_buffer(context, d, "activations", context->arena_size[d], &executor->arenas[d],
+                               loaded_on, full_device);
+        if (!status && plan->working[d] > 0)
+            status = create_buffer(context, d, "working memory", plan->working[d], &context->reserved[d],
+                                   loaded_on, full_device);
+        if (status) return status;
     }
     for (uint32_t i = 0; i < 2 * plan->hparams.n_layers; i++) {
         size_t entry = plan->n_weights + i / 2;
-        const struct open_device *device = device_at(context, plan->device[entry]);
-        int status = device->backend->buffer_create(
-            device->handle, plan->entries[entry].bytes[plan->device[entry]] / 2, &executor->caches[i]);
-        if (status)
-            return failed_on(context, plan->device[entry], plan->entries[entry].name, status, full_device);
+        uint32_t d = plan->device[entry];
+        int status = create_buffer(context, d, plan->entries[entry].name, plan->entries[entry].bytes[d] / 2,
+                                   &executor->caches[i], loaded_on, full_device);
+        if (status) return status;
     }
     return ENGINE_OK;
 }
@@ -212,9 +241,10 @@ static int load(struct engine_context *context, const struct engine_context_opti
         uint32_t full_device = 0;
         error_clear();
         int status = list_weights(context);
-        if (!status) status = create_buffers(context, &full_device);
+        if (!status) status = create_buffers(context, loaded_on, &full_device);
         if (!status) status = load_weights(context, options, loaded_on, &full_device);
         if (!status) {
+            release_reserved(context);
             bind_weights(context);
             return ENGINE_OK;
         }

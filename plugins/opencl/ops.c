@@ -12,6 +12,8 @@
 #define CHUNK      32
 #define ITEMS_EACH 4 /* work-items of element-wise kernels for each of a processor's units */
 
+#define SMALL_MEMORY 4096 /* bytes: a few tables of rope's angles, what sizes are rounded up by */
+
 /* A launch that is being put together. */
 struct builder {
     struct engine_device *device;
@@ -448,15 +450,16 @@ int op_supports(struct engine_device *device, uint32_t op, const void *args)
     return gpu_check(&request, op, args, &call) == ENGINE_OK;
 }
 
+/* Scratch memory; rope's angles, which stay beside it, are in either operation's answer, as only the largest counts. */
 int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
 {
     struct gpu_request request = make_request(device, true);
     struct gpu_call call;
     int status = gpu_check(&request, op, args, &call);
     if (status) return opencl_host->fail(status, "memory of an operation that isn't supported");
-    *bytes = 0;
+    *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_MATMUL ? SMALL_MEMORY : 0;
     if (op == ENGINE_OP_MATMUL)
-        *bytes = matmul_form(device, &call.views[GPU_MATMUL_INPUT], call.views[GPU_MATMUL_WEIGHT].type).size;
+        *bytes += matmul_form(device, &call.views[GPU_MATMUL_INPUT], call.views[GPU_MATMUL_WEIGHT].type).size;
     return ENGINE_OK;
 }
 
