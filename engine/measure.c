@@ -11,9 +11,11 @@
 #include "internal.h"
 #include "model/types.h"
 
-#define K       UINT64_C(2048)
-#define ROWS    UINT64_C(4096)
-#define SECONDS 0.004 /* of matmuls, after one that warms up */
+#define K          UINT64_C(2048)
+#define ROWS       UINT64_C(4096)
+#define LEAST_ROWS UINT64_C(16) /* where there is less memory than for ROWS */
+#define ROUNDS     5
+#define SECONDS    0.001 /* that a round takes at least */
 
 /* What one device needs for it. */
 struct trial {
@@ -39,22 +41,30 @@ static int repeat(const struct trial *trial, const struct engine_op_matmul *args
     return status ? status : trial->backend->stream_wait(trial->stream);
 }
 
-/* As many matmuls as fit into the time, in rounds that double. Returns bytes per second, 0 after an error. */
-static double run(const struct trial *trial, const struct engine_op_matmul *args, uint64_t bytes)
+/* Bytes per second in the fastest of several rounds, as others may use the machine during some. The number of matmuls of
+ * a round is found by doubling it. */
+static int run(const struct trial *trial, const struct engine_op_matmul *args, uint64_t bytes, double *speed)
 {
-    uint64_t done = 0;
+    uint64_t count = 1;
     int status = repeat(trial, args, 1); /* kernels are compiled, memory is there */
-    double start = now(), seconds = 0;
-    for (uint64_t round = 1; !status && seconds < SECONDS; round *= 2) {
-        status = repeat(trial, args, round);
-        done += round;
-        seconds = now() - start;
+    *speed = 0;
+    for (int round = 0; !status && round < ROUNDS;) {
+        double start = now();
+        status = repeat(trial, args, count);
+        double seconds = now() - start;
+        if (seconds < SECONDS) {
+            count *= 2;
+            continue;
+        }
+        double reached = (double)(count * bytes) / seconds;
+        if (reached > *speed) *speed = reached;
+        round++;
     }
-    return status ? 0 : (double)(done * bytes) / seconds;
+    return status;
 }
 
 /* Weights of zeros take as long as others. */
-static double try_type(const struct open_device *device, uint32_t type)
+static int try_rows(const struct open_device *device, uint32_t type, uint64_t rows, double *speed)
 {
     struct trial trial = {.backend = device->backend};
     const struct type_info *info = type_info(type);
@@ -63,42 +73,54 @@ static double try_type(const struct open_device *device, uint32_t type)
                                       .name = "speed",
                                       .type = type,
                                       .type_name = info->name,
-                                      .ne = {K, ROWS, 1, 1},
+                                      .ne = {K, rows, 1, 1},
                                       .uses = ENGINE_WEIGHT_MATMUL,
-                                      .data_size = row_bytes * ROWS};
+                                      .data_size = row_bytes * rows};
     struct engine_tensor weight = {.struct_size = sizeof weight,
                                    .type = type,
-                                   .ne = {K, ROWS, 1, 1},
-                                   .nb = {info->block_size, row_bytes, row_bytes * ROWS, row_bytes * ROWS}};
+                                   .ne = {K, rows, 1, 1},
+                                   .nb = {info->block_size, row_bytes, row_bytes * rows, row_bytes * rows}};
     struct engine_tensor input = {.struct_size = sizeof input,
                                   .type = ENGINE_TYPE_F32,
                                   .ne = {K, 1, 1, 1},
                                   .nb = {4, 4 * K, 4 * K, 4 * K}};
     struct engine_tensor output = {.struct_size = sizeof output,
                                    .type = ENGINE_TYPE_F32,
-                                   .ne = {ROWS, 1, 1, 1},
-                                   .nb = {4, 4 * ROWS, 4 * ROWS, 4 * ROWS}};
+                                   .ne = {rows, 1, 1, 1},
+                                   .nb = {4, 4 * rows, 4 * rows, 4 * rows}};
     struct engine_op_matmul args = {
         .struct_size = sizeof args, .weight = &weight, .input = &input, .output = &output};
-    double speed = 0;
-    if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &args) != 1) return 0;
+    if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &args) != 1)
+        return fail(ENGINE_ERROR_UNSUPPORTED, "no matmul of %s", info->name);
     void *data = calloc(1, desc.data_size);
     desc.data = data;
-    int status = data ? ENGINE_OK : ENGINE_ERROR_MEMORY;
+    int status = data ? ENGINE_OK : fail_memory("trial");
     if (!status) status = trial.backend->weight_create(device->handle, &desc, &trial.weight);
     if (!status) status = trial.backend->buffer_create(device->handle, 4 * K, &trial.input);
-    if (!status) status = trial.backend->buffer_create(device->handle, 4 * ROWS, &trial.output);
+    if (!status) status = trial.backend->buffer_create(device->handle, 4 * rows, &trial.output);
     if (!status) status = trial.backend->stream_create(device->handle, &trial.stream);
     weight.weight = trial.weight;
     input.buffer = trial.input;
     output.buffer = trial.output;
-    if (!status) speed = run(&trial, &args, desc.data_size);
+    if (!status) status = run(&trial, &args, desc.data_size, speed);
     if (trial.stream) trial.backend->stream_destroy(trial.stream);
     trial.backend->buffer_destroy(trial.output);
     trial.backend->buffer_destroy(trial.input);
     trial.backend->weight_destroy(trial.weight);
     free(data);
-    return speed;
+    return status;
+}
+
+/* Of as many rows as there is memory for: within --memory, too. */
+static int try_type(const struct open_device *device, uint32_t type, uint64_t *rows, double *speed)
+{
+    int status;
+    *rows = 2 * ROWS;
+    do {
+        *rows /= 2;
+        status = try_rows(device, type, *rows, speed);
+    } while (status == ENGINE_ERROR_MEMORY && *rows > LEAST_ROWS);
+    return status;
 }
 
 /* The number behind the device's name in "vulkan0=300, opencl0.0=40"; false if it isn't there. */
@@ -116,12 +138,22 @@ static bool configured_speed(const char *text, const char *name, double *speed)
     return false;
 }
 
-static double measure(const struct open_device *device)
+/* GB/s; 0 if they can't be measured. *whole: with all rows. */
+static double measure(const struct open_device *device, bool *whole)
 {
-    double speed = try_type(device, ENGINE_TYPE_Q8_0) * 1e-9;
-    if (speed == 0) speed = try_type(device, ENGINE_TYPE_F32) * 1e-9;
-    log_line(ENGINE_LOG_INFO, "%s: %.3g GB/s of weights", device->name, speed);
-    return speed;
+    double speed = 0;
+    uint64_t rows = ROWS;
+    error_clear();
+    int status = try_type(device, ENGINE_TYPE_Q8_0, &rows, &speed);
+    if (status == ENGINE_ERROR_UNSUPPORTED) status = try_type(device, ENGINE_TYPE_F32, &rows, &speed);
+    *whole = rows == ROWS;
+    if (status) {
+        log_line(ENGINE_LOG_WARNING, "%s: its speed can't be measured, it is taken for the slowest: %s",
+                 device->name, error_message());
+        return 0;
+    }
+    log_line(ENGINE_LOG_INFO, "%s: %.3g GB/s of weights", device->name, speed * 1e-9);
+    return speed * 1e-9;
 }
 
 /* The engine's entry for an open device. */
@@ -141,8 +173,11 @@ void measure_speeds(struct device_set *set)
         struct open_device *device = &set->devices[d];
         struct device *listed = listed_device(engine, device);
         if (configured_speed(text, device->name, &device->speed) || !listed) continue;
-        if (listed->speed == 0) listed->speed = measure(device);
         device->speed = listed->speed;
+        if (device->speed != 0) continue;
+        bool whole;
+        device->speed = measure(device, &whole);
+        if (whole) listed->speed = device->speed;
     }
     pthread_mutex_unlock(&engine->devices_lock);
     error_clear();

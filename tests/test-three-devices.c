@@ -11,11 +11,15 @@
 #include "engine.h"
 #include "files.h"
 #include "gguf-writer.h"
+#include "program.h"
 
-#define N_TOKENS 21
-#define N_VOCAB  320
-#define N_LAYERS 4
-#define BACKENDS "vulkan,opencl"
+#define N_TOKENS                   21
+#define N_VOCAB                    320
+#define N_LAYERS                   4
+#define BACKENDS                   "vulkan,opencl"
+#define STORIES                    TEST_SHARED_DIR "/models/stories260K-f32.gguf"
+#define RUN                        "-m", STORIES, "-p", "Once upon a time", "--temp", "0", "-n", "40", "-b", "16", "-c", "128"
+#define EXPECT_TEXT(expected, ...) expect_text(expected, PROGRAM(RUN, "--backend", BACKENDS, __VA_ARGS__))
 
 static char *folder;
 static char model_path[4096], config_path[4096];
@@ -225,6 +229,26 @@ Test(three_devices, the_faster_device_takes_the_model_if_it_fits)
         cr_assert_eq(layers_on(&run, names[i]), N_LAYERS);
         close_run(&run);
     }
+}
+
+static void expect_text(const char *expected, struct program_result result)
+{
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_str_eq(result.out, expected);
+    cr_assert_null(strstr(result.err, "can't be measured"), "%s", result.err);
+    program_free(&result);
+}
+
+/* The same words, and a speed is measured under small budgets too. */
+Test(three_devices, the_same_text)
+{
+    if (access(STORIES, R_OK) != 0) cr_skip("no ../shared here");
+    struct program_result cpu = PROGRAM(RUN, "--backend", "cpu");
+    cr_assert_eq(cpu.status, 0, "%s", cpu.err);
+    EXPECT_TEXT(cpu.out, "--offload", "auto");
+    EXPECT_TEXT(cpu.out, "--place", "blk.[01].*=vulkan0", "--place", "blk.[23].*=opencl0.0");
+    EXPECT_TEXT(cpu.out, "--memory", "vulkan0=400K", "--memory", "opencl0.0=400K");
+    program_free(&cpu);
 }
 
 /* ---- Random placements --------------------------------------------------------------------------------------------- */
