@@ -210,8 +210,12 @@ struct engine_tensor {
  * versions may allow) are refused: `supports` says 0 and `enqueue` fails. Rows (ne[0]) of activations are
  * contiguous; the other strides are multiples of 4 (of 2 for F16 and Q8_0) and may be larger than what they
  * span. A backend may say no to strides that it doesn't like, too.
- * What tensors hold (ids, slots, positions) the engine has checked: with a wrong one anything may come out or
- * fail, but the process goes on.
+ * What tensors hold is for the engine to check before it puts it there: rows of GET_ROWS in 0 .. n_rows-1;
+ * slots -1 or in 0 .. block_size * n_blocks - 1; positions -1 or below max_blocks * block_size; sequences in
+ * 0 .. n_sequences-1, also of tokens that are left out; block numbers in 0 .. n_blocks-1 as far as a token
+ * sees (what is behind that in a block table is anything and must not be followed). A backend may rely on it:
+ * with others the behaviour is undefined, as with a wrong pointer. One that checks returns
+ * ENGINE_ERROR_ARGUMENT from enqueue or stream_wait.
  * Batches: `tokens` columns go through every operation together and may belong to different sequences. The
  * data that changes from run to run (ids, positions, slots, block tables) is in tensors, never in arguments,
  * so that a recording stays valid.

@@ -17,8 +17,8 @@
  *   plugin is asked to do (`supports`, `enqueue`), bytes of the operation's struct behind the fields that it
  *   knows must be zero, else it answers that it can't. What is appended to other structs (engine_tensor,
  *   engine_weight_desc, engine_device_options) never changes what the older fields mean, so that it may be
- *   passed over: an operation that needs it says so in its own struct. Functions that are optional may be NULL
- *   or absent. Enumerations only grow; a plugin answers a value that it doesn't know with
+ *   passed over: an operation that needs it says so in its own struct. Functions that are optional may be
+ *   NULL or absent. Enumerations only grow; a plugin answers a value that it doesn't know with
  *   ENGINE_ERROR_UNSUPPORTED, the engine takes an unknown device kind for ENGINE_DEVICE_ACCELERATOR and an
  *   unknown status for ENGINE_ERROR.
  * Errors.  Functions that can fail return an `enum engine_status` as int, ENGINE_OK (0) for success, and say
@@ -41,10 +41,11 @@
  *
  * Tolerances
  * ----------
- * "Within b" at an operation: each element of the output differs by at most b from what the formula gives in exact
- * arithmetic on the operands as they are stored. `engine plugins check` measures it. No result may depend on what lies
- * between or behind the rows of an operand, and nothing there may be written to. The same operation on the same
- * operands need not give the same bits twice, nor on another device.
+ * "Within b" at an operation: each element of the output differs by at most b from what the formula gives in
+ * exact arithmetic on the operands as they are stored. `engine plugins check` measures it. No result may
+ * depend on what lies between or behind the rows of an operand. Nothing but the output may be written to:
+ * neither what lies there nor an operand that isn't the output too. The same operation on the same operands
+ * need not give the same bits twice, nor on another device.
  *
  * SPDX-License-Identifier: MIT. This header may be copied into any project. */
 #ifndef ENGINE_PLUGIN_API_H
@@ -108,7 +109,8 @@ struct engine_host {
      * newline, no plugin name in front (the engine adds it). */
     int (*fail)(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
 
-    /* [any] Hands a line to the engine's log. Errors that are returned are not logged as well. */
+    /* [any] Hands a line to the engine's log. Errors that are returned are not logged as well. (The one place
+     * where an enumeration itself is passed: elsewhere they are uint32_t, or int for a status.) */
     void (*log)(enum engine_log_level level, const char *format, ...) ENGINE_PRINTF(2, 3);
 
     /* [any] A setting from the section of engine.conf that has the plugin's name (`[vulkan]`), or NULL if it
@@ -191,7 +193,7 @@ struct engine_recording; /* operations kept for replay */
  * that of the file's layout. While `supports` is asked, both are NULL. */
 struct engine_tensor {
     size_t struct_size;
-    uint32_t type; /* enum engine_type */
+    uint32_t type; /* enum engine_type; of weights also newer numbers, which engine_weight_desc has named */
     uint64_t ne[4];
     uint64_t nb[4];
     struct engine_buffer *buffer;
@@ -204,11 +206,16 @@ struct engine_tensor {
  *
  * Each takes one argument struct. Tensor pointers that are NULL are absent; those not marked "or NULL" must
  * be there. Outputs never overlap inputs unless the operation says that they may be the same tensor.
- * Operands that are missing, of a type that isn't listed, or of other shapes than those written (which later versions may
- * allow) are refused: `supports` says 0 and `enqueue` fails. Rows (ne[0]) of activations are contiguous; the other strides are multiples of 4 (of 2 for
- * F16 and Q8_0) and may be larger than what they span. A backend may say no to strides that it doesn't like, too.
- * What tensors hold (ids, slots, positions) the engine has checked: with a wrong one anything may come out or fail, but
- * the process goes on.
+ * Operands that are missing, of a type that isn't listed, or of other shapes than those written (which later
+ * versions may allow) are refused: `supports` says 0 and `enqueue` fails. Rows (ne[0]) of activations are
+ * contiguous; the other strides are multiples of 4 (of 2 for F16 and Q8_0) and may be larger than what they
+ * span. A backend may say no to strides that it doesn't like, too.
+ * What tensors hold is for the engine to check before it puts it there: rows of GET_ROWS in 0 .. n_rows-1;
+ * slots -1 or in 0 .. block_size * n_blocks - 1; positions -1 or below max_blocks * block_size; sequences in
+ * 0 .. n_sequences-1, also of tokens that are left out; block numbers in 0 .. n_blocks-1 as far as a token
+ * sees (what is behind that in a block table is anything and must not be followed). A backend may rely on it:
+ * with others the behaviour is undefined, as with a wrong pointer. One that checks returns
+ * ENGINE_ERROR_ARGUMENT from enqueue or stream_wait.
  * Batches: `tokens` columns go through every operation together and may belong to different sequences. The
  * data that changes from run to run (ids, positions, slots, block tables) is in tensors, never in arguments,
  * so that a recording stays valid.
@@ -237,11 +244,11 @@ enum engine_activation {
  * scale and bias are then absent.
  * The input may be rounded to int8 in blocks of 32 (or of the weight's own block length) where the weight is
  * quantised, to float16 or bfloat16 where it is of that type; sums are float32 or wider.
- * A product is within 1e-6 * S, S being the sum of |weight[k, m] * input[k, t]|; plus, where the input was rounded, what
- * this can make: for int8 the sum over blocks of 32 of max|input| / 252 * sum of |weight|, for float16 S / 2^11, for
- * bfloat16 S / 2^8. What follows the product carries that on, within 1e-6 of the result's size and of 1. Besides, an
- * output of 64 elements or more differs as a whole (root mean square, of that of the exact output) by at most 2 % for
- * quantised weights, else by 2e-6 plus the rounding. */
+ * A product is within 1e-6 * S, S being the sum of |weight[k, m] * input[k, t]|; plus, where the input was
+ * rounded, what this can make: for int8 the sum over blocks of 32 of max|input| / 252 * sum of |weight|, for
+ * float16 S / 2^11, for bfloat16 S / 2^8. What follows the product carries that on, within 1e-6 of the
+ * result's size and of 1. Besides, an output of 64 elements or more differs as a whole (root mean square, of
+ * that of the exact output) by at most 2 % for quantised weights, else by 2e-6 plus the rounding. */
 struct engine_op_matmul {
     size_t struct_size;
     const struct engine_tensor *weight;   /* weight, [k, rows], any type */
@@ -278,9 +285,9 @@ struct engine_op_attention {
 
 /* ENGINE_OP_CACHE_WRITE: puts keys or values of new tokens into a paged cache, converted to the cache's type.
  *   cache[:, slots[t] % block_size, h, slots[t] / block_size] = input[:, h, t];  a slot of -1 is left out.
- * F16: the nearest, of two the even one. Q8_0 as in files: for each 32 values d = max|x| / 127 in float32, which is kept
- * in float16 (the nearest), and x / d rounded to the nearest; x within 1e-4 of the middle of two steps may become either.
- */
+ * F16: the nearest, of two the even one. Q8_0 as in files: for each 32 values d = max|x| / 127 in float32,
+ * which is kept in float16 (the nearest), and x / d rounded to the nearest; x within 1e-4 of the middle of
+ * two steps may become either. */
 struct engine_op_cache_write {
     size_t struct_size;
     const struct engine_tensor *input; /* F32 [head_dim, n_kv_heads, tokens] */
@@ -294,8 +301,9 @@ enum engine_rope_pairs { ENGINE_ROPE_ADJACENT = 0, ENGINE_ROPE_HALVES = 1 };
 /* ENGINE_OP_ROPE: rotary position embedding (RoFormer, arXiv 2104.09864) of the first n_dims values of each
  * head; the others are copied. Pair i of a token at position p turns by the angle
  *   p * position_scale * theta^(-2i / n_dims) / factors[i],
- * which is worked out so that sine and cosine are right to float32 at any position up to 2^20 (in float64, say, or from a
- * table made so). A pair (a, b) becomes (a cos - b sin, a sin + b cos), within 3e-7 * (|a| + |b|). */
+ * which is worked out so that sine and cosine are right to float32 at any position up to 2^20 (in float64,
+ * say, or from a table made so). A pair (a, b) becomes (a cos - b sin, a sin + b cos), each of both within
+ * 3e-7 * (|a| + |b|). */
 struct engine_op_rope {
     size_t struct_size;
     const struct engine_tensor *input;     /* F32 [head_dim, n_heads, tokens] */
@@ -340,8 +348,8 @@ struct engine_op_binary {
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as a or b */
 };
 
-/* ENGINE_OP_ACTIVATE:  output = activation(input), or activation(input) * factor where factor is present. Within 1e-6 of
- * the value. */
+/* ENGINE_OP_ACTIVATE:  output = activation(input), or activation(input) * factor where factor is present.
+ * Within 1e-6 of the value. */
 struct engine_op_activate {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -399,7 +407,7 @@ struct engine_weight_desc {
     size_t struct_size;
     const char *name;      /* "blk.0.attn_q.weight"; for messages */
     uint32_t type;         /* enum engine_type */
-    const char *type_name; /* "Q4_K"; for types that this header has no number for */
+    const char *type_name; /* "Q4_K": for messages, also where this header lacks the number */
     uint64_t ne[4];
     uint32_t uses;         /* bits of enum engine_weight_use, at least one */
     uint32_t data_is_kept; /* not 0: data stays as it is until weight_destroy, so it need not be copied */
@@ -418,8 +426,8 @@ struct engine_backend {
     /* [main] Fills *info for device `index`; memory_free is measured anew at each call. info->struct_size is
      * set by the caller and respected. */
     int (*device_info)(uint32_t index, struct engine_device_info *info);
-    /* [main] Opens a device. It may be opened more than once; the handles are independent of each other. `options` may be
-     * NULL: the defaults. */
+    /* [main] Opens a device. It may be opened more than once; the handles are independent of each other.
+     * `options` may be NULL: the defaults. */
     int (*device_open)(uint32_t index, const struct engine_device_options *options,
                        struct engine_device **device);
     /* [main] Closes it. All that belongs to it has been destroyed before. */
@@ -438,8 +446,9 @@ struct engine_backend {
 
     /* Memory. */
 
-    /* [device] Memory of at least `size` bytes, its contents zero. size > 0. ENGINE_ERROR_MEMORY where it can't be had or
-     * would exceed options.memory_limit, which counts sizes as given here, by weight_size and by op_memory. */
+    /* [device] Memory of at least `size` bytes, its contents zero. size > 0. ENGINE_ERROR_MEMORY where it
+     * can't be had or would exceed options.memory_limit, which counts sizes as given here, by weight_size and
+     * by op_memory. */
     int (*buffer_create)(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
     /* [device] No operation on it may be pending. NULL is fine. */
     void (*buffer_destroy)(struct engine_buffer *buffer);
@@ -464,12 +473,12 @@ struct engine_backend {
      * are copied before this returns. May run at once or later, at the latest at stream_flush. Errors that
      * turn up only while it runs are returned by stream_wait. */
     int (*enqueue)(struct engine_stream *stream, uint32_t op, const void *args);
-    /* [device] Enqueues a transfer from host memory; `source` may be reused once this returns. As with the other two
-     * transfers, offset and size are any numbers of bytes, 0 too; ENGINE_ERROR_ARGUMENT beyond the buffer's end. */
+    /* [device] Enqueues a transfer from host memory; `source` may be reused once this returns. As with the
+     * other two transfers, offset and size are any numbers of bytes, 0 too; ENGINE_ERROR_ARGUMENT beyond the
+     * buffer's end. */
     int (*write)(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
                  const void *source, uint64_t size);
-    /* [device] Enqueues a transfer to host memory, which is complete when the next stream_wait has returned.
-     * */
+    /* [device] Enqueues a transfer to host memory, which is complete once the next stream_wait returns. */
     int (*read)(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
                 uint64_t size);
     /* [device] Enqueues a copy between two buffers of this device, which may be the same if the ranges don't
