@@ -99,7 +99,11 @@ Test(run, without_anything)
     result = PROGRAM("tokenize", "--ids", ".");
     cr_assert_eq(result.status, 0, "%s", result.err);
     program_free(&result);
-    /* One that the configuration names comes first. */
+    /* A chat. */
+    prints(PROGRAM("--special", "--no-echo", "--temp", "0", "-p",
+                   "<|im_start|>user\nWhat is 27 plus 38?<|im_end|>\n<|im_start|>assistant\n"),
+           "27 + 38 = 65.");
+    /* A model that the configuration names comes first. */
     snprintf(missing, sizeof missing, "model = %s/none.gguf\n", folder);
     files_write_text(files_path(folder, "engine.conf"), missing);
     fails(PROGRAM("--config", files_path(folder, "engine.conf")), 1, "none.gguf: No such file or directory");

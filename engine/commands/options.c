@@ -89,9 +89,10 @@ const struct option options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(special),
-     .commands = " tokenize ",
+     .commands = " run tokenize ",
      .help =
-         "Takes special tokens that are spelled in the text for what they are; spells them with --decode"},
+         "Takes special tokens that are spelled in the text for what they are (tokenize: spells them with "
+         "--decode)"},
     {.name = "decode",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,

@@ -72,9 +72,8 @@ static int encode_prompt(struct session *s)
     if (status) return status;
     s->vocabulary.struct_size = sizeof s->vocabulary;
     status = s->api->info(s->tokenizer, &s->vocabulary);
-    if (!status)
-        status = s->api->encode(s->tokenizer, s->prompt, s->prompt_size, ENGINE_ENCODE_BOS_EOS, collect,
-                                &s->tokens);
+    uint32_t how = ENGINE_ENCODE_BOS_EOS | (s->arguments->special ? ENGINE_ENCODE_SPECIAL : 0u);
+    if (!status) status = s->api->encode(s->tokenizer, s->prompt, s->prompt_size, how, collect, &s->tokens);
     if (status) return status;
     /* An EOS behind the prompt would end the text before it begins. */
     if (s->vocabulary.add_eos && s->tokens.count > 0 &&
