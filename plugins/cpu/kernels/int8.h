@@ -262,13 +262,13 @@ FLATTEN void int8_pair_columns(const struct tile *const tiles[2], int offset,
     const size_t per_group = GROUP / sub;
     struct beginnings begin;
     begin_sums(&begin, offset, activations, n, n_tokens, sub);
-    vf total[2][INT8_PAIR_TOKENS];
+    vf total[2][TILE_TOKENS];
     UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
         vf_load(sums[p] + t * PANEL);
     for (size_t s = 0; s < n / sub; s++) {
         const int8_t *a = activations->q + s * sub * n_tokens;
         const float *scales = activations->scales + s / per_group * n_tokens;
-        vi sum[2][INT8_PAIR_TOKENS];
+        vi sum[2][TILE_TOKENS];
         UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
             vi_set1(begin.start[s * n_tokens + t]);
         UNROLL for (size_t j = 0; j < sub / 4; j++)
