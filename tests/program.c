@@ -63,3 +63,28 @@ void program_free(struct program_result *result)
     free(result->out);
     free(result->err);
 }
+
+size_t program_count_lines(const char *text, const char *containing)
+{
+    size_t count = 0;
+    while ((text = strstr(text, containing))) {
+        count++;
+        text += strcspn(text, "\n");
+    }
+    return count;
+}
+
+void program_expect_text(const struct program_result *result, const char *expected, const char *what)
+{
+    cr_assert_eq(result->status, 0, "%s: %s", what, result->err);
+    cr_assert_str_eq(result->out, expected, "%s", what);
+    cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
+}
+
+void program_expect_failure(const struct program_result *result, const char *word)
+{
+    cr_assert_neq(result->status, 0);
+    cr_assert_lt(result->status, 128, "ended by signal %d", result->status - 128);
+    cr_assert_eq(program_count_lines(result->err, "engine: "), 1, "%s", result->err);
+    cr_assert(strstr(result->err, word), "no \"%s\" in: %s", word, result->err);
+}

@@ -19,4 +19,12 @@ void program_free(struct program_result *result);
 /* The same with the arguments behind each other and no input. */
 #define PROGRAM(...) program_run((const char *const[]){__VA_ARGS__, NULL}, NULL, 0)
 
+/* How many lines of a text contain something. */
+size_t program_count_lines(const char *text, const char *containing);
+
+/* The test ends unless the program succeeded with this text, and Vulkan's validation layers said nothing. */
+void program_expect_text(const struct program_result *result, const char *expected, const char *what);
+/* Likewise unless it ended by itself, not with status 0, and with one line of error, in which `word` is. */
+void program_expect_failure(const struct program_result *result, const char *word);
+
 #endif

@@ -31,20 +31,13 @@ static char *text_on_cpu(void)
     return result.out;
 }
 
-static void expect_text(const struct program_result *result, const char *expected, const char *what)
-{
-    cr_assert_eq(result->status, 0, "%s: %s", what, result->err);
-    cr_assert_str_eq(result->out, expected, "%s", what);
-    cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
-}
-
 Test(gpu_model, the_same_text_with_any_number_of_layers)
 {
     static const char *const offloads[] = {"0", "1", "2", "3", "4", "5", "all", "auto"};
     char *expected = text_on_cpu();
     for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
         struct program_result result = PROGRAM(RUN, "--backend", gpu.plugin, "--offload", offloads[i]);
-        expect_text(&result, expected, offloads[i]);
+        program_expect_text(&result, expected, offloads[i]);
         program_free(&result);
     }
     free(expected);
@@ -59,7 +52,7 @@ Test(gpu_model, the_same_text_in_any_memory)
         snprintf(budget, sizeof budget, "%s=%s", gpu.device, budgets[i]);
         struct program_result result =
             PROGRAM(RUN, "--backend", gpu.plugin, "--offload", "all", "-b", "16", "--memory", budget);
-        expect_text(&result, expected, budgets[i]);
+        program_expect_text(&result, expected, budgets[i]);
         program_free(&result);
     }
     free(expected);
@@ -70,7 +63,7 @@ Test(gpu_model, single_tensors_apart_from_their_layers)
     char *expected = text_on_cpu();
     struct program_result result = PROGRAM(RUN, "--backend", gpu.plugin, "--offload", "all", "--place",
                                            "blk.*.ffn_*=cpu", "--place", "blk.2.cache=cpu");
-    expect_text(&result, expected, "--place");
+    program_expect_text(&result, expected, "--place");
     program_free(&result);
     free(expected);
 }

@@ -53,31 +53,6 @@ static char *text_on_cpu(void)
     return result.out;
 }
 
-static size_t count_lines(const char *text, const char *containing)
-{
-    size_t count = 0;
-    while ((text = strstr(text, containing))) {
-        count++;
-        text += strcspn(text, "\n");
-    }
-    return count;
-}
-
-static void expect_text(const struct program_result *result, const char *expected, const char *what)
-{
-    cr_assert_eq(result->status, 0, "%s: %s", what, result->err);
-    cr_assert_str_eq(result->out, expected, "%s", what);
-}
-
-/* One line on standard error and a non-zero exit status. */
-static void expect_failure(const struct program_result *result, const char *word)
-{
-    cr_assert_neq(result->status, 0);
-    cr_assert_lt(result->status, 128, "ended by signal %d", result->status - 128);
-    cr_assert_eq(count_lines(result->err, "engine: "), 1, "%s", result->err);
-    cr_assert(strstr(result->err, word), "no \"%s\" in: %s", word, result->err);
-}
-
 /* ---- Other machines ------------------------------------------------------------------------------------------------ */
 
 Test(opencl_faults, the_same_text_on_other_devices)
@@ -98,7 +73,7 @@ Test(opencl_faults, the_same_text_on_other_devices)
         for (size_t k = 0; k < 2; k++) {
             machine(machines[i]);
             struct program_result result = PROGRAM(RUN, "--backend", "opencl", "--offload", offloads[k]);
-            expect_text(&result, expected, machines[i]);
+            program_expect_text(&result, expected, machines[i]);
             program_free(&result);
         }
     free(expected);
@@ -119,8 +94,8 @@ Test(opencl_faults, a_device_is_chosen_by_platform_and_number)
     char *expected = text_on_cpu();
     struct program_result chosen = PROGRAM(RUN, "--backend", "opencl:0.0"),
                           missing = PROGRAM(RUN, "--backend", "opencl:7.1");
-    expect_text(&chosen, expected, "opencl:0.0");
-    expect_failure(&missing, "no device 7.1");
+    program_expect_text(&chosen, expected, "opencl:0.0");
+    program_expect_failure(&missing, "no device 7.1");
     program_free(&chosen);
     program_free(&missing);
     free(expected);
@@ -136,7 +111,7 @@ Test(opencl_faults, less_memory_than_the_device_says_means_a_smaller_offload)
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i]);
         struct program_result result = PROGRAM(RUN, "--backend", "opencl", "--offload", "all");
-        expect_text(&result, expected, machines[i]);
+        program_expect_text(&result, expected, machines[i]);
         cr_assert(strstr(result.err, "memory"), "%s: %s", machines[i], result.err);
         program_free(&result);
     }
@@ -184,7 +159,7 @@ Test(opencl_faults, what_goes_wrong_while_running_is_an_error)
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i][0]);
         struct program_result result = PROGRAM(RUN, "--backend", "opencl", "--offload", "3");
-        expect_failure(&result, machines[i][1]);
+        program_expect_failure(&result, machines[i][1]);
         program_free(&result);
     }
 }
@@ -194,10 +169,10 @@ Test(opencl_faults, what_goes_wrong_while_running_is_an_error)
 static void expect_cpu_takes_over(const char *reason)
 {
     struct program_result asked = PROGRAM(RUN, "--backend", "opencl"), not_asked = PROGRAM(RUN);
-    expect_failure(&asked, reason);
+    program_expect_failure(&asked, reason);
     cr_assert_str_eq(asked.out, "");
     cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
-    cr_assert_eq(count_lines(not_asked.err, reason), 1, "%s", not_asked.err);
+    cr_assert_eq(program_count_lines(not_asked.err, reason), 1, "%s", not_asked.err);
     program_free(&asked);
     program_free(&not_asked);
 }
@@ -262,7 +237,7 @@ Test(opencl_faults, nor_a_loader)
 static void expect_sound_run(const char *expected, const char *what)
 {
     struct program_result result = PROGRAM(RUN, "--backend", "opencl", "--offload", "all");
-    expect_text(&result, expected, what);
+    program_expect_text(&result, expected, what);
     program_free(&result);
 }
 

@@ -44,35 +44,6 @@ static char *text_on_cpu(void)
     return result.out;
 }
 
-static size_t count_lines(const char *text, const char *containing)
-{
-    size_t count = 0;
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        char *line = strndup(text, length);
-        if (strstr(line, containing)) count++;
-        free(line);
-        text += length + (text[length] == '\n');
-    }
-    return count;
-}
-
-static void expect_text(const struct program_result *result, const char *expected, const char *what)
-{
-    cr_assert_eq(result->status, 0, "%s: %s", what, result->err);
-    cr_assert_str_eq(result->out, expected, "%s", what);
-    cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
-}
-
-/* One line on standard error, nothing on standard output but the prompt, a non-zero exit status. */
-static void expect_failure(const struct program_result *result, const char *word)
-{
-    cr_assert_neq(result->status, 0);
-    cr_assert_lt(result->status, 128, "ended by signal %d", result->status - 128);
-    cr_assert_eq(count_lines(result->err, "engine: "), 1, "%s", result->err);
-    cr_assert(strstr(result->err, word), "no \"%s\" in: %s", word, result->err);
-}
-
 TestSuite(vulkan_faults, .init = setup);
 
 /* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
@@ -218,7 +189,7 @@ Test(vulkan_faults, the_same_text_on_a_gpu)
     machine("discrete range=1048576");
     for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
         struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", offloads[i]);
-        expect_text(&result, expected, offloads[i]);
+        program_expect_text(&result, expected, offloads[i]);
         program_free(&result);
     }
     free(expected);
@@ -271,8 +242,9 @@ Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i]);
         struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
-        expect_text(&result, expected, machines[i]);
-        cr_assert_leq(count_lines(result.err, "offloading less"), 3, "%s: %s", machines[i], result.err);
+        program_expect_text(&result, expected, machines[i]);
+        cr_assert_leq(program_count_lines(result.err, "offloading less"), 3, "%s: %s", machines[i],
+                      result.err);
         if (i == 3) cr_assert(strstr(result.err, "memory"), "%s", result.err);
         program_free(&result);
     }
@@ -284,7 +256,7 @@ Test(vulkan_faults, memory_that_runs_out_while_running_is_an_error)
     need_model();
     machine("submit=20");
     struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
-    expect_failure(&result, "out of device memory");
+    program_expect_failure(&result, "out of device memory");
     program_free(&result);
 }
 
@@ -296,7 +268,7 @@ Test(vulkan_faults, a_lost_device_is_an_error)
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i]);
         struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "3");
-        expect_failure(&result, "lost");
+        program_expect_failure(&result, "lost");
         program_free(&result);
     }
 }
@@ -308,10 +280,10 @@ static void expect_cpu_takes_over(const char *reason)
 {
     struct program_result asked = PROGRAM(RUN, "--backend", "vulkan"), not_asked = PROGRAM(RUN),
                           cpu = PROGRAM(RUN, "--backend", "cpu");
-    expect_failure(&asked, reason);
+    program_expect_failure(&asked, reason);
     cr_assert_str_eq(asked.out, "");
     cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
-    cr_assert_eq(count_lines(not_asked.err, "engine: "), 1, "%s", not_asked.err);
+    cr_assert_eq(program_count_lines(not_asked.err, "engine: "), 1, "%s", not_asked.err);
     cr_assert(strstr(not_asked.err, reason), "%s", not_asked.err);
     cr_assert_eq(cpu.status, 0, "%s", cpu.err);
     cr_assert_null(strstr(cpu.err, "Vulkan"), "%s", cpu.err);
@@ -380,7 +352,7 @@ Test(vulkan_faults, every_budget_is_kept_and_gives_the_same_text)
         least = bytes < least ? bytes : least, most = bytes > most ? bytes : most;
         struct program_result result =
             PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "--memory", memory);
-        expect_text(&result, expected, memory);
+        program_expect_text(&result, expected, memory);
         if (bytes == 0) cr_assert(strstr(result.err, "runs on the CPU"), "%s: %s", memory, result.err);
         program_free(&result);
     }
@@ -435,7 +407,7 @@ Test(vulkan_faults, two_devices_share_a_model)
                 "--place", "blk.2.cache=vulkan1"),
     };
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
-        expect_text(&results[i], expected, "two devices");
+        program_expect_text(&results[i], expected, "two devices");
         program_free(&results[i]);
     }
     struct program_result plan = PROGRAM("plan", "-m", MODEL, "-b", "16", "--backend", BOTH, "--memory",
@@ -444,7 +416,7 @@ Test(vulkan_faults, two_devices_share_a_model)
     cr_assert(strstr(plan.out, "  vulkan0\n") && strstr(plan.out, "  vulkan1\n"), "%s", plan.out);
     program_free(&plan);
     struct program_result missing = PROGRAM(RUN, "--backend", "vulkan:2");
-    expect_failure(&missing, "vulkan");
+    program_expect_failure(&missing, "vulkan");
     program_free(&missing);
     files_remove(folder);
     free(folder), free(expected);
@@ -468,7 +440,7 @@ static void find_cache(const char *folder)
 static void run_with_cache(const char *expected, const char *what)
 {
     struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
-    expect_text(&result, expected, what);
+    program_expect_text(&result, expected, what);
     program_free(&result);
 }
 
