@@ -13,9 +13,11 @@
  *   minor version works with an engine of any.
  * Growth.  Every struct starts with `struct_size`, set by whoever fills it to its own sizeof. Structs are
  *   only ever appended to. A reader looks at no field that lies beyond struct_size, which
- *   ENGINE_HAS(pointer, field) tells. A field that is absent means the same as one that is zero. In what a
- *   plugin is asked to do (`supports`, `enqueue`), bytes of the operation's struct behind the fields that it
- *   knows must be zero, else it answers that it can't. What is appended to other structs (engine_tensor,
+ *   ENGINE_HAS(pointer, field) tells. A field that is absent means the same as one that is zero. Fields named
+ *   `reserved` are zero until a later version gives them a name: they fill what would be padding at a struct's
+ *   end, which older binaries would leave as it happens to be. In what a plugin is asked to do (`supports`,
+ *   `enqueue`), reserved fields and bytes of the operation's struct behind the fields that it knows must be
+ *   zero, else it answers that it can't. What is appended to other structs (engine_tensor,
  *   engine_weight_desc, engine_device_options) never changes what the older fields mean, so that it may be
  *   passed over: an operation that needs it says so in its own struct. Functions that are optional may be
  *   NULL or absent. Enumerations only grow; a plugin answers a value that it doesn't know with
@@ -356,6 +358,7 @@ struct engine_op_activate {
     const struct engine_tensor *factor; /* F32 [n, tokens], or NULL */
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as input or factor */
     uint32_t activation;                /* enum engine_activation */
+    uint32_t reserved;                  /* 0 */
 };
 
 /* --------------------------------------------------------------------------------------------------------
@@ -386,6 +389,7 @@ struct engine_device_info {
     char pci_address[24]; /* "0000:01:00.0" as lspci -D has it; "": unknown, or that of several devices */
     uint8_t uuid[16];     /* Vulkan's deviceUUID, OpenCL's CL_DEVICE_UUID_KHR; zeros: unknown */
     uint32_t rank;        /* of devices that are the same, the engine takes the first with the largest */
+    uint32_t reserved;    /* 0 */
 };
 
 struct engine_device_options {

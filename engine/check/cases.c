@@ -121,7 +121,7 @@ static void run_rows_op(struct fixture *fixture, const struct rows_case *c, cons
 {
     struct engine_op_binary binary = {sizeof binary, a, b, out};
     struct engine_op_norm norm = {sizeof norm, a, out, b, ENGINE_NORM_RMS, c->epsilon};
-    struct engine_op_activate activation = {sizeof activation, a, b, out, c->activation};
+    struct engine_op_activate activation = {sizeof activation, a, b, out, c->activation, 0};
     const void *args = c->op == ENGINE_OP_NORM       ? (void *)&norm
                        : c->op == ENGINE_OP_ACTIVATE ? (void *)&activation
                                                      : (void *)&binary;

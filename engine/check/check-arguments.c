@@ -220,12 +220,14 @@ static void of_norm_weight(struct suite *suite, const void *args)
 static void of_activate(struct suite *suite, const void *args)
 {
     struct engine_tensor *a = floats(suite, 8, 3, 1), *out = floats(suite, 8, 3, 1);
-    struct engine_op_activate good = {sizeof good, a, NULL, out, ENGINE_ACTIVATION_SILU}, bad = good;
+    struct engine_op_activate good = {sizeof good, a, NULL, out, ENGINE_ACTIVATION_SILU, 0}, bad = good;
     (void)args;
     only_if(suite, ENGINE_OP_ACTIVATE, &good);
     bad.activation = 4711;
     expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_ERROR_UNSUPPORTED,
                    "an activation that nobody knows");
+    bad = good, bad.reserved = 1;
+    expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a reserved field that isn't zero");
     bad = good, bad.factor = floats(suite, 8, 2, 1);
     expect_refusal(suite, ENGINE_OP_ACTIVATE, &bad, ENGINE_OK, "a factor of fewer rows");
     expect_fitting_shapes(suite, ENGINE_OP_ACTIVATE, &good, 3, 0);

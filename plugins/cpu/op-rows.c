@@ -102,6 +102,8 @@ int op_activate(const struct request *request, const void *arguments, struct lis
     int status = check_in_out(request, args->input, "input", args->output, &step);
     if (!status && args->factor) status = check_second(request, args->factor, "factor", &step);
     if (status) return status;
+    if (args->reserved)
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: arguments of a later version");
     switch (args->activation) {
     case ENGINE_ACTIVATION_NONE: step.op = args->factor ? ROWS_MUL : ROWS_COPY; break;
     case ENGINE_ACTIVATION_SILU: step.op = args->factor ? ROWS_SILU_MUL : ROWS_SILU; break;

@@ -286,6 +286,8 @@ static int check_activate(const struct gpu_request *request, const struct gpu_ca
     if (input->ne[3] != 1 || !same_shape(input, &call->views[GPU_ACTIVATE_OUTPUT]) ||
         (factor->present && !same_shape(input, factor)))
         return SHAPES(request);
+    if (call->args.activate.reserved)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: arguments of a later version");
     return check_activation(request, call->args.activate.activation);
 }
 
