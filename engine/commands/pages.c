@@ -197,6 +197,13 @@ static void put_choices(const struct option *option)
     }
 }
 
+/* The length of the word that a command may begin with, of those that are typed as they stand: "check" of "check FILE.so";
+ * 0: there is none. Behind it and elsewhere files are meant. */
+static size_t keyword(const struct command *command)
+{
+    return command->words && islower((unsigned char)command->words[0]) ? strcspn(command->words, " ") : 0;
+}
+
 static void put_command_names(const char *between)
 {
     for (const struct command *command = commands; command->name; command++)
@@ -214,6 +221,11 @@ static void bash(void)
           stdout);
     put_command_names(" | ");
     fputs(") command=$word && break ;;\n        esac\n    done\n    case $command:$prev in\n", stdout);
+    for (const struct command *command = commands; command->name; command++)
+        if (keyword(command))
+            printf("        %s:%s) [[ $cur == -* ]] || mapfile -t COMPREPLY < <(compgen -W '%.*s' -- "
+                   "\"$cur\") ;;\n",
+                   command->name, command->name, (int)keyword(command), command->words);
     for (const struct option *option = options; option->name; option++) {
         if (option->kind != OPTION_CHOICE) continue;
         printf("        *:--%s)\n            mapfile -t COMPREPLY < <(compgen -W '", option->name);
@@ -287,6 +299,8 @@ static void zsh(void)
         printf("        %s)\n            _arguments -s \\\n", command->name);
         for (const struct option *option = options; option->name; option++)
             if (option_of(option, command)) zsh_option(option);
+        if (keyword(command)) /* the command itself is the first word */
+            printf("                '2:word:(%.*s)' \\\n", (int)keyword(command), command->words);
         fputs("                '*:file:_files' ;;\n", stdout);
     }
     fputs("    esac\n}\n_engine \"$@\"\n", stdout);
@@ -299,6 +313,12 @@ static void fish(void)
         printf("complete -c engine -n __fish_use_subcommand -a %s -d '", command->name);
         put_fish(command->summary, strlen(command->summary));
         fputs("'\n", stdout);
+        if (keyword(command)) /* no files before it */
+            printf("complete -c engine -n '__fish_seen_subcommand_from %s; and not "
+                   "__fish_seen_subcommand_from %.*s' -f "
+                   "-a %.*s\n",
+                   command->name, (int)keyword(command), command->words, (int)keyword(command),
+                   command->words);
         for (const struct option *option = options; option->name; option++) {
             if (!option_of(option, command)) continue;
             const char *also = strcmp(command->name, "run") == 0 ? "; or __fish_use_subcommand" : "";
