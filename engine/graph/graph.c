@@ -246,8 +246,9 @@ struct value *graph_activate(struct graph *graph, struct value *input, struct va
     if (!input || !factor) return NULL;
     struct value *output = add_activation(graph, input->tensor.ne[0], input->tensor.ne[1], 1);
     if (!output) return NULL;
-    add_node(graph, ENGINE_OP_ACTIVATE,
-             &(union op_args){.activate = {0, &input->tensor, &factor->tensor, &output->tensor, activation}});
+    add_node(
+        graph, ENGINE_OP_ACTIVATE,
+        &(union op_args){.activate = {0, &input->tensor, &factor->tensor, &output->tensor, activation, 0}});
     return output;
 }
 
