@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,10 @@ static void become_engine(const char *const *arguments, FILE *in, FILE *out, FIL
 {
     char *argv[MAX_ARGUMENTS + 2] = {(char *)"engine"};
     for (size_t i = 0; i < MAX_ARGUMENTS && arguments[i]; i++) argv[i + 1] = (char *)(size_t)arguments[i];
-    dup2(fileno(in), STDIN_FILENO);
-    dup2(fileno(out), STDOUT_FILENO);
-    dup2(fileno(err), STDERR_FILENO);
+    /* Where the tests' own standard streams are closed, the files may lie in their places: first out of the way. */
+    int files[] = {fileno(in), fileno(out), fileno(err)};
+    for (int i = 0; i < 3; i++) files[i] = fcntl(files[i], F_DUPFD_CLOEXEC, 3);
+    for (int i = 0; i < 3; i++) dup2(files[i], i);
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     execv(TEST_ENGINE, argv);
     perror(TEST_ENGINE);
