@@ -100,7 +100,7 @@ Test(cpu_rows, norm_add_mul_activate)
                     .second = variant & 4,
                     .is_weight = (variant & 5) == 5 && op != ENGINE_OP_ACTIVATE,
                     .in_place = variant & 2,
-                    .gap = variant & 1 ? 20 : 0,
+                    .gaps = {variant & 1 ? 20 : 0, 0, 0},
                     .activation = ENGINE_ACTIVATION_SILU,
                     .epsilon = 1e-5f,
                 };
@@ -125,14 +125,14 @@ static float *rope(struct fixture *fixture, const void *c)
 Test(cpu_rope, pairs_sizes_and_positions)
 {
     static const struct rope_case cases[] = {
-        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, 0},
-        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, 8},
-        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, 0},
-        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, 4},
-        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, 0},
-        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, 0},
-        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, 0},
-        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, 0},
+        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, {0, 0, 0}},
+        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, {8, 0, 0}},
+        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, {0, 0, 0}},
+        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, {4, 0, 0}},
+        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, {0, 0, 0}},
+        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, {0, 0, 0}},
+        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, {0, 0, 0}},
+        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, {0, 0, 0}},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         cpu_compare(rope, &cases[i], (size_t)cases[i].head_dim * cases[i].n_heads * cases[i].tokens, 1e-6);
@@ -184,7 +184,7 @@ Test(cpu_attention, cache_types_and_head_sizes)
     compare_attention((struct attention_case){f16, f16, 64, 8, 2, 16, 1, 100, 100, .window = 0});
     compare_attention((struct attention_case){q8, q8, 64, 8, 2, 16, 1, 100, 20, .window = 0});
     compare_attention((struct attention_case){q8, f16, 32, 4, 4, 32, 2, 40, 3, .window = 0});
-    compare_attention((struct attention_case){f16, f32, 80, 3, 3, 7, 2, 33, 11, .gap = 8});
+    compare_attention((struct attention_case){f16, f32, 80, 3, 3, 7, 2, 33, 11, .gaps = {8, 0, 0}});
     compare_attention((struct attention_case){f32, f16, 9, 6, 3, 5, 3, 21, 21, .window = 0});
     compare_attention((struct attention_case){f16, f16, 128, 71, 1, 64, 1, 70, 4, .window = 0});
     compare_attention((struct attention_case){f32, f32, 1, 1, 1, 1, 1, 1, 1, .window = 0});

@@ -148,7 +148,7 @@ static void rows_of_every_size(void)
                     .second = variant & 4,
                     .is_weight = (variant & 5) == 5 && op != ENGINE_OP_ACTIVATE,
                     .in_place = variant & 2,
-                    .gap = variant & 1 ? 20 : 0,
+                    .gaps = {variant & 1 ? 20 : 0, 0, 0},
                     .activation = ENGINE_ACTIVATION_SILU,
                     .epsilon = 1e-5f,
                 };
@@ -173,14 +173,14 @@ Test(gpu_ops, activation_none_copies_or_multiplies)
 Test(gpu_ops, rope)
 {
     static const struct rope_case cases[] = {
-        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, 0},
-        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, 8},
-        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, 0},
-        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, 4},
-        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, 0},
-        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, 0},
-        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, 0},
-        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, 0},
+        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, {0, 0, 0}},
+        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, {8, 0, 0}},
+        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, {0, 0, 0}},
+        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, {4, 0, 0}},
+        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, {0, 0, 0}},
+        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, {0, 0, 0}},
+        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, {0, 0, 0}},
+        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, {0, 0, 0}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) free(run_rope_case(&fixture, &cases[i]));
 }
@@ -219,7 +219,7 @@ static void attention_of_every_kind(void)
     attention((struct attention_case){f16, q8, 32, 4, 2, 9, 2, 40, 3, .window = 0});
     attention((struct attention_case){f32, q8, 96, 4, 2, 9, 2, 40, 3, .window = 0});
     attention((struct attention_case){q8, f32, 96, 4, 2, 9, 2, 40, 3, .window = 0});
-    attention((struct attention_case){f16, f32, 80, 3, 3, 7, 2, 33, 11, .gap = 8});
+    attention((struct attention_case){f16, f32, 80, 3, 3, 7, 2, 33, 11, .gaps = {8, 0, 0}});
     attention((struct attention_case){f32, f16, 10, 6, 3, 5, 3, 21, 21, .window = 0});
     attention((struct attention_case){f32, f32, 9, 6, 3, 5, 3, 21, 21, .window = 0});
     attention((struct attention_case){f16, f16, 128, 71, 1, 64, 1, 70, 4, .window = 0});

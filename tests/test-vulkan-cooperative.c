@@ -88,8 +88,8 @@ Test(vulkan_cooperative, matmul_of_values_that_grow_and_shrink)
     struct engine_op_matmul args = {
         .struct_size = sizeof args,
         .weight = fixture_weight(&fixture, ENGINE_TYPE_BF16, K, ROWS, ENGINE_WEIGHT_MATMUL, false, rounded),
-        .input = fixture_strided(&fixture, K, TOKENS, 1, 0, input),
-        .output = fixture_strided(&fixture, ROWS, TOKENS, 1, 0, NULL)};
+        .input = fixture_strided(&fixture, K, TOKENS, 1, &(struct fixture_gaps){0}, input),
+        .output = fixture_strided(&fixture, ROWS, TOKENS, 1, &(struct fixture_gaps){0}, NULL)};
     fixture_run(&fixture, ENGINE_OP_MATMUL, &args);
     float *output = fixture_read(&fixture, args.output);
     fixture_compare(&fixture, "matmul", output, wanted, bounds, ROWS * TOKENS);

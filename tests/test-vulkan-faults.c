@@ -69,7 +69,7 @@ Test(vulkan_faults, weights_larger_than_a_binding_on_a_gpu)
             matmul(&fixture, (struct matmul_case){types[i], k, 300, tokens, .bias = true, .scale = 2});
         }
         free(run_get_rows_case(&fixture,
-                               &(struct get_rows_case){types[i], k, 555, 20, ENGINE_WEIGHT_ROWS, false}));
+                               &(struct get_rows_case){types[i], k, 555, 20, ENGINE_WEIGHT_ROWS, false, 0}));
     }
     fixture_close(&fixture);
     vulkan_expect_no_complaints();

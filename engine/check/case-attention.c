@@ -110,16 +110,41 @@ static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case
     return bytes;
 }
 
+/* A cache in a buffer. Strides of float32 are multiples of 4, of the other types of 2. */
+static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct attention_case *c,
+                                          const struct batch *batch, uint32_t type, const uint8_t *bytes)
+{
+    struct fixture_gaps gaps = c->cache_gaps;
+    uint64_t ne[4] = {c->head_dim, c->block_size, c->n_kv_heads, batch->n_blocks};
+    if (type == ENGINE_TYPE_F32) gaps.row *= 2, gaps.plane *= 2, gaps.volume *= 2;
+    return fixture_view(fixture, type, ne, &gaps, bytes);
+}
+
+/* `common`: the first value of all rows, if it isn't 0. */
 static struct cache make_cache(struct fixture *fixture, const struct attention_case *c,
-                               const struct batch *batch, uint32_t type, uint64_t *seed)
+                               const struct batch *batch, uint32_t type, uint64_t *seed, float common)
 {
     struct cache cache = {.type = type};
     size_t n = (size_t)c->head_dim * c->n_kv_heads * batch->n_positions;
     cache.values = fixture_hold(fixture, random_floats(seed, n));
-    uint8_t *bytes = cache_bytes(fixture, c, batch, &cache);
-    uint64_t ne[4] = {c->head_dim, c->block_size, c->n_kv_heads, batch->n_blocks};
-    cache.tensor = fixture_tensor(fixture, type, ne, bytes);
+    for (size_t i = 0; i < n && common != 0; i += c->head_dim) cache.values[i] = common;
+    cache.tensor = cache_tensor(fixture, c, batch, type, cache_bytes(fixture, c, batch, &cache));
     return cache;
+}
+
+static float scale_of(const struct attention_case *c)
+{
+    return c->scale != 0 ? c->scale : 1 / sqrtf((float)c->head_dim);
+}
+
+/* Large scores: those of a query spread over c->size / 4, and all are moved by c->size, up and down by turns, by way of
+ * the first value, which all keys have in common. */
+static void enlarge(const struct attention_case *c, float *q, size_t n, float common)
+{
+    float spread = c->size / 4 / (scale_of(c) * sqrtf((float)c->head_dim));
+    for (size_t i = 0; i < n; i++) q[i] *= spread;
+    for (size_t i = 0; i < n; i += c->head_dim)
+        q[i] = (i / c->head_dim % 2 ? -c->size : c->size) / (scale_of(c) * common);
 }
 
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
@@ -129,16 +154,17 @@ static void check_attention(struct fixture *fixture, const struct attention_case
     size_t dim = c->head_dim, stride = dim * c->n_kv_heads, n = dim * c->n_heads * batch->n_tokens;
     double *wanted = fixture_room(fixture, n, sizeof *wanted),
            *bounds = fixture_room(fixture, n, sizeof *bounds);
-    for (size_t i = 0; i < n; i++) bounds[i] = reference_attention_bound(v->largest);
     for (size_t i = 0; i < n / dim; i++) {
         size_t token = i / c->n_heads, kv_head = i % c->n_heads / (c->n_heads / c->n_kv_heads);
         int64_t position = batch->positions[token], first = c->window ? position - c->window + 1 : 0;
         if (position < 0) continue; /* left out: zeros */
         if (first < 0) first = 0;
         size_t start = (batch->starts[batch->sequences[token]] + (size_t)first) * stride + kv_head * dim;
+        double size;
         if (!reference_attend(q + i * dim, k->kept + start, v->kept + start, (size_t)(position - first + 1),
-                              stride, dim, (double)args->scale, wanted + i * dim))
+                              stride, dim, (double)args->scale, wanted + i * dim, &size))
             fixture_fail(fixture, "out of memory");
+        for (size_t j = 0; j < dim; j++) bounds[i * dim + j] = reference_attention_bound(v->largest, size);
     }
     fixture_compare(fixture, "attention", output, wanted, bounds, n);
 }
@@ -149,19 +175,24 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
     struct batch batch = {0};
     lay_out(fixture, c, &seed, &batch);
     choose_tokens(fixture, c, &batch);
-    struct cache k = make_cache(fixture, c, &batch, c->k_type, &seed);
-    struct cache v = make_cache(fixture, c, &batch, c->v_type, &seed);
-    float *q = fixture_hold(fixture, random_floats(&seed, (size_t)c->head_dim * c->n_heads * batch.n_tokens));
+    const float common = c->size != 0 ? 2 : 0;
+    struct cache k = make_cache(fixture, c, &batch, c->k_type, &seed, common);
+    struct cache v = make_cache(fixture, c, &batch, c->v_type, &seed, 0);
+    size_t n = (size_t)c->head_dim * c->n_heads * batch.n_tokens;
+    float *q = fixture_hold(fixture, random_floats(&seed, n));
+    if (c->size != 0) enlarge(c, q, n, common);
+    uint64_t table_ne[4] = {batch.max_blocks, c->n_sequences, 1, 1};
+    const struct fixture_gaps table_gaps = {.row = c->table_gap};
     struct engine_op_attention args = {
         .struct_size = sizeof args,
-        .q = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, c->gap, q),
+        .q = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, &c->gaps, q),
         .k = k.tensor,
         .v = v.tensor,
-        .block_table = fixture_i32(fixture, batch.max_blocks, c->n_sequences, batch.block_table),
+        .block_table = fixture_view(fixture, ENGINE_TYPE_I32, table_ne, &table_gaps, batch.block_table),
         .sequences = fixture_i32(fixture, batch.n_tokens, 1, batch.sequences),
         .positions = fixture_i32(fixture, batch.n_tokens, 1, batch.positions),
-        .output = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, c->gap, NULL),
-        .scale = 1 / sqrtf((float)c->head_dim),
+        .output = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, &c->gaps, NULL),
+        .scale = scale_of(c),
         .window = c->window,
     };
     fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
@@ -222,19 +253,14 @@ void run_cache_write_case(struct fixture *fixture, const struct attention_case *
     size_t dim = c->head_dim, row = format_bytes(cache.type, dim);
     size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch.n_blocks;
     cache.values = fixture_hold(fixture, random_floats(&seed, dim * c->n_kv_heads * batch.n_positions));
-    uint8_t *wanted = cache_bytes(fixture, c, &batch, &cache), *got = fixture_room(fixture, n_rows, row);
+    uint8_t *wanted = cache_bytes(fixture, c, &batch, &cache), *start = fixture_room(fixture, n_rows, row);
     for (uint32_t p = 3; c->leave_out && p < batch.n_positions; p += 7) batch.slots[p] = -1;
-    memset(got, 0xff, n_rows * row);
-    uint64_t ne[4] = {dim, c->block_size, c->n_kv_heads, batch.n_blocks};
-    cache.tensor = fixture_tensor(fixture, cache.type, ne, got);
+    memset(start, 0xff, n_rows * row);
+    cache.tensor = cache_tensor(fixture, c, &batch, cache.type, start);
     struct engine_op_cache_write args = {
-        sizeof args, fixture_strided(fixture, dim, c->n_kv_heads, batch.n_positions, c->gap, cache.values),
+        sizeof args, fixture_strided(fixture, dim, c->n_kv_heads, batch.n_positions, &c->gaps, cache.values),
         fixture_i32(fixture, batch.n_positions, 1, batch.slots), cache.tensor};
     fixture_run(fixture, ENGINE_OP_CACHE_WRITE, &args);
-    fixture_must(
-        fixture,
-        fixture->api->read(fixture->stream, cache.tensor->buffer, cache.tensor->offset, got, n_rows * row),
-        "read");
-    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    uint8_t *got = fixture_hold(fixture, fixture_read_rows(fixture, cache.tensor));
     check_cache(fixture, c, &batch, &cache, wanted, got, n_rows);
 }

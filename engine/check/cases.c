@@ -75,14 +75,14 @@ float *run_matmul_case(struct fixture *fixture, const struct matmul_case *c)
         fixture_hold(fixture, random_floats(&seed, rows)),
         fixture_hold(fixture, random_floats(&seed, rows * tokens)),
     };
+    const struct fixture_gaps gaps = {.row = c->gap};
     struct engine_tensor *residual =
-        c->residual ? fixture_strided(fixture, rows, tokens, 1, c->gap, data.residual) : NULL;
+        c->residual ? fixture_strided(fixture, rows, tokens, 1, &gaps, data.residual) : NULL;
     struct engine_op_matmul args = {
         .struct_size = sizeof args,
         .weight = fixture_weight(fixture, c->type, k, rows, use, false, weight),
-        .input = fixture_strided(fixture, k, tokens, 1, c->gap, data.input),
-        .output =
-            c->in_place && residual ? residual : fixture_strided(fixture, rows, tokens, 1, c->gap, NULL),
+        .input = fixture_strided(fixture, k, tokens, 1, &gaps, data.input),
+        .output = c->in_place && residual ? residual : fixture_strided(fixture, rows, tokens, 1, &gaps, NULL),
         .gate = c->gate ? fixture_weight(fixture, gate_type, k, rows, use, false, gate) : NULL,
         .bias = c->bias ? fixture_weight(fixture, ENGINE_TYPE_F32, rows, 1, ENGINE_WEIGHT_VALUES, false,
                                          data.bias)
@@ -135,10 +135,18 @@ static struct engine_tensor *second_operand(struct fixture *fixture, const struc
     bool is_weight = c->op == ENGINE_OP_NORM || c->is_weight;
     if (!one_row && c->op == ENGINE_OP_ACTIVATE && !c->second) return NULL;
     if (!one_row && c->op != ENGINE_OP_NORM)
-        return fixture_strided(fixture, c->n, c->tokens, c->planes, c->gap, b);
+        return fixture_strided(fixture, c->n, c->tokens, c->planes, &c->gaps, b);
     if (!c->second) return NULL;
     if (is_weight) return fixture_weight(fixture, ENGINE_TYPE_F32, c->n, 1, ENGINE_WEIGHT_VALUES, false, b);
     return fixture_f32(fixture, c->n, 1, 1, b);
+}
+
+/* Rows of a norm are of very different sizes: where the squares are far below epsilon, about as large, far above, and a
+ * row of zeros. */
+static float row_size(size_t row)
+{
+    static const float sizes[] = {1, 1e-3f, 0, 3e-5f, 1e4f, 0.03f};
+    return sizes[row % (sizeof sizes / sizeof *sizes)];
 }
 
 float *run_rows_case(struct fixture *fixture, const struct rows_case *c)
@@ -147,11 +155,12 @@ float *run_rows_case(struct fixture *fixture, const struct rows_case *c)
     size_t n_rows = (size_t)c->tokens * c->planes, n = c->n * n_rows;
     float *a = fixture_hold(fixture, random_floats(&seed, n)),
           *b = fixture_hold(fixture, random_floats(&seed, n));
-    for (size_t i = 0; i < n; i += 5) a[i] *= 20; /* the far ends of exp as well */
+    for (size_t i = 0; i < n; i += 5) a[i] *= i % 3 ? 20 : 100; /* the far ends of exp as well, and beyond */
+    for (size_t i = 0; i < n && c->op == ENGINE_OP_NORM; i++) a[i] *= row_size(i / c->n);
     bool one_row = c->op == ENGINE_OP_NORM || (c->op != ENGINE_OP_ACTIVATE && c->second);
-    struct engine_tensor *input = fixture_strided(fixture, c->n, c->tokens, c->planes, c->gap, a);
+    struct engine_tensor *input = fixture_strided(fixture, c->n, c->tokens, c->planes, &c->gaps, a);
     struct engine_tensor *output =
-        c->in_place ? input : fixture_strided(fixture, c->n, c->tokens, c->planes, c->gap, NULL);
+        c->in_place ? input : fixture_strided(fixture, c->n, c->tokens, c->planes, &c->gaps, NULL);
     struct engine_tensor *other = second_operand(fixture, c, one_row, b);
     run_rows_op(fixture, c, input, other, output);
     float *result = fixture_hold(fixture, fixture_read(fixture, output));
@@ -190,13 +199,13 @@ float *run_rope_case(struct fixture *fixture, const struct rope_case *c)
     for (size_t t = 0; t < c->tokens; t++)
         positions[t] = (int32_t)(random_bits(&seed) % (c->most_position + 1));
     for (size_t i = 0; i < c->n_dims / 2; i++) factors[i] = 1 + fabsf(factors[i]);
-    struct engine_tensor *input = fixture_strided(fixture, c->head_dim, c->n_heads, c->tokens, c->gap, in);
+    struct engine_tensor *input = fixture_strided(fixture, c->head_dim, c->n_heads, c->tokens, &c->gaps, in);
     struct engine_op_rope args = {
         .struct_size = sizeof args,
         .input = input,
         .positions = fixture_i32(fixture, c->tokens, 1, positions),
-        .output =
-            c->in_place ? input : fixture_strided(fixture, c->head_dim, c->n_heads, c->tokens, c->gap, NULL),
+        .output = c->in_place ? input
+                              : fixture_strided(fixture, c->head_dim, c->n_heads, c->tokens, &c->gaps, NULL),
         .factors = c->factors ? fixture_weight(fixture, ENGINE_TYPE_F32, c->n_dims / 2, 1,
                                                ENGINE_WEIGHT_VALUES, false, factors)
                               : NULL,
@@ -225,12 +234,13 @@ float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c)
     double *values = fixture_hold(fixture, weight_values(c->type, data, (size_t)c->n * c->n_rows));
     int32_t *rows = fixture_room(fixture, c->count, sizeof *rows);
     for (size_t i = 0; i < c->count; i++) rows[i] = (int32_t)(random_bits(&seed) % c->n_rows);
+    const struct fixture_gaps gaps = {.row = c->gap};
     struct engine_op_get_rows args = {
         .struct_size = sizeof args,
         .source = c->uses ? fixture_weight(fixture, c->type, c->n, c->n_rows, c->uses, c->data_is_kept, data)
-                          : fixture_f32(fixture, c->n, c->n_rows, 1, data),
+                          : fixture_strided(fixture, c->n, c->n_rows, 1, &gaps, data),
         .rows = fixture_i32(fixture, c->count, 1, rows),
-        .output = fixture_strided(fixture, c->n, c->count, 1, 0, NULL),
+        .output = fixture_strided(fixture, c->n, c->count, 1, &gaps, NULL),
     };
     fixture_run(fixture, ENGINE_OP_GET_ROWS, &args);
     float *result = fixture_hold(fixture, fixture_read(fixture, args.output));

@@ -24,7 +24,7 @@ struct rows_case {
     bool second;    /* ADD, MUL: b is one row; NORM: a weight; ACTIVATE: a factor */
     bool is_weight; /* ADD, MUL with second: b is a weight */
     bool in_place;
-    uint32_t gap;
+    struct fixture_gaps gaps;
     uint32_t activation;
     float epsilon;
 };
@@ -35,7 +35,7 @@ struct rope_case {
     bool factors, in_place;
     float theta, position_scale;
     uint32_t most_position;
-    uint32_t gap;
+    struct fixture_gaps gaps;
 };
 float *run_rope_case(struct fixture *fixture, const struct rope_case *c);
 
@@ -43,6 +43,7 @@ struct get_rows_case {
     uint32_t type, n, n_rows, count;
     uint32_t uses; /* of the weight; 0: the source is an activation */
     bool data_is_kept;
+    uint32_t gap; /* bytes behind each row of activations */
 };
 float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c);
 
@@ -54,8 +55,12 @@ struct attention_case {
     uint32_t n_sequences, length; /* sequence s has length + 7 s positions */
     uint32_t tokens;              /* of each sequence, at most its length */
     uint32_t window;
-    uint32_t gap;   /* bytes behind each row of q */
-    bool leave_out; /* some tokens have position -1 */
+    struct fixture_gaps gaps;       /* of q, the output, what is written to a cache */
+    struct fixture_gaps cache_gaps; /* of k and v */
+    uint32_t table_gap;             /* bytes behind each column of the block table */
+    bool leave_out;                 /* some tokens have position -1 */
+    float scale;                    /* 0: 1 / sqrt(head_dim) */
+    float size; /* 0: scores are small; else about this large, and all positive or negative */
 };
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 

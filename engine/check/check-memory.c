@@ -436,8 +436,65 @@ static void weights_count_too(struct suite *suite, const void *args)
     suite_close(&fixture);
 }
 
+/* An operation under a limit that the fixture's tensors and weights are far from: it runs where no more is left than the
+ * backend says that it takes besides, and a second time, as that isn't taken anew. All else stays taken. */
+static void at_the_limit(struct fixture *fixture, uint32_t op, const void *args)
+{
+    const struct engine_backend *api = fixture->api;
+    struct engine_buffer *more = NULL;
+    uint64_t besides = fixture_op_memory(fixture, op, args);
+    fixture_fill(fixture, LIMIT - fixture_memory(fixture) - besides);
+    for (int i = 0; i < 2; i++) {
+        fixture_must(fixture, fixture_enqueue(fixture, op, args),
+                     "enqueue where nothing is left but what op_memory says");
+        fixture_must(fixture, api->stream_wait(fixture->stream),
+                     "stream_wait where nothing is left but what op_memory says");
+    }
+    suite_expect_error(fixture->owner, api->buffer_create(fixture->device, besides + 1, &more),
+                       ENGINE_ERROR_MEMORY, "a buffer over the limit, after an operation");
+}
+
+/* Cases whose output isn't one of the inputs, so that they can be run again. */
+static void run_case(struct fixture *fixture, uint32_t op)
+{
+    const struct matmul_case matmul = {.type = ENGINE_TYPE_F32, .k = 96, .rows = 70, .tokens = 50};
+    const struct rope_case rope = {
+        .head_dim = 64, .n_heads = 3, .tokens = 7, .n_dims = 64, .theta = 10000, .most_position = 999};
+    const struct attention_case attention = {.k_type = ENGINE_TYPE_F16,
+                                             .v_type = ENGINE_TYPE_F16,
+                                             .head_dim = 32,
+                                             .n_heads = 4,
+                                             .n_kv_heads = 2,
+                                             .block_size = 32,
+                                             .n_sequences = 1,
+                                             .length = 900,
+                                             .tokens = 2};
+    const struct rows_case rows = {.op = op, .n = 100, .tokens = 5, .planes = 1, .epsilon = 1e-5f};
+    switch (op) {
+    case ENGINE_OP_MATMUL: free(run_matmul_case(fixture, &matmul)); break;
+    case ENGINE_OP_ROPE: free(run_rope_case(fixture, &rope)); break;
+    case ENGINE_OP_ATTENTION: free(run_attention_case(fixture, &attention)); break;
+    default: free(run_rows_case(fixture, &rows)); break;
+    }
+}
+
+static void operations_count_too(struct suite *suite, const void *args)
+{
+    const uint32_t op = *(const uint32_t *)args;
+    struct fixture fixture = {0};
+    run_case(&suite->fixture, op); /* whether it is claimed */
+    suite_open(suite, &fixture, 1, LIMIT);
+    fixture.before = at_the_limit;
+    run_case(&fixture, op);
+    suite_close(&fixture);
+}
+
 void check_memory_limit(struct suite *suite)
 {
     suite_single(suite, "memory limit", "buffers", keeps_to_its_limit, NULL);
     suite_single(suite, "memory limit", "weights", weights_count_too, NULL);
+    suite_single(suite, "memory limit", "matmul", operations_count_too, &(uint32_t){ENGINE_OP_MATMUL});
+    suite_single(suite, "memory limit", "attention", operations_count_too, &(uint32_t){ENGINE_OP_ATTENTION});
+    suite_single(suite, "memory limit", "rope", operations_count_too, &(uint32_t){ENGINE_OP_ROPE});
+    suite_single(suite, "memory limit", "norm", operations_count_too, &(uint32_t){ENGINE_OP_NORM});
 }

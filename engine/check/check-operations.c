@@ -200,7 +200,8 @@ void check_get_rows(struct suite *suite)
     suite_begin(suite, "get rows", "an activation");
     for (uint32_t n = 1; n < 3000; n = n * 5 + 3) {
         enum check_result first = CHECK_FAILED;
-        struct get_rows_case c = {.type = ENGINE_TYPE_F32, .n = n, .n_rows = 30, .count = 3};
+        struct get_rows_case c = {
+            .type = ENGINE_TYPE_F32, .n = n, .n_rows = 30, .count = 3, .gap = n % 7 * 4};
         try_form(suite, get_rows, &c, &first);
         c.n_rows = 7, c.count = 31;
         try_form(suite, get_rows, &c, &first);
@@ -217,6 +218,9 @@ static void check_rows_of(struct suite *suite, uint32_t op, const char *area, co
                           bool is_weight, uint32_t activation)
 {
     static const uint32_t sizes[] = {1, 5, 16, 31, 64, 257, 3000};
+    /* Rows dense; gaps behind rows; behind planes, rows dense; behind both. */
+    static const struct fixture_gaps gaps[] = {{0}, {.row = 20}, {.plane = 12}, {.row = 4, .plane = 40}};
+    static const float epsilons[] = {1e-5f, 1e-3f, 1e-6f, 0.5f};
     suite_begin(suite, area, "%s", form);
     for (size_t i = 0; i < COUNT(sizes); i++) {
         enum check_result first = CHECK_FAILED;
@@ -229,9 +233,9 @@ static void check_rows_of(struct suite *suite, uint32_t op, const char *area, co
                 .second = second,
                 .is_weight = is_weight,
                 .in_place = variant & 2,
-                .gap = variant & 1 ? 20 : 0,
+                .gaps = gaps[variant],
                 .activation = activation,
-                .epsilon = 1e-5f,
+                .epsilon = epsilons[((size_t)variant + i) % COUNT(epsilons)],
             };
             if (variant & 2) first = CHECK_FAILED; /* strides over three dimensions may be another matter */
             try_form(suite, rows, &c, &first);
@@ -267,15 +271,15 @@ static void rope(struct suite *suite, const void *c)
 void check_rope(struct suite *suite)
 {
     static const struct rope_case cases[] = {
-        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position, gap */
-        {64, 3, 5, 64, 0, false, true, 10000, 0, 100, 0},
-        {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, 8},
-        {8, 2, 33, 8, 0, false, false, 10000, 0.25f, 5000, 0},
-        {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, 4},
-        {80, 2, 1, 22, 0, true, false, 1e6f, 2, 1000, 0},
-        {2, 1, 3, 2, 0, false, false, 10000, 0, 10, 0},
-        {130, 5, 9, 130, 0, false, true, 10000, 0, 2047, 0},
-        {130, 5, 9, 102, 0, false, false, 10000, 0, 2047, 12},
+        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position, gaps */
+        {64, 3, 5, 64, 0, false, true, 10000, 0, 100, {0, 16, 0}},
+        {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, {8, 0, 0}},
+        {8, 2, 33, 8, 0, false, false, 10000, 0.25f, 5000, {0, 0, 0}},
+        {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, {4, 0, 0}},
+        {80, 2, 1, 22, 0, true, false, 1e6f, 2, 1000, {0, 0, 0}},
+        {2, 1, 3, 2, 0, false, false, 10000, 0, 10, {0, 0, 0}},
+        {130, 5, 9, 130, 0, false, true, 10000, 0, 2047, {0, 0, 0}},
+        {130, 5, 9, 102, 0, false, false, 10000, 0, 2047, {12, 8, 0}},
     };
     for (uint32_t pairs = ENGINE_ROPE_ADJACENT; pairs <= ENGINE_ROPE_HALVES; pairs++)
         for (int factors = 0; factors < 2; factors++) {
@@ -325,10 +329,29 @@ void check_cache_write(struct suite *suite)
          .n_sequences = 2,
          .length = 40,
          .leave_out = true},
-        {.head_dim = 96, .n_kv_heads = 3, .block_size = 7, .n_sequences = 2, .length = 33, .gap = 8},
+        {.head_dim = 96,
+         .n_kv_heads = 3,
+         .block_size = 7,
+         .n_sequences = 2,
+         .length = 33,
+         .gaps = {8, 12, 0}},
         {.head_dim = 128, .n_kv_heads = 1, .block_size = 64, .n_sequences = 1, .length = 1},
         {.head_dim = 9, .n_kv_heads = 3, .block_size = 5, .n_sequences = 3, .length = 21, .leave_out = true},
         {.head_dim = 1, .n_kv_heads = 1, .block_size = 1, .n_sequences = 1, .length = 1},
+        {.head_dim = 64,
+         .n_kv_heads = 3,
+         .block_size = 6,
+         .n_sequences = 2,
+         .length = 20,
+         .gaps = {0, 4, 0},
+         .cache_gaps = {6, 0, 2},
+         .leave_out = true},
+        {.head_dim = 32,
+         .n_kv_heads = 2,
+         .block_size = 8,
+         .n_sequences = 2,
+         .length = 20,
+         .cache_gaps = {0, 36, 0}},
     };
     for (size_t type = 0; type < COUNT(cache_types); type++) {
         const struct format *format = format_of(cache_types[type]);
@@ -376,7 +399,8 @@ static const struct attention_case attention_cases[] = {
      .n_sequences = 2,
      .length = 33,
      .tokens = 11,
-     .gap = 8},
+     .gaps = {8, 0, 0},
+     .table_gap = 8},
     {.head_dim = 9,
      .n_heads = 6,
      .n_kv_heads = 3,
@@ -446,6 +470,63 @@ static const struct attention_case attention_cases[] = {
      .length = 513,
      .tokens = 513,
      .window = 256},
+    /* Other scales, and scores whose exponentials don't exist in float32: all larger, all smaller. */
+    {.head_dim = 64,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .block_size = 16,
+     .n_sequences = 2,
+     .length = 300,
+     .tokens = 1,
+     .size = 200},
+    {.head_dim = 32,
+     .n_heads = 3,
+     .n_kv_heads = 3,
+     .block_size = 16,
+     .n_sequences = 1,
+     .length = 70,
+     .tokens = 70,
+     .gaps = {0, 20, 0},
+     .scale = 0.5f,
+     .size = 2000},
+    {.head_dim = 96,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .block_size = 8,
+     .n_sequences = 2,
+     .length = 90,
+     .tokens = 12,
+     .window = 40,
+     .scale = 1,
+     .size = 120,
+     .leave_out = true},
+    {.head_dim = 64,
+     .n_heads = 2,
+     .n_kv_heads = 2,
+     .block_size = 32,
+     .n_sequences = 2,
+     .length = 50,
+     .tokens = 20,
+     .scale = 0.03f},
+    /* Caches whose rows, planes and blocks have something behind them. */
+    {.head_dim = 32,
+     .n_heads = 4,
+     .n_kv_heads = 2,
+     .block_size = 8,
+     .n_sequences = 2,
+     .length = 50,
+     .tokens = 3,
+     .gaps = {4, 12, 0},
+     .cache_gaps = {0, 36, 0},
+     .table_gap = 4},
+    {.head_dim = 64,
+     .n_heads = 3,
+     .n_kv_heads = 3,
+     .block_size = 6,
+     .n_sequences = 1,
+     .length = 40,
+     .tokens = 40,
+     .cache_gaps = {6, 0, 2}},
 };
 
 void check_attention(struct suite *suite)

@@ -2,7 +2,6 @@
  * opening and closing again and again. */
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -283,10 +282,12 @@ void check_recordings(struct suite *suite)
 enum { N_THREADS = 4, ROUNDS = 6 };
 
 struct worker {
-    struct suite suite; /* of this thread alone, with a device of its own */
-    const struct suite *shared;
+    struct suite suite; /* of this thread alone */
+    /* Another's device, and a buffer there, of which this one asks what every thread may. NULL: it works on its own. */
+    struct engine_device *asked;
+    struct engine_buffer *buffer;
     pthread_t thread;
-    bool started, asks; /* asks: [any] functions of the shared device instead */
+    bool started;
     enum check_result result;
 };
 
@@ -303,53 +304,83 @@ static void work(struct suite *suite, const void *args)
     }
 }
 
-/* What every thread may ask at any time. */
+struct answers {
+    int adds, multiplies, of_size, of_memory;
+    uint64_t size, memory;
+    void *pointer;
+};
+
+/* All [any] functions, once. */
+static struct answers ask_all(const struct worker *worker)
+{
+    const struct engine_backend *api = worker->suite.plugin->backend;
+    const struct engine_tensor a = {.struct_size = sizeof a,
+                                    .ne = {WIDTH, TOKENS, 1, 1},
+                                    .nb = {4, 4 * WIDTH, 4 * N_VALUES, 4 * N_VALUES}};
+    const struct engine_tensor weight = {.struct_size = sizeof weight,
+                                         .ne = {WIDTH, WIDTH, 1, 1},
+                                         .nb = {4, 4 * WIDTH, 4 * N_WEIGHTS, 4 * N_WEIGHTS}};
+    const struct engine_op_binary add = {sizeof add, &a, &a, &a};
+    const struct engine_op_matmul matmul = {
+        .struct_size = sizeof matmul, .weight = &weight, .input = &a, .output = &a};
+    const struct engine_weight_desc desc = {.struct_size = sizeof desc,
+                                            .name = "w",
+                                            .type_name = "F32",
+                                            .ne = {WIDTH, WIDTH, 1, 1},
+                                            .uses = ENGINE_WEIGHT_MATMUL,
+                                            .data_size = N_WEIGHTS * 4};
+    struct answers answers = {0};
+    answers.adds = api->supports(worker->asked, ENGINE_OP_ADD, &add);
+    answers.multiplies = api->supports(worker->asked, ENGINE_OP_MATMUL, &matmul);
+    answers.of_size = api->weight_size(worker->asked, &desc, &answers.size);
+    if (answers.multiplies && ENGINE_HAS(api, op_memory) && api->op_memory)
+        answers.of_memory = api->op_memory(worker->asked, ENGINE_OP_MATMUL, &matmul, &answers.memory);
+    if (ENGINE_HAS(api, buffer_pointer) && api->buffer_pointer)
+        answers.pointer = api->buffer_pointer(worker->buffer);
+    return answers;
+}
+
 static void ask(struct suite *suite, const void *args)
 {
-    const struct suite *shared = args;
-    const struct engine_backend *api = shared->plugin->backend;
-    struct engine_tensor a = {.struct_size = sizeof a, .ne = {64, 5, 1, 1}, .nb = {4, 256, 1280, 1280}};
-    struct engine_op_binary add = {sizeof add, &a, &a, &a};
-    struct engine_weight_desc desc = {.struct_size = sizeof desc,
-                                      .name = "w",
-                                      .type_name = "F32",
-                                      .ne = {64, 64, 1, 1},
-                                      .uses = ENGINE_WEIGHT_MATMUL,
-                                      .data_size = N_WEIGHTS * 4};
-    uint64_t bytes = 0;
-    int claims = api->supports(shared->fixture.device, ENGINE_OP_ADD, &add);
-    int status = api->weight_size(shared->fixture.device, &desc, &bytes);
+    const struct worker *worker = args;
+    const struct answers first = ask_all(worker);
     for (int i = 0; i < 2000; i++) {
-        uint64_t again = 0;
-        SUITE_EXPECT(suite, api->supports(shared->fixture.device, ENGINE_OP_ADD, &add) == claims,
-                     "supports changes");
-        SUITE_EXPECT(suite,
-                     api->weight_size(shared->fixture.device, &desc, &again) == status && again == bytes,
-                     "weight_size changes");
+        const struct answers again = ask_all(worker);
+        SUITE_EXPECT(suite, again.adds == first.adds && again.multiplies == first.multiplies,
+                     "supports changes while the device works");
+        SUITE_EXPECT(suite, again.of_size == first.of_size && again.size == first.size,
+                     "weight_size changes while the device works");
+        SUITE_EXPECT(suite, again.of_memory == first.of_memory && again.memory == first.memory,
+                     "op_memory changes while the device works");
+        SUITE_EXPECT(suite, again.pointer == first.pointer, "buffer_pointer changes while the device works");
     }
 }
 
 static void *run_worker(void *context)
 {
     struct worker *worker = context;
-    worker->result = suite_try(&worker->suite, worker->asks ? ask : work, worker->shared);
+    worker->result = suite_try(&worker->suite, worker->asked ? ask : work, worker);
     return NULL;
 }
 
+/* The first n threads work, each on a device of its own; the others ask the first one's. */
 static void many_threads(struct suite *suite, const void *args)
 {
+    const int n_devices = *(const int *)args;
     struct worker *workers = fixture_room(&suite->fixture, N_THREADS, sizeof *workers);
-    (void)args;
+    struct engine_buffer *buffer = NULL;
     for (int i = 0; i < N_THREADS; i++) {
         struct worker *worker = &workers[i];
-        worker->shared = suite;
         worker->suite.plugin = suite->plugin;
         worker->suite.device = suite->device;
         worker->suite.alignment = suite->alignment;
-        worker->asks = i == N_THREADS - 1;
-        suite_open(suite, &worker->suite.fixture, 1 + (uint32_t)i % 2, 0);
+        worker->suite.fixture.stop = suite->fixture.stop;
+        if (i < n_devices) suite_open(suite, &worker->suite.fixture, 1 + (uint32_t)i % 2, 0);
         worker->suite.fixture.owner = &worker->suite;
     }
+    struct fixture *first = &workers[0].suite.fixture;
+    fixture_must(&suite->fixture, first->api->buffer_create(first->device, 1000, &buffer), "buffer_create");
+    for (int i = n_devices; i < N_THREADS; i++) workers[i].asked = first->device, workers[i].buffer = buffer;
     for (int i = 0; i < N_THREADS; i++)
         workers[i].started = pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) == 0;
     bool started = true;
@@ -360,12 +391,14 @@ static void many_threads(struct suite *suite, const void *args)
     for (int i = 0; i < N_THREADS; i++)
         SUITE_EXPECT(suite, workers[i].result != CHECK_FAILED, "%s", workers[i].suite.row.message);
     SUITE_EXPECT(suite, started, "no thread could be started");
-    for (int i = 0; i < N_THREADS; i++) suite_close(&workers[i].suite.fixture);
+    first->api->buffer_destroy(buffer);
+    for (int i = 0; i < n_devices; i++) suite_close(&workers[i].suite.fixture);
 }
 
 void check_threads(struct suite *suite)
 {
-    suite_single(suite, "threads", "a device for each", many_threads, NULL);
+    suite_single(suite, "threads", "a device for each", many_threads, &(int){N_THREADS});
+    suite_single(suite, "threads", "asked while it works", many_threads, &(int){1});
 }
 
 /* ---- Opening and closing --------------------------------------------------------------------------- */

@@ -444,13 +444,19 @@ struct worker {
     enum check_result result;
 };
 
+/* One more tokenizer of the same vocabulary. */
+static void another(struct suite *suite, const void *args)
+{
+    struct subject subject = *(const struct subject *)args;
+    survive(suite, &subject);
+    SUITE_EXPECT(suite, subject.tokenizer, "create is refused beside other threads");
+}
+
 static void *work(void *context)
 {
     struct worker *worker = context;
-    for (int i = 0; i < 10; i++) {
-        worker->result = suite_try(&worker->suite, there_and_back, worker->subject);
-        if (worker->result == CHECK_FAILED) break;
-    }
+    for (int i = 0; i < 10 && worker->result != CHECK_FAILED; i++)
+        worker->result = suite_try(&worker->suite, i % 5 == 4 ? another : there_and_back, worker->subject);
     return NULL;
 }
 

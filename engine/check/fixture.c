@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check/formats.h"
+#include "check/numbers.h"
 
 /* ---- The host -------------------------------------------------------------------------------------- */
 
@@ -93,7 +94,7 @@ struct fixture_owned {
     struct engine_tensor tensor;
     struct engine_buffer *buffer;
     uint8_t *written; /* [size] what is in the buffer; NULL once an operation may have changed it */
-    uint64_t size;
+    uint64_t size;    /* bytes of the buffer or weight */
     struct engine_weight *weight;
     void *memory;
 };
@@ -146,26 +147,43 @@ void fixture_clear(struct fixture *fixture)
 #define GUARD   ((uint64_t)64) /* bytes behind a tensor that nobody may touch */
 #define FILLING 0xff           /* of gaps and guards: NaNs, and ids out of range */
 
+/* How far behind `lead` the next tensor begins: a view need only be aligned to 4 bytes. */
+static uint64_t view_shift(struct fixture *fixture)
+{
+    if (!fixture->views) return 0;
+    uint32_t bits = random_bits(&fixture->views);
+    return bits >> 31 ? 4 * (1 + (bits >> 8) % 31) : 0;
+}
+
+/* The row `i` of a tensor among its buffer's bytes. */
+static uint64_t row_offset(const struct engine_tensor *tensor, uint64_t i)
+{
+    const uint64_t *ne = tensor->ne, *nb = tensor->nb;
+    return tensor->offset + i % ne[1] * nb[1] + i / ne[1] % ne[2] * nb[2] + i / ne[1] / ne[2] * nb[3];
+}
+
 /* A tensor with strides, bytes behind its rows and around all of it filled with FILLING. */
 static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
-                                              uint64_t gap, bool zeros, const void *data)
+                                              const struct fixture_gaps *gaps, bool zeros, const void *data)
 {
     struct fixture_owned *owned = own(fixture, NULL);
     struct engine_tensor *tensor = &owned->tensor;
     uint64_t row = format_bytes(type, ne[0]), rows = ne[1] * ne[2] * ne[3];
-    uint64_t size = fixture->lead + (row + gap) * rows + GUARD;
     tensor->type = type;
-    tensor->nb[0] = format_of(type)->block_size;
     for (int i = 0; i < 4; i++) tensor->ne[i] = ne[i];
-    tensor->nb[1] = row + gap;
-    for (int i = 2; i < 4; i++) tensor->nb[i] = tensor->nb[i - 1] * ne[i - 1];
-    tensor->offset = fixture->lead;
+    tensor->nb[0] = format_of(type)->block_size;
+    tensor->nb[1] = row + gaps->row;
+    tensor->nb[2] = tensor->nb[1] * ne[1] + gaps->plane;
+    tensor->nb[3] = tensor->nb[2] * ne[2] + gaps->volume;
+    tensor->offset = fixture->lead + view_shift(fixture);
+    uint64_t size = tensor->offset + tensor->nb[3] * ne[3] + GUARD;
     const struct engine_backend *api = fixture->api;
     fixture_must(fixture, api->buffer_create(fixture->device, size, &owned->buffer), "buffer_create");
     tensor->buffer = owned->buffer;
-    uint8_t *bytes = fixture_hold(fixture, malloc(size)), *at = bytes + fixture->lead;
+    uint8_t *bytes = fixture_hold(fixture, malloc(size));
     memset(bytes, FILLING, size);
-    for (uint64_t i = 0; i < rows; i++, at += row + gap) {
+    for (uint64_t i = 0; i < rows; i++) {
+        uint8_t *at = bytes + row_offset(tensor, i);
         if (data) memcpy(at, (const uint8_t *)data + i * row, row);
         if (!data && zeros) memset(at, 0, row); /* else NaNs, none of which must be left */
     }
@@ -179,10 +197,18 @@ static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t 
     return tensor;
 }
 
+static const struct fixture_gaps dense;
+
 struct engine_tensor *fixture_tensor(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
                                      const void *data)
 {
-    return tensor_in_buffer(fixture, type, ne, 0, true, data);
+    return tensor_in_buffer(fixture, type, ne, &dense, true, data);
+}
+
+struct engine_tensor *fixture_view(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                   const struct fixture_gaps *gaps, const void *data)
+{
+    return tensor_in_buffer(fixture, type, ne, gaps, true, data);
 }
 
 struct engine_tensor *fixture_f32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
@@ -197,9 +223,9 @@ struct engine_tensor *fixture_i32(struct fixture *fixture, uint64_t ne0, uint64_
 }
 
 struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
-                                      uint64_t gap, const float *data)
+                                      const struct fixture_gaps *gaps, const float *data)
 {
-    return tensor_in_buffer(fixture, ENGINE_TYPE_F32, (uint64_t[]){ne0, ne1, ne2, 1}, gap, false, data);
+    return tensor_in_buffer(fixture, ENGINE_TYPE_F32, (uint64_t[]){ne0, ne1, ne2, 1}, gaps, false, data);
 }
 
 struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
@@ -224,6 +250,7 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
     int status = fixture->api->weight_size(fixture->device, &bare, &bytes);
     if (status == ENGINE_ERROR_UNSUPPORTED) fixture->stop(fixture, FIXTURE_UNCLAIMED, "weight_size");
     fixture_must(fixture, status, "weight_size");
+    owned->size = bytes;
     fixture_must(fixture, fixture->api->weight_create(fixture->device, &desc, &owned->weight),
                  "weight_create");
     if (!owned->weight) fixture_fail(fixture, "weight_create: ENGINE_OK, but no weight");
@@ -249,25 +276,66 @@ static size_t n_tensors(uint32_t op)
     return op < sizeof counts ? counts[op] : 0;
 }
 
-bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args)
-{
+/* An operation's arguments as they are while planning: without buffers, offsets and weights. */
+struct planned {
     struct engine_tensor bare[8];
     union {
         size_t struct_size;
         const struct engine_tensor *pointers[32];
-    } copy;
+    } args;
+};
+
+static void plan(struct fixture *fixture, uint32_t op, const void *args, struct planned *planned)
+{
     size_t size = *(const size_t *)args;
-    if (size > sizeof copy) fixture_fail(fixture, "arguments of %zu bytes", size);
-    memcpy(&copy, args, size);
+    if (size > sizeof planned->args) fixture_fail(fixture, "arguments of %zu bytes", size);
+    memcpy(&planned->args, args, size);
     for (size_t i = 0; i < n_tensors(op); i++) {
-        const struct engine_tensor **tensor = &copy.pointers[1 + i];
+        const struct engine_tensor **tensor = &planned->args.pointers[1 + i];
         if (!*tensor) continue;
-        bare[i] = **tensor;
-        bare[i].buffer = NULL;
-        bare[i].weight = NULL;
-        *tensor = &bare[i];
+        planned->bare[i] = **tensor;
+        planned->bare[i].buffer = NULL;
+        planned->bare[i].offset = 0;
+        planned->bare[i].weight = NULL;
+        *tensor = &planned->bare[i];
     }
-    return fixture->api->supports(fixture->device, op, &copy);
+}
+
+bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args)
+{
+    struct planned planned;
+    plan(fixture, op, args, &planned);
+    return fixture->api->supports(fixture->device, op, &planned.args);
+}
+
+uint64_t fixture_op_memory(struct fixture *fixture, uint32_t op, const void *args)
+{
+    const struct engine_backend *api = fixture->api;
+    struct planned planned;
+    uint64_t bytes[2] = {UINT64_MAX, UINT64_MAX};
+    if (!ENGINE_HAS(api, op_memory) || !api->op_memory) return 0;
+    plan(fixture, op, args, &planned);
+    for (int i = 0; i < 2; i++)
+        fixture_must(fixture, api->op_memory(fixture->device, op, &planned.args, &bytes[i]), "op_memory");
+    if (bytes[0] != bytes[1] || bytes[0] == UINT64_MAX)
+        fixture_fail(fixture, "op_memory says %llu bytes, then %llu", (unsigned long long)bytes[0],
+                     (unsigned long long)bytes[1]);
+    return bytes[0];
+}
+
+uint64_t fixture_memory(const struct fixture *fixture)
+{
+    uint64_t sum = 0;
+    for (const struct fixture_owned *owned = fixture->owned; owned; owned = owned->next) sum += owned->size;
+    return sum;
+}
+
+void fixture_fill(struct fixture *fixture, uint64_t size)
+{
+    struct fixture_owned *owned = own(fixture, NULL);
+    fixture_must(fixture, fixture->api->buffer_create(fixture->device, size, &owned->buffer),
+                 "a buffer that the limit leaves room for");
+    owned->size = size;
 }
 
 /* The entry of the buffer that an operand is in; NULL: it is absent, a weight, or in none of the fixture's. */
@@ -309,7 +377,7 @@ static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
         for (uint64_t j = 0; j < owned->size; j++)
             if (bytes[j] != owned->written[j])
                 fixture_fail(fixture, "byte %lld of operand %zu, which is only read, was changed",
-                             (long long)j - (long long)fixture->lead, i);
+                             (long long)j - (long long)owned->tensor.offset, i);
         free(fixture_release(fixture, bytes));
     }
 }
@@ -317,38 +385,41 @@ static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
 void fixture_run(struct fixture *fixture, uint32_t op, const void *args)
 {
     if (!fixture_supports(fixture, op, args)) fixture->stop(fixture, FIXTURE_UNCLAIMED, "supports");
+    fixture_op_memory(fixture, op, args);
+    if (fixture->before) fixture->before(fixture, op, args);
     fixture_must(fixture, fixture_enqueue(fixture, op, args), "enqueue");
     fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
     check_inputs(fixture, op, args);
 }
 
-/* The bytes in front of, between and behind the rows of a tensor are as tensor_in_buffer has filled them. */
-static void check_surroundings(struct fixture *fixture, const struct engine_tensor *tensor,
-                               const uint8_t *bytes, uint64_t size)
+uint8_t *fixture_read_rows(struct fixture *fixture, const struct engine_tensor *tensor)
 {
-    uint64_t row = format_bytes(tensor->type, tensor->ne[0]), end = size - GUARD;
-    for (uint64_t i = 0; i < size; i++) {
-        bool inside = i >= fixture->lead && i < end && (i - fixture->lead) % tensor->nb[1] < row;
-        if (!inside && bytes[i] != FILLING)
+    const uint64_t *ne = tensor->ne, rows = ne[1] * ne[2] * ne[3], row = format_bytes(tensor->type, ne[0]);
+    const struct fixture_owned *owned = owner_of(fixture, tensor);
+    const uint64_t size = owned ? owned->size : 0;
+    if (size == 0) fixture_fail(fixture, "the tensor isn't the fixture's");
+    uint8_t *bytes = fixture_hold(fixture, malloc(size));
+    uint8_t *result = fixture_room(fixture, rows, row);
+    fixture_must(fixture, fixture->api->read(fixture->stream, tensor->buffer, 0, bytes, size), "read");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    for (uint64_t i = 0; i < rows; i++) {
+        uint8_t *at = bytes + row_offset(tensor, i);
+        memcpy(result + i * row, at, row);
+        memset(at, FILLING, row);
+    }
+    /* What is in front of, between and behind the rows is as tensor_in_buffer has filled it. */
+    for (uint64_t i = 0; i < size; i++)
+        if (bytes[i] != FILLING)
             fixture_fail(fixture,
                          "byte %lld from the start of the output's tensor isn't part of it and was changed",
-                         (long long)i - (long long)fixture->lead);
-    }
+                         (long long)i - (long long)tensor->offset);
+    free(fixture_release(fixture, bytes));
+    return fixture_release(fixture, result);
 }
 
 float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor)
 {
-    const uint64_t *ne = tensor->ne, *nb = tensor->nb, rows = ne[1] * ne[2] * ne[3];
-    uint64_t size = fixture->lead + nb[1] * rows + GUARD;
-    uint8_t *bytes = fixture_hold(fixture, malloc(size));
-    float *values = fixture_room(fixture, ne[0] * rows, sizeof *values);
-    fixture_must(fixture, fixture->api->read(fixture->stream, tensor->buffer, 0, bytes, size), "read");
-    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
-    for (uint64_t i = 0; i < rows; i++)
-        memcpy(values + i * ne[0], bytes + tensor->offset + i * nb[1], ne[0] * sizeof *values);
-    check_surroundings(fixture, tensor, bytes, size);
-    free(fixture_release(fixture, bytes));
-    return fixture_release(fixture, values);
+    return (float *)(void *)fixture_read_rows(fixture, tensor);
 }
 
 void fixture_compare(struct fixture *fixture, const char *what, const float *got, const double *wanted,

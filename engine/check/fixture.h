@@ -32,8 +32,11 @@ struct fixture {
     void *library; /* of those who have loaded the plugin here */
     struct fixture_owned *owned;
     struct measure measure;
-    void *owner;   /* for `stop` */
-    uint64_t lead; /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
+    void *owner;    /* for `stop` */
+    uint64_t lead;  /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
+    uint64_t views; /* a seed; not 0: half of the tensors begin some multiple of 4 bytes later */
+    /* Not NULL: called by fixture_run before it enqueues. */
+    void (*before)(struct fixture *fixture, uint32_t op, const void *args);
     __attribute__((noreturn)) void (*stop)(struct fixture *fixture, enum fixture_end end,
                                            const char *message);
 };
@@ -72,9 +75,16 @@ struct engine_tensor *fixture_tensor(struct fixture *fixture, uint32_t type, con
 struct engine_tensor *fixture_f32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
                                   const float *data);
 struct engine_tensor *fixture_i32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, const int32_t *data);
-/* The same tensor with a gap of `gap` bytes behind each row (a view of a larger buffer, filled with NaNs). */
+/* Bytes behind each row, each plane of ne1 rows, and each ne2 planes, that aren't part of a tensor (a view of a larger
+ * one): they are filled with NaNs, and numbers that are out of range. */
+struct fixture_gaps {
+    uint32_t row, plane, volume;
+};
+struct engine_tensor *fixture_view(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                   const struct fixture_gaps *gaps, const void *data);
+/* The same of float32. Without data it is filled with NaNs, none of which must be left. */
 struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
-                                      uint64_t gap, const float *data);
+                                      const struct fixture_gaps *gaps, const float *data);
 /* A weight from data as it is in files; `data` is kept by the caller until the fixture is cleared. Unclaimed if the
  * plugin's weight_size says so. */
 struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
@@ -85,6 +95,13 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
 /* Whether the backend says that it supports the operation, the handles hidden from it as they are while
  * planning. `args` is the operation's struct. */
 bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args);
+/* What the operation takes beyond its operands, asked likewise; 0 where the backend doesn't say. Stops if it can't tell,
+ * or tells something else the second time. */
+uint64_t fixture_op_memory(struct fixture *fixture, uint32_t op, const void *args);
+/* The bytes of all tensors and weights that belong to the fixture, as a limit counts them. */
+uint64_t fixture_memory(const struct fixture *fixture);
+/* A buffer that nothing lies in; it belongs to the fixture. */
+void fixture_fill(struct fixture *fixture, uint64_t size);
 /* Enqueues and waits. Unclaimed if the backend doesn't support it. What is only read must then be as it was made; what
  * has been an output since isn't looked at. */
 void fixture_run(struct fixture *fixture, uint32_t op, const void *args);
@@ -93,6 +110,8 @@ int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args);
 /* The elements of an F32 tensor, dense, in new memory. Fails if bytes around them, as the tensor was made, have
  * changed. */
 float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor);
+/* The rows of a tensor of any type, likewise. */
+uint8_t *fixture_read_rows(struct fixture *fixture, const struct engine_tensor *tensor);
 
 /* Measures n values against what they should be and how far they may be off; stops at the first that is farther off, and
  * at what is no number. */

@@ -120,13 +120,20 @@ void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *
 }
 
 bool reference_attend(const float *q, const double *keys, const double *values, size_t n, size_t stride,
-                      size_t dim, double scale, double *out)
+                      size_t dim, double scale, double *out, double *size)
 {
+    *size = 0;
     double *scores = calloc(n, sizeof *scores), max = -INFINITY, sum = 0;
     if (!scores) return false;
     for (size_t j = 0; j < n; j++) {
-        for (size_t d = 0; d < dim; d++) scores[j] += (double)q[d] * keys[j * stride + d] * scale;
+        double sizes = 0;
+        for (size_t d = 0; d < dim; d++) {
+            double product = (double)q[d] * keys[j * stride + d] * scale;
+            scores[j] += product;
+            sizes += fabs(product);
+        }
         max = fmax(max, scores[j]);
+        *size = fmax(*size, sizes);
     }
     for (size_t d = 0; d < dim; d++) out[d] = 0;
     for (size_t j = 0; j < n; j++) {
@@ -139,7 +146,7 @@ bool reference_attend(const float *q, const double *keys, const double *values, 
     return true;
 }
 
-double reference_attention_bound(double largest)
+double reference_attention_bound(double largest, double size)
 {
-    return 1e-6 * largest + 1e-30;
+    return 1e-6 * largest * fmax(1, size / 8) + 1e-30;
 }

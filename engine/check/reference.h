@@ -41,10 +41,11 @@ double reference_turn_bound(double a, double b);
 void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *bytes);
 
 /* One head of one token: softmax of `scale * q . keys[j]`, j = 0 … n-1, over values[j]; rows of `dim`, `stride` elements
- * from one to the next. `out` has room for dim. Returns false without memory. */
+ * from one to the next. `out` has room for dim. *size: the largest sum of |scale * q * keys[j]|. Returns false without memory. */
 bool reference_attend(const float *q, const double *keys, const double *values, size_t n, size_t stride,
-                      size_t dim, double scale, double *out);
-/* How far a value may be off, where no value that is summed up is larger than `largest`. */
-double reference_attention_bound(double largest);
+                      size_t dim, double scale, double *out, double *size);
+/* How far a value may be off, where no value that is summed up is larger than `largest`, and no position's sum of
+ * |scale * q * key| than `size`. */
+double reference_attention_bound(double largest, double size);
 
 #endif

@@ -114,6 +114,7 @@ void suite_open(struct suite *suite, struct fixture *fixture, uint32_t n_threads
     fixture_must(&suite->fixture, fixture->api->stream_create(fixture->device, &fixture->stream),
                  "stream_create");
     fixture->lead = suite->alignment;
+    fixture->views = 1;
 }
 
 void suite_close(struct fixture *fixture)

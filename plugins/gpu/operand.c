@@ -197,9 +197,24 @@ static int check_matmul(const struct gpu_request *request, const struct gpu_call
     return check_activation(request, call->args.matmul.activation);
 }
 
+/* Kernels number a cache's rows, so that nothing may lie between them. */
+static bool is_dense(const struct gpu_view *view)
+{
+    uint32_t length, size;
+    if (!gpu_type_block(view->type, &length, &size)) return false;
+    uint64_t step = view->ne[0] / length * size;
+    for (int i = 1; i < 4; i++) {
+        if (view->ne[i] > 1 && view->nb[i] != step) return false;
+        step *= view->ne[i];
+    }
+    return true;
+}
+
 static int check_cache(const struct gpu_request *request, const struct gpu_view *cache)
 {
     uint64_t rows = cache->ne[1] * cache->ne[2];
+    if (!is_dense(cache))
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: a cache with gaps", request->op);
     if (cache->type == ENGINE_TYPE_F16 && cache->ne[0] % 2 != 0)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: odd head dimensions in float16",
                           request->op);

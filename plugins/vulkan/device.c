@@ -208,7 +208,7 @@ int buffer_create(struct engine_device *device, uint64_t size, struct engine_buf
     struct engine_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a buffer");
     buffer->base = (struct gpu_buffer){device, size};
-    int status = gpu_charge(vulkan_host, &device->budget, memory_size(size), "buffer");
+    int status = gpu_charge(vulkan_host, &device->budget, size, "buffer");
     if (status) {
         free(buffer);
         return status;
@@ -229,7 +229,7 @@ void buffer_destroy(struct engine_buffer *buffer)
     struct engine_device *device = buffer->base.device;
     vk.vkDeviceWaitIdle(device->handle); /* its zeros may be under way */
     memory_free(device, &buffer->range);
-    device->budget.used -= memory_size(buffer->base.size);
+    device->budget.used -= buffer->base.size;
     free(buffer);
 }
 

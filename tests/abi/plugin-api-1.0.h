@@ -271,7 +271,9 @@ struct engine_op_matmul {
  *   h' = h / (n_heads / n_kv_heads).
  * The keys and values of the batch's own tokens have been put there by ENGINE_OP_CACHE_WRITE. A position of
  * -1 marks a token to be left out: its output is 0. The block table's width bounds how far back any token of
- * the batch sees. Within 1e-6 * the largest |v| of the cache. */
+ * the batch sees. Within 1e-6 * the largest |v| of the cache; where the sum of |scale * q * k| is more than 8
+ * for a position that the token sees, as many times that as the largest such sum is of 8. Scores may be of any
+ * size: exponentials that float32 doesn't have must not come up. */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
@@ -395,7 +397,7 @@ struct engine_device_info {
 struct engine_device_options {
     size_t struct_size;
     uint32_t n_threads;    /* for devices that run on the host's processor; 0: the plugin decides */
-    uint64_t memory_limit; /* bytes of buffers, weights and op_memory before ENGINE_ERROR_MEMORY; 0: none */
+    uint64_t memory_limit; /* bytes, of all that is counted, before ENGINE_ERROR_MEMORY; 0: none */
 };
 
 /* What weight_create is to be used for; a backend may keep a layout for each. */
@@ -451,8 +453,8 @@ struct engine_backend {
     /* Memory. */
 
     /* [device] Memory of at least `size` bytes, its contents zero. size > 0. ENGINE_ERROR_MEMORY where it
-     * can't be had or would exceed options.memory_limit, which counts sizes as given here, by weight_size and
-     * by op_memory. */
+     * can't be had or would exceed options.memory_limit, which counts sizes as given here and by weight_size,
+     * and what operations have taken, which is at most what op_memory says. */
     int (*buffer_create)(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
     /* [device] No operation on it may be pending. NULL is fine. */
     void (*buffer_destroy)(struct engine_buffer *buffer);
@@ -511,9 +513,10 @@ struct engine_backend {
 
     /* Planning, optional. */
 
-    /* [any] The device memory in bytes that an operation takes beyond its operands, for what passes between
-     * its kernels; arguments as in `supports`, here with the numbers of tokens, rows and sequences that are
-     * meant. What a device takes in all is the largest of the answers for the operations that it has run. */
+    /* [any] The device memory in bytes that an operation takes at most beyond its operands, for what passes
+     * between its kernels; arguments as in `supports`, here with the numbers of tokens, rows and sequences that
+     * are meant. What a device takes in all is at most the largest of the answers for the operations that it
+     * has run; it counts towards memory_limit. */
     int (*op_memory)(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
 };
 
