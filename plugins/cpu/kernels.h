@@ -20,11 +20,10 @@
 
 /* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
 struct int8_activations {
-    int8_t *q;     /* [n / 4][T][4] */
-    float *scales; /* [n / GROUP][T] */
-    int32_t *sums; /* [n / SUM_COLUMNS][T], of so many q */
+    int8_t *q;         /* [n / 4][T][4] */
+    float *scales;     /* [n / GROUP][T] */
+    int32_t *minus[2]; /* minus the sums of q: of each group, [n / GROUP][T], and of each half of one */
 };
-#define SUM_COLUMNS ((size_t)16)
 
 /* Turns a chunk of n columns into a tile. */
 typedef void unpack_function(const struct weight_type *type, const uint8_t *chunk, size_t n,
@@ -38,21 +37,21 @@ typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, si
                            size_t n_padded);
 
 struct kernels {
-    const char *name;       /* of the instruction set, as ENGINE_CPU_ISA takes it */
-    size_t f32_tile_tokens; /* tokens that lie beside each other for f32_tile and int8_tile; <= TILE_TOKENS */
+    const char *name; /* of the instruction set, as ENGINE_CPU_ISA takes it */
+    size_t
+        f32_tile_tokens; /* tokens that lie beside each other for f32_tile and int8_tiles; <= TILE_TOKENS */
     size_t int8_tile_tokens;
+    size_t int8_tiles_at_once; /* 1 or 2: tiles that int8_tiles is best given */
 
     /* Matmul. */
     unpack_function *unpack[N_WEIGHT_TYPES];
     token_function *token[N_WEIGHT_TYPES]; /* NULL: one token goes the way of many */
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
-    void (*int8_tile)(const struct tile *tile, const struct weight_type *type,
-                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums);
-    /* The same for two tiles of different rows at once; NULL where that gains nothing. */
-    void (*int8_tile_pair)(const struct tile *const tiles[2], const struct weight_type *type,
-                           const struct int8_activations *activations, size_t n, size_t n_tokens,
-                           float *const sums[2]);
+    /* The same for up to int8_tiles_at_once tiles, of different rows. */
+    void (*int8_tiles)(const struct tile *tiles, size_t n_tiles, const struct weight_type *type,
+                       const struct int8_activations *activations, size_t n, size_t n_tokens,
+                       float *const *sums);
     /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, or one of
      * the QUANTIZE_TRIES - 1 numbers below it if the group rounds better so, which takes a tenth off the error. Results
      * go where `out` points, `step` tokens beside each other; n is a multiple of GROUP. */

@@ -24,7 +24,7 @@ static void packed_row(const struct engine_weight *weight, const struct work *wo
         work->kernels->unpack[type->index](type, chunk, n, &tile);
         for (size_t i = 0; i < n && type->kind == TILE_F32; i++) out[first + i] = tile.x[i * PANEL + lane];
         for (size_t i = 0; i < n && type->kind == TILE_INT8; i++) {
-            int q = tile.q[(i / 4 * PANEL + lane) * 4 + i % 4] - type->format->offset;
+            int q = tile_code(&tile, i, lane) - type->format->offset;
             size_t sub = i / type->format->sub * PANEL + lane;
             out[first + i] = (float)q * tile.scales[sub] + (tile.mins ? tile.mins[sub] : 0);
         }

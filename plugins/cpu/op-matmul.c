@@ -5,7 +5,7 @@
  * Tokens lie in groups of at most tile_tokens beside each other (group g: tokens g * tile_tokens …, T of
  * them); k columns. Slot of the prepared input:
  *   TILE_F32    float32 [group][k][T]
- *   TILE_INT8   int8 [group][k / 4][T][4], then float32 scales and int32 sums [group][k / SUM_COLUMNS][T] */
+ *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [group]… */
 #include <string.h>
 
 #include "kernels.h"
@@ -39,29 +39,35 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Bytes of what is stored once for each GROUP. */
+static size_t per_group_size(size_t k, size_t n_tokens)
+{
+    return round_up(k / GROUP * n_tokens * sizeof(float), CPU_ALIGNMENT);
+}
+
 /* The parts of a slot that holds int8 activations. */
 static struct int8_activations int8_slot(uint8_t *slot, size_t k, size_t n_tokens)
 {
-    size_t q_size = round_up(k * n_tokens, CPU_ALIGNMENT), scales_size = k / GROUP * n_tokens * sizeof(float);
-    return (struct int8_activations){(int8_t *)slot, (void *)(slot + q_size),
-                                     (void *)(slot + q_size + round_up(scales_size, CPU_ALIGNMENT))};
+    size_t size = per_group_size(k, n_tokens);
+    uint8_t *scales = slot + round_up(k * n_tokens, CPU_ALIGNMENT);
+    return (struct int8_activations){
+        (int8_t *)slot, (void *)scales, {(void *)(scales + size), (void *)(scales + 2 * size)}};
 }
 
 static size_t prepared_size(enum tile_kind kind, size_t k, size_t n_tokens)
 {
     if (kind == TILE_F32) return k * n_tokens * sizeof(float);
-    return round_up(k * n_tokens, CPU_ALIGNMENT) +
-           round_up(k / GROUP * n_tokens * sizeof(float), CPU_ALIGNMENT) +
-           round_up(k / SUM_COLUMNS * n_tokens * sizeof(int32_t), CPU_ALIGNMENT);
+    return round_up(k * n_tokens, CPU_ALIGNMENT) + 4 * per_group_size(k, n_tokens);
 }
 
-/* Where column `first` of the token group that begins with token `token` lies. */
+/* Where column `first` of token t of the token group that begins with token `token` lies. */
 static struct int8_activations int8_at(const struct int8_activations *all, size_t k, size_t first,
-                                       size_t token, size_t n_tokens)
+                                       size_t token, size_t n_tokens, size_t t)
 {
-    return (struct int8_activations){all->q + token * k + first * n_tokens,
-                                     all->scales + token * (k / GROUP) + first / GROUP * n_tokens,
-                                     all->sums + token * (k / SUM_COLUMNS) + first / SUM_COLUMNS * n_tokens};
+    size_t group = token * (k / GROUP) + first / GROUP * n_tokens;
+    return (struct int8_activations){all->q + token * k + first * n_tokens + 4 * t,
+                                     all->scales + group + t,
+                                     {all->minus[0] + group + t, all->minus[1] + 2 * group + t}};
 }
 
 /* A task: some columns of one group of tokens. */
@@ -74,13 +80,12 @@ static void run_prepare(const void *args, const struct work *work, size_t task)
     size_t n_tokens = smaller(step->tile_tokens, step->n_tokens - token);
     uint8_t *slot = work->slots[step->slot];
     struct int8_activations all = int8_slot(slot, step->k, step->n_tokens);
-    struct int8_activations group = int8_at(&all, step->k, first, token, n_tokens);
     float *floats = (float *)(void *)slot + token * step->k + first * n_tokens;
     for (size_t t = 0; t < n_tokens; t++) {
         const float *x =
             (const float *)(const void *)(step->input + (token + t) * step->input_stride) + first;
         if (step->kind == TILE_INT8) {
-            struct int8_activations out = {group.q + 4 * t, group.scales + t, group.sums + t};
+            struct int8_activations out = int8_at(&all, step->k, first, token, n_tokens, t);
             work->kernels->quantize(x, n, n_tokens, &out);
         } else {
             for (size_t i = 0; i < n; i++) floats[i * n_tokens + t] = x[i];
@@ -194,12 +199,8 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
                                       to[p]);
                 continue;
             }
-            struct int8_activations at = int8_at(&all, k, first, token + t, n_beside);
-            if (n_panels == 2)
-                kernels->int8_tile_pair((const struct tile *const[]){&tiles[0], &tiles[1]}, type, &at, n,
-                                        n_beside, to);
-            else
-                kernels->int8_tile(&tiles[0], type, &at, n, n_beside, to[0]);
+            struct int8_activations at = int8_at(&all, k, first, token + t, n_beside, 0);
+            kernels->int8_tiles(tiles, n_panels, type, &at, n, n_beside, to);
         }
     }
 }
@@ -243,7 +244,7 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
     size_t token_begin = task / panel_tasks * step->tokens_per_task;
     size_t token_end = smaller(token_begin + step->tokens_per_task, step->n_tokens);
     const struct matrix *weight = &step->matrices[0], *gate = &step->matrices[1];
-    size_t at_once = work->kernels->int8_tile_pair && weight->type->kind == TILE_INT8 ? PANELS : 1;
+    size_t at_once = weight->type->kind == TILE_INT8 ? work->kernels->int8_tiles_at_once : 1;
     for (size_t token = token_begin; token < token_end; token += BLOCK_TOKENS) {
         size_t n_tokens = smaller(BLOCK_TOKENS, token_end - token);
         for (size_t panel = panel_begin, n; panel < panel_end; panel += n) {

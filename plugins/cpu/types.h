@@ -36,6 +36,7 @@ struct tile {
     const uint8_t *q;    /* [n / 4][PANEL][4] */
     const float *scales; /* [n / sub][PANEL] */
     const float *mins;   /* [n / sub][PANEL], negative: what is to be added; NULL: none */
+    bool nibbles; /* q: codes of 4 bits, as chunks hold them (pack.h); where int8_tiles takes them so */
     /* Where unpack puts what it has to make; a thread's scratch memory. */
     float *x_store;      /* [CHUNK][PANEL] */
     uint8_t *q_store;    /* [CHUNK / 4][PANEL][4] */
@@ -51,6 +52,15 @@ static inline struct tile tile_in(uint8_t *memory)
                          .scales_store = scales,
                          .mins_store = mins,
                          .q_store = (uint8_t *)(mins + CHUNK / 16 * PANEL)};
+}
+
+/* q of column i. */
+static inline uint8_t tile_code(const struct tile *tile, size_t i, size_t row)
+{
+    if (!tile->nibbles) return tile->q[(i / 4 * PANEL + row) * 4 + i % 4];
+    size_t j = i % GROUP / 4;
+    uint8_t two = tile->q[i / GROUP * GROUP * PANEL / 2 + (j % 4 * PANEL + row) * 4 + i % 4];
+    return j < 4 ? two & 15 : two >> 4;
 }
 
 /* Index of a type in tables. */

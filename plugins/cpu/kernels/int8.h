@@ -60,13 +60,24 @@ FLATTEN void unpack_scales(const struct format *format, const uint8_t *chunk, co
     }
 }
 
+/* Codes that tiles point to where they lie. Pairs of tiles take nibbles too: to mask them again for each few tokens costs
+ * them less than to store bytes once and load them. */
+FLATTEN bool stays_packed(const struct format *format)
+{
+#ifdef INT8_TILE_PAIRS
+    if (format->base == 4 && !format->high && !format->values) return true;
+#endif
+    return format->base == 8;
+}
+
 FLATTEN void unpack_chunk(const struct format *format, const uint8_t *chunk, const size_t n,
                           struct tile *tile)
 {
     unpack_scales(format, chunk, n, tile);
     const uint8_t *quants = chunk + chunk_layout(format, n).quants;
     tile->q = quants;
-    if (format->base == 8) return;
+    tile->nibbles = format->base == 4 && stays_packed(format);
+    if (stays_packed(format)) return;
     uint8_t *q = tile->q_store;
     for (size_t i = 0; i < n; i += GROUP, quants += group_size(format), q += GROUP * PANEL)
         for (size_t part = 0; part < PANEL * 4; part += LANES * 4)
@@ -146,25 +157,24 @@ FLATTEN void integer_sums(const struct format *format, const uint8_t *group, con
 }
 #endif
 
-/* What sums begin with: sum of (q - offset) * a = sum of q * a - offset * sum of a; sum of -min * a = -min * sum of a.
- * Each [n / sub][n_tokens]. */
-struct beginnings {
-    int32_t start[CHUNK / SUM_COLUMNS * TILE_TOKENS];
-    float token_sums[CHUNK / SUM_COLUMNS * TILE_TOKENS];
+/* What comes from the sums of activations, each [n / sub][n_tokens]. */
+struct token_sums {
+    _Alignas(64) int32_t start[CHUNK / 16 * TILE_TOKENS]; /* sum of (q - offset) * a = start + sum of q * a */
+    _Alignas(64) float values[CHUNK / 16 * TILE_TOKENS];  /* what mins are multiplied with */
 };
 
-FLATTEN void begin_sums(struct beginnings *begin, int offset, const struct int8_activations *activations,
-                        const size_t n, const size_t n_tokens, const size_t sub)
+FLATTEN void sum_tokens(struct token_sums *to, const int offset, const bool mins,
+                        const struct int8_activations *activations, const size_t n, const size_t n_tokens,
+                        const size_t sub)
 {
-    const size_t per_sub = sub / SUM_COLUMNS, per_group = GROUP / sub;
-    for (size_t s = 0; s < n / sub; s++)
-        for (size_t t = 0; t < n_tokens; t++) {
-            int32_t sum = activations->sums[s * per_sub * n_tokens + t];
-            if (per_sub == 2) sum += activations->sums[(s * 2 + 1) * n_tokens + t];
-            begin->start[s * n_tokens + t] = -offset * sum;
-            begin->token_sums[s * n_tokens + t] =
-                (float)sum * activations->scales[s / per_group * n_tokens + t];
-        }
+    const size_t per_group = GROUP / sub;
+    const int32_t *minus = activations->minus[per_group - 1];
+    for (size_t i = 0; i < n / sub * n_tokens; i++) to->start[i] = offset * minus[i];
+    if (!mins) return;
+    for (size_t s = 0; s < n / sub; s += per_group, minus += per_group * n_tokens)
+        for (size_t i = 0; i < per_group * n_tokens; i++)
+            to->values[s * n_tokens + i] =
+                (float)-minus[i] * activations->scales[s / per_group * n_tokens + i % n_tokens];
 }
 
 /* sums[t][row] += n columns, whose codes are at `quants`, scales and mins (if there are any) in the tile, x activations.
@@ -174,9 +184,9 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
                           const size_t n_tokens, const size_t sub, const size_t pairs, const bool mins,
                           const size_t ahead, float *sums)
 {
-    struct beginnings begin;
+    struct token_sums token_sums;
     if (pairs == 0) offset = 0; /* flipping signs takes it off */
-    begin_sums(&begin, offset, activations, n, n_tokens, sub);
+    sum_tokens(&token_sums, offset, mins, activations, n, n_tokens, sub);
     const size_t per_group = GROUP / sub;
     for (size_t part = 0; part < PANEL; part += LANES) {
         vf total[TILE_TOKENS];
@@ -189,7 +199,8 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
             {
                 size_t s = g * per_group + h;
                 vi sum[TILE_TOKENS];
-                UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_set1(begin.start[s * n_tokens + t]);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] =
+                    vi_set1(token_sums.start[s * n_tokens + t]);
                 integer_sums(format, quants + g * group_size(format) + part * 4, h * sub / 4,
                              (h + 1) * sub / 4, activations->q + g * GROUP * n_tokens, n_tokens, pairs, sum);
                 vf scale = vf_load(tile->scales + s * PANEL + part);
@@ -198,7 +209,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
                 if (!mins) continue;
                 vf min = vf_load(tile->mins + s * PANEL + part);
                 UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
-                    vf_fma(min, vf_set1(begin.token_sums[s * n_tokens + t]), total[t]);
+                    vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[t]);
             }
         }
         UNROLL for (size_t t = 0; t < n_tokens; t++) vf_store(sums + t * PANEL + part, total[t]);
@@ -207,6 +218,96 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
 
 /* ---- Many tokens: tiles ---------------------------------------------------------------------------- */
 
+#ifdef INT8_TILE_PAIRS
+/* Two tiles of different rows: an activation that is broadcast meets both, which halves what is loaded. */
+FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[2], int offset,
+                               const struct int8_activations *activations, const size_t n,
+                               const size_t n_tokens, const size_t sub, const bool mins, float *const sums[2])
+{
+    const size_t per_group = GROUP / sub;
+    struct token_sums token_sums;
+    sum_tokens(&token_sums, offset, mins, activations, n, n_tokens, sub);
+    vf total[2][TILE_TOKENS];
+    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+        vf_load(sums[p] + t * PANEL);
+    for (size_t s = 0; s < n / sub; s++) {
+        const int8_t *a = activations->q + s * sub * n_tokens;
+        const float *scales = activations->scales + s / per_group * n_tokens;
+        vi sum[2][TILE_TOKENS];
+        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
+            mins ? vi_zero() : vi_set1(token_sums.start[s * n_tokens + t]);
+        UNROLL for (size_t j = 0; j < sub / 4; j++)
+        {
+            vb w[2];
+            UNROLL for (size_t p = 0; p < 2; p++) w[p] = weight_bytes(
+                format, tiles[p]->q + s / per_group * group_size(format), s % per_group * sub / 4 + j);
+            UNROLL for (size_t t = 0; t < n_tokens; t++)
+            {
+                int32_t four = load_four(a + (j * n_tokens + t) * 4);
+                UNROLL for (size_t p = 0; p < 2; p++) sum[p][t] = vb_dot4(sum[p][t], w[p], four);
+            }
+        }
+        UNROLL for (size_t p = 0; p < 2; p++)
+        {
+            vf scale = vf_load(tiles[p]->scales + s * PANEL);
+            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), total[p][t]);
+            if (!mins) continue;
+            vf min = vf_load(tiles[p]->mins + s * PANEL);
+            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[p][t]);
+        }
+    }
+    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
+        vf_store(sums[p] + t * PANEL, total[p][t]);
+}
+
+#define INT8_PAIR(name)                                                                                      \
+    static void name(const struct tile *const tiles[2], int offset,                                          \
+                     const struct int8_activations *activations, size_t n, size_t n_tokens,                  \
+                     float *const sums[2])                                                                   \
+    {                                                                                                        \
+        FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
+    }
+#define PAIR_CALL(format, count, sub, mins)                                                                  \
+    int8_pair_columns(&format, tiles, offset, activations, n, count, sub, mins, sums)
+
+#define int8_pair_32_call(count)           PAIR_CALL(format_raw32, count, 32, false)
+#define int8_pair_16_call(count)           PAIR_CALL(format_raw32, count, 16, false)
+#define int8_pair_32_mins_call(count)      PAIR_CALL(format_raw32, count, 32, true)
+#define int8_pair_16_mins_call(count)      PAIR_CALL(format_raw32, count, 16, true)
+#define int8_pair_nibbles_call(count)      PAIR_CALL(format_q4_0, count, 32, false)
+#define int8_pair_nibbles_mins_call(count) PAIR_CALL(format_q4_0, count, 32, true)
+INT8_PAIR(int8_pair_32)
+INT8_PAIR(int8_pair_16)
+INT8_PAIR(int8_pair_32_mins)
+INT8_PAIR(int8_pair_16_mins)
+INT8_PAIR(int8_pair_nibbles)
+INT8_PAIR(int8_pair_nibbles_mins)
+
+/* A tile without another meets itself. */
+#define INT8_TILES_AT_ONCE 2
+static void int8_tiles(const struct tile *tiles, size_t n_tiles, const struct weight_type *type,
+                       const struct int8_activations *activations, size_t n, size_t n_tokens,
+                       float *const *sums)
+{
+    const struct format *format = type->format;
+    bool mins = tiles[0].mins != NULL;
+    void (*pair)(const struct tile *const tiles[2], int offset, const struct int8_activations *activations,
+                 size_t n, size_t n_tokens, float *const sums[2]) = mins ? int8_pair_32_mins : int8_pair_32;
+    if (format->sub == 16) pair = mins ? int8_pair_16_mins : int8_pair_16;
+    if (tiles[0].nibbles) pair = mins ? int8_pair_nibbles_mins : int8_pair_nibbles;
+    if (n_tiles == 2) {
+        pair((const struct tile *const[]){&tiles[0], &tiles[1]}, format->offset, activations, n, n_tokens,
+             sums);
+    } else {
+        float unused[INT8_TILE_TOKENS * PANEL] = {0};
+        pair((const struct tile *const[]){tiles, tiles}, format->offset, activations, n, n_tokens,
+             (float *const[]){sums[0], unused});
+    }
+}
+
+#else
 /* A function for each way in which types differ there. */
 #define INT8_TILE(name, sub, pairs)                                                                          \
     static void name(const struct tile *tile, int offset, const struct int8_activations *activations,        \
@@ -235,9 +336,12 @@ INT8_TILE(int8_tile_32_4, 32, 4)
 INT8_TILE(int8_tile_16_2, 16, 2)
 #endif
 
-static void int8_tile(const struct tile *tile, const struct weight_type *type,
-                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
+#define INT8_TILES_AT_ONCE 1
+static void int8_tiles(const struct tile *tile, size_t n_tiles, const struct weight_type *type,
+                       const struct int8_activations *activations, size_t n, size_t n_tokens,
+                       float *const *sums)
 {
+    (void)n_tiles; /* 1 */
     const struct format *format = type->format;
     bool narrow = format->sub == 16;
     void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *activations, size_t n,
@@ -250,84 +354,8 @@ static void int8_tile(const struct tile *tile, const struct weight_type *type,
     if (pairs == 4) tile_of = int8_tile_32_4;
     if (pairs == 2) tile_of = int8_tile_16_2;
 #endif
-    tile_of(tile, format->offset, activations, n, n_tokens, sums);
+    tile_of(tile, format->offset, activations, n, n_tokens, sums[0]);
 }
-
-#ifdef INT8_PAIR_TOKENS
-/* Two tiles of different rows: an activation that is broadcast meets both, which halves what is loaded. */
-FLATTEN void int8_pair_columns(const struct tile *const tiles[2], int offset,
-                               const struct int8_activations *activations, const size_t n,
-                               const size_t n_tokens, const size_t sub, const bool mins, float *const sums[2])
-{
-    const size_t per_group = GROUP / sub;
-    struct beginnings begin;
-    begin_sums(&begin, offset, activations, n, n_tokens, sub);
-    vf total[2][TILE_TOKENS];
-    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-        vf_load(sums[p] + t * PANEL);
-    for (size_t s = 0; s < n / sub; s++) {
-        const int8_t *a = activations->q + s * sub * n_tokens;
-        const float *scales = activations->scales + s / per_group * n_tokens;
-        vi sum[2][TILE_TOKENS];
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
-            vi_set1(begin.start[s * n_tokens + t]);
-        UNROLL for (size_t j = 0; j < sub / 4; j++)
-        {
-            vb w[2];
-            UNROLL for (size_t p = 0; p < 2; p++) w[p] = vb_load(tiles[p]->q + (s * sub / 4 + j) * PANEL * 4);
-            UNROLL for (size_t t = 0; t < n_tokens; t++)
-            {
-                int32_t four = load_four(a + (j * n_tokens + t) * 4);
-                UNROLL for (size_t p = 0; p < 2; p++) sum[p][t] = vb_dot4(sum[p][t], w[p], four);
-            }
-        }
-        UNROLL for (size_t p = 0; p < 2; p++)
-        {
-            vf scale = vf_load(tiles[p]->scales + s * PANEL);
-            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-                vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), total[p][t]);
-            if (!mins) continue;
-            vf min = vf_load(tiles[p]->mins + s * PANEL);
-            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-                vf_fma(min, vf_set1(begin.token_sums[s * n_tokens + t]), total[p][t]);
-        }
-    }
-    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
-        vf_store(sums[p] + t * PANEL, total[p][t]);
-}
-
-#define INT8_PAIR(name, sub, mins)                                                                           \
-    static void name(const struct tile *const tiles[2], int offset,                                          \
-                     const struct int8_activations *activations, size_t n, size_t n_tokens,                  \
-                     float *const sums[2])                                                                   \
-    {                                                                                                        \
-        FOR_TOKENS(INT8_PAIR_TOKENS, n_tokens, name##_call)                                                  \
-    }
-#define PAIR_CALL(count, sub, mins)   int8_pair_columns(tiles, offset, activations, n, count, sub, mins, sums)
-#define int8_pair_32_call(count)      PAIR_CALL(count, 32, false)
-#define int8_pair_16_call(count)      PAIR_CALL(count, 16, false)
-#define int8_pair_32_mins_call(count) PAIR_CALL(count, 32, true)
-#define int8_pair_16_mins_call(count) PAIR_CALL(count, 16, true)
-INT8_PAIR(int8_pair_32, 32, false)
-INT8_PAIR(int8_pair_16, 16, false)
-INT8_PAIR(int8_pair_32_mins, 32, true)
-INT8_PAIR(int8_pair_16_mins, 16, true)
-
-static void int8_tile_pair(const struct tile *const tiles[2], const struct weight_type *type,
-                           const struct int8_activations *activations, size_t n, size_t n_tokens,
-                           float *const sums[2])
-{
-    const struct format *format = type->format;
-    bool narrow = format->sub == 16;
-    if (tiles[0]->mins)
-        (narrow ? int8_pair_16_mins : int8_pair_32_mins)(tiles, format->offset, activations, n, n_tokens,
-                                                         sums);
-    else
-        (narrow ? int8_pair_16 : int8_pair_32)(tiles, format->offset, activations, n, n_tokens, sums);
-}
-#define INT8_TILE_PAIR int8_tile_pair
-#else
-#define INT8_TILE_PAIR NULL
 #endif
 
 /* ---- One token: chunks ----------------------------------------------------------------------------- */
@@ -350,7 +378,8 @@ FLATTEN void token_panel(const struct format *format, const uint8_t *panel, size
     struct int8_activations at = *activations;
     for (; k >= CHUNK; k -= CHUNK, panel += chunk_layout(format, CHUNK).size) {
         token_chunk(format, panel, &at, CHUNK, tile, sums);
-        at.q += CHUNK, at.scales += CHUNK / GROUP, at.sums += CHUNK / SUM_COLUMNS;
+        at.q += CHUNK, at.scales += CHUNK / GROUP;
+        for (size_t i = 0; i < 2; i++) at.minus[i] += (i + 1) * CHUNK / GROUP;
     }
     if (k > 0) token_chunk(format, panel, &at, k, tile, sums);
 }

@@ -152,10 +152,10 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
     vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
     for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
     const vf limit = vf_set1(127);
-    for (size_t half = 0; half < GROUP / SUM_COLUMNS; half++) {
+    _Alignas(64) int32_t numbers[LANES], sums[2][LANES];
+    for (size_t half = 0; half < 2; half++) {
         vi sum = vi_zero();
-        _Alignas(64) int32_t numbers[LANES];
-        for (size_t i = half * SUM_COLUMNS; i < (half + 1) * SUM_COLUMNS; i += 4) {
+        for (size_t i = half * GROUP / 2; i < (half + 1) * GROUP / 2; i += 4) {
             vi q[4];
             UNROLL for (size_t c = 0; c < 4; c++)
             {
@@ -167,8 +167,11 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
             vi_store(numbers, vi_bytes(q));
             for (size_t g = 0; g < n; g++) memcpy(out->q + (g * GROUP + i) * step, &numbers[g], 4);
         }
-        vi_store(numbers, sum);
-        for (size_t g = 0; g < n; g++) out->sums[(g * GROUP / SUM_COLUMNS + half) * step] = numbers[g];
+        vi_store(sums[half], sum);
+    }
+    for (size_t g = 0; g < n; g++) {
+        out->minus[0][g * step] = -(sums[0][g] + sums[1][g]);
+        for (size_t i = 0; i < 2; i++) out->minus[1][(2 * g + i) * step] = -sums[i][g];
     }
 }
 
@@ -180,7 +183,7 @@ static void quantize(const float *x, size_t n, size_t step, const struct int8_ac
         quantize_groups(x, LANES, step, &at);
         at.q += LANES * GROUP * step;
         at.scales += LANES * step;
-        at.sums += LANES * (GROUP / SUM_COLUMNS) * step;
+        for (size_t i = 0; i < 2; i++) at.minus[i] += (i + 1) * LANES * step;
     }
     if (n_groups == 0) return;
     float padded[LANES * GROUP] = {0};

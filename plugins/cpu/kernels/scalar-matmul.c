@@ -23,22 +23,22 @@ static void integer_sums(const uint8_t *q, const int8_t *activations, size_t n_t
             sum[r] += q[(i / 4 * PANEL + r) * 4 + i % 4] * activations[i / 4 * n_tokens * 4 + i % 4];
 }
 
-void scalar_int8_tile(const struct tile *tile, const struct weight_type *type,
-                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
+void scalar_int8_tiles(const struct tile *tile, size_t n_tiles, const struct weight_type *type,
+                       const struct int8_activations *activations, size_t n, size_t n_tokens,
+                       float *const *sums)
 {
-    size_t sub = type->format->sub;
+    (void)n_tiles; /* 1 */
+    size_t sub = type->format->sub, half = sub < GROUP;
     for (size_t s = 0; s < n / sub; s++)
         for (size_t t = 0; t < n_tokens; t++) {
-            int32_t token_sum = 0, sum[PANEL] = {0};
+            int32_t minus = activations->minus[half][s * n_tokens + t], sum[PANEL] = {0};
             float scale = activations->scales[s * sub / GROUP * n_tokens + t];
-            for (size_t i = s * sub / SUM_COLUMNS; i < (s + 1) * sub / SUM_COLUMNS; i++)
-                token_sum += activations->sums[i * n_tokens + t];
             integer_sums(tile->q, activations->q + t * 4, n_tokens, s * sub, sub, sum);
             for (size_t r = 0; r < PANEL; r++) {
                 float product =
-                    (float)(sum[r] - type->format->offset * token_sum) * tile->scales[s * PANEL + r];
-                if (tile->mins) product += tile->mins[s * PANEL + r] * (float)token_sum;
-                sums[t * PANEL + r] += product * scale;
+                    (float)(sum[r] + type->format->offset * minus) * tile->scales[s * PANEL + r] * scale;
+                if (tile->mins) product += tile->mins[s * PANEL + r] * -(float)minus * scale;
+                sums[0][t * PANEL + r] += product;
             }
         }
 }
@@ -75,10 +75,9 @@ void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_ac
         }
         for (size_t i = 0; i < GROUP; i++) out->q[((g * GROUP + i) / 4 * step) * 4 + i % 4] = best[i];
         out->scales[g * step] = best_scale;
-        for (size_t i = 0; i < GROUP; i += SUM_COLUMNS) {
-            int32_t sum = 0;
-            for (size_t j = i; j < i + SUM_COLUMNS; j++) sum += best[j];
-            out->sums[(g * GROUP + i) / SUM_COLUMNS * step] = sum;
-        }
+        int32_t halves[2] = {0};
+        for (size_t i = 0; i < GROUP; i++) halves[i / (GROUP / 2)] += best[i];
+        out->minus[0][g * step] = -(halves[0] + halves[1]);
+        for (size_t i = 0; i < 2; i++) out->minus[1][(2 * g + i) * step] = -halves[i];
     }
 }

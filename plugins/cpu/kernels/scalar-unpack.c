@@ -89,6 +89,7 @@ void scalar_unpack_int8(const struct weight_type *type, const uint8_t *chunk, si
             unpack_codes(format, group, tile->q_store + i * PANEL);
     }
     tile->q = tile->q_store;
+    tile->nibbles = false;
     tile->scales = tile->scales_store;
     tile->mins = format->mins ? tile->mins_store : NULL;
 }

@@ -153,7 +153,8 @@ const struct kernels kernels_scalar = {
 #undef X
     },
     .f32_tile = scalar_f32_tile,
-    .int8_tile = scalar_int8_tile,
+    .int8_tiles_at_once = 1,
+    .int8_tiles = scalar_int8_tiles,
     .quantize = scalar_quantize,
     .add = add,
     .mul = mul,

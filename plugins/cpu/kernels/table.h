@@ -4,6 +4,7 @@ const struct kernels KERNELS = {
     .name = KERNELS_NAME,
     .f32_tile_tokens = F32_TILE_TOKENS,
     .int8_tile_tokens = INT8_TILE_TOKENS,
+    .int8_tiles_at_once = INT8_TILES_AT_ONCE,
     .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
                [WEIGHT_F16] = unpack_f16,
                [WEIGHT_BF16] = unpack_bf16,
@@ -22,8 +23,7 @@ const struct kernels KERNELS = {
 #undef X
     },
     .f32_tile = f32_tile,
-    .int8_tile = int8_tile,
-    .int8_tile_pair = INT8_TILE_PAIR,
+    .int8_tiles = int8_tiles,
     .quantize = quantize,
     .add = add,
     .mul = mul,

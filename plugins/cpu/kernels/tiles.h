@@ -1,6 +1,7 @@
 /* tiles.h: template of the matmul kernels of float types, and what they share with those of integer types (int8.h).
  * Expects vec-*.h, vec.h, and
  *   F32_TILE_TOKENS, INT8_TILE_TOKENS   how many tokens' sums the registers hold, at most TILE_TOKENS
+ *   INT8_TILE_PAIRS                     two tiles of integers meet the tokens at once
  * For each number of tokens there is a copy of the code in which it is a constant.
  *
  * A token's sum over a row is made in the same order whatever the number of tokens: float32 products of a tile
