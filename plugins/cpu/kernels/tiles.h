@@ -12,7 +12,7 @@
 #define FLATTEN static inline __attribute__((always_inline))
 
 /* One token reads weights as fast as memory gives them: so many bytes ahead. */
-enum { PREFETCH_AHEAD = 1536 };
+enum { PREFETCH_AHEAD = 4096 };
 
 FLATTEN void prefetch(const uint8_t *at)
 {
