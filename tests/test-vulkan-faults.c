@@ -437,7 +437,7 @@ static void find_cache(const char *folder)
     snprintf(cache_path, sizeof cache_path, "%s", text);
 }
 
-/* Mesa's own cache stays where it is, for compiling all shaders takes half a minute. */
+/* Mesa's own cache stays where it is, for compiling all shaders takes seconds. */
 static void keep_driver_cache(void)
 {
     const char *folder = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -58,15 +58,11 @@ uvec4 address_quad(uint64_t base, uint i)
     u64vec2 both = Quads(base).quad[i];
     return uvec4(unpackUint2x32(both.x), unpackUint2x32(both.y));
 }
-#define UNPACK        unpack_weight
-#define QUAD(i)       address_quad(p.weight, i)
-#define WORD(i)       Words(p.weight).word[i]
-#define SCALE_PAIR(i) Words(p.weight_scales).word[i]
-#include "unpack.glsl"
-#define UNPACK        unpack_gate
-#define QUAD(i)       address_quad(p.gate, i)
-#define WORD(i)       Words(p.gate).word[i]
-#define SCALE_PAIR(i) Words(p.gate_scales).word[i]
+uint64_t words_at, scales_at; // of the weight or the gate
+#define UNPACK        unpack
+#define QUAD(i)       address_quad(words_at, i)
+#define WORD(i)       Words(words_at).word[i]
+#define SCALE_PAIR(i) Words(scales_at).word[i]
 #include "unpack.glsl"
 #else
 #define UNPACK        unpack_weight
@@ -83,10 +79,17 @@ uvec4 address_quad(uint64_t base, uint i)
 
 #include "activation.glsl"
 
+// Read at the beginning: where invocations may have parted, software drivers read for each of them.
+uint n_rows = p.rows, n_tokens = p.tokens;
+uint input_offset = p.input_offset, input_stride = p.input_stride;
+uint output_offset = p.output_offset, output_stride = p.output_stride;
+uint residual_offset = p.residual_offset, residual_stride = p.residual_stride;
+float scale = p.scale;
+
 // Where a column of the input begins.
 uint column(uint token)
 {
-    return p.input_offset + min(token, p.tokens - 1) * p.input_stride;
+    return input_offset + min(token, n_tokens - 1) * input_stride;
 }
 
 // Four values of a column, zeros behind its end.
@@ -108,16 +111,16 @@ float dot4(vec4 a, vec4 b, float sum)
 // What the options make of a sum, put where it belongs.
 void finish(float sum, float gate, uint row, uint token)
 {
-    if (row >= p.rows || token >= p.tokens) return;
+    if (row >= n_rows || token >= n_tokens) return;
     if (GATED) {
         sum *= SILU ? silu(gate) : gate;
     } else {
-        sum *= p.scale;
+        sum *= scale;
         if (BIASED) sum += biases[row];
         if (SILU) sum = silu(sum);
     }
-    if (ADDS) sum += residuals[p.residual_offset + token * p.residual_stride + row];
-    outputs[p.output_offset + token * p.output_stride + row] = sum;
+    if (ADDS) sum += residuals[residual_offset + token * residual_stride + row];
+    outputs[output_offset + token * output_stride + row] = sum;
 }
 
 #if defined(ADDRESS)

@@ -1,15 +1,15 @@
-// unpack.glsl: 32 values of a row of a weight as float32. Included once for each weight that a kernel reads, with these
+// unpack.glsl: CHUNK values of a row of a weight as float32. Included once for each weight that a kernel reads, with these
 // defined: UNPACK (the function's name), QUAD(i) (the weight's words 4 i … 4 i + 3), WORD(i) (word i), SCALE_PAIR(i) (of the
 // types whose scales lie apart). weight.c says how weights lie in memory, llama.cpp's GGUF what blocks mean.
 //
-// w: values 32 chunk … 32 chunk + 31 of row `row` of the panel, zeros behind the end of the row.
+// w: values CHUNK * chunk and on of row `row` of the panel, zeros behind the end of the row.
 
-void UNPACK(uint panel, uint row, uint k, uint chunk, out vec4 w[8])
+void UNPACK(uint panel, uint row, uint k, uint chunk, out vec4 w[CHUNK / 4])
 {
 #if TYPE == TYPE_F32 || TYPE == TYPE_F16 || TYPE == TYPE_BF16
     uint n_units = (k + UNIT - 1) / UNIT;
-    [[unroll]] for (uint j = 0; j < 32 / UNIT; j++) {
-        uint unit = chunk * (32 / UNIT) + j;
+    [[unroll]] for (uint j = 0; j < CHUNK / UNIT; j++) {
+        uint unit = chunk * (CHUNK / UNIT) + j;
         uvec4 words = uvec4(0);
         if (unit < n_units) words = QUAD((panel * n_units + unit) * 32 + row);
 #if TYPE == TYPE_F32
