@@ -70,6 +70,8 @@ static void read_limits(struct engine_device *device)
     device->limits.weight_type = weight_type_known;
     device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
+    /* Drivers that run shaders on the CPU take long to compile them. */
+    device->unrolled = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 32;
 }
 
 /* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half, dot or cooperative; ENGINE_VULKAN_MATMUL

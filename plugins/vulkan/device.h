@@ -155,6 +155,7 @@ struct engine_device {
     bool shuffles;     /* use those that shuffle within them */
     bool splits;       /* attention over few heads and long contexts */
     uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
+    uint32_t unrolled; /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
 };
 
 struct engine_buffer {

@@ -209,7 +209,8 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
     builder->dispatch.key = (struct pipeline_key){
         .shader = form.shader,
         .constants = {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
-                      residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU},
+                      residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU,
+                      builder->device->unrolled},
         .full_subgroups = form.parts > 1};
     if (form.shader == weight_type(v[GPU_MATMUL_WEIGHT].type)->first + MATMUL_COOPERATIVE)
         set_matrices(builder);

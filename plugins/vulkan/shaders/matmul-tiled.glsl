@@ -7,6 +7,8 @@ layout(local_size_x = 128) in;
 #define TILE_TOKENS 32
 #define STRIDE      33 // of a row of 32 values, so that neighbouring rows lie in different banks
 
+layout(constant_id = 6) const uint UNROLLED = 32; // values of k whose products are unrolled: a divisor of 32
+
 shared float weights[TILE_ROWS * STRIDE];
 shared float columns[TILE_TOKENS * STRIDE];
 
@@ -33,14 +35,15 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
             }
         }
         barrier();
-        [[unroll]] for (uint i = 0; i < 32; i++) {
-            float w[4], x[4];
-            [[unroll]] for (uint j = 0; j < 4; j++) {
-                w[j] = weights[(row + 16 * j) * STRIDE + i];
-                x[j] = columns[(token + 8 * j) * STRIDE + i];
+        for (uint begin = 0; begin < 32; begin += UNROLLED)
+            [[unroll]] for (uint i = 0; i < UNROLLED; i++) {
+                float w[4], x[4];
+                [[unroll]] for (uint j = 0; j < 4; j++) {
+                    w[j] = weights[(row + 16 * j) * STRIDE + begin + i];
+                    x[j] = columns[(token + 8 * j) * STRIDE + begin + i];
+                }
+                [[unroll]] for (uint r = 0; r < 4; r++)
+                    [[unroll]] for (uint t = 0; t < 4; t++) sums[r][t] = fma(w[r], x[t], sums[r][t]);
             }
-            [[unroll]] for (uint r = 0; r < 4; r++)
-                [[unroll]] for (uint t = 0; t < 4; t++) sums[r][t] = fma(w[r], x[t], sums[r][t]);
-        }
     }
 }
