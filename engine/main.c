@@ -24,16 +24,15 @@ const struct command commands[] = {
                  "  engine -m stories.bin --tokenizer tokenizer.bin -p \"The dog\" --seed 7\n",
      .run = command_run},
     {.name = "info",
-     .synopsis = "[--json] MODEL",
+     .synopsis = "[--json] [MODEL]",
      .summary = "Shows a model file's metadata and tensors.",
-     .details = "Shapes have the row length first, as in GGUF. With --json, arrays of more than 100 elements "
-                "are cut "
-                "to the first 100 (`count` is their true length); --verbose gives them whole.",
+     .details = "Without MODEL it shows the default model.\n\nShapes have the row length first, as in GGUF. "
+                "With --json, arrays of more than 100 elements are cut to the first 100 (`count` is their "
+                "true length); --verbose gives them whole.",
      .examples = "  engine info model.gguf\n"
                  "  engine info --json model.gguf | jq '.metadata[\"llama.block_count\"].value'\n"
                  "  engine info --tokenizer tok512.bin stories260K.bin\n",
      .words = "MODEL",
-     .min_words = 1,
      .max_words = 1,
      .run = command_info},
     {.name = "logits",

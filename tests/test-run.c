@@ -99,6 +99,9 @@ Test(run, without_anything)
     result = PROGRAM("tokenize", "--ids", ".");
     cr_assert_eq(result.status, 0, "%s", result.err);
     program_free(&result);
+    result = PROGRAM("info");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
     /* A chat. */
     prints(PROGRAM("--special", "--no-echo", "--temp", "0", "-p",
                    "<|im_start|>user\nWhat is 27 plus 38?<|im_end|>\n<|im_start|>assistant\n"),

@@ -218,15 +218,16 @@ int command_info(const struct arguments *arguments)
 {
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
-    const char *path = arguments->words.items[0];
+    struct arguments of_model = *arguments; /* MODEL stands for -m */
     int status;
-    if (open_engine(arguments, &engine) != ENGINE_OK ||
-        engine_model_open(engine, path, arguments->tokenizer, &model) != ENGINE_OK) {
+    if (arguments->words.count > 0) of_model.model = arguments->words.items[0];
+    if (open_engine(arguments, &engine) != ENGINE_OK || open_model(&of_model, engine, &model) != ENGINE_OK) {
         status = command_fail();
         goto cleanup;
     }
     if (arguments->json)
-        status = print_json(model, path, arguments->verbose ? SIZE_MAX : JSON_ELEMENTS);
+        status = print_json(model, path_of_model(&of_model, engine),
+                            arguments->verbose ? SIZE_MAX : JSON_ELEMENTS);
     else
         status = print_tables(model);
 
