@@ -26,7 +26,7 @@ const struct command commands[] = {
     {.name = "info",
      .synopsis = "[--json] [MODEL]",
      .summary = "Shows a model file's metadata and tensors.",
-     .details = "Without MODEL it shows the default model.\n\nShapes have the row length first, as in GGUF. "
+     .details = "Without MODEL it shows the default model.\nShapes have the row length first, as in GGUF. "
                 "With --json, arrays of more than 100 elements are cut to the first 100 (`count` is their "
                 "true length); --verbose gives them whole.",
      .examples = "  engine info model.gguf\n"
