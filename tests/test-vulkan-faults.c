@@ -88,6 +88,33 @@ Test(vulkan_faults, weights_larger_than_a_binding_at_addresses)
     vulkan_expect_no_complaints();
 }
 
+/* Each reads what the one before has written, in place, with many parts between. */
+Test(vulkan_faults, operations_in_parts_come_one_after_the_other)
+{
+    enum { K = 256, TOKENS = 3 };
+    struct fixture fixture;
+    machine("discrete range=70000"); /* two panels of the weight below */
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    uint64_t seed = 1;
+    float *values = random_floats(&seed, (size_t)K * K), *inputs = random_floats(&seed, (size_t)K * TOKENS);
+    const struct engine_tensor *weight =
+        fixture_weight(&fixture, ENGINE_TYPE_F32, K, K, ENGINE_WEIGHT_MATMUL, false, values);
+    struct engine_tensor *x = fixture_f32(&fixture, K, TOKENS, 1, inputs),
+                         *y = fixture_f32(&fixture, K, TOKENS, 1, inputs);
+    struct engine_op_matmul to_y = {
+        .struct_size = sizeof to_y, .weight = weight, .input = x, .output = y, .residual = y};
+    struct engine_op_matmul to_x = {
+        .struct_size = sizeof to_x, .weight = weight, .input = y, .output = x, .residual = x};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(fixture.api->enqueue(fixture.stream, ENGINE_OP_MATMUL, &to_y), 0);
+        cr_assert_eq(fixture.api->enqueue(fixture.stream, ENGINE_OP_MATMUL, &to_x), 0);
+    }
+    cr_assert_eq(fixture.api->stream_wait(fixture.stream), 0, "%s", fixture_message());
+    free(values), free(inputs);
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
 /* Subgroups of 16, where the driver is Mesa's: sums of one column go through shuffles and shared memory. */
 Test(vulkan_faults, one_column_on_a_gpu)
 {
@@ -180,6 +207,75 @@ Test(vulkan_faults, large_transfers_to_a_gpu_and_back)
     free(values), free(middle);
     fixture_close(&fixture);
     vulkan_expect_no_complaints();
+}
+
+/* Whatever their size, and whether the host sees the memory or not. */
+static void writes_behind_work(void)
+{
+    enum { K = 1024, N = 4000000, LAST = N - 1 };
+    struct fixture fixture;
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    uint64_t seed = 1;
+    float *values = random_floats(&seed, (size_t)K * K), *input = random_floats(&seed, K),
+          *sent = random_floats(&seed, N), back = 0;
+    struct engine_op_matmul args = {
+        .struct_size = sizeof args,
+        .weight = fixture_weight(&fixture, ENGINE_TYPE_F32, K, K, ENGINE_WEIGHT_MATMUL, false, values),
+        .input = fixture_f32(&fixture, K, 1, 1, input),
+        .output = fixture_f32(&fixture, K, 1, 1, NULL)};
+    struct engine_buffer *buffer = fixture_f32(&fixture, N, 1, 1, sent)->buffer;
+    const struct engine_backend *api = fixture.api;
+    struct engine_stream *stream = fixture.stream;
+    for (int i = 0; i < 8; i++) {
+        float mark = (float)(1000 + i);
+        sent[LAST] = (float)i;
+        cr_assert_eq(api->enqueue(stream, ENGINE_OP_MATMUL, &args), 0);
+        cr_assert_eq(api->write(stream, buffer, 0, sent, N * sizeof *sent), 0);
+        cr_assert_eq(api->stream_wait(stream), 0);
+        cr_assert_eq(api->read(stream, buffer, LAST * sizeof mark, &back, sizeof back), 0);
+        cr_assert_eq(api->stream_wait(stream), 0, "%s", fixture_message());
+        cr_assert_eq(back, sent[LAST]);
+        cr_assert_eq(api->enqueue(stream, ENGINE_OP_MATMUL, &args), 0); /* a small one behind a large one */
+        cr_assert_eq(api->write(stream, buffer, 0, sent, N * sizeof *sent), 0);
+        cr_assert_eq(api->stream_wait(stream), 0);
+        cr_assert_eq(api->write(stream, buffer, LAST * sizeof mark, &mark, sizeof mark), 0);
+        cr_assert_eq(api->enqueue(stream, ENGINE_OP_MATMUL, &args), 0);
+        cr_assert_eq(api->read(stream, buffer, LAST * sizeof mark, &back, sizeof back), 0);
+        cr_assert_eq(api->stream_wait(stream), 0, "%s", fixture_message());
+        cr_assert_eq(back, mark);
+    }
+    free(values), free(input), free(sent);
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+Test(vulkan_faults, large_writes_stay_in_order)
+{
+    machine("");
+    writes_behind_work();
+}
+
+Test(vulkan_faults, large_writes_stay_in_order_on_a_gpu)
+{
+    machine("discrete");
+    writes_behind_work();
+}
+
+/* Residuals, feed-forward and output of a model, each in many parts. */
+Test(vulkan_faults, the_same_text_from_matrices_in_parts)
+{
+#define PARTS                                                                                                \
+    "-m", TEST_SHARED_DIR "/reference/tiny-llama/tiny-llama-f32.gguf", "-p", "Once upon", "--temp", "0",     \
+        "-n", "3", "-b", "8", "-c", "96"
+    if (access(TEST_SHARED_DIR "/reference/tiny-llama/tiny-llama-f32.gguf", R_OK) != 0)
+        cr_skip_test("no ../shared here");
+    struct program_result cpu = PROGRAM(PARTS, "--backend", "cpu");
+    cr_assert_eq(cpu.status, 0, "%s", cpu.err);
+    machine("discrete range=200000");
+    struct program_result result = PROGRAM(PARTS, "--backend", "vulkan", "--offload", "all");
+    program_expect_text(&result, cpu.out, "in parts");
+    program_free(&result), program_free(&cpu);
+#undef PARTS
 }
 
 Test(vulkan_faults, the_same_text_on_a_gpu)
@@ -301,6 +397,31 @@ Test(vulkan_no_driver, is_said_in_one_line)
         setenv("VK_ICD_FILENAMES", drivers[i], 1);
         expect_cpu_takes_over("no device with a Vulkan 1.1 driver");
     }
+}
+
+/* Told when the devices are opened too, which is not the first that asks. */
+Test(vulkan_no_driver, nor_one_that_can_be_read)
+{
+    need_model();
+    char *folder = files_folder();
+    const char *manifest = files_path(folder, "driver.json");
+    files_write_text(manifest, "garbage{");
+    setenv("VK_DRIVER_FILES", manifest, 1);
+    setenv("VK_ICD_FILENAMES", manifest, 1);
+    expect_cpu_takes_over("manifest");
+    files_remove(folder);
+    free(folder);
+}
+
+Test(vulkan_no_driver, nor_the_layers_that_are_asked_for)
+{
+    need_model();
+    char *folder = files_folder();
+    setenv("VK_LAYER_PATH", folder, 1);
+    setenv("ENGINE_VULKAN_VALIDATION", "on", 1);
+    expect_cpu_takes_over("vulkan-validationlayers");
+    files_remove(folder);
+    free(folder);
 }
 
 Test(vulkan_no_driver, nor_a_loader)

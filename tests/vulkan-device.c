@@ -10,10 +10,25 @@
 #include "backend-fixture.h"
 #include "gpu-device.h"
 
+/* Whether the validation layers' manifest is in one of the folders, with colons between them. */
+static bool has_manifest(const char *folders)
+{
+    while (folders && *folders) {
+        char path[1024];
+        size_t length = strcspn(folders, ":");
+        snprintf(path, sizeof path, "%.*s/VkLayer_khronos_validation.json", (int)length, folders);
+        if (access(path, R_OK) == 0) return true;
+        folders += length + (folders[length] == ':');
+    }
+    return false;
+}
+
 static bool has_layers(void)
 {
-    return access("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json", R_OK) == 0 ||
-           getenv("VK_LAYER_PATH") || getenv("VK_ADD_LAYER_PATH");
+    const char *instead = getenv("VK_LAYER_PATH"), *usual = "/etc/vulkan/explicit_layer.d:"
+                                                            "/usr/local/share/vulkan/explicit_layer.d:"
+                                                            "/usr/share/vulkan/explicit_layer.d";
+    return has_manifest(instead ? instead : usual) || has_manifest(getenv("VK_ADD_LAYER_PATH"));
 }
 
 bool vulkan_has_device(void)

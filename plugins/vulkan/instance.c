@@ -17,6 +17,7 @@ struct vulkan_functions vk;
 static struct {
     bool made;
     int status;
+    char message[480]; /* why it couldn't be made */
     VkInstance handle;
     uint32_t version; /* of Vulkan that we said we use */
     struct physical_device *devices;
@@ -28,23 +29,40 @@ static struct {
     char message[480]; /* the first one */
 } complaints;
 
-int vulkan_error(VkResult result, const char *what)
+/* The status that a VkResult amounts to, and its words. */
+static int describe(VkResult result, const char *what, char *message, size_t size)
 {
     switch (result) {
     case VK_SUCCESS: return ENGINE_OK;
     case VK_ERROR_OUT_OF_HOST_MEMORY:
     case VK_ERROR_TOO_MANY_OBJECTS:
-        return vulkan_host->fail(ENGINE_ERROR_MEMORY, "%s: out of host memory", what);
+        snprintf(message, size, "%s: out of host memory", what);
+        return ENGINE_ERROR_MEMORY;
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
     case VK_ERROR_OUT_OF_POOL_MEMORY:
     case VK_ERROR_FRAGMENTED_POOL:
-        return vulkan_host->fail(ENGINE_ERROR_MEMORY, "%s: out of device memory", what);
+        snprintf(message, size, "%s: out of device memory", what);
+        return ENGINE_ERROR_MEMORY;
     case VK_ERROR_DEVICE_LOST:
-        return vulkan_host->fail(ENGINE_ERROR_DEVICE,
-                                 "%s: the device was lost (the driver has reset it, or it was unplugged)",
-                                 what);
-    default: return vulkan_host->fail(ENGINE_ERROR_DEVICE, "%s: Vulkan error %d", what, (int)result);
+        snprintf(message, size, "%s: the device was lost (the driver has reset it, or it was unplugged)",
+                 what);
+        return ENGINE_ERROR_DEVICE;
+    default: snprintf(message, size, "%s: Vulkan error %d", what, (int)result); return ENGINE_ERROR_DEVICE;
     }
+}
+
+int vulkan_error(VkResult result, const char *what)
+{
+    char message[480];
+    int status = describe(result, what, message, sizeof message);
+    return status ? vulkan_host->fail(status, "%s", message) : ENGINE_OK;
+}
+
+/* Keeps why there is no instance, for all who ask. */
+static int refuse(int status, const char *message)
+{
+    snprintf(instance.message, sizeof instance.message, "%s", message);
+    return status;
 }
 
 /* ---- Loader ------------------------------------------------------------------------------------------------------- */
@@ -249,7 +267,8 @@ static int list_devices(void)
         if (survey(device)) instance.n_devices++;
     }
     free(handles);
-    return result == VK_INCOMPLETE ? ENGINE_OK : vulkan_error(result, "devices");
+    if (result == VK_INCOMPLETE) return ENGINE_OK;
+    return describe(result, "devices", instance.message, sizeof instance.message);
 }
 
 /* ---- Instance ----------------------------------------------------------------------------------------------------- */
@@ -259,10 +278,10 @@ static int create_instance(void)
     uint32_t version = VK_API_VERSION_1_0;
     int validation = wanted_validation();
     if (vk.vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < LEAST_VERSION)
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader is older than Vulkan 1.1");
+        return refuse(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader is older than Vulkan 1.1");
     if (validation && !has_layer())
-        return vulkan_host->fail(ENGINE_ERROR_NOT_FOUND, "validation is on, but there is no " LAYER
-                                                         "; on Debian, install vulkan-validationlayers");
+        return refuse(ENGINE_ERROR_NOT_FOUND, "validation is on, but there is no " LAYER
+                                              "; on Debian, install vulkan-validationlayers");
     instance.version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     VkValidationFeatureEnableEXT enabled[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,
@@ -293,7 +312,10 @@ static int create_instance(void)
                                    .ppEnabledExtensionNames = extensions};
     VkResult result = vk.vkCreateInstance(&create, NULL, &instance.handle);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) return ENGINE_OK; /* no driver: no devices */
-    if (result != VK_SUCCESS) return vulkan_error(result, "instance");
+    if (result != VK_SUCCESS)
+        return refuse(ENGINE_ERROR_NOT_FOUND,
+                      "Vulkan doesn't start; is a driver's or layer's manifest damaged? "
+                      "(VK_LOADER_DEBUG=all says more)");
     bool complete = true;
 #define LOAD(name)                                                                                           \
     vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);                  \
@@ -303,8 +325,7 @@ static int create_instance(void)
 #define LOAD(name) vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);
     VULKAN_LATER_FUNCTIONS(LOAD)
 #undef LOAD
-    if (!complete)
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader lacks functions of Vulkan 1.1");
+    if (!complete) return refuse(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader lacks functions of Vulkan 1.1");
     if (!validation) return list_devices();
     PFN_vkCreateDebugUtilsMessengerEXT create_messenger = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(
         void))vk.vkGetInstanceProcAddr(instance.handle, "vkCreateDebugUtilsMessengerEXT");
@@ -321,9 +342,8 @@ int instance_devices(const struct physical_device **devices, uint32_t *count)
         if (status) return status;
         instance.status = create_instance();
         instance.made = true;
-        if (instance.status) return instance.status;
     }
-    if (instance.status) return vulkan_host->fail(instance.status, "Vulkan could not be started before");
+    if (instance.status) return vulkan_host->fail(instance.status, "%s", instance.message);
     *devices = instance.devices;
     *count = instance.n_devices;
     return ENGINE_OK;

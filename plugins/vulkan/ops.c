@@ -174,7 +174,9 @@ static void push_address(struct builder *builder, int number)
     push(builder, address >> 32);
 }
 
-/* Adds the dispatches of a matmul that is put together but for its weights: one for each part that can be bound. */
+/* Adds the dispatches of a matmul that is put together but for its weights: one for each part that can be bound. Parts
+ * write other rows than those before them, but wait for them all the same: that is little beside reading a binding full of
+ * weights. */
 static int add_parts(struct builder *builder, const struct matmul_form *form,
                      const struct engine_weight *weight, const struct engine_weight *gate)
 {
@@ -189,8 +191,6 @@ static int add_parts(struct builder *builder, const struct matmul_form *form,
         builder->n_push = n_push + 1; /* addresses are in pairs of words */
         for (int number = 0; number < 5 && builder->device->addresses; number++)
             push_address(builder, number);
-        if (panel > 0)
-            builder->dispatch.bindings[5].access = ACCESS_CONSTANT; /* other rows than the part before */
         int status = add(builder);
         if (status) return status;
     }
@@ -421,8 +421,6 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
         bind_panels(builder, 0, weight, panel, count);
         builder->dispatch.push[first_row] = (uint32_t)(panel * PANEL_ROWS);
         builder->dispatch.push[first_row + 1] = (uint32_t)(count * PANEL_ROWS);
-        if (panel > 0)
-            builder->dispatch.bindings[3].access = ACCESS_CONSTANT; /* other rows than the part before */
         int status = add(builder);
         if (status) return status;
     }

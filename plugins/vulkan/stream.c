@@ -187,11 +187,13 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
     int status = check_range(stream, buffer, offset, size, "write");
     if (status || size == 0) return status;
     uint8_t *mapped = memory_pointer(&buffer->range);
-    if (mapped && is_idle(stream)) {
-        memcpy(mapped + offset, source, size);
-        return ENGINE_OK;
+    bool fits_inline = size <= INLINE_SIZE && size % 4 == 0 && offset % 4 == 0;
+    if (mapped && (!fits_inline || is_idle(stream))) {
+        if (!is_idle(stream)) status = stream_wait(stream);
+        if (!status) memcpy(mapped + offset, source, size);
+        return status;
     }
-    if (size > INLINE_SIZE || size % 4 != 0 || offset % 4 != 0) {
+    if (!fits_inline) { /* reads of it go through the queue, too */
         status = stream_flush(stream);
         return status ? status : upload_bytes(stream->device, &buffer->range, offset, source, size);
     }
