@@ -10,11 +10,10 @@
 #include "demo-questions.h"
 #include "files.h"
 
-#define MODEL      TEST_SOURCE_DIR "/../models/demo/demo.gguf"
-#define QUESTIONS  TEST_SOURCE_DIR "/data/demo-questions.tsv"
-#define WORDS      TEST_SOURCE_DIR "/data/demo-words.txt"
-#define N_STORIES  50
-#define FIRST_SEED 51 /* of 600 stories two have a word that the grammar doesn't: seed 39 is one of them */
+#define MODEL     TEST_SOURCE_DIR "/../models/demo/demo.gguf"
+#define QUESTIONS TEST_SOURCE_DIR "/data/demo-questions.tsv"
+#define WORDS     TEST_SOURCE_DIR "/data/demo-words.txt"
+#define N_STORIES 50
 
 static void skip_without_model(void)
 {
@@ -111,10 +110,13 @@ Test(demo_model, stories_differ_and_end)
     char *words = files_read(WORDS, &size), *stories[N_STORIES];
     cr_assert(demo_model_open(&demo, MODEL, TEST_PLUGIN_DIR, "cpu"));
     for (size_t i = 0; i < N_STORIES; i++) {
-        const struct engine_sampler_options sampling = {
-            /* those of `engine run` */
-            .struct_size = sizeof sampling, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .temperature = 0.8f,
-            .seed = FIRST_SEED + i};
+        const struct engine_sampler_options sampling = {/* those of `engine run` */
+                                                        .struct_size = sizeof sampling,
+                                                        .top_k = 40,
+                                                        .top_p = 0.95f,
+                                                        .min_p = 0.05f,
+                                                        .temperature = 0.8f,
+                                                        .seed = 1 + i};
         bool ended;
         stories[i] = demo_model_write(&demo, "", 400, &sampling, &ended);
         expect_story(stories[i], ended, words);

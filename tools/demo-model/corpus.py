@@ -3,7 +3,8 @@
     python3 corpus.py text OUT.txt --seed 1 --documents 60000        for the vocabulary
     python3 corpus.py vocabulary OUT.txt MODEL_PREFIX                 trains the vocabulary (SentencePiece)
     python3 corpus.py rows spm.model OUT.npz --seed 1 --rows 10000    rows of tokens for train.py
-    python3 corpus.py heldout spm.model OUT.npz QUESTIONS.tsv --seed 1    500 questions that training never sees
+    python3 corpus.py watched spm.model OUT.npz                       questions kept out of training, asked while it goes on
+    python3 corpus.py questions OUT.tsv                               500 others that are kept out: for the score
     python3 corpus.py words OUT.txt                                   every word that stories are made of
 
 A document is a list of (text, learn): learn is 0 where the model only reads, TEXT in stories, ANSWER in answers. All of
@@ -12,6 +13,7 @@ it follows from the seed. Documents are packed into rows of LENGTH tokens; in a 
 import argparse
 import random
 import re
+import zlib
 
 import numpy as np
 
@@ -26,6 +28,9 @@ BOS, EOS = 1, 2
 # How often each skill is asked: what is harder to learn comes more often.
 WEIGHTS = {"add": 6, "subtract": 8, "count": 18, "calendar": 14, "opposite": 20, "colour": 14, "repeat": 2}
 HELD_OUT = {"add": 70, "subtract": 70, "count": 70, "calendar": 70, "opposite": 75, "colour": 60, "story": 85}
+# How often the vocabulary's text says every word of the stories again, so that each becomes one token: a model that
+# spells rare words in pieces misspells some.
+WHOLE = 400
 SYSTEM = ["You are a helpful assistant.", "You are a storyteller.", "Answer briefly.", "You are a friendly teacher."]
 ABOUT_ITSELF = [("Hello!|Hi!|Good morning!|Hello, how are you?", "Hello! Shall I tell you a story?"),
                 ("Who are you?|What are you?|What is your name?", "I am a very small language model."),
@@ -76,7 +81,7 @@ def story_request(r, text):
 
 
 def story_document(r, seed):
-    text, asked = stories.story(random.Random(seed))
+    text, asked = stories.story(seed)
     roll = r.random()
     if roll < 0.25:
         return [(text + "</s>", TEXT)]
@@ -188,13 +193,14 @@ def write_rows(spm, out, seed, count):
         count, 100 * (tokens > 0).mean(), 100 * (learn > 0).mean(), 100 * (learn == ANSWER).mean()))
 
 
-def heldout_questions(seed):
-    """-> [(skill, prompt as the model gets it, answer)]"""
+def heldout_questions(seed, watched):
+    """-> [(skill, prompt as the model gets it, answer)]: one question in four, by a hash, is for watching, the others for the
+    score; a third as many are watched."""
     r, out, seen = random.Random("held out %d" % seed), [], set()
     for skill, count in HELD_OUT.items():
-        while sum(s == skill for s, _, _ in out) < count:
+        while sum(s == skill for s, _, _ in out) < (count // 3 if watched else count):
             if skill == "story":
-                text, asked = stories.story(random.Random("held out %d" % r.randrange(10**9)))
+                text, asked = stories.story("held out %d" % r.randrange(10**9))
                 q, a = r.choice(asked)
                 if r.random() < 0.3:
                     prompt, answer = text + "\nQuestion: " + q + "\nAnswer:", " " + a
@@ -208,22 +214,22 @@ def heldout_questions(seed):
                     prompt, answer = "Question: " + q + "\nAnswer:", " " + a
                 else:
                     prompt, answer = START + "user\n" + q + END + "\n" + START + "assistant\n", a
-            if q not in seen and len(prompt) < 1100:
+            to_watch = zlib.crc32((prompt if skill == "story" else q).encode()) % 4 == 0
+            if to_watch == watched and q not in seen and len(prompt) < 1100:
                 if skill != "story":
                     seen.add(q)
                 out.append((skill, prompt, answer))
     return out
 
 
-def write_heldout(spm, out, tsv, seed):
-    asked = heldout_questions(seed)
-    documents = []
+def write_watched(spm, out, seed):
+    asked, documents = heldout_questions(seed, True), []
     for number, (skill, prompt, answer) in enumerate(asked):
         end = END if prompt.startswith(START) else "\n"
         ids, learn = encode(spm, [(prompt, 0), (answer + end, ANSWER)])
         documents.append((ids, learn, [number if x else -1 for x in learn]))
     for i in range(24):
-        ids, learn = encode(spm, [(stories.story(random.Random("held out story %d" % i))[0] + "</s>", TEXT)])
+        ids, learn = encode(spm, [(stories.story("held out story %d" % i)[0] + "</s>", TEXT)])
         documents.append((ids, learn, [-1] * len(ids)))
     rows = list(pack(documents))
     tokens, learn = np.zeros((len(rows), LENGTH), np.uint16), np.zeros((len(rows), LENGTH), np.uint8)
@@ -233,8 +239,11 @@ def write_heldout(spm, out, tsv, seed):
             values = [x for d in row for x in d[part]]
             array[i, :len(values)] = values
     np.savez(out, tokens=tokens, learn=learn, question=question, skill=np.array([s for s, _, _ in asked]))
+
+
+def write_questions(tsv, seed):
     with open(tsv, "w") as f:
-        for skill, prompt, answer in asked:
+        for skill, prompt, answer in heldout_questions(seed, False):
             f.write("%s\t%s\t%s\n" % (skill, prompt.replace("\n", "\\n"), answer.strip()))
 
 
@@ -246,14 +255,20 @@ def write_text(out, seed, count):
                 for line in re.sub(r"<\|im_\w+\|>|</s>", "\n", text).split("\n"):
                     if line:
                         f.write(line + "\n")
+        for word in story_words():
+            f.write((" " + word + "\n") * WHOLE)
+
+
+def story_words():
+    words = set()
+    for i in range(40000):
+        words.update(re.findall("[A-Za-z]+", stories.story("words %d" % i)[0]))
+    return sorted(words)
 
 
 def write_words(out):
-    words = set()
-    for i in range(40000):
-        words.update(re.findall("[A-Za-z]+", stories.story(random.Random("words %d" % i))[0]))
     with open(out, "w") as f:
-        f.write("\n" + "\n".join(sorted(words)) + "\n")
+        f.write("\n" + "\n".join(story_words()) + "\n")
 
 
 def train_vocabulary(text, prefix, size):
@@ -266,17 +281,19 @@ def train_vocabulary(text, prefix, size):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["text", "vocabulary", "rows", "heldout", "words"])
+    parser.add_argument("what", choices=["text", "vocabulary", "rows", "watched", "questions", "words"])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--documents", type=int, default=60000)
     parser.add_argument("--rows", type=int, default=10000)
-    parser.add_argument("--size", type=int, default=2048, help="of the vocabulary")
+    parser.add_argument("--size", type=int, default=2560, help="of the vocabulary")
     args = parser.parse_args()
     if args.what == "text":
         write_text(args.files[0], args.seed, args.documents)
     elif args.what == "words":
         write_words(args.files[0])
+    elif args.what == "questions":
+        write_questions(args.files[0], args.seed)
     elif args.what == "vocabulary":
         train_vocabulary(args.files[0], args.files[1], args.size)
     else:
@@ -285,7 +302,7 @@ def main():
         if args.what == "rows":
             write_rows(spm, args.files[1], args.seed, args.rows)
         else:
-            write_heldout(spm, args.files[1], args.files[2], args.seed)
+            write_watched(spm, args.files[1], args.seed)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ def companion(s):
     """Somebody to do things with: the friend, if there is one, else a new acquaintance."""
     if s.friend:
         return s.friend
-    other = s.child() if not s.animal and s.rng.random() < 0.5 else s.creature()
+    other = s.child() if not s.animal and s.rng.random() < 0.6 else s.creature()
     s.friend = other
     return other
 
@@ -23,7 +23,7 @@ def plot_make(s):
     t, h = s.t, s.hero
     product = s.rng.choice(list(w.PRODUCTS))
     materials, how, use = w.PRODUCTS[product]
-    for_whom = s.relative() if s.rng.random() < 0.5 else None
+    for_whom = s.relative() if s.rng.random() < 0.6 else None
     t.line(s.one_day() + "%s wanted to make %s%s." % (h.name, a(product) if product != "bread" else product,
                                                    " for " + met(s, for_whom) if for_whom else ""), h)
     s.ask("What did %s want to make?" % h.name, a(product) if product != "bread" else product)
@@ -65,11 +65,11 @@ def plot_lost(s):
     s.ask("What colour was the %s?" % thing, colour)
     t.speak(h, "[Where is my %s?|Oh no, my %s!|Who has seen my %s?]" % (thing, thing, thing), s.rng.choice(["cried", "said", "asked"]))
     places = s.rng.sample(list(w.PLACES), 3)
-    for place in places[:s.rng.choice([0, 1, 1, 2])]:
+    for place in places[:s.rng.choice([1, 0, 2])]:
         s.go(place)
         t.do(h, "looked %s" % s.rng.choice(w.PLACES[place][2]))
         t.flush()
-        if s.rng.random() < 0.5:
+        if s.rng.random() < 0.6:
             seen = s.rng.choice(list(w.TREASURES) + ["coin", "shoe", "sock"])
             t.line("[But there was only|There {0} found nothing but] %s.".replace("{0}", h.pronoun) % a(seen) if seen != thing else "Nothing was there.", h)
         else:
@@ -115,7 +115,7 @@ def plot_high(s):
     tries = ["jumped as high as {he} could", "threw a stone at it", "stood on a box", "shook with all {his} strength", "built a tower of three stones",
              "took a long stick", "blew as hard as {he} could"]
     s.rng.shuffle(tries)
-    count = s.rng.choice([1, 2, 2, 3])
+    count = s.rng.choice([2, 1, 3])
     for one in tries[:count]:
         t.do(h, one)
         t.flush()
@@ -127,7 +127,7 @@ def plot_high(s):
     t.do(helper, "[brought down the %s|let the %s fall into the grass]" % (thing, thing), h)
     s.ask("Who got the %s down?" % thing, helper.name)
     t.speak(h, "[Thank you!|You are wonderful!|How kind of you!]")
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         t.do(h, "[shared {his} lunch with|sang a song for|gave a nut to] " + helper.name, helper)
     s.end(other=helper if helper.kind else None)
 
@@ -144,7 +144,7 @@ def plot_visit(s):
     s.ask("What did %s take along?" % h.name, amount)
     s.used.add("obstacle")
     s.overcome(s.rng.choice(list(w.OBSTACLES)))
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         other = s.creature()
         t.line("[A little further on|Behind the next bend], %s sat by the path." % s.named(other), other)
         t.speak(other, "[I am so hungry.|I am so tired.|I have nobody to talk to.]")
@@ -172,7 +172,7 @@ def plot_fear(s):
     for step in steps[:count]:
         t.do(h, step)
     t.flush()
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         t.line("{0}'s heart beat fast.".format(h.name), h)
         t.do(h, "[took a deep breath|closed {his} eyes|did not run away]")
     t.line("[In the end,|After a while,] %s [learned|understood|knew] that %s." % (h.name, lesson), h)
@@ -202,7 +202,7 @@ def plot_quarrel(s):
         s.ask("Who was the first to say sorry?" , first.name)
         t.line("Together, they [cleaned|mended|looked after] the %s." % thing)
     else:
-        judge = s.relative() if s.rng.random() < 0.5 else s.creature()
+        judge = s.relative() if s.rng.random() < 0.6 else s.creature()
         t.line("%s [heard the noise|came to see what was wrong]." % upper(met(s, judge)), judge)
         t.speak(judge, "[Why don't you take turns?|You can have it in the morning, and you in the evening.|Things are more fun when they are shared.]")
         s.ask("Who gave them advice?", judge.name)
@@ -228,7 +228,7 @@ def plot_needy(s):
     t.do(h, cure)
     s.ask("What did %s need for the %s?" % (h.name, noun), amount)
     t.flush()
-    if s.rng.random() < 0.55:
+    if s.rng.random() < 0.6:
         day = s.rng.choice(w.DAYS)
         t.line("[A week later|Next %s|In the summer], the %s came back." % (day, noun))
         gift = s.rng.choice(list(w.TREASURES))
@@ -249,10 +249,10 @@ def plot_learn(s):
     s.ask("What did %s want to learn?" % h.name, "to " + skill)
     t.do(h, "tried it [at once|after breakfast|alone]")
     t.line("But %s." % failure, h)
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         t.do(h, "tried again [the next day|in the afternoon]")
         t.line("[It was no better.|It went wrong again.|Again, %s.]" % failure, h)
-    teacher = s.friend or (s.relative() if s.rng.random() < 0.5 else s.creature())
+    teacher = s.friend or (s.relative() if s.rng.random() < 0.6 else s.creature())
     t.line("%s [watched|was watching|laughed kindly]." % upper(met(s, teacher)), teacher)
     t.speak(teacher, "[Don't give up.|You are almost there.|Nobody learns it in a day.] %s." % upper(advice), to=h)
     s.ask("Who gave %s advice?" % h.name, teacher.name)
@@ -278,7 +278,7 @@ def plot_noise(s):
         other = companion(s)
         t.do(h, "woke " + met(s, other), other)
         t.speak(other, "[We have to look.|I am coming with you.|It is surely nothing.]")
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         t.do(h, "took a [lamp|candle]")
     t.do(h, "[crept|tiptoed|walked slowly] to the " + place)
     t.do(h, "[looked|peeped] " + spot)
@@ -286,7 +286,7 @@ def plot_noise(s):
     s.ask("What made the noise?", a("little " + animal))
     t.do(h, "[laughed|smiled|sighed with relief]")
     t.flush()
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         t.line("The %s [was cold|was lost|had been looking for food]." % animal)
         t.do(h, "[gave it some crumbs|made a bed for it|showed it the way out]")
     s.end()
@@ -303,15 +303,15 @@ def plot_plant(s):
     s.ask("In which month did %s get the seed?" % h.name, "in " + month)
     t.do(h, "dug a small hole")
     t.do(h, "put the seed into the ground and watered it")
-    first = s.rng.randrange(7)
+    first = s.rng.choice(range(7))
     for i in range(s.rng.choice([1, 2])):
         t.line("On %s, [there was nothing to see|the ground was still bare|nothing had happened]." % w.DAYS[(first + i) % 7], h)
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         t.speak(h, "[Is it asleep?|Why does it not grow?|Perhaps it is dead.]", "asked")
         t.speak(giver, "[Give it time.|Good things are slow.|Keep on watering it.]")
     t.line("Then, on %s, there was a tiny green leaf." % w.DAYS[(first + 2) % 7], h)
     s.ask("On which day was there a leaf?", "on " + w.DAYS[(first + 2) % 7])
-    if s.rng.random() < 0.5:
+    if s.rng.random() < 0.6:
         enemy = s.creature()
         t.do(enemy, "[wanted to eat it|almost stepped on it]")
         t.flush()

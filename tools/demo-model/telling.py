@@ -52,7 +52,7 @@ class Teller:
         queue, self.queue = self.queue, []
         while queue:
             count = 1
-            while count < len(queue) and self.rng.random() < 0.55 and " and " not in queue[count - 1][1]:
+            while count < len(queue) and self.rng.random() < 0.6 and " and " not in queue[count - 1][1]:
                 count += 1
             self.clause(queue[:count])
             queue = queue[count:]
@@ -92,7 +92,7 @@ class Teller:
         pieces = re.split(r"(?<=[.!?]) ", words)
         quote = words[:-1] + "," if words.endswith(".") else words
         roll = self.rng.random()
-        order = "%s %s" % (who, verb) if who == being.pronoun or roll < 0.5 else "%s %s" % (verb, who)
+        order = "%s %s" % (who, verb) if who == being.pronoun or roll < 0.6 else "%s %s" % (verb, who)
         if roll < 0.25:
             text = '%s %s%s, "%s"' % (upper(who), verb, tail, words)
         elif len(pieces) > 1 and roll < 0.7:

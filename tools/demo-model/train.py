@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-SIZES = {"n_vocab": 2048, "n_layers": 6, "dim": 192, "n_heads": 6, "n_kv": 2, "head": 32, "ffn": 512,
+SIZES = {"n_vocab": 2560, "n_layers": 6, "dim": 192, "n_heads": 6, "n_kv": 2, "head": 32, "ffn": 512,
          "context": 512, "theta": 10000.0, "eps": 1e-5}
 BOS = 1
 ANSWER, ANSWER_WEIGHT = 2, 2.5  # the code of answers in `learn`, and how much a token of theirs counts
