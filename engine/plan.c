@@ -2,6 +2,7 @@
  * answers go to place.c, and its decision back into the graphs as the device of each node. */
 #include "plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,6 +448,23 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     return ENGINE_OK;
 }
 
+/* One line for each wish that names nothing, or more than a device has. */
+static void report_wishes(const struct engine_plan *plan)
+{
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        size_t i = 0, n = plan->n_weights + plan->hparams.n_layers;
+        while (i < n && !place_matches(plan->rules[r].pattern, plan->entries[i].name)) i++;
+        if (i == n)
+            log_line(ENGINE_LOG_WARNING, "--place %s=%s: the model has nothing of such a name",
+                     plan->rules[r].pattern, plan->set.devices[plan->rules[r].device].name);
+    }
+    for (uint32_t d = 1; d < plan->set.n_devices; d++)
+        if (plan->used[d] > plan->set.devices[d].budget)
+            log_line(ENGINE_LOG_WARNING,
+                     "%s: what --place puts there takes %" PRIu64 " bytes, more than its budget of %" PRIu64,
+                     plan->set.devices[d].name, plan->used[d], plan->set.devices[d].budget);
+}
+
 /* One line where less was offloaded than was asked for, or where a wish could not be met. */
 static void report(const struct engine_plan *plan)
 {
@@ -460,6 +478,7 @@ static void report(const struct engine_plan *plan)
                      plan->entries[i].name, type_info(plan->tensors[i]->type)->name,
                      plan->set.devices[plan->rules[r].device].name);
     }
+    report_wishes(plan);
     if (plan->set.n_devices == 1 || plan->n_offloaded == wanted) return;
     if (plan->n_offloaded == 0)
         log_line(ENGINE_LOG_WARNING, "no layer fits on %s%s; the model runs on the CPU",

@@ -304,6 +304,12 @@ Test(run, plan)
     cr_assert_eq(result.status, 0);
     cr_assert(strstr(result.out, "blk.1.ffn_down.weight"), "%s", result.out);
     cr_assert(strstr(result.out, "0 copies between devices"), "%s", result.out);
+    cr_assert_str_eq(result.err, "");
+    program_free(&result);
+    result = PROGRAM("plan", "-m", model, "--place", "blk.*.attn_q=cpu", "--place", "blk.1.cache=cpu");
+    cr_assert_eq(result.status, 0);
+    cr_assert_str_eq(result.err,
+                     "engine: warning: --place blk.*.attn_q=cpu: the model has nothing of such a name\n");
     program_free(&result);
 }
 

@@ -332,8 +332,8 @@ Test(vulkan_faults, one_submission_a_token)
 
 Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)
 {
-    static const char *const machines[] = {"discrete memory=12000000", "memory=2500000", "memory=1500000",
-                                           "memory=10"};
+    static const char *const machines[] = {"discrete memory=20000000", "discrete memory=12000000",
+                                           "memory=2500000", "memory=1500000", "memory=10"};
     char *expected = text_on_cpu();
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i]);
@@ -341,7 +341,7 @@ Test(vulkan_faults, less_memory_than_the_device_says_means_a_smaller_offload)
         program_expect_text(&result, expected, machines[i]);
         cr_assert_leq(program_count_lines(result.err, "offloading less"), 3, "%s: %s", machines[i],
                       result.err);
-        if (i == 3) cr_assert(strstr(result.err, "memory"), "%s", result.err);
+        if (i == 4) cr_assert(strstr(result.err, "memory"), "%s", result.err);
         program_free(&result);
     }
     free(expected);
@@ -478,6 +478,43 @@ Test(vulkan_faults, every_budget_is_kept_and_gives_the_same_text)
         program_free(&result);
     }
     cr_assert(least == 0 && most > 1000000, "budgets from nothing to everything were meant");
+    free(expected);
+}
+
+Test(vulkan_faults, wishes_over_a_budget_are_told)
+{
+    need_model();
+    machine("");
+    struct program_result result = PROGRAM("plan", "-m", MODEL, "--backend", "vulkan", "--offload", "0",
+                                           "--place", "*=vulkan0", "--memory", "vulkan0=200K");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.err, "warning"), 1, "%s", result.err);
+    cr_assert(strstr(result.err, "vulkan0: what --place puts there takes"), "%s", result.err);
+    program_free(&result);
+}
+
+/* What the plan says is enough, and no more is taken than the budget: of a GPU's memory, that is, beside which 20 MiB of the
+ * host's carry what goes there and back. */
+Test(vulkan_faults, no_more_memory_is_taken_than_the_budget)
+{
+    static const char *const machines[] = {"peak", "discrete peak"};
+    char *expected = text_on_cpu();
+    for (int i = 0; i < 4; i++) {
+        char memory[64];
+        long long peak = 0;
+        machine(machines[i / 2]);
+        json_int_t budget = planned_bytes("vulkan0=1G") + i % 2 * 65536;
+        cr_assert_gt(budget, 1000000);
+        snprintf(memory, sizeof memory, "vulkan0=%lld", (long long)budget);
+        struct program_result result =
+            PROGRAM(RUN, "--backend", "vulkan", "--offload", "all", "--memory", memory);
+        program_expect_text(&result, expected, machines[i / 2]);
+        cr_assert_null(strstr(result.err, "offloading less"), "%s", result.err);
+        const char *said = strstr(result.err, "peak: ");
+        cr_assert(said && sscanf(said, "peak: %lld", &peak) == 1, "%s", result.err);
+        cr_assert_leq(peak - (i / 2 == 1 ? 20 << 20 : 0), (long long)budget, "%s", machines[i / 2]);
+        program_free(&result);
+    }
     free(expected);
 }
 

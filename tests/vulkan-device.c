@@ -28,7 +28,7 @@ static bool has_layers(void)
     const char *instead = getenv("VK_LAYER_PATH"), *usual = "/etc/vulkan/explicit_layer.d:"
                                                             "/usr/local/share/vulkan/explicit_layer.d:"
                                                             "/usr/share/vulkan/explicit_layer.d";
-    return has_manifest(instead ? instead : usual) || has_manifest(getenv("VK_ADD_LAYER_PATH"));
+    return instead ? has_manifest(instead) : has_manifest(usual) || has_manifest(getenv("VK_ADD_LAYER_PATH"));
 }
 
 bool vulkan_has_device(void)

@@ -6,6 +6,7 @@
  *   range=BYTES   they bind no more of a buffer than that
  *   memory=BYTES  no more can be allocated
  *   count         the number of submissions is said at the end, on standard error
+ *   peak          likewise the most bytes that were allocated at once
  *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
  *
  * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its manifest. */
@@ -40,7 +41,7 @@ static atomic_uint submissions;
 static struct {
     pthread_mutex_t lock;
     VkDeviceMemory memory[MOST_ALLOCATIONS];
-    unsigned long long size[MOST_ALLOCATIONS], total;
+    unsigned long long size[MOST_ALLOCATIONS], total, peak;
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- What is asked for ---------------------------------------------------------------------------------------------- */
@@ -102,6 +103,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkM
         taken.memory[place] = *memory;
         taken.size[place] = info->allocationSize;
         taken.total += info->allocationSize;
+        if (taken.total > taken.peak) taken.peak = taken.total;
     }
     pthread_mutex_unlock(&taken.lock);
     return result;
@@ -129,10 +131,11 @@ static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count
     return next.submit(queue, count, submits, fence);
 }
 
-__attribute__((destructor)) static void say_count(void)
+__attribute__((destructor)) static void say_counts(void)
 {
     if (wanted("count") && atomic_load(&submissions) > 0)
         fprintf(stderr, "submissions: %u\n", atomic_load(&submissions));
+    if (wanted("peak") && taken.peak > 0) fprintf(stderr, "peak: %llu\n", taken.peak);
 }
 
 /* ---- The chain of layers -------------------------------------------------------------------------------------------- */

@@ -166,7 +166,11 @@ int scratch_get(struct engine_device *device, uint64_t size, const struct memory
     if (!device->scratch || device->scratch->range.size < size) {
         struct scratch *scratch = calloc(1, sizeof *scratch);
         if (!scratch) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for scratch memory");
-        int status = memory_allocate(device, MEMORY_DEVICE, size, "scratch memory", &scratch->range);
+        int status = gpu_charge(vulkan_host, &device->budget, size, "scratch memory");
+        if (!status) {
+            status = memory_allocate(device, MEMORY_DEVICE, size, "scratch memory", &scratch->range);
+            if (status) device->budget.used -= size;
+        }
         if (status) {
             free(scratch);
             return status;

@@ -77,6 +77,8 @@ VkBuffer memory_buffer(const struct memory_range *range);
 uint64_t memory_address(const struct memory_range *range);
 /* Where the host sees the range, or NULL. */
 uint8_t *memory_pointer(const struct memory_range *range);
+/* Whether the host sees all ranges of a kind. */
+bool memory_is_seen(const struct engine_device *device, enum memory_kind kind);
 /* The size that a request of `size` bytes takes. */
 uint64_t memory_size(uint64_t size);
 /* Chooses the types of memory; says if there is none. */
@@ -132,7 +134,7 @@ struct engine_device {
     struct gpu_limits limits;
     uint64_t max_range; /* bytes of a storage buffer binding */
     uint32_t max_groups[2];
-    struct gpu_budget budget; /* of buffers and weights */
+    struct gpu_budget budget; /* of buffers, weights and scratch memory */
 
     uint32_t memory_type[MEMORY_KINDS];
     struct memory_block *blocks;
@@ -221,6 +223,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
                   struct engine_weight **weight);
 void weight_destroy(struct engine_weight *weight);
 int op_supports(struct engine_device *device, uint32_t op, const void *args);
+int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
 int stream_create(struct engine_device *device, struct engine_stream **stream);
 void stream_destroy(struct engine_stream *stream);
 int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args);

@@ -111,7 +111,7 @@ static void destroy_block(struct engine_device *device, struct memory_block *blo
     free(block);
 }
 
-static bool is_seen(struct engine_device *device, enum memory_kind kind)
+bool memory_is_seen(const struct engine_device *device, enum memory_kind kind)
 {
     VkPhysicalDeviceMemoryProperties2 properties = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
@@ -142,7 +142,7 @@ static VkResult fill_block(struct engine_device *device, struct memory_block *bl
                                           .buffer = block->buffer};
         block->address = vk.vkGetBufferDeviceAddress(device->handle, &info);
     }
-    if (result == VK_SUCCESS && is_seen(device, block->kind)) {
+    if (result == VK_SUCCESS && memory_is_seen(device, block->kind)) {
         void *mapped;
         result = vk.vkMapMemory(device->handle, block->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         if (result == VK_SUCCESS) block->mapped = mapped;
@@ -188,6 +188,19 @@ static bool take(struct memory_block *block, uint64_t size, struct memory_range 
     return false;
 }
 
+/* The size of a new block for `rounded` bytes: more than that, unless less is left of the memory limit. */
+static uint64_t block_size(const struct engine_device *device, enum memory_kind kind, uint64_t in_use,
+                           uint64_t rounded)
+{
+    uint64_t usual = in_use / 8 / ALIGNMENT * ALIGNMENT, limit = device->budget.limit;
+    usual = usual < LEAST_BLOCK ? LEAST_BLOCK : usual > MOST_BLOCK ? MOST_BLOCK : usual;
+    if (kind == MEMORY_DEVICE && limit) {
+        uint64_t left = limit > in_use ? (limit - in_use) / ALIGNMENT * ALIGNMENT : 0;
+        if (usual > left) usual = left;
+    }
+    return rounded > usual ? rounded : usual;
+}
+
 int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_t size, const char *what,
                     struct memory_range *range)
 {
@@ -198,11 +211,10 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
         if (take(block, rounded, range)) return ENGINE_OK;
         in_use += block->size;
     }
-    uint64_t usual = in_use / 8 / ALIGNMENT * ALIGNMENT;
-    usual = usual < LEAST_BLOCK ? LEAST_BLOCK : usual > MOST_BLOCK ? MOST_BLOCK : usual;
+    uint64_t usual = block_size(device, kind, in_use, rounded);
     VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
     if (rounded <= device->physical->max_buffer) {
-        result = create_block(device, kind, rounded > usual ? rounded : usual, &block);
+        result = create_block(device, kind, usual, &block);
         if (result != VK_SUCCESS && rounded < usual) result = create_block(device, kind, rounded, &block);
     }
     if (result != VK_SUCCESS) return vulkan_error(result, what);

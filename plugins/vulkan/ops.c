@@ -15,6 +15,8 @@
 #define MOST_SPLITS     16
 #define SPLIT_POSITIONS 256
 
+#define SMALL_MEMORY 4096 /* bytes: a few tables of rope's angles, what sizes are rounded up by */
+
 /* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
 #define SUBGROUP_PARTS     4 /* workgroups for a panel */
 #define TILED_TOKENS       32
@@ -261,6 +263,14 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
     return splits < 1 ? 1 : least(splits, MOST_SPLITS);
 }
 
+/* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split for, so that it
+ * doesn't grow as contexts do. */
+static uint64_t attention_scratch(const struct gpu_view *q)
+{
+    uint64_t tokens = FEW_HEADS / q->ne[1];
+    return q->ne[1] * tokens * MOST_SPLITS * (q->ne[0] + 2) * 4;
+}
+
 /* The second half of a split attention. */
 static int join(struct builder *builder, const struct gpu_call *call, const struct memory_range *parts)
 {
@@ -286,7 +296,7 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     uint32_t head_dim = (uint32_t)q->ne[0], splits = attention_splits(builder->device, call);
     const struct memory_range *parts = NULL;
     if (splits > 1) {
-        int status = scratch_get(builder->device, q->ne[1] * q->ne[2] * splits * (head_dim + 2) * 4, &parts);
+        int status = scratch_get(builder->device, attention_scratch(q), &parts);
         if (status) return status;
         bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
     }
@@ -439,6 +449,19 @@ int op_supports(struct engine_device *device, uint32_t op, const void *args)
     struct gpu_request request = make_request(device, true);
     struct gpu_call call;
     return gpu_check(&request, op, args, &call) == ENGINE_OK;
+}
+
+/* Scratch memory; rope's angles, which stay beside it, are in either operation's answer, as only the largest counts. */
+int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
+{
+    struct gpu_request request = make_request(device, true);
+    struct gpu_call call;
+    int status = gpu_check(&request, op, args, &call);
+    if (status) return vulkan_host->fail(status, "memory of an operation that isn't supported");
+    *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_ATTENTION ? SMALL_MEMORY : 0;
+    if (op == ENGINE_OP_ATTENTION && attention_splits(device, &call) > 1)
+        *bytes += memory_size(attention_scratch(&call.views[GPU_ATTENTION_Q]));
+    return ENGINE_OK;
 }
 
 int op_append(struct engine_device *device, struct commands *commands, uint32_t op, const void *args)

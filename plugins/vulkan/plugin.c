@@ -83,6 +83,7 @@ static const struct engine_backend backend = {
     .record_end = stream_record_end,
     .replay = stream_replay,
     .recording_destroy = recording_destroy,
+    .op_memory = op_memory,
 };
 
 static const struct engine_plugin plugin = {

@@ -99,6 +99,9 @@ int stream_create(struct engine_device *device, struct engine_stream **out)
         if (!status)
             status = create_commands(device, VK_COMMAND_BUFFER_LEVEL_PRIMARY, &stream->slots[i].commands);
     }
+    /* Now rather than at the first read, so that what a device lacks shows while there is time to place less there. */
+    if (!status && !memory_is_seen(device, MEMORY_DEVICE))
+        status = memory_allocate(device, MEMORY_STAGING, READBACK_SIZE, "readback", &stream->readback);
     if (status) {
         stream_destroy(stream);
         return status;
@@ -214,9 +217,6 @@ static int read_part(struct engine_stream *stream, struct engine_buffer *buffer,
     int status = ENGINE_OK;
     if (stream->n_reads == MAX_READS || size > READBACK_SIZE - stream->readback_used)
         status = stream_wait(stream);
-    if (!status && !stream->readback.block)
-        status =
-            memory_allocate(stream->device, MEMORY_STAGING, READBACK_SIZE, "readback", &stream->readback);
     if (!status) status = open_slot(stream, &commands);
     if (status) return status;
     commands_barrier(commands, false);
