@@ -316,10 +316,10 @@ static struct answers ask_all(const struct worker *worker)
     const struct engine_backend *api = worker->suite.plugin->backend;
     const struct engine_tensor a = {.struct_size = sizeof a,
                                     .ne = {WIDTH, TOKENS, 1, 1},
-                                    .nb = {4, 4 * WIDTH, 4 * N_VALUES, 4 * N_VALUES}};
+                                    .nb = {4, 4UL * WIDTH, 4UL * N_VALUES, 4UL * N_VALUES}};
     const struct engine_tensor weight = {.struct_size = sizeof weight,
                                          .ne = {WIDTH, WIDTH, 1, 1},
-                                         .nb = {4, 4 * WIDTH, 4 * N_WEIGHTS, 4 * N_WEIGHTS}};
+                                         .nb = {4, 4UL * WIDTH, 4UL * N_WEIGHTS, 4UL * N_WEIGHTS}};
     const struct engine_op_binary add = {sizeof add, &a, &a, &a};
     const struct engine_op_matmul matmul = {
         .struct_size = sizeof matmul, .weight = &weight, .input = &a, .output = &a};

@@ -38,9 +38,8 @@ typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, si
 
 struct kernels {
     const char *name; /* of the instruction set, as ENGINE_CPU_ISA takes it */
-    size_t
-        f32_tile_tokens; /* tokens that lie beside each other for f32_tile and int8_tiles; <= TILE_TOKENS */
-    size_t int8_tile_tokens;
+    /* Tokens that lie beside each other for f32_tile and int8_tiles; at most TILE_TOKENS. */
+    size_t f32_tile_tokens, int8_tile_tokens;
     size_t int8_tiles_at_once; /* 1 or 2: tiles that int8_tiles is best given */
 
     /* Matmul. */

@@ -233,6 +233,11 @@ static void finish(const struct work *work, const struct matmul_step *step, size
     }
 }
 
+static size_t panels_at_once(const struct kernels *kernels, const struct weight_type *type)
+{
+    return type->kind == TILE_INT8 ? kernels->int8_tiles_at_once : 1;
+}
+
 /* A task: some panels, some tokens. */
 static void run_matmul(const void *args, const struct work *work, size_t task)
 {
@@ -244,7 +249,7 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
     size_t token_begin = task / panel_tasks * step->tokens_per_task;
     size_t token_end = smaller(token_begin + step->tokens_per_task, step->n_tokens);
     const struct matrix *weight = &step->matrices[0], *gate = &step->matrices[1];
-    size_t at_once = weight->type->kind == TILE_INT8 ? work->kernels->int8_tiles_at_once : 1;
+    size_t at_once = panels_at_once(work->kernels, weight->type);
     for (size_t token = token_begin; token < token_end; token += BLOCK_TOKENS) {
         size_t n_tokens = smaller(BLOCK_TOKENS, token_end - token);
         for (size_t panel = panel_begin, n; panel < panel_end; panel += n) {
@@ -303,11 +308,13 @@ static int check(const struct request *request, const struct engine_op_matmul *a
     return ENGINE_OK;
 }
 
-/* Tasks small enough that all threads end together, large enough that taking them costs nothing. */
-static size_t divide(struct matmul_step *step, unsigned n_threads)
+/* Tasks small enough that all threads end together, large enough that taking them costs nothing; whole sets of the
+ * `at_once` panels that meet the same tokens. */
+static size_t divide(struct matmul_step *step, unsigned n_threads, size_t at_once)
 {
     size_t n_panels = n_parts(step->rows, PANEL), wanted = 4 * (size_t)n_threads;
     step->panels_per_task = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), 8);
+    if (step->n_tokens > 1) step->panels_per_task = round_up(step->panels_per_task, at_once);
     step->tokens_per_task = step->n_tokens;
     size_t panel_tasks = n_parts(n_panels, step->panels_per_task);
     size_t token_blocks = n_parts(step->n_tokens, BLOCK_TOKENS);
@@ -351,8 +358,9 @@ int op_matmul(const struct request *request, const void *arguments, struct list 
                           i > 0 && !step.matrices[0].input ? &step.matrices[0].slot : NULL, &matrix->slot))
             return ENGINE_ERROR_MEMORY;
     }
-    struct matmul_step *added =
-        list_add(list, run_matmul, divide(&step, pool_threads(request->device->pool)), sizeof *added);
+    size_t n_tasks = divide(&step, pool_threads(request->device->pool),
+                            panels_at_once(request->device->kernels, found.weights[0]->type));
+    struct matmul_step *added = list_add(list, run_matmul, n_tasks, sizeof *added);
     if (!added) return ENGINE_ERROR_MEMORY;
     *added = step;
     list_reserve_own(list, SCRATCH_SIZE);

@@ -59,7 +59,7 @@ int vulkan_error(VkResult result, const char *what)
 }
 
 /* Keeps why there is no instance, for all who ask. */
-static int refuse(int status, const char *message)
+static int keep_reason(int status, const char *message)
 {
     snprintf(instance.message, sizeof instance.message, "%s", message);
     return status;
@@ -278,10 +278,10 @@ static int create_instance(void)
     uint32_t version = VK_API_VERSION_1_0;
     int validation = wanted_validation();
     if (vk.vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < LEAST_VERSION)
-        return refuse(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader is older than Vulkan 1.1");
+        return keep_reason(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader is older than Vulkan 1.1");
     if (validation && !has_layer())
-        return refuse(ENGINE_ERROR_NOT_FOUND, "validation is on, but there is no " LAYER
-                                              "; on Debian, install vulkan-validationlayers");
+        return keep_reason(ENGINE_ERROR_NOT_FOUND, "validation is on, but there is no " LAYER
+                                                   "; on Debian, install vulkan-validationlayers");
     instance.version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     VkValidationFeatureEnableEXT enabled[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,
@@ -313,9 +313,9 @@ static int create_instance(void)
     VkResult result = vk.vkCreateInstance(&create, NULL, &instance.handle);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) return ENGINE_OK; /* no driver: no devices */
     if (result != VK_SUCCESS)
-        return refuse(ENGINE_ERROR_NOT_FOUND,
-                      "Vulkan doesn't start; is a driver's or layer's manifest damaged? "
-                      "(VK_LOADER_DEBUG=all says more)");
+        return keep_reason(ENGINE_ERROR_NOT_FOUND,
+                           "Vulkan doesn't start; is a driver's or layer's manifest damaged? "
+                           "(VK_LOADER_DEBUG=all says more)");
     bool complete = true;
 #define LOAD(name)                                                                                           \
     vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);                  \
@@ -325,7 +325,8 @@ static int create_instance(void)
 #define LOAD(name) vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);
     VULKAN_LATER_FUNCTIONS(LOAD)
 #undef LOAD
-    if (!complete) return refuse(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader lacks functions of Vulkan 1.1");
+    if (!complete)
+        return keep_reason(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader lacks functions of Vulkan 1.1");
     if (!validation) return list_devices();
     PFN_vkCreateDebugUtilsMessengerEXT create_messenger = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(
         void))vk.vkGetInstanceProcAddr(instance.handle, "vkCreateDebugUtilsMessengerEXT");
