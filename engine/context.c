@@ -214,28 +214,36 @@ static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLA
     return ENGINE_OK;
 }
 
-/* Unloads everything and lowers the budget of a device to what went in, so that less is placed there. Ends with `status`
- * where that changes nothing: wishes by --place don't heed budgets. */
-static int place_less(struct engine_context *context, uint32_t full_device, uint64_t loaded, int status)
+/* Unloads everything and lowers the budget of a device to what went in, so that less is placed there; `reason` becomes
+ * what the device said. Ends with `status` where that changes nothing: wishes by --place don't heed budgets. */
+static int place_less(struct engine_context *context, uint32_t full_device, uint64_t loaded, int status,
+                      char reason[512])
 {
     struct engine_plan *plan = context->plan;
     uint64_t used = plan->used[full_device], missing = used > loaded ? used - loaded : used;
     uint64_t less = missing > used / 16 ? missing : used / 16 + 1;
     unload(context);
     plan->set.devices[full_device].budget = used > less ? used - less : 0;
-    char reason[512];
-    snprintf(reason, sizeof reason, "%s", error_message());
+    snprintf(reason, 512, "%s", error_message());
     int placed = plan_place(plan);
     if (placed) return placed;
-    if (plan->used[full_device] >= used) return fail(status, "%s", reason);
-    log_line(ENGINE_LOG_WARNING, "%s; offloading less", reason);
-    return ENGINE_OK;
+    return plan->used[full_device] >= used ? fail(status, "%s", reason) : ENGINE_OK;
+}
+
+static void tell_of_less(const struct engine_plan *plan, uint32_t device, const char *reason)
+{
+    struct engine_plan_device placed;
+    engine_plan_device_at(plan, device, &placed);
+    log_line(ENGINE_LOG_WARNING, "%s; offloading less: %u of %u layers on %s", reason, placed.n_layers,
+             plan->hparams.n_layers, placed.name);
 }
 
 /* Loads by the plan. Where a device turns out to have less memory than it said, its budget becomes what went in, the
- * rest is placed anew, and loading starts again. */
+ * rest is placed anew, and loading starts again; that is told once, in the end. */
 static int load(struct engine_context *context, const struct engine_context_options *options)
 {
+    char reason[512] = "";
+    uint32_t short_device = 0;
     for (;;) {
         uint64_t loaded_on[PLACE_MAX_DEVICES] = {0};
         uint32_t full_device = 0;
@@ -246,11 +254,13 @@ static int load(struct engine_context *context, const struct engine_context_opti
         if (!status) {
             release_reserved(context);
             bind_weights(context);
+            if (short_device != 0) tell_of_less(context->plan, short_device, reason);
             return ENGINE_OK;
         }
         if (full_device == 0) return status;
-        status = place_less(context, full_device, loaded_on[full_device], status);
+        status = place_less(context, full_device, loaded_on[full_device], status, reason);
         if (status) return status;
+        short_device = full_device;
     }
 }
 
