@@ -219,6 +219,8 @@ static bool survey(struct physical_device *device)
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
     VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceMaintenance4Properties buffers = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES, .maxBufferSize = UINT64_MAX};
     VkPhysicalDeviceSubgroupProperties subgroups = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, .pNext = &maintenance};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
@@ -229,6 +231,7 @@ static bool survey(struct physical_device *device)
     if (device->properties.apiVersion < LEAST_VERSION) return false;
     bool says_driver = has_version(device, VK_API_VERSION_1_2);
     if (says_driver) maintenance.pNext = &driver;
+    if (has_version(device, VK_API_VERSION_1_3)) driver.pNext = &buffers;
     vk.vkGetPhysicalDeviceProperties2(device->handle, &properties);
     if (says_driver) snprintf(device->driver, sizeof device->driver, "%s", driver.driverName);
     memcpy(device->uuid, id.deviceUUID, sizeof device->uuid);
@@ -244,7 +247,9 @@ static bool survey(struct physical_device *device)
     if (has_version(device, VK_API_VERSION_1_3) &&
         has_extension(device->handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
         cooperative_find(device);
-    device->max_buffer = maintenance.maxMemoryAllocationSize;
+    device->max_buffer = maintenance.maxMemoryAllocationSize < buffers.maxBufferSize
+                             ? maintenance.maxMemoryAllocationSize
+                             : buffers.maxBufferSize;
     device->has_budget = has_extension(device->handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const VkPhysicalDeviceLimits *limits = &device->properties.limits;
     return limits->maxPerStageDescriptorStorageBuffers >= MAX_BINDINGS &&
