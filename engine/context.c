@@ -36,8 +36,8 @@ struct engine_context {
     size_t n_loaded;
     struct kv_cache *kv;
     uint64_t arena_size[PLACE_MAX_DEVICES];
-    struct engine_buffer
-        *reserved[PLACE_MAX_DEVICES]; /* working memory, held free while weights are loaded */
+    /* Working memory, held free while weights are loaded. */
+    struct engine_buffer *reserved[PLACE_MAX_DEVICES];
     struct cached_graph graphs[MAX_PREPARED];
     uint64_t clock;
 

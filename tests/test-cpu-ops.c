@@ -4,14 +4,7 @@
 
 #include "backend-fixture.h"
 #include "cpu-settings.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static const uint32_t weight_types[] = {
-    ENGINE_TYPE_F32,  ENGINE_TYPE_F16,    ENGINE_TYPE_BF16,   ENGINE_TYPE_Q8_0,
-    ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q4_1,   ENGINE_TYPE_Q5_0,   ENGINE_TYPE_Q5_1,
-    ENGINE_TYPE_Q2_K, ENGINE_TYPE_Q3_K,   ENGINE_TYPE_Q4_K,   ENGINE_TYPE_Q5_K,
-    ENGINE_TYPE_Q6_K, ENGINE_TYPE_IQ4_NL, ENGINE_TYPE_IQ4_XS, ENGINE_TYPE_MXFP4};
+#include "operation-cases.h"
 
 static bool is_plain(uint32_t type)
 {
@@ -124,18 +117,10 @@ static float *rope(struct fixture *fixture, const void *c)
 
 Test(cpu_rope, pairs_sizes_and_positions)
 {
-    static const struct rope_case cases[] = {
-        {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, {0, 0, 0}},
-        {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, {8, 0, 0}},
-        {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, {0, 0, 0}},
-        {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, {4, 0, 0}},
-        {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, {0, 0, 0}},
-        {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, {0, 0, 0}},
-        {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, {0, 0, 0}},
-        {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, {0, 0, 0}},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++)
-        cpu_compare(rope, &cases[i], (size_t)cases[i].head_dim * cases[i].n_heads * cases[i].tokens, 1e-6);
+    for (size_t i = 0; i < COUNT(rope_cases); i++) {
+        const struct rope_case *c = &rope_cases[i];
+        cpu_compare(rope, c, (size_t)c->head_dim * c->n_heads * c->tokens, 1e-6);
+    }
 }
 
 static float *get_rows(struct fixture *fixture, const void *c)
@@ -192,12 +177,5 @@ Test(cpu_attention, cache_types_and_head_sizes)
 
 Test(cpu_attention, long_contexts_windows_and_tokens_left_out)
 {
-    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16;
-    compare_attention((struct attention_case){f16, f16, 32, 4, 2, 32, 2, 900, 1, .window = 0});
-    compare_attention((struct attention_case){f32, f32, 32, 4, 2, 32, 2, 700, 90, .leave_out = true});
-    compare_attention((struct attention_case){f32, f32, 32, 4, 2, 32, 1, 800, 2, .window = 300});
-    compare_attention((struct attention_case){f32, f16, 32, 4, 1, 32, 2, 600, 100, .window = 17});
-    compare_attention(
-        (struct attention_case){f32, f32, 16, 2, 2, 8, 3, 30, 2, .window = 1, .leave_out = true});
-    compare_attention((struct attention_case){f32, f32, 16, 2, 2, 256, 1, 513, 513, .window = 256});
+    for (size_t i = 0; i < COUNT(long_attention_cases); i++) compare_attention(long_attention_cases[i]);
 }
