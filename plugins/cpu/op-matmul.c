@@ -221,15 +221,17 @@ static void finish(const struct work *work, const struct matmul_step *step, size
             for (size_t r = 0; r < n_rows; r++) sums[t * PANEL + r] += step->bias[first + r];
     if (!gate && step->activation == ENGINE_ACTIVATION_SILU)
         work->kernels->silu(sums, sums, n_tokens * PANEL);
-    for (size_t t = 0; t < n_tokens; t++) {
+    for (size_t t = 0; t < n_tokens; t++, sums += PANEL) {
         float *out = (float *)(void *)(step->output + (token + t) * step->output_stride) + first;
-        if (step->residual) {
-            const float *residual =
-                (const float *)(const void *)(step->residual + (token + t) * step->residual_stride) + first;
-            for (size_t r = 0; r < n_rows; r++) out[r] = sums[t * PANEL + r] + residual[r];
-        } else {
-            memcpy(out, sums + t * PANEL, n_rows * sizeof *out);
-        }
+        if (step->residual)
+            work->kernels->add(
+                sums,
+                (const float *)(const void *)(step->residual + (token + t) * step->residual_stride) + first,
+                out, n_rows);
+        else if (n_rows == PANEL)
+            memcpy(out, sums, PANEL * sizeof *out); /* a length that the compiler knows */
+        else
+            memcpy(out, sums, n_rows * sizeof *out);
     }
 }
 

@@ -39,8 +39,8 @@ static void attention_scores(const float *q, size_t n_q, const float *keys, size
                              float scale, float *scores, size_t scores_stride)
 {
     size_t whole_rows = n_q / SCORE_ROWS * SCORE_ROWS, whole_keys = n_keys / SCORE_KEYS * SCORE_KEYS;
-    for (size_t j = 0; j < whole_keys; j += SCORE_KEYS)
-        for (size_t i = 0; i < whole_rows; i += SCORE_ROWS)
+    for (size_t i = 0; i < whole_rows; i += SCORE_ROWS)
+        for (size_t j = 0; j < whole_keys; j += SCORE_KEYS)
             block_scores(q + i * n, keys + j * n, n, scale, scores + i * scores_stride + j, scores_stride);
     for (size_t i = 0; i < n_q; i++)
         for (size_t j = i < whole_rows ? whole_keys : 0; j < n_keys; j++)

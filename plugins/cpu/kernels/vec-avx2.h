@@ -265,10 +265,10 @@ typedef __m128 four_sums;
 static inline void vec_sums(const vf x[1][4][2], four_sums sums[1])
 {
     __m128 quarter[4], half[2];
-    for (int i = 0; i < 4; i++) quarter[i] = vec_sum_halves(x[0][i]);
-    for (size_t i = 0; i < 2; i++)
-        half[i] = _mm_add_ps(_mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
-                             _mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+    UNROLL for (size_t i = 0; i < 4; i++) quarter[i] = vec_sum_halves(x[0][i]);
+    UNROLL for (size_t i = 0; i < 2; i++) half[i] =
+        _mm_add_ps(_mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
+                   _mm_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
     sums[0] = _mm_add_ps(_mm_shuffle_ps(half[0], half[1], 0x88), _mm_shuffle_ps(half[0], half[1], 0xdd));
 }
 static inline void store_scaled(float *to, four_sums x, float scale)

@@ -252,7 +252,8 @@ typedef __m128 four_sums;
 static inline void vec_sums(const vf x[4][4][1], four_sums sums[4])
 {
     __m512 quarter[4]; /* [row]: 128-bit lanes of columns 0 … 3, four partial sums in each */
-    for (int i = 0; i < 4; i++) {
+    UNROLL for (size_t i = 0; i < 4; i++)
+    {
         __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(x[i][0][0], x[i][1][0], 0x44),
                                  _mm512_shuffle_f32x4(x[i][0][0], x[i][1][0], 0xee));
         __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(x[i][2][0], x[i][3][0], 0x44),
@@ -260,9 +261,9 @@ static inline void vec_sums(const vf x[4][4][1], four_sums sums[4])
         quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
     }
     __m512 half[2]; /* in each lane: two partial sums of each of two rows */
-    for (size_t i = 0; i < 2; i++)
-        half[i] = _mm512_add_ps(_mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
-                                _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+    UNROLL for (size_t i = 0; i < 2; i++) half[i] =
+        _mm512_add_ps(_mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
+                      _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
     /* Lane c now gets the sums of column c for rows 0 … 3; transpose. */
     __m512 all =
         _mm512_add_ps(_mm512_shuffle_ps(half[0], half[1], 0x88), _mm512_shuffle_ps(half[0], half[1], 0xdd));

@@ -269,10 +269,10 @@ static inline void vec_sums(const vf x[1][4][4], four_sums sums[1])
 {
     float64x2_t quarter[4];
     vf half[2]; /* two partial sums of each of two columns */
-    for (int i = 0; i < 4; i++) quarter[i] = vreinterpretq_f64_f32(vec_sum_halves(x[0][i]));
-    for (size_t i = 0; i < 2; i++)
-        half[i] = vaddq_f32(vreinterpretq_f32_f64(vtrn1q_f64(quarter[2 * i], quarter[2 * i + 1])),
-                            vreinterpretq_f32_f64(vtrn2q_f64(quarter[2 * i], quarter[2 * i + 1])));
+    UNROLL for (size_t i = 0; i < 4; i++) quarter[i] = vreinterpretq_f64_f32(vec_sum_halves(x[0][i]));
+    UNROLL for (size_t i = 0; i < 2; i++) half[i] =
+        vaddq_f32(vreinterpretq_f32_f64(vtrn1q_f64(quarter[2 * i], quarter[2 * i + 1])),
+                  vreinterpretq_f32_f64(vtrn2q_f64(quarter[2 * i], quarter[2 * i + 1])));
     sums[0] = vpaddq_f32(half[0], half[1]);
 }
 static inline void store_scaled(float *to, four_sums x, float scale)
