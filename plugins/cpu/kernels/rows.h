@@ -151,25 +151,27 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
     _Alignas(64) float scales[LANES];
     vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
     for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
-    const vf limit = vf_set1(127);
-    _Alignas(64) int32_t numbers[LANES], sums[2][LANES];
-    for (size_t half = 0; half < 2; half++) {
+    const vf limit = vf_set1(127 * GROUP / 2);
+    _Alignas(64) int32_t fours[GROUP / 4][LANES], sums[2][LANES];
+    UNROLL for (size_t half = 0; half < 2; half++)
+    {
         vi sum = vi_zero();
-        for (size_t i = half * GROUP / 2; i < (half + 1) * GROUP / 2; i += 4) {
+        UNROLL for (size_t i = half * GROUP / 2; i < (half + 1) * GROUP / 2; i += 4)
+        {
             vi q[4];
             UNROLL for (size_t c = 0; c < 4; c++)
             {
-                vf scaled = vf_mul(groups.columns[i + c], best_inverse);
-                q[c] = vi_from_vf(
-                    vf_max(vf_min(scaled, limit), vf_sub(vf_zero(), limit))); /* also what is no number */
+                q[c] = vi_from_vf(vf_mul(groups.columns[i + c], best_inverse));
                 sum = vi_add(sum, q[c]);
             }
-            vi_store(numbers, vi_bytes(q));
-            for (size_t g = 0; g < n; g++) memcpy(out->q + (g * GROUP + i) * step, &numbers[g], 4);
+            vi_store(fours[i / 4], vi_bytes(q));
         }
-        vi_store(sums[half], sum);
+        /* What is no number became any. */
+        vi_store(sums[half], vi_from_vf(vf_max(vf_min(vi_to_vf(sum), limit), vf_sub(vf_zero(), limit))));
     }
     for (size_t g = 0; g < n; g++) {
+        int8_t *q = out->q + g * GROUP * step;
+        UNROLL for (size_t i = 0; i < GROUP / 4; i++, q += 4 * step) memcpy(q, &fours[i][g], 4);
         out->minus[0][g * step] = -(sums[0][g] + sums[1][g]);
         for (size_t i = 0; i < 2; i++) out->minus[1][(2 * g + i) * step] = -sums[i][g];
     }
