@@ -73,6 +73,46 @@ Test(cpu_matmul, a_gate_of_another_type)
         (struct matmul_case){ENGINE_TYPE_Q8_0, 64, 50, 1, .gate = true, .gate_type = ENGINE_TYPE_Q4_0});
 }
 
+/* The products of the first tokens of an input that is the same for any number of them: [n_tokens][rows]. */
+static float *first_products(struct fixture *fixture, uint32_t type, uint32_t k, uint32_t n_rows,
+                             uint32_t n_tokens)
+{
+    uint64_t seed = type;
+    void *weight = fixture_hold(fixture, random_weight(&seed, type, k, n_rows));
+    float *input = fixture_hold(fixture, random_floats(&seed, (size_t)k * n_tokens));
+    struct engine_op_matmul args = {
+        .struct_size = sizeof args,
+        .weight = fixture_weight(fixture, type, k, n_rows, ENGINE_WEIGHT_MATMUL, false, weight),
+        .input = fixture_f32(fixture, k, n_tokens, 1, input),
+        .output = fixture_f32(fixture, n_rows, n_tokens, 1, NULL)};
+    fixture_run(fixture, ENGINE_OP_MATMUL, &args);
+    return fixture_read(fixture, args.output);
+}
+
+/* Kernels differ for one token, for as many as registers hold, and for those left over. */
+Test(cpu_matmul, a_token_gives_the_same_in_any_batch)
+{
+    enum { K = 544, ROWS = 40 };
+    const uint32_t most = MOST_PRODUCTS / (K * ROWS) < 100 ? MOST_PRODUCTS / (K * ROWS) : 100;
+    for (size_t i = 0; i < N_CPU_ISAS; i++) {
+        struct fixture fixture;
+        if (!cpu_open(&fixture, cpu_isas[i], 2)) continue;
+        for (size_t t = 0; t < COUNT(weight_types); t++) {
+            uint32_t k = rounded_up(K, weight_types[t]);
+            float *all = first_products(&fixture, weight_types[t], k, ROWS, most);
+            for (uint32_t n = 1; n < most; n += n < 14 ? 1 : 17) {
+                float *some = first_products(&fixture, weight_types[t], k, ROWS, n);
+                cr_assert(memcmp(some, all, n * ROWS * sizeof *all) == 0, "%s: %s, %u tokens", cpu_isas[i],
+                          format_of(weight_types[t])->name, n);
+                free(some);
+            }
+            free(all);
+            fixture_clear(&fixture);
+        }
+        fixture_close(&fixture);
+    }
+}
+
 static float *rows(struct fixture *fixture, const void *c)
 {
     return run_rows_case(fixture, c);
