@@ -144,6 +144,34 @@ Test(split, batches_of_any_size_give_the_same_logits)
     }
 }
 
+/* The last layer goes on with the wanted tokens alone. */
+Test(split, logits_are_the_same_whichever_are_wanted)
+{
+    static const struct setting settings[] = {{0}, {.n_batch = 7}, {.backends = "toy", .offload = 1}};
+    static const uint8_t patterns[][5] = {{0}, {1}, {0, 1}, {1, 0, 0, 1}, {0, 0, 1, 1, 1}};
+    write_model(ENGINE_TYPE_Q8_0, false);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        run_once(&settings[i], reference);
+        for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
+            uint8_t wanted[N_TOKENS];
+            for (size_t t = 0; t < N_TOKENS; t++) wanted[t] = t + 1 == N_TOKENS || patterns[p][t % 5];
+            struct engine_batch batch = {
+                .struct_size = sizeof batch, .n_tokens = N_TOKENS, .tokens = tokens, .wanted = wanted};
+            struct run run;
+            cr_assert_eq(open_run(&run, &settings[i]), ENGINE_OK, "%s", engine_error_message());
+            cr_assert_eq(engine_decode(run.context, &batch, logits), ENGINE_OK, "%s", engine_error_message());
+            close_run(&run);
+            const float *out = logits;
+            for (size_t t = 0; t < N_TOKENS; t++) {
+                if (!wanted[t]) continue;
+                cr_assert_arr_eq(out, reference + t * N_VOCAB, N_VOCAB * sizeof *out,
+                                 "setting %zu, pattern %zu, token %zu", i, p, t);
+                out += N_VOCAB;
+            }
+        }
+    }
+}
+
 Test(split, threads_do_not_change_the_logits)
 {
     write_model(ENGINE_TYPE_Q8_0, false);

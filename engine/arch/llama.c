@@ -53,7 +53,7 @@ static int llama_read(const struct model *model, struct hparams *h)
         value_dim != h->head_dim || h->n_heads > 65536 || h->head_dim > 65536)
         return fail(ENGINE_ERROR_DATA, "%s: %u heads of %u values don't go with %u key/value heads of %u",
                     model_path(model), h->n_heads, h->head_dim, h->n_kv_heads, value_dim);
-    if (h->n_layers > 1024 || h->n_context == 0)
+    if (h->n_layers == 0 || h->n_layers > 1024 || h->n_context == 0)
         return fail(ENGINE_ERROR_DATA, "%s: %u layers and a context of %u are out of range",
                     model_path(model), h->n_layers, h->n_context);
     if (!(h->norm_epsilon >= 0))
@@ -77,7 +77,7 @@ static struct value *linear(struct graph *g, const char *name, uint64_t n_in, ui
     return bias ? graph_add(g, output, bias) : output;
 }
 
-/* x: [n_embd, n_tokens] */
+/* What the heads take from the cache: x [n_embd, n_tokens] becomes [q_dim, n_tokens]. */
 static struct value *attention(struct graph *g, const struct hparams *h, struct value *rope_factors,
                                struct value *x)
 {
@@ -103,7 +103,7 @@ static struct value *attention(struct graph *g, const struct hparams *h, struct 
     graph_cache_write(g, k_cache, k);
     graph_cache_write(g, v_cache, v);
     struct value *out = graph_attention(g, q, k_cache, v_cache, 1 / sqrtf((float)h->head_dim), h->window);
-    return linear(g, "attn_output", q_dim, h->n_embd, graph_reshape(g, out, q_dim, n_tokens, 1));
+    return graph_reshape(g, out, q_dim, n_tokens, 1);
 }
 
 static struct value *feed_forward(struct graph *g, const struct hparams *h, struct value *x)
@@ -122,13 +122,18 @@ static void llama_build(struct graph *g, const struct hparams *h)
 
     for (g->layer = 0; g->layer < h->n_layers; g->layer++) {
         struct value *norm = graph_weight(g, h->n_embd, 1, "blk.%u.attn_norm.weight", g->layer);
-        x = graph_add(g, x, attention(g, h, rope_factors, graph_norm(g, x, norm, h->norm_epsilon)));
+        struct value *heads = attention(g, h, rope_factors, graph_norm(g, x, norm, h->norm_epsilon));
+        if (g->layer + 1 ==
+            h->n_layers) { /* all tokens are in the cache now; only some go on to the logits */
+            heads = graph_wanted(g, heads);
+            x = graph_wanted(g, x);
+        }
+        x = graph_add(g, x, linear(g, "attn_output", (uint64_t)h->n_heads * h->head_dim, h->n_embd, heads));
         norm = graph_weight(g, h->n_embd, 1, "blk.%u.ffn_norm.weight", g->layer);
         x = graph_add(g, x, feed_forward(g, h, graph_norm(g, x, norm, h->norm_epsilon)));
     }
 
     g->layer = NO_LAYER;
-    x = graph_get_rows(g, x, graph_input(g, INPUT_OUTPUT_ROWS));
     x = graph_norm(g, x, graph_weight(g, h->n_embd, 1, "output_norm.weight"), h->norm_epsilon);
     struct value *output = graph_weight_optional(g, h->n_embd, h->n_vocab, "output.weight");
     if (!output) output = graph_weight_again(g, embedding);

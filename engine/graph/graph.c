@@ -209,6 +209,12 @@ struct value *graph_get_rows(struct graph *graph, struct value *source, struct v
     return output;
 }
 
+struct value *graph_wanted(struct graph *graph, struct value *value)
+{
+    if (graph->shape.n_outputs == graph->shape.n_tokens) return value;
+    return graph_get_rows(graph, value, graph_input(graph, INPUT_OUTPUT_ROWS));
+}
+
 struct value *graph_matmul(struct graph *graph, struct value *weight, struct value *input)
 {
     if (!weight || !input) return NULL;

@@ -23,7 +23,7 @@ enum graph_input {
     INPUT_SEQUENCES,   /* [n_tokens] */
     INPUT_SLOTS,       /* [n_tokens] */
     INPUT_BLOCK_TABLE, /* [table_width, n_sequences] */
-    INPUT_OUTPUT_ROWS, /* [n_outputs]: the tokens whose logits are wanted */
+    INPUT_OUTPUT_ROWS, /* [n_outputs]: the tokens whose logits are wanted, ascending */
     INPUT_COUNT
 };
 
@@ -107,6 +107,8 @@ struct value *graph_reshape(struct graph *graph, struct value *value, uint64_t n
                             uint64_t ne2);
 
 struct value *graph_get_rows(struct graph *graph, struct value *source, struct value *rows);
+/* The columns of the tokens whose logits are wanted: [n, n_tokens] becomes [n, n_outputs]. */
+struct value *graph_wanted(struct graph *graph, struct value *value);
 struct value *graph_matmul(struct graph *graph, struct value *weight, struct value *input);
 struct value *graph_norm(struct graph *graph, struct value *input, struct value *weight, float epsilon);
 struct value *graph_add(struct graph *graph, struct value *a, struct value *b);
