@@ -1,6 +1,8 @@
 /* test-cpu-ops.c: every operation of the CPU plugin, on odd sizes, for each instruction set and with several
  * threads, against double precision. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "backend-fixture.h"
 #include "cpu-settings.h"
