@@ -16,13 +16,32 @@
 
 #define QUANTIZE_TRIES 6      /* see quantize */
 #define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
-#define TILE_TOKENS    12     /* most tokens of one call of a tile kernel */
+#define TILE_TOKENS    12     /* most tokens that a tile kernel takes beside each other */
+#define TILE_CHUNKS    8      /* most chunks whose tiles a tile kernel takes one behind the other */
 
 /* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
 struct int8_activations {
     int8_t *q;         /* [n / 4][T][4] */
     float *scales;     /* [n / GROUP][T] */
     int32_t *minus[2]; /* minus the sums of q: of each group, [n / GROUP][T], and of each half of one */
+};
+
+/* Of tokens that lie in sets beside each other, one set behind the other, k columns each: where column `first` (a
+ * multiple of GROUP) of token `token`, which begins a set of n_tokens, lies. */
+static inline struct int8_activations int8_at(const struct int8_activations *all, size_t k, size_t first,
+                                              size_t token, size_t n_tokens)
+{
+    size_t group = token * (k / GROUP) + first / GROUP * n_tokens;
+    return (struct int8_activations){all->q + token * k + first * n_tokens,
+                                     all->scales + group,
+                                     {all->minus[0] + group, all->minus[1] + 2 * group}};
+}
+
+/* What int8_tiles multiplies: columns first … first + n - 1 of n_tokens tokens in sets of int8_tile_tokens, the last of
+ * which may be smaller. */
+struct int8_part {
+    struct int8_activations all;
+    size_t k, first, n, n_tokens;
 };
 
 /* Turns a chunk of n columns into a tile. */
@@ -38,19 +57,19 @@ typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, si
 
 struct kernels {
     const char *name; /* of the instruction set, as ENGINE_CPU_ISA takes it */
-    /* Tokens that lie beside each other for f32_tile and int8_tiles; at most TILE_TOKENS. */
+    /* Tokens of a set that lie beside each other for f32_tile and int8_tiles; at most TILE_TOKENS. */
     size_t f32_tile_tokens, int8_tile_tokens;
-    size_t int8_tiles_at_once; /* 1 or 2: tiles that int8_tiles is best given */
+    size_t int8_tiles_at_once; /* 1 or 2: panels that int8_tiles is best given */
 
     /* Matmul. */
     unpack_function *unpack[N_WEIGHT_TYPES];
     token_function *token[N_WEIGHT_TYPES]; /* NULL: one token goes the way of many */
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
-    /* The same for up to int8_tiles_at_once tiles, of different rows. */
-    void (*int8_tiles)(const struct tile *tiles, size_t n_tiles, const struct weight_type *type,
-                       const struct int8_activations *activations, size_t n, size_t n_tokens,
-                       float *const *sums);
+    /* The same for up to int8_tiles_at_once panels: sums[panel][t][row] += tiles [chunk][panel] x a part of up to
+     * TILE_CHUNKS chunks. */
+    void (*int8_tiles)(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
+                       const struct int8_part *part, float *const *sums);
     /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, or one of
      * the QUANTIZE_TRIES - 1 numbers below it if the group rounds better so, which takes a tenth off the error. Results
      * go where `out` points, `step` tokens beside each other; n is a multiple of GROUP. */

@@ -34,11 +34,6 @@ static size_t n_parts(size_t n, size_t part)
     return (n + part - 1) / part;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Bytes of what is stored once for each GROUP. */
 static size_t per_group_size(size_t k, size_t n_tokens)
 {
@@ -60,16 +55,6 @@ static size_t prepared_size(enum tile_kind kind, size_t k, size_t n_tokens)
     return round_up(k * n_tokens, CPU_ALIGNMENT) + 4 * per_group_size(k, n_tokens);
 }
 
-/* Where column `first` of token t of the token group that begins with token `token` lies. */
-static struct int8_activations int8_at(const struct int8_activations *all, size_t k, size_t first,
-                                       size_t token, size_t n_tokens, size_t t)
-{
-    size_t group = token * (k / GROUP) + first / GROUP * n_tokens;
-    return (struct int8_activations){all->q + token * k + first * n_tokens + 4 * t,
-                                     all->scales + group + t,
-                                     {all->minus[0] + group + t, all->minus[1] + 2 * group + t}};
-}
-
 /* A task: some columns of one group of tokens. */
 static void run_prepare(const void *args, const struct work *work, size_t task)
 {
@@ -85,7 +70,8 @@ static void run_prepare(const void *args, const struct work *work, size_t task)
         const float *x =
             (const float *)(const void *)(step->input + (token + t) * step->input_stride) + first;
         if (step->kind == TILE_INT8) {
-            struct int8_activations out = int8_at(&all, step->k, first, token, n_tokens, t);
+            struct int8_activations out = int8_at(&all, step->k, first, token, n_tokens);
+            out.q += 4 * t, out.scales += t, out.minus[0] += t, out.minus[1] += t;
             work->kernels->quantize(x, n, n_tokens, &out);
         } else {
             for (size_t i = 0; i < n; i++) floats[i * n_tokens + t] = x[i];
@@ -142,18 +128,20 @@ struct matmul_step {
 
 /* A thread's scratch memory. */
 struct matmul_scratch {
-    struct tile tiles[PANELS];
+    struct tile tiles[TILE_CHUNKS * PANELS];
     float *sums[MATRICES][PANELS]; /* [BLOCK_TOKENS][PANEL] each */
 };
 #define SUMS_SIZE    (BLOCK_TOKENS * PANEL * sizeof(float))
-#define SCRATCH_SIZE (PANELS * (MATRICES * SUMS_SIZE + TILE_STORE_SIZE))
+#define TILES_SIZE   (TILE_CHUNKS * PANELS * INT8_STORE_SIZE) /* which has room for one tile of floats, too */
+#define SCRATCH_SIZE (PANELS * MATRICES * SUMS_SIZE + TILES_SIZE)
+_Static_assert(TILES_SIZE >= TILE_STORE_SIZE, "a tile of floats");
 
 static struct matmul_scratch matmul_scratch(uint8_t *own)
 {
     struct matmul_scratch scratch;
     for (int i = 0; i < MATRICES; i++)
         for (int p = 0; p < PANELS; p++, own += SUMS_SIZE) scratch.sums[i][p] = (void *)own;
-    for (int p = 0; p < PANELS; p++, own += TILE_STORE_SIZE) scratch.tiles[p] = tile_in(own);
+    for (int i = 0; i < TILE_CHUNKS * PANELS; i++, own += INT8_STORE_SIZE) scratch.tiles[i] = tile_in(own);
     return scratch;
 }
 
@@ -169,40 +157,61 @@ static void multiply_token(const struct work *work, const struct matmul_step *st
                                                   &all, floats, tile, sums[p]);
 }
 
-/* sums[p][t][row] = panel `panel` + p x tokens `token` … token + n_tokens - 1, the first of a group; 1 or 2 panels. */
+/* sums[t][row] = a panel of floats x tokens `token` … token + n_tokens - 1. */
+static void multiply_floats(const struct work *work, const struct matmul_step *step,
+                            const struct matrix *matrix, size_t panel, size_t token, size_t n_tokens,
+                            struct tile *tile, float *sums)
+{
+    const struct kernels *kernels = work->kernels;
+    size_t k = step->k, tile_tokens = kernels->f32_tile_tokens;
+    const float *floats = matrix->input ? matrix->input : (const float *)(void *)work->slots[matrix->slot];
+    const uint8_t *packed = matrix->panels + panel * matrix->panel_size;
+    for (size_t first = 0; first < k; first += CHUNK, packed += matrix->chunk_size) {
+        size_t n = smaller(CHUNK, k - first);
+        kernels->unpack[matrix->type->index](matrix->type, packed, n, tile);
+        for (size_t t = 0; t < n_tokens; t += tile_tokens) {
+            size_t n_beside = smaller(tile_tokens, n_tokens - t);
+            kernels->f32_tile(tile->x, floats + (token + t) * k + first * n_beside, n, n_beside,
+                              sums + t * PANEL);
+        }
+    }
+}
+
+/* The same for int8, and n_panels of them. */
+static void multiply_int8(const struct work *work, const struct matmul_step *step,
+                          const struct matrix *matrix, size_t panel, size_t n_panels, size_t token,
+                          size_t n_tokens, struct tile *tiles, float *const sums[PANELS])
+{
+    const struct weight_type *type = matrix->type;
+    struct int8_activations all = int8_slot(work->slots[matrix->slot], step->k, step->n_tokens);
+    struct int8_part part = {int8_at(&all, step->k, 0, token, 0), .k = step->k, .n_tokens = n_tokens};
+    const uint8_t *packed = matrix->panels + panel * matrix->panel_size;
+    for (; part.first < part.k; part.first += TILE_CHUNKS * CHUNK) {
+        part.n = smaller(TILE_CHUNKS * CHUNK, part.k - part.first);
+        struct tile *tile = tiles;
+        for (size_t i = 0; i < part.n; i += CHUNK, packed += matrix->chunk_size)
+            for (size_t p = 0; p < n_panels; p++)
+                work->kernels->unpack[type->index](type, packed + p * matrix->panel_size,
+                                                   smaller(CHUNK, part.n - i), tile++);
+        work->kernels->int8_tiles(tiles, n_panels, type, &part, sums);
+    }
+}
+
+/* sums[p][t][row] = panel `panel` + p x tokens `token` … token + n_tokens - 1, the first of a set; 1 or 2 panels. */
 static void multiply(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
                      size_t panel, size_t n_panels, size_t token, size_t n_tokens, struct tile *tiles,
                      float *const sums[PANELS])
 {
-    const struct kernels *kernels = work->kernels;
-    const struct weight_type *type = matrix->type;
-    if (step->n_tokens == 1 && kernels->token[type->index]) {
+    if (step->n_tokens == 1 && work->kernels->token[matrix->type->index]) {
         multiply_token(work, step, matrix, panel, n_panels, tiles, sums);
         return;
     }
-    bool is_float = type->kind == TILE_F32;
-    size_t k = step->k, tile_tokens = is_float ? kernels->f32_tile_tokens : kernels->int8_tile_tokens;
-    struct int8_activations all = int8_slot(work->slots[matrix->slot], k, step->n_tokens);
-    const float *floats = matrix->input ? matrix->input : (const float *)(void *)work->slots[matrix->slot];
-    const uint8_t *packed = matrix->panels + panel * matrix->panel_size;
     for (size_t p = 0; p < n_panels; p++) memset(sums[p], 0, n_tokens * PANEL * sizeof *sums[p]);
-    for (size_t first = 0; first < k; first += CHUNK, packed += matrix->chunk_size) {
-        size_t n = smaller(CHUNK, k - first);
+    if (matrix->type->kind == TILE_F32)
         for (size_t p = 0; p < n_panels; p++)
-            kernels->unpack[type->index](type, packed + p * matrix->panel_size, n, &tiles[p]);
-        for (size_t t = 0; t < n_tokens; t += tile_tokens) {
-            size_t n_beside = smaller(tile_tokens, n_tokens - t);
-            float *const to[PANELS] = {sums[0] + t * PANEL, sums[1] + t * PANEL};
-            if (is_float) {
-                for (size_t p = 0; p < n_panels; p++)
-                    kernels->f32_tile(tiles[p].x, floats + (token + t) * k + first * n_beside, n, n_beside,
-                                      to[p]);
-                continue;
-            }
-            struct int8_activations at = int8_at(&all, k, first, token + t, n_beside, 0);
-            kernels->int8_tiles(tiles, n_panels, type, &at, n, n_beside, to);
-        }
-    }
+            multiply_floats(work, step, matrix, panel + p, token, n_tokens, tiles, sums[p]);
+    else
+        multiply_int8(work, step, matrix, panel, n_panels, token, n_tokens, tiles, sums);
 }
 
 /* What comes behind the sums, and the way out. sums, gate: [n_tokens][PANEL] */

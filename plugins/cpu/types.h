@@ -43,13 +43,14 @@ struct tile {
     float *scales_store; /* [CHUNK / 16][PANEL] */
     float *mins_store;   /* [CHUNK / 16][PANEL] */
 };
-/* Bytes of the four stores; and a tile whose stores are in so much memory. */
-#define TILE_STORE_SIZE (CHUNK * PANEL * (sizeof(float) + 1) + 2 * (CHUNK / 16) * PANEL * sizeof(float))
+/* Bytes of the stores of a tile: of either kind, of TILE_INT8; and a tile whose stores are in so much memory. */
+#define TILE_STORE_SIZE (CHUNK * PANEL * sizeof(float))
+#define INT8_STORE_SIZE (2 * (CHUNK / 16) * PANEL * sizeof(float) + CHUNK * PANEL)
 static inline struct tile tile_in(uint8_t *memory)
 {
-    float *x = (float *)(void *)memory, *scales = x + CHUNK * PANEL, *mins = scales + CHUNK / 16 * PANEL;
+    float *x = (float *)(void *)memory, *mins = x + CHUNK / 16 * PANEL;
     return (struct tile){.x_store = x,
-                         .scales_store = scales,
+                         .scales_store = x,
                          .mins_store = mins,
                          .q_store = (uint8_t *)(mins + CHUNK / 16 * PANEL)};
 }
@@ -108,6 +109,11 @@ static inline size_t weight_panel_size(const struct weight_type *type, size_t k)
 {
     size_t size = k / CHUNK * type->chunk_size(type, CHUNK);
     return k % CHUNK ? size + type->chunk_size(type, k % CHUNK) : size;
+}
+
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
 }
 
 static inline size_t round_up(size_t value, size_t multiple)

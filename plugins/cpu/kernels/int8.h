@@ -96,6 +96,14 @@ FLATTEN void unpack_chunk(const struct format *format, const uint8_t *chunk, con
 PACKED_TYPES(X)
 #undef X
 
+/* Activations of the columns CHUNK further on. */
+FLATTEN struct int8_activations int8_next_chunk(struct int8_activations at, const size_t n_tokens)
+{
+    size_t n_scales = CHUNK / GROUP * n_tokens;
+    return (struct int8_activations){
+        at.q + CHUNK * n_tokens, at.scales + n_scales, {at.minus[0] + n_scales, at.minus[1] + 2 * n_scales}};
+}
+
 /* ---- Products -------------------------------------------------------------------------------------- */
 
 static inline int32_t load_four(const int8_t *from)
@@ -219,58 +227,64 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
 /* ---- Many tokens: tiles ---------------------------------------------------------------------------- */
 
 #ifdef INT8_TILE_PAIRS
-/* Two tiles of different rows: an activation that is broadcast meets both, which halves what is loaded. */
-FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[2], int offset,
-                               const struct int8_activations *activations, const size_t n,
-                               const size_t n_tokens, const size_t sub, const bool mins, float *const sums[2])
+/* Two panels: an activation that is broadcast meets both, which halves what is loaded. tiles: [chunk][panel], for n
+ * columns in all; sums stay in registers until the last of them. */
+FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[][2], int offset,
+                               struct int8_activations at, const size_t n, const size_t n_tokens,
+                               const size_t sub, const bool mins, float *const sums[2])
 {
     const size_t per_group = GROUP / sub;
     struct token_sums token_sums;
-    sum_tokens(&token_sums, offset, mins, activations, n, n_tokens, sub);
     vf total[2][TILE_TOKENS];
     UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
         vf_load(sums[p] + t * PANEL);
-    for (size_t s = 0; s < n / sub; s++) {
-        const int8_t *a = activations->q + s * sub * n_tokens;
-        const float *scales = activations->scales + s / per_group * n_tokens;
-        vi sum[2][TILE_TOKENS];
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
-            mins ? vi_zero() : vi_set1(token_sums.start[s * n_tokens + t]);
-        UNROLL for (size_t j = 0; j < sub / 4; j++)
-        {
-            vb w[2];
-            UNROLL for (size_t p = 0; p < 2; p++) w[p] = weight_bytes(
-                format, tiles[p]->q + s / per_group * group_size(format), s % per_group * sub / 4 + j);
-            UNROLL for (size_t t = 0; t < n_tokens; t++)
+    for (size_t first = 0; first < n; first += CHUNK, tiles++, at = int8_next_chunk(at, n_tokens)) {
+        const struct tile *const tile[2] = {tiles[0][0], tiles[0][1]};
+        size_t n_here = smaller(CHUNK, n - first);
+        sum_tokens(&token_sums, offset, mins, &at, n_here, n_tokens, sub);
+        for (size_t s = 0; s < n_here / sub; s++) {
+            const int8_t *a = at.q + s * sub * n_tokens;
+            const float *scales = at.scales + s / per_group * n_tokens;
+            vi sum[2][TILE_TOKENS];
+            UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
+                mins ? vi_zero() : vi_set1(token_sums.start[s * n_tokens + t]);
+            UNROLL for (size_t j = 0; j < sub / 4; j++)
             {
-                int32_t four = load_four(a + (j * n_tokens + t) * 4);
-                UNROLL for (size_t p = 0; p < 2; p++) sum[p][t] = vb_dot4(sum[p][t], w[p], four);
+                vb w[2];
+                UNROLL for (size_t p = 0; p < 2; p++) w[p] = weight_bytes(
+                    format, tile[p]->q + s / per_group * group_size(format), s % per_group * sub / 4 + j);
+                UNROLL for (size_t t = 0; t < n_tokens; t++)
+                {
+                    int32_t four = load_four(a + (j * n_tokens + t) * 4);
+                    UNROLL for (size_t p = 0; p < 2; p++) sum[p][t] = vb_dot4(sum[p][t], w[p], four);
+                }
             }
-        }
-        UNROLL for (size_t p = 0; p < 2; p++)
-        {
-            vf scale = vf_load(tiles[p]->scales + s * PANEL);
-            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-                vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), total[p][t]);
-            if (!mins) continue;
-            vf min = vf_load(tiles[p]->mins + s * PANEL);
-            UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-                vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[p][t]);
+            UNROLL for (size_t p = 0; p < 2; p++)
+            {
+                vf scale = vf_load(tile[p]->scales + s * PANEL);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                    vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), total[p][t]);
+                if (!mins) continue;
+                vf min = vf_load(tile[p]->mins + s * PANEL);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                    vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[p][t]);
+            }
         }
     }
     UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
         vf_store(sums[p] + t * PANEL, total[p][t]);
 }
 
+typedef void int8_pair(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,
+                       size_t n, size_t n_tokens, float *const sums[2]);
 #define INT8_PAIR(name)                                                                                      \
-    static void name(const struct tile *const tiles[2], int offset,                                          \
-                     const struct int8_activations *activations, size_t n, size_t n_tokens,                  \
-                     float *const sums[2])                                                                   \
+    static void name(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,     \
+                     size_t n, size_t n_tokens, float *const sums[2])                                        \
     {                                                                                                        \
         FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
     }
 #define PAIR_CALL(format, count, sub, mins)                                                                  \
-    int8_pair_columns(&format, tiles, offset, activations, n, count, sub, mins, sums)
+    int8_pair_columns(&format, tiles, offset, *at, n, count, sub, mins, sums)
 
 #define int8_pair_32_call(count)           PAIR_CALL(format_raw32, count, 32, false)
 #define int8_pair_16_call(count)           PAIR_CALL(format_raw32, count, 16, false)
@@ -285,25 +299,28 @@ INT8_PAIR(int8_pair_16_mins)
 INT8_PAIR(int8_pair_nibbles)
 INT8_PAIR(int8_pair_nibbles_mins)
 
-/* A tile without another meets itself. */
+/* A panel without another meets the tokens as both of a pair. */
 #define INT8_TILES_AT_ONCE 2
-static void int8_tiles(const struct tile *tiles, size_t n_tiles, const struct weight_type *type,
-                       const struct int8_activations *activations, size_t n, size_t n_tokens,
-                       float *const *sums)
+static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
+                       const struct int8_part *part, float *const *sums)
 {
     const struct format *format = type->format;
     bool mins = tiles[0].mins != NULL;
-    void (*pair)(const struct tile *const tiles[2], int offset, const struct int8_activations *activations,
-                 size_t n, size_t n_tokens, float *const sums[2]) = mins ? int8_pair_32_mins : int8_pair_32;
+    int8_pair *pair = mins ? int8_pair_32_mins : int8_pair_32;
     if (format->sub == 16) pair = mins ? int8_pair_16_mins : int8_pair_16;
     if (tiles[0].nibbles) pair = mins ? int8_pair_nibbles_mins : int8_pair_nibbles;
-    if (n_tiles == 2) {
-        pair((const struct tile *const[]){&tiles[0], &tiles[1]}, format->offset, activations, n, n_tokens,
-             sums);
-    } else {
-        float unused[INT8_TILE_TOKENS * PANEL] = {0};
-        pair((const struct tile *const[]){tiles, tiles}, format->offset, activations, n, n_tokens,
-             (float *const[]){sums[0], unused});
+
+    const struct tile *pairs[TILE_CHUNKS][2];
+    for (size_t c = 0; c * CHUNK < part->n; c++, tiles += n_panels) {
+        pairs[c][0] = &tiles[0];
+        pairs[c][1] = &tiles[n_panels - 1];
+    }
+    float unused[INT8_TILE_TOKENS * PANEL] = {0};
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside) {
+        n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
+        struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
+        float *const to[2] = {sums[0] + t * PANEL, n_panels == 2 ? sums[1] + t * PANEL : unused};
+        pair((const struct tile *const(*)[2])pairs, format->offset, &at, part->n, n_beside, to);
     }
 }
 
@@ -337,14 +354,13 @@ INT8_TILE(int8_tile_16_2, 16, 2)
 #endif
 
 #define INT8_TILES_AT_ONCE 1
-static void int8_tiles(const struct tile *tile, size_t n_tiles, const struct weight_type *type,
-                       const struct int8_activations *activations, size_t n, size_t n_tokens,
-                       float *const *sums)
+static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
+                       const struct int8_part *part, float *const *sums)
 {
-    (void)n_tiles; /* 1 */
+    (void)n_panels; /* 1 */
     const struct format *format = type->format;
     bool narrow = format->sub == 16;
-    void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *activations, size_t n,
+    void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *at, size_t n,
                     size_t n_tokens, float *sums) = narrow ? int8_tile_16_8 : int8_tile_32_8;
 #if VEC_MOST < 255
     if (format->most > VEC_MOST) tile_of = narrow ? int8_tile_16_0 : int8_tile_32_0;
@@ -354,7 +370,13 @@ static void int8_tiles(const struct tile *tile, size_t n_tiles, const struct wei
     if (pairs == 4) tile_of = int8_tile_32_4;
     if (pairs == 2) tile_of = int8_tile_16_2;
 #endif
-    tile_of(tile, format->offset, activations, n, n_tokens, sums[0]);
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside) {
+        n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
+        struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
+        for (size_t i = 0; i < part->n; i += CHUNK, at = int8_next_chunk(at, n_beside))
+            tile_of(&tiles[i / CHUNK], format->offset, &at, smaller(CHUNK, part->n - i), n_beside,
+                    sums[0] + t * PANEL);
+    }
 }
 #endif
 
@@ -378,8 +400,7 @@ FLATTEN void token_panel(const struct format *format, const uint8_t *panel, size
     struct int8_activations at = *activations;
     for (; k >= CHUNK; k -= CHUNK, panel += chunk_layout(format, CHUNK).size) {
         token_chunk(format, panel, &at, CHUNK, tile, sums);
-        at.q += CHUNK, at.scales += CHUNK / GROUP;
-        for (size_t i = 0; i < 2; i++) at.minus[i] += (i + 1) * CHUNK / GROUP;
+        at = int8_next_chunk(at, 1);
     }
     if (k > 0) token_chunk(format, panel, &at, k, tile, sums);
 }

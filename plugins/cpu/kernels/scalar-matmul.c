@@ -23,12 +23,11 @@ static void integer_sums(const uint8_t *q, const int8_t *activations, size_t n_t
             sum[r] += q[(i / 4 * PANEL + r) * 4 + i % 4] * activations[i / 4 * n_tokens * 4 + i % 4];
 }
 
-void scalar_int8_tiles(const struct tile *tile, size_t n_tiles, const struct weight_type *type,
-                       const struct int8_activations *activations, size_t n, size_t n_tokens,
-                       float *const *sums)
+/* A chunk of n columns. */
+static void int8_tile(const struct tile *tile, const struct format *format,
+                      const struct int8_activations *activations, size_t n, size_t n_tokens, float *sums)
 {
-    (void)n_tiles; /* 1 */
-    size_t sub = type->format->sub, half = sub < GROUP;
+    size_t sub = format->sub, half = sub < GROUP;
     for (size_t s = 0; s < n / sub; s++)
         for (size_t t = 0; t < n_tokens; t++) {
             int32_t minus = activations->minus[half][s * n_tokens + t], sum[PANEL] = {0};
@@ -36,11 +35,25 @@ void scalar_int8_tiles(const struct tile *tile, size_t n_tiles, const struct wei
             integer_sums(tile->q, activations->q + t * 4, n_tokens, s * sub, sub, sum);
             for (size_t r = 0; r < PANEL; r++) {
                 float product =
-                    (float)(sum[r] + type->format->offset * minus) * tile->scales[s * PANEL + r] * scale;
+                    (float)(sum[r] + format->offset * minus) * tile->scales[s * PANEL + r] * scale;
                 if (tile->mins) product += tile->mins[s * PANEL + r] * -(float)minus * scale;
-                sums[0][t * PANEL + r] += product;
+                sums[t * PANEL + r] += product;
             }
         }
+}
+
+void scalar_int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
+                       const struct int8_part *part, float *const *sums)
+{
+    (void)n_panels; /* 1 */
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside) {
+        n_beside = smaller(SCALAR_TILE_TOKENS, part->n_tokens - t);
+        for (size_t i = 0; i < part->n; i += CHUNK) {
+            struct int8_activations at = int8_at(&part->all, part->k, part->first + i, t, n_beside);
+            int8_tile(&tiles[i / CHUNK], type->format, &at, smaller(CHUNK, part->n - i), n_beside,
+                      sums[0] + t * PANEL);
+        }
+    }
 }
 
 /* Rounds a group at x * inverse, and fits the scale to what came out by least squares. Returns by how much that lowers

@@ -4,13 +4,14 @@
 
 #include "kernels.h"
 
+enum { SCALAR_TILE_TOKENS = 4 };
+
 unpack_function scalar_unpack_f32, scalar_unpack_f16, scalar_unpack_bf16;
 unpack_function scalar_unpack_int8; /* every integer type */
 
 void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
-void scalar_int8_tiles(const struct tile *tiles, size_t n_tiles, const struct weight_type *type,
-                       const struct int8_activations *activations, size_t n, size_t n_tokens,
-                       float *const *sums);
+void scalar_int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
+                       const struct int8_part *part, float *const *sums);
 void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_activations *out);
 void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n);
 
