@@ -324,7 +324,12 @@ static int check(const struct request *request, const struct engine_op_matmul *a
 static size_t divide(struct matmul_step *step, unsigned n_threads, size_t at_once)
 {
     size_t n_panels = n_parts(step->rows, PANEL), wanted = 4 * (size_t)n_threads;
-    step->panels_per_task = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), 8);
+    if (n_threads == 1)
+        step->panels_per_task = n_panels;
+    else if (step->n_tokens == 1) /* which reads memory: the longer in one go, the faster */
+        step->panels_per_task = smaller(n_parts(n_panels, 2 * (size_t)n_threads), 64);
+    else
+        step->panels_per_task = smaller(n_parts(n_panels, wanted), 8);
     if (step->n_tokens > 1) step->panels_per_task = round_up(step->panels_per_task, at_once);
     step->tokens_per_task = step->n_tokens;
     size_t panel_tasks = n_parts(n_panels, step->panels_per_task);
