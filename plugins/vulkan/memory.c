@@ -188,7 +188,8 @@ static bool take(struct memory_block *block, uint64_t size, struct memory_range 
     return false;
 }
 
-/* The size of a new block for `rounded` bytes: more than that, unless less is left of the memory limit. */
+/* The size of a new block for `rounded` bytes: more than that, unless less is left of the memory limit. The last of a
+ * limit comes in one block: gaps at the ends of several, into which nothing fits, would take the sum above it. */
 static uint64_t block_size(const struct engine_device *device, enum memory_kind kind, uint64_t in_use,
                            uint64_t rounded)
 {
@@ -196,7 +197,7 @@ static uint64_t block_size(const struct engine_device *device, enum memory_kind 
     usual = usual < LEAST_BLOCK ? LEAST_BLOCK : usual > MOST_BLOCK ? MOST_BLOCK : usual;
     if (kind == MEMORY_DEVICE && limit) {
         uint64_t left = limit > in_use ? (limit - in_use) / ALIGNMENT * ALIGNMENT : 0;
-        if (usual > left) usual = left;
+        if (usual > left || left <= MOST_BLOCK) usual = left;
     }
     return rounded > usual ? rounded : usual;
 }
