@@ -9,19 +9,21 @@
 
 #include "engine.h"
 #include "gguf-writer.h"
+#include "graph/schedule.h"
+#include "plan.h"
 
 #define N_TOKENS 48
 #define N_VOCAB  320
 
 static char folder[] = "/tmp/engine-split-XXXXXX";
-static char model_path[64], config_path[64];
+static char model_file[64], config_path[64];
 static int32_t tokens[N_TOKENS];
 static char log_text[65536];
 
 static void make_files(void)
 {
     cr_assert_not_null(mkdtemp(folder));
-    snprintf(model_path, sizeof model_path, "%s/model.gguf", folder);
+    snprintf(model_file, sizeof model_file, "%s/model.gguf", folder);
     snprintf(config_path, sizeof config_path, "%s/engine.conf", folder);
     cr_assert(write_bytes(config_path, "", 0));
     for (int i = 0; i < N_TOKENS; i++) tokens[i] = (i * 37 + 11) % N_VOCAB;
@@ -29,7 +31,7 @@ static void make_files(void)
 
 static void remove_files(void)
 {
-    remove(model_path);
+    remove(model_file);
     remove(config_path);
     rmdir(folder);
 }
@@ -39,7 +41,7 @@ TestSuite(split, .init = make_files, .fini = remove_files);
 static void write_model(uint32_t type, bool tied)
 {
     struct tiny_llama config = {.seed = 3, .type = type, .n_layers = 3, .n_vocab = N_VOCAB, .tied = tied};
-    cr_assert(write_tiny_llama(model_path, &config));
+    cr_assert(write_tiny_llama(model_file, &config));
 }
 
 static void keep_log(void *user, enum engine_log_level level, const char *line)
@@ -84,7 +86,7 @@ static int open_run(struct run *run, const struct setting *setting)
     log_text[0] = 0;
     *run = (struct run){0};
     int status = engine_open(&options, &run->engine);
-    if (!status) status = engine_model_open(run->engine, model_path, NULL, &run->model);
+    if (!status) status = engine_model_open(run->engine, model_file, NULL, &run->model);
     if (!status) status = engine_context_create(run->model, &context, &run->context);
     return status;
 }
@@ -172,6 +174,25 @@ Test(split, logits_are_the_same_whichever_are_wanted)
     }
 }
 
+/* However many are wanted, the plan has reserved what that takes. */
+Test(split, fewer_wanted_logits_take_no_more_memory)
+{
+    struct tiny_llama config = {.seed = 3, .n_embd = 256, .n_ff = 704, .n_layers = 2, .n_vocab = 4000};
+    cr_assert(write_tiny_llama(model_file, &config)); /* logits and the rest take about as much */
+    for (uint32_t n_batch = 1; n_batch <= 64; n_batch *= 4) {
+        struct run run;
+        cr_assert_eq(open_run(&run, &(struct setting){.n_batch = n_batch}), ENGINE_OK);
+        const struct engine_plan *plan = engine_context_plan(run.context);
+        for (uint32_t n = 1; n <= n_batch; n++) {
+            struct schedule *schedule;
+            cr_assert_eq(plan_schedule(plan, n_batch, n, plan->n_blocks, &schedule), ENGINE_OK);
+            cr_assert_leq(schedule->arena[0], plan->activations[0], "%u of %u", n, n_batch);
+            schedule_destroy(schedule);
+        }
+        close_run(&run);
+    }
+}
+
 Test(split, threads_do_not_change_the_logits)
 {
     write_model(ENGINE_TYPE_Q8_0, false);
@@ -227,7 +248,7 @@ Test(split, sequences_do_not_see_each_other)
 Test(split, cache_types_agree)
 {
     struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_embd = 128, .n_vocab = N_VOCAB};
-    cr_assert(write_tiny_llama(model_path, &config)); /* heads of 32, as Q8_0 wants */
+    cr_assert(write_tiny_llama(model_file, &config)); /* heads of 32, as Q8_0 wants */
     run_once(&(struct setting){0}, reference);
     run_once(&(struct setting){.cache_type = "f16"}, logits);
     check_logits(2e-3, "f16");

@@ -123,8 +123,8 @@ static void llama_build(struct graph *g, const struct hparams *h)
     for (g->layer = 0; g->layer < h->n_layers; g->layer++) {
         struct value *norm = graph_weight(g, h->n_embd, 1, "blk.%u.attn_norm.weight", g->layer);
         struct value *heads = attention(g, h, rope_factors, graph_norm(g, x, norm, h->norm_epsilon));
-        if (g->layer + 1 ==
-            h->n_layers) { /* all tokens are in the cache now; only some go on to the logits */
+        /* All tokens of the last layer are in the cache now: only some of them go on to the logits. */
+        if (g->layer + 1 == h->n_layers) {
             heads = graph_wanted(g, heads);
             x = graph_wanted(g, x);
         }

@@ -211,7 +211,7 @@ struct value *graph_get_rows(struct graph *graph, struct value *source, struct v
 
 struct value *graph_wanted(struct graph *graph, struct value *value)
 {
-    if (graph->shape.n_outputs == graph->shape.n_tokens) return value;
+    if (graph->shape.n_tokens == 1 && graph->shape.n_outputs == 1) return value; /* as in decode */
     return graph_get_rows(graph, value, graph_input(graph, INPUT_OUTPUT_ROWS));
 }
 

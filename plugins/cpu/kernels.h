@@ -59,14 +59,14 @@ struct kernels {
     const char *name; /* of the instruction set, as ENGINE_CPU_ISA takes it */
     /* Tokens of a set that lie beside each other for f32_tile and int8_tiles; at most TILE_TOKENS. */
     size_t f32_tile_tokens, int8_tile_tokens;
-    size_t int8_tiles_at_once; /* 1 or 2: panels that int8_tiles is best given */
+    size_t int8_panels_at_once; /* 1 or 2: panels that int8_tiles is best given */
 
     /* Matmul. */
     unpack_function *unpack[N_WEIGHT_TYPES];
     token_function *token[N_WEIGHT_TYPES]; /* NULL: one token goes the way of many */
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
-    /* The same for up to int8_tiles_at_once panels: sums[panel][t][row] += tiles [chunk][panel] x a part of up to
+    /* The same for up to int8_panels_at_once panels: sums[panel][t][row] += tiles [chunk][panel] x a part of up to
      * TILE_CHUNKS chunks. */
     void (*int8_tiles)(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums);

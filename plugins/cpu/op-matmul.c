@@ -2,10 +2,9 @@
  * weight's tiles are multiplied with (once for all matmuls of that input), then panels of the weight become
  * tiles and meet it.
  *
- * Tokens lie in groups of at most tile_tokens beside each other (group g: tokens g * tile_tokens …, T of
- * them); k columns. Slot of the prepared input:
- *   TILE_F32    float32 [group][k][T]
- *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [group]… */
+ * Tokens lie in sets of at most tile_tokens beside each other (set s: tokens s * tile_tokens …, T of them); k columns. Slot of the prepared input:
+ *   TILE_F32    float32 [set][k][T]
+ *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [set]… */
 #include <string.h>
 
 #include "kernels.h"
@@ -14,7 +13,7 @@
 
 enum {
     PREPARE_COLUMNS = 2048, /* of one task, a multiple of GROUP */
-    BLOCK_TOKENS = 96,      /* tokens that meet a tile while it is in the innermost cache */
+    BLOCK_TOKENS = 96,      /* tokens that meet tiles while these are in a core's caches; whole sets */
     MATRICES = 2,           /* the weight and the gate */
     PANELS = 2              /* most panels that meet the same tokens at once */
 };
@@ -55,7 +54,7 @@ static size_t prepared_size(enum tile_kind kind, size_t k, size_t n_tokens)
     return round_up(k * n_tokens, CPU_ALIGNMENT) + 4 * per_group_size(k, n_tokens);
 }
 
-/* A task: some columns of one group of tokens. */
+/* A task: some columns of one set of tokens. */
 static void run_prepare(const void *args, const struct work *work, size_t task)
 {
     const struct prepare_step *step = args;
@@ -132,8 +131,8 @@ struct matmul_scratch {
     float *sums[MATRICES][PANELS]; /* [BLOCK_TOKENS][PANEL] each */
 };
 #define SUMS_SIZE    (BLOCK_TOKENS * PANEL * sizeof(float))
-#define TILES_SIZE   (TILE_CHUNKS * PANELS * INT8_STORE_SIZE) /* which has room for one tile of floats, too */
-#define SCRATCH_SIZE (PANELS * MATRICES * SUMS_SIZE + TILES_SIZE)
+#define TILES_SIZE   (INT8_STORE_SIZE * TILE_CHUNKS * PANELS) /* which has room for one tile of floats, too */
+#define SCRATCH_SIZE (SUMS_SIZE * MATRICES * PANELS + TILES_SIZE)
 _Static_assert(TILES_SIZE >= TILE_STORE_SIZE, "a tile of floats");
 
 static struct matmul_scratch matmul_scratch(uint8_t *own)
@@ -246,7 +245,7 @@ static void finish(const struct work *work, const struct matmul_step *step, size
 
 static size_t panels_at_once(const struct kernels *kernels, const struct weight_type *type)
 {
-    return type->kind == TILE_INT8 ? kernels->int8_tiles_at_once : 1;
+    return type->kind == TILE_INT8 ? kernels->int8_panels_at_once : 1;
 }
 
 /* A task: some panels, some tokens. */
@@ -319,8 +318,8 @@ static int check(const struct request *request, const struct engine_op_matmul *a
     return ENGINE_OK;
 }
 
-/* Tasks small enough that all threads end together, large enough that taking them costs nothing; whole sets of the
- * `at_once` panels that meet the same tokens. */
+/* For many tokens, tasks small enough that all threads end together, large enough that taking them costs nothing; whole
+ * sets of the `at_once` panels that meet the same tokens. */
 static size_t divide(struct matmul_step *step, unsigned n_threads, size_t at_once)
 {
     size_t n_panels = n_parts(step->rows, PANEL), wanted = 4 * (size_t)n_threads;

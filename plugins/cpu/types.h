@@ -43,7 +43,8 @@ struct tile {
     float *scales_store; /* [CHUNK / 16][PANEL] */
     float *mins_store;   /* [CHUNK / 16][PANEL] */
 };
-/* Bytes of the stores of a tile: of either kind, of TILE_INT8; and a tile whose stores are in so much memory. */
+/* Bytes of the stores of a tile: of either kind, of TILE_INT8; and a tile whose stores are in so much memory. That of
+ * floats lies over the other three. */
 #define TILE_STORE_SIZE (CHUNK * PANEL * sizeof(float))
 #define INT8_STORE_SIZE (2 * (CHUNK / 16) * PANEL * sizeof(float) + CHUNK * PANEL)
 static inline struct tile tile_in(uint8_t *memory)

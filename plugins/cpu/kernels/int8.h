@@ -300,7 +300,7 @@ INT8_PAIR(int8_pair_nibbles)
 INT8_PAIR(int8_pair_nibbles_mins)
 
 /* A panel without another meets the tokens as both of a pair. */
-#define INT8_TILES_AT_ONCE 2
+#define INT8_PANELS_AT_ONCE 2
 static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums)
 {
@@ -353,7 +353,7 @@ INT8_TILE(int8_tile_32_4, 32, 4)
 INT8_TILE(int8_tile_16_2, 16, 2)
 #endif
 
-#define INT8_TILES_AT_ONCE 1
+#define INT8_PANELS_AT_ONCE 1
 static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums)
 {

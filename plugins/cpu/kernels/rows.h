@@ -151,7 +151,7 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
     _Alignas(64) float scales[LANES];
     vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
     for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
-    const vf limit = vf_set1(127 * GROUP / 2);
+    const vf limit = vf_set1(127.0F * GROUP * 0.5F); /* of a half's sum */
     _Alignas(64) int32_t fours[GROUP / 4][LANES], sums[2][LANES];
     UNROLL for (size_t half = 0; half < 2; half++)
     {
@@ -166,7 +166,7 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
             }
             vi_store(fours[i / 4], vi_bytes(q));
         }
-        /* What is no number became any. */
+        /* What is no number became some integer: its sum must be one that can be multiplied. */
         vi_store(sums[half], vi_from_vf(vf_max(vf_min(vi_to_vf(sum), limit), vf_sub(vf_zero(), limit))));
     }
     for (size_t g = 0; g < n; g++) {

@@ -153,7 +153,7 @@ const struct kernels kernels_scalar = {
 #undef X
     },
     .f32_tile = scalar_f32_tile,
-    .int8_tiles_at_once = 1,
+    .int8_panels_at_once = 1,
     .int8_tiles = scalar_int8_tiles,
     .quantize = scalar_quantize,
     .add = add,

@@ -4,7 +4,7 @@ const struct kernels KERNELS = {
     .name = KERNELS_NAME,
     .f32_tile_tokens = F32_TILE_TOKENS,
     .int8_tile_tokens = INT8_TILE_TOKENS,
-    .int8_tiles_at_once = INT8_TILES_AT_ONCE,
+    .int8_panels_at_once = INT8_PANELS_AT_ONCE,
     .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
                [WEIGHT_F16] = unpack_f16,
                [WEIGHT_BF16] = unpack_bf16,
