@@ -9,7 +9,8 @@
 #include "kv/cache.h"
 #include "plan.h"
 
-#define MAX_PREPARED 8 /* graphs of different shapes that are kept */
+#define MAX_PREPARED 8   /* graphs of different shapes that are kept */
+#define REASON_SIZE  512 /* bytes of what a device says */
 
 /* A model tensor on a device. Roles of a tensor that meet on one device share it. */
 struct loaded {
@@ -217,14 +218,14 @@ static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLA
 /* Unloads everything and lowers the budget of a device to what went in, so that less is placed there; `reason` becomes
  * what the device said. Ends with `status` where that changes nothing: wishes by --place don't heed budgets. */
 static int place_less(struct engine_context *context, uint32_t full_device, uint64_t loaded, int status,
-                      char reason[512])
+                      char reason[REASON_SIZE])
 {
     struct engine_plan *plan = context->plan;
     uint64_t used = plan->used[full_device], missing = used > loaded ? used - loaded : used;
     uint64_t less = missing > used / 16 ? missing : used / 16 + 1;
     unload(context);
     plan->set.devices[full_device].budget = used > less ? used - less : 0;
-    snprintf(reason, 512, "%s", error_message());
+    snprintf(reason, REASON_SIZE, "%s", error_message());
     int placed = plan_place(plan);
     if (placed) return placed;
     return plan->used[full_device] >= used ? fail(status, "%s", reason) : ENGINE_OK;
@@ -242,7 +243,7 @@ static void tell_of_less(const struct engine_plan *plan, uint32_t device, const 
  * rest is placed anew, and loading starts again; that is told once, in the end. */
 static int load(struct engine_context *context, const struct engine_context_options *options)
 {
-    char reason[512] = "";
+    char reason[REASON_SIZE] = "";
     uint32_t short_device = 0;
     for (;;) {
         uint64_t loaded_on[PLACE_MAX_DEVICES] = {0};

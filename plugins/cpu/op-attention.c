@@ -91,7 +91,7 @@ static void fetch(const struct attention *op, const struct work *work, const str
     for (size_t j = 0; j < n; j += run, rows += run * size) {
         int32_t block = blocks[(first + j) / block_size];
         size_t slot = (first + j) % block_size;
-        run = n - j < block_size - slot ? n - j : block_size - slot;
+        run = smaller(n - j, block_size - slot);
         if (block < 0 || (size_t)block >= cache->ne[3]) {
             work_fail(work, "attention: a block number is out of range");
             memset(rows, 0, run * size * sizeof *rows);
@@ -139,14 +139,14 @@ static void attend(const struct attention *op, const struct work *work, const st
     for (size_t t = 0; t < queries->n_tokens; t++) {
         int32_t position = number(&op->positions, queries->first_token + t);
         size_t begin = range_begin(op, position), end = (size_t)position + 1;
-        low = begin < low ? begin : low;
+        low = smaller(begin, low);
         high = end > high ? end : high;
     }
     low = low > first ? low - first : 0;
-    high = high - first < SPAN ? high - first : SPAN;
+    high = smaller(SPAN, high - first);
     size_t begin = low / PIECE * PIECE, ks = key_size(op), vs = value_size(op);
     for (size_t j = begin; j < high; j += PIECE) {
-        size_t n = high - j < PIECE ? high - j : PIECE;
+        size_t n = smaller(PIECE, high - j);
         fetch(op, work, &op->k, queries, first + j, n, ks, scratch->rows);
         kernels->attention_scores(queries->q, queries->n, scratch->rows, n, ks, op->scale,
                                   scratch->scores + j, SPAN);
@@ -154,7 +154,7 @@ static void attend(const struct attention *op, const struct work *work, const st
     span_softmax(op, work, queries, first, begin, round_up(high, PANEL), scratch->scores, partial);
     memset(partial->out, 0, queries->n * vs * sizeof *partial->out);
     for (size_t j = begin; j < high; j += PIECE) {
-        size_t n = high - j < PIECE ? high - j : PIECE;
+        size_t n = smaller(PIECE, high - j);
         fetch(op, work, &op->v, queries, first + j, n, vs, scratch->rows);
         kernels->attention_values(scratch->scores + j, SPAN, queries->n, scratch->rows, n, vs, partial->out);
     }
@@ -351,7 +351,7 @@ static void run_sequence(const struct attention *op, const struct work *work, si
     for (size_t t = first; t < end; t++) {
         int32_t position = number(&op->positions, t);
         size_t begin = range_begin(op, position) / SPAN, last = (size_t)position / SPAN;
-        first_span = begin < first_span ? begin : first_span;
+        first_span = smaller(begin, first_span);
         last_span = last > last_span ? last : last_span;
     }
     for (size_t i = 0; i < queries.n; i++) scratch.total.max[i] = -INFINITY;
@@ -370,7 +370,7 @@ static void run_groups(const void *args, const struct work *work, size_t task)
     const struct attention *op = args;
     size_t n_tokens = op->positions.ne[0], n_groups = (n_tokens + op->group_tokens - 1) / op->group_tokens;
     size_t kv_head = task % op->k.ne[2], group = n_groups - 1 - task / op->k.ne[2];
-    size_t end = (group + 1) * op->group_tokens < n_tokens ? (group + 1) * op->group_tokens : n_tokens;
+    size_t end = smaller((group + 1) * op->group_tokens, n_tokens);
     for (size_t token = group * op->group_tokens; token < end;) {
         if (token_position(op, work, token) < 0) {
             write_zeros(op, token++, kv_head);

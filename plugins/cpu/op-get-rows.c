@@ -20,7 +20,7 @@ static void packed_row(const struct engine_weight *weight, const struct work *wo
     size_t lane = row % PANEL;
     const uint8_t *chunk = weight->packed + row / PANEL * weight_panel_size(type, weight->k);
     for (size_t first = 0; first < weight->k; first += CHUNK, chunk += type->chunk_size(type, CHUNK)) {
-        size_t n = weight->k - first < CHUNK ? weight->k - first : CHUNK;
+        size_t n = smaller(CHUNK, weight->k - first);
         work->kernels->unpack[type->index](type, chunk, n, &tile);
         for (size_t i = 0; i < n && type->kind == TILE_F32; i++) out[first + i] = tile.x[i * PANEL + lane];
         for (size_t i = 0; i < n && type->kind == TILE_INT8; i++) {

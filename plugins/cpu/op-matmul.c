@@ -2,7 +2,8 @@
  * weight's tiles are multiplied with (once for all matmuls of that input), then panels of the weight become
  * tiles and meet it.
  *
- * Tokens lie in sets of at most tile_tokens beside each other (set s: tokens s * tile_tokens …, T of them); k columns. Slot of the prepared input:
+ * Tokens lie in sets of at most tile_tokens beside each other (set s: tokens s * tile_tokens …, T of them);
+ * k columns. Slot of the prepared input:
  *   TILE_F32    float32 [set][k][T]
  *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [set]… */
 #include <string.h>

@@ -92,12 +92,11 @@ static void pack_panels(void *context, unsigned thread)
     size_t n_panels = (layout->rows + PANEL - 1) / PANEL, panel, size = weight_panel_size(type, layout->k);
     size_t chunk_size = type->chunk_size(type, CHUNK), columns_size = weight_row_size(type, CHUNK);
     while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n_panels) {
-        size_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
+        size_t first = panel * PANEL, n_rows = smaller(PANEL, layout->rows - first);
         const uint8_t *rows = packing->data + first * layout->row_size;
         uint8_t *chunk = packing->packed + panel * size;
         for (size_t i = 0; i < layout->k; i += CHUNK, rows += columns_size, chunk += chunk_size)
-            type->pack(type, rows, layout->row_size, n_rows, layout->k - i < CHUNK ? layout->k - i : CHUNK,
-                       chunk);
+            type->pack(type, rows, layout->row_size, n_rows, smaller(CHUNK, layout->k - i), chunk);
     }
 }
 

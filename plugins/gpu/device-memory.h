@@ -5,12 +5,14 @@
 
 #include "plugin-api.h"
 
+#define SMALL_MEMORY 4096 /* bytes: a few tables of rope's angles, what sizes are rounded up by */
+
 struct gpu_budget {
     uint64_t limit; /* 0: none */
     uint64_t used;
 };
 
-/* Counts buffers and weights; ENGINE_ERROR_MEMORY where that is over the limit. */
+/* Counts buffers, weights and scratch memory; ENGINE_ERROR_MEMORY where that is over the limit. */
 int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64_t size, const char *what);
 
 /* What the host could give away. */

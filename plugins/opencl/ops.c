@@ -12,8 +12,6 @@
 #define CHUNK      32
 #define ITEMS_EACH 4 /* work-items of element-wise kernels for each of a processor's units */
 
-#define SMALL_MEMORY 4096 /* bytes: a few tables of rope's angles, what sizes are rounded up by */
-
 /* A launch that is being put together. */
 struct builder {
     struct engine_device *device;

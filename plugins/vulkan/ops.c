@@ -15,8 +15,6 @@
 #define MOST_SPLITS     16
 #define SPLIT_POSITIONS 256
 
-#define SMALL_MEMORY 4096 /* bytes: a few tables of rope's angles, what sizes are rounded up by */
-
 /* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
 #define SUBGROUP_PARTS     4 /* workgroups for a panel */
 #define TILED_TOKENS       32

@@ -121,7 +121,7 @@ FLATTEN void float_token(const uint8_t *panel, size_t k, const float *input, col
     for (size_t first = 0; first < k; first += CHUNK) {
         vf sum[PARTS];
         UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_zero();
-        size_t n = k - first < CHUNK ? k - first : CHUNK, i = 0;
+        size_t n = smaller(CHUNK, k - first), i = 0;
         for (; i + step <= n; i += step, panel += size) {
             if (i * (size / step) % 64 == 0) prefetch(panel + PREFETCH_AHEAD);
             add(panel, input + first + i, sum);
