@@ -22,7 +22,7 @@
  *   passed over: an operation that needs it says so in its own struct. Functions that are optional may be
  *   NULL or absent. Enumerations only grow; a plugin answers a value that it doesn't know with
  *   ENGINE_ERROR_UNSUPPORTED, the engine takes an unknown device kind for ENGINE_DEVICE_ACCELERATOR and an
- *   unknown status for ENGINE_ERROR.
+ *   unknown status for ENGINE_ERROR. What came after 1.0 is marked with the version that brought it: [1.1].
  * Errors.  Functions that can fail return an `enum engine_status` as int, ENGINE_OK (0) for success, and say
  *   why through host->fail, which every thread may call. On failure, output parameters are untouched. A
  *   plugin never exits, aborts, throws across the border, or prints.
@@ -45,8 +45,8 @@
  * ----------
  * "Within b" at an operation: each element of the output differs by at most b from what the formula gives in
  * exact arithmetic on the operands as they are stored. `engine plugins check` measures it. No result may
- * depend on what lies between or behind the rows of an operand. Nothing but the output may be written to:
- * neither what lies there nor an operand that isn't the output too. The same operation on the same operands
+ * depend on what lies between or behind the rows of an operand. Nothing but the outputs may be written to:
+ * neither what lies there nor an operand that isn't an output too. The same operation on the same operands
  * need not give the same bits twice, nor on another device.
  *
  * SPDX-License-Identifier: MIT. This header may be copied into any project. */
@@ -61,7 +61,7 @@ extern "C" {
 #endif
 
 #define ENGINE_ABI_MAJOR 1
-#define ENGINE_ABI_MINOR 0
+#define ENGINE_ABI_MINOR 1
 
 /* True where `field` lies within the part of *pointer that its writer knew of. */
 #define ENGINE_HAS(pointer, field)                                                                           \
@@ -213,6 +213,7 @@ struct engine_tensor {
  * contiguous; the other strides are multiples of 4 (of 2 for F16 and Q8_0) and may be larger than what they
  * span. A backend may say no to strides that it doesn't like, too.
  * What tensors hold is for the engine to check before it puts it there: rows of GET_ROWS in 0 .. n_rows-1;
+ * experts of MATMUL in 0 .. n-1 (those that ROUTE writes are);
  * slots -1 or in 0 .. block_size * n_blocks - 1; positions -1 or below max_blocks * block_size; sequences in
  * 0 .. n_sequences-1, also of tokens that are left out; block numbers in 0 .. n_blocks-1 as far as a token
  * sees (what is behind that in a block table is anything and must not be followed). A backend may rely on it:
@@ -232,35 +233,69 @@ enum engine_op {
     ENGINE_OP_GET_ROWS = 6,
     ENGINE_OP_ADD = 7,
     ENGINE_OP_MUL = 8,
-    ENGINE_OP_ACTIVATE = 9
+    ENGINE_OP_ACTIVATE = 9,
+    ENGINE_OP_ROUTE = 10, /* [1.1] */
+    ENGINE_OP_CONCAT = 11 /* [1.1] */
 };
 
+/* Functions of one number x; `limit` and `alpha` are fields of engine_op_activate. */
 enum engine_activation {
     ENGINE_ACTIVATION_NONE = 0,
-    ENGINE_ACTIVATION_SILU = 1 /* x / (1 + exp(-x)) */
+    ENGINE_ACTIVATION_SILU = 1, /* x / (1 + exp(-x)) */
+    /* [1.1] from here on */
+    ENGINE_ACTIVATION_GELU_ERF = 2,     /* x/2 * (1 + erf(x / sqrt(2))) */
+    ENGINE_ACTIVATION_GELU_TANH = 3,    /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+    ENGINE_ACTIVATION_RELU = 4,         /* max(x, 0) */
+    ENGINE_ACTIVATION_RELU_SQUARED = 5, /* max(x, 0)^2 */
+    ENGINE_ACTIVATION_SIGMOID = 6,      /* 1 / (1 + exp(-x)) */
+    ENGINE_ACTIVATION_TANH = 7,         /* tanh(x) */
+    ENGINE_ACTIVATION_SOFTPLUS = 8,     /* ln(1 + exp(x)), at any x */
+    ENGINE_ACTIVATION_CLAMP = 9,        /* x, at least -limit and at most limit */
+    ENGINE_ACTIVATION_SOFTCAP = 10,     /* limit * tanh(x / limit) */
+    /* Gated unit of gpt-oss: g * sigmoid(alpha * g) with g = min(x, limit); the factor u, which has to be
+     * there, is clamped too: times (1 + u), u at least -limit and at most limit. */
+    ENGINE_ACTIVATION_SWIGLU_CLAMPED = 11
 };
 
 /* ENGINE_OP_MATMUL:  output[m, t] = sum over k of weight[k, m] * input[k, t]
  * then, in this order, each where present: times scale, plus bias[m], activation, plus residual[m, t].
  * With `gate`:  output[m, t] = activation(gate x input)[m, t] * (weight x input)[m, t], plus residual[m, t];
- * scale and bias are then absent.
+ * scale and bias are then absent. The activation is one that takes neither `limit` nor `alpha`.
+ *
+ * [1.1] A weight of three dimensions is `ne[2]` matrices, made for ENGINE_WEIGHT_MATRICES. Either each head
+ * has its own (`experts` is NULL, the heads of input and output are n = ne[2]):
+ *   output[m, h, t] = sum over k of weight[k, m, h] * input[k, h, t], times scale; all else is absent.
+ * Or `experts` chooses some of them for each token (a mixture of experts, arXiv 2101.03961):
+ *   y[m, s, t] = sum over k of weight[k, m, e] * input[k, s, t],  e = experts[s, t],
+ * where an input of one column for each token, [k, 1, tokens], serves all s. What follows is as above: scale,
+ * bias[m, e], activation, or the gate, of which the same matrix e is taken. Then output = y, or with `mix`
+ *   output[m, t] = sum over s of mix[s, t] * y[m, s, t], plus residual[m, t].
+ * A residual comes with `mix` only. Only the matrices that `experts` names are read.
+ *
  * The input may be rounded to int8 in blocks of 32 (or of the weight's own block length) where the weight is
  * quantised, to float16 or bfloat16 where it is of that type; sums are float32 or wider.
  * A product is within 1e-6 * S, S being the sum of |weight[k, m] * input[k, t]|; plus, where the input was
  * rounded, what this can make: for int8 the sum over blocks of 32 of max|input| / 252 * sum of |weight|, for
  * float16 S / 2^11, for bfloat16 S / 2^8. What follows the product carries that on, within 1e-6 of the
- * result's size and of 1. Besides, an output of 64 elements or more differs as a whole (root mean square, of
+ * result's size and of 1; with `mix`, of the sum of the sizes of what is summed up. Besides, an output of 64 elements or more differs as a whole (root mean square, of
  * that of the exact output) by at most 2 % for quantised weights, else by 2e-6 plus the rounding. */
 struct engine_op_matmul {
     size_t struct_size;
-    const struct engine_tensor *weight;   /* weight, [k, rows], any type */
-    const struct engine_tensor *input;    /* F32 [k, tokens] */
-    const struct engine_tensor *output;   /* F32 [rows, tokens]; may be the same tensor as residual */
-    const struct engine_tensor *gate;     /* weight, [k, rows], or NULL */
-    const struct engine_tensor *bias;     /* weight, F32 [rows], or NULL */
+    const struct engine_tensor *weight; /* weight, [k, rows] or [k, rows, n], any type */
+    /* F32 [k, tokens]; heads: [k, n, tokens]; experts: [k, 1 or n_used, tokens] */
+    const struct engine_tensor *input;
+    /* F32 [rows, tokens]; heads: [rows, n, tokens]; experts without mix: [rows, n_used, tokens]. May be the
+     * same tensor as residual. */
+    const struct engine_tensor *output;
+    const struct engine_tensor *gate;     /* weight, of the shape of `weight`, or NULL */
+    const struct engine_tensor *bias;     /* weight, F32 [rows], with experts [rows, n], or NULL */
     const struct engine_tensor *residual; /* F32 [rows, tokens], or NULL */
     uint32_t activation;                  /* enum engine_activation */
     float scale;                          /* 0 means 1 */
+    /* [1.1] */
+    /* I32 [n_used, tokens], each in 0 .. n-1, no two of a token equal; or NULL */
+    const struct engine_tensor *experts;
+    const struct engine_tensor *mix; /* F32 [n_used, tokens], or NULL; only with experts */
 };
 
 /* ENGINE_OP_ATTENTION: causal attention of each token over its sequence's part of a paged cache, softmax in
@@ -269,22 +304,33 @@ struct engine_op_matmul {
  * slot j % block_size.
  *   output[:, h, t] = sum over j of softmax_j(scale * q[:, h, t] . k[:, slot, h', b]) * v[:, slot, h', b],
  *   h' = h / (n_heads / n_kv_heads).
+ * [1.1] The score of position j, scale * q . k, changes in this order, each where present: softcap * tanh(score
+ * / softcap); minus slopes[h] * |p - j| (ALiBi, arXiv 2108.12409). With `chunk` only the positions of p's own
+ * chunk are seen, j >= p - p % chunk. With `sinks`, exp(sinks[h]) is added to the softmax's denominator, as if
+ * a further position of that score had a value of zeros. Values may be of another length than keys,
+ * value_dim, and v may lie within k's memory (the first value_dim values of each key, as in multi-head latent
+ * attention, arXiv 2405.04434): its strides are then those of k.
  * The keys and values of the batch's own tokens have been put there by ENGINE_OP_CACHE_WRITE. A position of
  * -1 marks a token to be left out: its output is 0. The block table's width bounds how far back any token of
- * the batch sees. Within 1e-6 * the largest |v| of the cache; where the sum of |scale * q * k| is more than 8
- * for a position that the token sees, as many times that as the largest such sum is of 8. Scores may be of any
- * size: exponentials that float32 doesn't have must not come up. */
+ * the batch sees. Within 1e-6 * the largest |v| of the cache; where the sum of |scale * q * k|, plus
+ * slopes[h] * |p - j|, is more than 8 for a position that the token sees, as many times that as the largest
+ * such sum is of 8. Scores may be of any size: exponentials that float32 doesn't have must not come up. */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
     const struct engine_tensor *k; /* F32, F16 or Q8_0 [head_dim, block_size, n_kv_heads, n_blocks] */
-    const struct engine_tensor *v; /* like k */
+    const struct engine_tensor *v; /* like k; [1.1] [value_dim, block_size, n_kv_heads, n_blocks] */
     const struct engine_tensor *block_table; /* I32 [max_blocks, n_sequences]; read up to a sequence's end */
     const struct engine_tensor *sequences;   /* I32 [tokens], column of block_table */
     const struct engine_tensor *positions;   /* I32 [tokens] */
-    const struct engine_tensor *output;      /* F32 [head_dim, n_heads, tokens] */
+    const struct engine_tensor *output;      /* F32 [head_dim, n_heads, tokens]; [1.1] [value_dim, …] */
     float scale;
     uint32_t window; /* 0: none */
+    /* [1.1] */
+    const struct engine_tensor *slopes; /* weight, F32 [n_heads], each at least 0, or NULL */
+    const struct engine_tensor *sinks;  /* weight, F32 [n_heads], or NULL */
+    float softcap;                      /* at least 0; 0: none */
+    uint32_t chunk;                     /* 0: none; not together with window */
 };
 
 /* ENGINE_OP_CACHE_WRITE: puts keys or values of new tokens into a paged cache, converted to the cache's type.
@@ -307,7 +353,8 @@ enum engine_rope_pairs { ENGINE_ROPE_ADJACENT = 0, ENGINE_ROPE_HALVES = 1 };
  *   p * position_scale * theta^(-2i / n_dims) / factors[i],
  * which is worked out so that sine and cosine are right to float32 at any position up to 2^20 (in float64,
  * say, or from a table made so). A pair (a, b) becomes (a cos - b sin, a sin + b cos), each of both within
- * 3e-7 * (|a| + |b|). */
+ * 3e-7 * (|a| + |b|). [1.1] Both are then multiplied by `magnitude` (YaRN, arXiv 2309.00071), the bound too;
+ * what is copied isn't. */
 struct engine_op_rope {
     size_t struct_size;
     const struct engine_tensor *input;     /* F32 [head_dim, n_heads, tokens] */
@@ -318,12 +365,23 @@ struct engine_op_rope {
     uint32_t pairs;                        /* enum engine_rope_pairs */
     float theta;
     float position_scale; /* 0 means 1 */
+    /* [1.1] */
+    float magnitude; /* 0 means 1 */
+    uint32_t reserved;
 };
 
-enum engine_norm_kind { ENGINE_NORM_RMS = 0 };
+enum engine_norm_kind {
+    ENGINE_NORM_RMS = 0,
+    ENGINE_NORM_LAYER = 1 /* [1.1] */
+};
 
-/* ENGINE_OP_NORM:  RMS: output[i, t] = input[i, t] / sqrt(mean over i of input[i, t]^2 + epsilon) * weight[i]
- * (arXiv 1910.07467), the mean in float32 or wider. Within 1e-6 of the value. */
+/* ENGINE_OP_NORM, over each row; means in float32 or wider:
+ *   RMS:    output[i, t] = input[i, t] / sqrt(mean over i of input[i, t]^2 + epsilon) * weight[i]
+ *           (arXiv 1910.07467). Within 1e-6 of the value.
+ *   LAYER:  output[i, t] = (input[i, t] - m) / d * weight[i], m the row's mean, d = sqrt(mean over i of
+ *           (input[i, t] - m)^2 + epsilon) (arXiv 1607.06450). Within 1e-6 * (|value| + |weight[i]| * largest
+ *           |input| of the row / d).
+ * [1.1] Then bias[i] is added, where present: within 1e-6 * (|value| + |bias[i]|) more. */
 struct engine_op_norm {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -331,6 +389,8 @@ struct engine_op_norm {
     const struct engine_tensor *weight; /* weight, F32 [n], or NULL for ones */
     uint32_t kind;                      /* enum engine_norm_kind */
     float epsilon;
+    /* [1.1] */
+    const struct engine_tensor *bias; /* weight, F32 [n], or NULL */
 };
 
 /* ENGINE_OP_GET_ROWS:  output[:, i] = source[:, rows[i]], converted to float32. The embedding lookup (source
@@ -344,16 +404,20 @@ struct engine_op_get_rows {
 };
 
 /* ENGINE_OP_ADD, ENGINE_OP_MUL:  output = a + b, output = a * b, element by element. b is an activation of
- * a's shape, or [n] (a weight or an activation), repeated for each of a's rows. Within 1e-6 of the value. */
+ * a's shape, or [n] (a weight or an activation), repeated for each of a's rows, or [1.1] an activation [1,
+ * tokens], one number for each of a's rows. Within 1e-6 of the value. */
 struct engine_op_binary {
     size_t struct_size;
     const struct engine_tensor *a;      /* F32 [n, tokens] */
-    const struct engine_tensor *b;      /* F32 [n, tokens] or [n] */
+    const struct engine_tensor *b;      /* F32 [n, tokens], [n] or [1, tokens] */
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as a or b */
 };
 
 /* ENGINE_OP_ACTIVATE:  output = activation(input), or activation(input) * factor where factor is present.
- * Within 1e-6 of the value. */
+ * NONE, SILU, RELU, RELU_SQUARED, CLAMP: within 1e-6 of the value. The others: activation(x) is within
+ * 1e-6 * |x| for GELU_ERF and GELU_TANH, 2e-6 * |x| for TANH and SOFTCAP, 2e-6 * |g| for SWIGLU_CLAMPED, 1e-6 for
+ * SIGMOID, 1e-6 * (1 + max(x, 0)) for SOFTPLUS; that times the factor (1 + u for SWIGLU_CLAMPED), and 1e-6 of
+ * the value more. */
 struct engine_op_activate {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -361,6 +425,50 @@ struct engine_op_activate {
     const struct engine_tensor *output; /* F32 [n, tokens]; may be the same tensor as input or factor */
     uint32_t activation;                /* enum engine_activation */
     uint32_t reserved;                  /* 0 */
+    /* [1.1]; 0 where the activation doesn't take them */
+    float limit; /* more than 0 for CLAMP, SOFTCAP, SWIGLU_CLAMPED */
+    float alpha; /* SWIGLU_CLAMPED */
+};
+
+/* How ENGINE_OP_ROUTE makes scores of logits. */
+enum engine_route_function { ENGINE_ROUTE_SOFTMAX = 0, ENGINE_ROUTE_SIGMOID = 1 };
+
+/* How the score of a group of experts comes from theirs: the largest, or the sum of the two largest. */
+enum engine_route_group { ENGINE_ROUTE_GROUP_MAX = 0, ENGINE_ROUTE_GROUP_TOP2 = 1 };
+
+/* ENGINE_OP_ROUTE [1.1]:  which experts a token goes to, and how much each of them counts. For each token:
+ *   p = softmax(logits) over all experts, or sigmoid(logits) of each;
+ *   c = p + bias (p where bias is NULL): what the choice goes by (DeepSeek-V3, arXiv 2412.19437);
+ *   with n_groups > 1: experts are n_groups groups of n_experts / n_groups, one after the other; only those of
+ *   the n_groups_used groups with the largest scores stay;
+ *   ids = the n_used experts of the largest c, the largest first;
+ *   weights[s] = p[ids[s]]; with `normalise` divided by max(sum of the weights, floor); times scale.
+ * Where two c (or scores of groups) differ by less than 1e-6, either may be taken for the larger one. Of equal
+ * ones take the lower id. Weights are within 1e-5 of their value. (A softmax of the chosen logits alone is a
+ * softmax with `normalise`.) */
+struct engine_op_route {
+    size_t struct_size;
+    const struct engine_tensor *logits;  /* F32 [n_experts, tokens] */
+    const struct engine_tensor *bias;    /* weight, F32 [n_experts], or NULL */
+    const struct engine_tensor *ids;     /* output: I32 [n_used, tokens], n_used at most n_experts */
+    const struct engine_tensor *weights; /* output: F32 [n_used, tokens] */
+    uint32_t function;                   /* enum engine_route_function */
+    uint32_t n_groups;                   /* divides n_experts; 0: none */
+    uint32_t n_groups_used;              /* at most n_groups; n_used experts fit in them */
+    uint32_t group_score;                /* enum engine_route_group; TOP2 wants groups of two or more */
+    uint32_t normalise;                  /* 0 or 1 */
+    float floor;                         /* at least 0 */
+    float scale;                         /* 0 means 1 */
+    uint32_t reserved;                   /* 0 */
+};
+
+/* ENGINE_OP_CONCAT [1.1]:  rows put together: output[i, h, t] = a[i, h, t] for i < n_a, else b[i - n_a, h, t].
+ * A b of one row for each token, [n_b, 1, tokens], is repeated for all h. Exact. */
+struct engine_op_concat {
+    size_t struct_size;
+    const struct engine_tensor *a;      /* F32 [n_a, heads, tokens] */
+    const struct engine_tensor *b;      /* F32 [n_b, heads or 1, tokens] */
+    const struct engine_tensor *output; /* F32 [n_a + n_b, heads, tokens] */
 };
 
 /* --------------------------------------------------------------------------------------------------------
@@ -404,7 +512,10 @@ struct engine_device_options {
 enum engine_weight_use {
     ENGINE_WEIGHT_MATMUL = 1, /* weight or gate of ENGINE_OP_MATMUL */
     ENGINE_WEIGHT_ROWS = 2,   /* source of ENGINE_OP_GET_ROWS */
-    ENGINE_WEIGHT_VALUES = 4  /* norms, biases, rope factors: plain values */
+    ENGINE_WEIGHT_VALUES = 4, /* norms, biases, rope factors: plain values */
+    /* [1.1] weight or gate of ENGINE_OP_MATMUL with three dimensions, [k, rows, n]: one matrix for each expert
+     * or head. It is the only use of a weight that has it. */
+    ENGINE_WEIGHT_MATRICES = 8
 };
 
 /* A model tensor as it is in the file: dense, rows one after the other, blocks of its type as GGUF defines
