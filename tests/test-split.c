@@ -10,7 +10,7 @@
 #include "engine.h"
 #include "gguf-writer.h"
 #include "graph/schedule.h"
-#include "plan.h"
+#include "plan/plan.h"
 
 #define N_TOKENS 48
 #define N_VOCAB  320

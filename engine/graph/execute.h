@@ -3,8 +3,8 @@
 #ifndef ENGINE_GRAPH_EXECUTE_H
 #define ENGINE_GRAPH_EXECUTE_H
 
+#include "devices/open.h"
 #include "graph/schedule.h"
-#include "open-devices.h"
 
 /* Where the parts of a run live. Owned by the context. */
 struct executor {

@@ -1,12 +1,13 @@
 /* plan.h: the plan of a context: devices, shapes, and the device of every tensor. Made by asking devices what they can
- * run and what things take (plan.c), decided by place.c. Loading and running follow it (context.c). */
-#ifndef ENGINE_PLAN_H
-#define ENGINE_PLAN_H
+ * run and what things take (survey.c), decided by graph/place.c, and brought back into graphs as the device of each node
+ * (assign.c). Loading and running follow it (context/). */
+#ifndef ENGINE_PLAN_PLAN_H
+#define ENGINE_PLAN_PLAN_H
 
 #include "arch/arch.h"
+#include "devices/open.h"
 #include "graph/schedule.h"
 #include "internal.h"
-#include "open-devices.h"
 
 struct engine_plan {
     struct engine_model *model;

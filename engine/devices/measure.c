@@ -1,6 +1,6 @@
 /* measure.c: see measure.h. A token's time is that of reading all weights once, so what counts is how many bytes of weights
  * a device gets through in a matmul of one column. */
-#include "measure.h"
+#include "devices/measure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "internal.h"
+#include "devices/devices.h"
 #include "model/types.h"
 
 #define K          UINT64_C(2048)
@@ -123,7 +123,7 @@ static int try_type(const struct open_device *device, uint32_t type, uint64_t *r
     return status;
 }
 
-/* The number behind the device's name in "vulkan0=300, opencl0.0=40"; false if it isn't there. */
+/* The number after the device's name in "vulkan0=300, opencl0.0=40"; false if it isn't there. */
 static bool configured_speed(const char *text, const char *name, double *speed)
 {
     size_t length = strlen(name);
@@ -156,14 +156,6 @@ static double measure(const struct open_device *device, bool *whole)
     return speed * 1e-9;
 }
 
-/* The engine's entry for an open device. */
-static struct device *listed_device(struct engine *engine, const struct open_device *device)
-{
-    for (size_t i = 0; i < engine->n_devices; i++)
-        if (strcmp(engine->devices[i].name, device->name) == 0) return &engine->devices[i];
-    return NULL;
-}
-
 void measure_speeds(struct device_set *set)
 {
     struct engine *engine = set->engine;
@@ -171,7 +163,7 @@ void measure_speeds(struct device_set *set)
     pthread_mutex_lock(&engine->devices_lock); /* one at a time, too, so that they don't slow each other */
     for (uint32_t d = 1; d < set->n_devices; d++) {
         struct open_device *device = &set->devices[d];
-        struct device *listed = listed_device(engine, device);
+        struct device *listed = find_device(engine, device->name);
         if (configured_speed(text, device->name, &device->speed) || !listed) continue;
         device->speed = listed->speed;
         if (device->speed != 0) continue;

@@ -1,5 +1,5 @@
-/* open-devices.c: see open-devices.h. */
-#include "open-devices.h"
+/* open.c: see open.h. */
+#include "devices/open.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "internal.h"
+#include "devices/devices.h"
 
 /* Part of the free memory that is left to others: drivers, the screen, estimates that are a little off. */
 #define MARGIN_SHARE 20
@@ -132,13 +132,6 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
     if (plugin->info->backend->device_count(&count) != ENGINE_OK && error_message()[0])
         return fail_because(ENGINE_ERROR_NOT_FOUND, "the backend %s can't be used", plugin->name);
     return fail(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine", plugin->name);
-}
-
-static const struct device *find_device(const struct engine *engine, const char *name)
-{
-    for (size_t i = 0; i < engine->n_devices; i++)
-        if (strcmp(engine->devices[i].name, name) == 0) return &engine->devices[i];
-    return NULL;
 }
 
 /* One item of --backend: "vulkan", or a device of it as "vulkan:1" or by its name, "vulkan1". */

@@ -1,6 +1,6 @@
 /* hardware.h: which of the devices that backends announce are the same piece of hardware, see struct engine_device_info. */
-#ifndef ENGINE_HARDWARE_H
-#define ENGINE_HARDWARE_H
+#ifndef ENGINE_DEVICES_HARDWARE_H
+#define ENGINE_DEVICES_HARDWARE_H
 
 #include <stdbool.h>
 

@@ -1,11 +1,12 @@
-/* devices.c: the devices of all backends, for engine.h's functions, plans and contexts. */
+/* devices.c: see devices.h; the functions of engine.h on devices. */
+#include "devices/devices.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "internal.h"
 
 static void make_printable(char *text)
 {
@@ -33,7 +34,7 @@ int get_device_info(const struct device *device, struct engine_device_info *info
     return ENGINE_OK;
 }
 
-static const struct device *find_device(const struct engine *engine, const char *name)
+struct device *find_device(const struct engine *engine, const char *name)
 {
     for (size_t i = 0; i < engine->n_devices; i++) {
         if (strcmp(engine->devices[i].name, name) == 0) return &engine->devices[i];

@@ -1,7 +1,7 @@
-/* open-devices.h: the devices that a model is spread over: chosen by --backend, opened, with the memory that may be used on
+/* open.h: the devices that a model is spread over: chosen by --backend, opened, with the memory that may be used on
  * each. */
-#ifndef ENGINE_OPEN_DEVICES_H
-#define ENGINE_OPEN_DEVICES_H
+#ifndef ENGINE_DEVICES_OPEN_H
+#define ENGINE_DEVICES_OPEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

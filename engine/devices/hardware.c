@@ -1,5 +1,5 @@
 /* hardware.c: see hardware.h. */
-#include "hardware.h"
+#include "devices/hardware.h"
 
 #include <string.h>
 #include <strings.h>

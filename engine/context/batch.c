@@ -1,0 +1,145 @@
+/* batch.c: batches and sequences: a batch is checked, cut into parts that fit, and run through prepared graphs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "context/context.h"
+
+static uint32_t sequence_of(const struct engine_batch *batch, size_t i)
+{
+    return batch->sequences ? (uint32_t)batch->sequences[i] : 0;
+}
+
+static bool is_wanted(const struct engine_batch *batch, size_t i)
+{
+    return batch->wanted ? batch->wanted[i] != 0 : i + 1 == batch->n_tokens;
+}
+
+/* Checks the whole batch before anything runs. `lengths` [n_sequences] is scratch. */
+static int check_batch(const struct engine_context *context, const struct engine_batch *batch,
+                       uint32_t *lengths)
+{
+    const struct engine_plan *plan = context->plan;
+    for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
+    for (size_t i = 0; i < batch->n_tokens; i++) {
+        uint32_t sequence = sequence_of(batch, i);
+        if (sequence >= plan->n_sequences)
+            return fail(ENGINE_ERROR_ARGUMENT, "token %zu is of sequence %d, but there are %u", i,
+                        (int)sequence, plan->n_sequences);
+        if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->hparams.n_vocab)
+            return fail(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u", i,
+                        batch->tokens[i], plan->hparams.n_vocab);
+        if (batch->positions && (uint32_t)batch->positions[i] != lengths[sequence])
+            return fail(ENGINE_ERROR_ARGUMENT, "token %zu is at position %d of its sequence, should be %u", i,
+                        batch->positions[i], lengths[sequence]);
+        if (lengths[sequence]++ >= plan->n_context)
+            return fail(ENGINE_ERROR_ARGUMENT,
+                        "the context is full: %u positions; a larger one (-c) takes more text",
+                        plan->n_context);
+    }
+    return ENGINE_OK;
+}
+
+/* Block tables are as wide as the longest sequence needs, rounded up to a power of two, so that a growing text changes
+ * the shape of the graph only now and then. */
+static uint32_t table_width(const struct engine_context *context)
+{
+    uint32_t longest = 1, max = context->plan->n_blocks / context->plan->n_sequences, width = 8;
+    for (uint32_t s = 0; s < context->plan->n_sequences; s++)
+        if (kv_length(context->kv, s) > longest) longest = kv_length(context->kv, s);
+    while (width < max && (uint64_t)width * KV_BLOCK_SIZE < longest) width *= 2;
+    return width < max ? width : max;
+}
+
+/* How many of the tokens from `first` on go through the graph together: as many as a batch takes, and their logits. */
+static uint32_t count_part(const struct engine_context *context, const struct engine_batch *batch,
+                           size_t first, bool logits)
+{
+    const struct engine_plan *plan = context->plan;
+    uint32_t count = 0, n_outputs = 0;
+    while (count < plan->n_batch && first + count < batch->n_tokens) {
+        if (logits && is_wanted(batch, first + count) && n_outputs++ == plan->max_outputs) break;
+        count++;
+    }
+    return count;
+}
+
+/* Runs tokens first … first+count-1, see count_part. *logits moves on past what was written. */
+static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
+                    uint32_t count, float **logits)
+{
+    const struct engine_plan *plan = context->plan;
+    int32_t **inputs = context->inputs;
+    struct shape_key key = {.n_tokens = count};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t sequence = sequence_of(batch, first + i);
+        inputs[INPUT_TOKENS][i] = batch->tokens[first + i];
+        inputs[INPUT_SEQUENCES][i] = (int32_t)sequence;
+        inputs[INPUT_POSITIONS][i] = (int32_t)kv_length(context->kv, sequence);
+        inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence);
+        if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][key.n_outputs++] = (int32_t)i;
+    }
+    bool any = key.n_outputs > 0;
+    if (!any)
+        inputs[INPUT_OUTPUT_ROWS][key.n_outputs++] = 0; /* a graph has at least one row; it isn't read */
+
+    key.table_width = table_width(context);
+    for (uint32_t s = 0; s < plan->n_sequences; s++) {
+        uint32_t n = (kv_length(context->kv, s) + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE;
+        memcpy(&inputs[INPUT_BLOCK_TABLE][(size_t)s * key.table_width], kv_blocks(context->kv, s),
+               n * sizeof(int32_t));
+    }
+    struct prepared *prepared;
+    int status = prepared_for(context, &key, &prepared);
+    if (!status)
+        status = execute(&context->executor, prepared, (const int32_t *const *)inputs, any ? *logits : NULL);
+    if (!status && any) *logits += (size_t)key.n_outputs * plan->hparams.n_vocab;
+    return status;
+}
+
+/* Runs a batch that has been checked, part by part. */
+static int run_batch(struct engine_context *context, const struct engine_batch *batch, float *logits)
+{
+    int status = ENGINE_OK;
+    for (size_t first = 0; first < batch->n_tokens && !status;) {
+        uint32_t count = count_part(context, batch, first, logits != NULL);
+        status = run_part(context, batch, first, count, &logits);
+        first += count;
+    }
+    return status;
+}
+
+int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits)
+{
+    const struct engine_plan *plan = context->plan;
+    struct engine_batch known = {0};
+    memcpy(&known, batch, batch->struct_size < sizeof known ? batch->struct_size : sizeof known);
+    uint32_t *lengths = malloc(plan->n_sequences * sizeof *lengths);
+    if (!lengths) return fail_memory("batch");
+    int status = check_batch(context, &known, lengths);
+    for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
+    if (!status) status = run_batch(context, &known, logits);
+    if (status) /* as if nothing had run */
+        for (uint32_t s = 0; s < plan->n_sequences; s++) kv_truncate(context->kv, s, lengths[s]);
+    free(lengths);
+    return status;
+}
+
+static int check_sequence(const struct engine_context *context, uint32_t sequence)
+{
+    if (sequence < context->plan->n_sequences) return ENGINE_OK;
+    return fail(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u of them", sequence,
+                context->plan->n_sequences);
+}
+
+int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position)
+{
+    int status = check_sequence(context, sequence);
+    if (!status) kv_truncate(context->kv, sequence, position);
+    return status;
+}
+
+uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence)
+{
+    return check_sequence(context, sequence) ? 0 : kv_length(context->kv, sequence);
+}

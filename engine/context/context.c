@@ -1,0 +1,76 @@
+/* context.c: creates, describes and destroys contexts: models on their devices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "context/context.h"
+
+static int create_inputs(struct engine_context *context)
+{
+    const struct engine_plan *plan = context->plan;
+    size_t sizes[INPUT_COUNT];
+    for (int i = 0; i < INPUT_COUNT; i++) sizes[i] = plan->n_batch;
+    sizes[INPUT_OUTPUT_ROWS] = plan->max_outputs;
+    sizes[INPUT_BLOCK_TABLE] = plan->n_blocks;
+    for (int i = 0; i < INPUT_COUNT; i++) {
+        context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
+        if (!context->inputs[i]) return fail_memory("inputs");
+    }
+    return ENGINE_OK;
+}
+
+int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
+                          struct engine_context **out)
+{
+    struct engine_context *context = calloc(1, sizeof *context);
+    if (!context) return fail_memory("context");
+    struct engine_context_options known;
+    read_context_options(options, &known);
+    int status = engine_plan_create(model, &known, &context->plan);
+    if (status) {
+        free(context);
+        return status;
+    }
+    context->executor.set = &context->plan->set;
+    context->kv = kv_create(context->plan->n_sequences, context->plan->n_context);
+    if (!context->kv) status = fail_memory("cache");
+    if (!status) status = create_inputs(context);
+    if (!status) status = context_load(context, &known);
+    if (status) {
+        engine_context_destroy(context);
+        return status;
+    }
+    *out = context;
+    return ENGINE_OK;
+}
+
+void engine_context_destroy(struct engine_context *context)
+{
+    if (!context) return;
+    forget_prepared(context);
+    context_unload(context);
+    for (int i = 0; i < INPUT_COUNT; i++) free(context->inputs[i]);
+    free(context->executor.staging);
+    kv_destroy(context->kv);
+    engine_plan_destroy(context->plan);
+    free(context);
+}
+
+const struct engine_plan *engine_context_plan(const struct engine_context *context)
+{
+    return context->plan;
+}
+
+void engine_context_get_info(const struct engine_context *context, struct engine_context_info *info)
+{
+    const struct engine_plan *plan = context->plan;
+    struct engine_context_info full = {
+        .struct_size = info->struct_size,
+        .n_vocab = plan->hparams.n_vocab,
+        .n_context = plan->n_context,
+        .n_batch = plan->n_batch,
+        .n_sequences = plan->n_sequences,
+        .n_threads = plan->n_threads,
+    };
+    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+}

@@ -1,0 +1,60 @@
+/* context.h: a model on its devices: what the files of this folder share. Weights and caches are loaded by a plan (load.c),
+ * batches (batch.c) run through prepared graphs (prepared.c). */
+#ifndef ENGINE_CONTEXT_CONTEXT_H
+#define ENGINE_CONTEXT_CONTEXT_H
+
+#include "graph/execute.h"
+#include "kv/cache.h"
+#include "plan/plan.h"
+
+#define MAX_PREPARED 8 /* graphs of different shapes that are kept */
+
+/* A model tensor on a device. Roles of a tensor that meet on one device share it. */
+struct loaded {
+    const struct model_tensor *tensor;
+    uint32_t device;
+    uint32_t uses;
+    struct engine_weight *weight; /* NULL until it is loaded */
+};
+
+struct shape_key {
+    uint32_t n_tokens, n_outputs, table_width;
+};
+
+struct cached_graph {
+    struct shape_key key;
+    struct prepared *prepared;
+    uint64_t last_used;
+};
+
+struct engine_context {
+    struct engine_plan *plan;
+    struct executor executor;
+    struct loaded *loaded;
+    size_t n_loaded;
+    struct kv_cache *kv;
+    uint64_t arena_size[PLACE_MAX_DEVICES];
+    /* Working memory, held free while weights are loaded. */
+    struct engine_buffer *reserved[PLACE_MAX_DEVICES];
+    struct cached_graph graphs[MAX_PREPARED];
+    uint64_t clock;
+
+    /* The inputs of a batch; sizes as graph_input gives them for the largest batch. */
+    int32_t *inputs[INPUT_COUNT];
+};
+
+static inline const struct open_device *device_at(const struct engine_context *context, uint32_t number)
+{
+    return &context->plan->set.devices[number];
+}
+
+/* Loads by the plan. Where a device turns out to have less memory than it said, its budget becomes what went in, the
+ * rest is placed anew, and loading starts again; that is told once, in the end. */
+int context_load(struct engine_context *context, const struct engine_context_options *options);
+void context_unload(struct engine_context *context);
+
+/* The prepared graph of a shape: a kept one, or a new one in the place of the one that was not used for longest. */
+int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared);
+void forget_prepared(struct engine_context *context);
+
+#endif

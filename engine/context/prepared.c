@@ -1,0 +1,60 @@
+/* prepared.c: the prepared graphs of the last few shapes, and the arenas that they share. */
+#include <string.h>
+
+#include "base/error.h"
+#include "context/context.h"
+
+void forget_prepared(struct engine_context *context)
+{
+    for (int i = 0; i < MAX_PREPARED; i++) {
+        prepared_destroy(&context->executor, context->graphs[i].prepared);
+        context->graphs[i].prepared = NULL;
+    }
+}
+
+/* Makes the arenas large enough for a schedule. All prepared graphs refer to them, so they go when one grows. */
+static int grow_arenas(struct engine_context *context, const struct schedule *schedule)
+{
+    for (uint32_t d = 0; d < context->plan->set.n_devices; d++) {
+        const struct open_device *device = device_at(context, d);
+        struct engine_buffer *larger;
+        if (schedule->arena[d] <= context->arena_size[d]) continue;
+        int status = device->backend->buffer_create(device->handle, schedule->arena[d], &larger);
+        if (status) return fail_because(status, "%s: activations", device->name);
+        forget_prepared(context);
+        device->backend->buffer_destroy(context->executor.arenas[d]);
+        context->executor.arenas[d] = larger;
+        context->arena_size[d] = schedule->arena[d];
+    }
+    return ENGINE_OK;
+}
+
+int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared)
+{
+    struct cached_graph *oldest = &context->graphs[0];
+    for (int i = 0; i < MAX_PREPARED; i++) {
+        struct cached_graph *graph = &context->graphs[i];
+        if (graph->prepared && memcmp(&graph->key, key, sizeof *key) == 0) {
+            graph->last_used = ++context->clock;
+            *prepared = graph->prepared;
+            return ENGINE_OK;
+        }
+        if (!graph->prepared || (oldest->prepared && graph->last_used < oldest->last_used)) oldest = graph;
+    }
+    struct schedule *schedule;
+    int status = plan_schedule(context->plan, key->n_tokens, key->n_outputs, key->table_width, &schedule);
+    if (status) return status;
+    status = grow_arenas(context, schedule);
+    if (status) {
+        schedule_destroy(schedule);
+        return status;
+    }
+    prepared_destroy(&context->executor, oldest->prepared);
+    oldest->prepared = NULL;
+    status = prepare(&context->executor, schedule, &oldest->prepared);
+    if (status) return status;
+    oldest->key = *key;
+    oldest->last_used = ++context->clock;
+    *prepared = oldest->prepared;
+    return ENGINE_OK;
+}

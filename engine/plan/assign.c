@@ -1,0 +1,123 @@
+/* assign.c: the graph of a shape with a device for every node, as the placement of the weights and caches asks for it, and
+ * its schedule. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "kv/cache.h"
+#include "model/types.h"
+#include "plan/steps.h"
+
+bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args *args)
+{
+    const struct engine_plan *plan = user;
+    const struct open_device *d = &plan->set.devices[device];
+    return d->backend->supports(d->handle, op, args) == 1;
+}
+
+int build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                struct graph **out)
+{
+    struct graph_shape shape = {
+        .n_tokens = n_tokens,
+        .n_outputs = n_outputs,
+        .n_sequences = plan->n_sequences,
+        .table_width = width,
+        .cache_type = plan->cache_type,
+        .block_size = KV_BLOCK_SIZE,
+        .n_blocks = plan->n_blocks,
+    };
+    struct graph *graph = graph_create(plan->model->model, &shape);
+    if (!graph) return ENGINE_ERROR_MEMORY;
+    plan->architecture->build(graph, &plan->hparams);
+    int status = graph->status;
+    if (status)
+        graph_destroy(graph);
+    else
+        *out = graph;
+    return status;
+}
+
+uint32_t full_table_width(const struct engine_plan *plan)
+{
+    return plan->n_blocks / plan->n_sequences;
+}
+
+const struct value *anchor(const struct node *node)
+{
+    const union op_args *args = &node->args;
+    const struct engine_tensor *weight = NULL;
+    if (node->op == ENGINE_OP_MATMUL) weight = args->matmul.weight;
+    if (node->op == ENGINE_OP_NORM) weight = args->norm.weight;
+    if (node->op == ENGINE_OP_GET_ROWS) weight = args->get_rows.source;
+    if (node->op == ENGINE_OP_ROPE) weight = args->rope.factors;
+    if (node->op == ENGINE_OP_ADD || node->op == ENGINE_OP_MUL) weight = args->binary.b;
+    return weight && value_of(weight)->kind == VALUE_WEIGHT ? value_of(weight) : NULL;
+}
+
+/* Where a node without a weight should run: what touches the cache with the cache; sums of a layer where its attention
+ * is, which is where its norms are; all else where its first operand is made. `made[id]` is the device of each value. */
+static uint32_t wanted_device(const struct engine_plan *plan, const struct node *node, const uint32_t *made)
+{
+    const struct value *weight = anchor(node);
+    if (weight) return plan->device[weight->index];
+    bool at_layer = node->op != ENGINE_OP_ACTIVATE && node->layer != NO_LAYER;
+    if (at_layer) return plan->device[plan->n_weights + node->layer];
+    return made[value_of(
+                    *op_tensor((union op_args *)(uintptr_t)&node->args, op_info(node->op)->inputs[0].offset))
+                    ->root->id];
+}
+
+bool touches_cache(const struct node *node)
+{
+    return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE;
+}
+
+/* Sets the device of every node: the wanted one, or the CPU if it doesn't do the operation. */
+static int assign_devices(const struct engine_plan *plan, struct graph *graph)
+{
+    uint32_t *made = calloc(graph->n_values, sizeof *made);
+    int status = made ? ENGINE_OK : fail_memory("graph");
+    for (size_t i = 0; i < graph->n_nodes && !status; i++) {
+        struct node *node = &graph->nodes[i];
+        const struct op_info *info = op_info(node->op);
+        node->device = wanted_device(plan, node, made);
+        void *asked = (void *)(uintptr_t)plan;
+        if (node->device != 0 && !plan_supports(asked, node->device, node->op, &node->args)) {
+            if (anchor(node) || touches_cache(node)) { /* what it needs is there and can't be moved now */
+                status =
+                    fail(ENGINE_ERROR, "%s ran %s for another number of tokens, but doesn't for this one",
+                         plan->set.devices[node->device].name, info->name);
+                break;
+            }
+            node->device = 0;
+        }
+        if (node->device == 0 && !plan_supports(asked, 0, node->op, &node->args)) {
+            const struct value *weight = anchor(node);
+            const char *path = model_path(plan->model->model);
+            if (weight)
+                status =
+                    fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s with %s, of type %s",
+                         path, info->name, graph->weights[weight->index].tensor->name,
+                         type_info(weight->tensor.type)->name);
+            else
+                status = fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s of its shape", path,
+                              info->name);
+        }
+        made[value_of(*op_tensor(&node->args, info->output))->root->id] = node->device;
+    }
+    free(made);
+    return status;
+}
+
+int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                  struct schedule **schedule)
+{
+    struct graph *graph;
+    int status = build_graph(plan, n_tokens, n_outputs, width, &graph);
+    if (status) return status;
+    status = assign_devices(plan, graph);
+    if (!status) status = graph_fuse(graph, plan_supports, (void *)(uintptr_t)plan);
+    if (!status) return schedule_create(graph, plan->alignment, schedule);
+    graph_destroy(graph);
+    return status;
+}

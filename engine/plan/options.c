@@ -1,0 +1,124 @@
+/* options.c: the wishes of a caller and of engine.conf, checked: sizes, the cache's type, what to offload, rules. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "kv/cache.h"
+#include "model/types.h"
+#include "plan/steps.h"
+
+#define DEFAULT_CONTEXT 4096
+#define DEFAULT_BATCH   512
+#define MAX_BATCH       65536
+#define MAX_SEQUENCES   4096
+#define MAX_OUTPUTS     64 /* unless there are more sequences: vocabularies are large, and logits take memory */
+
+void read_context_options(const struct engine_context_options *given, struct engine_context_options *known)
+{
+    *known = (struct engine_context_options){.struct_size = sizeof *known};
+    if (given) memcpy(known, given, given->struct_size < sizeof *known ? given->struct_size : sizeof *known);
+}
+
+static int read_cache_type(const char *name, uint32_t *type)
+{
+    *type = ENGINE_TYPE_F16;
+    if (!name) return ENGINE_OK;
+    bool known =
+        strcasecmp(name, "f16") == 0 || strcasecmp(name, "f32") == 0 || strcasecmp(name, "q8_0") == 0;
+    if (!known || !type_by_name(name, type))
+        return fail(ENGINE_ERROR_ARGUMENT, "cache type '%s': should be f16, f32 or q8_0", name);
+    return ENGINE_OK;
+}
+
+int read_rules(struct engine_plan *plan, const char *const *place)
+{
+    size_t count = 0;
+    while (place && place[count]) count++;
+    if (count == 0) return ENGINE_OK;
+    plan->rules = calloc(count, sizeof *plan->rules);
+    if (!plan->rules) return fail_memory("plan");
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strrchr(place[i], '=');
+        if (!equals || equals == place[i])
+            return fail(ENGINE_ERROR_ARGUMENT, "--place %s: should be PATTERN=DEVICE, like 'blk.*.ffn_*=cpu'",
+                        place[i]);
+        struct place_rule *rule = &plan->rules[plan->n_rules];
+        if (!devices_find(&plan->set, equals + 1, &rule->device))
+            return fail(ENGINE_ERROR_ARGUMENT, "--place %s: no device %s in use; `engine devices` lists them",
+                        place[i], equals + 1);
+        rule->pattern = strndup(place[i], (size_t)(equals - place[i]));
+        if (!rule->pattern) return fail_memory("plan");
+        plan->n_rules++;
+    }
+    return ENGINE_OK;
+}
+
+/* The configuration's settings. config.c has checked their values. */
+static int32_t configured_offload(const struct engine *engine)
+{
+    const char *text = engine_setting(engine, "", "offload");
+    if (!text || strcmp(text, "auto") == 0) return ENGINE_OFFLOAD_AUTO;
+    return strcmp(text, "all") == 0 ? ENGINE_OFFLOAD_ALL : (int32_t)strtol(text, NULL, 10);
+}
+
+static uint32_t configured_threads(const struct engine *engine)
+{
+    const char *text = engine_setting(engine, "", "threads");
+    return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
+static int read_offload(struct engine_plan *plan, const struct engine_context_options *options)
+{
+    int32_t offload = options->offload ? *options->offload : configured_offload(plan->model->engine);
+    if (offload < ENGINE_OFFLOAD_ALL)
+        return fail(ENGINE_ERROR_ARGUMENT, "offload %d: should be a number of layers, auto or all", offload);
+    plan->offload_is_auto = offload == ENGINE_OFFLOAD_AUTO;
+    plan->offload = offload < 0 ? PLACE_ALL : (uint32_t)offload;
+    return ENGINE_OK;
+}
+
+static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
+{
+    uint32_t trained = plan->hparams.n_context;
+    plan->n_context = options->n_context          ? options->n_context
+                      : trained < DEFAULT_CONTEXT ? trained
+                                                  : DEFAULT_CONTEXT;
+    plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
+    plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
+    if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
+    plan->max_outputs = plan->n_batch < MAX_OUTPUTS ? plan->n_batch : MAX_OUTPUTS;
+    if (plan->max_outputs < plan->n_sequences) plan->max_outputs = plan->n_sequences;
+    if (plan->n_batch > MAX_BATCH)
+        return fail(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens: at most %d", plan->n_batch, MAX_BATCH);
+    if (plan->n_sequences > MAX_SEQUENCES)
+        return fail(ENGINE_ERROR_ARGUMENT, "%u sequences: at most %d", plan->n_sequences, MAX_SEQUENCES);
+    if (plan->n_context > INT32_MAX / KV_BLOCK_SIZE / plan->n_sequences)
+        return fail(ENGINE_ERROR_ARGUMENT, "a context of %u positions for %u sequences is too large",
+                    plan->n_context, plan->n_sequences);
+    if (plan->n_context > trained)
+        log_line(ENGINE_LOG_WARNING,
+                 "a context of %u positions, but the model was trained for %u; expect nonsense "
+                 "beyond that",
+                 plan->n_context, trained);
+    plan->n_blocks = (plan->n_context + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE * plan->n_sequences;
+    return ENGINE_OK;
+}
+
+int read_plan_options(struct engine_plan *plan, const struct engine_context_options *options)
+{
+    int status = read_sizes(plan, options);
+    if (!status) status = read_cache_type(options->cache_type, &plan->cache_type);
+    if (!status) status = read_offload(plan, options);
+    return status;
+}
+
+struct device_request read_device_request(const struct engine *engine,
+                                          const struct engine_context_options *options)
+{
+    struct device_request request = {options->backends, options->memory, options->n_threads};
+    if (!request.backends) request.backends = engine_setting(engine, "", "backend");
+    if (!request.n_threads) request.n_threads = configured_threads(engine);
+    return request;
+}

@@ -1,0 +1,118 @@
+/* plan.c: see plan.h. Reads the options, opens the devices, surveys them, and places tensors until each device's share fits
+ * its budget. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "devices/measure.h"
+#include "plan/steps.h"
+
+static void decide(struct engine_plan *plan)
+{
+    struct place_device devices[PLACE_MAX_DEVICES];
+    for (uint32_t d = 0; d < plan->set.n_devices; d++)
+        devices[d] =
+            (struct place_device){plan->set.devices[d].name, plan->set.devices[d].budget,
+                                  plan->activations[d] + plan->working[d], plan->set.devices[d].speed};
+    struct place_request request = {
+        .devices = devices,
+        .n_devices = plan->set.n_devices,
+        .tensors = plan->entries,
+        .n_tensors = plan->n_weights + plan->hparams.n_layers,
+        .rules = plan->rules,
+        .n_rules = plan->n_rules,
+        .n_layers = plan->hparams.n_layers,
+        .offload = plan->offload,
+    };
+    plan->n_offloaded = place_tensors(&request, plan->device, plan->used);
+}
+
+/* Replaces the estimate of activations by what this placement really needs. Returns true if a device then is over its
+ * budget. */
+static int measure(struct engine_plan *plan, bool *over)
+{
+    struct schedule *batch = NULL, *token = NULL;
+    int status = plan_schedule(plan, plan->n_batch, plan->max_outputs, full_table_width(plan), &batch);
+    if (!status) status = plan_schedule(plan, 1, 1, full_table_width(plan), &token);
+    *over = false;
+    if (!status) {
+        for (uint32_t d = 0; d < plan->set.n_devices; d++) {
+            uint64_t estimate = plan->used[d] ? plan->activations[d] + plan->working[d] : 0;
+            uint64_t one = working_memory(plan, token->graph, d, false);
+            const struct open_device *device = &plan->set.devices[d];
+            plan->activations[d] = batch->arena[d];
+            plan->working[d] = working_memory(plan, batch->graph, d, false);
+            if (plan->working[d] < one) plan->working[d] = one;
+            if (d > 0) plan->used[d] -= estimate;
+            plan->used[d] += plan->activations[d] + plan->working[d];
+            if (d > 0 && device->budget != PLACE_NO_LIMIT && plan->used[d] > device->budget) *over = true;
+        }
+        plan->n_copies = token->n_copies;
+        plan->copy_bytes = token->copy_bytes;
+    }
+    schedule_destroy(batch);
+    schedule_destroy(token);
+    return status;
+}
+
+int plan_place(struct engine_plan *plan)
+{
+    uint32_t wanted = plan->offload;
+    bool over = true;
+    int status = ENGINE_OK;
+    if (plan->set.n_devices == 1) plan->offload = 0;
+    /* Each round offers fewer layers; with none, only rules can fill a device, and those are the user's wish. */
+    while (!status && over) {
+        decide(plan);
+        status = measure(plan, &over);
+        if (status || !over || plan->offload == 0) break;
+        plan->offload = plan->n_offloaded > 0 ? plan->n_offloaded - 1 : 0;
+        status = estimate_activations(plan);
+    }
+    plan->offload = wanted;
+    return status;
+}
+
+int engine_plan_create(struct engine_model *model, const struct engine_context_options *given,
+                       struct engine_plan **out)
+{
+    struct engine_context_options known, *options = &known;
+    read_context_options(given, &known);
+    struct engine_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return fail_memory("plan");
+    plan->model = model;
+    plan->architecture = architecture_of(model->model);
+    int status = plan->architecture ? plan->architecture->read(model->model, &plan->hparams)
+                                    : ENGINE_ERROR_UNSUPPORTED;
+    if (!status) status = read_plan_options(plan, options);
+    struct device_request request = read_device_request(model->engine, options);
+    if (!status) status = devices_open(model->engine, &request, &plan->set);
+    plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
+    for (uint32_t d = 0; d < plan->set.n_devices; d++)
+        plan->alignment[d] = plan->set.devices[d].info.alignment ? plan->set.devices[d].info.alignment : 64;
+    if (!status && plan->set.n_devices > 2 && plan->offload > 0) measure_speeds(&plan->set);
+    if (!status) status = read_rules(plan, options->place);
+    if (!status) status = survey(plan);
+    if (!status) status = plan_place(plan);
+    if (status) {
+        engine_plan_destroy(plan);
+        return status;
+    }
+    report_plan(plan);
+    *out = plan;
+    return ENGINE_OK;
+}
+
+void engine_plan_destroy(struct engine_plan *plan)
+{
+    if (!plan) return;
+    for (size_t i = 0; plan->entries && i < plan->n_weights + plan->hparams.n_layers; i++)
+        free((char *)(uintptr_t)plan->entries[i].name);
+    for (size_t i = 0; i < plan->n_rules; i++) free((char *)(uintptr_t)plan->rules[i].pattern);
+    devices_close(&plan->set);
+    free(plan->entries);
+    free(plan->tensors);
+    free(plan->uses);
+    free(plan->device);
+    free(plan->rules);
+    free(plan);
+}
