@@ -294,7 +294,13 @@ Test(cpu_refuses, matmuls_with_the_wrong_weights)
 Test(cpu_refuses, other_operations_with_the_wrong_operands)
 {
     struct engine_tensor *x = floats(8, 2, 3), *positions = fixture_i32(&fixture, 3, 1, NULL);
-    struct engine_op_rope rope = {sizeof rope, x, positions, x, NULL, 8, ENGINE_ROPE_HALVES, 10000, 0};
+    struct engine_op_rope rope = {.struct_size = sizeof rope,
+                                  .input = x,
+                                  .positions = positions,
+                                  .output = x,
+                                  .n_dims = 8,
+                                  .pairs = ENGINE_ROPE_HALVES,
+                                  .theta = 10000};
     cr_assert_eq(fixture_enqueue(&fixture, ENGINE_OP_ROPE, &rope), ENGINE_OK);
     rope.n_dims = 7;
     expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_ARGUMENT);
@@ -307,7 +313,12 @@ Test(cpu_refuses, other_operations_with_the_wrong_operands)
     rope.pairs = 0, rope.factors = values(5);
     expect_refusal(ENGINE_OP_ROPE, &rope, ENGINE_ERROR_ARGUMENT);
 
-    struct engine_op_norm norm = {sizeof norm, floats(8, 2, 1), floats(8, 2, 1), values(8), 1, 1e-5f};
+    struct engine_op_norm norm = {.struct_size = sizeof norm,
+                                  .input = floats(8, 2, 1),
+                                  .output = floats(8, 2, 1),
+                                  .weight = values(8),
+                                  .kind = 4711,
+                                  .epsilon = 1e-5f};
     expect_refusal(ENGINE_OP_NORM, &norm, ENGINE_ERROR_UNSUPPORTED);
     norm.kind = 0, norm.weight = values(7);
     expect_refusal(ENGINE_OP_NORM, &norm, ENGINE_ERROR_ARGUMENT);
@@ -315,9 +326,15 @@ Test(cpu_refuses, other_operations_with_the_wrong_operands)
     struct engine_tensor *cache = fixture_tensor(&fixture, ENGINE_TYPE_F16, (uint64_t[]){8, 4, 2, 3}, NULL);
     struct engine_op_cache_write write = {sizeof write, floats(8, 1, 3), positions, cache};
     expect_refusal(ENGINE_OP_CACHE_WRITE, &write, ENGINE_ERROR_ARGUMENT);
-    struct engine_op_attention attention = {
-        sizeof attention, floats(8, 3, 3), cache,           cache, fixture_i32(&fixture, 3, 1, NULL),
-        positions,        positions,       floats(8, 3, 3), 1,     0};
+    struct engine_op_attention attention = {.struct_size = sizeof attention,
+                                            .q = floats(8, 3, 3),
+                                            .k = cache,
+                                            .v = cache,
+                                            .block_table = fixture_i32(&fixture, 3, 1, NULL),
+                                            .sequences = positions,
+                                            .positions = positions,
+                                            .output = floats(8, 3, 3),
+                                            .scale = 1};
     expect_refusal(ENGINE_OP_ATTENTION, &attention, ENGINE_ERROR_ARGUMENT); /* 3 heads, 2 key/value heads */
     attention.q = floats(8, 4, 3);
     expect_refusal(ENGINE_OP_ATTENTION, &attention, ENGINE_ERROR_ARGUMENT); /* 4 heads, output of 3 */
@@ -402,8 +419,15 @@ Test(cpu_stream, numbers_out_of_range_are_errors)
     write.slots = negative;
     expect_error_while_running(ENGINE_OP_CACHE_WRITE, &write);
 
-    struct engine_op_attention attention = {
-        sizeof attention, floats(8, 1, 2), cache, cache, zeros, zeros, fine, floats(8, 1, 2), 1, 0};
+    struct engine_op_attention attention = {.struct_size = sizeof attention,
+                                            .q = floats(8, 1, 2),
+                                            .k = cache,
+                                            .v = cache,
+                                            .block_table = zeros,
+                                            .sequences = zeros,
+                                            .positions = fine,
+                                            .output = floats(8, 1, 2),
+                                            .scale = 1};
     attention.block_table = fixture_i32(&fixture, 2, 1, (int32_t[]){5, 5});
     expect_error_while_running(ENGINE_OP_ATTENTION, &attention);
     attention.block_table = fine, attention.positions = bad; /* behind the table's end */
@@ -459,7 +483,8 @@ static void enqueue_random(struct program *program, uint64_t *seed)
     struct engine_tensor *a = program->tensors[from], *out = program->tensors[to];
     struct engine_tensor *b = program->tensors[random_bits(seed) % N_TENSORS];
     if (which == 0 || (which == 1 && a == out)) {
-        struct engine_op_norm norm = {sizeof norm, a, out, program->norm, ENGINE_NORM_RMS, 1e-5f};
+        struct engine_op_norm norm = {
+            .struct_size = sizeof norm, .input = a, .output = out, .weight = program->norm, .epsilon = 1e-5f};
         enqueue(program, ENGINE_OP_NORM, &norm);
     } else if (which <= 2 && a != out) {
         struct engine_op_matmul matmul = {.struct_size = sizeof matmul,
@@ -474,14 +499,19 @@ static void enqueue_random(struct program *program, uint64_t *seed)
         heads_in.ne[0] = heads_out.ne[0] = 16, heads_in.ne[1] = heads_out.ne[1] = 4;
         heads_in.ne[2] = heads_out.ne[2] = TOKENS;
         heads_in.nb[2] = heads_out.nb[2] = WIDTH * 4, heads_in.nb[1] = heads_out.nb[1] = 64;
-        struct engine_op_rope rope = {
-            sizeof rope, &heads_in, program->positions, &heads_out, NULL, 16, random_bits(seed) & 1,
-            10000,       0};
+        struct engine_op_rope rope = {.struct_size = sizeof rope,
+                                      .input = &heads_in,
+                                      .positions = program->positions,
+                                      .output = &heads_out,
+                                      .n_dims = 16,
+                                      .pairs = random_bits(seed) & 1,
+                                      .theta = 10000};
         enqueue(program, ENGINE_OP_ROPE, &rope);
     } else {
         struct engine_op_binary add = {sizeof add, a, b, out};
         enqueue(program, random_bits(seed) & 1 ? ENGINE_OP_ADD : ENGINE_OP_MUL, &add);
-        struct engine_op_norm norm = {sizeof norm, out, out, NULL, ENGINE_NORM_RMS, 1e-5f};
+        struct engine_op_norm norm = {
+            .struct_size = sizeof norm, .input = out, .output = out, .epsilon = 1e-5f};
         enqueue(program, ENGINE_OP_NORM, &norm);
     }
 }

@@ -120,8 +120,13 @@ static void run_rows_op(struct fixture *fixture, const struct rows_case *c, cons
                         const struct engine_tensor *b, const struct engine_tensor *out)
 {
     struct engine_op_binary binary = {sizeof binary, a, b, out};
-    struct engine_op_norm norm = {sizeof norm, a, out, b, ENGINE_NORM_RMS, c->epsilon};
-    struct engine_op_activate activation = {sizeof activation, a, b, out, c->activation, 0};
+    struct engine_op_norm norm = {
+        .struct_size = sizeof norm, .input = a, .output = out, .weight = b, .epsilon = c->epsilon};
+    struct engine_op_activate activation = {.struct_size = sizeof activation,
+                                            .input = a,
+                                            .factor = b,
+                                            .output = out,
+                                            .activation = c->activation};
     const void *args = c->op == ENGINE_OP_NORM       ? (void *)&norm
                        : c->op == ENGINE_OP_ACTIVATE ? (void *)&activation
                                                      : (void *)&binary;

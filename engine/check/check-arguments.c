@@ -193,7 +193,8 @@ static void of_rows(struct suite *suite, const void *args)
 static void of_norm(struct suite *suite, const void *args)
 {
     struct engine_tensor *a = floats(suite, 8, 3, 1), *out = floats(suite, 8, 3, 1);
-    struct engine_op_norm good = {sizeof good, a, out, NULL, ENGINE_NORM_RMS, 1e-5f}, bad = good;
+    struct engine_op_norm good = {.struct_size = sizeof good, .input = a, .output = out, .epsilon = 1e-5f},
+                          bad = good;
     (void)args;
     only_if(suite, ENGINE_OP_NORM, &good);
     bad.kind = 4711;
@@ -211,8 +212,11 @@ static void of_norm_weight(struct suite *suite, const void *args)
     static const float zeros[8];
     struct engine_tensor *weight =
         fixture_weight(&suite->fixture, ENGINE_TYPE_F32, 8, 1, ENGINE_WEIGHT_VALUES, false, zeros);
-    struct engine_op_norm norm = {sizeof norm, floats(suite, 8, 3, 1), floats(suite, 8, 3, 1),
-                                  weight,      ENGINE_NORM_RMS,        1e-5f};
+    struct engine_op_norm norm = {.struct_size = sizeof norm,
+                                  .input = floats(suite, 8, 3, 1),
+                                  .output = floats(suite, 8, 3, 1),
+                                  .weight = weight,
+                                  .epsilon = 1e-5f};
     (void)args;
     expect_fitting_shapes(suite, ENGINE_OP_NORM, &norm, 3, 0);
 }
@@ -220,7 +224,11 @@ static void of_norm_weight(struct suite *suite, const void *args)
 static void of_activate(struct suite *suite, const void *args)
 {
     struct engine_tensor *a = floats(suite, 8, 3, 1), *out = floats(suite, 8, 3, 1);
-    struct engine_op_activate good = {sizeof good, a, NULL, out, ENGINE_ACTIVATION_SILU, 0}, bad = good;
+    struct engine_op_activate good = {.struct_size = sizeof good,
+                                      .input = a,
+                                      .output = out,
+                                      .activation = ENGINE_ACTIVATION_SILU},
+                              bad = good;
     (void)args;
     only_if(suite, ENGINE_OP_ACTIVATE, &good);
     bad.activation = 4711;
@@ -236,7 +244,13 @@ static void of_activate(struct suite *suite, const void *args)
 static void of_rope(struct suite *suite, const void *args)
 {
     struct engine_tensor *x = floats(suite, 8, 2, 3), *positions = fixture_i32(&suite->fixture, 3, 1, NULL);
-    struct engine_op_rope good = {sizeof good, x, positions, x, NULL, 8, ENGINE_ROPE_HALVES, 10000, 0},
+    struct engine_op_rope good = {.struct_size = sizeof good,
+                                  .input = x,
+                                  .positions = positions,
+                                  .output = x,
+                                  .n_dims = 8,
+                                  .pairs = ENGINE_ROPE_HALVES,
+                                  .theta = 10000},
                           bad = good;
     (void)args;
     only_if(suite, ENGINE_OP_ROPE, &good);
@@ -259,7 +273,14 @@ static void of_rope_factors(struct suite *suite, const void *args)
     struct engine_tensor *x = floats(suite, 8, 2, 3), *positions = fixture_i32(&suite->fixture, 3, 1, NULL),
                          *factors = fixture_weight(&suite->fixture, ENGINE_TYPE_F32, 4, 1,
                                                    ENGINE_WEIGHT_VALUES, false, zeros);
-    struct engine_op_rope rope = {sizeof rope, x, positions, x, factors, 8, ENGINE_ROPE_HALVES, 10000, 0};
+    struct engine_op_rope rope = {.struct_size = sizeof rope,
+                                  .input = x,
+                                  .positions = positions,
+                                  .output = x,
+                                  .factors = factors,
+                                  .n_dims = 8,
+                                  .pairs = ENGINE_ROPE_HALVES,
+                                  .theta = 10000};
     (void)args;
     expect_fitting_shapes(suite, ENGINE_OP_ROPE, &rope, 4, 0);
 }
@@ -269,16 +290,15 @@ static void of_attention(struct suite *suite, const void *args)
     struct fixture *fixture = &suite->fixture;
     struct engine_tensor *cache = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){8, 4, 2, 3}, NULL);
     struct engine_tensor *numbers = fixture_i32(fixture, 3, 1, NULL), *q = floats(suite, 8, 4, 3);
-    const struct engine_op_attention good = {sizeof good,
-                                             q,
-                                             cache,
-                                             cache,
-                                             fixture_i32(fixture, 3, 1, NULL),
-                                             numbers,
-                                             numbers,
-                                             floats(suite, 8, 4, 3),
-                                             1,
-                                             0};
+    const struct engine_op_attention good = {.struct_size = sizeof good,
+                                             .q = q,
+                                             .k = cache,
+                                             .v = cache,
+                                             .block_table = fixture_i32(fixture, 3, 1, NULL),
+                                             .sequences = numbers,
+                                             .positions = numbers,
+                                             .output = floats(suite, 8, 4, 3),
+                                             .scale = 1};
     struct engine_op_attention bad = good;
     (void)args;
     only_if(suite, ENGINE_OP_ATTENTION, &good);

@@ -56,7 +56,7 @@ static struct program make_program(struct fixture *fixture)
     }
     struct engine_tensor *a = program.tensors[0], *b = program.tensors[1];
     struct engine_op_binary add = {sizeof add, a, b, b};
-    struct engine_op_norm norm = {sizeof norm, a, b, NULL, ENGINE_NORM_RMS, 1e-5f};
+    struct engine_op_norm norm = {.struct_size = sizeof norm, .input = a, .output = b, .epsilon = 1e-5f};
     program.weight = make_weight(fixture, &seed);
     struct engine_op_matmul matmul = matmul_of(&program, a, b);
     if (program.weight && fixture_supports(fixture, ENGINE_OP_MATMUL, &matmul))
@@ -81,8 +81,9 @@ static void enqueue_random(struct program *program, struct engine_stream *stream
     struct engine_tensor *out = program->tensors[random_bits(seed) % N_TENSORS];
     const struct engine_backend *api = program->fixture->api;
     struct engine_op_binary add = {sizeof add, a, b, out};
-    struct engine_op_norm norm = {sizeof norm, a, out, NULL, ENGINE_NORM_RMS, 1e-5f};
-    struct engine_op_norm again = {sizeof norm, out, out, NULL, ENGINE_NORM_RMS, 1e-5f};
+    struct engine_op_norm norm = {.struct_size = sizeof norm, .input = a, .output = out, .epsilon = 1e-5f};
+    struct engine_op_norm again = {
+        .struct_size = sizeof again, .input = out, .output = out, .epsilon = 1e-5f};
     struct engine_op_matmul matmul = matmul_of(program, a, out);
     uint32_t which = random_bits(seed) % 4;
     /* Sums and products only where a norm brings them back to size. */
