@@ -46,7 +46,7 @@ struct op {
     const char *name;
     size_t size;
     struct operand operands[GPU_MAX_OPERANDS + 1]; /* ended by one without a name */
-    int (*check)(const struct gpu_request *request, const struct gpu_call *call);
+    int (*check)(const struct gpu_request *request, struct gpu_call *call);
 };
 
 static bool same_shape(const struct gpu_view *a, const struct gpu_view *b)
@@ -171,38 +171,100 @@ static int check_tensor(const struct gpu_request *request, const struct operand 
 #define SHAPES(request)                                                                                      \
     gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the shapes don't go together", (request)->op)
 
-static int check_activation(const struct gpu_request *request, uint32_t activation)
+/* Activations that take neither limit nor alpha. */
+static bool is_plain(uint32_t activation)
 {
-    if (activation == ENGINE_ACTIVATION_NONE || activation == ENGINE_ACTIVATION_SILU) return ENGINE_OK;
-    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: activation %u is not known", request->op,
+    return activation <= ENGINE_ACTIVATION_SOFTPLUS;
+}
+
+static int check_fused_activation(const struct gpu_request *request, uint32_t activation)
+{
+    if (is_plain(activation)) return ENGINE_OK;
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: activation %u can't follow it", request->op,
                       activation);
 }
 
-static int check_matmul(const struct gpu_request *request, const struct gpu_call *call)
+static bool matrix_fits(const struct gpu_view *v)
+{
+    const struct gpu_view *weight = &v[GPU_MATMUL_WEIGHT];
+    uint64_t rows = weight->ne[1], tokens = v[GPU_MATMUL_INPUT].ne[1];
+    return has_shape(&v[GPU_MATMUL_INPUT], weight->ne[0], tokens, 1, 1) &&
+           has_shape(&v[GPU_MATMUL_OUTPUT], rows, tokens, 1, 1) && !v[GPU_MATMUL_MIX].present &&
+           (!v[GPU_MATMUL_RESIDUAL].present || has_shape(&v[GPU_MATMUL_RESIDUAL], rows, tokens, 1, 1)) &&
+           (!v[GPU_MATMUL_BIAS].present || has_shape(&v[GPU_MATMUL_BIAS], rows, 1, 1, 1));
+}
+
+static bool heads_fit(const struct gpu_view *v)
+{
+    const struct gpu_view *weight = &v[GPU_MATMUL_WEIGHT];
+    uint64_t tokens = v[GPU_MATMUL_INPUT].ne[2], n = weight->ne[2];
+    return has_shape(&v[GPU_MATMUL_INPUT], weight->ne[0], n, tokens, 1) &&
+           has_shape(&v[GPU_MATMUL_OUTPUT], weight->ne[1], n, tokens, 1) && !v[GPU_MATMUL_GATE].present &&
+           !v[GPU_MATMUL_BIAS].present && !v[GPU_MATMUL_RESIDUAL].present && !v[GPU_MATMUL_MIX].present;
+}
+
+static bool experts_fit(const struct gpu_view *v)
+{
+    const struct gpu_view *weight = &v[GPU_MATMUL_WEIGHT], *experts = &v[GPU_MATMUL_EXPERTS];
+    const struct gpu_view *input = &v[GPU_MATMUL_INPUT], *output = &v[GPU_MATMUL_OUTPUT];
+    const struct gpu_view *residual = &v[GPU_MATMUL_RESIDUAL], *bias = &v[GPU_MATMUL_BIAS];
+    uint64_t rows = weight->ne[1], n = weight->ne[2], n_used = experts->ne[0], tokens = experts->ne[1];
+    if (!has_shape(experts, n_used, tokens, 1, 1) || n_used > n ||
+        !has_shape(input, weight->ne[0], input->ne[1] == 1 ? 1 : n_used, tokens, 1) ||
+        (bias->present && !has_shape(bias, rows, n, 1, 1)))
+        return false;
+    if (!v[GPU_MATMUL_MIX].present) return has_shape(output, rows, n_used, tokens, 1) && !residual->present;
+    return has_shape(&v[GPU_MATMUL_MIX], n_used, tokens, 1, 1) && has_shape(output, rows, tokens, 1, 1) &&
+           (!residual->present || has_shape(residual, rows, tokens, 1, 1));
+}
+
+/* Whether a weight was made for what it is used for here. One matrix for one token may be of either use. */
+static bool has_use(const struct gpu_call *call, const struct gpu_view *view)
+{
+    const struct gpu_weight *weight = (const void *)view->weight;
+    bool either =
+        view->ne[2] == 1 && call->views[GPU_MATMUL_INPUT].ne[1] == 1 && call->matrices == GPU_ONE_MATRIX;
+    return !weight || either ||
+           weight->uses & (call->matrices == GPU_ONE_MATRIX ? ENGINE_WEIGHT_MATMUL : ENGINE_WEIGHT_MATRICES);
+}
+
+static int check_matmul(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *weight = &v[GPU_MATMUL_WEIGHT], *gate = &v[GPU_MATMUL_GATE];
-    uint64_t k = weight->ne[0], rows = weight->ne[1], tokens = v[GPU_MATMUL_INPUT].ne[1];
-    if (weight->ne[2] != 1 || weight->ne[3] != 1 || !has_shape(&v[GPU_MATMUL_INPUT], k, tokens, 1, 1) ||
-        !has_shape(&v[GPU_MATMUL_OUTPUT], rows, tokens, 1, 1))
-        return SHAPES(request);
-    if (v[GPU_MATMUL_RESIDUAL].present && !has_shape(&v[GPU_MATMUL_RESIDUAL], rows, tokens, 1, 1))
-        return SHAPES(request);
-    if (v[GPU_MATMUL_BIAS].present && !has_shape(&v[GPU_MATMUL_BIAS], rows, 1, 1, 1)) return SHAPES(request);
-    if (gate->present &&
-        (!same_shape(gate, weight) || v[GPU_MATMUL_BIAS].present || call->args.matmul.scale != 0))
+    const struct engine_op_matmul *args = &call->args.matmul;
+    bool of_heads = weight->ne[2] > 1 || v[GPU_MATMUL_INPUT].ne[2] > 1;
+    call->matrices = v[GPU_MATMUL_EXPERTS].present ? GPU_MATRIX_PER_EXPERT
+                     : of_heads                    ? GPU_MATRIX_PER_HEAD
+                                                   : GPU_ONE_MATRIX;
+    bool fits = call->matrices == GPU_MATRIX_PER_EXPERT ? experts_fit(v)
+                : call->matrices == GPU_MATRIX_PER_HEAD
+                    ? heads_fit(v) && args->activation == ENGINE_ACTIVATION_NONE
+                    : matrix_fits(v);
+    if (!fits || weight->ne[3] != 1) return SHAPES(request);
+    if (gate->present && (!same_shape(gate, weight) || v[GPU_MATMUL_BIAS].present || args->scale != 0))
         return SHAPES(request);
     if (gate->present && gate->type != weight->type)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
                           "matmul: weight and gate are of different types");
-    return check_activation(request, call->args.matmul.activation);
+    if (call->matrices == GPU_MATRIX_PER_EXPERT && weight->ne[2] > request->limits->max_experts)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: %llu experts are too many",
+                          (unsigned long long)weight->ne[2]);
+    if (!has_use(call, weight) || !has_use(call, gate))
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a weight was made for another use");
+    return check_fused_activation(request, args->activation);
 }
 
-/* Kernels number a cache's rows, so that nothing may lie between them. */
-static bool is_dense(const struct gpu_view *view)
+/* Bytes of a row without gaps. */
+static uint64_t row_size(const struct gpu_view *view)
 {
-    uint32_t length, size;
-    if (!gpu_type_block(view->type, &length, &size)) return false;
-    uint64_t step = view->ne[0] / length * size;
+    uint32_t length = 1, size = 0;
+    gpu_type_block(view->type, &length, &size);
+    return view->ne[0] / length * size;
+}
+
+/* Kernels number a cache's rows: whether each lies `step` bytes behind the one before. */
+static bool has_step(const struct gpu_view *view, uint64_t step)
+{
     for (int i = 1; i < 4; i++) {
         if (view->ne[i] > 1 && view->nb[i] != step) return false;
         step *= view->ne[i];
@@ -210,10 +272,10 @@ static bool is_dense(const struct gpu_view *view)
     return true;
 }
 
-static int check_cache(const struct gpu_request *request, const struct gpu_view *cache)
+static int check_cache(const struct gpu_request *request, const struct gpu_view *cache, uint64_t step)
 {
     uint64_t rows = cache->ne[1] * cache->ne[2];
-    if (!is_dense(cache))
+    if (!has_step(cache, step))
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: a cache with gaps", request->op);
     if (cache->type == ENGINE_TYPE_F16 && cache->ne[0] % 2 != 0)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: odd head dimensions in float16",
@@ -224,31 +286,52 @@ static int check_cache(const struct gpu_request *request, const struct gpu_view 
     return ENGINE_OK;
 }
 
-static int check_attention(const struct gpu_request *request, const struct gpu_call *call)
+static bool has_values(const struct gpu_view *view, uint64_t n)
 {
-    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
-    uint64_t tokens = q->ne[2];
-    if (q->ne[3] != 1 || q->ne[0] != k->ne[0] || q->ne[1] % k->ne[2] != 0 ||
-        !same_shape(k, &v[GPU_ATTENTION_V]) || !same_shape(q, &v[GPU_ATTENTION_OUTPUT]) ||
-        !has_shape(&v[GPU_ATTENTION_SEQUENCES], tokens, 1, 1, 1) ||
-        !has_shape(&v[GPU_ATTENTION_POSITIONS], tokens, 1, 1, 1) || v[GPU_ATTENTION_BLOCK_TABLE].ne[2] != 1 ||
-        v[GPU_ATTENTION_BLOCK_TABLE].ne[3] != 1)
-        return SHAPES(request);
-    int status = check_cache(request, k);
-    return status ? status : check_cache(request, &v[GPU_ATTENTION_V]);
+    return !view->present || has_shape(view, n, 1, 1, 1);
 }
 
-static int check_cache_write(const struct gpu_request *request, const struct gpu_call *call)
+static int check_attention(const struct gpu_request *request, struct gpu_call *call)
+{
+    const struct gpu_view *views = call->views, *q = &views[GPU_ATTENTION_Q], *k = &views[GPU_ATTENTION_K];
+    const struct gpu_view *v = &views[GPU_ATTENTION_V], *table = &views[GPU_ATTENTION_BLOCK_TABLE];
+    const struct engine_op_attention *args = &call->args.attention;
+    uint64_t tokens = q->ne[2];
+    if (q->ne[3] != 1 || q->ne[0] != k->ne[0] || q->ne[1] % k->ne[2] != 0 ||
+        !has_shape(v, v->ne[0], k->ne[1], k->ne[2], k->ne[3]) ||
+        !has_shape(&views[GPU_ATTENTION_OUTPUT], v->ne[0], q->ne[1], tokens, 1) ||
+        !has_shape(&views[GPU_ATTENTION_SEQUENCES], tokens, 1, 1, 1) ||
+        !has_shape(&views[GPU_ATTENTION_POSITIONS], tokens, 1, 1, 1) || table->ne[2] != 1 ||
+        table->ne[3] != 1 || !has_values(&views[GPU_ATTENTION_SLOPES], q->ne[1]) ||
+        !has_values(&views[GPU_ATTENTION_SINKS], q->ne[1]))
+        return SHAPES(request);
+    if (!(args->softcap >= 0) || (args->chunk > 0 && args->window > 0))
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
+                          "attention: a soft cap below zero, or a chunk together with a window");
+    call->key_step = row_size(k);
+    call->value_step =
+        has_step(v, row_size(v)) || v->type != k->type || v->ne[0] > k->ne[0] ? row_size(v) : call->key_step;
+    int status = check_cache(request, k, call->key_step);
+    return status ? status : check_cache(request, v, call->value_step);
+}
+
+static int check_cache_write(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *input = &call->views[GPU_CACHE_WRITE_INPUT],
                           *cache = &call->views[GPU_CACHE_WRITE_CACHE];
     if (input->ne[0] != cache->ne[0] || input->ne[1] != cache->ne[2] || input->ne[3] != 1 ||
         !has_shape(&call->views[GPU_CACHE_WRITE_SLOTS], input->ne[2], 1, 1, 1))
         return SHAPES(request);
-    return check_cache(request, cache);
+    return check_cache(request, cache, row_size(cache));
 }
 
-static int check_rope(const struct gpu_request *request, const struct gpu_call *call)
+static int check_reserved(const struct gpu_request *request, uint32_t reserved)
+{
+    if (reserved == 0) return ENGINE_OK;
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: arguments of a later version", request->op);
+}
+
+static int check_rope(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT];
     const struct engine_op_rope *args = &call->args.rope;
@@ -259,22 +342,22 @@ static int check_rope(const struct gpu_request *request, const struct gpu_call *
         return SHAPES(request);
     if (args->pairs != ENGINE_ROPE_ADJACENT && args->pairs != ENGINE_ROPE_HALVES)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: pairs %u are not known", args->pairs);
-    return ENGINE_OK;
+    return check_reserved(request, args->reserved);
 }
 
-static int check_norm(const struct gpu_request *request, const struct gpu_call *call)
+static int check_norm(const struct gpu_request *request, struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *weight = &v[GPU_NORM_WEIGHT];
-    if (!same_shape(&v[GPU_NORM_INPUT], &v[GPU_NORM_OUTPUT]) || v[GPU_NORM_INPUT].ne[3] != 1 ||
-        (weight->present && !has_shape(weight, v[GPU_NORM_INPUT].ne[0], 1, 1, 1)))
+    const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT];
+    if (!same_shape(input, &v[GPU_NORM_OUTPUT]) || input->ne[3] != 1 ||
+        !has_values(&v[GPU_NORM_WEIGHT], input->ne[0]) || !has_values(&v[GPU_NORM_BIAS], input->ne[0]))
         return SHAPES(request);
-    if (call->args.norm.kind != ENGINE_NORM_RMS)
+    if (call->args.norm.kind != ENGINE_NORM_RMS && call->args.norm.kind != ENGINE_NORM_LAYER)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: kind %u is not known",
                           call->args.norm.kind);
     return ENGINE_OK;
 }
 
-static int check_get_rows(const struct gpu_request *request, const struct gpu_call *call)
+static int check_get_rows(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *v = call->views;
     uint64_t count = v[GPU_GET_ROWS_ROWS].ne[0];
@@ -285,25 +368,88 @@ static int check_get_rows(const struct gpu_request *request, const struct gpu_ca
     return ENGINE_OK;
 }
 
-static int check_binary(const struct gpu_request *request, const struct gpu_call *call)
+static int check_binary(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *a = &call->views[GPU_BINARY_A], *b = &call->views[GPU_BINARY_B];
+    bool of_shape = same_shape(a, b) || has_shape(b, 1, a->ne[1], a->ne[2], 1);
     if (a->ne[3] != 1 || !same_shape(a, &call->views[GPU_BINARY_OUTPUT]) ||
-        !(same_shape(a, b) || has_shape(b, a->ne[0], 1, 1, 1)))
+        !((of_shape && !b->is_weight) || has_shape(b, a->ne[0], 1, 1, 1)))
         return SHAPES(request);
     return ENGINE_OK;
 }
 
-static int check_activate(const struct gpu_request *request, const struct gpu_call *call)
+static int check_activate(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *input = &call->views[GPU_ACTIVATE_INPUT],
                           *factor = &call->views[GPU_ACTIVATE_FACTOR];
     if (input->ne[3] != 1 || !same_shape(input, &call->views[GPU_ACTIVATE_OUTPUT]) ||
         (factor->present && !same_shape(input, factor)))
         return SHAPES(request);
-    if (call->args.activate.reserved)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: arguments of a later version");
-    return check_activation(request, call->args.activate.activation);
+    const struct engine_op_activate *args = &call->args.activate;
+    if (args->activation > ENGINE_ACTIVATION_SWIGLU_CLAMPED)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: activation %u is not known",
+                          args->activation);
+    bool is_gated_unit = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
+    if ((is_plain(args->activation) ? args->limit != 0 : !(args->limit > 0)) ||
+        (!is_gated_unit && args->alpha != 0) || (is_gated_unit && !factor->present))
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
+                          "activate: limit, alpha or factor don't go with activation %u", args->activation);
+    return check_reserved(request, args->reserved);
+}
+
+static int check_route(const struct gpu_request *request, struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views;
+    const struct engine_op_route *args = &call->args.route;
+    uint64_t n = v[GPU_ROUTE_LOGITS].ne[0], tokens = v[GPU_ROUTE_LOGITS].ne[1],
+             n_used = v[GPU_ROUTE_IDS].ne[0];
+    if (!has_shape(&v[GPU_ROUTE_LOGITS], n, tokens, 1, 1) || !has_values(&v[GPU_ROUTE_BIAS], n) ||
+        !has_shape(&v[GPU_ROUTE_IDS], n_used, tokens, 1, 1) ||
+        !has_shape(&v[GPU_ROUTE_WEIGHTS], n_used, tokens, 1, 1) || n_used > n)
+        return SHAPES(request);
+    if (args->function > ENGINE_ROUTE_SIGMOID || args->group_score > ENGINE_ROUTE_GROUP_TOP2)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: a function that is not known");
+    if (n > request->limits->max_experts)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: %llu experts are too many",
+                          (unsigned long long)n);
+    uint64_t group = args->n_groups > 1 ? n / args->n_groups : n;
+    if ((args->n_groups > 1 && (n % args->n_groups != 0 || n_used > group * args->n_groups_used)) ||
+        args->n_groups_used > args->n_groups ||
+        (args->n_groups > 0 && args->group_score == ENGINE_ROUTE_GROUP_TOP2 && group < 2))
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "route: the groups don't fit the experts");
+    if (args->normalise > 1 || !(args->floor >= 0))
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "route: normalise or floor are out of range");
+    return check_reserved(request, args->reserved);
+}
+
+static int check_concat(const struct gpu_request *request, struct gpu_call *call)
+{
+    const struct gpu_view *a = &call->views[GPU_CONCAT_A], *b = &call->views[GPU_CONCAT_B];
+    if (a->ne[3] != 1 || !has_shape(b, b->ne[0], b->ne[1] == 1 ? 1 : a->ne[1], a->ne[2], 1) ||
+        !has_shape(&call->views[GPU_CONCAT_OUTPUT], a->ne[0] + b->ne[0], a->ne[1], a->ne[2], 1))
+        return SHAPES(request);
+    return ENGINE_OK;
+}
+
+/* Whether an operation asks for what 1.1 brought. */
+static bool is_grown(const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views;
+    switch (call->op) {
+    case ENGINE_OP_MATMUL: return call->args.matmul.activation > ENGINE_ACTIVATION_SILU;
+    case ENGINE_OP_ATTENTION:
+        return v[GPU_ATTENTION_SLOPES].present || v[GPU_ATTENTION_SINKS].present ||
+               call->args.attention.softcap > 0 || call->args.attention.chunk > 0 ||
+               v[GPU_ATTENTION_V].ne[0] != v[GPU_ATTENTION_K].ne[0];
+    case ENGINE_OP_ROPE: return call->args.rope.magnitude != 0;
+    case ENGINE_OP_NORM: return v[GPU_NORM_BIAS].present || call->args.norm.kind != ENGINE_NORM_RMS;
+    case ENGINE_OP_ADD:
+    case ENGINE_OP_MUL: return v[GPU_BINARY_B].ne[0] != v[GPU_BINARY_A].ne[0];
+    case ENGINE_OP_ACTIVATE: return call->args.activate.activation > ENGINE_ACTIVATION_SILU;
+    case ENGINE_OP_ROUTE:
+    case ENGINE_OP_CONCAT: return true;
+    default: return false;
+    }
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
@@ -313,15 +459,19 @@ static int check_activate(const struct gpu_request *request, const struct gpu_ca
 #field, offsetof(struct type, field), __VA_ARGS__                                                    \
     }
 
+#define MATMUL_USES (ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_MATRICES)
+
 static const struct op ops[] = {
     [ENGINE_OP_MATMUL] = {"matmul",
                           sizeof(struct engine_op_matmul),
-                          {AT(engine_op_matmul, weight, IS_WEIGHT | ANY_TYPE, ENGINE_WEIGHT_MATMUL),
+                          {AT(engine_op_matmul, weight, IS_WEIGHT | ANY_TYPE, MATMUL_USES),
                            AT(engine_op_matmul, input, IN_BUFFER, 0),
                            AT(engine_op_matmul, output, IN_BUFFER, 0),
-                           AT(engine_op_matmul, gate, IS_WEIGHT | ANY_TYPE | OPTIONAL, ENGINE_WEIGHT_MATMUL),
+                           AT(engine_op_matmul, gate, IS_WEIGHT | ANY_TYPE | OPTIONAL, MATMUL_USES),
                            AT(engine_op_matmul, bias, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
-                           AT(engine_op_matmul, residual, IN_BUFFER | OPTIONAL, 0)},
+                           AT(engine_op_matmul, residual, IN_BUFFER | OPTIONAL, 0),
+                           AT(engine_op_matmul, experts, IN_BUFFER | IS_I32 | OPTIONAL, 0),
+                           AT(engine_op_matmul, mix, IN_BUFFER | OPTIONAL, 0)},
                           check_matmul},
     [ENGINE_OP_ATTENTION] = {"attention",
                              sizeof(struct engine_op_attention),
@@ -331,7 +481,9 @@ static const struct op ops[] = {
                               AT(engine_op_attention, block_table, IN_BUFFER | IS_I32, 0),
                               AT(engine_op_attention, sequences, IN_BUFFER | IS_I32, 0),
                               AT(engine_op_attention, positions, IN_BUFFER | IS_I32, 0),
-                              AT(engine_op_attention, output, IN_BUFFER, 0)},
+                              AT(engine_op_attention, output, IN_BUFFER, 0),
+                              AT(engine_op_attention, slopes, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                              AT(engine_op_attention, sinks, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES)},
                              check_attention},
     [ENGINE_OP_CACHE_WRITE] = {"cache write",
                                sizeof(struct engine_op_cache_write),
@@ -349,7 +501,8 @@ static const struct op ops[] = {
     [ENGINE_OP_NORM] = {"norm",
                         sizeof(struct engine_op_norm),
                         {AT(engine_op_norm, input, IN_BUFFER, 0), AT(engine_op_norm, output, IN_BUFFER, 0),
-                         AT(engine_op_norm, weight, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES)},
+                         AT(engine_op_norm, weight, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                         AT(engine_op_norm, bias, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES)},
                         check_norm},
     [ENGINE_OP_GET_ROWS] = {"get rows",
                             sizeof(struct engine_op_get_rows),
@@ -376,6 +529,18 @@ static const struct op ops[] = {
                              AT(engine_op_activate, factor, IN_BUFFER | OPTIONAL, 0),
                              AT(engine_op_activate, output, IN_BUFFER, 0)},
                             check_activate},
+    [ENGINE_OP_ROUTE] = {"route",
+                         sizeof(struct engine_op_route),
+                         {AT(engine_op_route, logits, IN_BUFFER, 0),
+                          AT(engine_op_route, bias, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                          AT(engine_op_route, ids, IN_BUFFER | IS_I32, 0),
+                          AT(engine_op_route, weights, IN_BUFFER, 0)},
+                         check_route},
+    [ENGINE_OP_CONCAT] = {"concat",
+                          sizeof(struct engine_op_concat),
+                          {AT(engine_op_concat, a, IN_BUFFER, 0), AT(engine_op_concat, b, IN_BUFFER, 0),
+                           AT(engine_op_concat, output, IN_BUFFER, 0)},
+                          check_concat},
 };
 
 /* Whether everything that the writer of `args` knew of and we don't is absent: then we can do what it asks. */
@@ -407,7 +572,12 @@ int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct
         int status = check_tensor(request, &info->operands[i], tensor, &call->views[i]);
         if (status) return status;
     }
-    return info->check(request, call);
+    int status = info->check(request, call);
+    if (status) return status;
+    if ((is_grown(call) && !(request->limits->grown & 1u << op)) ||
+        (call->matrices != GPU_ONE_MATRIX && !(request->limits->grown & GPU_MATRICES)))
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: there are no kernels for this", info->name);
+    return ENGINE_OK;
 }
 
 enum gpu_rows_op gpu_rows_op(const struct gpu_call *call)

@@ -23,10 +23,14 @@ struct gpu_weight {
 
 /* What a device can; filled by the plugin. */
 struct gpu_limits {
-    uint64_t max_tensor;                /* bytes of an activation or cache that a kernel can address */
-    uint32_t max_head_dim;              /* of attention */
+    uint64_t max_tensor;   /* bytes of an activation or cache that a kernel can address */
+    uint32_t max_head_dim; /* of attention */
+    uint32_t max_experts;  /* of a router, of matmul */
+    uint32_t grown;        /* bits 1 << op: the kernels know what 1.1 added to it; GPU_MATRICES */
     bool (*weight_type)(uint32_t type); /* of matmul and get-rows */
 };
+
+#define GPU_MATRICES (1u << 31) /* matmul with weights of three dimensions */
 
 /* Who asks, for whom. While planning, handles are absent and refusals are silent. */
 struct gpu_request {
@@ -60,7 +64,9 @@ enum {
     GPU_MATMUL_OUTPUT,
     GPU_MATMUL_GATE,
     GPU_MATMUL_BIAS,
-    GPU_MATMUL_RESIDUAL
+    GPU_MATMUL_RESIDUAL,
+    GPU_MATMUL_EXPERTS,
+    GPU_MATMUL_MIX
 };
 enum {
     GPU_ATTENTION_Q,
@@ -69,15 +75,22 @@ enum {
     GPU_ATTENTION_BLOCK_TABLE,
     GPU_ATTENTION_SEQUENCES,
     GPU_ATTENTION_POSITIONS,
-    GPU_ATTENTION_OUTPUT
+    GPU_ATTENTION_OUTPUT,
+    GPU_ATTENTION_SLOPES,
+    GPU_ATTENTION_SINKS
 };
 enum { GPU_CACHE_WRITE_INPUT, GPU_CACHE_WRITE_SLOTS, GPU_CACHE_WRITE_CACHE };
 enum { GPU_ROPE_INPUT, GPU_ROPE_POSITIONS, GPU_ROPE_OUTPUT, GPU_ROPE_FACTORS };
-enum { GPU_NORM_INPUT, GPU_NORM_OUTPUT, GPU_NORM_WEIGHT };
+enum { GPU_NORM_INPUT, GPU_NORM_OUTPUT, GPU_NORM_WEIGHT, GPU_NORM_BIAS };
 enum { GPU_GET_ROWS_SOURCE, GPU_GET_ROWS_ROWS, GPU_GET_ROWS_OUTPUT };
 enum { GPU_BINARY_A, GPU_BINARY_B, GPU_BINARY_OUTPUT };
 enum { GPU_ACTIVATE_INPUT, GPU_ACTIVATE_FACTOR, GPU_ACTIVATE_OUTPUT };
-#define GPU_MAX_OPERANDS 7
+enum { GPU_ROUTE_LOGITS, GPU_ROUTE_BIAS, GPU_ROUTE_IDS, GPU_ROUTE_WEIGHTS };
+enum { GPU_CONCAT_A, GPU_CONCAT_B, GPU_CONCAT_OUTPUT };
+#define GPU_MAX_OPERANDS 9
+
+/* Which matrices of its weight a matmul takes. */
+enum gpu_matrices { GPU_ONE_MATRIX, GPU_MATRIX_PER_HEAD, GPU_MATRIX_PER_EXPERT };
 
 /* A checked operation. */
 struct gpu_call {
@@ -92,7 +105,12 @@ struct gpu_call {
         struct engine_op_get_rows get_rows;
         struct engine_op_binary binary;
         struct engine_op_activate activate;
-    } args; /* its tensor pointers are not to be used: see views */
+        struct engine_op_route route;
+        struct engine_op_concat concat;
+    } args;                     /* its tensor pointers are not to be used: see views */
+    enum gpu_matrices matrices; /* of MATMUL */
+    uint64_t key_step;          /* of ATTENTION: bytes from one row of a cache to the next */
+    uint64_t value_step;        /* that of v is k's where v lies within k */
 };
 
 /* Checks an operation against the border's rules and the device's limits, and fills *call. */
