@@ -13,14 +13,14 @@ static const uint32_t weight_types[] = {
     ENGINE_TYPE_Q6_K, ENGINE_TYPE_IQ4_NL, ENGINE_TYPE_IQ4_XS, ENGINE_TYPE_MXFP4};
 
 static const struct rope_case rope_cases[] = {
-    {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, {0, 0, 0}},
-    {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, {8, 0, 0}},
-    {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, {0, 0, 0}},
-    {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, {4, 0, 0}},
-    {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, {0, 0, 0}},
-    {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, {0, 0, 0}},
-    {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, {0, 0, 0}},
-    {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, {0, 0, 0}},
+    {64, 3, 5, 64, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 100, .gaps = {0, 0, 0}},
+    {64, 3, 40, 64, ENGINE_ROPE_HALVES, true, false, 500000, 0, 200000, .gaps = {8, 0, 0}},
+    {8, 2, 33, 8, ENGINE_ROPE_ADJACENT, false, false, 10000, 0.25f, 5000, .gaps = {0, 0, 0}},
+    {80, 1, 70, 22, ENGINE_ROPE_HALVES, false, true, 10000, 0, 1000000, .gaps = {4, 0, 0}},
+    {80, 2, 1, 22, ENGINE_ROPE_ADJACENT, true, false, 1e6f, 2, 1000, .gaps = {0, 0, 0}},
+    {2, 1, 3, 2, ENGINE_ROPE_HALVES, false, false, 10000, 0, 10, .gaps = {0, 0, 0}},
+    {130, 5, 9, 130, ENGINE_ROPE_HALVES, false, true, 10000, 0, 2047, .gaps = {0, 0, 0}},
+    {130, 5, 9, 102, ENGINE_ROPE_ADJACENT, false, true, 10000, 0, 2047, .gaps = {0, 0, 0}},
 };
 
 /* Contexts of many blocks, windows shorter than they are, tokens left out. */

@@ -62,15 +62,15 @@ static void round_values(float *values, uint16_t *rounded, int n)
 }
 
 /* What comes out, and 0.1 % of what the products' sizes add up to. */
-static void expect(const float *weight, const float *input, double *wanted, double *bounds)
+static void expect(const float *weight, const float *input, struct expected *out)
 {
     for (int i = 0; i < ROWS * TOKENS; i++) {
         const float *w = weight + i % ROWS * K, *x = input + i / ROWS * K;
-        wanted[i] = bounds[i] = 0;
+        out[i] = (struct expected){0, 0};
         for (int j = 0; j < K; j++) {
             double product = (double)w[j] * (double)x[j];
-            wanted[i] += product;
-            bounds[i] += fabs(product) * 1e-3;
+            out[i].value += product;
+            out[i].bound += fabs(product) * 1e-3;
         }
     }
 }
@@ -79,12 +79,12 @@ Test(vulkan_cooperative, matmul_of_values_that_grow_and_shrink)
 {
     static float weight[ROWS * K], input[TOKENS * K];
     static uint16_t rounded[ROWS * K];
-    static double wanted[ROWS * TOKENS], bounds[ROWS * TOKENS];
+    static struct expected expected[ROWS * TOKENS];
     uint64_t seed = 1;
     make_values(&seed, ROWS, weight);
     round_values(weight, rounded, ROWS * K);
     make_values(&seed, TOKENS, input);
-    expect(weight, input, wanted, bounds);
+    expect(weight, input, expected);
     struct engine_op_matmul args = {
         .struct_size = sizeof args,
         .weight = fixture_weight(&fixture, ENGINE_TYPE_BF16, K, ROWS, ENGINE_WEIGHT_MATMUL, false, rounded),
@@ -92,6 +92,6 @@ Test(vulkan_cooperative, matmul_of_values_that_grow_and_shrink)
         .output = fixture_strided(&fixture, ROWS, TOKENS, 1, &(struct fixture_gaps){0}, NULL)};
     fixture_run(&fixture, ENGINE_OP_MATMUL, &args);
     float *output = fixture_read(&fixture, args.output);
-    fixture_compare(&fixture, "matmul", output, wanted, bounds, ROWS * TOKENS);
+    fixture_compare(&fixture, "matmul", output, expected, ROWS * TOKENS);
     free(output);
 }

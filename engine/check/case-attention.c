@@ -9,11 +9,11 @@
 #include "check/reference.h"
 
 struct cache {
-    uint32_t type;
-    float *values;                /* [head_dim, n_kv_heads, position of all sequences] as they are written */
+    uint32_t type, dim;
+    float *values;                /* [dim, n_kv_heads, position of all sequences] as they are written */
     double *kept;                 /* the same as the cache's type keeps them */
     double largest;               /* of kept, without its sign */
-    struct engine_tensor *tensor; /* [head_dim, block_size, n_kv_heads, n_blocks] */
+    struct engine_tensor *tensor; /* [dim, block_size, n_kv_heads, n_blocks] */
 };
 
 struct batch {
@@ -91,7 +91,7 @@ static size_t row_of(const struct attention_case *c, int32_t slot, uint32_t head
 static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case *c,
                             const struct batch *batch, struct cache *cache)
 {
-    size_t dim = c->head_dim, row = format_bytes(cache->type, dim);
+    size_t dim = cache->dim, row = format_bytes(cache->type, dim);
     size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch->n_blocks;
     uint8_t *bytes = fixture_room(fixture, n_rows, row);
     memset(bytes, 0xff, n_rows * row);
@@ -112,23 +112,25 @@ static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case
 
 /* A cache in a buffer. Strides of float32 are multiples of 4, of the other types of 2. */
 static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct attention_case *c,
-                                          const struct batch *batch, uint32_t type, const uint8_t *bytes)
+                                          const struct batch *batch, const struct cache *cache,
+                                          const uint8_t *bytes)
 {
     struct fixture_gaps gaps = c->cache_gaps;
-    uint64_t ne[4] = {c->head_dim, c->block_size, c->n_kv_heads, batch->n_blocks};
-    if (type == ENGINE_TYPE_F32) gaps.row *= 2, gaps.plane *= 2, gaps.volume *= 2;
-    return fixture_view(fixture, type, ne, &gaps, bytes);
+    uint64_t ne[4] = {cache->dim, c->block_size, c->n_kv_heads, batch->n_blocks};
+    if (cache->type == ENGINE_TYPE_F32) gaps.row *= 2, gaps.plane *= 2, gaps.volume *= 2;
+    return fixture_view(fixture, cache->type, ne, &gaps, bytes);
 }
 
 /* `common`: the first value of all rows, if it isn't 0. */
 static struct cache make_cache(struct fixture *fixture, const struct attention_case *c,
-                               const struct batch *batch, uint32_t type, uint64_t *seed, float common)
+                               const struct batch *batch, uint32_t type, uint32_t dim, uint64_t *seed,
+                               float common)
 {
-    struct cache cache = {.type = type};
-    size_t n = (size_t)c->head_dim * c->n_kv_heads * batch->n_positions;
+    struct cache cache = {.type = type, .dim = dim};
+    size_t n = (size_t)dim * c->n_kv_heads * batch->n_positions;
     cache.values = fixture_hold(fixture, random_floats(seed, n));
-    for (size_t i = 0; i < n && common != 0; i += c->head_dim) cache.values[i] = common;
-    cache.tensor = cache_tensor(fixture, c, batch, type, cache_bytes(fixture, c, batch, &cache));
+    for (size_t i = 0; i < n && common != 0; i += dim) cache.values[i] = common;
+    cache.tensor = cache_tensor(fixture, c, batch, &cache, cache_bytes(fixture, c, batch, &cache));
     return cache;
 }
 
@@ -147,39 +149,112 @@ static void enlarge(const struct attention_case *c, float *q, size_t n, float co
         q[i] = (i / c->head_dim % 2 ? -c->size : c->size) / (scale_of(c) * common);
 }
 
+/* The first `dim` values of each key, where it is kept. */
+static struct cache within(struct fixture *fixture, const struct attention_case *c, const struct batch *batch,
+                           const struct cache *k, uint32_t dim)
+{
+    struct cache v = *k;
+    size_t n_rows = (size_t)c->n_kv_heads * batch->n_positions;
+    struct engine_tensor *tensor = fixture_room(fixture, 1, sizeof *tensor);
+    *tensor = *k->tensor;
+    tensor->ne[0] = dim;
+    v.tensor = tensor;
+    v.largest = 0;
+    for (size_t i = 0; i < n_rows * dim; i++)
+        v.largest = fmax(v.largest, fabs(v.kept[i / dim * k->dim + i % dim]));
+    return v;
+}
+
+/* Slopes as models have them, a half to the power of 0.5, 1, 1.5, …, and none. */
+static float *make_slopes(struct fixture *fixture, uint32_t n_heads)
+{
+    float *slopes = fixture_room(fixture, n_heads, sizeof *slopes);
+    for (uint32_t h = 0; h < n_heads; h++) slopes[h] = h % 5 == 4 ? 0 : exp2f(-0.5f * (float)(1 + h % 16));
+    return slopes;
+}
+
+/* Sinks that hardly count, that count, and beside which nothing else does. */
+static float *make_sinks(struct fixture *fixture, const struct attention_case *c)
+{
+    static const float sizes[] = {0.5f, -2, 3, 5, -40, 40};
+    float *sinks = fixture_room(fixture, c->n_heads, sizeof *sinks);
+    for (uint32_t h = 0; h < c->n_heads; h++)
+        sinks[h] = sizes[h % (sizeof sizes / sizeof *sizes)] * (c->size != 0 ? c->size / 4 : 1);
+    return sinks;
+}
+
+static int64_t first_seen(const struct attention_case *c, int64_t position)
+{
+    int64_t first = c->chunk ? position - position % c->chunk : c->window ? position - c->window + 1 : 0;
+    return first < 0 ? 0 : first;
+}
+
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
                             const struct batch *batch, const struct cache *k, const struct cache *v,
-                            const struct engine_op_attention *args, const float *q, const float *output)
+                            const float *q, const float *slopes, const float *sinks, const float *output)
 {
-    size_t dim = c->head_dim, stride = dim * c->n_kv_heads, n = dim * c->n_heads * batch->n_tokens;
-    double *wanted = fixture_room(fixture, n, sizeof *wanted),
-           *bounds = fixture_room(fixture, n, sizeof *bounds);
+    size_t dim = v->tensor->ne[0], n = dim * c->n_heads * batch->n_tokens;
+    struct expected *expected = fixture_room(fixture, n, sizeof *expected);
+    double *values = fixture_room(fixture, dim, sizeof *values);
     for (size_t i = 0; i < n / dim; i++) {
-        size_t token = i / c->n_heads, kv_head = i % c->n_heads / (c->n_heads / c->n_kv_heads);
-        int64_t position = batch->positions[token], first = c->window ? position - c->window + 1 : 0;
+        size_t token = i / c->n_heads, head = i % c->n_heads, kv_head = head / (c->n_heads / c->n_kv_heads);
+        int64_t position = batch->positions[token], first = first_seen(c, position);
         if (position < 0) continue; /* left out: zeros */
-        if (first < 0) first = 0;
-        size_t start = (batch->starts[batch->sequences[token]] + (size_t)first) * stride + kv_head * dim;
+        size_t row = (batch->starts[batch->sequences[token]] + (size_t)first) * c->n_kv_heads + kv_head;
+        const struct seen seen = {
+            .keys = k->kept + row * k->dim,
+            .values = v->kept + row * v->dim,
+            .n = (size_t)(position - first + 1),
+            .key_stride = (size_t)k->dim * c->n_kv_heads,
+            .value_stride = (size_t)v->dim * c->n_kv_heads,
+            .dim = k->dim,
+            .value_dim = dim,
+            .scale = (double)scale_of(c),
+            .softcap = (double)c->softcap,
+            .slope = c->slopes ? (double)slopes[head] : 0,
+            .sink = c->sinks ? &sinks[head] : NULL,
+        };
         double size;
-        if (!reference_attend(q + i * dim, k->kept + start, v->kept + start, (size_t)(position - first + 1),
-                              stride, dim, (double)args->scale, wanted + i * dim, &size))
-            fixture_fail(fixture, "out of memory");
-        for (size_t j = 0; j < dim; j++) bounds[i * dim + j] = reference_attention_bound(v->largest, size);
+        if (!reference_attend(q + i * k->dim, &seen, values, &size)) fixture_fail(fixture, "out of memory");
+        for (size_t j = 0; j < dim; j++)
+            expected[i * dim + j] = (struct expected){values[j], reference_attention_bound(v->largest, size)};
     }
-    fixture_compare(fixture, "attention", output, wanted, bounds, n);
+    fixture_compare(fixture, "attention", output, expected, n);
+}
+
+static void describe(struct fixture *fixture, const struct attention_case *c)
+{
+    fixture_describe(
+        fixture, "%s and %s, head size %u, %u heads on %u, blocks of %u, %u sequences from %u, %u tokens",
+        format_of(c->k_type)->name, c->v_type == c->k_type ? "the same" : format_of(c->v_type)->name,
+        c->head_dim, c->n_heads, c->n_kv_heads, c->block_size, c->n_sequences, c->length, c->tokens);
+    if (c->value_dim) fixture_describe_more(fixture, ", values of %u", c->value_dim);
+    if (c->window) fixture_describe_more(fixture, ", window %u", c->window);
+    if (c->chunk) fixture_describe_more(fixture, ", chunk %u", c->chunk);
+    if (c->softcap > 0) fixture_describe_more(fixture, ", softcap %g", (double)c->softcap);
+    if (c->size != 0) fixture_describe_more(fixture, ", scores %g", (double)c->size);
+    fixture_describe_more(fixture, "%s%s%s%s", c->shared ? " within k" : "", c->slopes ? ", slopes" : "",
+                          c->sinks ? ", sinks" : "", c->leave_out ? ", some left out" : "");
+    if (c->gaps.row || c->gaps.plane || c->cache_gaps.row || c->cache_gaps.plane || c->cache_gaps.volume)
+        fixture_describe_more(fixture, ", gaps %u and %u, of caches %u, %u and %u", c->gaps.row,
+                              c->gaps.plane, c->cache_gaps.row, c->cache_gaps.plane, c->cache_gaps.volume);
 }
 
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c)
 {
     uint64_t seed = c->head_dim + c->length * 11;
     struct batch batch = {0};
+    describe(fixture, c);
     lay_out(fixture, c, &seed, &batch);
     choose_tokens(fixture, c, &batch);
     const float common = c->size != 0 ? 2 : 0;
-    struct cache k = make_cache(fixture, c, &batch, c->k_type, &seed, common);
-    struct cache v = make_cache(fixture, c, &batch, c->v_type, &seed, 0);
+    const uint32_t value_dim = c->value_dim ? c->value_dim : c->head_dim;
+    struct cache k = make_cache(fixture, c, &batch, c->k_type, c->head_dim, &seed, common);
+    struct cache v = c->shared ? within(fixture, c, &batch, &k, value_dim)
+                               : make_cache(fixture, c, &batch, c->v_type, value_dim, &seed, 0);
     size_t n = (size_t)c->head_dim * c->n_heads * batch.n_tokens;
     float *q = fixture_hold(fixture, random_floats(&seed, n));
+    float *slopes = make_slopes(fixture, c->n_heads), *sinks = make_sinks(fixture, c);
     if (c->size != 0) enlarge(c, q, n, common);
     uint64_t table_ne[4] = {batch.max_blocks, c->n_sequences, 1, 1};
     const struct fixture_gaps table_gaps = {.row = c->table_gap};
@@ -191,13 +266,21 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
         .block_table = fixture_view(fixture, ENGINE_TYPE_I32, table_ne, &table_gaps, batch.block_table),
         .sequences = fixture_i32(fixture, batch.n_tokens, 1, batch.sequences),
         .positions = fixture_i32(fixture, batch.n_tokens, 1, batch.positions),
-        .output = fixture_strided(fixture, c->head_dim, c->n_heads, batch.n_tokens, &c->gaps, NULL),
+        .output = fixture_strided(fixture, value_dim, c->n_heads, batch.n_tokens, &c->gaps, NULL),
         .scale = scale_of(c),
         .window = c->window,
+        .slopes = c->slopes ? fixture_weight(fixture, ENGINE_TYPE_F32, c->n_heads, 1, ENGINE_WEIGHT_VALUES,
+                                             false, slopes)
+                            : NULL,
+        .sinks = c->sinks ? fixture_weight(fixture, ENGINE_TYPE_F32, c->n_heads, 1, ENGINE_WEIGHT_VALUES,
+                                           false, sinks)
+                          : NULL,
+        .softcap = c->softcap,
+        .chunk = c->chunk,
     };
     fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
     float *output = fixture_hold(fixture, fixture_read(fixture, args.output));
-    check_attention(fixture, c, &batch, &k, &v, &args, q, output);
+    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, output);
     return fixture_release(fixture, output);
 }
 
@@ -249,14 +332,14 @@ void run_cache_write_case(struct fixture *fixture, const struct attention_case *
     uint64_t seed = c->head_dim + c->length * 13;
     struct batch batch = {0};
     lay_out(fixture, c, &seed, &batch);
-    struct cache cache = {.type = c->k_type};
+    struct cache cache = {.type = c->k_type, .dim = c->head_dim};
     size_t dim = c->head_dim, row = format_bytes(cache.type, dim);
     size_t n_rows = (size_t)c->block_size * c->n_kv_heads * batch.n_blocks;
     cache.values = fixture_hold(fixture, random_floats(&seed, dim * c->n_kv_heads * batch.n_positions));
     uint8_t *wanted = cache_bytes(fixture, c, &batch, &cache), *start = fixture_room(fixture, n_rows, row);
     for (uint32_t p = 3; c->leave_out && p < batch.n_positions; p += 7) batch.slots[p] = -1;
     memset(start, 0xff, n_rows * row);
-    cache.tensor = cache_tensor(fixture, c, &batch, cache.type, start);
+    cache.tensor = cache_tensor(fixture, c, &batch, &cache, start);
     struct engine_op_cache_write args = {
         sizeof args, fixture_strided(fixture, dim, c->n_kv_heads, batch.n_positions, &c->gaps, cache.values),
         fixture_i32(fixture, batch.n_positions, 1, batch.slots), cache.tensor};

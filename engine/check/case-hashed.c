@@ -136,18 +136,17 @@ void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c
     fixture_run(fixture, ENGINE_OP_MATMUL, &args);
     fixture->api->weight_destroy(handle);
     float *products = fixture_hold(fixture, fixture_read(fixture, args.output));
-    double *wanted = fixture_room(fixture, n, sizeof *wanted),
-           *bounds = fixture_room(fixture, n, sizeof *bounds);
+    struct expected *expected = fixture_room(fixture, n, sizeof *expected);
     for (size_t i = 0; i < n; i++) {
         const float *row = values + i % ROWS * ROW, *x = input + i / ROWS * ROW;
         double size = 0;
         for (size_t j = 0; j < ROW; j++) {
-            wanted[i] += (double)row[j] * (double)x[j];
+            expected[i].value += (double)row[j] * (double)x[j];
             size += fabs((double)row[j]);
         }
-        bounds[i] = size / 240; /* rounding to int8 moves an input of at most 1 by at most 1 / 254 */
+        expected[i].bound = size / 240; /* rounding to int8 moves an input of at most 1 by at most 1 / 254 */
         if (size < 1e30) continue;
-        wanted[i] = 0, products[i] = 0; /* random powers of two overflow float32 */
+        expected[i].value = 0, products[i] = 0; /* random powers of two overflow float32 */
     }
-    fixture_compare(fixture, "matmul", products, wanted, bounds, n);
+    fixture_compare(fixture, "matmul", products, expected, n);
 }

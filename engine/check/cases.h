@@ -1,4 +1,5 @@
-/* cases.h: operations on random data, run by a backend and compared with reference.h. Each returns the output, dense, in
+/* cases.h: operations on random data, run by a backend and compared with reference.h. Fields that are 0 ask for nothing
+ * beyond the plain operation. Each returns the output, dense, in
  * new memory, so that results can also be compared with each other; it stops where results are too far off, or where
  * the backend doesn't claim the operation. */
 #ifndef ENGINE_CHECK_CASES_H
@@ -15,6 +16,15 @@ struct matmul_case {
     uint32_t gap;          /* bytes behind each row of input and output */
     uint32_t gate_type;    /* another type for the gate; only with gate, 0 (F32) means `type` */
     double input_rounding; /* relative, that the backend may do to inputs of weights that aren't quantised */
+    uint32_t plane_gap; /* bytes behind each token's columns of input and output, where they have several */
+    /* Weights of three dimensions: so many matrices; 0: one, of two. With n_used 0 each head has its own, of which there
+     * are so many; else n_used of them are chosen for each token. What no token chooses is full of NaNs. */
+    uint32_t n_matrices, n_used;
+    bool
+        uneven; /* all tokens choose one of them, few of the others, and none of the upper half unless they must */
+    bool one_each;     /* the input has one column for each token */
+    bool mix;          /* else there is no residual */
+    bool data_is_kept; /* of weight and gate */
 };
 float *run_matmul_case(struct fixture *fixture, const struct matmul_case *c);
 
@@ -27,6 +37,10 @@ struct rows_case {
     struct fixture_gaps gaps;
     uint32_t activation;
     float epsilon;
+    bool single;        /* ADD, MUL: b is one number for each of a's rows */
+    uint32_t kind;      /* NORM: enum engine_norm_kind */
+    bool bias;          /* NORM */
+    float limit, alpha; /* ACTIVATE */
 };
 float *run_rows_case(struct fixture *fixture, const struct rows_case *c);
 
@@ -36,6 +50,7 @@ struct rope_case {
     float theta, position_scale;
     uint32_t most_position;
     struct fixture_gaps gaps;
+    float magnitude;
 };
 float *run_rope_case(struct fixture *fixture, const struct rope_case *c);
 
@@ -60,13 +75,37 @@ struct attention_case {
     uint32_t table_gap;             /* bytes behind each column of the block table */
     bool leave_out;                 /* some tokens have position -1 */
     float scale;                    /* 0: 1 / sqrt(head_dim) */
-    float size; /* 0: scores are small; else about this large, and all positive or negative */
+    float size;         /* 0: scores are small; else about this large, and all positive or negative */
+    uint32_t value_dim; /* 0: head_dim */
+    bool shared;        /* v is the first value_dim values of k, in its memory; v_type is then k_type */
+    bool slopes, sinks;
+    float softcap;
+    uint32_t chunk;
 };
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 
 /* Writes the keys of such a case into a cache of its k_type; what a cache of that type holds must come of it, and
  * nothing else must change. Returns nothing. */
 void run_cache_write_case(struct fixture *fixture, const struct attention_case *c);
+
+struct route_case {
+    uint32_t n_experts, n_used, tokens;
+    uint32_t function, n_groups, n_groups_used, group_score; /* as in engine_op_route */
+    bool bias, normalise;
+    float floor, scale;
+    float size;   /* of the logits; 0: 1 */
+    bool ties;    /* many logits are equal, others nearly so */
+    uint32_t gap; /* bytes behind each row */
+};
+/* Returns the weights; the ids must be a choice that the operation allows. */
+float *run_route_case(struct fixture *fixture, const struct route_case *c);
+
+struct concat_case {
+    uint32_t n_a, n_b, n_heads, tokens;
+    bool one_each; /* b has one row for each token */
+    struct fixture_gaps gaps;
+};
+float *run_concat_case(struct fixture *fixture, const struct concat_case *c);
 
 /* Types that are known by hashes of what their blocks mean, see case-hashed.c. */
 struct hashed_type {

@@ -272,14 +272,14 @@ void check_rope(struct suite *suite)
 {
     static const struct rope_case cases[] = {
         /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position, gaps */
-        {64, 3, 5, 64, 0, false, true, 10000, 0, 100, {0, 16, 0}},
-        {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, {8, 0, 0}},
-        {8, 2, 33, 8, 0, false, false, 10000, 0.25f, 5000, {0, 0, 0}},
-        {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, {4, 0, 0}},
-        {80, 2, 1, 22, 0, true, false, 1e6f, 2, 1000, {0, 0, 0}},
-        {2, 1, 3, 2, 0, false, false, 10000, 0, 10, {0, 0, 0}},
-        {130, 5, 9, 130, 0, false, true, 10000, 0, 2047, {0, 0, 0}},
-        {130, 5, 9, 102, 0, false, false, 10000, 0, 2047, {12, 8, 0}},
+        {64, 3, 5, 64, 0, false, true, 10000, 0, 100, .gaps = {0, 16, 0}},
+        {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, .gaps = {8, 0, 0}},
+        {8, 2, 33, 8, 0, false, false, 10000, 0.25f, 5000, .gaps = {0, 0, 0}},
+        {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, .gaps = {4, 0, 0}},
+        {80, 2, 1, 22, 0, true, false, 1e6f, 2, 1000, .gaps = {0, 0, 0}},
+        {2, 1, 3, 2, 0, false, false, 10000, 0, 10, .gaps = {0, 0, 0}},
+        {130, 5, 9, 130, 0, false, true, 10000, 0, 2047, .gaps = {0, 0, 0}},
+        {130, 5, 9, 102, 0, false, false, 10000, 0, 2047, .gaps = {12, 8, 0}},
     };
     for (uint32_t pairs = ENGINE_ROPE_ADJACENT; pairs <= ENGINE_ROPE_HALVES; pairs++)
         for (int factors = 0; factors < 2; factors++) {

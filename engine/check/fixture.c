@@ -70,6 +70,23 @@ const char *check_host_message(void)
 
 /* ---- Ending ---------------------------------------------------------------------------------------- */
 
+void fixture_describe(struct fixture *fixture, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fixture->tried, sizeof fixture->tried, format, arguments);
+    va_end(arguments);
+}
+
+void fixture_describe_more(struct fixture *fixture, const char *format, ...)
+{
+    size_t used = strlen(fixture->tried);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fixture->tried + used, sizeof fixture->tried - used, format, arguments);
+    va_end(arguments);
+}
+
 _Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...)
 {
     char text[1024];
@@ -77,6 +94,8 @@ _Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    size_t used = strlen(text);
+    if (fixture->tried[0]) snprintf(text + used, sizeof text - used, " (%s)", fixture->tried);
     fixture->stop(fixture, FIXTURE_FAILED, text);
 }
 
@@ -134,6 +153,7 @@ void *fixture_release(struct fixture *fixture, void *memory)
 
 void fixture_clear(struct fixture *fixture)
 {
+    fixture->tried[0] = 0;
     for (struct fixture_owned *next; fixture->owned; fixture->owned = next) {
         next = fixture->owned->next;
         if (fixture->owned->buffer) fixture->api->buffer_destroy(fixture->owned->buffer);
@@ -222,14 +242,20 @@ struct engine_tensor *fixture_i32(struct fixture *fixture, uint64_t ne0, uint64_
     return fixture_tensor(fixture, ENGINE_TYPE_I32, (uint64_t[]){ne0, ne1, 1, 1}, data);
 }
 
+struct engine_tensor *fixture_output(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                     const struct fixture_gaps *gaps)
+{
+    return tensor_in_buffer(fixture, type, ne, gaps, false, NULL);
+}
+
 struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
                                       const struct fixture_gaps *gaps, const float *data)
 {
     return tensor_in_buffer(fixture, ENGINE_TYPE_F32, (uint64_t[]){ne0, ne1, ne2, 1}, gaps, false, data);
 }
 
-struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
-                                     uint32_t uses, bool data_is_kept, const void *data)
+static struct engine_tensor *weight_of(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
+                                       uint64_t n, uint32_t uses, bool data_is_kept, const void *data)
 {
     struct fixture_owned *owned = own(fixture, NULL);
     struct engine_tensor *tensor = &owned->tensor;
@@ -238,11 +264,11 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
         .name = "check.weight",
         .type = type,
         .type_name = format_of(type)->name,
-        .ne = {k, rows, 1, 1},
+        .ne = {k, rows, n, 1},
         .uses = uses,
         .data_is_kept = data_is_kept,
         .data = data,
-        .data_size = format_bytes(type, k) * rows,
+        .data_size = format_bytes(type, k) * rows * n,
     };
     struct engine_weight_desc bare = desc;
     bare.data = NULL;
@@ -257,31 +283,91 @@ struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uin
     tensor->type = type;
     tensor->nb[0] = format_of(type)->block_size;
     tensor->nb[1] = format_bytes(type, k);
-    tensor->nb[2] = tensor->nb[3] = tensor->nb[1] * rows;
+    tensor->nb[2] = tensor->nb[1] * rows;
+    tensor->nb[3] = tensor->nb[2] * n;
     memcpy(tensor->ne, desc.ne, sizeof tensor->ne);
     tensor->weight = owned->weight;
     return tensor;
 }
 
+struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
+                                     uint32_t uses, bool data_is_kept, const void *data)
+{
+    return weight_of(fixture, type, k, rows, 1, uses, data_is_kept, data);
+}
+
+struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
+                                       uint64_t n, bool data_is_kept, const void *data)
+{
+    return weight_of(fixture, type, k, rows, n, ENGINE_WEIGHT_MATRICES, data_is_kept, data);
+}
+
 /* ---- Operations ------------------------------------------------------------------------------------ */
 
-/* How many tensor pointers each operation's struct has: they are behind struct_size, one after the other. */
-static size_t n_tensors(uint32_t op)
+/* Where the tensor pointers of each operation's struct are, and which of them it writes to. */
+enum { MOST_OPERANDS = 9 };
+
+struct operands {
+    uint8_t n;
+    uint8_t outputs; /* bits */
+    uint8_t offsets[MOST_OPERANDS];
+};
+
+#define AT(type, field) offsetof(struct engine_op_##type, field)
+
+static const struct operands operands[] = {
+    [ENGINE_OP_MATMUL] = {8,
+                          1 << 2,
+                          {AT(matmul, weight), AT(matmul, input), AT(matmul, output), AT(matmul, gate),
+                           AT(matmul, bias), AT(matmul, residual), AT(matmul, experts), AT(matmul, mix)}},
+    [ENGINE_OP_ATTENTION] = {9,
+                             1 << 6,
+                             {AT(attention, q), AT(attention, k), AT(attention, v),
+                              AT(attention, block_table), AT(attention, sequences), AT(attention, positions),
+                              AT(attention, output), AT(attention, slopes), AT(attention, sinks)}},
+    [ENGINE_OP_CACHE_WRITE] = {3,
+                               1 << 2,
+                               {AT(cache_write, input), AT(cache_write, slots), AT(cache_write, cache)}},
+    [ENGINE_OP_ROPE] = {4,
+                        1 << 2,
+                        {AT(rope, input), AT(rope, positions), AT(rope, output), AT(rope, factors)}},
+    [ENGINE_OP_NORM] = {4, 1 << 1, {AT(norm, input), AT(norm, output), AT(norm, weight), AT(norm, bias)}},
+    [ENGINE_OP_GET_ROWS] = {3, 1 << 2, {AT(get_rows, source), AT(get_rows, rows), AT(get_rows, output)}},
+    [ENGINE_OP_ADD] = {3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
+    [ENGINE_OP_MUL] = {3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
+    [ENGINE_OP_ACTIVATE] = {3, 1 << 2, {AT(activate, input), AT(activate, factor), AT(activate, output)}},
+    [ENGINE_OP_ROUTE] = {4,
+                         1 << 2 | 1 << 3,
+                         {AT(route, logits), AT(route, bias), AT(route, ids), AT(route, weights)}},
+    [ENGINE_OP_CONCAT] = {3, 1 << 2, {AT(concat, a), AT(concat, b), AT(concat, output)}},
+};
+
+static const struct operands *operands_of(uint32_t op)
 {
-    static const uint8_t counts[] = {
-        [ENGINE_OP_MATMUL] = 6, [ENGINE_OP_ATTENTION] = 7, [ENGINE_OP_CACHE_WRITE] = 3,
-        [ENGINE_OP_ROPE] = 4,   [ENGINE_OP_NORM] = 3,      [ENGINE_OP_GET_ROWS] = 3,
-        [ENGINE_OP_ADD] = 3,    [ENGINE_OP_MUL] = 3,       [ENGINE_OP_ACTIVATE] = 3,
-    };
-    return op < sizeof counts ? counts[op] : 0;
+    return &operands[op < sizeof operands / sizeof *operands
+                         ? op
+                         : 0]; /* of what nobody knows none is looked at */
+}
+
+const struct engine_tensor **fixture_operand(uint32_t op, void *args, size_t i)
+{
+    const struct operands *known = operands_of(op);
+    if (i >= known->n || *(const size_t *)args < known->offsets[i] + sizeof(void *)) return NULL;
+    return (const struct engine_tensor **)(void *)((char *)args + known->offsets[i]);
+}
+
+static const struct engine_tensor *operand(uint32_t op, const void *args, size_t i)
+{
+    const struct engine_tensor **at = fixture_operand(op, (void *)(uintptr_t)args, i);
+    return at ? *at : NULL;
 }
 
 /* An operation's arguments as they are while planning: without buffers, offsets and weights. */
 struct planned {
-    struct engine_tensor bare[8];
+    struct engine_tensor bare[MOST_OPERANDS];
     union {
         size_t struct_size;
-        const struct engine_tensor *pointers[32];
+        unsigned char bytes[256];
     } args;
 };
 
@@ -290,9 +376,9 @@ static void plan(struct fixture *fixture, uint32_t op, const void *args, struct 
     size_t size = *(const size_t *)args;
     if (size > sizeof planned->args) fixture_fail(fixture, "arguments of %zu bytes", size);
     memcpy(&planned->args, args, size);
-    for (size_t i = 0; i < n_tensors(op); i++) {
-        const struct engine_tensor **tensor = &planned->args.pointers[1 + i];
-        if (!*tensor) continue;
+    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+        const struct engine_tensor **tensor = fixture_operand(op, &planned->args, i);
+        if (!tensor || !*tensor) continue;
         planned->bare[i] = **tensor;
         planned->bare[i].buffer = NULL;
         planned->bare[i].offset = 0;
@@ -347,28 +433,23 @@ static struct fixture_owned *owner_of(const struct fixture *fixture, const struc
     return owned;
 }
 
-static const struct engine_tensor *const *operands_of(const void *args)
-{
-    return (const struct engine_tensor *const *)args + 1;
-}
-
 int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args)
 {
-    size_t output = op == ENGINE_OP_ATTENTION ? 6 : op == ENGINE_OP_NORM ? 1 : 2;
-    struct fixture_owned *owned =
-        output < n_tensors(op) ? owner_of(fixture, operands_of(args)[output]) : NULL;
-    if (owned) {
+    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+        struct fixture_owned *owned =
+            operands_of(op)->outputs >> i & 1 ? owner_of(fixture, operand(op, args, i)) : NULL;
+        if (!owned) continue;
         free(owned->written);
         owned->written = NULL;
     }
     return fixture->api->enqueue(fixture->stream, op, args);
 }
 
-/* The buffers of an operation's operands are as they were written, but for that of its output. */
+/* The buffers of an operation's operands are as they were written, but for those of its outputs. */
 static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
 {
-    for (size_t i = 0; i < n_tensors(op); i++) {
-        const struct fixture_owned *owned = owner_of(fixture, operands_of(args)[i]);
+    for (size_t i = 0; i < MOST_OPERANDS; i++) {
+        const struct fixture_owned *owned = owner_of(fixture, operand(op, args, i));
         if (!owned || !owned->written) continue;
         uint8_t *bytes = fixture_hold(fixture, malloc(owned->size));
         fixture_must(fixture, fixture->api->read(fixture->stream, owned->buffer, 0, bytes, owned->size),
@@ -422,19 +503,19 @@ float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor)
     return (float *)(void *)fixture_read_rows(fixture, tensor);
 }
 
-void fixture_compare(struct fixture *fixture, const char *what, const float *got, const double *wanted,
-                     const double *bounds, size_t n)
+void fixture_compare(struct fixture *fixture, const char *what, const float *got,
+                     const struct expected *expected, size_t n)
 {
     double squares = 0;
-    for (size_t i = 0; i < n; i++) squares += wanted[i] * wanted[i];
+    for (size_t i = 0; i < n; i++) squares += expected[i].value * expected[i].value;
     fixture->measure.n_values += n;
     double size = sqrt(squares / (double)(n ? n : 1));
     for (size_t i = 0; i < n; i++) {
-        double difference = fabs((double)got[i] - wanted[i]);
-        if (!(difference <= bounds[i])) /* NaNs as well */
+        double difference = fabs((double)got[i] - expected[i].value), bound = expected[i].bound;
+        if (!(difference <= bound)) /* NaNs as well */
             fixture_fail(fixture, "%s: value %zu is %.9g, not %.9g within %.3g", what, i, (double)got[i],
-                         wanted[i], bounds[i]);
+                         expected[i].value, bound);
         if (size > 0) fixture->measure.error = fmax(fixture->measure.error, difference / size);
-        if (bounds[i] > 0) fixture->measure.share = fmax(fixture->measure.share, difference / bounds[i]);
+        if (bound > 0) fixture->measure.share = fmax(fixture->measure.share, difference / bound);
     }
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "check/reference.h"
 #include "plugin-api.h"
 
 struct fixture_owned; /* what is destroyed by fixture_clear */
@@ -32,9 +33,10 @@ struct fixture {
     void *library; /* of those who have loaded the plugin here */
     struct fixture_owned *owned;
     struct measure measure;
-    void *owner;    /* for `stop` */
-    uint64_t lead;  /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
-    uint64_t views; /* a seed; not 0: half of the tensors begin some multiple of 4 bytes later */
+    char tried[256]; /* what the case that is under way does, for messages; "": nothing is said */
+    void *owner;     /* for `stop` */
+    uint64_t lead;   /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
+    uint64_t views;  /* a seed; not 0: half of the tensors begin some multiple of 4 bytes later */
     /* Not NULL: called by fixture_run before it enqueues. */
     void (*before)(struct fixture *fixture, uint32_t op, const void *args);
     __attribute__((noreturn)) void (*stop)(struct fixture *fixture, enum fixture_end end,
@@ -52,7 +54,11 @@ const char *check_host_message(void);
 
 /* ---- Ending ---- */
 
-/* Stops with a message of printf's kind. */
+/* Says what the case does, until fixture_clear: shapes, types, options. */
+void fixture_describe(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
+/* The same, behind what has been said. */
+void fixture_describe_more(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
+/* Stops with a message of printf's kind, and what has been said of the case. */
 _Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* Stops if the status isn't ENGINE_OK; `what` was done. */
 void fixture_must(struct fixture *fixture, int status, const char *what);
@@ -82,16 +88,25 @@ struct fixture_gaps {
 };
 struct engine_tensor *fixture_view(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
                                    const struct fixture_gaps *gaps, const void *data);
-/* The same of float32. Without data it is filled with NaNs, none of which must be left. */
+/* One for results: filled with NaNs (I32: with -1), none of which must be left. */
+struct engine_tensor *fixture_output(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
+                                     const struct fixture_gaps *gaps);
+/* A view of float32; without data as of fixture_output. */
 struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
                                       const struct fixture_gaps *gaps, const float *data);
 /* A weight from data as it is in files; `data` is kept by the caller until the fixture is cleared. Unclaimed if the
  * plugin's weight_size says so. */
 struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
                                      uint32_t uses, bool data_is_kept, const void *data);
+/* The same of n matrices, [k, rows, n], for ENGINE_WEIGHT_MATRICES. */
+struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
+                                       uint64_t n, bool data_is_kept, const void *data);
 
 /* ---- Operations ---- */
 
+/* Where the pointer to operand `i` of an operation's struct is, in the struct's order; NULL: there are fewer, as far as the
+ * struct reaches. */
+const struct engine_tensor **fixture_operand(uint32_t op, void *args, size_t i);
 /* Whether the backend says that it supports the operation, the handles hidden from it as they are while
  * planning. `args` is the operation's struct. */
 bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args);
@@ -113,9 +128,9 @@ float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor)
 /* The rows of a tensor of any type, likewise. */
 uint8_t *fixture_read_rows(struct fixture *fixture, const struct engine_tensor *tensor);
 
-/* Measures n values against what they should be and how far they may be off; stops at the first that is farther off, and
- * at what is no number. */
-void fixture_compare(struct fixture *fixture, const char *what, const float *got, const double *wanted,
-                     const double *bounds, size_t n);
+/* Measures n values against what they should be; stops at the first that is farther off than it may be, and at what is no
+ * number. */
+void fixture_compare(struct fixture *fixture, const char *what, const float *got,
+                     const struct expected *expected, size_t n);
 
 #endif

@@ -6,11 +6,62 @@
 #include <string.h>
 
 #include "check/numbers.h"
-#include "plugin-api.h"
 
-double reference_activation(uint32_t activation, double x)
+/* ---- Activations ----------------------------------------------------------------------------------- */
+
+static double sigmoid(double x)
 {
-    return activation == ENGINE_ACTIVATION_SILU ? x / (1 + exp(-x)) : x;
+    return 1 / (1 + exp(-x));
+}
+
+static double clamp(double x, double limit)
+{
+    return fmin(fmax(x, -limit), limit);
+}
+
+/* The activation itself, and how far it may be off before a factor is multiplied with it. */
+static struct expected activation_of(uint32_t activation, double limit, double alpha, double x)
+{
+    switch (activation) {
+    case ENGINE_ACTIVATION_SILU: return (struct expected){x * sigmoid(x), 0};
+    case ENGINE_ACTIVATION_GELU_ERF: return (struct expected){x / 2 * erfc(-x * sqrt(0.5)), 1e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_GELU_TANH:
+        return (struct expected){x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))),
+                                 1e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_RELU: return (struct expected){fmax(x, 0), 0};
+    case ENGINE_ACTIVATION_RELU_SQUARED: return (struct expected){fmax(x, 0) * fmax(x, 0), 0};
+    case ENGINE_ACTIVATION_SIGMOID: return (struct expected){sigmoid(x), 1e-6};
+    case ENGINE_ACTIVATION_TANH: return (struct expected){tanh(x), 2e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_SOFTPLUS:
+        return (struct expected){fmax(x, 0) + log1p(exp(-fabs(x))), 1e-6 * (1 + fmax(x, 0))};
+    case ENGINE_ACTIVATION_CLAMP: return (struct expected){clamp(x, limit), 0};
+    case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
+        x = fmin(x, limit);
+        return (struct expected){x * sigmoid(alpha * x), 2e-6 * fabs(x)};
+    default: return (struct expected){x, 0};
+    }
+}
+
+struct expected reference_activate(uint32_t activation, float limit, float alpha, double x,
+                                   const float *factor)
+{
+    struct expected out = activation_of(activation, (double)limit, (double)alpha, x);
+    double times = factor ? (double)*factor : 1;
+    if (activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED) times = 1 + clamp(times, (double)limit);
+    out.value *= times;
+    out.bound = out.bound * fabs(times) + 1e-6 * fabs(out.value) + 1e-30;
+    return out;
+}
+
+/* The same of an x that may itself be off by its bound. */
+static struct expected activation_after(uint32_t activation, struct expected x)
+{
+    /* None but the square is steeper than 1.13 anywhere. */
+    double slope = activation == ENGINE_ACTIVATION_RELU_SQUARED ? 2 * (fmax(x.value, 0) + x.bound) : 1.13;
+    struct expected out = activation_of(activation, 0, 0, x.value);
+    out.bound += x.bound * slope;
+    return out;
 }
 
 /* ---- Matmul ---------------------------------------------------------------------------------------- */
@@ -43,19 +94,35 @@ struct expected reference_dot(uint32_t type, const double *weight, const float *
 struct expected reference_matmul(struct expected product, const struct expected *gate, uint32_t activation,
                                  float scale, const float *bias, const float *residual)
 {
-    enum { SLOPE = 11 }; /* tenths: silu is nowhere steeper than 1.1 */
     struct expected out;
     if (gate) {
-        double factor = reference_activation(activation, gate->value), bound = gate->bound * SLOPE / 10;
-        out.value = product.value * factor;
-        out.bound = product.bound * fabs(factor) + bound * fabs(product.value) + product.bound * bound;
+        struct expected factor = activation_after(activation, *gate);
+        out.value = product.value * factor.value;
+        out.bound = product.bound * fabs(factor.value) + factor.bound * fabs(product.value) +
+                    product.bound * factor.bound;
     } else {
         double times = scale == 0 ? 1 : (double)scale;
-        out.value = reference_activation(activation, product.value * times + (bias ? (double)*bias : 0));
-        out.bound = product.bound * fabs(times) * SLOPE / 10;
+        out.value = product.value * times + (bias ? (double)*bias : 0);
+        out.bound = product.bound * fabs(times);
+        out = activation_after(activation, out);
     }
     if (residual) out.value += (double)*residual;
     out.bound += 1e-6 * (fabs(out.value) + 1);
+    return out;
+}
+
+struct expected reference_mix(const struct expected *results, const float *mix, size_t n,
+                              const float *residual)
+{
+    struct expected out = {residual ? (double)*residual : 0, 0};
+    double sizes = fabs(out.value);
+    for (size_t s = 0; s < n; s++) {
+        double term = (double)mix[s] * results[s].value;
+        out.value += term;
+        out.bound += fabs((double)mix[s]) * results[s].bound;
+        sizes += fabs(term);
+    }
+    out.bound += 1e-6 * (sizes + 1);
     return out;
 }
 
@@ -66,11 +133,25 @@ double reference_matmul_share(bool quantised, double rounding)
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */
 
-double reference_rms(const float *row, size_t n, float epsilon)
+void reference_norm(uint32_t kind, const float *row, size_t n, float epsilon, const float *weight,
+                    const float *bias, struct expected *out)
 {
-    double squares = 0;
-    for (size_t i = 0; i < n; i++) squares += (double)row[i] * (double)row[i];
-    return 1 / sqrt(squares / (double)n + (double)epsilon);
+    double mean = 0, squares = 0, largest = 0;
+    for (size_t i = 0; i < n && kind == ENGINE_NORM_LAYER; i++) mean += (double)row[i] / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        squares += ((double)row[i] - mean) * ((double)row[i] - mean) / (double)n;
+        largest = fmax(largest, fabs((double)row[i]));
+    }
+    double deviation = sqrt(squares + (double)epsilon);
+    for (size_t i = 0; i < n; i++) {
+        double times = weight ? (double)weight[i] : 1;
+        out[i].value = ((double)row[i] - mean) / deviation * times;
+        out[i].bound = reference_row_bound(out[i].value);
+        if (kind == ENGINE_NORM_LAYER) out[i].bound += 1e-6 * fabs(times) * largest / deviation;
+        if (!bias) continue;
+        out[i].bound += 1e-6 * (fabs(out[i].value) + fabs((double)bias[i]));
+        out[i].value += (double)bias[i];
+    }
 }
 
 double reference_row_bound(double value)
@@ -119,29 +200,32 @@ void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *
     }
 }
 
-bool reference_attend(const float *q, const double *keys, const double *values, size_t n, size_t stride,
-                      size_t dim, double scale, double *out, double *size)
+bool reference_attend(const float *q, const struct seen *seen, double *out, double *size)
 {
     *size = 0;
-    double *scores = calloc(n, sizeof *scores), max = -INFINITY, sum = 0;
+    double *scores = calloc(seen->n, sizeof *scores), max = seen->sink ? (double)*seen->sink : -INFINITY;
     if (!scores) return false;
-    for (size_t j = 0; j < n; j++) {
-        double sizes = 0;
-        for (size_t d = 0; d < dim; d++) {
-            double product = (double)q[d] * keys[j * stride + d] * scale;
+    for (size_t j = 0; j < seen->n; j++) {
+        double distant = seen->slope * (double)(seen->n - 1 - j), sizes = distant;
+        for (size_t d = 0; d < seen->dim; d++) {
+            double product = (double)q[d] * seen->keys[j * seen->key_stride + d] * seen->scale;
             scores[j] += product;
             sizes += fabs(product);
         }
+        if (seen->softcap > 0) scores[j] = seen->softcap * tanh(scores[j] / seen->softcap);
+        scores[j] -= distant;
         max = fmax(max, scores[j]);
         *size = fmax(*size, sizes);
     }
-    for (size_t d = 0; d < dim; d++) out[d] = 0;
-    for (size_t j = 0; j < n; j++) {
+    double sum = seen->sink ? exp((double)*seen->sink - max) : 0;
+    for (size_t d = 0; d < seen->value_dim; d++) out[d] = 0;
+    for (size_t j = 0; j < seen->n; j++) {
         double weight = exp(scores[j] - max);
         sum += weight;
-        for (size_t d = 0; d < dim; d++) out[d] += weight * values[j * stride + d];
+        for (size_t d = 0; d < seen->value_dim; d++)
+            out[d] += weight * seen->values[j * seen->value_stride + d];
     }
-    for (size_t d = 0; d < dim; d++) out[d] /= sum;
+    for (size_t d = 0; d < seen->value_dim; d++) out[d] /= sum;
     free(scores);
     return true;
 }

@@ -7,12 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plugin-api.h"
+
 /* A value and how far off a result may be. */
 struct expected {
     double value, bound;
 };
 
-double reference_activation(uint32_t activation, double x);
+/* ---- Matmul ---- */
+
+bool reference_is_quantised(uint32_t type);
 
 /* A row of a weight of some type times a column, both [k]. `rounding`: relative, that the backend may do to inputs of
  * weights that aren't quantised. */
@@ -22,14 +26,21 @@ struct expected reference_dot(uint32_t type, const double *weight, const float *
 /* What ENGINE_OP_MATMUL makes of a product, and of the gate's if that is there. Pointers to single values or NULL. */
 struct expected reference_matmul(struct expected product, const struct expected *gate, uint32_t activation,
                                  float scale, const float *bias, const float *residual);
+/* The sum of n such results, [n], by their shares, plus a residual. */
+struct expected reference_mix(const struct expected *results, const float *mix, size_t n,
+                              const float *residual);
 /* How far a whole product, 64 values or more, may be off: root mean square, of its size. */
 double reference_matmul_share(bool quantised, double rounding);
 
-bool reference_is_quantised(uint32_t type);
+/* ---- Rows ---- */
 
-/* 1 / sqrt(mean of squares + epsilon) of a row. */
-double reference_rms(const float *row, size_t n, float epsilon);
-/* Bound for norm, add, mul and activate. */
+/* activation(x), times the factor where it isn't NULL (1 + factor, clamped, for SWIGLU_CLAMPED, which wants one). */
+struct expected reference_activate(uint32_t activation, float limit, float alpha, double x,
+                                   const float *factor);
+/* A row of n values, normed. `weight`, `bias`: [n] or NULL. */
+void reference_norm(uint32_t kind, const float *row, size_t n, float epsilon, const float *weight,
+                    const float *bias, struct expected *out);
+/* Bound for add and mul. */
 double reference_row_bound(double value);
 
 /* Turns the pair (a, b) of pair number i: *a and *b become the results. */
@@ -37,15 +48,38 @@ void reference_turn(double *a, double *b, double position, double position_scale
                     size_t pair, double factor);
 double reference_turn_bound(double a, double b);
 
+/* ---- Attention ---- */
+
 /* A row of n values as a cache of a type (F32, F16, Q8_0) keeps it, by plugin-api.h's rule. */
 void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *bytes);
 
-/* One head of one token: softmax of `scale * q . keys[j]`, j = 0 … n-1, over values[j]; rows of `dim`, `stride` elements
- * from one to the next. `out` has room for dim. *size: the largest sum of |scale * q * keys[j]|. Returns false without memory. */
-bool reference_attend(const float *q, const double *keys, const double *values, size_t n, size_t stride,
-                      size_t dim, double scale, double *out, double *size);
-/* How far a value may be off, where no value that is summed up is larger than `largest`, and no position's sum of
- * |scale * q * key| than `size`. */
+/* One head of one token, which stands at the last of the positions that it sees. */
+struct seen {
+    const double *keys, *values;     /* row j of either is that of position j, the last is the token's own */
+    size_t n;                        /* positions */
+    size_t key_stride, value_stride; /* elements from one row to the next */
+    size_t dim, value_dim;
+    double scale, softcap, slope; /* softcap 0: none */
+    const float *sink;            /* NULL: none */
+};
+/* `out` has room for value_dim. *size: the largest sum of |scale * q * key| + slope * distance. Returns false without
+ * memory. */
+bool reference_attend(const float *q, const struct seen *seen, double *out, double *size);
+/* How far a value may be off, where no value that is summed up is larger than `largest`, and no position's sum than
+ * `size`. */
 double reference_attention_bound(double largest, double size);
+
+/* ---- Route ---- */
+
+/* Of one token: p[n_experts], what experts count, and c[n_experts], what the choice goes by. `bias`: [n_experts] or
+ * NULL. */
+void reference_route(const struct engine_op_route *args, size_t n_experts, const float *logits,
+                     const float *bias, double *p, double *c);
+/* Whether `ids`, [n_used], is a choice that the operation allows. */
+bool reference_route_allows(const struct engine_op_route *args, size_t n_experts, const double *c,
+                            const int32_t *ids, size_t n_used);
+/* The weights of a choice, [n_used]. */
+void reference_route_weights(const struct engine_op_route *args, const double *p, const int32_t *ids,
+                             size_t n_used, struct expected *out);
 
 #endif
