@@ -78,9 +78,15 @@ struct kernels {
     /* Rows of n values. Outputs may be the same as inputs. */
     void (*add)(const float *a, const float *b, float *out, size_t n);
     void (*mul)(const float *a, const float *b, float *out, size_t n);
-    void (*silu)(const float *x, float *out, size_t n);                          /* x / (1 + exp(-x)) */
-    void (*silu_mul)(const float *x, const float *factor, float *out, size_t n); /* silu(x) * factor */
-    void (*rms_norm)(const float *x, const float *weight, float *out, size_t n, float epsilon);
+    void (*add_number)(const float *a, float b, float *out, size_t n);
+    void (*mul_number)(const float *a, float b, float *out, size_t n);
+    /* out = activation (of activations.h) of x, times factor (for SWIGLU_CLAMPED, times what becomes of it) unless that
+     * is NULL. */
+    void (*activate)(uint32_t activation, float limit, float alpha, const float *x, const float *factor,
+                     float *out, size_t n);
+    /* kind: enum engine_norm_kind; weight and bias may be NULL. */
+    void (*norm)(uint32_t kind, float epsilon, const float *x, const float *weight, const float *bias,
+                 float *out, size_t n);
     /* Turns pairs: table[i] = cos, table[n_pairs + i] = sin of pair i's angle. */
     void (*rope_adjacent)(const float *x, const float *table, float *out, size_t n_pairs);
     void (*rope_halves)(const float *x, const float *table, float *out, size_t n_pairs);

@@ -8,6 +8,7 @@
  *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [set]… */
 #include <string.h>
 
+#include "activations.h"
 #include "kernels.h"
 #include "ops.h"
 #include "pool.h"
@@ -219,17 +220,14 @@ static void finish(const struct work *work, const struct matmul_step *step, size
                    size_t n_tokens, float *sums, const float *gate)
 {
     size_t first = panel * PANEL, n_rows = smaller(PANEL, step->rows - first);
-    if (gate && step->activation == ENGINE_ACTIVATION_SILU)
-        work->kernels->silu_mul(gate, sums, sums, n_tokens * PANEL);
-    else if (gate)
-        work->kernels->mul(gate, sums, sums, n_tokens * PANEL);
+    if (gate) work->kernels->activate(step->activation, 0, 0, gate, sums, sums, n_tokens * PANEL);
     if (step->scale != 1)
         for (size_t i = 0; i < n_tokens * PANEL; i++) sums[i] *= step->scale;
     if (step->bias)
         for (size_t t = 0; t < n_tokens; t++)
             for (size_t r = 0; r < n_rows; r++) sums[t * PANEL + r] += step->bias[first + r];
-    if (!gate && step->activation == ENGINE_ACTIVATION_SILU)
-        work->kernels->silu(sums, sums, n_tokens * PANEL);
+    if (!gate && step->activation != ENGINE_ACTIVATION_NONE)
+        work->kernels->activate(step->activation, 0, 0, sums, NULL, sums, n_tokens * PANEL);
     for (size_t t = 0; t < n_tokens; t++, sums += PANEL) {
         float *out = (float *)(void *)(step->output + (token + t) * step->output_stride) + first;
         if (step->residual)
@@ -313,9 +311,9 @@ static int check(const struct request *request, const struct engine_op_matmul *a
     if (status) return status;
     if (args->gate && (args->bias || (args->scale != 0 && args->scale != 1)))
         return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a gate goes with neither bias nor scale");
-    if (args->activation != ENGINE_ACTIVATION_NONE && args->activation != ENGINE_ACTIVATION_SILU)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: activation %u isn't known",
-                      args->activation);
+    if (!activation_is_plain(args->activation))
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED,
+                      "matmul: activation %u isn't known, or takes numbers", args->activation);
     return ENGINE_OK;
 }
 

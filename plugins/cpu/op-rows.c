@@ -1,19 +1,23 @@
 /* op-rows.c: the operations that work on one row at a time: norm, add, mul, activate. */
-#include <string.h>
+#include <math.h>
 
+#include "activations.h"
 #include "kernels.h"
 #include "ops.h"
 
-enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_COPY, ROWS_SILU, ROWS_SILU_MUL, ROWS_NORM };
+enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_ACTIVATE, ROWS_NORM };
 
 /* out = op of the rows of a and b. */
 struct rows_step {
     enum rows_op op;
+    uint32_t kind; /* of activation or norm */
     struct row_tasks tasks;
     struct view a, out;
     struct view b;      /* of a's shape; absent where b_row is or none is needed */
     const float *b_row; /* one row for all, or NULL */
-    float epsilon;
+    const float *bias;
+    bool b_is_number; /* rows of b have one element */
+    float epsilon, limit, alpha;
 };
 
 static void run_row(const struct rows_step *step, const struct kernels *kernels, size_t row)
@@ -23,12 +27,20 @@ static void run_row(const struct rows_step *step, const struct kernels *kernels,
     float *out = view_row_at(&step->out, row);
     size_t n = step->a.ne[0];
     switch (step->op) {
-    case ROWS_ADD: kernels->add(a, b, out, n); break;
-    case ROWS_MUL: kernels->mul(a, b, out, n); break;
-    case ROWS_COPY: memmove(out, a, n * sizeof *out); break;
-    case ROWS_SILU: kernels->silu(a, out, n); break;
-    case ROWS_SILU_MUL: kernels->silu_mul(a, b, out, n); break;
-    case ROWS_NORM: kernels->rms_norm(a, b, out, n, step->epsilon); break;
+    case ROWS_ADD:
+        if (step->b_is_number)
+            kernels->add_number(a, *b, out, n);
+        else
+            kernels->add(a, b, out, n);
+        break;
+    case ROWS_MUL:
+        if (step->b_is_number)
+            kernels->mul_number(a, *b, out, n);
+        else
+            kernels->mul(a, b, out, n);
+        break;
+    case ROWS_ACTIVATE: kernels->activate(step->kind, step->limit, step->alpha, a, b, out, n); break;
+    case ROWS_NORM: kernels->norm(step->kind, step->epsilon, a, b, step->bias, out, n); break;
     }
 }
 
@@ -61,19 +73,28 @@ static int check_in_out(const struct request *request, const struct engine_tenso
     return status ? status : shape_check(request, &step->out, "output", ne[0], ne[1], ne[2], ne[3]);
 }
 
-/* b: an activation of a's shape or of one row, or a weight of one row. */
-static int check_second(const struct request *request, const struct engine_tensor *b, const char *name,
-                        struct rows_step *step)
+/* Of a's shape. */
+static int check_same(const struct request *request, const struct engine_tensor *b, const char *name,
+                      struct rows_step *step)
 {
-    if (b && b->weight) return values_check(request, b, name, step->a.ne[0], &step->b_row);
     int status = view_check(request, b, name, VIEW_F32, &step->b);
+    const size_t *ne = step->a.ne;
+    return status ? status : shape_check(request, &step->b, name, ne[0], ne[1], ne[2], ne[3]);
+}
+
+/* An activation of a's shape, of one row, or of one number for each of a's rows; or a weight of one row. */
+static int check_second(const struct request *request, const struct engine_tensor *b, struct rows_step *step)
+{
+    if (b && b->weight) return values_check(request, b, "b", step->a.ne[0], &step->b_row);
+    int status = view_check(request, b, "b", VIEW_F32, &step->b);
     if (status) return status;
-    if (view_rows(&step->b) == 1 && step->b.ne[0] == step->a.ne[0]) {
-        for (int i = 1; i < 4; i++) step->b.ne[i] = step->a.ne[i], step->b.nb[i] = 0;
+    const size_t *ne = step->a.ne;
+    if (view_rows(&step->b) == 1 && step->b.ne[0] == ne[0]) {
+        for (int i = 1; i < 4; i++) step->b.ne[i] = ne[i], step->b.nb[i] = 0;
         return ENGINE_OK;
     }
-    const size_t *ne = step->a.ne;
-    return shape_check(request, &step->b, name, ne[0], ne[1], ne[2], ne[3]);
+    step->b_is_number = step->b.ne[0] == 1;
+    return shape_check(request, &step->b, "b", step->b_is_number ? 1 : ne[0], ne[1], ne[2], ne[3]);
 }
 
 static int binary(const struct request *request, const struct engine_op_binary *args, struct list *list,
@@ -81,7 +102,7 @@ static int binary(const struct request *request, const struct engine_op_binary *
 {
     struct rows_step step = {.op = op};
     int status = check_in_out(request, args->a, "a", args->output, &step);
-    if (!status) status = check_second(request, args->b, "b", &step);
+    if (!status) status = check_second(request, args->b, &step);
     return status || request->planning ? status : append_rows(list, &step);
 }
 
@@ -95,33 +116,49 @@ int op_mul(const struct request *request, const void *args, struct list *list)
     return binary(request, args, list, ROWS_MUL);
 }
 
+/* limit and alpha are there where the activation takes them, and nowhere else. */
+static int check_numbers(const struct request *request, const struct engine_op_activate *args)
+{
+    bool takes_limit = !activation_is_plain(args->activation);
+    bool takes_alpha = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
+    if (takes_limit ? !(args->limit > 0) || !isfinite(args->limit) : args->limit != 0)
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u with limit %g",
+                      args->activation, (double)args->limit);
+    if (takes_alpha ? !isfinite(args->alpha) : args->alpha != 0)
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u with alpha %g",
+                      args->activation, (double)args->alpha);
+    if (args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED && !args->factor)
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u needs a factor",
+                      args->activation);
+    return ENGINE_OK;
+}
+
 int op_activate(const struct request *request, const void *arguments, struct list *list)
 {
     const struct engine_op_activate *args = arguments;
-    struct rows_step step = {0};
+    struct rows_step step = {
+        .op = ROWS_ACTIVATE, .kind = args->activation, .limit = args->limit, .alpha = args->alpha};
     int status = check_in_out(request, args->input, "input", args->output, &step);
-    if (!status && args->factor) status = check_second(request, args->factor, "factor", &step);
+    if (!status && args->factor) status = check_same(request, args->factor, "factor", &step);
     if (status) return status;
     if (args->reserved)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: arguments of a later version");
-    switch (args->activation) {
-    case ENGINE_ACTIVATION_NONE: step.op = args->factor ? ROWS_MUL : ROWS_COPY; break;
-    case ENGINE_ACTIVATION_SILU: step.op = args->factor ? ROWS_SILU_MUL : ROWS_SILU; break;
-    default:
+    if (!activation_is_known(args->activation))
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: activation %u isn't known",
                       args->activation);
-    }
-    return request->planning ? ENGINE_OK : append_rows(list, &step);
+    status = check_numbers(request, args);
+    return status || request->planning ? status : append_rows(list, &step);
 }
 
 int op_norm(const struct request *request, const void *arguments, struct list *list)
 {
     const struct engine_op_norm *args = arguments;
-    struct rows_step step = {.op = ROWS_NORM, .epsilon = args->epsilon};
+    struct rows_step step = {.op = ROWS_NORM, .kind = args->kind, .epsilon = args->epsilon};
     int status = check_in_out(request, args->input, "input", args->output, &step);
     if (!status) status = values_check(request, args->weight, "weight", step.a.ne[0], &step.b_row);
+    if (!status) status = values_check(request, args->bias, "bias", step.a.ne[0], &step.bias);
     if (status) return status;
-    if (args->kind != ENGINE_NORM_RMS)
+    if (args->kind != ENGINE_NORM_RMS && args->kind != ENGINE_NORM_LAYER)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: kind %u isn't known", args->kind);
     return request->planning ? ENGINE_OK : append_rows(list, &step);
 }

@@ -11,6 +11,7 @@
 #include "tiles.h"
 #include "unpack.h"
 #include "int8.h"
+#include "activate.h"
 #include "rows.h"
 #include "attention.h"
 #include "table.h"

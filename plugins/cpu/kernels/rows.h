@@ -1,21 +1,13 @@
 /* rows.h: template of the kernels on rows: activations to int8, elementwise operations, norm, rope, the cache's
  * types. Expects vec-*.h, vec.h. Row ends that fill no vector go through a padded copy. */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "half.h"
+#include "plugin-api.h"
 
 /* ---- Elementwise ----------------------------------------------------------------------------------- */
-
-static inline vf vf_silu(vf x)
-{
-    return vf_div(x, vf_add(vf_set1(1), vf_exp(vf_sub(vf_zero(), x))));
-}
-
-static inline vf vf_silu_mul(vf x, vf factor)
-{
-    return vf_mul(vf_silu(x), factor);
-}
 
 /* A function NAME(a, b, out, n): out = VF(a, b). */
 #define ELEMENTWISE(name, vector_function)                                                                   \
@@ -31,14 +23,18 @@ static inline vf vf_silu_mul(vf x, vf factor)
 
 ELEMENTWISE(add, vf_add)
 ELEMENTWISE(mul, vf_mul)
-ELEMENTWISE(silu_mul, vf_silu_mul)
+/* A function NAME(a, b, out, n): out = VF(a, b), b being one number. */
+#define WITH_NUMBER(name, vector_function)                                                                   \
+    static void name(const float *a, float b, float *out, size_t n)                                          \
+    {                                                                                                        \
+        vf number = vf_set1(b);                                                                              \
+        size_t i = 0;                                                                                        \
+        for (; i + LANES <= n; i += LANES) vf_store(out + i, vector_function(vf_load(a + i), number));       \
+        if (i < n) vf_store_end(out + i, n - i, vector_function(vf_load_end(a + i, n - i), number));         \
+    }
 
-static void silu(const float *x, float *out, size_t n)
-{
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) vf_store(out + i, vf_silu(vf_load(x + i)));
-    if (i < n) vf_store_end(out + i, n - i, vf_silu(vf_load_end(x + i, n - i)));
-}
+WITH_NUMBER(add_number, vf_add)
+WITH_NUMBER(mul_number, vf_mul)
 
 static void scale_add(float *out, float a, const float *x, float b, size_t n)
 {
@@ -67,16 +63,64 @@ static float sum_of_squares(const float *x, size_t n)
     return vec_sum(sum);
 }
 
-static void rms_norm(const float *x, const float *weight, float *out, size_t n, float epsilon)
+/* Sums of x - middle and of its square. */
+static void sum_differences(const float *x, size_t n, float middle, float *sum, float *squares)
 {
-    float scale = 1 / sqrtf(sum_of_squares(x, n) / (float)n + epsilon);
-    vf s = vf_set1(scale);
+    vf sums[PARTS], square_sums[PARTS], from = vf_set1(middle);
+    float middles[LANES];
+    vf_store(middles, from);
+    UNROLL for (size_t p = 0; p < PARTS; p++) sums[p] = square_sums[p] = vf_zero();
+    size_t i = 0;
+    for (; i + PANEL <= n; i += PANEL) UNROLL for (size_t p = 0; p < PARTS; p++)
+        {
+            vf v = vf_sub(vf_load(x + i + p * LANES), from);
+            sums[p] = vf_add(sums[p], v);
+            square_sums[p] = vf_fma(v, v, square_sums[p]);
+        }
+    for (size_t p = 0; i < n; p++, i += LANES) {
+        bool end = n - i < LANES;
+        vf v = end ? vf_sub(vf_load_end(x + i, n - i), vf_load_end(middles, n - i))
+                   : vf_sub(vf_load(x + i), from);
+        sums[p] = vf_add(sums[p], v);
+        square_sums[p] = vf_fma(v, v, square_sums[p]);
+    }
+    *sum = vec_sum(sums);
+    *squares = vec_sum(square_sums);
+}
+
+/* A row's mean and variance, in two passes; the second also takes off what rounding has left in the first one's mean
+ * (Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). */
+static void mean_and_variance(const float *x, size_t n, float *mean, float *variance)
+{
+    float sum, squares, count = (float)n;
+    sum_differences(x, n, 0, &sum, &squares);
+    float first = sum / count;
+    sum_differences(x, n, first, &sum, &squares);
+    float rest = sum / count;
+    *mean = first + rest;
+    *variance = fmaxf(squares / count - rest * rest, 0);
+}
+
+static void norm(uint32_t kind, float epsilon, const float *x, const float *weight, const float *bias,
+                 float *out, size_t n)
+{
+    float mean = 0, variance;
+    if (kind == ENGINE_NORM_LAYER)
+        mean_and_variance(x, n, &mean, &variance);
+    else
+        variance = sum_of_squares(x, n) / (float)n;
+    float scale = 1 / sqrtf(variance + epsilon);
+    vf m = vf_set1(mean), s = vf_set1(scale);
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        vf v = vf_mul(vf_load(x + i), s);
-        vf_store(out + i, weight ? vf_mul(v, vf_load(weight + i)) : v);
+        vf v = vf_mul(vf_sub(vf_load(x + i), m), s);
+        if (weight) v = vf_mul(v, vf_load(weight + i));
+        vf_store(out + i, bias ? vf_add(v, vf_load(bias + i)) : v);
     }
-    for (; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
+    for (; i < n; i++) {
+        float v = (x[i] - mean) * scale * (weight ? weight[i] : 1);
+        out[i] = bias ? v + bias[i] : v;
+    }
 }
 
 /* ---- Rope: the compiler's vectors do ----------------------------------------------------------------- */

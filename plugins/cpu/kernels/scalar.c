@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "half.h"
+#include "plugin-api.h"
 
 static void add(const float *a, const float *b, float *out, size_t n)
 {
@@ -16,22 +17,30 @@ static void mul(const float *a, const float *b, float *out, size_t n)
     for (size_t i = 0; i < n; i++) out[i] = a[i] * b[i];
 }
 
-static void silu(const float *x, float *out, size_t n)
+static void add_number(const float *a, float b, float *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) out[i] = x[i] / (1 + expf(-x[i]));
+    for (size_t i = 0; i < n; i++) out[i] = a[i] + b;
 }
 
-static void silu_mul(const float *x, const float *factor, float *out, size_t n)
+static void mul_number(const float *a, float b, float *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) out[i] = x[i] / (1 + expf(-x[i])) * factor[i];
+    for (size_t i = 0; i < n; i++) out[i] = a[i] * b;
 }
 
-static void rms_norm(const float *x, const float *weight, float *out, size_t n, float epsilon)
+static void norm(uint32_t kind, float epsilon, const float *x, const float *weight, const float *bias,
+                 float *out, size_t n)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-    float scale = (float)(1 / sqrt(sum / (double)n + (double)epsilon));
-    for (size_t i = 0; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
+    double mean = 0, squares = 0;
+    if (kind == ENGINE_NORM_LAYER) {
+        for (size_t i = 0; i < n; i++) mean += (double)x[i];
+        mean /= (double)n;
+    }
+    for (size_t i = 0; i < n; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    double scale = 1 / sqrt(squares / (double)n + (double)epsilon);
+    for (size_t i = 0; i < n; i++) {
+        float v = (float)(((double)x[i] - mean) * scale) * (weight ? weight[i] : 1);
+        out[i] = bias ? v + bias[i] : v;
+    }
 }
 
 static void rope_adjacent(const float *x, const float *table, float *out, size_t n_pairs)
@@ -158,9 +167,10 @@ const struct kernels kernels_scalar = {
     .quantize = scalar_quantize,
     .add = add,
     .mul = mul,
-    .silu = silu,
-    .silu_mul = silu_mul,
-    .rms_norm = rms_norm,
+    .add_number = add_number,
+    .mul_number = mul_number,
+    .activate = scalar_activate,
+    .norm = norm,
     .rope_adjacent = rope_adjacent,
     .rope_halves = rope_halves,
     .f32_to_f16 = row_f32_to_f16,
