@@ -87,6 +87,52 @@ struct engine_device_entry {
 ENGINE_API int engine_device_count(struct engine *engine, size_t *count);
 ENGINE_API int engine_device_at(struct engine *engine, size_t index, struct engine_device_entry *entry);
 
+/* ---- Checking plugins
+ * ------------------------------------------------------------------------------------------ */
+
+/* What came of a check. */
+enum engine_check_result {
+    ENGINE_CHECK_PASSED,
+    ENGINE_CHECK_FAILED,
+    ENGINE_CHECK_UNCLAIMED /* the plugin doesn't say that it does this */
+};
+
+struct engine_check_row {
+    size_t struct_size; /* as libengine knows it */
+    char device[32];    /* "vulkan0"; "" for what concerns the whole plugin */
+    char area[24];      /* "matmul" */
+    char what[40];      /* "Q4_0" */
+    uint32_t cases;     /* that were tried */
+    uint32_t result;    /* enum engine_check_result */
+    uint32_t measured;  /* not 0: error and share have a meaning */
+    double error;       /* the largest difference, of the size of the result */
+    double share;       /* the largest difference, of what is allowed for it */
+    char message[512];  /* why it failed; else a remark or "" */
+};
+
+/* What a plugin says of itself. */
+struct engine_checked_plugin {
+    size_t struct_size;
+    char name[32], version[64], license[64], description[256];
+    uint32_t abi_major, abi_minor;
+    uint32_t kind;      /* enum engine_plugin_kind; 0: it ended the process before it could say */
+    uint32_t n_devices; /* of a backend; without one nothing that it does could be checked */
+};
+
+struct engine_check_options {
+    size_t struct_size;
+    /* Receives each row as it becomes known, in this thread; the row is valid during the call. NULL is an error. */
+    void (*row)(void *user, const struct engine_check_row *row);
+    void *user;
+};
+/* The conformance suite: loads the plugin of a file as a stranger's and tries all that it claims against plugin-api.h. Each
+ * group of checks has a process of its own, so that a plugin that crashes or hangs has only failed. ENGINE_OK once the
+ * checks have been made, whatever came of them; what the plugin says of itself is then in *plugin, of which the caller
+ * sets struct_size. ENGINE_ERROR_DATA: no plugin can be loaded from the file; ENGINE_ERROR_ARGUMENT: an engine is open in
+ * this process (its plugins would come along). Processes are begun with fork: no other threads should be under way. */
+ENGINE_API int engine_check_plugin(const char *path, const struct engine_check_options *options,
+                                   struct engine_checked_plugin *plugin);
+
 /* ---- Models
  * ----------------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
 #include "program.h"
 
 #define BUILT TEST_BINARY_DIR "/plugins/built"
@@ -152,4 +153,58 @@ Test(check, files_that_are_no_plugins)
     result = program_run((const char *const[]){"plugins", "check", NULL}, NULL, 0);
     cr_expect_eq(result.status, 2);
     program_free(&result);
+}
+
+/* ---- Through engine.h ---- */
+
+struct seen {
+    size_t rows, failed, of_another_size;
+};
+
+static void see(void *user, const struct engine_check_row *row)
+{
+    struct seen *seen = user;
+    seen->rows++;
+    seen->failed += row->result == ENGINE_CHECK_FAILED;
+    seen->of_another_size += row->struct_size != sizeof *row;
+}
+
+Test(check, through_the_library)
+{
+    struct seen seen = {0};
+    struct engine_check_options options = {.struct_size = sizeof options, .row = see, .user = &seen};
+    struct engine_checked_plugin plugin = {.struct_size = offsetof(struct engine_checked_plugin, n_devices),
+                                           .n_devices = 7};
+    if (!getenv("ASAN_OPTIONS")) setenv("ASAN_OPTIONS", "quarantine_size_mb=1", 1);
+    int status = engine_check_plugin(BUILT "/minimal.so", &options, &plugin);
+    cr_assert_eq(status, ENGINE_OK, "%s", engine_error_message());
+    cr_expect_str_eq(plugin.name, "minimal");
+    cr_expect_eq(plugin.kind, (uint32_t)ENGINE_PLUGIN_BACKEND);
+    cr_expect_eq(plugin.struct_size, offsetof(struct engine_checked_plugin, n_devices));
+    cr_expect_eq(plugin.n_devices, 7u, "a caller's struct ends there");
+    cr_expect_geq(seen.rows, 20u);
+    cr_expect_eq(seen.failed, 0u);
+    cr_expect_eq(seen.of_another_size, 0u);
+
+    cr_expect_eq(engine_check_plugin(BUILT "/bad-major.so", &options, &plugin), ENGINE_ERROR_DATA);
+    cr_expect(strstr(engine_error_message(), "built for plugin ABI"), "%s", engine_error_message());
+}
+
+Test(check, what_it_cannot_be_asked)
+{
+    static const char *const nowhere[] = {NULL};
+    struct seen seen = {0};
+    struct engine_check_options options = {.struct_size = sizeof options};
+    struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
+    cr_expect_eq(engine_check_plugin(BUILT "/minimal.so", &options, &plugin), ENGINE_ERROR_ARGUMENT);
+    options.row = see;
+    options.user = &seen;
+    struct engine_options settings = {
+        .struct_size = sizeof settings, .plugin_dirs = nowhere, .config_file = "/dev/null"};
+    struct engine *engine;
+    cr_assert_eq(engine_open(&settings, &engine), ENGINE_OK, "%s", engine_error_message());
+    cr_expect_eq(engine_check_plugin(BUILT "/minimal.so", &options, &plugin), ENGINE_ERROR_ARGUMENT);
+    cr_expect(strstr(engine_error_message(), "an engine is open"), "%s", engine_error_message());
+    cr_expect_eq(seen.rows, 0u);
+    engine_close(engine);
 }

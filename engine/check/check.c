@@ -1,7 +1,5 @@
-/* check.c: see check.h. A process for each group of checks and device: it loads the plugin, checks, and sends rows
- * through a pipe. This process never loads it. */
-#include "check/check.h"
-
+/* check.c: the conformance suite for plugins, as engine.h offers it. A process for each group of checks and device: it loads
+ * the plugin, checks, and sends rows through a pipe. This process never loads it. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,6 +14,7 @@
 
 #include "base/error.h"
 #include "check/suite.h"
+#include "plugins/host.h"
 #include "plugins/load.h"
 
 #define PATIENCE_MS 240000 /* without a word from a process: it hangs */
@@ -44,16 +43,15 @@ const struct group backend_groups[] = {
 /* What is being checked; of this process alone. */
 struct run {
     const char *path, *cache;
-    struct check_plugin *plugin;
-    void (*report)(void *user, const struct check_row *row);
-    void *user;
+    struct engine_checked_plugin *plugin;
+    const struct engine_check_options *options;
 };
 
 /* ---- In the process that loads the plugin ---------------------------------------------------------- */
 
 /* What the first process finds out. `reason`: why the plugin can't be used; "": it can. */
 struct introduction {
-    struct check_plugin plugin;
+    struct engine_checked_plugin plugin;
     char reason[1024];
 };
 
@@ -95,7 +93,7 @@ static void count_devices(const struct engine_backend *backend, struct introduct
 static void introduce(const struct run *run, int to)
 {
     struct introduction introduction = {.reason = ""};
-    struct check_plugin *about = &introduction.plugin;
+    struct engine_checked_plugin *about = &introduction.plugin;
     const struct engine_plugin *plugin = NULL;
     void *library = NULL;
     catch_output();
@@ -196,8 +194,14 @@ static bool read_record(int from, void *record, size_t size, bool *hangs)
     return true;
 }
 
+static void report(const struct run *run, struct engine_check_row *row)
+{
+    row->struct_size = sizeof *row;
+    run->options->row(run->options->user, row);
+}
+
 /* The row that was begun and never ended: `how` the process ended. */
-static void report_end(const struct run *run, struct check_row *row, int how, bool hangs)
+static void report_end(const struct run *run, struct engine_check_row *row, int how, bool hangs)
 {
     row->result = CHECK_FAILED;
     if (row->cases == 0) row->cases = 1;
@@ -211,7 +215,7 @@ static void report_end(const struct run *run, struct check_row *row, int how, bo
     else
         snprintf(row->message, sizeof row->message, "the plugin has ended the process, with status %d",
                  WEXITSTATUS(how));
-    run->report(run->user, row);
+    report(run, row);
 }
 
 /* Runs `child` in a process of its own with the writing end of a pipe. Returns the pid, and the reading end. */
@@ -245,7 +249,7 @@ static int end_process(pid_t child, int from, bool hangs)
 /* Whether it is a record of the suite: a plugin may write to whatever it finds open. */
 static bool is_sound(const struct suite_record *record)
 {
-    const struct check_row *row = &record->row;
+    const struct engine_check_row *row = &record->row;
     return record->moment <= SUITE_DONE && row->result <= CHECK_UNCLAIMED &&
            memchr(row->device, 0, sizeof row->device) && memchr(row->area, 0, sizeof row->area) &&
            memchr(row->what, 0, sizeof row->what) && memchr(row->message, 0, sizeof row->message);
@@ -255,7 +259,7 @@ static bool is_sound(const struct suite_record *record)
 static int check_group(const struct run *run, const struct group *group, uint32_t device, bool *hangs)
 {
     struct suite_record record;
-    struct check_row last = {.result = CHECK_FAILED};
+    struct engine_check_row last = {.result = CHECK_FAILED};
     bool begun = false, done = false;
     pid_t child;
     int from, to;
@@ -271,7 +275,7 @@ static int check_group(const struct run *run, const struct group *group, uint32_
         if (done) continue;
         last = record.row;
         begun = record.moment == SUITE_BEGUN;
-        if (!begun) run->report(run->user, &last);
+        if (!begun) report(run, &last);
     }
     int how = end_process(child, from, *hangs);
     if (!done || *hangs || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
@@ -296,14 +300,19 @@ static int meet(const struct run *run)
     bool came = read_record(from, &introduction, sizeof introduction, &hangs);
     int how = end_process(child, from, hangs);
     *run->plugin = introduction.plugin;
+    run->plugin->name[sizeof run->plugin->name - 1] = '\0'; /* the plugin may have written to the pipe */
+    run->plugin->version[sizeof run->plugin->version - 1] = '\0';
+    run->plugin->license[sizeof run->plugin->license - 1] = '\0';
+    run->plugin->description[sizeof run->plugin->description - 1] = '\0';
+    introduction.reason[sizeof introduction.reason - 1] = '\0';
     if (came && introduction.reason[0])
         return fail(ENGINE_ERROR_DATA, "%s: %s", run->path, introduction.reason);
-    struct check_row row = {
+    struct engine_check_row row = {
         .area = "plugin", .what = "loading and unloading", .cases = 1, .result = CHECK_PASSED};
     if (!came || hangs || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
         report_end(run, &row, how, hangs);
     else
-        run->report(run->user, &row);
+        report(run, &row);
     return ENGINE_OK;
 }
 
@@ -320,24 +329,37 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-int check_plugin(const char *path, struct check_plugin *plugin,
-                 void (*report)(void *user, const struct check_row *row), void *user)
+static int check_groups(const struct run *run)
 {
-    char *real = realpath(path, NULL), cache[] = "/tmp/engine-check-XXXXXX";
-    if (!real) return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
-    struct run run = {real, mkdtemp(cache), plugin, report, user};
-    memset(plugin, 0, sizeof *plugin);
-    int status = meet(&run);
-    const struct group *groups = plugin->kind == ENGINE_PLUGIN_BACKEND ? backend_groups : tokenizer_groups;
-    uint32_t n =
-        plugin->kind == ENGINE_PLUGIN_BACKEND ? plugin->n_devices : plugin->kind == ENGINE_PLUGIN_TOKENIZER;
+    uint32_t kind = run->plugin->kind;
+    const struct group *groups = kind == ENGINE_PLUGIN_BACKEND ? backend_groups : tokenizer_groups;
+    uint32_t n = kind == ENGINE_PLUGIN_BACKEND ? run->plugin->n_devices : kind == ENGINE_PLUGIN_TOKENIZER;
+    int status = ENGINE_OK;
     for (uint32_t device = 0; device < n && status == ENGINE_OK; device++) {
         /* Nobody waits that long for every group: a device that hangs is not tried any more. */
         bool hangs = false;
         for (const struct group *group = groups; group->name && status == ENGINE_OK && !hangs; group++)
-            status = check_group(&run, group, device, &hangs);
+            status = check_group(run, group, device, &hangs);
     }
+    return status;
+}
+
+int engine_check_plugin(const char *path, const struct engine_check_options *options,
+                        struct engine_checked_plugin *out)
+{
+    if (!ENGINE_HAS(options, user) || !options->row)
+        return fail(ENGINE_ERROR_ARGUMENT, "a check of a plugin needs somebody to receive its rows");
+    if (host_has_begun())
+        return fail(ENGINE_ERROR_ARGUMENT, "no plugin can be checked while an engine is open");
+    char *real = realpath(path, NULL), cache[] = "/tmp/engine-check-XXXXXX";
+    if (!real) return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+    struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
+    struct run run = {real, mkdtemp(cache), &plugin, options};
+    int status = meet(&run);
+    if (status == ENGINE_OK) status = check_groups(&run);
     if (run.cache) remove_folder(run.cache);
     free(real);
+    plugin.struct_size = out->struct_size < sizeof plugin ? out->struct_size : sizeof plugin;
+    memcpy(out, &plugin, plugin.struct_size);
     return status;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void send_row(const struct suite *suite, enum suite_moment moment, const struct check_row *row)
+static void send_row(const struct suite *suite, enum suite_moment moment, const struct engine_check_row *row)
 {
     /* Smaller than PIPE_BUF: it is written whole, or the parent is gone. */
     _Static_assert(sizeof(struct suite_record) <= 4096, "rows go through a pipe in one piece");
@@ -26,7 +26,7 @@ static __attribute__((noreturn)) void come_back(struct fixture *fixture, enum fi
 void suite_begin(struct suite *suite, const char *area, const char *format, ...)
 {
     struct engine_device_info info = {.struct_size = sizeof info};
-    struct check_row *row = &suite->row;
+    struct engine_check_row *row = &suite->row;
     memset(row, 0, sizeof *row);
     suite->n_unclaimed = 0;
     if (suite->fixture.api && suite->fixture.api->device_info(suite->device, &info) == ENGINE_OK)
@@ -45,7 +45,7 @@ void suite_begin(struct suite *suite, const char *area, const char *format, ...)
 
 enum check_result suite_try(struct suite *suite, suite_body *body, const void *args)
 {
-    struct check_row *row = &suite->row;
+    struct engine_check_row *row = &suite->row;
     if (row->result == CHECK_FAILED) return CHECK_FAILED;
     check_host_message();
     if (setjmp(suite->end) == 0) {
@@ -70,7 +70,7 @@ enum check_result suite_try(struct suite *suite, suite_body *body, const void *a
 
 void suite_remark(struct suite *suite, const char *format, ...)
 {
-    struct check_row *row = &suite->row;
+    struct engine_check_row *row = &suite->row;
     if (row->result == CHECK_FAILED) return;
     size_t used = strlen(row->message);
     va_list arguments;
@@ -81,7 +81,7 @@ void suite_remark(struct suite *suite, const char *format, ...)
 
 void suite_end(struct suite *suite)
 {
-    struct check_row *row = &suite->row;
+    struct engine_check_row *row = &suite->row;
     if (row->result == CHECK_PASSED && suite->n_unclaimed > 0 && !row->message[0])
         suite_remark(suite, "%u more cases are not claimed", suite->n_unclaimed);
     row->error = suite->fixture.measure.error;

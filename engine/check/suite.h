@@ -5,8 +5,15 @@
 
 #include <setjmp.h>
 
-#include "check/check.h"
 #include "check/fixture.h"
+#include "engine.h"
+
+/* What came of a try, and in the end of its row. */
+enum check_result {
+    CHECK_PASSED = ENGINE_CHECK_PASSED,
+    CHECK_FAILED = ENGINE_CHECK_FAILED,
+    CHECK_UNCLAIMED = ENGINE_CHECK_UNCLAIMED
+};
 
 struct suite {
     struct fixture fixture; /* the device; none for tokenizers */
@@ -18,7 +25,7 @@ struct suite {
     jmp_buf end;
     enum fixture_end ended;
     char message[512];
-    struct check_row row;
+    struct engine_check_row row;
     uint32_t n_unclaimed; /* tries of the row that the plugin doesn't claim */
 };
 
@@ -46,7 +53,7 @@ enum suite_moment { SUITE_BEGUN, SUITE_ENDED, SUITE_DONE };
 
 struct suite_record {
     enum suite_moment moment;
-    struct check_row row;
+    struct engine_check_row row;
 };
 
 /* Stops the try with a message unless it holds. */

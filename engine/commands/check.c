@@ -1,50 +1,49 @@
-/* check.c: `engine plugins check FILE.so`: the conformance suite (check/check.h) and its results, as a table or JSON. */
+/* check.c: `engine plugins check FILE.so`: the results of the conformance suite, as a table or JSON. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
-#include "check/check.h"
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/table.h"
 
 struct results {
-    struct check_row *rows; /* [count] */
+    struct engine_check_row *rows; /* [count] */
     size_t count, passed, failed, unclaimed;
     bool out_of_memory, shows_progress;
 };
 
 /* What is under way, on a terminal: some devices take a minute. */
-static void show_progress(const struct results *results, const struct check_row *row)
+static void show_progress(const struct results *results, const struct engine_check_row *row)
 {
     if (results->shows_progress)
         fprintf(stderr, "\r%zu checks: %s%s%s %s\033[K", results->count, row->device,
                 row->device[0] ? " " : "", row->area, row->what);
 }
 
-static void keep_row(void *user, const struct check_row *row)
+static void keep_row(void *user, const struct engine_check_row *row)
 {
     struct results *results = user;
-    struct check_row *rows = realloc(results->rows, (results->count + 1) * sizeof *rows);
+    struct engine_check_row *rows = realloc(results->rows, (results->count + 1) * sizeof *rows);
     if (!rows) {
         results->out_of_memory = true;
         return;
     }
     results->rows = rows;
     rows[results->count++] = *row;
-    if (row->result == CHECK_PASSED) results->passed++;
-    if (row->result == CHECK_FAILED) results->failed++;
-    if (row->result == CHECK_UNCLAIMED) results->unclaimed++;
+    if (row->result == ENGINE_CHECK_PASSED) results->passed++;
+    if (row->result == ENGINE_CHECK_FAILED) results->failed++;
+    if (row->result == ENGINE_CHECK_UNCLAIMED) results->unclaimed++;
     show_progress(results, row);
 }
 
 /* ---- JSON ---- */
 
-static json_t *describe_row(const struct check_row *row)
+static json_t *describe_row(const struct engine_check_row *row)
 {
-    static const char *const results[] = {
-        [CHECK_PASSED] = "passed", [CHECK_FAILED] = "failed", [CHECK_UNCLAIMED] = "not claimed"};
+    static const char *const results[] = {[ENGINE_CHECK_PASSED] = "passed",
+                                          [ENGINE_CHECK_FAILED] = "failed",
+                                          [ENGINE_CHECK_UNCLAIMED] = "not claimed"};
     json_t *json = json_pack(
         "{s:o, s:o, s:o, s:s, s:i, s:o}", "device", row->device[0] ? json_line(row->device) : json_null(),
         "area", json_line(row->area), "check", json_line(row->what), "result", results[row->result], "cases",
@@ -56,7 +55,7 @@ static json_t *describe_row(const struct check_row *row)
     return json;
 }
 
-static int print_json(const struct check_plugin *plugin, const struct results *results)
+static int print_json(const struct engine_checked_plugin *plugin, const struct results *results)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < results->count; i++)
@@ -75,7 +74,7 @@ static int print_json(const struct check_plugin *plugin, const struct results *r
 
 enum { LIST_WIDTH = 84 }; /* of what isn't claimed, before it goes on in the next row */
 
-static bool is_of(const struct check_row *row, const struct check_row *first)
+static bool is_of(const struct engine_check_row *row, const struct engine_check_row *first)
 {
     return strcmp(row->device, first->device) == 0 && strcmp(row->area, first->area) == 0;
 }
@@ -90,15 +89,16 @@ static void add_list(struct table *table, const char *device, const char *area, 
 /* What isn't claimed of the area of results->rows[first], the first row of it. */
 static void add_unclaimed(struct table *table, const struct results *results, size_t first)
 {
-    const struct check_row *head = &results->rows[first];
+    const struct engine_check_row *head = &results->rows[first];
     const char *device = head->device, *area = head->area; /* once; then blank */
     char list[LIST_WIDTH + 1] = "";
     size_t used = 0, unclaimed = 0, all = 0;
     for (size_t i = first; i < results->count; i++)
-        if (is_of(&results->rows[i], head)) all++, unclaimed += results->rows[i].result == CHECK_UNCLAIMED;
+        if (is_of(&results->rows[i], head))
+            all++, unclaimed += results->rows[i].result == ENGINE_CHECK_UNCLAIMED;
     for (size_t i = first; i < results->count && unclaimed < all; i++) {
         const char *what = results->rows[i].what;
-        if (!is_of(&results->rows[i], head) || results->rows[i].result != CHECK_UNCLAIMED) continue;
+        if (!is_of(&results->rows[i], head) || results->rows[i].result != ENGINE_CHECK_UNCLAIMED) continue;
         if (used && used + strlen(what) + 3 > sizeof list) {
             strcpy(list + used, ";");
             add_list(table, device, area, list);
@@ -124,7 +124,7 @@ static int print_unclaimed(const struct results *results)
     return table_print(&table, "", stdout);
 }
 
-static void add_row(struct table *table, const struct check_row *row)
+static void add_row(struct table *table, const struct engine_check_row *row)
 {
     table_add(table, "%s", row->device);
     table_add(table, "%s", row->area);
@@ -137,18 +137,18 @@ static void add_row(struct table *table, const struct check_row *row)
         table_add(table, "%s", "");
         table_add(table, "%s", "");
     }
-    table_add(table, "%s%s%s", row->result == CHECK_FAILED ? "FAILED" : "passed", row->message[0] ? ": " : "",
-              row->message);
+    table_add(table, "%s%s%s", row->result == ENGINE_CHECK_FAILED ? "FAILED" : "passed",
+              row->message[0] ? ": " : "", row->message);
 }
 
-static int print_table(const struct check_plugin *plugin, const struct results *results)
+static int print_table(const struct engine_checked_plugin *plugin, const struct results *results)
 {
     static const char *const titles[] = {"DEVICE", "AREA", "CHECK", "CASES", "ERROR", "OF ALLOWED", "RESULT"};
     struct table table = {.n_columns = 7, .alignment = "lllrrrl"};
     printf("%s %s: %s\n", plugin->name, plugin->version, plugin->description);
     for (size_t i = 0; i < 7; i++) table_add(&table, "%s", titles[i]);
     for (size_t i = 0; i < results->count; i++)
-        if (results->rows[i].result != CHECK_UNCLAIMED) add_row(&table, &results->rows[i]);
+        if (results->rows[i].result != ENGINE_CHECK_UNCLAIMED) add_row(&table, &results->rows[i]);
     int status = table_print(&table, "no checks", stdout);
     if (status == 0 && results->unclaimed) {
         printf("\n");
@@ -164,11 +164,12 @@ static int print_table(const struct check_plugin *plugin, const struct results *
 int command_plugins_check(const struct arguments *arguments, const char *path)
 {
     struct results results = {.shows_progress = isatty(STDERR_FILENO)};
-    struct check_plugin plugin;
-    int status = check_plugin(path, &plugin, keep_row, &results);
+    struct engine_check_options options = {.struct_size = sizeof options, .row = keep_row, .user = &results};
+    struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
+    int status = engine_check_plugin(path, &options, &plugin);
     if (results.shows_progress) fputs("\r\033[K", stderr);
     if (status != ENGINE_OK || results.out_of_memory) {
-        command_error(ENGINE_ERROR, "%s", results.out_of_memory ? "out of memory" : error_message());
+        command_error(ENGINE_ERROR, "%s", results.out_of_memory ? "out of memory" : engine_error_message());
         free(results.rows);
         return command_fail();
     }

@@ -199,6 +199,14 @@ int host_begin(const struct config *config)
     return fail(ENGINE_ERROR_ARGUMENT, "this process has an engine open already; plugins are loaded once");
 }
 
+bool host_has_begun(void)
+{
+    pthread_mutex_lock(&lock);
+    bool answer = begun;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
 void host_end(void)
 {
     pthread_mutex_lock(&lock);

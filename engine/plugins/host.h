@@ -3,6 +3,8 @@
 #ifndef ENGINE_PLUGINS_HOST_H
 #define ENGINE_PLUGINS_HOST_H
 
+#include <stdbool.h>
+
 #include "base/config.h"
 #include "plugin-api.h"
 
@@ -11,6 +13,8 @@
 int host_begin(const struct config *config);
 /* After the last plugin has been unloaded. */
 void host_end(void);
+/* Whether there has been a host_begin without host_end. */
+bool host_has_begun(void);
 
 const struct engine_host *host_services(void);
 
