@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "commands/options.h"
-#include "plugin-api.h"
+#include "engine.h"
 
 static bool ENGINE_PRINTF(2, 3) refuse(struct arguments *arguments, const char *format, ...)
 {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "plugin-api.h"
+#include "engine.h"
 
 struct table {
     size_t n_columns;

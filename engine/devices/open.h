@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "graph/place.h"
+#include "devices/limits.h"
 #include "plugin-api.h"
 
 struct open_device {

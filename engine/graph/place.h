@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLACE_MAX_DEVICES 16
-#define PLACE_NO_LIMIT    UINT64_MAX
+#include "devices/limits.h"
 
 struct place_device {
     const char *name;
