@@ -2,7 +2,7 @@
  * form that a backend may or may not claim. */
 #include <stdlib.h>
 
-#include "check/cases.h"
+#include "check/case-groups.h"
 #include "check/formats.h"
 #include "check/suite.h"
 
@@ -545,4 +545,40 @@ void check_attention(struct suite *suite)
                 }
                 suite_end(suite);
             }
+}
+
+/* ---- Since 1.1 ------------------------------------------------------------------------------------- */
+
+struct progress {
+    struct suite *suite;
+    enum check_result first; /* what came of the first case of those alike */
+    const char *form;
+};
+
+static void some_case(struct suite *suite, const void *c)
+{
+    free(run_some_case(&suite->fixture, c));
+}
+
+static void try_some_case(void *user, const struct some_case *c)
+{
+    struct progress *progress = user;
+    if (!c->again) progress->first = CHECK_FAILED;
+    try_form(progress->suite, some_case, c, &progress->first);
+    if (!c->form || c->form == progress->form || progress->first != CHECK_UNCLAIMED) return;
+    suite_remark(progress->suite, "%s%s", progress->suite->row.message[0] ? ", " : "without ", c->form);
+    progress->form = c->form;
+}
+
+static void try_group(void *user, const struct case_group *group)
+{
+    struct progress progress = {user, CHECK_FAILED, NULL};
+    suite_begin(user, group->area, "%s", group->name);
+    group->each(group, try_some_case, &progress);
+    suite_end(user);
+}
+
+void check_later_operations(struct suite *suite)
+{
+    each_case_group(try_group, suite);
 }

@@ -35,6 +35,7 @@ const struct group backend_groups[] = {
     {"rope", true, check_rope},
     {"cache write", true, check_cache_write},
     {"attention", true, check_attention},
+    {"since 1.1", true, check_later_operations},
     {"threads", true, check_threads},
     {"opening", true, check_reopening},
     {NULL, false, NULL},
