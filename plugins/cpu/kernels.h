@@ -103,6 +103,8 @@ struct kernels {
      * scores[i][j] = scale * q[i] . keys[j] */
     void (*attention_scores)(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
                              float scale, float *scores, size_t scores_stride);
+    /* scores[j] -= slope * (distance - j), n a multiple of PANEL */
+    void (*subtract_slope)(float *scores, size_t n, float slope, float distance);
     /* scores[j] = exp(scores[j] - max), n a multiple of PANEL; returns their sum, *max = their maximum,
      * which isn't -infinity. */
     float (*softmax)(float *scores, size_t n, float *max);

@@ -23,11 +23,12 @@ enum {
 
 struct attention {
     struct view q, k, v, block_table, sequences, positions, output;
-    float scale;
-    uint32_t window;
-    uint32_t split;        /* few tokens */
-    uint32_t group_tokens; /* of a task, where there are many */
-    uint32_t n_repeat;     /* query heads that share a key/value head */
+    float scale, softcap;
+    uint32_t window, chunk;      /* not both */
+    const float *slopes, *sinks; /* [n_heads], or NULL */
+    uint32_t split;              /* few tokens */
+    uint32_t group_tokens;       /* of a task, where there are many */
+    uint32_t n_repeat;           /* query heads that share a key/value head */
 };
 
 /* Partial results of n queries. */
@@ -64,6 +65,7 @@ static int32_t number(const struct view *view, size_t i)
 static size_t range_begin(const struct attention *op, int32_t position)
 {
     size_t end = (size_t)position + 1;
+    if (op->chunk) return (size_t)position / op->chunk * op->chunk;
     return op->window && end > op->window ? end - op->window : 0;
 }
 
@@ -108,6 +110,21 @@ struct attend_scratch {
     float *scores; /* [n][SPAN] */
 };
 
+static size_t head_of(const struct attention *op, const struct queries *queries, size_t i)
+{
+    return queries->kv_head * op->n_repeat + i % op->n_repeat;
+}
+
+/* Soft cap and slope of n scores of query i, n a multiple of PANEL. `ahead` positions after the first one is the
+ * query's. */
+static void change_scores(const struct attention *op, const struct work *work, const struct queries *queries,
+                          size_t i, float ahead, float *scores, size_t n)
+{
+    if (op->softcap > 0)
+        work->kernels->activate(ENGINE_ACTIVATION_SOFTCAP, op->softcap, 0, scores, NULL, scores, n);
+    if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head_of(op, queries, i)], ahead);
+}
+
 /* Scores inside of what a query sees become exponentials, those outside zeros. begin and end are relative to
  * the span, which starts at position `first`, and multiples of PANEL. */
 static void span_softmax(const struct attention *op, const struct work *work, const struct queries *queries,
@@ -124,6 +141,9 @@ static void span_softmax(const struct attention *op, const struct work *work, co
             memset(scores + begin, 0, (end - begin) * sizeof *scores);
             continue;
         }
+        if (op->softcap > 0 || op->slopes)
+            change_scores(op, work, queries, i, (float)position - (float)(first + begin), scores + begin,
+                          end - begin);
         for (size_t j = begin; j < low; j++) scores[j] = -INFINITY;
         for (size_t j = high; j < end; j++) scores[j] = -INFINITY;
         partial->sum[i] = work->kernels->softmax(scores + begin, end - begin, &partial->max[i]);
@@ -178,14 +198,22 @@ static void merge(const struct kernels *kernels, const struct partial *total, co
     total->max[i] = max;
 }
 
+/* exp(max) / (exp(max) * sum + exp(sink)) */
+static float factor_with_sink(float max, float sum, float sink)
+{
+    float larger = fmaxf(max, sink), share = expf(max - larger);
+    return share / (share * sum + expf(sink - larger));
+}
+
 static void write_output(const struct attention *op, const struct queries *queries,
                          const struct partial *total)
 {
     for (size_t i = 0; i < queries->n; i++) {
-        size_t head = queries->kv_head * op->n_repeat + i % op->n_repeat;
+        size_t head = head_of(op, queries, i);
         float *out = view_row(&op->output, head, queries->first_token + i / op->n_repeat, 0);
         const float *sums = total->out + i * value_size(op);
-        float factor = 1 / total->sum[i];
+        float factor =
+            op->sinks ? factor_with_sink(total->max[i], total->sum[i], op->sinks[head]) : 1 / total->sum[i];
         for (size_t d = 0; d < op->v.ne[0]; d++) out[d] = sums[d] * factor;
     }
 }
@@ -412,10 +440,17 @@ static int check(const struct request *request, const struct engine_op_attention
                       k[2]);
     if (k[0] > 65536 || v[0] > 65536 || q[1] > 65536 || op->block_table.ne[0] > INT32_MAX / k[1])
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: heads or cache too large");
+    if (args->window && args->chunk)
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: both a window and chunks");
+    if (!(args->softcap >= 0) || !isfinite(args->softcap))
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: softcap is %g", (double)args->softcap);
     op->n_repeat = (uint32_t)(q[1] / k[2]);
     op->scale = args->scale;
+    op->softcap = args->softcap;
     op->window = args->window;
-    return ENGINE_OK;
+    op->chunk = args->chunk;
+    status = values_check(request, args->slopes, "slopes", q[1], &op->slopes);
+    return status ? status : values_check(request, args->sinks, "sinks", q[1], &op->sinks);
 }
 
 /* A step of the operation, which reads and writes all that it does; the other step is ordered by the slot. */

@@ -47,6 +47,18 @@ static void attention_scores(const float *q, size_t n_q, const float *keys, size
             scores[i * scores_stride + j] = score(q + i * n, keys + j * n, n, scale);
 }
 
+static void subtract_slope(float *scores, size_t n, float slope, float distance)
+{
+    static const float lanes[PANEL] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vf s = vf_set1(slope), d = vf_set1(distance);
+    for (size_t j = 0; j < n; j += PANEL, d = vf_sub(d, vf_set1((float)PANEL)))
+        UNROLL for (size_t p = 0; p < PARTS; p++)
+        {
+            float *at = scores + j + p * LANES;
+            vf_store(at, vf_sub(vf_load(at), vf_mul(s, vf_sub(d, vf_load(lanes + p * LANES)))));
+        }
+}
+
 static float softmax(float *scores, size_t n, float *max)
 {
     vf most[PARTS], sum[PARTS];

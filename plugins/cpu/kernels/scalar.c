@@ -123,6 +123,11 @@ static void attention_scores(const float *q, size_t n_q, const float *keys, size
         }
 }
 
+static void subtract_slope(float *scores, size_t n, float slope, float distance)
+{
+    for (size_t j = 0; j < n; j++) scores[j] -= slope * (distance - (float)j);
+}
+
 static float softmax(float *scores, size_t n, float *max)
 {
     float lanes[PANEL] = {0}, sum = 0;
@@ -179,6 +184,7 @@ const struct kernels kernels_scalar = {
     .f16_rows = f16_rows,
     .q8_0_rows = q8_0_rows,
     .attention_scores = attention_scores,
+    .subtract_slope = subtract_slope,
     .softmax = softmax,
     .attention_values = attention_values,
     .scale_add = scale_add,

@@ -39,6 +39,7 @@ const struct kernels KERNELS = {
     .f16_rows = f16_rows,
     .q8_0_rows = q8_0_rows,
     .attention_scores = attention_scores,
+    .subtract_slope = subtract_slope,
     .softmax = softmax,
     .attention_values = attention_values,
     .scale_add = scale_add,
