@@ -61,7 +61,7 @@ enum slot list_next_input_slot(struct list *list);
 struct prepared_key {
     uint32_t kind;
     uint32_t n; /* further numbers that matter, by kind */
-    double numbers[2];
+    double numbers[3];
     const void *values;
     struct view input;
 };

@@ -1,5 +1,5 @@
-/* op-rope.c: rotary position embedding. Two steps: a table of cosines and sines for each token, angles in
- * double precision (once for all layers, queries and keys), then the turning of each head.
+/* op-rope.c: rotary position embedding. Two steps: a table of cosines and sines for each token, times the
+ * magnitude, in double precision (once for all layers, queries and keys), then the turning of each head.
  *
  * Slot: float32 [tokens][n_dims]: the cosines of the n_dims / 2 pairs, then the sines. */
 #include <math.h>
@@ -13,7 +13,7 @@ enum { TABLE_TOKENS = 32 /* of one task */, KEY_KIND = 100 };
 struct table_step {
     struct view positions;
     size_t n_dims;
-    double theta, position_scale;
+    double theta, position_scale, magnitude;
     const float *factors;
 };
 
@@ -32,8 +32,8 @@ static void run_table(const void *args, const struct work *work, size_t task)
         float *table = (float *)(void *)work->slots[SLOT_ROPE] + t * step->n_dims;
         for (size_t i = 0; i < n_pairs; i++) {
             double angle = positions[t] * frequencies[i];
-            table[i] = (float)cos(angle);
-            table[n_pairs + i] = (float)sin(angle);
+            table[i] = (float)(step->magnitude * cos(angle));
+            table[n_pairs + i] = (float)(step->magnitude * sin(angle));
         }
     }
 }
@@ -66,11 +66,17 @@ static void run_rope(const void *args, const struct work *work, size_t task)
 static int append(const struct engine_op_rope *args, struct list *list, const struct view *positions,
                   const float *factors, const struct rope_step *rope)
 {
-    struct table_step table = {*positions, args->n_dims, (double)args->theta,
-                               args->position_scale == 0 ? 1 : (double)args->position_scale, factors};
+    struct table_step table = {
+        .positions = *positions,
+        .n_dims = args->n_dims,
+        .theta = (double)args->theta,
+        .position_scale = args->position_scale == 0 ? 1 : (double)args->position_scale,
+        .magnitude = args->magnitude == 0 ? 1 : (double)args->magnitude,
+        .factors = factors,
+    };
     const struct prepared_key key = {.kind = KEY_KIND,
                                      .n = args->n_dims,
-                                     .numbers = {table.theta, table.position_scale},
+                                     .numbers = {table.theta, table.position_scale, table.magnitude},
                                      .values = factors,
                                      .input = *positions};
     size_t n_tokens = positions->ne[0];
@@ -114,6 +120,10 @@ int op_rope(const struct request *request, const void *arguments, struct list *l
                       args->n_dims, ne[0]);
     if (args->pairs != ENGINE_ROPE_HALVES && args->pairs != ENGINE_ROPE_ADJACENT)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: pairs %u aren't known", args->pairs);
+    if (args->reserved)
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: arguments of a later version");
+    if (!isfinite(args->magnitude))
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: magnitude is %g", (double)args->magnitude);
     if (!(args->theta > 0)) return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: theta must be above 0");
     status = values_check(request, args->factors, "factors", args->n_dims / 2, &factors);
     if (status || request->planning) return status;
