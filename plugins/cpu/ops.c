@@ -19,6 +19,8 @@ static const struct op ops[] = {
     [ENGINE_OP_ADD] = {"add", sizeof(struct engine_op_binary), op_add},
     [ENGINE_OP_MUL] = {"mul", sizeof(struct engine_op_binary), op_mul},
     [ENGINE_OP_ACTIVATE] = {"activate", sizeof(struct engine_op_activate), op_activate},
+    [ENGINE_OP_ROUTE] = {"route", sizeof(struct engine_op_route), op_route},
+    [ENGINE_OP_CONCAT] = {"concat", sizeof(struct engine_op_concat), op_concat},
 };
 
 union op_args {
@@ -31,6 +33,8 @@ union op_args {
     struct engine_op_get_rows get_rows;
     struct engine_op_binary binary;
     struct engine_op_activate activate;
+    struct engine_op_route route;
+    struct engine_op_concat concat;
 };
 
 /* Whether everything that the writer of `args` knew of and we don't is absent: then we can do what it asks. */

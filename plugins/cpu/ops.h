@@ -16,6 +16,8 @@ int op_get_rows(const struct request *request, const void *args, struct list *li
 int op_add(const struct request *request, const void *args, struct list *list);
 int op_mul(const struct request *request, const void *args, struct list *list);
 int op_activate(const struct request *request, const void *args, struct list *list);
+int op_route(const struct request *request, const void *args, struct list *list);
+int op_concat(const struct request *request, const void *args, struct list *list);
 
 /* Tasks of operations over independent rows: enough rows in each that taking a task costs little. */
 struct row_tasks {
