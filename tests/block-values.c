@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plugin-api.h"
-#include "quantize/half.h"
+#include "base/half.h"
 
 static float half_at(const uint8_t *at)
 {

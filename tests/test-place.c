@@ -32,6 +32,8 @@ static void make_tensors(void)
             .layer = i / 3,
             .can = 7,
             .group = i,
+            .leader = i,
+            .next = PLACE_NONE,
         };
         for (int d = 0; d < PLACE_MAX_DEVICES; d++) tensors[i].bytes[d] = bytes;
     }

@@ -10,7 +10,7 @@
 #include "block-values.h"
 #include "model/types.h"
 #include "quantize/encode.h"
-#include "quantize/half.h"
+#include "base/half.h"
 #include "quantize/mix.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

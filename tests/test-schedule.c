@@ -44,12 +44,14 @@ static struct graph *build(const struct model *model, uint32_t n_tokens)
                                 .cache_type = ENGINE_TYPE_F16,
                                 .block_size = 32,
                                 .n_blocks = 4};
-    struct hparams hparams;
     const struct architecture *architecture = architecture_of(model);
-    cr_assert_eq(architecture->read(model, &hparams), ENGINE_OK);
-    struct graph *graph = graph_create(model, &shape);
-    architecture->build(graph, &hparams);
+    void *hparams = calloc(1, architecture->size);
+    struct arch_info info;
+    cr_assert_eq(architecture_read(architecture, model, hparams, &info), ENGINE_OK);
+    struct graph *graph = graph_create(model, NULL, &shape);
+    architecture->build(graph, hparams);
     cr_assert_eq(graph->status, ENGINE_OK);
+    free(hparams);
     return graph;
 }
 
@@ -89,8 +91,9 @@ static void run_node(struct paper *paper, size_t now)
             cr_assert_eq(paper->memory[storage->device][storage->offset / 4 + k], paper->expected[now][i],
                          "node %zu (%s), operand %d", now, info->name, i);
     }
-    const struct storage *output = storage_of(paper->schedule, *op_tensor(&node->args, info->output));
-    if (output) {
+    for (int i = 0; info->outputs[i]; i++) {
+        const struct storage *output = storage_of(paper->schedule, *op_tensor(&node->args, info->outputs[i]));
+        if (!output) continue;
         cr_assert_eq(output->device, node->device);
         write_number(paper, output, (uint32_t)now + 1);
     }
@@ -142,7 +145,8 @@ static void note_expected(struct paper *paper, struct graph *graph)
             const struct value *root = value_of(tensor)->root;
             paper->expected[now][i] = root->kind == VALUE_INPUT ? FROM_INPUT + root->index : maker[root->id];
         }
-        maker[value_of(*op_tensor(&node->args, info->output))->root->id] = (uint32_t)now + 1;
+        for (int i = 0; info->outputs[i]; i++)
+            maker[value_of(*op_tensor(&node->args, info->outputs[i]))->root->id] = (uint32_t)now + 1;
     }
     free(maker);
 }

@@ -26,9 +26,9 @@ static int check_batch(const struct engine_context *context, const struct engine
         if (sequence >= plan->n_sequences)
             return fail(ENGINE_ERROR_ARGUMENT, "token %zu is of sequence %d, but there are %u", i,
                         (int)sequence, plan->n_sequences);
-        if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->hparams.n_vocab)
+        if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
             return fail(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u", i,
-                        batch->tokens[i], plan->hparams.n_vocab);
+                        batch->tokens[i], plan->info.n_vocab);
         if (batch->positions && (uint32_t)batch->positions[i] != lengths[sequence])
             return fail(ENGINE_ERROR_ARGUMENT, "token %zu is at position %d of its sequence, should be %u", i,
                         batch->positions[i], lengths[sequence]);
@@ -92,8 +92,8 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status)
-        status = execute(&context->executor, prepared, (const int32_t *const *)inputs, any ? *logits : NULL);
-    if (!status && any) *logits += (size_t)key.n_outputs * plan->hparams.n_vocab;
+        status = execute(&context->executor, prepared, (const void *const *)inputs, any ? *logits : NULL);
+    if (!status && any) *logits += (size_t)key.n_outputs * plan->info.n_vocab;
     return status;
 }
 

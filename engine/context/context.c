@@ -66,7 +66,7 @@ void engine_context_get_info(const struct engine_context *context, struct engine
     const struct engine_plan *plan = context->plan;
     struct engine_context_info full = {
         .struct_size = info->struct_size,
-        .n_vocab = plan->hparams.n_vocab,
+        .n_vocab = plan->info.n_vocab,
         .n_context = plan->n_context,
         .n_batch = plan->n_batch,
         .n_sequences = plan->n_sequences,

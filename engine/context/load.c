@@ -29,8 +29,8 @@ void context_unload(struct engine_context *context)
     release_reserved(context);
 
     struct executor *executor = &context->executor;
-    for (uint32_t i = 0; executor->caches && i < 2 * context->plan->hparams.n_layers; i++) {
-        uint32_t device = context->plan->device[context->plan->n_weights + i / 2];
+    for (size_t i = 0; executor->caches && i < context->plan->n_caches; i++) {
+        uint32_t device = context->plan->device[context->plan->caches[i].entry];
         device_at(context, device)->backend->buffer_destroy(executor->caches[i]);
     }
     for (uint32_t d = 0; d < context->plan->set.n_devices; d++) {
@@ -70,17 +70,18 @@ static int list_weights(struct engine_context *context)
     const struct engine_plan *plan = context->plan;
     context->loaded = calloc(plan->n_weights, sizeof *context->loaded);
     context->executor.weights = calloc(plan->n_weights, sizeof(struct engine_weight *));
-    context->executor.caches = calloc(2 * (size_t)plan->hparams.n_layers, sizeof(struct engine_buffer *));
+    context->executor.caches = calloc(plan->n_caches + 1, sizeof(struct engine_buffer *));
     if (!context->loaded || !context->executor.weights || !context->executor.caches)
         return fail_memory("weights");
     for (size_t i = 0; i < plan->n_weights; i++) {
-        if (plan->uses[i] == 0) continue;
-        struct loaded *loaded = find_loaded(context, plan->tensors[i], plan->device[i]);
-        if (!loaded || !takes_uses(context, loaded, plan->uses[i])) {
+        const struct plan_weight *weight = &plan->weights[i];
+        if (weight->uses == 0) continue;
+        struct loaded *loaded = find_loaded(context, weight->tensor, plan->device[i]);
+        if (!loaded || !takes_uses(context, loaded, weight->uses)) {
             loaded = &context->loaded[context->n_loaded++];
-            *loaded = (struct loaded){.tensor = plan->tensors[i], .device = plan->device[i]};
+            *loaded = (struct loaded){.tensor = weight->tensor, .device = plan->device[i]};
         }
-        loaded->uses |= plan->uses[i];
+        loaded->uses |= weight->uses;
     }
     return ENGINE_OK;
 }
@@ -92,8 +93,9 @@ static void bind_weights(struct engine_context *context)
     for (size_t i = 0; i < plan->n_weights; i++)
         for (size_t k = 0; k < context->n_loaded; k++) {
             const struct loaded *loaded = &context->loaded[k];
-            if (loaded->tensor == plan->tensors[i] && loaded->device == plan->device[i] &&
-                (loaded->uses & plan->uses[i]) == plan->uses[i])
+            const struct plan_weight *weight = &plan->weights[i];
+            if (loaded->tensor == weight->tensor && loaded->device == plan->device[i] &&
+                (loaded->uses & weight->uses) == weight->uses)
                 context->executor.weights[i] = loaded->weight;
         }
 }
@@ -117,8 +119,11 @@ static int load_weights(struct engine_context *context, const struct engine_cont
         struct engine_weight_desc desc = plan_weight_desc(loaded->tensor, loaded->uses);
         uint64_t bytes = 0;
         device->backend->weight_size(device->handle, &desc, &bytes);
-        desc.data = loaded->tensor->data;
+        void *gathered;
+        desc.data = model_tensor_gather(loaded->tensor, &gathered);
+        if (!desc.data) return ENGINE_ERROR_MEMORY;
         int status = device->backend->weight_create(device->handle, &desc, &loaded->weight);
+        free(gathered);
         if (status) return failed_on(context, loaded->device, loaded->tensor->name, status, full_device);
         loaded_on[loaded->device] += bytes;
         model_tensor_release(context->plan->model->model, loaded->tensor);
@@ -161,11 +166,10 @@ static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLA
                                    loaded_on, full_device);
         if (status) return status;
     }
-    for (uint32_t i = 0; i < 2 * plan->hparams.n_layers; i++) {
-        size_t entry = plan->n_weights + i / 2;
-        uint32_t d = plan->device[entry];
-        int status = create_buffer(context, d, plan->entries[entry].name, plan->entries[entry].bytes[d] / 2,
-                                   &executor->caches[i], loaded_on, full_device);
+    for (size_t i = 0; i < plan->n_caches; i++) {
+        const struct plan_cache *cache = &plan->caches[i];
+        int status = create_buffer(context, plan->device[cache->entry], plan->entries[cache->entry].name,
+                                   cache->size, &executor->caches[i], loaded_on, full_device);
         if (status) return status;
     }
     return ENGINE_OK;
@@ -192,7 +196,7 @@ static void tell_of_less(const struct engine_plan *plan, uint32_t device, const 
     struct engine_plan_device placed;
     engine_plan_device_at(plan, device, &placed);
     log_line(ENGINE_LOG_WARNING, "%s; offloading less: %u of %u layers on %s", reason, placed.n_layers,
-             plan->hparams.n_layers, placed.name);
+             plan->info.n_layers, placed.name);
 }
 
 int context_load(struct engine_context *context, const struct engine_context_options *options)

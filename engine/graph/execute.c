@@ -189,7 +189,7 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
     return on_device(executor, step->device, status);
 }
 
-int execute(struct executor *executor, struct prepared *prepared, const int32_t *const inputs[INPUT_COUNT],
+int execute(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
             float *logits)
 {
     const struct schedule *schedule = prepared->schedule;

@@ -12,7 +12,7 @@ struct executor {
     struct engine_stream *streams[PLACE_MAX_DEVICES]; /* NULL for devices that nothing is placed on */
     struct engine_buffer *arenas[PLACE_MAX_DEVICES];
     struct engine_weight **weights; /* [graph weights] */
-    struct engine_buffer **caches;  /* [2 * n_layers] keys and values of each layer */
+    struct engine_buffer **caches;  /* [graph caches] */
     uint8_t *staging;               /* for copies between devices that the host can't look into */
     size_t staging_size;
 };
@@ -26,7 +26,7 @@ const struct schedule *prepared_schedule(const struct prepared *prepared);
 
 /* Writes the inputs (inputs[i] is dense, of the shape that graph_input gave it), runs all steps, and reads the logits
  * [n_vocab, n_outputs] into `logits` unless it is NULL. */
-int execute(struct executor *executor, struct prepared *prepared, const int32_t *const inputs[INPUT_COUNT],
+int execute(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
             float *logits);
 
 #endif

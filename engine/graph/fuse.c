@@ -1,6 +1,7 @@
-/* fuse.c: rewrites a graph so that matrix products do what follows them in the same pass: activation(gate) * up, bias,
+/* fuse.c: rewrites a graph so that matrix products do what follows them in the same pass: activation(gate) * up, bias, activation,
  * residual. A rewrite happens only where one device runs all the parts and says that it supports the whole. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "graph/graph.h"
@@ -13,6 +14,19 @@ struct fuse {
     struct node **producer; /* [n_values] the node whose output the root is, or NULL */
 };
 
+static bool same_shape(const struct engine_tensor *a, const struct engine_tensor *b)
+{
+    return memcmp(a->ne, b->ne, sizeof a->ne) == 0;
+}
+
+/* Whether two operands are the same part of the same value. */
+static bool same_operand(const struct engine_tensor *a, const struct engine_tensor *b)
+{
+    const struct value *x = value_of(a), *y = value_of(b);
+    return x->root == y->root && x->view_offset == y->view_offset && same_shape(a, b) &&
+           memcmp(a->nb, b->nb, sizeof a->nb) == 0;
+}
+
 /* The matmul that makes this operand, if nothing else uses its result and it runs on `device`. */
 static struct node *matmul_behind(const struct fuse *fuse, const struct engine_tensor *tensor,
                                   uint32_t device)
@@ -21,7 +35,7 @@ static struct node *matmul_behind(const struct fuse *fuse, const struct engine_t
     uint32_t id = value_of(tensor)->root->id;
     struct node *node = fuse->producer[id];
     bool ours = node && node->op == ENGINE_OP_MATMUL && node->device == device && fuse->uses[id] == 1;
-    return ours ? node : NULL;
+    return ours && same_shape(node->args.matmul.output, tensor) ? node : NULL;
 }
 
 /* Turns `node` into `args` of a matmul if the device agrees; `absorbed` and `absorbed2` then vanish. */
@@ -38,7 +52,20 @@ static void replace(const struct fuse *fuse, struct node *node, const struct eng
 
 static bool is_plain(const struct engine_op_matmul *args)
 {
-    return !args->gate && !args->bias && !args->residual && !args->activation && args->scale == 0;
+    return !args->gate && !args->bias && !args->residual && !args->activation && args->scale == 0 &&
+           !args->mix;
+}
+
+/* One matrix for each head: nothing else goes with it. */
+static bool is_per_head(const struct engine_op_matmul *args)
+{
+    return args->weight->ne[2] > 1 && !args->experts;
+}
+
+static bool takes_numbers(uint32_t activation)
+{
+    return activation == ENGINE_ACTIVATION_CLAMP || activation == ENGINE_ACTIVATION_SOFTCAP ||
+           activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
 }
 
 /* activation(gate x input) * (up x input) */
@@ -47,13 +74,29 @@ static void fuse_gate(const struct fuse *fuse, struct node *node)
     const struct engine_op_activate *activate = &node->args.activate;
     struct node *gate = matmul_behind(fuse, activate->input, node->device);
     struct node *up = matmul_behind(fuse, activate->factor, node->device);
-    if (!gate || !up || gate == up || gate->args.matmul.input != up->args.matmul.input) return;
-    if (!is_plain(&gate->args.matmul) || !is_plain(&up->args.matmul)) return;
+    if (!gate || !up || gate == up || takes_numbers(activate->activation)) return;
+    const struct engine_op_matmul *g = &gate->args.matmul, *u = &up->args.matmul;
+    if (!same_operand(g->input, u->input) || g->experts != u->experts || !same_shape(g->weight, u->weight))
+        return;
+    if (!is_plain(g) || !is_plain(u) || is_per_head(g)) return;
     struct engine_op_matmul args = up->args.matmul;
     args.gate = gate->args.matmul.weight;
     args.activation = activate->activation;
     args.output = activate->output;
     replace(fuse, node, &args, gate, up);
+}
+
+/* activation(matmul), with its bias */
+static void fuse_activation(const struct fuse *fuse, struct node *node)
+{
+    const struct engine_op_activate *activate = &node->args.activate;
+    struct node *matmul = matmul_behind(fuse, activate->input, node->device);
+    if (!matmul || takes_numbers(activate->activation)) return;
+    struct engine_op_matmul args = matmul->args.matmul;
+    if (args.gate || args.residual || args.activation || args.mix || is_per_head(&args)) return;
+    args.activation = activate->activation;
+    args.output = activate->output;
+    replace(fuse, node, &args, matmul, NULL);
 }
 
 /* matmul + bias, matmul + residual, residual + matmul */
@@ -67,10 +110,12 @@ static void fuse_add(const struct fuse *fuse, struct node *node)
     }
     if (!matmul || matmul->args.matmul.residual) return;
     struct engine_op_matmul args = matmul->args.matmul;
+    if (is_per_head(&args) || (args.experts && !args.mix)) return;
     if (value_of(b)->kind == VALUE_WEIGHT) {
-        if (!is_plain(&args)) return;
+        if (!is_plain(&args) || args.experts) return;
         args.bias = b;
     } else {
+        if (!same_shape(b, args.output)) return;
         args.residual = b;
     }
     args.output = node->args.binary.output;
@@ -95,10 +140,12 @@ int graph_fuse(struct graph *graph, fuse_question supports, void *user)
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct node *node = &graph->nodes[i];
-        if (node->op == ENGINE_OP_ACTIVATE && node->args.activate.factor) fuse_gate(&fuse, node);
+        bool activates = node->op == ENGINE_OP_ACTIVATE;
+        if (activates && node->args.activate.factor) fuse_gate(&fuse, node);
+        if (activates && !node->args.activate.factor) fuse_activation(&fuse, node);
         if (node->op == ENGINE_OP_ADD) fuse_add(&fuse, node);
-        const struct engine_tensor *output = *op_tensor(&node->args, op_info(node->op)->output);
-        fuse.producer[value_of(output)->root->id] = node;
+        for (const size_t *output = op_info(node->op)->outputs; *output; output++)
+            fuse.producer[value_of(*op_tensor(&node->args, *output))->root->id] = node;
     }
 
     size_t kept = 0;

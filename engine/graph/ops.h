@@ -18,6 +18,8 @@ union op_args {
     struct engine_op_get_rows get_rows;
     struct engine_op_binary binary;
     struct engine_op_activate activate;
+    struct engine_op_route route;
+    struct engine_op_concat concat;
 };
 
 struct op_operand {
@@ -26,12 +28,13 @@ struct op_operand {
     uint32_t uses; /* enum engine_weight_use, if a weight stands here */
 };
 
-#define OP_MAX_INPUTS 6
+#define OP_MAX_INPUTS  8
+#define OP_MAX_OUTPUTS 2
 
 struct op_info {
     const char *name;
     size_t size;                                 /* of the argument struct */
-    size_t output;                               /* offset of the output's tensor pointer */
+    size_t outputs[OP_MAX_OUTPUTS + 1];          /* offsets of the outputs' tensor pointers, ended by 0 */
     struct op_operand inputs[OP_MAX_INPUTS + 1]; /* ended by one with offset 0 */
 };
 

@@ -30,46 +30,62 @@ uint64_t place_bytes(const struct place_tensor *tensors, const uint32_t *device,
     return extra_bytes(tensors, device, i, i, device[i]);
 }
 
-static uint64_t cost(const struct state *state, size_t i, uint32_t d)
-{
-    return extra_bytes(state->request->tensors, state->device, state->request->n_tensors, i, d);
-}
-
 static uint64_t add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* What a tensor and those that follow it add to device d. */
+static uint64_t cost(const struct state *state, size_t i, uint32_t d)
+{
+    const struct place_tensor *tensors = state->request->tensors;
+    uint64_t sum = 0;
+    for (; i != PLACE_NONE; i = tensors[i].next)
+        sum = add(sum, extra_bytes(tensors, state->device, state->request->n_tensors, i, d));
+    return sum;
 }
 
 static void put(struct state *state, size_t i, uint32_t d)
 {
     if (state->used[d] == 0 && d > 0) state->used[d] = state->request->devices[d].activations;
     state->used[d] = add(state->used[d], cost(state, i, d));
-    state->device[i] = d;
+    for (; i != PLACE_NONE; i = state->request->tensors[i].next) state->device[i] = d;
 }
 
-static bool belongs(const struct place_tensor *tensor, enum place_part part, uint32_t layer)
+static bool leads(const struct place_request *request, size_t i)
 {
-    return tensor->part == part && (part != PLACE_LAYER || tensor->layer == layer);
+    return request->tensors[i].leader == i;
+}
+
+/* Which tensors of a part are meant. */
+enum share { WHOLE, BUT_EXPERTS, EXPERTS };
+
+/* Whether tensor i has no place yet, is one of those meant, and can be on device d. */
+static bool may_go(const struct state *state, size_t i, enum place_part part, uint32_t layer,
+                   enum share share, uint32_t d)
+{
+    const struct place_tensor *tensor = &state->request->tensors[i];
+    bool meant = share == WHOLE || tensor->experts == (share == EXPERTS);
+    bool belongs = tensor->part == part && (part != PLACE_LAYER || tensor->layer == layer);
+    return meant && belongs && state->device[i] == UNPLACED && leads(state->request, i) &&
+           tensor->can & 1u << d;
 }
 
 /* Puts the tensors of a part that have no place yet on device d, as far as it can run them, if all of those fit. */
-static bool put_part(struct state *state, enum place_part part, uint32_t layer, uint32_t d)
+static bool put_part(struct state *state, enum place_part part, uint32_t layer, enum share share, uint32_t d)
 {
     const struct place_request *request = state->request;
     uint64_t budget = request->devices[d].budget;
     uint64_t total = state->used[d] ? state->used[d] : request->devices[d].activations;
     bool any = false;
     for (size_t i = 0; i < request->n_tensors; i++) {
-        if (state->device[i] != UNPLACED || !belongs(&request->tensors[i], part, layer)) continue;
-        if (!(request->tensors[i].can & 1u << d)) continue;
+        if (!may_go(state, i, part, layer, share, d)) continue;
         total = add(total, cost(state, i, d));
         any = true;
     }
     if (!any || (budget != PLACE_NO_LIMIT && total > budget)) return false;
     for (size_t i = 0; i < request->n_tensors; i++)
-        if (state->device[i] == UNPLACED && belongs(&request->tensors[i], part, layer) &&
-            request->tensors[i].can & 1u << d)
-            put(state, i, d);
+        if (may_go(state, i, part, layer, share, d)) put(state, i, d);
     return true;
 }
 
@@ -82,7 +98,7 @@ static void apply_rules(struct state *state)
 {
     const struct place_request *request = state->request;
     for (size_t i = 0; i < request->n_tensors; i++) {
-        for (size_t r = 0; r < request->n_rules && state->device[i] == UNPLACED; r++) {
+        for (size_t r = 0; r < request->n_rules && state->device[i] == UNPLACED && leads(request, i); r++) {
             const struct place_rule *rule = &request->rules[r];
             if (!place_matches(rule->pattern, request->tensors[i].name)) continue;
             put(state, i, request->tensors[i].can & 1u << rule->device ? rule->device : 0);
@@ -105,29 +121,28 @@ static void find_order(struct state *state)
 static void put_somewhere(struct state *state, enum place_part part)
 {
     for (uint32_t i = 0; i + 1 < state->request->n_devices; i++)
-        if (put_part(state, part, 0, state->order[i])) return;
+        if (put_part(state, part, 0, WHOLE, state->order[i])) return;
 }
 
 /* Whether rules have left something of a layer. */
-static bool has_unplaced(const struct state *state, uint32_t layer)
+static bool has_unplaced(const struct state *state, uint32_t layer, enum share share)
 {
-    const struct place_request *request = state->request;
-    for (size_t i = 0; i < request->n_tensors; i++)
-        if (state->device[i] == UNPLACED && belongs(&request->tensors[i], PLACE_LAYER, layer)) return true;
+    for (size_t i = 0; i < state->request->n_tensors; i++)
+        if (may_go(state, i, PLACE_LAYER, layer, share, 0)) return true;
     return false;
 }
 
 /* The layers are offloaded from the last towards the first, so the first device in order holds the end of the model. The
  * walk goes back over layers and devices together; a device that is full is left for good, a layer that rules have placed
  * whole is passed over. Then come the output and, last because just a row of it is read for a token, the embedding. */
-static uint32_t offload_layers(struct state *state)
+static uint32_t offload_layers(struct state *state, enum share share)
 {
     const struct place_request *request = state->request;
     uint32_t wanted = request->offload < request->n_layers ? request->offload : request->n_layers;
     uint32_t i = 0, done = 0;
     while (done < wanted && i + 1 < request->n_devices) {
         uint32_t layer = request->n_layers - 1 - done;
-        if (!has_unplaced(state, layer) || put_part(state, PLACE_LAYER, layer, state->order[i]))
+        if (!has_unplaced(state, layer, share) || put_part(state, PLACE_LAYER, layer, share, state->order[i]))
             done++;
         else
             i++;
@@ -137,16 +152,50 @@ static uint32_t offload_layers(struct state *state)
     return done;
 }
 
+/* The experts of offloaded layers, from the last backwards, as long as devices have room for a layer's. */
+static void offload_experts(struct state *state, uint32_t n_layers)
+{
+    const struct place_request *request = state->request;
+    uint32_t i = 0, done = 0;
+    while (done < n_layers && i + 1 < request->n_devices) {
+        uint32_t layer = request->n_layers - 1 - done;
+        if (!has_unplaced(state, layer, EXPERTS) ||
+            put_part(state, PLACE_LAYER, layer, EXPERTS, state->order[i]))
+            done++;
+        else
+            i++;
+    }
+}
+
+/* Begins anew with what the rules say. */
+static void start(struct state *state)
+{
+    memset(state->used, 0, sizeof *state->used * PLACE_MAX_DEVICES);
+    for (size_t i = 0; i < state->request->n_tensors; i++) state->device[i] = UNPLACED;
+    apply_rules(state);
+}
+
+static bool has_experts(const struct place_request *request)
+{
+    for (size_t i = 0; i < request->n_tensors; i++)
+        if (request->tensors[i].experts) return true;
+    return false;
+}
+
 uint32_t place_tensors(const struct place_request *request, uint32_t *device,
                        uint64_t used[PLACE_MAX_DEVICES])
 {
     struct state state = {.request = request, .device = device, .used = used};
     find_order(&state);
-    memset(used, 0, sizeof *used * PLACE_MAX_DEVICES);
-    for (size_t i = 0; i < request->n_tensors; i++) device[i] = UNPLACED;
-    apply_rules(&state);
-    uint32_t layers = request->n_devices > 1 ? offload_layers(&state) : 0;
+    start(&state);
+    uint32_t layers = request->n_devices > 1 ? offload_layers(&state, WHOLE) : 0;
+    if (layers < request->n_layers && layers < request->offload && request->experts_stay &&
+        has_experts(request)) {
+        start(&state);
+        layers = offload_layers(&state, BUT_EXPERTS);
+        offload_experts(&state, layers);
+    }
     for (size_t i = 0; i < request->n_tensors; i++)
-        if (device[i] == UNPLACED) put(&state, i, 0);
+        if (device[i] == UNPLACED && leads(request, i)) put(&state, i, 0);
     return layers;
 }

@@ -14,6 +14,8 @@
 
 #include "devices/limits.h"
 
+#define PLACE_NONE SIZE_MAX /* no further follower */
+
 struct place_device {
     const char *name;
     uint64_t budget;      /* bytes; PLACE_NO_LIMIT if not known. Not looked at for device 0. */
@@ -36,6 +38,11 @@ struct place_tensor {
     uint64_t bytes[PLACE_MAX_DEVICES]; /* what it takes on each device */
     size_t
         group; /* the first entry for the same data, which is kept once on a device; its own number for most */
+    size_t
+        leader; /* the entry that this one is placed with (a bias with its matrix); its own number for most */
+    size_t
+        next; /* the next of the entries that follow the same leader, from the leader on; PLACE_NONE: the last */
+    bool experts; /* matrices of which a token reads few: the first to stay on the CPU */
 };
 
 struct place_rule {
@@ -53,8 +60,11 @@ struct place_request {
     const struct place_rule *rules; /* first match wins, before everything else */
     size_t n_rules;
     uint32_t n_layers;
-    uint32_t
-        offload; /* the last so many layers and the output; 0: nothing; PLACE_ALL: those and the embedding */
+    /* The last so many layers and the output; 0: nothing; PLACE_ALL: all layers, the output and the embedding. */
+    uint32_t offload;
+    /* Where not all of these layers fit as they are, try again without their experts: what every token reads goes to the
+     * devices first, then experts as long as there is room. */
+    bool experts_stay;
 };
 
 /* Fills device[i] for tensor i. Returns how many layers were offloaded: fewer than asked for if they don't fit; one that rules

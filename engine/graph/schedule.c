@@ -133,9 +133,11 @@ static int add_node(struct build *build, size_t now)
         if (*operand) status = bind_operand(build, operand, node->device, now);
     }
     if (status) return status;
-    const struct engine_tensor **output = op_tensor(&node->args, info->output);
-    build->home[value_of(*output)->root->id] = node->device;
-    status = bind_operand(build, output, node->device, now);
+    for (const size_t *output = info->outputs; *output && !status; output++) {
+        const struct engine_tensor **operand = op_tensor(&node->args, *output);
+        build->home[value_of(*operand)->root->id] = node->device;
+        status = bind_operand(build, operand, node->device, now);
+    }
     if (status) return status;
 
     struct step *last = schedule->n_steps ? &schedule->steps[schedule->n_steps - 1] : NULL;
@@ -175,8 +177,8 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
     for (size_t now = 0; now < schedule->graph->n_nodes; now++) {
         struct node *node = &schedule->graph->nodes[now];
         const struct op_info *info = op_info(node->op);
-        const struct value *output = value_of(*op_tensor(&node->args, info->output));
-        if (!is_stored(output)) continue;
+        const struct value *output = value_of(*op_tensor(&node->args, info->outputs[0]));
+        if (info->outputs[1] || !is_stored(output)) continue;
         uint32_t target = number_of_root[output->root->id];
         for (const struct op_operand *input = info->inputs; input->offset; input++) {
             const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);

@@ -158,8 +158,27 @@ const struct model_tensor *model_tensor_find(const struct model *model, const ch
     return names_find(&model->names, name, &position) ? &model->tensors[position] : NULL;
 }
 
+const void *model_tensor_gather(const struct model_tensor *tensor, void **gathered)
+{
+    *gathered = NULL;
+    if (tensor->data) return tensor->data;
+    uint8_t *data = malloc((size_t)tensor->size), *end = data;
+    if (!data) {
+        fail_memory(tensor->name);
+        return NULL;
+    }
+    for (size_t i = 0; i < tensor->n_parts; i++) {
+        memcpy(end, tensor->parts[i]->data, (size_t)tensor->parts[i]->size);
+        end += tensor->parts[i]->size;
+    }
+    *gathered = data;
+    return data;
+}
+
 void model_tensor_release(const struct model *model, const struct model_tensor *tensor)
 {
+    for (size_t i = 0; i < tensor->n_parts; i++) model_tensor_release(model, tensor->parts[i]);
+    if (!tensor->data) return;
     uintptr_t start = (uintptr_t)tensor->data, end = start + (uintptr_t)tensor->size;
     uintptr_t map = (uintptr_t)model->data, map_end = map + (uintptr_t)model->size;
     if (start < map || end > map_end) return; /* converted: it has no file to come back from */

@@ -13,8 +13,11 @@ struct model_tensor {
     uint32_t type; /* enum engine_type, one that type_info knows */
     uint32_t n_dims;
     uint64_t ne[4];
-    const void *data; /* dense rows, readable until model_close */
+    const void *data; /* dense rows, readable until model_close; NULL where `parts` have them */
     uint64_t size;    /* bytes */
+    const struct model_tensor *const
+        *parts; /* [n_parts] matrices that are this tensor, see derived.h; NULL: none */
+    size_t n_parts;
 };
 
 struct model;
@@ -33,6 +36,10 @@ size_t model_tensor_count(const struct model *model);
 const struct model_tensor *model_tensor_at(const struct model *model, size_t index); /* in the file's order */
 const struct model_tensor *model_tensor_find(const struct model *model,
                                              const char *name); /* NULL if there is none */
+
+/* A tensor's data in one piece: its own, or that of its parts put together in new memory, which *gathered receives for the
+ * caller to free (else NULL). NULL after a failure for lack of memory. */
+const void *model_tensor_gather(const struct model_tensor *tensor, void **gathered);
 
 /* The bytes of a tensor will not be needed again soon: its pages may leave memory (they are read anew if it's
  * used). */

@@ -25,10 +25,11 @@ int build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_ou
         .cache_type = plan->cache_type,
         .block_size = KV_BLOCK_SIZE,
         .n_blocks = plan->n_blocks,
+        .n_context = plan->n_context,
     };
-    struct graph *graph = graph_create(plan->model->model, &shape);
+    struct graph *graph = graph_create(plan->model->model, plan->derived, &shape);
     if (!graph) return ENGINE_ERROR_MEMORY;
-    plan->architecture->build(graph, &plan->hparams);
+    plan->architecture->build(graph, plan->hparams);
     int status = graph->status;
     if (status)
         graph_destroy(graph);
@@ -50,6 +51,7 @@ const struct value *anchor(const struct node *node)
     if (node->op == ENGINE_OP_NORM) weight = args->norm.weight;
     if (node->op == ENGINE_OP_GET_ROWS) weight = args->get_rows.source;
     if (node->op == ENGINE_OP_ROPE) weight = args->rope.factors;
+    if (node->op == ENGINE_OP_ROUTE) weight = args->route.bias;
     if (node->op == ENGINE_OP_ADD || node->op == ENGINE_OP_MUL) weight = args->binary.b;
     return weight && value_of(weight)->kind == VALUE_WEIGHT ? value_of(weight) : NULL;
 }
@@ -61,7 +63,7 @@ static uint32_t wanted_device(const struct engine_plan *plan, const struct node 
     const struct value *weight = anchor(node);
     if (weight) return plan->device[weight->index];
     bool at_layer = node->op != ENGINE_OP_ACTIVATE && node->layer != NO_LAYER;
-    if (at_layer) return plan->device[plan->n_weights + node->layer];
+    if (at_layer) return plan->device[plan->layer_entry[node->layer]];
     return made[value_of(
                     *op_tensor((union op_args *)(uintptr_t)&node->args, op_info(node->op)->inputs[0].offset))
                     ->root->id];
@@ -103,7 +105,8 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
                 status = fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s of its shape", path,
                               info->name);
         }
-        made[value_of(*op_tensor(&node->args, info->output))->root->id] = node->device;
+        for (const size_t *output = info->outputs; *output; output++)
+            made[value_of(*op_tensor(&node->args, *output))->root->id] = node->device;
     }
     free(made);
     return status;

@@ -81,7 +81,7 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
 
 static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    uint32_t trained = plan->hparams.n_context;
+    uint32_t trained = plan->info.n_context;
     plan->n_context = options->n_context          ? options->n_context
                       : trained < DEFAULT_CONTEXT ? trained
                                                   : DEFAULT_CONTEXT;

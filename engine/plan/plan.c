@@ -17,11 +17,12 @@ static void decide(struct engine_plan *plan)
         .devices = devices,
         .n_devices = plan->set.n_devices,
         .tensors = plan->entries,
-        .n_tensors = plan->n_weights + plan->hparams.n_layers,
+        .n_tensors = plan->n_entries,
         .rules = plan->rules,
         .n_rules = plan->n_rules,
-        .n_layers = plan->hparams.n_layers,
+        .n_layers = plan->info.n_layers,
         .offload = plan->offload,
+        .experts_stay = plan->offload_is_auto,
     };
     plan->n_offloaded = place_tensors(&request, plan->device, plan->used);
 }
@@ -72,6 +73,17 @@ int plan_place(struct engine_plan *plan)
     return status;
 }
 
+/* Finds the family of the model, and has it read its hyper-parameters. */
+static int read_architecture(struct engine_plan *plan)
+{
+    plan->architecture = architecture_of(plan->model->model);
+    if (!plan->architecture) return ENGINE_ERROR_UNSUPPORTED;
+    plan->hparams = calloc(1, plan->architecture->size);
+    plan->derived = derived_create();
+    if (!plan->hparams || !plan->derived) return fail_memory("plan");
+    return architecture_read(plan->architecture, plan->model->model, plan->hparams, &plan->info);
+}
+
 int engine_plan_create(struct engine_model *model, const struct engine_context_options *given,
                        struct engine_plan **out)
 {
@@ -80,9 +92,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     struct engine_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return fail_memory("plan");
     plan->model = model;
-    plan->architecture = architecture_of(model->model);
-    int status = plan->architecture ? plan->architecture->read(model->model, &plan->hparams)
-                                    : ENGINE_ERROR_UNSUPPORTED;
+    int status = read_architecture(plan);
     if (!status) status = read_plan_options(plan, options);
     struct device_request request = read_device_request(model->engine, options);
     if (!status) status = devices_open(model->engine, &request, &plan->set);
@@ -105,14 +115,17 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
 void engine_plan_destroy(struct engine_plan *plan)
 {
     if (!plan) return;
-    for (size_t i = 0; plan->entries && i < plan->n_weights + plan->hparams.n_layers; i++)
+    for (size_t i = 0; plan->entries && i < plan->n_entries; i++)
         free((char *)(uintptr_t)plan->entries[i].name);
     for (size_t i = 0; i < plan->n_rules; i++) free((char *)(uintptr_t)plan->rules[i].pattern);
     devices_close(&plan->set);
+    derived_destroy(plan->derived);
+    free(plan->hparams);
     free(plan->entries);
-    free(plan->tensors);
-    free(plan->uses);
     free(plan->device);
+    free(plan->weights);
+    free(plan->caches);
+    free(plan->layer_entry);
     free(plan->rules);
     free(plan);
 }

@@ -9,10 +9,23 @@
 #include "graph/schedule.h"
 #include "internal.h"
 
+struct plan_weight {
+    const struct model_tensor *tensor;
+    uint32_t uses;          /* bits of enum engine_weight_use */
+    uint32_t matrices_read; /* as in struct graph_weight */
+};
+
+struct plan_cache {
+    size_t entry;  /* of its layer's caches */
+    uint64_t size; /* bytes */
+};
+
 struct engine_plan {
     struct engine_model *model;
     const struct architecture *architecture;
-    struct hparams hparams;
+    void *hparams;         /* the family's own */
+    struct arch_info info; /* what it says of them */
+    struct derived *derived;
     uint32_t n_context, n_batch, n_sequences, n_threads;
     uint32_t max_outputs; /* tokens of a batch whose logits are computed at once */
     uint32_t cache_type;  /* enum engine_type */
@@ -24,12 +37,18 @@ struct engine_plan {
     struct place_rule *rules; /* [n_rules] patterns owned */
     size_t n_rules;
 
-    /* The weights of the graph in its order (a tensor with two roles stands there twice), then the caches. */
-    struct place_tensor *entries;        /* [n_weights + n_layers]; names owned */
-    const struct model_tensor **tensors; /* [n_weights] */
-    uint32_t *uses;                      /* [n_weights] bits of enum engine_weight_use, over both shapes */
-    uint32_t *device;                    /* [n_weights + n_layers] */
+    /* What is placed: the weights of the graph in its order (a tensor with two roles stands there twice), then an entry
+     * for the caches of each layer that has some. */
+    struct place_tensor *entries; /* [n_entries]; names owned */
+    uint32_t *device;             /* [n_entries] */
+    size_t n_entries;
+    struct plan_weight *weights; /* [n_weights] */
     size_t n_weights;
+    struct plan_cache *caches; /* [n_caches] in the graph's order */
+    size_t n_caches;
+    size_t *
+        layer_entry; /* [n_layers] the entry that a layer's sums go with: its caches', else its first weight's */
+
     uint32_t alignment[PLACE_MAX_DEVICES];
     uint64_t activations[PLACE_MAX_DEVICES]; /* bytes of the arenas for the largest batch */
     uint64_t working[PLACE_MAX_DEVICES];     /* bytes that operations take there beyond their operands */

@@ -9,7 +9,7 @@
 static void report_wishes(const struct engine_plan *plan)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
-        size_t i = 0, n = plan->n_weights + plan->hparams.n_layers;
+        size_t i = 0, n = plan->n_entries;
         while (i < n && !place_matches(plan->rules[r].pattern, plan->entries[i].name)) i++;
         if (i == n)
             log_line(ENGINE_LOG_WARNING, "--place %s=%s: the model has nothing of such a name",
@@ -24,14 +24,14 @@ static void report_wishes(const struct engine_plan *plan)
 
 void report_plan(const struct engine_plan *plan)
 {
-    uint32_t n_layers = plan->hparams.n_layers;
+    uint32_t n_layers = plan->info.n_layers;
     uint32_t wanted = plan->offload < n_layers ? plan->offload : n_layers;
     for (size_t i = 0; i < plan->n_weights; i++) {
         size_t r = 0;
         while (r < plan->n_rules && !place_matches(plan->rules[r].pattern, plan->entries[i].name)) r++;
         if (r < plan->n_rules && !(plan->entries[i].can & 1u << plan->rules[r].device))
             log_line(ENGINE_LOG_WARNING, "%s (%s) can't run on %s; it stays on the CPU",
-                     plan->entries[i].name, type_info(plan->tensors[i]->type)->name,
+                     plan->entries[i].name, type_info(plan->weights[i].tensor->type)->name,
                      plan->set.devices[plan->rules[r].device].name);
     }
     report_wishes(plan);
@@ -48,7 +48,7 @@ void report_plan(const struct engine_plan *plan)
 
 size_t engine_plan_tensor_count(const struct engine_plan *plan)
 {
-    return plan->n_weights + plan->hparams.n_layers;
+    return plan->n_entries;
 }
 
 void engine_plan_tensor_at(const struct engine_plan *plan, size_t index, struct engine_plan_tensor *out)
@@ -57,7 +57,8 @@ void engine_plan_tensor_at(const struct engine_plan *plan, size_t index, struct 
     uint32_t device = plan->device[index];
     *out = (struct engine_plan_tensor){
         .name = entry->name,
-        .type_name = type_info(index < plan->n_weights ? plan->tensors[index]->type : plan->cache_type)->name,
+        .type_name =
+            type_info(index < plan->n_weights ? plan->weights[index].tensor->type : plan->cache_type)->name,
         .device = plan->set.devices[device].name,
         .bytes = place_bytes(plan->entries, plan->device, index),
     };
@@ -93,17 +94,20 @@ void engine_plan_device_at(const struct engine_plan *plan, size_t index, struct 
 void engine_plan_get_totals(const struct engine_plan *plan, struct engine_plan_totals *out)
 {
     *out = (struct engine_plan_totals){
-        .n_layers = plan->hparams.n_layers,
+        .n_layers = plan->info.n_layers,
         .copies = (uint32_t)plan->n_copies,
         .copy_bytes = plan->copy_bytes,
     };
     for (size_t i = 0; i < plan->n_weights; i++) {
         uint32_t device = plan->device[i];
-        if (plan->uses[i] & ENGINE_WEIGHT_ROWS)
-            out->read_bytes += plan->tensors[i]->size / plan->tensors[i]->ne[1];
+        const struct plan_weight *weight = &plan->weights[i];
+        uint64_t bytes = weight->uses ? plan->entries[i].bytes[device] : 0;
+        if (weight->uses & ENGINE_WEIGHT_ROWS)
+            out->read_bytes += weight->tensor->size / weight->tensor->ne[1];
         else
-            out->read_bytes += plan->uses[i] ? plan->entries[i].bytes[device] : 0;
+            out->read_bytes +=
+                weight->matrices_read ? bytes / weight->tensor->ne[2] * weight->matrices_read : bytes;
     }
-    for (uint32_t layer = 0; layer < plan->hparams.n_layers; layer++)
-        out->cache += plan->entries[plan->n_weights + layer].bytes[plan->device[plan->n_weights + layer]];
+    for (size_t i = plan->n_weights; i < plan->n_entries; i++)
+        out->cache += plan->entries[i].bytes[plan->device[i]];
 }

@@ -16,23 +16,28 @@ struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, ui
         .type = tensor->type,
         .type_name = type_info(tensor->type)->name,
         .uses = uses,
-        .data_is_kept = 1,
+        .data_is_kept = tensor->data != NULL, /* what is put together of parts is not */
         .data_size = tensor->size,
     };
     memcpy(desc.ne, tensor->ne, sizeof desc.ne);
     return desc;
 }
 
-/* Clears the bits of devices that can't run the nodes of this graph from the entries of their weights and caches. */
+/* The entry that decides where a node runs: its weight's or its cache's; NULL for one that runs where others do. */
+static struct place_tensor *entry_of(struct engine_plan *plan, const struct node *node)
+{
+    const struct value *weight = anchor(node);
+    if (weight) return &plan->entries[weight->index];
+    return touches_cache(node) ? &plan->entries[plan->layer_entry[node->layer]] : NULL;
+}
+
+/* Clears the bits of devices that can't run the nodes of this graph from the entries that these go with. */
 static void ask_support(struct engine_plan *plan, const struct graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct node *node = &graph->nodes[i];
-        const struct value *weight = anchor(node);
-        bool cache = touches_cache(node);
-        if (!weight && !cache) continue;
-        struct place_tensor *entry = &plan->entries[weight ? weight->index : plan->n_weights + node->layer];
-        for (uint32_t d = 1; d < plan->set.n_devices; d++)
+        struct place_tensor *entry = entry_of(plan, node);
+        for (uint32_t d = 1; entry && d < plan->set.n_devices; d++)
             if (entry->can & 1u << d && !plan_supports(plan, d, node->op, &node->args))
                 entry->can &= ~(1u << d);
     }
@@ -42,13 +47,38 @@ static void ask_sizes(struct engine_plan *plan)
 {
     for (size_t i = 0; i < plan->n_weights; i++) {
         struct place_tensor *entry = &plan->entries[i];
-        struct engine_weight_desc desc = plan_weight_desc(plan->tensors[i], plan->uses[i]);
-        for (uint32_t d = 0; d < plan->set.n_devices && plan->uses[i]; d++) {
+        const struct plan_weight *weight = &plan->weights[i];
+        struct engine_weight_desc desc = plan_weight_desc(weight->tensor, weight->uses);
+        for (uint32_t d = 0; d < plan->set.n_devices && weight->uses; d++) {
             const struct open_device *device = &plan->set.devices[d];
             uint64_t bytes = 0;
             int status = device->backend->weight_size(device->handle, &desc, &bytes);
             if (status && d > 0) entry->can &= ~(1u << d);
             entry->bytes[d] = bytes;
+        }
+    }
+}
+
+/* Makes a weight follow the entry that its node goes with: a bias its matrix, slopes the cache. */
+static void follow(struct engine_plan *plan, size_t weight, struct place_tensor *leader)
+{
+    struct place_tensor *entry = &plan->entries[weight];
+    if (entry == leader || entry->leader != weight) return;
+    entry->leader = (size_t)(leader - plan->entries);
+    entry->next = leader->next;
+    leader->next = weight;
+    leader->can &= entry->can;
+}
+
+static void find_followers(struct engine_plan *plan, const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct node *node = &graph->nodes[i];
+        struct place_tensor *leader = entry_of(plan, node);
+        for (const struct op_operand *input = op_info(node->op)->inputs; leader && input->offset; input++) {
+            const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+            if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
+                follow(plan, value_of(tensor)->index, leader);
         }
     }
 }
@@ -74,53 +104,87 @@ uint64_t working_memory(const struct engine_plan *plan, const struct graph *grap
 static size_t find_group(const struct engine_plan *plan, size_t i)
 {
     size_t k = 0;
-    while (plan->tensors[k] != plan->tensors[i]) k++;
+    while (plan->weights[k].tensor != plan->weights[i].tensor) k++;
     return k;
 }
 
-static int add_entries(struct engine_plan *plan, const struct graph *graph)
+/* Counts the layers that have caches. The caches of a layer stand beside each other in the graph. */
+static size_t count_cached_layers(const struct graph *graph)
 {
-    uint32_t n_layers = plan->hparams.n_layers;
-    plan->n_weights = graph->n_weights;
-    size_t n = plan->n_weights + n_layers;
-    plan->entries = calloc(n, sizeof *plan->entries);
-    plan->tensors = calloc(plan->n_weights, sizeof *plan->tensors);
-    plan->uses = calloc(plan->n_weights, sizeof *plan->uses);
-    plan->device = calloc(n, sizeof *plan->device);
-    if (!plan->entries || !plan->tensors || !plan->uses || !plan->device) return fail_memory("plan");
-    for (size_t i = 0; i < n; i++) plan->entries[i].can = (1u << plan->set.n_devices) - 1;
+    size_t count = 0;
+    for (size_t c = 0; c < graph->n_caches; c++)
+        count += c == 0 || graph->caches[c].layer != graph->caches[c - 1].layer;
+    return count;
+}
 
+static int create_lists(struct engine_plan *plan, const struct graph *graph)
+{
+    plan->n_weights = graph->n_weights;
+    plan->n_caches = graph->n_caches;
+    plan->n_entries = graph->n_weights + count_cached_layers(graph);
+    plan->entries = calloc(plan->n_entries, sizeof *plan->entries);
+    plan->device = calloc(plan->n_entries, sizeof *plan->device);
+    plan->weights = calloc(plan->n_weights, sizeof *plan->weights);
+    plan->caches = calloc(plan->n_caches + 1, sizeof *plan->caches);
+    plan->layer_entry = calloc(plan->info.n_layers, sizeof *plan->layer_entry);
+    bool whole = plan->entries && plan->device && plan->weights && plan->caches && plan->layer_entry;
+    return whole ? ENGINE_OK : fail_memory("plan");
+}
+
+/* Fills what all entries have. */
+static int start_entry(struct engine_plan *plan, size_t i, const char *name, uint32_t layer,
+                       enum place_part part)
+{
+    plan->entries[i] = (struct place_tensor){
+        .name = strdup(name),
+        .part = part,
+        .layer = layer,
+        .can = (1u << plan->set.n_devices) - 1,
+        .group = i,
+        .leader = i,
+        .next = PLACE_NONE,
+    };
+    return plan->entries[i].name ? ENGINE_OK : fail_memory("plan");
+}
+
+static int add_weights(struct engine_plan *plan, const struct graph *graph)
+{
+    bool before_layers = true;
     for (size_t i = 0; i < plan->n_weights; i++) {
         const struct graph_weight *weight = &graph->weights[i];
-        struct place_tensor *entry = &plan->entries[i];
-        plan->tensors[i] = weight->tensor;
-        plan->uses[i] = weight->uses;
-        entry->name = strdup(weight->tensor->name);
-        entry->layer = weight->layer;
-        entry->part = weight->layer != NO_LAYER           ? PLACE_LAYER
-                      : weight->uses & ENGINE_WEIGHT_ROWS ? PLACE_EMBEDDING
-                                                          : PLACE_OUTPUT;
-        entry->group = find_group(plan, i);
-        if (!entry->name) return fail_memory("plan");
+        enum place_part part = weight->layer != NO_LAYER ? PLACE_LAYER
+                               : before_layers           ? PLACE_EMBEDDING
+                                                         : PLACE_OUTPUT;
+        if (part == PLACE_LAYER && before_layers) before_layers = false;
+        plan->weights[i] = (struct plan_weight){weight->tensor, weight->uses, weight->matrices_read};
+        int status = start_entry(plan, i, weight->tensor->name, weight->layer, part);
+        if (status) return status;
+        plan->entries[i].group = find_group(plan, i);
+        plan->entries[i].experts = weight->matrices_read > 0;
     }
-    uint64_t cache_bytes[2] = {0};
-    for (size_t i = 0; i < graph->n_values; i++)
-        if (graph->values[i]->kind == VALUE_CACHE && graph->values[i]->index < 2)
-            cache_bytes[graph->values[i]->index] =
-                graph->values[i]->tensor.nb[3] * graph->values[i]->tensor.ne[3];
-    for (uint32_t layer = 0; layer < n_layers; layer++) {
-        struct place_tensor *entry = &plan->entries[plan->n_weights + layer];
-        char name[32];
-        snprintf(name, sizeof name, "blk.%u.cache", layer);
-        entry->name = strdup(name);
-        entry->layer = layer;
-        entry->part = PLACE_LAYER;
-        entry->group = plan->n_weights + layer;
-        if (!entry->name) return fail_memory("plan");
+    for (size_t i = plan->n_weights; i-- > 0;)
+        if (graph->weights[i].layer != NO_LAYER) plan->layer_entry[graph->weights[i].layer] = i;
+    return ENGINE_OK;
+}
+
+static int add_caches(struct engine_plan *plan, const struct graph *graph)
+{
+    size_t entry = plan->n_weights - 1;
+    for (size_t c = 0; c < plan->n_caches; c++) {
+        const struct graph_cache *cache = &graph->caches[c];
+        uint64_t size = cache->value->tensor.nb[3] * cache->value->tensor.ne[3];
+        if (c == 0 || cache->layer != graph->caches[c - 1].layer) {
+            char name[32];
+            snprintf(name, sizeof name, "blk.%u.cache", cache->layer);
+            int status = start_entry(plan, ++entry, name, cache->layer, PLACE_LAYER);
+            if (status) return status;
+            plan->layer_entry[cache->layer] = entry;
+        }
+        plan->caches[c] = (struct plan_cache){entry, size};
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t max = plan->set.devices[d].info.max_buffer;
-            entry->bytes[d] = cache_bytes[0] + cache_bytes[1];
-            if (d > 0 && max && (cache_bytes[0] > max || cache_bytes[1] > max)) entry->can &= ~(1u << d);
+            plan->entries[entry].bytes[d] += size;
+            if (d > 0 && max && size > max) plan->entries[entry].can &= ~(1u << d);
         }
     }
     return ENGINE_OK;
@@ -148,11 +212,14 @@ int survey(struct engine_plan *plan)
     struct graph *one = NULL, *many = NULL;
     int status = build_graph(plan, 1, 1, width, &one);
     if (!status) status = build_graph(plan, plan->n_batch, plan->max_outputs, width, &many);
-    if (!status) status = add_entries(plan, one);
+    if (!status) status = create_lists(plan, one);
+    if (!status) status = add_weights(plan, one);
+    if (!status) status = add_caches(plan, one);
     if (!status) {
         ask_support(plan, one);
         ask_support(plan, many);
         ask_sizes(plan);
+        find_followers(plan, one);
         status = estimate_activations(plan);
     }
     graph_destroy(one);

@@ -10,7 +10,7 @@
  * with levels chosen anew; (4) with s, m and q fixed, take the best d and dmin, and see whether (3) is better with
  * those. */
 #include "quantize/encode.h"
-#include "quantize/half.h"
+#include "base/half.h"
 #include "quantize/lanes.h"
 
 struct lines {

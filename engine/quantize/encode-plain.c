@@ -11,7 +11,7 @@
 
 #include "model/types.h"
 #include "quantize/encode.h"
-#include "quantize/half.h"
+#include "base/half.h"
 
 enum { BLOCK = 32 };
 

@@ -11,7 +11,7 @@
  * neighbours too, with levels chosen anew; (4) with s and q fixed, take the best d, and see whether (3) is better with
  * that. */
 #include "quantize/encode.h"
-#include "quantize/half.h"
+#include "base/half.h"
 #include "quantize/lanes.h"
 
 enum levels { LEVELS_Q3, LEVELS_Q6, LEVELS_IQ4 };

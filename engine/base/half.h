@@ -1,6 +1,6 @@
 /* half.h: float16 and bfloat16 to float32 and back. Rounds to nearest, ties to even. */
-#ifndef ENGINE_QUANTIZE_HALF_H
-#define ENGINE_QUANTIZE_HALF_H
+#ifndef ENGINE_BASE_HALF_H
+#define ENGINE_BASE_HALF_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,0 +1,127 @@
+/* attention.c: queries, keys and values of a layer, its cache, and attention over it. See decoder.h. */
+#include <math.h>
+#include <stdio.h>
+
+#include "arch/decoder.h"
+
+static const struct decoder_layer *this_layer(const struct graph *g, const struct decoder *d)
+{
+    return &d->layers[g->layer];
+}
+
+/* Rows `first` … `first + n - 1` of the fused matrix "attn_qkv", with its bias, as a product called `name`. */
+static struct value *fused_part(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
+                                uint64_t n, struct value *x)
+{
+    char full[96];
+    const struct model_tensor *fused = graph_find(g, "blk.%u.attn_qkv.weight", g->layer);
+    const struct model_tensor *bias = graph_find(g, "blk.%u.attn_qkv.bias", g->layer);
+    snprintf(full, sizeof full, "blk.%u.%s.weight", g->layer, name);
+    struct value *output = graph_matmul(g, graph_rows(g, fused, first, d->n_embd, n, full), x);
+    if (!bias) return output;
+    snprintf(full, sizeof full, "blk.%u.%s.bias", g->layer, name);
+    return graph_add(g, output, graph_values_part(g, bias, first, n, full));
+}
+
+/* The product of one of the three matrices, wherever its rows are. */
+static struct value *project(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
+                             uint64_t n, struct value *x)
+{
+    struct value *output =
+        has_weight(g, "attn_qkv") ? fused_part(g, d, name, first, n, x) : linear(g, name, d->n_embd, n, x);
+    if (d->clamp_qkv > 0)
+        output = graph_activate_limited(g, output, NULL, ENGINE_ACTIVATION_CLAMP, d->clamp_qkv, 0);
+    return output;
+}
+
+/* The norm of queries or keys [dim * n, columns], where the layer has one: over the whole width, or over each head, with
+ * the same weight or each with its own. */
+static struct value *norm_heads(struct graph *g, const struct decoder *d, const char *name, uint64_t n,
+                                struct value *heads)
+{
+    if (!has_weight(g, name) || !heads) return heads;
+    uint64_t width = d->head_dim * n, columns = heads->tensor.ne[1] * heads->tensor.ne[2];
+    const struct model_tensor *weight = graph_find(g, "blk.%u.%s.weight", g->layer, name);
+    uint64_t dims = weight->ne[0] * weight->ne[1];
+    if (dims == d->head_dim) return norm(g, d, name, graph_reshape(g, heads, d->head_dim, n, columns));
+    struct value *whole = graph_reshape(g, heads, width, columns, 1);
+    if (weight->ne[0] != d->head_dim || n == 1) return norm(g, d, name, whole);
+    struct value *normed =
+        graph_norm(g, graph_reshape(g, heads, d->head_dim, n, columns), NULL, NULL, d->norm, d->epsilon);
+    return graph_mul(g, graph_reshape(g, normed, width, columns, 1),
+                     graph_values(g, width, 1, "blk.%u.%s.weight", g->layer, name));
+}
+
+struct heads attention_heads(struct graph *g, const struct decoder *d, struct value *x)
+{
+    const struct decoder_layer *layer = this_layer(g, d);
+    uint64_t n = layer->n_heads, n_kv = layer->n_kv_heads, n_tokens = g->shape.n_tokens;
+    uint64_t q_dim = n * d->head_dim, k_dim = n_kv * d->head_dim, v_dim = n_kv * d->value_dim;
+    struct heads h = {project(g, d, "attn_q", 0, q_dim, x), project(g, d, "attn_k", q_dim, k_dim, x),
+                      project(g, d, "attn_v", q_dim + k_dim, v_dim, x)};
+    struct value *factors = rope_factors(g, layer->rope);
+    if (!d->norm_after_rope) {
+        h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
+        h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
+    }
+    h.q = rotate(g, layer->rope, factors, graph_reshape(g, h.q, d->head_dim, n, n_tokens));
+    h.k = rotate(g, layer->rope, factors, graph_reshape(g, h.k, d->head_dim, n_kv, n_tokens));
+    h.v = graph_reshape(g, h.v, d->value_dim, n_kv, n_tokens);
+    if (d->norm_after_rope) {
+        h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
+        h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
+    }
+    return h;
+}
+
+struct slopes {
+    float bias;
+    uint32_t n_heads;
+};
+
+/* Geometric in the heads up to a power of two, then every other of the finer series (as published with ALiBi). */
+static void fill_slopes(const void *user, float *values, uint64_t n)
+{
+    const struct slopes *slopes = user;
+    double whole = exp2(floor(log2(slopes->n_heads)));
+    for (uint64_t h = 0; h < n; h++) {
+        double at = (double)h < whole ? ((double)h + 1) / whole : (2 * ((double)h - whole) + 1) / (2 * whole);
+        values[h] = (float)exp2(-(double)slopes->bias * at);
+    }
+}
+
+struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads)
+{
+    char name[48];
+    const struct slopes slopes = {d->alibi_bias, n_heads};
+    if (d->alibi_bias <= 0) return NULL;
+    snprintf(name, sizeof name, "alibi_slopes_%u", n_heads);
+    return graph_numbers(g, n_heads, name, fill_slopes, &slopes);
+}
+
+struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads)
+{
+    const struct decoder_layer *layer = this_layer(g, d);
+    struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads);
+    struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads);
+    graph_cache_write(g, k_cache, heads->k);
+    graph_cache_write(g, v_cache, heads->v);
+    const struct attention_options options = {
+        .scale = d->attention_scale,
+        .softcap = d->attention_softcap,
+        .window = layer->window,
+        .chunk = layer->chunk,
+        .slopes = alibi_slopes(g, d, layer->n_heads),
+        .sinks = graph_values_optional(g, layer->n_heads, 1, "blk.%u.attn_sinks.weight", g->layer),
+    };
+    struct value *out = graph_attention(g, heads->q, k_cache, v_cache, &options);
+    uint64_t width = (uint64_t)layer->n_heads * d->value_dim;
+    return layer_output(g, d, graph_reshape(g, out, width, g->shape.n_tokens, 1));
+}
+
+struct value *attention(struct graph *g, const struct decoder *d, struct value *x)
+{
+    struct heads heads = attention_heads(g, d, x);
+    uint64_t width = (uint64_t)this_layer(g, d)->n_heads * d->value_dim;
+    return linear(g, "attn_output", width, d->n_embd, attend(g, d, &heads));
+}

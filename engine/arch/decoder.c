@@ -1,0 +1,218 @@
+/* decoder.c: reads what decoders have in common, and builds what is not attention and not feed-forward. See decoder.h. */
+#include "arch/decoder.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
+
+static void read_sizes(struct hparams *h, struct decoder *d)
+{
+    d->n_embd = hparams_count_required(h, "embedding_length");
+    d->n_context = hparams_count(h, "context_length", 2048);
+    /* Layers that predict further tokens at once come last, and are left out. */
+    uint32_t all = hparams_count_required(h, "block_count"),
+             extra = hparams_count(h, "nextn_predict_layers", 0);
+    d->n_layers = extra < all ? all - extra : 0;
+    if (d->n_layers == 0 || d->n_layers > MAX_LAYERS || d->n_context == 0) {
+        hparams_fail(h, ENGINE_ERROR_DATA, "%u layers and a context of %u are out of range", d->n_layers,
+                     d->n_context);
+        d->n_layers = 0;
+    }
+    const struct model_tensor *embedding = model_tensor_find(h->model, "token_embd.weight");
+    if (!embedding || embedding->ne[1] > INT32_MAX)
+        hparams_fail(h, ENGINE_ERROR_DATA, "no usable tensor token_embd.weight (is this a vocabulary only?)");
+    else
+        d->n_vocab = (uint32_t)embedding->ne[1];
+}
+
+static void read_layer(struct hparams *h, const struct decoder *d, uint32_t i, struct decoder_layer *layer)
+{
+    layer->n_heads = hparams_count_at(h, "attention.head_count", i, d->n_layers, 0);
+    layer->n_kv_heads = hparams_count_at(h, "attention.head_count_kv", i, d->n_layers, layer->n_heads);
+    layer->n_ff = hparams_count_at(h, "feed_forward_length", i, d->n_layers, 0);
+    layer->rope = &d->rope;
+    uint32_t n = layer->n_heads, n_kv = layer->n_kv_heads;
+    if (n == 0 || n_kv == 0 || n % n_kv != 0 || n > 65536)
+        hparams_fail(h, ENGINE_ERROR_DATA, "layer %u: %u heads don't go with %u key/value heads", i, n, n_kv);
+}
+
+static void read_heads(struct hparams *h, struct decoder *d)
+{
+    uint32_t n_heads = d->n_layers > 0 && d->layers[0].n_heads > 0 ? d->layers[0].n_heads : 1;
+    d->head_dim = hparams_count(h, "attention.key_length", d->n_embd / n_heads);
+    d->value_dim = hparams_count(h, "attention.value_length", d->head_dim);
+    if (d->head_dim == 0 || d->value_dim == 0 || d->head_dim > 65536 || d->value_dim > 65536)
+        hparams_fail(h, ENGINE_ERROR_DATA, "heads of %u and %u values are out of range", d->head_dim,
+                     d->value_dim);
+}
+
+static void read_experts(struct hparams *h, struct decoder *d)
+{
+    struct experts *e = &d->experts;
+    e->n = hparams_count(h, "expert_count", 0);
+    e->n_used = hparams_count(h, "expert_used_count", 0);
+    e->n_ff = hparams_count(h, "expert_feed_forward_length", d->n_layers > 0 ? d->layers[0].n_ff : 0);
+    e->n_ff_shared = hparams_count(h, "expert_shared_feed_forward_length", 0);
+    e->scale = hparams_float(h, "expert_weights_scale", 1);
+    e->activation = ENGINE_ACTIVATION_SILU;
+    e->normalise = true;
+    if (e->scale == 0) e->scale = 1;
+    if (e->n == 0) return;
+    if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%u of %u experts of %u values can't be used for a token",
+                     e->n_used, e->n, e->n_ff);
+    for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].is_mixture = true;
+}
+
+void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
+{
+    read_sizes(h, d);
+    for (uint32_t i = 0; i < d->n_layers; i++) read_layer(h, d, i, &d->layers[i]);
+    read_heads(h, d);
+    d->norm = kind;
+    d->epsilon = hparams_float_from_0(
+        h, kind == ENGINE_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+        1e-5f);
+    d->activation = ENGINE_ACTIVATION_SILU;
+    d->attention_scale = 1 / sqrtf((float)(d->head_dim ? d->head_dim : 1));
+    d->embedding_scale = d->residual_scale = d->logit_scale = 1;
+    read_experts(h, d);
+    rope_read(h, d, pairs, &d->rope);
+}
+
+struct arch_info decoder_info(const struct decoder *d)
+{
+    return (struct arch_info){.n_vocab = d->n_vocab, .n_layers = d->n_layers, .n_context = d->n_context};
+}
+
+void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first)
+{
+    static const char key[] = "attention.sliding_window_pattern";
+    char full[128];
+    uint32_t window = hparams_count(h, "attention.sliding_window", 0);
+    snprintf(full, sizeof full, "%s.%s", h->prefix, key);
+    const struct metadata_entry *entry = metadata_find(model_metadata(h->model), full);
+    bool by_layer = entry && entry->is_array;
+    if (!by_layer) period = hparams_count(h, key, period);
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        bool full_layer = period != 1 && (period == 0 || i % period == (full_first ? 0 : period - 1));
+        if (by_layer) full_layer = hparams_count_at(h, key, i, d->n_layers, 0) == 0;
+        d->layers[i].slides = !full_layer;
+        d->layers[i].window = full_layer ? 0 : window;
+    }
+}
+
+void decoder_local_rope(struct decoder *d, struct rope *rope, float theta)
+{
+    *rope = (struct rope){.n_dims = d->rope.n_dims,
+                          .pairs = d->rope.pairs,
+                          .theta = theta,
+                          .position_scale = 1,
+                          .magnitude = 1};
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        if (d->layers[i].slides) d->layers[i].rope = rope;
+}
+
+void decoder_warn(const struct hparams *h, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+    if (h->status) return;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    log_line(ENGINE_LOG_WARNING, "%s: %s", model_path(h->model), message);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+
+/* "blk.N.NAME", or NAME outside the layers. */
+#define TENSOR_NAME_SIZE 96
+static const char *tensor_name(const struct graph *g, const char *name, char full[TENSOR_NAME_SIZE])
+{
+    if (g->layer == NO_LAYER)
+        snprintf(full, TENSOR_NAME_SIZE, "%s", name);
+    else
+        snprintf(full, TENSOR_NAME_SIZE, "blk.%u.%s", g->layer, name);
+    return full;
+}
+
+struct value *embed_tokens(struct graph *g, const struct decoder *d)
+{
+    g->layer = NO_LAYER;
+    struct value *embedding = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
+    struct value *x = graph_get_rows(g, embedding, graph_input(g, INPUT_TOKENS));
+    return graph_scale(g, x, d->embedding_scale);
+}
+
+struct value *linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out, struct value *input)
+{
+    char full[TENSOR_NAME_SIZE];
+    tensor_name(g, name, full);
+    struct value *output = graph_matmul(g, graph_weight(g, n_in, n_out, "%s.weight", full), input);
+    struct value *bias = graph_values_optional(g, n_out, 1, "%s.bias", full);
+    return bias ? graph_add(g, output, bias) : output;
+}
+
+struct value *norm(struct graph *g, const struct decoder *d, const char *name, struct value *input)
+{
+    char full[TENSOR_NAME_SIZE];
+    tensor_name(g, name, full);
+    uint64_t n = input ? input->tensor.ne[0] : 0;
+    struct value *weight = graph_values(g, n, 1, "%s.weight", full);
+    struct value *bias = graph_values_optional(g, n, 1, "%s.bias", full);
+    return graph_norm(g, input, weight, bias, d->norm, d->epsilon);
+}
+
+bool has_weight(const struct graph *g, const char *name)
+{
+    char full[TENSOR_NAME_SIZE];
+    return graph_find(g, "%s.weight", tensor_name(g, name, full)) != NULL;
+}
+
+struct value *add_block(struct graph *g, const struct decoder *d, struct value *x, struct value *block)
+{
+    return graph_add(g, x, graph_scale(g, block, d->residual_scale));
+}
+
+struct value *layer_output(struct graph *g, const struct decoder *d, struct value *x)
+{
+    return g->layer + 1 == d->n_layers ? graph_wanted(g, x) : x;
+}
+
+struct value *feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x)
+{
+    return d->layers[g->layer].is_mixture ? mixture(g, d, x) : feed_forward(g, d, x);
+}
+
+void build_logits(struct graph *g, const struct decoder *d, struct value *x)
+{
+    g->layer = NO_LAYER;
+    x = norm(g, d, "output_norm", x);
+    struct value *output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
+    if (!output) output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
+    struct value *logits = graph_scale(g, graph_matmul(g, output, x), d->logit_scale);
+    struct value *bias = graph_values_optional(g, d->n_vocab, 1, "output.bias");
+    if (bias) logits = graph_add(g, logits, bias);
+    if (d->logit_softcap > 0)
+        logits = graph_activate_limited(g, logits, NULL, ENGINE_ACTIVATION_SOFTCAP, d->logit_softcap, 0);
+    g->logits = logits;
+}
+
+void build_decoder(struct graph *g, const void *decoder)
+{
+    const struct decoder *d = decoder;
+    struct value *x = embed_tokens(g, d);
+    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
+        struct value *heads = attention(g, d, norm(g, d, "attn_norm", x));
+        x = add_block(g, d, layer_output(g, d, x), heads);
+        x = add_block(g, d, x, feed_forward_or_mixture(g, d, norm(g, d, "ffn_norm", x)));
+    }
+    build_logits(g, d, x);
+}

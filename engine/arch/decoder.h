@@ -1,0 +1,153 @@
+/* decoder.h: what decoders share: the hyper-parameters that nearly all have, and the blocks that their graphs are made
+ * of. A family fills a struct decoder (decoder_read takes the usual keys, the family changes what is particular to it),
+ * and its build function puts blocks together. Tensors have GGUF's names; of the layer graph->layer: "blk.N.NAME.weight".
+ *
+ *   decoder.c       reading, the embedding, norms, matrices, logits, the usual layer
+ *   rope.c          rotary positions and their scalings
+ *   attention.c     queries, keys and values, the cache, attention
+ *   feed-forward.c  feed-forward networks      experts.c  mixtures of them */
+#ifndef ENGINE_ARCH_DECODER_H
+#define ENGINE_ARCH_DECODER_H
+
+#include "arch/arch.h"
+
+#define MAX_LAYERS 1024
+
+/* Rotary positions. The angle of pair i at position p is p * position_scale * theta^(-2i / n_dims) / factor i. */
+struct rope {
+    uint32_t n_dims; /* the first so many values of a head turn */
+    uint32_t pairs;  /* enum engine_rope_pairs */
+    float theta, position_scale, magnitude;
+    /* Where factors come from; all absent: there are none. */
+    const char *factors;       /* a tensor of the file */
+    const char *factors_long;  /* another, for contexts of more than n_original positions */
+    uint32_t n_original;       /* the context before it was extended */
+    float yarn;                /* by how much YaRN (arXiv 2309.00071) extends it; 0: it doesn't */
+    float yarn_low, yarn_high; /* between these pairs angles go over from their own to the extended ones */
+};
+
+struct decoder_layer {
+    uint32_t n_heads, n_kv_heads;
+    uint32_t n_ff;   /* of a feed-forward network that is no mixture */
+    uint32_t window; /* positions that a token sees, itself counted; 0: all */
+    uint32_t chunk;  /* a token sees its own chunk of so many positions; 0: there are none */
+    bool slides;     /* one of the layers that have a window where others don't */
+    bool is_mixture;
+    const struct rope *rope; /* NULL: none in this layer */
+};
+
+struct experts {
+    uint32_t n, n_used, n_ff;
+    uint32_t n_ff_shared; /* of the expert that serves all tokens; 0: there is none */
+    uint32_t function;    /* enum engine_route_function */
+    uint32_t n_groups, n_groups_used, group_score; /* as in engine_op_route */
+    bool normalise;
+    float floor, scale;
+    uint32_t activation; /* enum engine_activation */
+    float limit, alpha;  /* of activations that take them */
+};
+
+struct decoder {
+    uint32_t n_vocab, n_context, n_embd, n_layers;
+    uint32_t head_dim, value_dim; /* of a head's keys and queries, and of its values */
+    uint32_t norm;                /* enum engine_norm_kind */
+    float epsilon;
+    uint32_t activation; /* enum engine_activation, of the feed-forward network */
+    struct rope rope;    /* of all layers, unless they are told otherwise */
+
+    float attention_scale;   /* of q . k */
+    float attention_softcap; /* 0: none */
+    float clamp_qkv;         /* 0: none */
+    float alibi_bias;        /* the largest; 0: no ALiBi (arXiv 2108.12409) */
+    bool norm_after_rope;    /* of queries and keys, where they have norms */
+
+    float embedding_scale, residual_scale, logit_scale;
+    float logit_softcap; /* 0: none */
+
+    struct experts experts;
+    struct decoder_layer layers[MAX_LAYERS]; /* [n_layers] */
+};
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+
+/* The usual keys: sizes, heads, feed-forward lengths, epsilon of the norm of this kind, rope (halves or adjacent: enum
+ * engine_rope_pairs), experts. Scales are 1, the attention's 1 / sqrt(head_dim), the activation is SiLU. */
+void decoder_read(struct hparams *h, struct decoder *d, uint32_t norm, uint32_t pairs);
+
+/* What the host needs of it. */
+struct arch_info decoder_info(const struct decoder *d);
+
+/* Sliding windows: attention.sliding_window, in the layers that attention.sliding_window_pattern names. Without it, of
+ * every `period` layers the last has no window, or the first (`full_first`); period 1: all have it, 0: none. */
+void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first);
+
+/* Rope without factors and scaling for the layers that slide, with this base. `rope` is kept in the family's struct. */
+void decoder_local_rope(struct decoder *d, struct rope *rope, float theta);
+
+/* A warning, once a process and family: what the file does not say and the logits depend on. */
+void decoder_warn(const struct hparams *h, const char *format, ...) ENGINE_PRINTF(2, 3);
+
+/* rope.c: rope.* keys, and the factors that a file may bring. */
+void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope);
+
+/* ---- Blocks: values are [n, columns] unless told otherwise -------------------------------------------------------- */
+
+/* Rows of token_embd.weight for the tokens, scaled. */
+struct value *embed_tokens(struct graph *g, const struct decoder *d);
+
+/* weight x input, plus the bias that some models have: "blk.N.NAME.weight", or "NAME.weight" outside layers. */
+struct value *linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out, struct value *input);
+
+/* The norm of the decoder's kind with NAME's weight and, where there is one, its bias. */
+struct value *norm(struct graph *g, const struct decoder *d, const char *name, struct value *input);
+/* Whether this layer has NAME.weight. */
+bool has_weight(const struct graph *g, const char *name);
+
+/* x + residual_scale * block. */
+struct value *add_block(struct graph *g, const struct decoder *d, struct value *x, struct value *block);
+
+/* In the last layer, the columns of the tokens whose logits are wanted: from attention on nobody needs the others. */
+struct value *layer_output(struct graph *g, const struct decoder *d, struct value *x);
+
+/* The angles' factors of this layer's rope, or NULL; once a layer for all that turns in it. */
+struct value *rope_factors(struct graph *g, const struct rope *rope);
+/* Turns heads [head_dim, n_heads, n_tokens]; rope NULL: as they are. */
+struct value *rotate(struct graph *g, const struct rope *rope, struct value *factors, struct value *heads);
+
+/* What attention works on: heads [dim, n, n_tokens]. */
+struct heads {
+    struct value *q, *k, *v;
+};
+/* Queries, keys and values of this layer: split or fused matrices, clamped, normed, turned, as the decoder says. */
+struct heads attention_heads(struct graph *g, const struct decoder *d, struct value *x);
+/* Writes keys and values to the cache and attends: [value_dim * n_heads, n_tokens], in the last layer the wanted ones. */
+struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads);
+/* ALiBi's slopes [n_heads], or NULL where the decoder has none. */
+struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads);
+/* All of that, and the output matrix: x [n_embd, n_tokens] becomes [n_embd, columns], see layer_output. */
+struct value *attention(struct graph *g, const struct decoder *d, struct value *x);
+
+/* down(activation(gate) * up), or down(activation(up)) where the model has no gate; names begin with "ffn". */
+struct value *feed_forward(struct graph *g, const struct decoder *d, struct value *x);
+/* The same with other tensors and lengths: "ffn_gate_shexp" and so on with the suffix "_shexp". */
+struct value *feed_forward_named(struct graph *g, const struct decoder *d, const char *suffix, uint64_t n_ff,
+                                 struct value *x);
+
+/* The mixture of experts with the shared one that it may have. */
+struct value *mixture(struct graph *g, const struct decoder *d, struct value *x);
+/* The router's choice; logits [n, columns]. Its bias "exp_probs_b" counts where the file has it. */
+struct routes route(struct graph *g, const struct decoder *d, struct value *logits);
+/* What the chosen experts make of x ([n_embd, columns]); `mix`: weighed and summed up. */
+struct value *run_experts(struct graph *g, const struct decoder *d, const struct routes *routes,
+                          struct value *x);
+
+/* feed_forward or mixture, as the layer is. */
+struct value *feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x);
+
+/* output_norm, output.weight (or the embedding, where that is tied), scaled and capped. Sets graph->logits. */
+void build_logits(struct graph *g, const struct decoder *d, struct value *x);
+
+/* The layers of most decoders: x + attention(norm(x)), then x + feed-forward(norm(x)), and the logits. */
+void build_decoder(struct graph *g, const void *decoder);
+
+#endif

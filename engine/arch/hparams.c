@@ -1,0 +1,134 @@
+/* hparams.c: see hparams.h. */
+#include "arch/hparams.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+static void copy_text(const struct engine_string *text, char *copy, size_t size)
+{
+    snprintf(copy, size, "%.*s", (int)(text->length < size ? text->length : size - 1), text->data);
+}
+
+bool hparams_family(const struct model *model, char *name)
+{
+    struct engine_string text;
+    if (!metadata_string(model_metadata(model), "general.architecture", &text)) return false;
+    copy_text(&text, name, HPARAMS_PREFIX_SIZE);
+    return true;
+}
+
+void hparams_fail(struct hparams *h, int status, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+    if (h->status) return;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    h->status = fail(status, "%s: %s", model_path(h->model), message);
+}
+
+static const struct metadata_entry *find(const struct hparams *h, const char *key)
+{
+    char full[160];
+    snprintf(full, sizeof full, "%s.%s", h->prefix, key);
+    return metadata_find(model_metadata(h->model), full);
+}
+
+bool hparams_has(const struct hparams *h, const char *key)
+{
+    return find(h, key) != NULL;
+}
+
+/* Element `index` of an entry as a count. */
+static uint32_t count_of(struct hparams *h, const struct metadata_entry *entry, size_t index,
+                         uint32_t fallback)
+{
+    int64_t number;
+    if (metadata_entry_integer(entry, index, &number) && number >= 0 && number <= INT32_MAX)
+        return (uint32_t)number;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s is not a count", entry->key);
+    return fallback;
+}
+
+uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback)
+{
+    const struct metadata_entry *entry = find(h, key);
+    if (!entry || h->status) return fallback;
+    uint32_t count = count_of(h, entry, 0, fallback);
+    for (size_t i = 1; i < entry->count; i++)
+        if (count_of(h, entry, i, fallback) != count)
+            hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
+                         "%s differs from layer to layer, which is not supported", entry->key);
+    return h->status ? fallback : count;
+}
+
+uint32_t hparams_count_required(struct hparams *h, const char *key)
+{
+    uint32_t count = hparams_count(h, key, 0);
+    if (count == 0)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is missing from the metadata, or 0", h->prefix, key);
+    return count ? count : 1;
+}
+
+uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
+                          uint32_t fallback)
+{
+    const struct metadata_entry *entry = find(h, key);
+    if (!entry || h->status) return fallback;
+    if (!entry->is_array) return count_of(h, entry, 0, fallback);
+    if (entry->count >= n_layers) return count_of(h, entry, layer, fallback);
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s has %zu values for %u layers", entry->key, entry->count, n_layers);
+    return fallback;
+}
+
+float hparams_float(struct hparams *h, const char *key, float fallback)
+{
+    const struct metadata_entry *entry = find(h, key);
+    double number;
+    int64_t integer;
+    if (!entry || h->status) return fallback;
+    if (metadata_entry_float(entry, 0, &number) && isfinite(number) && isfinite((float)number))
+        return (float)number;
+    if (!entry->is_array && metadata_entry_integer(entry, 0, &integer)) return (float)integer;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s is not a number", entry->key);
+    return fallback;
+}
+
+float hparams_float_from_0(struct hparams *h, const char *key, float fallback)
+{
+    float number = hparams_float(h, key, fallback);
+    if (number >= 0) return number;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g, should be 0 or more", h->prefix, key, (double)number);
+    return fallback;
+}
+
+float hparams_float_above_0(struct hparams *h, const char *key, float fallback)
+{
+    float number = hparams_float(h, key, fallback);
+    if (number > 0) return number;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g, should be more than 0", h->prefix, key, (double)number);
+    return fallback;
+}
+
+bool hparams_flag(struct hparams *h, const char *key, bool fallback)
+{
+    const struct metadata_entry *entry = find(h, key);
+    int64_t number;
+    if (!entry || h->status) return fallback;
+    if (!entry->is_array && metadata_entry_integer(entry, 0, &number) && (number == 0 || number == 1))
+        return number == 1;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s is neither true nor false", entry->key);
+    return fallback;
+}
+
+bool hparams_text(const struct hparams *h, const char *key, char *text, size_t size)
+{
+    const struct metadata_entry *entry = find(h, key);
+    if (!entry || entry->is_array || entry->type != METADATA_STRING) return false;
+    copy_text(entry->values, text, size);
+    return true;
+}

@@ -1,0 +1,46 @@
+/* hparams.h: reads a family's hyper-parameters from the metadata: "KEY" is that of the architecture, so "llama.KEY". The
+ * first error sticks, and every function then returns its fallback: a family reads everything and is asked once. */
+#ifndef ENGINE_ARCH_HPARAMS_H
+#define ENGINE_ARCH_HPARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/model.h"
+
+#define HPARAMS_PREFIX_SIZE 64
+
+struct hparams {
+    const struct model *model;
+    char prefix[HPARAMS_PREFIX_SIZE]; /* general.architecture */
+    int status;                       /* the first error; the message is error_message() */
+};
+
+/* general.architecture, ended by NUL and cut to HPARAMS_PREFIX_SIZE; false if there is none. */
+bool hparams_family(const struct model *model, char *name);
+
+/* Keeps an error that begins with the file's path, unless there is one already. status: enum engine_status. */
+void hparams_fail(struct hparams *h, int status, const char *format, ...) ENGINE_PRINTF(3, 4);
+
+bool hparams_has(const struct hparams *h, const char *key);
+
+/* Numbers from 0 to INT32_MAX. The required one is at least 1. */
+uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback);
+uint32_t hparams_count_required(struct hparams *h, const char *key);
+/* Of layer `layer`, where the key may have a value for each: an array has at least n_layers of them. */
+uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
+                          uint32_t fallback);
+
+/* Finite numbers. */
+float hparams_float(struct hparams *h, const char *key, float fallback);
+/* One that is at least 0, and one that is more. */
+float hparams_float_from_0(struct hparams *h, const char *key, float fallback);
+float hparams_float_above_0(struct hparams *h, const char *key, float fallback);
+
+bool hparams_flag(struct hparams *h, const char *key, bool fallback);
+
+/* A text, ended by NUL and cut to `size`; false if there is none. */
+bool hparams_text(const struct hparams *h, const char *key, char *text, size_t size);
+
+#endif

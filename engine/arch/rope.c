@@ -1,0 +1,109 @@
+/* rope.c: rotary positions (RoFormer, arXiv 2104.09864) and how models stretch them: linear scaling, YaRN (arXiv
+ * 2309.00071), factors that the file brings (Llama 3, longrope). See decoder.h. */
+#include <math.h>
+#include <string.h>
+
+#include "arch/decoder.h"
+
+#define TENSOR_FACTORS       "rope_freqs.weight"
+#define TENSOR_FACTORS_SHORT "rope_factors_short.weight"
+#define TENSOR_FACTORS_LONG  "rope_factors_long.weight"
+
+/* The pair that turns `turns` times over the original context, as a real number. */
+static double yarn_pair(const struct rope *rope, float turns)
+{
+    double length = (double)rope->n_original / ((double)turns * 2 * M_PI);
+    return rope->n_dims * log(length) / (2 * log((double)rope->theta));
+}
+
+static void read_yarn(struct hparams *h, struct rope *rope, float factor)
+{
+    float fast = hparams_float_above_0(h, "rope.scaling.yarn_beta_fast", 32);
+    float slow = hparams_float_above_0(h, "rope.scaling.yarn_beta_slow", 1);
+    bool whole = hparams_flag(h, "rope.scaling.yarn_truncate", true);
+    if (rope->n_original == 0 || rope->theta <= 1)
+        hparams_fail(h, ENGINE_ERROR_DATA, "YaRN from a context of %u with theta %g", rope->n_original,
+                     (double)rope->theta);
+    if (h->status) return;
+    double low = yarn_pair(rope, fast), high = yarn_pair(rope, slow), last = rope->n_dims - 1;
+    if (whole) low = floor(low), high = ceil(high);
+    low = fmax(low, 0), high = fmin(high, last);
+    if (high <= low) high = low + 0.001; /* a step in place of the ramp */
+    rope->yarn = factor;
+    rope->yarn_low = (float)low;
+    rope->yarn_high = (float)high;
+    rope->magnitude = factor > 1 ? 0.1f * logf(factor) + 1 : 1;
+    rope->magnitude = hparams_float_above_0(h, "rope.scaling.attn_factor", 1) * rope->magnitude;
+}
+
+static void read_longrope(struct hparams *h, const struct decoder *d, struct rope *rope)
+{
+    double stretch = rope->n_original > 1 ? (double)d->n_context / rope->n_original : 1;
+    double magnitude = stretch > 1 ? sqrt(1 + log(stretch) / log((double)rope->n_original)) : 1;
+    rope->magnitude = hparams_float_above_0(h, "rope.scaling.attn_factor", (float)magnitude);
+    rope->factors = TENSOR_FACTORS_SHORT;
+    rope->factors_long = TENSOR_FACTORS_LONG;
+}
+
+void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope)
+{
+    char scaling[32] = "none";
+    rope->pairs = pairs;
+    rope->position_scale = rope->magnitude = 1;
+    rope->n_dims = hparams_count(h, "rope.dimension_count", d->head_dim);
+    rope->theta = hparams_float_above_0(h, "rope.freq_base", 10000);
+    rope->n_original = hparams_count(h, "rope.scaling.original_context_length", d->n_context);
+    if (rope->n_dims == 0 || rope->n_dims % 2 != 0 || rope->n_dims > d->head_dim)
+        hparams_fail(h, ENGINE_ERROR_DATA, "rope of %u dimensions doesn't fit heads of %u values",
+                     rope->n_dims, d->head_dim);
+    float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* before rope.scaling.* */
+    factor = hparams_float_above_0(h, "rope.scaling.factor", factor);
+    bool named = hparams_text(h, "rope.scaling.type", scaling, sizeof scaling);
+    if (!isfinite(1 / factor))
+        hparams_fail(h, ENGINE_ERROR_DATA, "a rope scaling factor of %g", (double)factor);
+
+    if (model_tensor_find(h->model, TENSOR_FACTORS_LONG))
+        read_longrope(h, d, rope);
+    else if (model_tensor_find(h->model, TENSOR_FACTORS))
+        rope->factors = TENSOR_FACTORS;
+    if (strcmp(scaling, "yarn") == 0)
+        read_yarn(h, rope, factor);
+    else if (!named || strcmp(scaling, "linear") == 0)
+        rope->position_scale = 1 / factor;
+    else if (strcmp(scaling, "none") != 0 && !(strcmp(scaling, "longrope") == 0 && rope->factors_long))
+        hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
+                     "rope scaling '%s' is not supported (known: none, linear, yarn, longrope)", scaling);
+}
+
+/* Factors by which YaRN slows angles down: 1 for pairs that turn often, `yarn` for those that turn seldom. */
+static void fill_yarn(const void *user, float *values, uint64_t n)
+{
+    const struct rope *rope = user;
+    double low = (double)rope->yarn_low, high = (double)rope->yarn_high;
+    for (uint64_t i = 0; i < n; i++) {
+        double slow = fmin(fmax(((double)i - low) / (high - low), 0), 1);
+        values[i] = (float)(1 / (1 - slow + slow / (double)rope->yarn));
+    }
+}
+
+struct value *rope_factors(struct graph *g, const struct rope *rope)
+{
+    if (!rope) return NULL;
+    bool is_long = rope->factors_long && g->shape.n_context > rope->n_original;
+    const char *name = is_long ? rope->factors_long : rope->factors;
+    if (name) return graph_values(g, rope->n_dims / 2, 1, "%s", name);
+    return rope->yarn > 0 ? graph_numbers(g, rope->n_dims / 2, "rope_yarn.weight", fill_yarn, rope) : NULL;
+}
+
+struct value *rotate(struct graph *g, const struct rope *rope, struct value *factors, struct value *heads)
+{
+    if (!rope) return heads;
+    const struct rope_options options = {.n_dims = rope->n_dims,
+                                         .pairs = rope->pairs,
+                                         .theta = rope->theta,
+                                         .position_scale =
+                                             rope->position_scale == 1 ? 0 : rope->position_scale,
+                                         .magnitude = rope->magnitude == 1 ? 0 : rope->magnitude,
+                                         .factors = factors};
+    return graph_rope(g, heads, &options);
+}

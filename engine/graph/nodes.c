@@ -1,0 +1,364 @@
+/* nodes.c: the operations of a graph. Each function checks the shapes of its operands, makes the output and adds a node.
+ * See graph.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/build.h"
+#include "model/model.h"
+
+/* What a message calls a value: the tensor's name, or what made it. */
+static const char *name_of(const struct graph *graph, const struct value *value)
+{
+    return value->kind == VALUE_WEIGHT ? graph->weights[value->index].tensor->name : "its input";
+}
+
+/* Fails unless `holds`: the operands of an operation don't go together. */
+static bool check(struct graph *graph, bool holds, const char *op, const struct value *a,
+                  const struct value *b)
+{
+    if (graph->status) return false;
+    if (holds) return true;
+    const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
+    graph_fail(graph,
+               "%s: %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " doesn't go with %s of %" PRIu64
+               " x %" PRIu64 " x %" PRIu64,
+               op, name_of(graph, a), x[0], x[1], x[2], name_of(graph, b), y[0], y[1], y[2]);
+    return false;
+}
+
+/* Whether all operands are there. One that is missing without an error before it is a mistake of the family. */
+static bool have(struct graph *graph, const char *op, const struct value *a, const struct value *b)
+{
+    if (!graph->status && (!a || !b)) graph_fail(graph, "%s lacks an operand", op);
+    return !graph->status;
+}
+
+static bool same_shape(const struct value *a, const struct value *b)
+{
+    return memcmp(a->tensor.ne, b->tensor.ne, sizeof a->tensor.ne) == 0;
+}
+
+static struct value *add_activation(struct graph *graph, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    return graph_add_value(graph, VALUE_ACTIVATION, ENGINE_TYPE_F32, (uint64_t[4]){ne0, ne1, ne2, 1});
+}
+
+/* A new activation of a value's shape. */
+static struct value *add_like(struct graph *graph, const struct value *value)
+{
+    const uint64_t *ne = value->tensor.ne;
+    return add_activation(graph, ne[0], ne[1], ne[2]);
+}
+
+static const struct engine_tensor *tensor_of(const struct value *value)
+{
+    return value ? &value->tensor : NULL;
+}
+
+/* Which use a weight is loaded for that stands at this operand. */
+static uint32_t use_of(const struct node *node, const struct op_operand *operand)
+{
+    const struct engine_op_matmul *args = &node->args.matmul;
+    bool matrices = node->op == ENGINE_OP_MATMUL && (args->experts || args->weight->ne[2] > 1);
+    return matrices && operand->uses == ENGINE_WEIGHT_MATMUL ? ENGINE_WEIGHT_MATRICES : operand->uses;
+}
+
+static void add_node(struct graph *graph, uint32_t op, const union op_args *args)
+{
+    if (!graph_grow(graph, (void **)&graph->nodes, graph->n_nodes, sizeof *graph->nodes)) return;
+    struct node *node = &graph->nodes[graph->n_nodes++];
+    *node = (struct node){.op = op, .layer = graph->layer, .args = *args};
+    node->args.struct_size = op_info(op)->size;
+    for (const struct op_operand *input = op_info(op)->inputs; input->offset; input++) {
+        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+        if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
+            graph->weights[value_of(tensor)->index].uses |= use_of(node, input);
+    }
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+struct value *graph_get_rows(struct graph *graph, struct value *source, struct value *rows)
+{
+    if (!have(graph, "get rows", source, rows)) return NULL;
+    if (!check(graph, source->tensor.ne[2] == 1, "get rows", source, rows)) return NULL;
+    struct value *output = add_activation(graph, source->tensor.ne[0], rows->tensor.ne[0], 1);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_GET_ROWS,
+             &(union op_args){
+                 .get_rows = {.source = &source->tensor, .rows = &rows->tensor, .output = &output->tensor}});
+    return output;
+}
+
+struct value *graph_wanted(struct graph *graph, struct value *value)
+{
+    if (graph->shape.n_tokens == 1 && graph->shape.n_outputs == 1) return value; /* as in decode */
+    return graph_get_rows(graph, value, graph_input(graph, INPUT_OUTPUT_ROWS));
+}
+
+struct value *graph_norm(struct graph *graph, struct value *input, struct value *weight, struct value *bias,
+                         uint32_t kind, float epsilon)
+{
+    if (!have(graph, "norm", input, input)) return NULL;
+    if (weight && !check(graph, weight->tensor.ne[0] == input->tensor.ne[0], "norm", weight, input))
+        return NULL;
+    if (bias && !check(graph, bias->tensor.ne[0] == input->tensor.ne[0], "norm", bias, input)) return NULL;
+    struct value *output = add_like(graph, input);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_NORM,
+             &(union op_args){.norm = {.input = &input->tensor,
+                                       .output = &output->tensor,
+                                       .weight = tensor_of(weight),
+                                       .kind = kind,
+                                       .epsilon = epsilon,
+                                       .bias = tensor_of(bias)}});
+    return output;
+}
+
+static struct value *binary(struct graph *graph, uint32_t op, struct value *a, struct value *b)
+{
+    const char *name = op_info(op)->name;
+    if (!have(graph, name, a, b)) return NULL;
+    const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
+    bool row = y[0] == x[0] && y[1] == 1 && y[2] == 1, number = y[0] == 1 && y[1] == x[1] && y[2] == x[2];
+    if (!check(graph, same_shape(a, b) || row || number, name, a, b)) return NULL;
+    struct value *output = add_like(graph, a);
+    if (!output) return NULL;
+    add_node(graph, op,
+             &(union op_args){.binary = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
+    return output;
+}
+
+struct value *graph_add(struct graph *graph, struct value *a, struct value *b)
+{
+    return binary(graph, ENGINE_OP_ADD, a, b);
+}
+
+struct value *graph_mul(struct graph *graph, struct value *a, struct value *b)
+{
+    return binary(graph, ENGINE_OP_MUL, a, b);
+}
+
+static void fill_factor(const void *user, float *values, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) values[i] = *(const float *)user;
+}
+
+struct value *graph_scale(struct graph *graph, struct value *value, float factor)
+{
+    if (factor == 1 || !have(graph, "scale", value, value)) return value;
+    struct node *last = graph->n_nodes ? &graph->nodes[graph->n_nodes - 1] : NULL;
+    if (last && last->op == ENGINE_OP_MATMUL && last->args.matmul.output == &value->tensor &&
+        !last->args.matmul.bias && !last->args.matmul.activation && factor != 0) {
+        float scale = last->args.matmul.scale;
+        last->args.matmul.scale = (scale == 0 ? 1 : scale) * factor;
+        return value;
+    }
+    char name[64];
+    uint64_t n = value->tensor.ne[0];
+    snprintf(name, sizeof name, "scale_%a_%" PRIu64, (double)factor, n);
+    return graph_mul(graph, value, graph_numbers(graph, n, name, fill_factor, &factor));
+}
+
+struct value *graph_activate_limited(struct graph *graph, struct value *input, struct value *factor,
+                                     uint32_t activation, float limit, float alpha)
+{
+    if (!have(graph, "activate", input, input)) return NULL;
+    if (factor && !check(graph, same_shape(input, factor), "activate", input, factor)) return NULL;
+    struct value *output = add_like(graph, input);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_ACTIVATE,
+             &(union op_args){.activate = {.input = &input->tensor,
+                                           .factor = tensor_of(factor),
+                                           .output = &output->tensor,
+                                           .activation = activation,
+                                           .limit = limit,
+                                           .alpha = alpha}});
+    return output;
+}
+
+struct value *graph_activate(struct graph *graph, struct value *input, struct value *factor,
+                             uint32_t activation)
+{
+    return graph_activate_limited(graph, input, factor, activation, 0, 0);
+}
+
+struct value *graph_concat(struct graph *graph, struct value *a, struct value *b)
+{
+    if (!have(graph, "concat", a, b)) return NULL;
+    const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
+    if (!check(graph, (y[1] == x[1] || y[1] == 1) && y[2] == x[2], "concat", a, b)) return NULL;
+    struct value *output = add_activation(graph, x[0] + y[0], x[1], x[2]);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_CONCAT,
+             &(union op_args){.concat = {.a = &a->tensor, .b = &b->tensor, .output = &output->tensor}});
+    return output;
+}
+
+/* ---- Matrix products --------------------------------------------------------------------------------------------- */
+
+struct value *graph_matmul(struct graph *graph, struct value *weight, struct value *input)
+{
+    if (!have(graph, "matmul", weight, input)) return NULL;
+    const uint64_t *w = weight->tensor.ne, *x = input->tensor.ne;
+    if (!check(graph, w[0] == x[0] && w[2] == 1 && x[2] == 1, "matmul", weight, input)) return NULL;
+    struct value *output = add_activation(graph, w[1], x[1], 1);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_MATMUL,
+             &(union op_args){
+                 .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
+    return output;
+}
+
+struct value *graph_matmul_heads(struct graph *graph, struct value *weight, struct value *input)
+{
+    if (!have(graph, "matmul of heads", weight, input)) return NULL;
+    const uint64_t *w = weight->tensor.ne, *x = input->tensor.ne;
+    if (!check(graph, w[0] == x[0] && w[2] == x[1], "matmul of heads", weight, input)) return NULL;
+    if (w[2] == 1) { /* of one head: [k, 1, columns] -> [k, columns] */
+        uint64_t columns = x[2];
+        struct value *output = graph_matmul(graph, weight, graph_reshape(graph, input, w[0], columns, 1));
+        return graph_reshape(graph, output, w[1], 1, columns);
+    }
+    struct value *output = add_activation(graph, w[1], w[2], x[2]);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_MATMUL,
+             &(union op_args){
+                 .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
+    return output;
+}
+
+struct value *graph_matmul_experts(struct graph *graph, struct value *weight, struct value *bias,
+                                   struct value *input, const struct routes *routes, bool mix)
+{
+    if (!have(graph, "experts", weight, input) || !have(graph, "experts", routes->ids, routes->weights))
+        return NULL;
+    uint64_t n_used = routes->ids->tensor.ne[0], columns = routes->ids->tensor.ne[1];
+    if (input->tensor.ne[1] == columns && input->tensor.ne[2] == 1 && (n_used > 1 || columns > 1))
+        input = graph_reshape(graph, input, input->tensor.ne[0], 1, columns);
+    if (!input) return NULL;
+    const uint64_t *w = weight->tensor.ne, *x = input->tensor.ne;
+    bool fits = w[0] == x[0] && (x[1] == 1 || x[1] == n_used) && x[2] == columns && n_used <= w[2];
+    if (!check(graph, fits, "experts", weight, input)) return NULL;
+    if (bias &&
+        !check(graph, bias->tensor.ne[0] == w[1] && bias->tensor.ne[1] == w[2], "experts", bias, weight))
+        return NULL;
+    struct value *output =
+        mix ? add_activation(graph, w[1], columns, 1) : add_activation(graph, w[1], n_used, columns);
+    if (!output) return NULL;
+    graph->weights[weight->index].matrices_read = (uint32_t)n_used;
+    add_node(graph, ENGINE_OP_MATMUL,
+             &(union op_args){.matmul = {.weight = &weight->tensor,
+                                         .input = &input->tensor,
+                                         .output = &output->tensor,
+                                         .bias = tensor_of(bias),
+                                         .experts = &routes->ids->tensor,
+                                         .mix = mix ? &routes->weights->tensor : NULL}});
+    return output;
+}
+
+struct routes graph_route(struct graph *graph, struct value *logits, const struct route_options *options)
+{
+    struct routes none = {0}, routes;
+    if (!have(graph, "route", logits, logits)) return none;
+    uint64_t n = logits->tensor.ne[0], columns = logits->tensor.ne[1];
+    if (options->bias && !check(graph, options->bias->tensor.ne[0] == n, "route", options->bias, logits))
+        return none;
+    if (options->n_used == 0 || options->n_used > n) {
+        graph_fail(graph, "a token can't go to %u of %" PRIu64 " experts", options->n_used, n);
+        return none;
+    }
+    routes.ids = graph_add_value(graph, VALUE_ACTIVATION, ENGINE_TYPE_I32,
+                                 (uint64_t[4]){options->n_used, columns, 1, 1});
+    routes.weights = add_activation(graph, options->n_used, columns, 1);
+    if (!routes.ids || !routes.weights) return none;
+    add_node(graph, ENGINE_OP_ROUTE,
+             &(union op_args){.route = {.logits = &logits->tensor,
+                                        .bias = tensor_of(options->bias),
+                                        .ids = &routes.ids->tensor,
+                                        .weights = &routes.weights->tensor,
+                                        .function = options->function,
+                                        .n_groups = options->n_groups,
+                                        .n_groups_used = options->n_groups_used,
+                                        .group_score = options->group_score,
+                                        .normalise = options->normalise,
+                                        .floor = options->floor,
+                                        .scale = options->scale}});
+    return routes;
+}
+
+/* ---- Positions --------------------------------------------------------------------------------------------------- */
+
+struct value *graph_rope(struct graph *graph, struct value *input, const struct rope_options *options)
+{
+    struct value *positions = graph_input(graph, INPUT_POSITIONS), *factors = options->factors;
+    if (!have(graph, "rope", input, positions)) return NULL;
+    if (!check(graph, options->n_dims <= input->tensor.ne[0], "rope", input, positions)) return NULL;
+    if (factors && !check(graph, factors->tensor.ne[0] == options->n_dims / 2, "rope", factors, input))
+        return NULL;
+    struct value *output = add_like(graph, input);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_ROPE,
+             &(union op_args){.rope = {.input = &input->tensor,
+                                       .positions = &positions->tensor,
+                                       .output = &output->tensor,
+                                       .factors = tensor_of(factors),
+                                       .n_dims = options->n_dims,
+                                       .pairs = options->pairs,
+                                       .theta = options->theta,
+                                       .position_scale = options->position_scale,
+                                       .magnitude = options->magnitude}});
+    return output;
+}
+
+/* ---- Attention --------------------------------------------------------------------------------------------------- */
+
+void graph_cache_write(struct graph *graph, struct value *cache, struct value *input)
+{
+    struct value *slots = graph_input(graph, INPUT_SLOTS);
+    if (!have(graph, "cache write", cache, input) || !slots) return;
+    const uint64_t *c = cache->tensor.ne, *x = input->tensor.ne;
+    bool fits = c[0] == x[0] && c[2] == x[1] && x[2] == graph->shape.n_tokens;
+    if (!check(graph, fits, "cache write", cache, input)) return;
+    add_node(graph, ENGINE_OP_CACHE_WRITE,
+             &(union op_args){
+                 .cache_write = {.input = &input->tensor, .slots = &slots->tensor, .cache = &cache->tensor}});
+}
+
+/* One number for each head, or none. */
+static bool check_heads(struct graph *graph, const struct value *numbers, const struct value *q)
+{
+    return !numbers || check(graph, numbers->tensor.ne[0] == q->tensor.ne[1], "attention", numbers, q);
+}
+
+struct value *graph_attention(struct graph *graph, struct value *q, struct value *k, struct value *v,
+                              const struct attention_options *options)
+{
+    struct value *table = graph_input(graph, INPUT_BLOCK_TABLE);
+    struct value *sequences = graph_input(graph, INPUT_SEQUENCES);
+    struct value *positions = graph_input(graph, INPUT_POSITIONS);
+    if (!have(graph, "attention", q, k) || !have(graph, "attention", v, table) || !sequences || !positions)
+        return NULL;
+    const uint64_t *x = q->tensor.ne, *keys = k->tensor.ne, *values = v->tensor.ne;
+    bool heads = keys[2] > 0 && x[1] % keys[2] == 0 && values[2] == keys[2];
+    if (!check(graph, heads && x[0] == keys[0], "attention", q, k)) return NULL;
+    if (!check_heads(graph, options->slopes, q) || !check_heads(graph, options->sinks, q)) return NULL;
+    struct value *output = add_activation(graph, values[0], x[1], x[2]);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_ATTENTION,
+             &(union op_args){.attention = {.q = &q->tensor,
+                                            .k = &k->tensor,
+                                            .v = &v->tensor,
+                                            .block_table = &table->tensor,
+                                            .sequences = &sequences->tensor,
+                                            .positions = &positions->tensor,
+                                            .output = &output->tensor,
+                                            .scale = options->scale,
+                                            .window = options->window,
+                                            .slopes = tensor_of(options->slopes),
+                                            .sinks = tensor_of(options->sinks),
+                                            .softcap = options->softcap,
+                                            .chunk = options->chunk}});
+    return output;
+}

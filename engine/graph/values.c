@@ -1,0 +1,349 @@
+/* values.c: what a graph's nodes work on: weights, inputs, caches, and views of values. See graph.h. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "graph/build.h"
+#include "model/types.h"
+
+struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_t type, const uint64_t ne[4])
+{
+    if (!graph_grow(graph, (void **)&graph->values, graph->n_values, sizeof *graph->values)) return NULL;
+    struct value *value = calloc(1, sizeof *value);
+    const struct type_info *info = type_info(type);
+    if (!value || !info) {
+        free(value);
+        graph->status = fail_memory("graph");
+        return NULL;
+    }
+    struct engine_tensor *tensor = &value->tensor;
+    tensor->struct_size = sizeof *tensor;
+    tensor->type = type;
+    memcpy(tensor->ne, ne, sizeof tensor->ne);
+    tensor->nb[0] = info->block_size;
+    tensor->nb[1] = ne[0] / info->block_length * info->block_size;
+    tensor->nb[2] = tensor->nb[1] * ne[1];
+    tensor->nb[3] = tensor->nb[2] * ne[2];
+    value->kind = kind;
+    value->root = value;
+    value->id = (uint32_t)graph->n_values;
+    graph->values[graph->n_values++] = value;
+    return value;
+}
+
+/* ---- Weights ----------------------------------------------------------------------------------------------------- */
+
+#define FORMAT_NAME(name, format)                                                                            \
+    char name[128];                                                                                          \
+    va_list args;                                                                                            \
+    va_start(args, format);                                                                                  \
+    vsnprintf(name, sizeof name, format, args);                                                              \
+    va_end(args)
+
+static struct value *add_weight(struct graph *graph, const struct model_tensor *tensor)
+{
+    struct value *value = graph_add_value(graph, VALUE_WEIGHT, tensor->type, tensor->ne);
+    if (!value || !graph_grow(graph, (void **)&graph->weights, graph->n_weights, sizeof *graph->weights))
+        return NULL;
+    value->index = (uint32_t)graph->n_weights;
+    graph->weights[graph->n_weights++] =
+        (struct graph_weight){.tensor = tensor, .value = value, .layer = graph->layer};
+    return value;
+}
+
+/* Adds a derived tensor as a weight; NULL is what its making gave up with. */
+static struct value *add_derived(struct graph *graph, const struct model_tensor *tensor)
+{
+    if (!tensor) graph->status = ENGINE_ERROR_MEMORY;
+    return tensor ? add_weight(graph, tensor) : NULL;
+}
+
+/* The model's tensor of this name; missing ones are an error unless they are optional. */
+static const struct model_tensor *find_tensor(struct graph *graph, const char *name, bool optional)
+{
+    if (graph->status) return NULL;
+    const struct model_tensor *tensor = model_tensor_find(graph->model, name);
+    if (!tensor && !optional)
+        graph->status =
+            fail(ENGINE_ERROR_DATA, "%s: the tensor %s is missing", model_path(graph->model), name);
+    return tensor;
+}
+
+static bool has_shape(struct graph *graph, const struct model_tensor *tensor, const uint64_t ne[3])
+{
+    if (memcmp(tensor->ne, ne, 3 * sizeof *ne) == 0 && tensor->ne[3] == 1) return true;
+    const uint64_t *is = tensor->ne;
+    graph->status =
+        fail(ENGINE_ERROR_DATA,
+             "%s: the tensor %s is %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64 ", should be %" PRIu64
+             " x %" PRIu64 " x %" PRIu64,
+             model_path(graph->model), tensor->name, is[0], is[1], is[2], is[3], ne[0], ne[1], ne[2]);
+    return false;
+}
+
+static struct value *find_weight(struct graph *graph, const uint64_t ne[3], bool optional, const char *name)
+{
+    const struct model_tensor *tensor = find_tensor(graph, name, optional);
+    return tensor && has_shape(graph, tensor, ne) ? add_weight(graph, tensor) : NULL;
+}
+
+struct value *graph_weight(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *format, ...)
+{
+    FORMAT_NAME(name, format);
+    return find_weight(graph, (uint64_t[3]){ne0, ne1, 1}, false, name);
+}
+
+struct value *graph_weight_optional(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *format, ...)
+{
+    FORMAT_NAME(name, format);
+    return find_weight(graph, (uint64_t[3]){ne0, ne1, 1}, true, name);
+}
+
+struct value *graph_matrices(struct graph *graph, uint64_t k, uint64_t rows, uint64_t n, const char *format,
+                             ...)
+{
+    FORMAT_NAME(name, format);
+    return find_weight(graph, (uint64_t[3]){k, rows, n}, false, name);
+}
+
+static uint64_t count_values(const struct model_tensor *tensor)
+{
+    uint64_t count = 1;
+    for (int i = 0; i < 4; i++)
+        if (checked_mul(count, tensor->ne[i], &count)) return UINT64_MAX;
+    return count;
+}
+
+/* Copies values of a type that model files keep norms and biases in. */
+static bool copy_floats(const struct model_tensor *tensor, uint64_t first, uint64_t n, float *values)
+{
+    const uint8_t *data = tensor->data;
+    if (tensor->type == ENGINE_TYPE_F32) memcpy(values, data + 4 * first, (size_t)n * sizeof *values);
+    if (tensor->type == ENGINE_TYPE_F32) return true;
+    if (tensor->type != ENGINE_TYPE_F16 && tensor->type != ENGINE_TYPE_BF16) return false;
+    for (uint64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, data + 2 * (first + i), sizeof half);
+        values[i] = tensor->type == ENGINE_TYPE_F16 ? half_to_float(half) : bfloat_to_float(half);
+    }
+    return true;
+}
+
+/* Adds ne0 x ne1 values of a tensor as a weight of float32. */
+static struct value *add_values(struct graph *graph, const struct model_tensor *source, uint64_t first,
+                                uint64_t ne0, uint64_t ne1, const char *name)
+{
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    float *values;
+    if (found) return add_weight(graph, found);
+    found = derived_numbers(graph->derived, ne0, ne1, name, &values);
+    if (!found || copy_floats(source, first, ne0 * ne1, values)) return add_derived(graph, found);
+    graph_fail(graph, "the tensor %s is %s, should be F32, F16 or BF16", source->name,
+               type_info(source->type)->name);
+    return NULL;
+}
+
+struct value *graph_values_part(struct graph *graph, const struct model_tensor *source, uint64_t first,
+                                uint64_t n, const char *name)
+{
+    if (graph->status) return NULL;
+    uint64_t count = count_values(source);
+    if (first <= count && n <= count - first) return add_values(graph, source, first, n, 1, name);
+    graph_fail(graph, "the tensor %s has %" PRIu64 " values, too few for %s", source->name, count, name);
+    return NULL;
+}
+
+/* The values of a tensor as F32 [ne0, ne1]: itself where it is that, else a copy. */
+static struct value *find_values(struct graph *graph, uint64_t ne0, uint64_t ne1, bool optional,
+                                 const char *name)
+{
+    uint64_t n;
+    const struct model_tensor *tensor = find_tensor(graph, name, optional);
+    if (!tensor) return NULL;
+    if (checked_mul(ne0, ne1, &n) || count_values(tensor) != n) {
+        graph_fail(graph, "the tensor %s has %" PRIu64 " values, should have %" PRIu64 " x %" PRIu64, name,
+                   count_values(tensor), ne0, ne1);
+        return NULL;
+    }
+    bool as_it_is = tensor->type == ENGINE_TYPE_F32 && tensor->ne[0] == ne0 && tensor->ne[1] == ne1;
+    return as_it_is ? add_weight(graph, tensor) : add_values(graph, tensor, 0, ne0, ne1, name);
+}
+
+struct value *graph_values(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *format, ...)
+{
+    FORMAT_NAME(name, format);
+    return find_values(graph, ne0, ne1, false, name);
+}
+
+struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *format, ...)
+{
+    FORMAT_NAME(name, format);
+    return find_values(graph, ne0, ne1, true, name);
+}
+
+struct value *graph_weight_again(struct graph *graph, struct value *weight)
+{
+    return weight ? add_weight(graph, graph->weights[weight->index].tensor) : NULL;
+}
+
+struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,
+                         uint64_t ne1, const char *name)
+{
+    if (graph->status) return NULL;
+    const uint64_t *ne = source->ne;
+    if (ne[0] != ne0 || ne[2] != 1 || ne[3] != 1 || first > ne[1] || ne1 > ne[1] - first) {
+        graph_fail(graph,
+                   "the tensor %s is %" PRIu64 " x %" PRIu64 ", which doesn't hold %s of %" PRIu64
+                   " x %" PRIu64 " from row %" PRIu64 " on",
+                   source->name, ne[0], ne[1], name, ne0, ne1, first);
+        return NULL;
+    }
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    if (found) return add_weight(graph, found);
+    return add_derived(graph, derived_view(graph->derived, source, first, (uint64_t[3]){ne0, ne1, 1}, name));
+}
+
+struct value *graph_stack(struct graph *graph, const struct model_tensor *const *parts, uint64_t k,
+                          uint64_t rows, uint64_t n, const char *name)
+{
+    if (graph->status) return NULL;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!has_shape(graph, parts[i], (uint64_t[3]){k, rows, 1})) return NULL;
+        if (parts[i]->type == parts[0]->type) continue;
+        graph_fail(graph, "the tensors %s and %s are of different types", parts[0]->name, parts[i]->name);
+        return NULL;
+    }
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    return found ? add_weight(graph, found)
+                 : add_derived(graph, derived_stack(graph->derived, parts, (size_t)n, name));
+}
+
+struct value *graph_numbers(struct graph *graph, uint64_t n, const char *name,
+                            void (*fill)(const void *user, float *values, uint64_t n), const void *user)
+{
+    if (graph->status) return NULL;
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    float *values;
+    if (!found) {
+        found = derived_numbers(graph->derived, n, 1, name, &values);
+        if (found) fill(user, values, n);
+    }
+    return add_derived(graph, found);
+}
+
+const struct model_tensor *graph_find(const struct graph *graph, const char *format, ...)
+{
+    FORMAT_NAME(name, format);
+    return model_tensor_find(graph->model, name);
+}
+
+/* ---- Inputs and caches ------------------------------------------------------------------------------------------- */
+
+struct value *graph_input(struct graph *graph, enum graph_input input)
+{
+    if (graph->inputs[input]) return graph->inputs[input];
+    const struct graph_shape *shape = &graph->shape;
+    uint64_t ne[4] = {shape->n_tokens, 1, 1, 1};
+    if (input == INPUT_OUTPUT_ROWS) ne[0] = shape->n_outputs;
+    if (input == INPUT_QUERY_SCALES) {
+        ne[0] = 1;
+        ne[1] = shape->n_tokens;
+    }
+    if (input == INPUT_BLOCK_TABLE) {
+        ne[0] = shape->table_width;
+        ne[1] = shape->n_sequences;
+    }
+    uint32_t type = input == INPUT_QUERY_SCALES ? ENGINE_TYPE_F32 : ENGINE_TYPE_I32;
+    struct value *value = graph_add_value(graph, VALUE_INPUT, type, ne);
+    if (value) value->index = (uint32_t)input;
+    return graph->inputs[input] = value;
+}
+
+struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
+{
+    const struct graph_shape *shape = &graph->shape;
+    uint64_t row;
+    if (graph->status) return NULL;
+    if (!type_row_size(shape->cache_type, width, &row)) {
+        graph->status =
+            fail(ENGINE_ERROR_UNSUPPORTED,
+                 "%s: heads of %" PRIu64 " values don't fit a %s cache; use --cache-type f16 or f32",
+                 model_path(graph->model), width, type_info(shape->cache_type)->name);
+        return NULL;
+    }
+    uint64_t ne[4] = {width, shape->block_size, n_heads, shape->n_blocks};
+    struct value *value = graph_add_value(graph, VALUE_CACHE, shape->cache_type, ne);
+    if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
+        return NULL;
+    value->index = (uint32_t)graph->n_caches;
+    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer};
+    return value;
+}
+
+/* ---- Views ------------------------------------------------------------------------------------------------------- */
+
+static struct value *add_view(struct graph *graph, const struct value *value, const uint64_t ne[4])
+{
+    struct value *view = graph_add_value(graph, value->kind, value->tensor.type, ne);
+    if (!view) return NULL;
+    view->index = value->index;
+    view->root = value->root;
+    view->view_offset = value->view_offset;
+    return view;
+}
+
+static bool is_dense(const struct engine_tensor *tensor)
+{
+    const struct type_info *info = type_info(tensor->type);
+    uint64_t size = tensor->ne[0] / info->block_length * info->block_size;
+    for (int i = 1; i < 4; i++) {
+        if (tensor->ne[i] > 1 && tensor->nb[i] != size) return false;
+        size *= tensor->ne[i];
+    }
+    return true;
+}
+
+struct value *graph_reshape(struct graph *graph, struct value *value, uint64_t ne0, uint64_t ne1,
+                            uint64_t ne2)
+{
+    if (!value || graph->status) return NULL;
+    const struct engine_tensor *from = &value->tensor;
+    uint64_t count = from->ne[0] * from->ne[1] * from->ne[2] * from->ne[3];
+    bool splits = ne0 * ne1 == from->ne[0] && ne2 == from->ne[1] && from->ne[2] == 1 && from->ne[3] == 1;
+    if (ne0 * ne1 * ne2 != count || (!is_dense(from) && !splits)) {
+        graph_fail(graph,
+                   "%" PRIu64 " x %" PRIu64 " x %" PRIu64 " values can't be taken as %" PRIu64 " x %" PRIu64
+                   " x %" PRIu64,
+                   from->ne[0], from->ne[1], from->ne[2], ne0, ne1, ne2);
+        return NULL;
+    }
+    struct value *view = add_view(graph, value, (uint64_t[4]){ne0, ne1, ne2, 1});
+    if (view && !is_dense(from)) {
+        view->tensor.nb[2] = from->nb[1];
+        view->tensor.nb[3] = from->nb[1] * ne2;
+    }
+    return view;
+}
+
+struct value *graph_slice(struct graph *graph, struct value *value, uint64_t first, uint64_t n)
+{
+    if (!value || graph->status) return NULL;
+    const struct engine_tensor *from = &value->tensor;
+    const struct type_info *info = type_info(from->type);
+    bool whole_blocks = first % info->block_length == 0 && n % info->block_length == 0;
+    if (n == 0 || first > from->ne[0] || n > from->ne[0] - first || !whole_blocks) {
+        graph_fail(graph, "values %" PRIu64 " to %" PRIu64 " of rows of %" PRIu64 " in %s", first, first + n,
+                   from->ne[0], info->name);
+        return NULL;
+    }
+    struct value *view = add_view(graph, value, (uint64_t[4]){n, from->ne[1], from->ne[2], from->ne[3]});
+    if (!view) return NULL;
+    memcpy(view->tensor.nb, from->nb, sizeof from->nb);
+    view->view_offset += first / info->block_length * info->block_size;
+    return view;
+}

@@ -1,0 +1,142 @@
+/* derived.c: see derived.h. */
+#include "model/derived.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/types.h"
+
+struct derived_tensor {
+    struct model_tensor tensor; /* its name is owned */
+    void *owned;                /* numbers, or the list of parts; NULL: neither */
+};
+
+struct derived {
+    struct derived_tensor **tensors; /* [n_tensors], by name; pointers stay valid when the list grows */
+    size_t n_tensors, capacity;
+};
+
+struct derived *derived_create(void)
+{
+    struct derived *derived = calloc(1, sizeof *derived);
+    if (!derived) fail_memory("weights");
+    return derived;
+}
+
+static void destroy_tensor(struct derived_tensor *tensor)
+{
+    if (!tensor) return;
+    free((char *)(uintptr_t)tensor->tensor.name);
+    free(tensor->owned);
+    free(tensor);
+}
+
+void derived_destroy(struct derived *derived)
+{
+    if (!derived) return;
+    for (size_t i = 0; i < derived->n_tensors; i++) destroy_tensor(derived->tensors[i]);
+    free(derived->tensors);
+    free(derived);
+}
+
+/* The place of a name in the sorted list: of the tensor that has it, or where that would go. */
+static size_t place_of(const struct derived *derived, const char *name)
+{
+    size_t low = 0, high = derived->n_tensors;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(derived->tensors[middle]->tensor.name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct model_tensor *derived_find(const struct derived *derived, const char *name)
+{
+    size_t place = place_of(derived, name);
+    bool found = place < derived->n_tensors && strcmp(derived->tensors[place]->tensor.name, name) == 0;
+    return found ? &derived->tensors[place]->tensor : NULL;
+}
+
+/* Adds a tensor of this name, type and shape; `owned` is taken over, also on failure. */
+static struct model_tensor *add(struct derived *derived, const char *name, uint32_t type,
+                                const uint64_t ne[3], void *owned)
+{
+    struct derived_tensor *added = calloc(1, sizeof *added);
+    char *copy = strdup(name);
+    if (derived->n_tensors == derived->capacity) {
+        size_t capacity = derived->capacity ? 2 * derived->capacity : 64;
+        struct derived_tensor **grown = realloc(derived->tensors, capacity * sizeof(struct derived_tensor *));
+        if (grown) derived->tensors = grown, derived->capacity = capacity;
+    }
+    if (!added || !copy || derived->n_tensors == derived->capacity) {
+        free(added);
+        free(copy);
+        free(owned);
+        fail_memory("weights");
+        return NULL;
+    }
+    const struct type_info *info = type_info(type);
+    added->owned = owned;
+    added->tensor = (struct model_tensor){
+        .name = copy,
+        .type = type,
+        .n_dims = ne[2] > 1   ? 3
+                  : ne[1] > 1 ? 2
+                              : 1,
+        .ne = {ne[0], ne[1], ne[2], 1},
+        .size = ne[0] / info->block_length * info->block_size * ne[1] * ne[2],
+    };
+    size_t place = place_of(derived, name);
+    memmove(&derived->tensors[place + 1], &derived->tensors[place],
+            (derived->n_tensors - place) * sizeof(struct derived_tensor *));
+    derived->tensors[place] = added;
+    derived->n_tensors++;
+    return &added->tensor;
+}
+
+const struct model_tensor *derived_view(struct derived *derived, const struct model_tensor *source,
+                                        uint64_t first, const uint64_t ne[3], const char *name)
+{
+    const struct type_info *info = type_info(source->type);
+    struct model_tensor *view = add(derived, name, source->type, ne, NULL);
+    if (!view) return NULL;
+    view->data =
+        (const uint8_t *)source->data + source->ne[0] / info->block_length * info->block_size * first;
+    return view;
+}
+
+const struct model_tensor *derived_stack(struct derived *derived, const struct model_tensor *const *parts,
+                                         size_t n_parts, const char *name)
+{
+    const struct model_tensor **kept = malloc(n_parts * sizeof(struct model_tensor *));
+    if (!kept) {
+        fail_memory("weights");
+        return NULL;
+    }
+    memcpy(kept, parts, n_parts * sizeof(struct model_tensor *));
+    const uint64_t ne[3] = {parts[0]->ne[0], parts[0]->ne[1], n_parts};
+    struct model_tensor *stack = add(derived, name, parts[0]->type, ne, (void *)kept);
+    if (!stack) return NULL;
+    stack->parts = kept;
+    stack->n_parts = n_parts;
+    return stack;
+}
+
+const struct model_tensor *derived_numbers(struct derived *derived, uint64_t ne0, uint64_t ne1,
+                                           const char *name, float **values)
+{
+    float *numbers = calloc((size_t)ne0, (size_t)ne1 * sizeof *numbers);
+    if (!numbers) {
+        fail_memory("weights");
+        return NULL;
+    }
+    struct model_tensor *tensor =
+        add(derived, name, ENGINE_TYPE_F32, (const uint64_t[3]){ne0, ne1, 1}, numbers);
+    if (!tensor) return NULL;
+    tensor->data = *values = numbers;
+    return tensor;
+}
