@@ -151,6 +151,10 @@ static void attention_over_long_contexts(void)
     attention(&fixture,
               (struct attention_case){f32, f32, 32, 4, 2, 32, 2, 700, 600, .window = 0}); /* not split */
     attention(&fixture, (struct attention_case){f32, f32, 8, 2, 2, 32, 1, 560, 60, .window = 550});
+    attention(&fixture, (struct attention_case){f16, f16, 32, 4, 2, 32, 2, 1000, 2, .leave_out = true,
+                                                .sinks = true, .slopes = true, .value_dim = 48});
+    attention(&fixture, (struct attention_case){q8, q8, 96, 4, 1, 16, 1, 1000, 1, .shared = true,
+                                                .value_dim = 64, .softcap = 3, .chunk = 700});
     fixture_close(&fixture);
     vulkan_expect_no_complaints();
 }

@@ -5,7 +5,7 @@
 #include "device.h"
 
 #define MAX_HEAD_DIM                                                                                         \
-    256 /* what shaders/attention.comp keeps in registers: 4 values in each of 64 invocations */
+    1024 /* what shaders/attention.comp keeps in registers: 16 values in each of 64 invocations */
 
 static int create_device(struct engine_device *device)
 {
@@ -67,6 +67,9 @@ static void read_limits(struct engine_device *device)
     /* A range may start at 256 bytes before a tensor at most, see bind_view in ops.c. */
     device->limits.max_tensor = device->max_range - 256;
     device->limits.max_head_dim = MAX_HEAD_DIM;
+    device->limits.grown = 1u << ENGINE_OP_MATMUL | 1u << ENGINE_OP_ATTENTION | 1u << ENGINE_OP_ROPE |
+                           1u << ENGINE_OP_NORM | 1u << ENGINE_OP_ADD | 1u << ENGINE_OP_MUL |
+                           1u << ENGINE_OP_ACTIVATE | 1u << ENGINE_OP_CONCAT;
     device->limits.weight_type = weight_type_known;
     device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;

@@ -86,7 +86,7 @@ int memory_choose(struct engine_device *device);
 
 /* ---- The device --------------------------------------------------------------------------------------------------- */
 
-#define MAX_BINDINGS  8
+#define MAX_BINDINGS  9
 #define MAX_CONSTANTS 11
 #define MAX_PUSH      128 /* bytes; every device has these */
 #define UPLOAD_SLOTS  2

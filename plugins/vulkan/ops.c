@@ -6,7 +6,7 @@
 
 #define ROW_LANES        64 /* invocations of a workgroup: element-wise operations, */
 #define NORM_LANES       64 /* norms (a multiple of 4), */
-#define ATTENTION_LANES  64 /* attention: a multiple of 4, at least MAX_HEAD_DIM / 4 */
+#define ATTENTION_LANES  64 /* attention: a multiple of 4 */
 #define PANEL_ROWS       32 /* rows in a panel of a weight */
 #define MATMUL_FIRST_ROW 3  /* number of a push constant */
 
@@ -71,11 +71,12 @@ static void bind_rows(struct builder *builder, int number, const struct gpu_view
     push(builder, stride(view, 2));
 }
 
-/* Binds plain values: a weight or a row of an activation. Returns the word at which they begin. */
+/* Binds plain values: a weight or an activation. Returns the word at which they begin. */
 static uint32_t bind_values(struct builder *builder, int number, const struct gpu_view *view)
 {
     if (!view->weight) return bind_view(builder, number, view, ACCESS_READ);
-    bind_range(builder, number, &view->weight->range, 0, memory_size(view->ne[0] * 4), ACCESS_CONSTANT);
+    bind_range(builder, number, &view->weight->range, 0, memory_size(view->ne[0] * view->ne[1] * 4),
+               ACCESS_CONSTANT);
     return 0;
 }
 
@@ -209,8 +210,7 @@ static int matmul(struct builder *builder, const struct gpu_call *call)
     builder->dispatch.key = (struct pipeline_key){
         .shader = form.shader,
         .constants = {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
-                      residual->present, call->args.matmul.activation == ENGINE_ACTIVATION_SILU,
-                      builder->device->unrolled},
+                      residual->present, call->args.matmul.activation, builder->device->unrolled},
         .full_subgroups = form.parts > 1};
     if (form.shader == weight_type(v[GPU_MATMUL_WEIGHT].type)->first + MATMUL_COOPERATIVE)
         set_matrices(builder);
@@ -254,8 +254,8 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
     const struct gpu_view *q = &call->views[GPU_ATTENTION_Q];
     uint64_t heads = q->ne[1] * q->ne[2];
     uint64_t reach = call->views[GPU_ATTENTION_BLOCK_TABLE].ne[0] * call->views[GPU_ATTENTION_K].ne[1];
-    if (call->args.attention.window > 0 && call->args.attention.window < reach)
-        reach = call->args.attention.window;
+    if (call->args.attention.window > 0) reach = least(reach, call->args.attention.window);
+    if (call->args.attention.chunk > 0) reach = least(reach, call->args.attention.chunk);
     if (!device->splits || heads > FEW_HEADS || q->ne[1] * MOST_SPLITS > device->max_groups[0]) return 1;
     uint64_t splits = reach / SPLIT_POSITIONS;
     return splits < 1 ? 1 : least(splits, MOST_SPLITS);
@@ -263,10 +263,10 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
 
 /* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split for, so that it
  * doesn't grow as contexts do. */
-static uint64_t attention_scratch(const struct gpu_view *q)
+static uint64_t attention_scratch(const struct gpu_call *call)
 {
-    uint64_t tokens = FEW_HEADS / q->ne[1];
-    return q->ne[1] * tokens * MOST_SPLITS * (q->ne[0] + 2) * 4;
+    uint64_t n_heads = call->views[GPU_ATTENTION_Q].ne[1], tokens = FEW_HEADS / n_heads;
+    return n_heads * tokens * MOST_SPLITS * (call->views[GPU_ATTENTION_V].ne[0] + 2) * 4;
 }
 
 /* The second half of a split attention. */
@@ -276,13 +276,15 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
     struct builder second = {.device = builder->device, .commands = builder->commands};
     second.dispatch.key = builder->dispatch.key;
     second.dispatch.key.shader = SHADER_ATTENTION_JOIN;
-    second.dispatch.key.constants[1] = 0;
+    second.dispatch.key.constants[1] = second.dispatch.key.constants[2] = 0;
+    second.dispatch.key.constants[5] = second.dispatch.key.constants[7] = 0;
     push(&second, q->ne[1]);
     push(&second, q->ne[2]);
     push(&second, bind_view(&second, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
     bind_rows(&second, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
     bind_range(&second, 7, parts, 0, parts->size, ACCESS_READ);
     second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* stands in for those that aren't used */
+    if (v[GPU_ATTENTION_SINKS].present) bind_values(&second, 0, &v[GPU_ATTENTION_SINKS]);
     second.dispatch.groups[0] = (uint32_t)q->ne[1];
     second.dispatch.groups[1] = builder->dispatch.groups[1];
     return add(&second);
@@ -291,16 +293,20 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
 static int attention(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
-    uint32_t head_dim = (uint32_t)q->ne[0], splits = attention_splits(builder->device, call);
+    const struct gpu_view *slopes = &v[GPU_ATTENTION_SLOPES], *sinks = &v[GPU_ATTENTION_SINKS];
+    const struct engine_op_attention *args = &call->args.attention;
+    uint32_t value_dim = (uint32_t)v[GPU_ATTENTION_V].ne[0], splits = attention_splits(builder->device, call);
     const struct memory_range *parts = NULL;
     if (splits > 1) {
-        int status = scratch_get(builder->device, attention_scratch(q), &parts);
+        int status = scratch_get(builder->device, attention_scratch(call), &parts);
         if (status) return status;
         bind_range(builder, 7, parts, 0, parts->size, ACCESS_WRITE);
     }
     builder->dispatch.key = (struct pipeline_key){
         .shader = attention_shader(builder->device, k->type, v[GPU_ATTENTION_V].type),
-        .constants = {ATTENTION_LANES, (head_dim + ATTENTION_LANES - 1) / ATTENTION_LANES, head_dim, splits}};
+        .constants = {ATTENTION_LANES, (value_dim + ATTENTION_LANES - 1) / ATTENTION_LANES,
+                      (uint32_t)q->ne[0], splits, value_dim, slopes->present, sinks->present,
+                      args->softcap > 0}};
     push(builder, q->ne[1]);
     push(builder, k->ne[2]);
     push(builder, q->ne[2]);
@@ -313,8 +319,15 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     push(builder, bind_view(builder, 4, &v[GPU_ATTENTION_SEQUENCES], ACCESS_READ));
     push(builder, bind_view(builder, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
     bind_rows(builder, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
-    push_float(builder, call->args.attention.scale);
-    push(builder, call->args.attention.window);
+    push_float(builder, args->scale);
+    push(builder, args->window);
+    push(builder, args->chunk);
+    push_float(builder, args->softcap);
+    push(builder, call->value_step / (v[GPU_ATTENTION_V].type == ENGINE_TYPE_F32   ? 4
+                                      : v[GPU_ATTENTION_V].type == ENGINE_TYPE_F16 ? 2
+                                                                                   : 1));
+    if (sinks->present && splits == 1) bind_values(builder, 7, sinks);
+    if (slopes->present) bind_values(builder, 8, slopes);
     if (q->ne[1] > builder->device->max_groups[0])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
     builder->dispatch.groups[0] = (uint32_t)q->ne[1] * splits;
@@ -360,6 +373,7 @@ static int rope(struct builder *builder, const struct gpu_call *call)
     bind_rows(builder, 0, input, ACCESS_READ);
     bind_rows(builder, 3, &v[GPU_ROPE_OUTPUT], ACCESS_WRITE);
     push(builder, bind_view(builder, 1, &v[GPU_ROPE_POSITIONS], ACCESS_READ));
+    push_float(builder, args->magnitude == 0 ? 1 : args->magnitude);
     bind_range(builder, 2, table, 0, table->size, ACCESS_CONSTANT);
     spread(builder, (input->ne[0] - args->n_dims / 2) * input->ne[1] * input->ne[2]);
     return add(builder);
@@ -367,10 +381,12 @@ static int rope(struct builder *builder, const struct gpu_call *call)
 
 static int norm(struct builder *builder, const struct gpu_call *call)
 {
-    const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *weight = &v[GPU_NORM_WEIGHT];
+    const struct gpu_view *v = call->views, *input = &v[GPU_NORM_INPUT], *weight = &v[GPU_NORM_WEIGHT],
+                          *bias = &v[GPU_NORM_BIAS];
     enum shader shader = builder->device->subgroups ? SHADER_NORM_SUBGROUPS : SHADER_NORM;
-    builder->dispatch.key =
-        (struct pipeline_key){.shader = shader, .constants = {NORM_LANES, weight->present}};
+    builder->dispatch.key = (struct pipeline_key){
+        .shader = shader,
+        .constants = {NORM_LANES, weight->present, bias->present, call->args.norm.kind == ENGINE_NORM_LAYER}};
     push(builder, input->ne[0]);
     push(builder, input->ne[1]);
     push(builder, input->ne[2]);
@@ -378,27 +394,41 @@ static int norm(struct builder *builder, const struct gpu_call *call)
     bind_rows(builder, 2, &v[GPU_NORM_OUTPUT], ACCESS_WRITE);
     push_float(builder, call->args.norm.epsilon);
     if (weight->present) bind_values(builder, 1, weight);
+    if (bias->present) bind_values(builder, 3, bias);
     builder->dispatch.groups[0] = least(input->ne[1] * input->ne[2], builder->device->max_groups[0]);
     builder->dispatch.groups[1] = 1;
     return add(builder);
 }
 
-/* output = a op b; b may be one row that is repeated, or absent. */
+/* What b of shaders/rows.comp is for. */
+enum { B_ABSENT, B_SUMMAND, B_FACTOR, B_BEHIND };
+
+/* ENGINE_OP_ADD, MUL, ACTIVATE and CONCAT, whose operands are in the same order. b may be one row or one number for each
+ * row, which is repeated, or absent. */
 static int rows(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *a = &v[GPU_BINARY_A], *b = &v[GPU_BINARY_B],
                           *output = &v[GPU_BINARY_OUTPUT];
-    enum gpu_rows_op op = gpu_rows_op(call);
-    builder->dispatch.key = (struct pipeline_key){.shader = SHADER_ROWS, .constants = {0, op}};
-    push(builder, a->ne[0]);
-    push(builder, a->ne[1]);
-    push(builder, a->ne[2]);
+    const struct engine_op_activate *args = call->op == ENGINE_OP_ACTIVATE ? &call->args.activate : NULL;
+    uint32_t join = !b->present                    ? B_ABSENT
+                    : call->op == ENGINE_OP_ADD    ? B_SUMMAND
+                    : call->op == ENGINE_OP_CONCAT ? B_BEHIND
+                                                   : B_FACTOR;
+    builder->dispatch.key = (struct pipeline_key){
+        .shader = SHADER_ROWS, .constants = {0, args ? args->activation : ENGINE_ACTIVATION_NONE, join}};
+    push(builder, output->ne[0]);
+    push(builder, output->ne[1]);
+    push(builder, output->ne[2]);
     bind_rows(builder, 0, a, ACCESS_READ);
+    bind_rows(builder, 2, output, ACCESS_WRITE);
     push(builder, b->present ? bind_values(builder, 1, b) : 0);
+    push(builder, b->present ? stride(b, 0) : 0);
     push(builder, b->present ? stride(b, 1) : 0);
     push(builder, b->present ? stride(b, 2) : 0);
-    bind_rows(builder, 2, output, ACCESS_WRITE);
-    spread(builder, a->ne[0] * a->ne[1] * a->ne[2]);
+    push(builder, a->ne[0]);
+    push_float(builder, args ? args->limit : 0);
+    push_float(builder, args ? args->alpha : 0);
+    spread(builder, output->ne[0] * output->ne[1] * output->ne[2]);
     return add(builder);
 }
 
@@ -458,7 +488,7 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
     if (status) return vulkan_host->fail(status, "memory of an operation that isn't supported");
     *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_ATTENTION ? SMALL_MEMORY : 0;
     if (op == ENGINE_OP_ATTENTION && attention_splits(device, &call) > 1)
-        *bytes += memory_size(attention_scratch(&call.views[GPU_ATTENTION_Q]));
+        *bytes += memory_size(attention_scratch(&call));
     return ENGINE_OK;
 }
 

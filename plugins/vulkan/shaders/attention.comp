@@ -10,9 +10,13 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SIZE = 64; // a multiple of 4
-layout(constant_id = 1) const uint VALUES = 4; // that an invocation sums: at least head_dim / SIZE
+layout(constant_id = 1) const uint VALUES = 4; // that an invocation sums: at least VALUE_DIM / SIZE
 layout(constant_id = 2) const uint HEAD_DIM = 64;
 layout(constant_id = 3) const uint SPLITS = 1;
+layout(constant_id = 4) const uint VALUE_DIM = 64;
+layout(constant_id = 5) const bool SLOPED = false;
+layout(constant_id = 6) const bool SINKS = false; // with SPLITS > 1 they are for attention-join.comp
+layout(constant_id = 7) const bool CAPPED = false;
 
 layout(push_constant) uniform Parameters {
     uint n_heads, n_kv_heads, n_tokens, block_size, table_stride;
@@ -20,7 +24,9 @@ layout(push_constant) uniform Parameters {
     uint k_offset, v_offset, table_offset, sequences_offset, positions_offset;
     uint output_offset, output_stride1, output_stride2;
     float scale;
-    uint window;
+    uint window, chunk;
+    float softcap;
+    uint v_step; // from one value of the cache to the next: words, halves of words or bytes, as the type has it
 } p;
 
 layout(binding = 0) readonly buffer Q { float q[]; };
@@ -30,12 +36,15 @@ layout(binding = 3) readonly buffer Table { int table[]; };
 layout(binding = 4) readonly buffer Sequences { int sequences[]; };
 layout(binding = 5) readonly buffer Positions { int positions[]; };
 layout(binding = 6) writeonly buffer Output { float outputs[]; };
+layout(binding = 7) readonly buffer Sinks { float sinks[]; };
+layout(binding = 8) readonly buffer Slopes { float slopes[]; };
 layout(binding = 7) writeonly buffer Parts { float parts[]; }; // [token][head][split] of sums, their maximum and total
 
 shared vec4 queries[(HEAD_DIM + 3) / 4];
 shared vec4 weights[SIZE / 4]; // of the positions at hand
 shared uint rows[SIZE];        // in the cache
 
+#include "activation.glsl"
 #include "workgroup.glsl"
 
 // The part of a word from its byte `byte % 4` on.
@@ -96,12 +105,12 @@ float score(uint row)
 float value(uint row, uint i)
 {
 #if TYPE_V == TYPE_F32
-    return uintBitsToFloat(v[p.v_offset + row * HEAD_DIM + i]);
+    return uintBitsToFloat(v[p.v_offset + row * p.v_step + i]);
 #elif TYPE_V == TYPE_F16
-    vec2 pair = unpackHalf2x16(v[p.v_offset + (row * HEAD_DIM + i) / 2]);
+    vec2 pair = unpackHalf2x16(v[p.v_offset + (row * p.v_step + i) / 2]);
     return i % 2 == 0 ? pair.x : pair.y;
 #else
-    uint byte = (row * (HEAD_DIM / 32) + i / 32) * 34, at = byte + 2 + i % 32;
+    uint byte = row * p.v_step + i / 32 * 34, at = byte + 2 + i % 32;
     float scale = unpackHalf2x16(half_word(v[p.v_offset + byte / 4], byte)).x;
     return scale * float(int(v[p.v_offset + at / 4] >> at % 4 * 8) << 24 >> 24);
 #endif
@@ -114,6 +123,8 @@ void attend(uint head, uint split, uint token, uint lane)
     uint table_row = p.table_offset + uint(sequences[p.sequences_offset + token]) * p.table_stride;
     uint end = uint(position + 1);
     uint begin = p.window > 0 && end > p.window ? end - p.window : 0;
+    if (p.chunk > 0) begin = uint(max(position, 0)) / p.chunk * p.chunk;
+    begin = min(begin, end);
     if (SPLITS > 1) {
         uint share = (end - begin + SPLITS - 1) / SPLITS;
         begin = min(begin + split * share, end);
@@ -133,6 +144,8 @@ void attend(uint head, uint split, uint token, uint lane)
             uint row = (uint(table[table_row + block]) * p.n_kv_heads + kv_head) * p.block_size + in_block;
             rows[lane] = row;
             mine = score(row);
+            if (CAPPED) mine = p.softcap * accurate_tanh(mine / p.softcap);
+            if (SLOPED) mine -= slopes[head] * float(uint(position) - at);
         }
         float old = most;
         most = max(workgroup_max(mine), old);
@@ -147,24 +160,31 @@ void attend(uint head, uint split, uint token, uint lane)
             uint row = rows[j];
             for (uint n = 0; n < VALUES; n++) {
                 uint i = lane + n * SIZE;
-                if (i < HEAD_DIM) sums[n] = fma(weight, value(row, i), sums[n]);
+                if (i < VALUE_DIM) sums[n] = fma(weight, value(row, i), sums[n]);
             }
         }
     }
     total = workgroup_sum(total);
-    uint part = ((token * p.n_heads + head) * SPLITS + split) * (HEAD_DIM + 2);
+    uint part = ((token * p.n_heads + head) * SPLITS + split) * (VALUE_DIM + 2);
     for (uint n = 0; n < VALUES && SPLITS > 1; n++) {
         uint i = lane + n * SIZE;
-        if (i < HEAD_DIM) parts[part + i] = sums[n];
+        if (i < VALUE_DIM) parts[part + i] = sums[n];
     }
     if (SPLITS > 1 && lane == 0) {
-        parts[part + HEAD_DIM] = most;
-        parts[part + HEAD_DIM + 1] = total;
+        parts[part + VALUE_DIM] = most;
+        parts[part + VALUE_DIM + 1] = total;
+    }
+    float shrink = 1;
+    if (SINKS && SPLITS == 1) {
+        float old = most;
+        most = max(sinks[head], old);
+        shrink = exp(old - most);
+        total = fma(total, shrink, exp(sinks[head] - most));
     }
     for (uint n = 0; n < VALUES && SPLITS == 1; n++) {
         uint i = lane + n * SIZE;
-        float result = position < 0 ? 0 : sums[n] / total;
-        if (i < HEAD_DIM)
+        float result = position < 0 ? 0 : sums[n] * shrink / total;
+        if (i < VALUE_DIM)
             outputs[p.output_offset + head * p.output_stride1 + token * p.output_stride2 + i] = result;
     }
     barrier(); // before the next token's queries

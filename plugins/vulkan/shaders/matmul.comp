@@ -16,7 +16,7 @@ layout(constant_id = 1) const bool ALIGNED = false; // columns of the input star
 layout(constant_id = 2) const bool GATED = false;
 layout(constant_id = 3) const bool BIASED = false;
 layout(constant_id = 4) const bool ADDS = false; // the residual
-layout(constant_id = 5) const bool SILU = false;
+layout(constant_id = 5) const uint ACTIVATION = 0;
 
 #ifdef ADDRESS
 #extension GL_EXT_buffer_reference : enable
@@ -113,11 +113,11 @@ void finish(float sum, float gate, uint row, uint token)
 {
     if (row >= n_rows || token >= n_tokens) return;
     if (GATED) {
-        sum *= SILU ? silu(gate) : gate;
+        sum *= activate(ACTIVATION, gate, 0, 0);
     } else {
         sum *= scale;
         if (BIASED) sum += biases[row];
-        if (SILU) sum = silu(sum);
+        sum = activate(ACTIVATION, sum, 0, 0);
     }
     if (ADDS) sum += residuals[residual_offset + token * residual_stride + row];
     outputs[output_offset + token * output_stride + row] = sum;

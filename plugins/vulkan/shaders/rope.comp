@@ -10,6 +10,7 @@ layout(push_constant) uniform Parameters {
     uint input_offset, input_stride1, input_stride2; // in words
     uint output_offset, output_stride1, output_stride2;
     uint positions_offset;
+    float magnitude; // that pairs are multiplied by
 } p;
 
 layout(binding = 0) readonly buffer Input { float inputs[]; };
@@ -46,7 +47,7 @@ void main()
         uint first = HALVES ? item : 2 * item, second = HALVES ? item + n_pairs : 2 * item + 1;
         uint position = uint(positions[p.positions_offset + token]), high, low;
         umulExtended(position, turns[item].x, high, low);
-        vec2 turned = cos_sin(high + position * turns[item].y);
+        vec2 turned = cos_sin(high + position * turns[item].y) * p.magnitude;
         float x = inputs[from + first], y = inputs[from + second];
         outputs[to + first] = x * turned.x - y * turned.y;
         outputs[to + second] = x * turned.y + y * turned.x;

@@ -1,16 +1,20 @@
-// rows.comp: ENGINE_OP_ADD, ENGINE_OP_MUL and ENGINE_OP_ACTIVATE: element by element, over rows with strides.
+// rows.comp: ENGINE_OP_ADD, ENGINE_OP_MUL, ENGINE_OP_ACTIVATE and ENGINE_OP_CONCAT: element by element, over rows with
+// strides.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint OP = 0; // one of these
-const uint ADD = 0, MUL = 1, SILU = 2, SILU_MUL = 3, COPY = 4;
+layout(constant_id = 1) const uint ACTIVATION = 0;
+layout(constant_id = 2) const uint JOIN = 0; // what b is for; one of these
+const uint ABSENT = 0, SUMMAND = 1, FACTOR = 2, BEHIND = 3;
 
 layout(push_constant) uniform Parameters {
     uint n, n1, n2;                  // elements of a row; rows; planes
     uint a_offset, a_stride1, a_stride2; // in words
-    uint b_offset, b_stride1, b_stride2; // strides of 0 repeat a row
     uint output_offset, output_stride1, output_stride2;
+    uint b_offset, b_stride0, b_stride1, b_stride2; // strides of 0 repeat a value, a row
+    uint n_a;                                       // elements of a row of a
+    float limit, alpha;
 } p;
 
 layout(binding = 0) readonly buffer A { float a[]; };
@@ -24,11 +28,15 @@ void main()
     uint total = p.n * p.n1 * p.n2;
     for (uint i = gl_GlobalInvocationID.x; i < total; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uint row = i / p.n, i0 = i - row * p.n, i2 = row / p.n1, i1 = row - i2 * p.n1;
-        float x = a[p.a_offset + i0 + i1 * p.a_stride1 + i2 * p.a_stride2];
-        uint at = p.b_offset + i0 + i1 * p.b_stride1 + i2 * p.b_stride2;
-        if (OP == ADD) x += b[at];
-        if (OP == SILU || OP == SILU_MUL) x = silu(x);
-        if (OP == MUL || OP == SILU_MUL) x *= b[at];
+        uint in_a = p.a_offset + i1 * p.a_stride1 + i2 * p.a_stride2;
+        uint in_b = p.b_offset + i1 * p.b_stride1 + i2 * p.b_stride2;
+        float x;
+        if (JOIN == BEHIND && i0 >= p.n_a)
+            x = b[in_b + i0 - p.n_a];
+        else
+            x = activate(ACTIVATION, a[in_a + i0], p.limit, p.alpha);
+        if (JOIN == SUMMAND) x += b[in_b + i0 * p.b_stride0];
+        if (JOIN == FACTOR) x *= activated_factor(ACTIVATION, b[in_b + i0 * p.b_stride0], p.limit);
         outputs[p.output_offset + i0 + i1 * p.output_stride1 + i2 * p.output_stride2] = x;
     }
 }
