@@ -353,7 +353,7 @@ float tiny_llama_score(uint32_t id)
     return id < 259 ? 0 : -(float)(id - 259);
 }
 
-static void add_vocabulary(struct gguf_writer *writer, uint32_t n_tokens)
+void gguf_add_tiny_llama_vocabulary(struct gguf_writer *writer, uint32_t n_tokens)
 {
     char(*texts)[16] = calloc(n_tokens, sizeof *texts);
     const char **tokens = calloc(n_tokens, sizeof *tokens);
@@ -412,7 +412,7 @@ void gguf_add_tiny_llama(struct gguf_writer *writer, const struct tiny_llama *co
     gguf_add_f32(writer, "llama.rope.freq_base", 10000);
     gguf_add_f32(writer, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     gguf_add_u32(writer, "llama.vocab_size", c.n_vocab);
-    add_vocabulary(writer, c.n_tokens);
+    gguf_add_tiny_llama_vocabulary(writer, c.n_tokens);
 
     add_random_tensor(writer, &state, "token_embd.weight", c.type, c.n_embd, c.n_vocab);
     for (uint32_t layer = 0; layer < c.n_layers; layer++) add_layer(writer, &state, &c, layer);

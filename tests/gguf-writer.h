@@ -70,6 +70,8 @@ struct tiny_llama {
 void gguf_add_tiny_llama(struct gguf_writer *writer, const struct tiny_llama *config);
 bool write_tiny_llama(const char *path, const struct tiny_llama *config);
 
+/* The vocabulary alone; at least TINY_LLAMA_MIN_VOCAB tokens. */
+void gguf_add_tiny_llama_vocabulary(struct gguf_writer *writer, uint32_t n_tokens);
 /* A token of that vocabulary, and its score. */
 void tiny_llama_token(uint32_t id, char text[16]);
 float tiny_llama_score(uint32_t id);

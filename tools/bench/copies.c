@@ -1,5 +1,5 @@
-/* copies.c: what a copy across the border of a backend's device costs: bytes written to it, and read back from it, waited
- * for each time. For docs/performance.md:
+/* copies.c: what copies cost on a backend's device: bytes written to it and read back from it, waited for each time, and
+ * copied within its memory. For docs/performance.md and tools/gpu/check:
  *
  *   cc -O2 -I. -o /tmp/copies tools/bench/copies.c -ldl && /tmp/copies build/lib/engine/plugins/vulkan.so 8192 */
 #include <dlfcn.h>
@@ -43,41 +43,79 @@ static double seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* Seconds that one run of a transfer takes: the mean of as many as fill a quarter of a second. */
+struct transfer {
+    const struct engine_backend *api;
+    struct engine_stream *stream;
+    struct engine_buffer *buffer, *other;
+    void *bytes;
+    uint64_t size;
+};
+
+static int write_once(struct transfer *t)
+{
+    int status = t->api->write(t->stream, t->buffer, 0, t->bytes, t->size);
+    return status ? status : t->api->stream_wait(t->stream);
+}
+
+static int read_once(struct transfer *t)
+{
+    int status = t->api->read(t->stream, t->buffer, 0, t->bytes, t->size);
+    return status ? status : t->api->stream_wait(t->stream);
+}
+
+/* Waited for once in eight: what the memory does, not what a submission costs. */
+static int copy_eight_times(struct transfer *t)
+{
+    int status = ENGINE_OK;
+    for (int i = 0; i < 8 && !status; i++)
+        status = t->api->copy(t->stream, t->other, 0, t->buffer, 0, t->size);
+    return status ? status : t->api->stream_wait(t->stream);
+}
+
+static int measure(struct transfer *t, int (*run)(struct transfer *), double *taken)
+{
+    int status = run(t), times = 0;
+    double start = seconds(), now = start;
+    for (; !status && (now - start < 0.25 || times < 3); times++, now = seconds()) status = run(t);
+    *taken = (now - start) / times;
+    return status;
+}
+
 int main(int count, char **arguments)
 {
     static const struct engine_host host = {sizeof host, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR, fail,
                                             no_log,      no_setting,       no_folder};
-    if (count != 3) return fail(2, "usage: copies PLUGIN.so BYTES");
+    if (count != 3 && count != 4) return fail(2, "usage: copies PLUGIN.so BYTES [DEVICE]");
     void *library = dlopen(arguments[1], RTLD_NOW);
     if (!library) return fail(1, "%s", dlerror());
     const struct engine_plugin *(*entry)(const struct engine_host *);
     *(void **)&entry = dlsym(library, ENGINE_ENTRY_SYMBOL);
     const struct engine_plugin *plugin = entry ? entry(&host) : NULL;
-    uint64_t size = strtoull(arguments[2], NULL, 10);
+    struct transfer t = {.size = strtoull(arguments[2], NULL, 10)};
+    uint32_t n_devices = 0, index = count == 4 ? (uint32_t)strtoul(arguments[3], NULL, 10) : 0;
     struct engine_device *device;
-    struct engine_stream *stream;
-    struct engine_buffer *buffer;
-    uint32_t n_devices = 0;
-    void *bytes = calloc(1, size);
-    if (!plugin || !bytes) return 1;
-    const struct engine_backend *api = plugin->backend;
-    if (api->device_count(&n_devices) || n_devices == 0) return fail(1, "no device");
-    if (api->device_open(0, NULL, &device) || api->stream_create(device, &stream) ||
-        api->buffer_create(device, size, &buffer))
+    t.bytes = calloc(1, t.size);
+    if (!plugin || !t.bytes) return 1;
+    t.api = plugin->backend;
+    if (t.api->device_count(&n_devices) || index >= n_devices) return fail(1, "no such device");
+    if (t.api->device_open(index, NULL, &device) || t.api->stream_create(device, &t.stream) ||
+        t.api->buffer_create(device, t.size, &t.buffer) || t.api->buffer_create(device, t.size, &t.other))
         return 1;
-    enum { TIMES = 2000 };
-    double start = seconds();
-    for (int i = 0; i < TIMES; i++)
-        if (api->write(stream, buffer, 0, bytes, size) || api->stream_wait(stream)) return 1;
-    double written = seconds();
-    for (int i = 0; i < TIMES; i++)
-        if (api->read(stream, buffer, 0, bytes, size) || api->stream_wait(stream)) return 1;
-    double read = seconds();
-    printf("%llu bytes: written in %.1f us, read in %.1f us\n", (unsigned long long)size,
-           1e6 * (written - start) / TIMES, 1e6 * (read - written) / TIMES);
-    api->buffer_destroy(buffer);
-    api->stream_destroy(stream);
-    api->device_close(device);
-    free(bytes);
+    double written, read, copied;
+    if (measure(&t, write_once, &written) || measure(&t, read_once, &read) ||
+        measure(&t, copy_eight_times, &copied))
+        return 1;
+    double size = (double)t.size;
+    printf("%.0f bytes: written in %.1f us (%.4g B/s), read in %.1f us (%.4g B/s), copied within the device "
+           "in %.1f us "
+           "(%.4g B/s, read and written)\n",
+           size, 1e6 * written, size / written, 1e6 * read, size / read, 1e6 * copied / 8,
+           16 * size / copied);
+    t.api->buffer_destroy(t.other);
+    t.api->buffer_destroy(t.buffer);
+    t.api->stream_destroy(t.stream);
+    t.api->device_close(device);
+    free(t.bytes);
     return 0;
 }
