@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "internal.h"
 #include "model/types.h"
 
@@ -97,13 +98,19 @@ static uint64_t count_parameters(const struct model *model)
     return total;
 }
 
-void engine_model_get_info(const struct engine_model *model, struct engine_model_info *info)
+int engine_model_get_info(const struct engine_model *model, struct engine_model_info *info)
 {
-    if (ENGINE_HAS(info, format)) info->format = model_format(model->model);
-    if (ENGINE_HAS(info, architecture)) info->architecture = model->architecture;
-    if (ENGINE_HAS(info, name)) info->name = model->name;
-    if (ENGINE_HAS(info, file_size)) info->file_size = model_file_size(model->model);
-    if (ENGINE_HAS(info, n_parameters)) info->n_parameters = count_parameters(model->model);
+    int status = SIZED_CHECK(info, engine_model_info, n_parameters);
+    if (status != ENGINE_OK) return status;
+    struct engine_model_info known = {
+        .format = model_format(model->model),
+        .architecture = model->architecture,
+        .name = model->name,
+        .file_size = model_file_size(model->model),
+        .n_parameters = count_parameters(model->model),
+    };
+    sized_write(info, &known, sizeof known);
+    return ENGINE_OK;
 }
 
 int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,

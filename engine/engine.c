@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "internal.h"
 #include "plugins/host.h"
 
@@ -21,12 +22,14 @@ const char *engine_error_message(void)
 
 int engine_open(const struct engine_options *options, struct engine **out)
 {
-    static const struct engine_options defaults = {.struct_size = sizeof defaults};
-    if (!options) options = &defaults;
+    struct engine_options known = {.struct_size = sizeof known};
+    int status = options ? SIZED_CHECK(options, engine_options, user) : ENGINE_OK;
+    if (status != ENGINE_OK) return status;
+    if (options) sized_read(&known, sizeof known, options);
     struct engine *engine = calloc(1, sizeof *engine);
     if (!engine) return fail_memory("engine");
     pthread_mutex_init(&engine->devices_lock, NULL);
-    int status = config_open(ENGINE_HAS(options, config_file) ? options->config_file : NULL, &engine->config);
+    status = config_open(known.config_file, &engine->config);
     if (status == ENGINE_OK) status = host_begin(engine->config);
     if (status != ENGINE_OK) {
         config_close(engine->config);
@@ -35,9 +38,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
         return status;
     }
     engine->installed_model = installed_model();
-    if (ENGINE_HAS(options, user)) log_to(options->log, options->user);
-    status = plugins_open(ENGINE_HAS(options, plugin_dirs) ? options->plugin_dirs : NULL, engine->config,
-                          &engine->plugins);
+    log_to(known.log, known.user);
+    status = plugins_open(known.plugin_dirs, engine->config, &engine->plugins);
     if (status != ENGINE_OK) {
         engine_close(engine);
         return status;

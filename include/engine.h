@@ -8,8 +8,9 @@
  * _destroy
  *
  * Functions return ENGINE_OK or another enum engine_status (plugin-api.h); engine_error_message() then says
- * why, in one line, for the calling thread. Option structs start with struct_size = sizeof; a zeroed field is
- * the default. Objects are used by one thread at a time, different ones by different threads at once; so
+ * why, in one line, for the calling thread. Structs that start with struct_size need it set to their sizeof before
+ * the call, those that a function fills as well; without it the call is refused (ENGINE_ERROR_ARGUMENT). A zeroed
+ * option is the default. Objects are used by one thread at a time, different ones by different threads at once; so
  * models of one engine may be opened and run by several threads. What is created from an object is destroyed
  * before it. Strings and tables that are handed out live as long as the object they come from. */
 #ifndef ENGINE_H
@@ -173,7 +174,7 @@ struct engine_model_info {
     uint64_t file_size;       /* bytes */
     uint64_t n_parameters;
 };
-ENGINE_API void engine_model_get_info(const struct engine_model *model, struct engine_model_info *info);
+ENGINE_API int engine_model_get_info(const struct engine_model *model, struct engine_model_info *info);
 
 /* The model's tokenizer, made by the plugin that serves its tokenizer.ggml.model at the first call. Both
  * belong to the model. */
@@ -271,8 +272,8 @@ struct engine_context_info {
     size_t struct_size;
     uint32_t n_vocab, n_context, n_batch, n_sequences, n_threads;
 };
-ENGINE_API void engine_context_get_info(const struct engine_context *context,
-                                        struct engine_context_info *info);
+ENGINE_API int engine_context_get_info(const struct engine_context *context,
+                                       struct engine_context_info *info);
 
 /* Tokens of one or several sequences. Within a sequence positions go on from what is in the cache, without
  * gaps. Any number of tokens; they are cut into batches of n_batch. */

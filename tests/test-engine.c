@@ -83,19 +83,6 @@ Test(engine, model)
     cr_assert(tensor.n_dims == 2 && tensor.ne[0] == 16 && tensor.ne[1] == 4 && tensor.size == 256);
 }
 
-/* A caller that was compiled with less in the struct gets no more. */
-Test(engine, model_info_of_an_older_program)
-{
-    struct engine_model_info info;
-    memset(&info, 0, sizeof info);
-    info.struct_size = offsetof(struct engine_model_info, name);
-    open_model(make_model(NULL));
-    engine_model_get_info(model, &info);
-    cr_assert_str_eq(info.architecture, "llama");
-    cr_assert_null(info.name);
-    cr_assert_eq(info.n_parameters, 0);
-}
-
 Test(engine, tokenizer_of_a_plugin)
 {
     const struct engine_tokenizer_api *api, *again;

@@ -365,11 +365,5 @@ Test(sampler, options)
     expect_refusal((struct engine_sampler_options){.penalty_frequency = NAN}, "penalty_frequency");
     expect_refusal((struct engine_sampler_options){.penalty_last_n = UINT32_MAX}, "penalty_last_n");
 
-    /* A caller that was compiled when there was only the size: all defaults, greedy. */
-    const struct engine_sampler_options old = {.struct_size = sizeof(size_t), .temperature = NAN};
-    struct engine_sampler *sampler = NULL;
-    cr_assert(engine_sampler_create(&old, 2, &sampler) == ENGINE_OK);
-    cr_assert(sample(sampler, (float[]){1, 2}, 2) == 1);
-    engine_sampler_destroy(sampler);
     engine_sampler_destroy(NULL);
 }

@@ -494,25 +494,3 @@ Test(split, any_number_of_logits_can_be_wanted)
     }
     close_run(&run);
 }
-
-/* What a program knows of the options that was compiled against an older header. */
-Test(split, options_may_be_shorter_than_ours)
-{
-    write_model(ENGINE_TYPE_F32, false);
-    struct run run;
-    cr_assert_eq(open_run(&run, &(struct setting){0}), ENGINE_OK);
-    engine_context_destroy(run.context);
-    struct engine_context_options options;
-    memset(&options, 0xff, sizeof options); /* not to be read */
-    options.struct_size = offsetof(struct engine_context_options, n_batch);
-    options.n_context = 64;
-    cr_assert_eq(engine_context_create(run.model, &options, &run.context), ENGINE_OK, "%s",
-                 engine_error_message());
-    struct engine_context_info info = {.struct_size = sizeof info};
-    engine_context_get_info(run.context, &info);
-    cr_assert_eq(info.n_context, 64);
-    engine_context_destroy(run.context);
-    cr_assert_eq(engine_context_create(run.model, NULL, &run.context), ENGINE_OK, "%s",
-                 engine_error_message());
-    close_run(&run);
-}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "check/suite.h"
 #include "plugins/host.h"
 #include "plugins/load.h"
@@ -348,7 +349,10 @@ static int check_groups(const struct run *run)
 int engine_check_plugin(const char *path, const struct engine_check_options *options,
                         struct engine_checked_plugin *out)
 {
-    if (!ENGINE_HAS(options, user) || !options->row)
+    int status = SIZED_CHECK(options, engine_check_options, user);
+    if (!status) status = SIZED_CHECK(out, engine_checked_plugin, n_devices);
+    if (status != ENGINE_OK) return status;
+    if (!options->row)
         return fail(ENGINE_ERROR_ARGUMENT, "a check of a plugin needs somebody to receive its rows");
     if (host_has_begun())
         return fail(ENGINE_ERROR_ARGUMENT, "no plugin can be checked while an engine is open");
@@ -356,11 +360,10 @@ int engine_check_plugin(const char *path, const struct engine_check_options *opt
     if (!real) return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
     struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
     struct run run = {real, mkdtemp(cache), &plugin, options};
-    int status = meet(&run);
+    status = meet(&run);
     if (status == ENGINE_OK) status = check_groups(&run);
     if (run.cache) remove_folder(run.cache);
     free(real);
-    plugin.struct_size = out->struct_size < sizeof plugin ? out->struct_size : sizeof plugin;
-    memcpy(out, &plugin, plugin.struct_size);
+    sized_write(out, &plugin, sizeof plugin);
     return status;
 }

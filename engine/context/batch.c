@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "context/context.h"
 
 static uint32_t sequence_of(const struct engine_batch *batch, size_t i)
@@ -112,11 +113,13 @@ static int run_batch(struct engine_context *context, const struct engine_batch *
 int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
     const struct engine_plan *plan = context->plan;
-    struct engine_batch known = {0};
-    memcpy(&known, batch, batch->struct_size < sizeof known ? batch->struct_size : sizeof known);
+    struct engine_batch known;
+    int status = SIZED_CHECK(batch, engine_batch, wanted);
+    if (status) return status;
+    sized_read(&known, sizeof known, batch);
     uint32_t *lengths = malloc(plan->n_sequences * sizeof *lengths);
     if (!lengths) return fail_memory("batch");
-    int status = check_batch(context, &known, lengths);
+    status = check_batch(context, &known, lengths);
     for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
     if (!status) status = run_batch(context, &known, logits);
     if (status) /* as if nothing had run */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "context/context.h"
 
 static int create_inputs(struct engine_context *context)
@@ -22,11 +23,12 @@ static int create_inputs(struct engine_context *context)
 int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
                           struct engine_context **out)
 {
+    struct engine_context_options known;
+    int status = read_context_options(options, &known);
+    if (status) return status;
     struct engine_context *context = calloc(1, sizeof *context);
     if (!context) return fail_memory("context");
-    struct engine_context_options known;
-    read_context_options(options, &known);
-    int status = engine_plan_create(model, &known, &context->plan);
+    status = engine_plan_create(model, &known, &context->plan);
     if (status) {
         free(context);
         return status;
@@ -61,16 +63,18 @@ const struct engine_plan *engine_context_plan(const struct engine_context *conte
     return context->plan;
 }
 
-void engine_context_get_info(const struct engine_context *context, struct engine_context_info *info)
+int engine_context_get_info(const struct engine_context *context, struct engine_context_info *info)
 {
+    int status = SIZED_CHECK(info, engine_context_info, n_threads);
+    if (status) return status;
     const struct engine_plan *plan = context->plan;
-    struct engine_context_info full = {
-        .struct_size = info->struct_size,
+    struct engine_context_info known = {
         .n_vocab = plan->info.n_vocab,
         .n_context = plan->n_context,
         .n_batch = plan->n_batch,
         .n_sequences = plan->n_sequences,
         .n_threads = plan->n_threads,
     };
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    sized_write(info, &known, sizeof known);
+    return ENGINE_OK;
 }

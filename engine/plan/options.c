@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "kv/cache.h"
 #include "model/types.h"
 #include "plan/steps.h"
@@ -15,10 +16,13 @@
 #define MAX_SEQUENCES   4096
 #define MAX_OUTPUTS     64 /* unless there are more sequences: vocabularies are large, and logits take memory */
 
-void read_context_options(const struct engine_context_options *given, struct engine_context_options *known)
+int read_context_options(const struct engine_context_options *given, struct engine_context_options *known)
 {
     *known = (struct engine_context_options){.struct_size = sizeof *known};
-    if (given) memcpy(known, given, given->struct_size < sizeof *known ? given->struct_size : sizeof *known);
+    if (!given) return ENGINE_OK;
+    int status = SIZED_CHECK(given, engine_context_options, user);
+    if (!status) sized_read(known, sizeof *known, given);
+    return status;
 }
 
 static int read_cache_type(const char *name, uint32_t *type)

@@ -88,11 +88,12 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
                        struct engine_plan **out)
 {
     struct engine_context_options known, *options = &known;
-    read_context_options(given, &known);
+    int status = read_context_options(given, &known);
+    if (status) return status;
     struct engine_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return fail_memory("plan");
     plan->model = model;
-    int status = read_architecture(plan);
+    status = read_architecture(plan);
     if (!status) status = read_plan_options(plan, options);
     struct device_request request = read_device_request(model->engine, options);
     if (!status) status = devices_open(model->engine, &request, &plan->set);

@@ -68,7 +68,8 @@ int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_
 /* Fills a weight's description for its backend. */
 struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, uint32_t uses);
 
-/* The options that the caller's struct_size reaches, zeros for the others; `given` may be NULL. */
-void read_context_options(const struct engine_context_options *given, struct engine_context_options *known);
+/* The options that the caller's struct_size reaches, zeros for the others; `given` may be NULL. ENGINE_ERROR_ARGUMENT: no
+ * struct_size. */
+int read_context_options(const struct engine_context_options *given, struct engine_context_options *known);
 
 #endif

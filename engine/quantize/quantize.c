@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "internal.h"
 #include "model/gguf-write.h"
 #include "model/types.h"
@@ -191,16 +192,17 @@ static uint32_t count_threads(const struct engine_model *model, const struct eng
 int engine_model_quantize(struct engine_model *model, const struct engine_quantize_options *options)
 {
     struct job job = {.model = model->model};
-    if (!ENGINE_HAS(options, write) || !options->type || !options->write)
+    int status = SIZED_CHECK(options, engine_quantize_options, user);
+    if (status) return status;
+    if (!options->type || !options->write)
         return fail(ENGINE_ERROR_ARGUMENT, "a type and a function that takes the file are needed");
     job.mix = mix_by_name(options->type);
     if (!job.mix)
         return fail(ENGINE_ERROR_ARGUMENT, "%s is no type that is written here; those are %s", options->type,
                     mix_names());
-    struct convert_calls calls = {.write = options->write,
-                                  .progress = ENGINE_HAS(options, progress) ? options->progress : NULL,
-                                  .user = ENGINE_HAS(options, user) ? options->user : NULL};
-    int status = read_wishes(&job, options->only);
+    struct convert_calls calls = {
+        .write = options->write, .progress = options->progress, .user = options->user};
+    status = read_wishes(&job, options->only);
     if (!status) status = choose_types(&job, options->pure != 0);
     if (!status) status = make_metadata(&job);
     if (!status) status = lay_out(&job);

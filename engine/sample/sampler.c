@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "engine.h"
 #include "sample/portable.h"
 
@@ -65,16 +66,14 @@ static int check_options(const struct engine_sampler_options *options)
 int engine_sampler_create(const struct engine_sampler_options *options, uint32_t n_vocab,
                           struct engine_sampler **sampler)
 {
-    int status;
+    int status = SIZED_CHECK(options, engine_sampler_options, seed);
+    if (status) return status;
+    if (n_vocab == 0 || n_vocab > INT32_MAX)
+        return fail(ENGINE_ERROR_ARGUMENT, "a vocabulary of %u tokens; a sampler takes from 1 to %d", n_vocab,
+                    INT32_MAX);
     struct engine_sampler *created = calloc(1, sizeof *created);
     if (!created) return fail_memory("sampler");
-
-    if (options->struct_size < sizeof options->struct_size || n_vocab == 0 || n_vocab > INT32_MAX) {
-        status = fail(ENGINE_ERROR_ARGUMENT, "a sampler needs options with a struct_size, and a vocabulary");
-        goto cleanup;
-    }
-    size_t known = options->struct_size < sizeof *options ? options->struct_size : sizeof *options;
-    memcpy(&created->options, options, known); /* what the caller doesn't know of stays 0 */
+    sized_read(&created->options, sizeof created->options, options);
     status = check_options(&created->options);
     if (status) goto cleanup;
 
