@@ -4,6 +4,7 @@
  *   weight.c   model tensors, packed                            stream.c  queues of operations, recordings
  *   list.c     steps, what must wait for what, running them     pool.c    the threads
  *   op-*.c     operations: arguments checked, made into steps   operand.c tensors checked, made into views
+ *   matmul-*.c the steps of ENGINE_OP_MATMUL, see matmul.h
  *   types.c    the weight types                                 kernels.h arithmetic, for each instruction set
  *   isa.c      which instruction set                            system.c  processors and memory of the machine */
 #ifndef CPU_CPU_H
@@ -43,11 +44,14 @@ struct engine_buffer {
 struct engine_weight {
     struct engine_device *device;
     const struct weight_type *type;
-    uint64_t k, rows;      /* [k, rows]; dimensions beyond the second are counted into rows */
-    uint64_t ne[4];        /* as in the file */
-    const uint8_t *packed; /* panels, see types.h; NULL where no matmul uses it */
-    const uint8_t *plain;  /* rows as in the file, or NULL where `packed` serves them */
-    uint8_t *memory;       /* what belongs to the weight of the above; NULL: nothing */
+    uint64_t k, rows; /* of a matrix, [k, rows] */
+    uint64_t
+        n_matrices; /* 1 unless made for ENGINE_WEIGHT_MATRICES: other dimensions are counted into rows */
+    uint64_t ne[4]; /* as in the file */
+    const uint8_t
+        *packed; /* panels, see types.h, of one matrix after the other; NULL where no matmul uses it */
+    const uint8_t *plain; /* rows as in the file, or NULL where `packed` serves them */
+    uint8_t *memory;      /* what belongs to the weight of the above; NULL: nothing */
     uint64_t memory_size;
 };
 

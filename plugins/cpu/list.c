@@ -135,13 +135,18 @@ void list_reads(struct list *list, const struct view *view)
     touch(list, (uintptr_t)view->data, (uintptr_t)view->data + view->bytes, false);
 }
 
+static bool overlaps(const struct view *view, uintptr_t begin, uintptr_t end)
+{
+    return begin < (uintptr_t)view->data + view->bytes && (uintptr_t)view->data < end;
+}
+
 void list_writes(struct list *list, const struct view *view)
 {
     uintptr_t begin = (uintptr_t)view->data, end = begin + view->bytes;
     touch(list, begin, end, true);
     for (int i = 0; i < N_SLOTS; i++) {
-        const struct view *input = &list->prepared[i].key.input;
-        if (begin < (uintptr_t)input->data + input->bytes && (uintptr_t)input->data < end)
+        const struct prepared_key *key = &list->prepared[i].key;
+        if (overlaps(&key->input, begin, end) || overlaps(&key->choice, begin, end))
             list->prepared[i].valid = false;
     }
 }
@@ -185,7 +190,7 @@ bool list_is_prepared(const struct list *list, enum slot slot, const struct prep
     const struct prepared_key *held = &list->prepared[slot].key;
     return list->prepared[slot].valid && held->kind == key->kind && held->n == key->n &&
            memcmp(held->numbers, key->numbers, sizeof held->numbers) == 0 && held->values == key->values &&
-           same_view(&held->input, &key->input);
+           same_view(&held->input, &key->input) && same_view(&held->choice, &key->choice);
 }
 
 void list_set_prepared(struct list *list, enum slot slot, const struct prepared_key *key)

@@ -19,7 +19,16 @@
 struct list;
 struct step;
 
-enum slot { SLOT_ROPE, SLOT_INPUT_0, SLOT_INPUT_1, SLOT_ATTENTION, N_SLOTS };
+enum slot {
+    SLOT_ROPE,
+    SLOT_INPUT_0, /* inputs of matmuls, see matmul.h */
+    SLOT_INPUT_1,
+    SLOT_TOKENS,   /* the same, before they are put where their experts' columns are */
+    SLOT_EXPERTS,  /* which columns are whose */
+    SLOT_PRODUCTS, /* what experts gave, before it is mixed */
+    SLOT_ATTENTION,
+    N_SLOTS
+};
 
 /* What a task may use. */
 struct work {
@@ -64,8 +73,9 @@ struct prepared_key {
     double numbers[3];
     const void *values;
     struct view input;
+    struct view choice; /* of experts, on which the layout depends; empty: none */
 };
-/* Whether a slot holds this, of an input that has not been written since. */
+/* Whether a slot holds this, of an input (and a choice) that has not been written since. */
 bool list_is_prepared(const struct list *list, enum slot slot, const struct prepared_key *key);
 /* Notes that the step just added fills a slot with it. */
 void list_set_prepared(struct list *list, enum slot slot, const struct prepared_key *key);

@@ -29,7 +29,7 @@ static bool view_extent(const struct engine_tensor *tensor, size_t row_size, uin
     return *bytes <= SIZE_MAX / 2;
 }
 
-static int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name)
+int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name)
 {
     if (!tensor) return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' is missing", request->op, name);
     if (tensor->struct_size < sizeof *tensor)
@@ -98,7 +98,9 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
     if (!same)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' has another type or shape than its weight",
                       request->op, name);
-    if ((use & ENGINE_WEIGHT_MATMUL) ? !given->packed : !given->packed && !given->plain)
+    uint64_t n_matrices = use == ENGINE_WEIGHT_MATRICES ? tensor->ne[2] : 1;
+    bool packed = use == ENGINE_WEIGHT_MATMUL || use == ENGINE_WEIGHT_MATRICES;
+    if (given->n_matrices != n_matrices || (packed ? !given->packed : !given->packed && !given->plain))
         return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' wasn't created for this use", request->op,
                       name);
     *weight = given;
@@ -108,6 +110,12 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
 int values_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                  uint64_t n, const float **values)
 {
+    return value_rows_check(request, tensor, name, n, 1, values);
+}
+
+int value_rows_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
+                     uint64_t n, uint64_t rows, const float **values)
+{
     *values = NULL;
     if (!tensor) return ENGINE_OK;
     const struct engine_weight *weight;
@@ -115,9 +123,9 @@ int values_check(const struct request *request, const struct engine_tensor *tens
     if (status) return status;
     if (tensor->type != ENGINE_TYPE_F32)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' must be F32", request->op, name);
-    if (tensor->ne[0] != n || tensor->ne[1] != 1 || tensor->ne[2] != 1 || tensor->ne[3] != 1)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' must have %llu values", request->op, name,
-                      (unsigned long long)n);
+    if (tensor->ne[0] != n || tensor->ne[1] != rows || tensor->ne[2] != 1 || tensor->ne[3] != 1)
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' must be [%llu, %llu]", request->op, name,
+                      (unsigned long long)n, (unsigned long long)rows);
     if (request->planning) return ENGINE_OK;
     if (!weight->plain)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' wasn't created for its values", request->op,

@@ -24,6 +24,9 @@ struct request {
 #define refuse(request, status, ...)                                                                         \
     ((request)->planning ? (int)(status) : cpu_host->fail((int)(status), __VA_ARGS__))
 
+/* That a tensor is there and has a shape, before anything of it is used. The checks below do so too. */
+int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name);
+
 /* An activation, input tensor or cache: in a buffer, rows contiguous, of one of the types in `types` (bits of
  * VIEW_…). `name` is the argument's. */
 enum view_types { VIEW_F32 = 1, VIEW_I32 = 2, VIEW_F16 = 4, VIEW_Q8_0 = 8 };
@@ -38,6 +41,10 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
 /* The values of an F32 weight of n elements. *values is NULL while planning, or where the tensor is. */
 int values_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                  uint64_t n, const float **values);
+
+/* The same of [n, rows]. */
+int value_rows_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
+                     uint64_t n, uint64_t rows, const float **values);
 
 /* ENGINE_ERROR_ARGUMENT unless the view has this shape. */
 int shape_check(const struct request *request, const struct view *view, const char *name, size_t ne0,

@@ -1,5 +1,5 @@
-/* weight.c: takes over model tensors. What a matmul uses is packed into panels (types.h), by all threads; such
- * a weight also serves get-rows from its panels. Weights that only give rows stay as they are in the file, in
+/* weight.c: takes over model tensors. What a matmul uses is packed into panels (types.h), by all threads, which begin
+ * anew at each matrix of a weight that has several; a weight of one also serves get-rows from its panels. Weights that only give rows stay as they are in the file, in
  * place if the engine keeps them; plain values (norms, biases) are copied. */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,9 +12,10 @@
 /* What a weight takes and where it goes. */
 struct layout {
     const struct weight_type *type;
-    uint64_t k, rows, row_size; /* row_size in the file */
-    uint64_t packed_size;       /* 0: no panels */
-    uint64_t plain_size;        /* 0: no copy */
+    uint64_t k, rows, n_matrices; /* rows of a matrix */
+    uint64_t row_size;            /* in the file */
+    uint64_t packed_size;         /* 0: no panels */
+    uint64_t plain_size;          /* 0: no copy */
     bool in_place;
 };
 
@@ -23,33 +24,44 @@ static const char *weight_name(const struct engine_weight_desc *desc)
     return desc->name ? desc->name : "weight";
 }
 
+static size_t n_panels(uint64_t rows)
+{
+    return (rows + PANEL - 1) / PANEL;
+}
+
 static int plan_layout(const struct engine_weight_desc *desc, struct layout *layout)
 {
-    enum { KNOWN_USES = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES };
+    enum { OTHER_USES = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES };
     const char *name = weight_name(desc);
     const struct weight_type *type = weight_type(desc->type);
     if (!type)
         return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: type %s isn't supported", name,
                               desc->type_name ? desc->type_name : "?");
-    if (desc->uses == 0 || (desc->uses & ~(uint32_t)KNOWN_USES))
+    bool matrices = desc->uses == ENGINE_WEIGHT_MATRICES;
+    if (!matrices && (desc->uses == 0 || (desc->uses & ~(uint32_t)OTHER_USES)))
         return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: uses %#x aren't known", name, desc->uses);
     if ((desc->uses & ENGINE_WEIGHT_VALUES) && desc->type != ENGINE_TYPE_F32)
         return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: values of type %s; they must be F32", name,
                               type->name);
-    uint64_t k = desc->ne[0], rows = 1, size;
+    uint64_t k = desc->ne[0], rows = 1, n_matrices = matrices ? desc->ne[2] : 1, size;
+    if (matrices && desc->ne[3] != 1)
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: matrices in four dimensions", name);
     for (int i = 1; i < 4; i++)
         if (desc->ne[i] == 0 || __builtin_mul_overflow(rows, desc->ne[i], &rows))
             return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is empty or too large", name);
     if (k == 0 || k % type->block_length != 0)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: rows of %llu values are no whole blocks of %s",
                               name, (unsigned long long)k, type->name);
-    /* A packed panel takes less than PANEL * (8 * k + 64) bytes, whatever the type. */
-    if (rows > UINT64_MAX / 64 || __builtin_mul_overflow(k + 8, (rows + PANEL) * 8, &size) ||
-        size > SIZE_MAX / 2)
+    /* A packed panel takes less than PANEL * (8 * k + 64) bytes, whatever the type; each matrix may have one that its
+     * rows don't fill. */
+    if (rows > UINT64_MAX / 64 / PANEL ||
+        __builtin_mul_overflow(k + 8, (rows + n_matrices * PANEL) * 8, &size) || size > SIZE_MAX / 2)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is too large", name);
-    *layout = (struct layout){.type = type, .k = k, .rows = rows, .row_size = weight_row_size(type, k)};
-    bool panels = desc->uses & ENGINE_WEIGHT_MATMUL, values = desc->uses & ENGINE_WEIGHT_VALUES;
-    if (panels) layout->packed_size = (rows + PANEL - 1) / PANEL * weight_panel_size(type, k);
+    rows /= n_matrices;
+    *layout = (struct layout){
+        .type = type, .k = k, .rows = rows, .n_matrices = n_matrices, .row_size = weight_row_size(type, k)};
+    bool panels = matrices || (desc->uses & ENGINE_WEIGHT_MATMUL), values = desc->uses & ENGINE_WEIGHT_VALUES;
+    if (panels) layout->packed_size = n_matrices * n_panels(rows) * weight_panel_size(type, k);
     layout->in_place = !panels && !values && desc->data_is_kept;
     if ((values || !panels) && !layout->in_place)
         layout->plain_size = round_up(rows * layout->row_size, CPU_ALIGNMENT);
@@ -89,11 +101,12 @@ static void pack_panels(void *context, unsigned thread)
     struct packing *packing = context;
     const struct layout *layout = packing->layout;
     const struct weight_type *type = layout->type;
-    size_t n_panels = (layout->rows + PANEL - 1) / PANEL, panel, size = weight_panel_size(type, layout->k);
+    size_t per_matrix = n_panels(layout->rows), n = layout->n_matrices * per_matrix, panel;
+    size_t size = weight_panel_size(type, layout->k);
     size_t chunk_size = type->chunk_size(type, CHUNK), columns_size = weight_row_size(type, CHUNK);
-    while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n_panels) {
-        size_t first = panel * PANEL, n_rows = smaller(PANEL, layout->rows - first);
-        const uint8_t *rows = packing->data + first * layout->row_size;
+    while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n) {
+        size_t first = panel % per_matrix * PANEL, n_rows = smaller(PANEL, layout->rows - first);
+        const uint8_t *rows = packing->data + (panel / per_matrix * layout->rows + first) * layout->row_size;
         uint8_t *chunk = packing->packed + panel * size;
         for (size_t i = 0; i < layout->k; i += CHUNK, rows += columns_size, chunk += chunk_size)
             type->pack(type, rows, layout->row_size, n_rows, smaller(CHUNK, layout->k - i), chunk);
@@ -108,7 +121,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     int status = plan_layout(&given, &layout);
     if (status) return status;
     const char *name = weight_name(&given);
-    uint64_t size = layout.rows * layout.row_size;
+    uint64_t size = layout.n_matrices * layout.rows * layout.row_size;
     if (!given.data || given.data_size < size)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: %llu bytes of data, its shape takes %llu", name,
                               (unsigned long long)given.data_size, (unsigned long long)size);
@@ -118,6 +131,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     weight->type = layout.type;
     weight->k = layout.k;
     weight->rows = layout.rows;
+    weight->n_matrices = layout.n_matrices;
     memcpy(weight->ne, given.ne, sizeof weight->ne);
     weight->memory_size = layout.packed_size + layout.plain_size;
     if (weight->memory_size) {

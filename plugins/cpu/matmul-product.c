@@ -1,0 +1,234 @@
+/* matmul-product.c: panels of matrices meet the prepared columns of their groups, what follows the sums, and the way out;
+ * see matmul.h. Tasks are ranges of panels, counted through all groups, so that a thread reads long runs of memory also
+ * where matrices are small. */
+#include <string.h>
+
+#include "matmul.h"
+#include "pool.h"
+
+enum {
+    BLOCK_TOKENS = 96, /* columns that meet tiles while these are in a core's caches; whole sets */
+    PANELS = 2         /* most panels that meet the same columns at once */
+};
+
+/* A thread's scratch memory. */
+struct matmul_scratch {
+    struct tile tiles[TILE_CHUNKS * PANELS];
+    float *sums[MATRICES][PANELS]; /* [BLOCK_TOKENS][PANEL] each */
+};
+#define SUMS_SIZE    (BLOCK_TOKENS * PANEL * sizeof(float))
+#define TILES_SIZE   (INT8_STORE_SIZE * TILE_CHUNKS * PANELS) /* which has room for one tile of floats, too */
+#define SCRATCH_SIZE (SUMS_SIZE * MATRICES * PANELS + TILES_SIZE)
+_Static_assert(TILES_SIZE >= TILE_STORE_SIZE, "a tile of floats");
+
+static struct matmul_scratch matmul_scratch(uint8_t *own)
+{
+    struct matmul_scratch scratch;
+    for (int i = 0; i < MATRICES; i++)
+        for (int p = 0; p < PANELS; p++, own += SUMS_SIZE) scratch.sums[i][p] = (void *)own;
+    for (int i = 0; i < TILE_CHUNKS * PANELS; i++, own += INT8_STORE_SIZE) scratch.tiles[i] = tile_in(own);
+    return scratch;
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------------ */
+
+/* Panel number `panel` of the group's matrix. */
+static const uint8_t *panel_at(const struct matrix *matrix, const struct group *group, size_t panel)
+{
+    return matrix->panels + group->matrix * matrix->matrix_size + panel * matrix->panel_size;
+}
+
+/* The group's columns, k floats each. */
+static const float *floats_at(const struct work *work, const struct matmul_step *step,
+                              const struct matrix *matrix, const struct group *group)
+{
+    if (matrix->input.data) return row_at(&matrix->input, group->slot, group->token);
+    return (const float *)(const void *)work->slots[matrix->slot] + group->first * step->k;
+}
+
+static struct int8_activations int8_columns_at(const struct work *work, const struct matmul_step *step,
+                                               const struct matrix *matrix, const struct group *group)
+{
+    struct int8_activations all =
+        int8_slot(work->slots[matrix->slot], step->k, columns_count(&step->columns));
+    return int8_at(&all, step->k, 0, group->first, 0);
+}
+
+/* One column: sums[p][row] = panel `panel` + p x the column. */
+static void multiply_token(const struct work *work, const struct matmul_step *step,
+                           const struct matrix *matrix, const struct group *group, size_t panel,
+                           size_t n_panels, struct tile *tile, float *const sums[PANELS])
+{
+    struct int8_activations activations = int8_columns_at(work, step, matrix, group);
+    const float *floats = floats_at(work, step, matrix, group);
+    for (size_t p = 0; p < n_panels; p++)
+        work->kernels->token[matrix->type->index](panel_at(matrix, group, panel + p), step->k, &activations,
+                                                  floats, tile, sums[p]);
+}
+
+/* sums[t][row] += a panel of floats x the group's columns. */
+static void multiply_floats(const struct work *work, const struct matmul_step *step,
+                            const struct matrix *matrix, const struct group *group, size_t panel,
+                            struct tile *tile, float *sums)
+{
+    const struct kernels *kernels = work->kernels;
+    size_t k = step->k, tile_tokens = kernels->f32_tile_tokens;
+    const float *floats = floats_at(work, step, matrix, group);
+    const uint8_t *packed = panel_at(matrix, group, panel);
+    for (size_t first = 0; first < k; first += CHUNK, packed += matrix->chunk_size) {
+        size_t n = smaller(CHUNK, k - first);
+        kernels->unpack[matrix->type->index](matrix->type, packed, n, tile);
+        for (size_t t = 0; t < group->n; t += tile_tokens) {
+            size_t n_beside = smaller(tile_tokens, group->n - t);
+            kernels->f32_tile(tile->x, floats + t * k + first * n_beside, n, n_beside, sums + t * PANEL);
+        }
+    }
+}
+
+/* The same for int8, and n_panels of them. */
+static void multiply_int8(const struct work *work, const struct matmul_step *step,
+                          const struct matrix *matrix, const struct group *group, size_t panel,
+                          size_t n_panels, struct tile *tiles, float *const sums[PANELS])
+{
+    const struct weight_type *type = matrix->type;
+    struct int8_part part = {int8_columns_at(work, step, matrix, group), .k = step->k, .n_tokens = group->n};
+    const uint8_t *packed = panel_at(matrix, group, panel);
+    for (; part.first < part.k; part.first += TILE_CHUNKS * CHUNK) {
+        part.n = smaller(TILE_CHUNKS * CHUNK, part.k - part.first);
+        struct tile *tile = tiles;
+        for (size_t i = 0; i < part.n; i += CHUNK, packed += matrix->chunk_size)
+            for (size_t p = 0; p < n_panels; p++)
+                work->kernels->unpack[type->index](type, packed + p * matrix->panel_size,
+                                                   smaller(CHUNK, part.n - i), tile++);
+        work->kernels->int8_tiles(tiles, n_panels, type, &part, sums);
+    }
+}
+
+/* sums[p][t][row] = panel `panel` + p x the group's columns, the first of which begins a set; 1 or 2 panels. */
+static void multiply(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
+                     const struct group *group, size_t panel, size_t n_panels, struct tile *tiles,
+                     float *const sums[PANELS])
+{
+    if (group->n == 1 && work->kernels->token[matrix->type->index]) {
+        multiply_token(work, step, matrix, group, panel, n_panels, tiles, sums);
+        return;
+    }
+    for (size_t p = 0; p < n_panels; p++) memset(sums[p], 0, group->n * PANEL * sizeof *sums[p]);
+    if (matrix->type->kind == TILE_F32)
+        for (size_t p = 0; p < n_panels; p++)
+            multiply_floats(work, step, matrix, group, panel + p, tiles, sums[p]);
+    else
+        multiply_int8(work, step, matrix, group, panel, n_panels, tiles, sums);
+}
+
+/* ---- What follows them ----------------------------------------------------------------------------- */
+
+/* sums, gate: [group->n][PANEL] of a panel */
+static void finish(const struct work *work, const struct matmul_step *step, const struct rows *output,
+                   const struct group *group, size_t panel, float *sums, const float *gate)
+{
+    size_t first = panel * PANEL, n_rows = smaller(PANEL, step->rows - first), n = group->n * PANEL;
+    if (gate) work->kernels->activate(step->activation, 0, 0, gate, sums, sums, n);
+    if (step->scale != 1)
+        for (size_t i = 0; i < n; i++) sums[i] *= step->scale;
+    if (step->bias) {
+        const float *bias = step->bias + group->matrix * step->bias_stride + first;
+        for (size_t t = 0; t < group->n; t++)
+            for (size_t r = 0; r < n_rows; r++) sums[t * PANEL + r] += bias[r];
+    }
+    if (!gate && step->activation != ENGINE_ACTIVATION_NONE)
+        work->kernels->activate(step->activation, 0, 0, sums, NULL, sums, n);
+    for (size_t t = 0, slot, token; t < group->n; t++, sums += PANEL) {
+        group_row(group, step->columns.n_slots, t, &slot, &token);
+        float *out = row_at(output, slot, token) + first;
+        if (step->residual.data)
+            work->kernels->add(sums, row_at(&step->residual, slot, token) + first, out, n_rows);
+        else if (n_rows == PANEL)
+            memcpy(out, sums, PANEL * sizeof *out); /* a length that the compiler knows */
+        else
+            memcpy(out, sums, n_rows * sizeof *out);
+    }
+}
+
+/* ---- The step -------------------------------------------------------------------------------------- */
+
+static size_t panels_at_once(const struct kernels *kernels, const struct weight_type *type)
+{
+    return type->kind == TILE_INT8 ? kernels->int8_panels_at_once : 1;
+}
+
+/* Panels panel_begin … panel_end - 1 of the group's matrix (and gate) x its columns. */
+static void multiply_group(const struct work *work, const struct matmul_step *step, const struct group *group,
+                           size_t panel_begin, size_t panel_end)
+{
+    struct matmul_scratch scratch = matmul_scratch(work->own);
+    const struct matrix *weight = &step->matrices[0], *gate = &step->matrices[1];
+    size_t at_once = panels_at_once(work->kernels, weight->type);
+    struct rows output = step->output;
+    if (step->mixed) output = matmul_products(work, step->columns.n_slots, step->rows);
+    for (size_t i = 0; i < group->n; i += BLOCK_TOKENS) {
+        struct group block = group_part(group, i, smaller(BLOCK_TOKENS, group->n - i));
+        for (size_t panel = panel_begin, n; panel < panel_end; panel += n) {
+            n = smaller(at_once, panel_end - panel);
+            multiply(work, step, weight, &block, panel, n, scratch.tiles, scratch.sums[0]);
+            if (gate->type) multiply(work, step, gate, &block, panel, n, scratch.tiles, scratch.sums[1]);
+            for (size_t p = 0; p < n; p++)
+                finish(work, step, &output, &block, panel + p, scratch.sums[0][p],
+                       gate->type ? scratch.sums[1][p] : NULL);
+        }
+    }
+}
+
+/* A task: some panels, some tokens. */
+static void run_matmul(const void *args, const struct work *work, size_t task)
+{
+    const struct matmul_step *step = args;
+    size_t n_panels = n_parts(step->rows, PANEL), n = columns_most_groups(&step->columns) * n_panels;
+    size_t panel_tasks = n_parts(n, step->panels_per_task),
+           first = task / panel_tasks * step->tokens_per_task;
+    size_t begin = task % panel_tasks * step->panels_per_task,
+           end = smaller(begin + step->panels_per_task, n);
+    struct group group;
+    for (size_t panel, n_here; begin < end; begin += n_here) {
+        if (!columns_group(&step->columns, work, begin / n_panels, &group)) return;
+        panel = begin % n_panels;
+        n_here = smaller(end - begin, n_panels - panel);
+        if (first < group.n) {
+            struct group part = group_part(&group, first, smaller(step->tokens_per_task, group.n - first));
+            multiply_group(work, step, &part, panel, panel + n_here);
+        }
+    }
+}
+
+/* For many tokens, tasks small enough that all threads end together, large enough that taking them costs nothing; whole
+ * sets of the `at_once` panels that meet the same tokens. */
+static size_t divide(struct matmul_step *step, unsigned n_threads, size_t at_once)
+{
+    size_t n_tokens = step->columns.n_tokens, wanted = 4 * (size_t)n_threads;
+    size_t n_panels = columns_most_groups(&step->columns) * n_parts(step->rows, PANEL);
+    if (n_threads == 1)
+        step->panels_per_task = n_panels;
+    else if (n_tokens == 1) /* which reads memory: the longer in one go, the faster */
+        step->panels_per_task = smaller(n_parts(n_panels, 2 * (size_t)n_threads), 64);
+    else
+        step->panels_per_task = smaller(n_parts(n_panels, wanted), 8);
+    if (n_tokens > 1) step->panels_per_task = round_up(step->panels_per_task, at_once);
+    step->tokens_per_task = n_tokens;
+    size_t panel_tasks = n_parts(n_panels, step->panels_per_task);
+    size_t token_blocks = n_parts(n_tokens, BLOCK_TOKENS);
+    if (panel_tasks < wanted && token_blocks > 1 && !columns_sorted(&step->columns))
+        step->tokens_per_task = n_parts(token_blocks, n_parts(wanted, panel_tasks)) * BLOCK_TOKENS;
+    return panel_tasks * n_parts(n_tokens, step->tokens_per_task);
+}
+
+bool matmul_multiply(const struct request *request, struct list *list, const struct matmul_step *step)
+{
+    struct matmul_step divided = *step;
+    size_t n_tasks = divide(&divided, pool_threads(request->device->pool),
+                            panels_at_once(request->device->kernels, step->matrices[0].type));
+    struct matmul_step *added = list_add(list, run_matmul, n_tasks, sizeof *added);
+    if (!added) return false;
+    *added = divided;
+    list_reserve_own(list, SCRATCH_SIZE);
+    return true;
+}

@@ -1,0 +1,136 @@
+/* matmul.h: what the files of ENGINE_OP_MATMUL share. op-matmul.c checks the arguments and adds the steps, which are
+ *
+ *   matmul-experts.c   where tokens chose experts: (token, slot) pairs sorted by expert, once for all matmuls of a choice
+ *   matmul-input.c     the input in the layout and the rounding that the weight's tiles are multiplied with, once for all
+ *                      matmuls of that input
+ *   matmul-product.c   panels of the weight become tiles and meet it
+ *   matmul-experts.c   what the experts of a token gave is mixed
+ *
+ * A weight is one matrix or several. A slot is a head, or the number of an expert among those of its token; where the
+ * weight is one matrix, there is one slot. A column is what a matrix meets: the input of one token and slot, of k
+ * values. Columns of the same matrix form a group and are numbered one after the other, in the order of tokens: they
+ * come in sets of at most T (the kernels' tile_tokens) that lie beside each other, the group's last set may be smaller.
+ * Slot of the prepared input:
+ *   TILE_F32    float32 [set][k][T]
+ *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [set]… */
+#ifndef CPU_MATMUL_H
+#define CPU_MATMUL_H
+
+#include "kernels.h"
+#include "list.h"
+#include "ops.h"
+
+/* Float32 rows of an operand, one for each token and slot; strides in bytes. */
+struct rows {
+    uint8_t *data; /* NULL: no such operand */
+    size_t slot_stride, token_stride;
+};
+static inline float *row_at(const struct rows *rows, size_t slot, size_t token)
+{
+    return (float *)(void *)(rows->data + slot * rows->slot_stride + token * rows->token_stride);
+}
+
+/* Which columns there are, and which matrix each of them meets. */
+struct columns {
+    size_t n_matrices, n_slots, n_tokens;
+    struct view experts; /* I32 [n_slots, n_tokens]; data NULL: slot s meets matrix s */
+    bool shared;         /* the slots of a token have one input */
+};
+
+/* Columns that meet the same matrix, or some of them. */
+struct group {
+    size_t matrix;
+    size_t first, n;       /* columns */
+    size_t slot, token;    /* of the first one, the others are of the next tokens; where pairs is NULL */
+    const uint32_t *pairs; /* token * n_slots + slot, of each */
+};
+
+static inline size_t n_parts(size_t n, size_t part)
+{
+    return (n + part - 1) / part;
+}
+
+/* Experts of one token need no sorting: each slot is a group. */
+static inline bool columns_sorted(const struct columns *columns)
+{
+    return columns->experts.data && columns->n_tokens > 1;
+}
+/* How many lie in a prepared input: of one token all slots can share one. */
+static inline size_t columns_count(const struct columns *columns)
+{
+    return (columns->shared && columns->n_tokens == 1 ? 1 : columns->n_slots) * columns->n_tokens;
+}
+/* The most groups that there can be. */
+static inline size_t columns_most_groups(const struct columns *columns)
+{
+    return columns_sorted(columns) ? smaller(columns->n_matrices, columns->n_slots * columns->n_tokens)
+                                   : columns->n_slots;
+}
+/* Group number i; false if there is none. */
+bool columns_group(const struct columns *columns, const struct work *work, size_t i, struct group *group);
+/* Slot and token of a group's column i. */
+static inline void group_row(const struct group *group, size_t n_slots, size_t i, size_t *slot, size_t *token)
+{
+    *slot = group->pairs ? group->pairs[i] % n_slots : group->slot;
+    *token = group->pairs ? group->pairs[i] / n_slots : group->token + i;
+}
+/* n columns of a group, from number i on. */
+static inline struct group group_part(const struct group *group, size_t i, size_t n)
+{
+    return (struct group){group->matrix, group->first + i, n,
+                          group->slot,   group->token + i, group->pairs ? group->pairs + i : NULL};
+}
+
+/* ---- matmul-experts.c ---- */
+
+/* Has the pairs sorted in SLOT_EXPERTS. Returns false after host->fail, as all of these. */
+bool matmul_sort(struct list *list, const struct columns *columns);
+
+/* Adds the step that makes output = sum over slots of mix * product, plus the residual, of the products in
+ * SLOT_PRODUCTS. */
+struct mixing {
+    size_t n_slots, n_tokens, n_rows;
+    struct view mix, residual, output; /* residual: data NULL where there is none */
+};
+bool matmul_mix(struct list *list, const struct mixing *mixing);
+/* Where the products lie until then; rows are padded to whole panels. */
+struct rows matmul_products(const struct work *work, size_t n_slots, size_t n_rows);
+size_t matmul_products_size(size_t n_slots, size_t n_tokens, size_t n_rows);
+
+/* ---- matmul-input.c ---- */
+
+/* Has the input ready in a slot for tiles of this kind; `used` (or NULL) must not be overwritten. */
+bool matmul_prepare(const struct request *request, struct list *list, enum tile_kind kind,
+                    const struct columns *columns, const struct view *input, const enum slot *used,
+                    enum slot *slot);
+/* The parts of a slot that holds int8 activations. */
+struct int8_activations int8_slot(uint8_t *slot, size_t k, size_t n_columns);
+
+/* ---- matmul-product.c ---- */
+
+enum { MATRICES = 2 /* the weight and the gate */ };
+
+struct matrix {
+    const struct weight_type *type; /* NULL: no gate */
+    const uint8_t *panels;
+    size_t matrix_size, panel_size, chunk_size;
+    enum slot slot;    /* of the prepared input */
+    struct rows input; /* one token of TILE_F32: the input itself, no slot */
+};
+
+struct matmul_step {
+    struct matrix matrices[MATRICES];
+    struct columns columns;
+    size_t k, rows;
+    size_t panels_per_task, tokens_per_task;
+    const float *bias;  /* or NULL */
+    size_t bias_stride; /* floats from a matrix to the next */
+    struct rows residual, output;
+    bool mixed; /* the output goes to SLOT_PRODUCTS */
+    float scale;
+    uint32_t activation;
+};
+/* Adds the step; what it reads and writes is for the caller to declare. `step` is complete but for what a task is. */
+bool matmul_multiply(const struct request *request, struct list *list, const struct matmul_step *step);
+
+#endif
