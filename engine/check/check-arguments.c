@@ -106,20 +106,20 @@ static void of_matmul(struct suite *suite, const void *args)
     const struct engine_op_matmul good = {
         .struct_size = sizeof good,
         .weight = fixture_weight(fixture, ENGINE_TYPE_F32, 64, 20, ENGINE_WEIGHT_MATMUL, false, zeros),
-        .input = floats(suite, 64, 2, 1),
-        .output = floats(suite, 20, 2, 1)};
+        .input = floats(suite, 64, 3, 1),
+        .output = floats(suite, 20, 3, 1)};
     struct engine_op_matmul bad = good;
     (void)args;
     only_if(suite, ENGINE_OP_MATMUL, &good);
-    bad.input = floats(suite, 32, 2, 1);
+    bad.input = floats(suite, 32, 3, 1);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input shorter than the weight's rows");
-    bad = good, bad.output = floats(suite, 21, 2, 1);
+    bad = good, bad.output = floats(suite, 21, 3, 1);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output longer than the weight's columns");
-    bad = good, bad.output = floats(suite, 20, 3, 1);
+    bad = good, bad.output = floats(suite, 20, 4, 1);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of more tokens than the input");
-    bad = good, bad.input = floats(suite, 64, 2, 2);
+    bad = good, bad.input = floats(suite, 64, 3, 2);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an input of three dimensions");
-    bad = good, bad.output = floats(suite, 20, 2, 2);
+    bad = good, bad.output = floats(suite, 20, 3, 2);
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "an output of three dimensions");
     bad = good, bad.weight = NULL;
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "no weight");
@@ -134,7 +134,7 @@ static void of_matmul(struct suite *suite, const void *args)
     bad = good, bad.weight = &odd;
     odd.type = 4711;
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of a type that nobody knows");
-    odd = *good.weight, odd.ne[2] = 2; /* a stack of matrices, as a later version may have */
+    odd = *good.weight, odd.ne[2] = 2; /* with two columns these would be two heads of one token */
     expect_refusal(suite, ENGINE_OP_MATMUL, &bad, ENGINE_OK, "a weight of three dimensions");
     struct engine_tensor halves = *good.input;
     bad = good, bad.input = &halves;
