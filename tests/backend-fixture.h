@@ -3,6 +3,7 @@
 #ifndef TESTS_BACKEND_FIXTURE_H
 #define TESTS_BACKEND_FIXTURE_H
 
+#include "check/case-groups.h"
 #include "check/cases.h"
 #include "check/fixture.h"
 #include "check/formats.h"
@@ -17,6 +18,9 @@ void fixture_close(struct fixture *fixture);
 void fixture_load(struct fixture *fixture, const char *name);
 /* The same, but false where the plugin says that it can't work here. */
 bool fixture_try_load(struct fixture *fixture, const char *name);
+
+/* Runs a case, as far as the backend claims it: NULL, with the fixture cleared, where it doesn't. */
+float *fixture_run_claimed(struct fixture *fixture, const struct some_case *c);
 
 /* The last message that the plugin gave through host->fail, "" if there was none since the last call. */
 const char *fixture_message(void);

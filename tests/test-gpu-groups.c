@@ -1,0 +1,127 @@
+/* test-gpu-groups.c: what version 1.1 of the border added, by a GPU plugin on its first device, against double precision, in
+ * every form of its kernels that runs here. Where there is no device the tests skip, saying so. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend-fixture.h"
+#include "claims.h"
+#include "gpu-device.h"
+
+static struct fixture fixture;
+
+static struct {
+    const char *area;
+    const struct case_group *group;
+} tried;
+
+static void setup(void)
+{
+    gpu_skip_without_device();
+    fixture_open(&fixture, gpu.plugin, 0, 0, 0);
+}
+
+static void teardown(void)
+{
+    fixture_close(&fixture);
+    gpu_expect_no_complaints();
+}
+
+TestSuite(gpu_groups, .init = setup, .fini = teardown);
+
+static bool has_to_claim(const char *area)
+{
+    const struct claim *claim = claim_of(area);
+    cr_assert(claim, "claims.h lacks %s", area);
+    return strcmp(gpu.plugin, "vulkan") == 0 ? claim->vulkan : claim->opencl;
+}
+
+static void try_case(void *user, const struct some_case *c)
+{
+    (void)user;
+    if (c->kind == CASE_MATMUL && c->as.matmul.k > gpu_most_columns()) return;
+    float *result = fixture_run_claimed(&fixture, c);
+    cr_assert(result || !has_to_claim(tried.area), "%s, %s, is not claimed: %s", tried.area,
+              tried.group->name, c->form ? c->form : "");
+    free(result);
+}
+
+static void try_group(void *user, const struct case_group *group)
+{
+    (void)user;
+    tried.group = group;
+    if (strcmp(group->area, tried.area) == 0) group->each(group, try_case, NULL);
+}
+
+static void try_area(const char *area)
+{
+    tried.area = area;
+    has_to_claim(area);
+    each_case_group(try_group, NULL);
+}
+
+/* The same in every form of the kernels that runs here. */
+static void try_forms(const char *area)
+{
+    for (unsigned form = 0; form < gpu.n_forms; form++) {
+        if (!gpu_choose(&gpu.forms[form])) continue;
+        fixture_close(&fixture);
+        fixture_open(&fixture, gpu.plugin, 0, 0, 0);
+        try_area(area);
+    }
+}
+
+Test(gpu_groups, norm)
+{
+    try_forms("norm");
+}
+
+Test(gpu_groups, add)
+{
+    try_area("add");
+}
+
+Test(gpu_groups, mul)
+{
+    try_area("mul");
+}
+
+Test(gpu_groups, activate)
+{
+    try_area("activate");
+}
+
+Test(gpu_groups, rope)
+{
+    try_area("rope");
+}
+
+Test(gpu_groups, attention)
+{
+    try_forms("attention");
+}
+
+Test(gpu_groups, matmul)
+{
+    try_area("matmul");
+}
+
+Test(gpu_groups, experts)
+{
+    try_area("experts");
+}
+
+Test(gpu_groups, heads)
+{
+    try_area("heads");
+}
+
+Test(gpu_groups, route)
+{
+    try_area("route");
+}
+
+Test(gpu_groups, concat)
+{
+    try_area("concat");
+}
