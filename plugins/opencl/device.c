@@ -4,7 +4,8 @@
 
 #include "device.h"
 
-#define MAX_HEAD_DIM 256 /* attention keeps heads in registers */
+#define MAX_HEAD_DIM 1024 /* attention keeps heads in registers */
+#define MAX_EXPERTS  512  /* and the router their scores in local memory, see kernels/experts.cl */
 
 /* What the kernels for GPUs take. */
 #define LEAST_GROUP 128  /* work-items of a group, */
@@ -99,8 +100,11 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     device->listed = &devices[index];
     device->budget.limit = given.memory_limit;
     device->largest = device->listed->max_allocation;
-    device->limits = (struct gpu_limits){
-        .max_tensor = device->largest, .max_head_dim = MAX_HEAD_DIM, .weight_type = weight_type_known};
+    device->limits = (struct gpu_limits){.max_tensor = device->largest,
+                                         .max_head_dim = MAX_HEAD_DIM,
+                                         .max_experts = MAX_EXPERTS,
+                                         .grown = UINT32_MAX,
+                                         .weight_type = weight_type_known};
     status = choose_kernels(device);
     if (!status) status = create_queue(device);
     if (!status) status = op_try(device);

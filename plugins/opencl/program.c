@@ -8,7 +8,7 @@
 #include "device.h"
 #include "sources.h"
 
-#define MAX_PARTS 3
+#define MAX_PARTS 4
 
 struct program {
     struct program *next;
@@ -19,11 +19,12 @@ struct program {
 };
 
 static const char *const source_texts[][MAX_PARTS] = {
-    [SOURCE_MATMUL] = {source_common, source_unpack, source_matmul},
-    [SOURCE_INPUTS] = {source_common, source_inputs, ""},
-    [SOURCE_GET_ROWS] = {source_common, source_unpack, source_get_rows},
-    [SOURCE_ATTENTION] = {source_common, source_attention, ""},
-    [SOURCE_ROWS] = {source_common, source_rows, ""},
+    [SOURCE_MATMUL] = {source_common, source_activation, source_unpack, source_matmul},
+    [SOURCE_INPUTS] = {source_common, source_inputs, "", ""},
+    [SOURCE_EXPERTS] = {source_common, source_experts, "", ""},
+    [SOURCE_GET_ROWS] = {source_common, source_unpack, source_get_rows, ""},
+    [SOURCE_ATTENTION] = {source_common, source_attention, "", ""},
+    [SOURCE_ROWS] = {source_common, source_activation, source_rows, ""},
 };
 
 /* ---- The cache ----------------------------------------------------------------------------------------------------- */

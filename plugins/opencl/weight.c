@@ -8,8 +8,8 @@
  *   F32, F16, BF16  32 values
  *   Q8_0, Q4_0      two of the file's blocks: their scales in one word, then the bytes of both; Q8_0's with 128 added
  *
- * Rows are padded with zeros to whole blocks, matrices to whole panels. What is larger than one allocation may be is cut
- * between panels. Plain values (norms, biases) lie as in the file, padded to whole panels too. */
+ * Rows are padded with zeros to whole blocks, matrices to whole panels; of several matrices each begins with a panel of its
+ * own. What is larger than one allocation may be is cut between panels. Plain values (norms, biases) lie as in the file, padded to whole panels too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +35,10 @@ static const struct weight_type types[] = {
 /* What a weight takes. */
 struct layout {
     const struct weight_type *type;
-    uint64_t k, rows, row_size; /* row_size: bytes in the file */
-    uint64_t n_blocks;          /* of a row */
-    uint64_t n_panels, panel_size, part_panels;
+    uint64_t k, rows, n_matrices; /* rows: of one matrix */
+    uint64_t row_size;            /* bytes in the file */
+    uint64_t n_blocks;            /* of a row */
+    uint64_t matrix_panels, n_panels, panel_size, part_panels;
     uint64_t size;
     bool values;
 };
@@ -63,21 +64,29 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
                        struct layout *layout)
 {
     uint32_t length, block_size;
-    uint64_t k = desc->ne[0], rows = desc->ne[1];
-    const uint32_t all_uses = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES;
-    bool values = desc->uses == ENGINE_WEIGHT_VALUES;
+    uint64_t k = desc->ne[0], rows = desc->ne[1], n_matrices = desc->ne[2], n_rows;
+    const uint32_t all_uses =
+        ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES | ENGINE_WEIGHT_MATRICES;
+    bool values = desc->uses == ENGINE_WEIGHT_VALUES, matrices = desc->uses == ENGINE_WEIGHT_MATRICES;
     const struct weight_type *type = find_type(desc->type);
     if (!type || !gpu_type_block(desc->type, &length, &block_size))
         return unsupported(desc, "no kernel for its type");
-    if (desc->uses == 0 || desc->uses & ~all_uses ||
+    if (desc->uses == 0 || desc->uses & ~all_uses || (desc->uses & ENGINE_WEIGHT_MATRICES && !matrices) ||
         (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
         return unsupported(desc, "can't be kept for all that it is used for");
-    if (k == 0 || rows == 0 || desc->ne[2] != 1 || desc->ne[3] != 1 || k % length != 0 ||
-        k > UINT32_MAX / 2 || rows > UINT32_MAX / 2)
+    if (k == 0 || rows == 0 || n_matrices == 0 || desc->ne[3] != 1 || k % length != 0 || k > UINT32_MAX / 2 ||
+        rows > UINT32_MAX / 2 || __builtin_mul_overflow(rows + PANEL_ROWS - 1, n_matrices, &n_rows) ||
+        n_rows > UINT32_MAX)
         return unsupported(desc, "its shape is not that of a matrix");
-    *layout = (struct layout){
-        .type = type, .k = k, .rows = rows, .row_size = k / length * block_size, .values = values};
-    layout->n_panels = values ? 1 : (rows + PANEL_ROWS - 1) / PANEL_ROWS;
+    if (n_matrices > 1 && !matrices) return unsupported(desc, "it has three dimensions");
+    *layout = (struct layout){.type = type,
+                              .k = k,
+                              .rows = rows,
+                              .n_matrices = n_matrices,
+                              .row_size = k / length * block_size,
+                              .values = values};
+    layout->matrix_panels = (rows + PANEL_ROWS - 1) / PANEL_ROWS;
+    layout->n_panels = values ? 1 : layout->matrix_panels * n_matrices;
     layout->n_blocks = (k + type->length - 1) / type->length;
     layout->panel_size = values ? (k * rows + PANEL_ROWS - 1) / PANEL_ROWS * PANEL_ROWS * 4
                                 : layout->n_blocks * type->words * 4 * PANEL_ROWS;
@@ -130,14 +139,15 @@ static void gather_block(const struct layout *layout, const uint8_t *row, uint64
 
 static void pack_panel(const struct layout *layout, const uint8_t *data, uint64_t panel, uint8_t *target)
 {
-    uint64_t first = panel * PANEL_ROWS;
+    uint64_t matrix = panel / layout->matrix_panels, first = panel % layout->matrix_panels * PANEL_ROWS;
     uint64_t n_rows = layout->rows - first < PANEL_ROWS ? layout->rows - first : PANEL_ROWS;
+    data += (matrix * layout->rows + first) * layout->row_size;
     uint32_t n_words = layout->type->words;
     for (uint64_t b = 0; b < layout->n_blocks; b++, target += (size_t)n_words * PANEL_ROWS * 4) {
         uint32_t lines[MAX_BLOCK_WORDS][PANEL_ROWS] = {{0}};
         for (uint64_t r = 0; r < n_rows; r++) {
             uint32_t words[MAX_BLOCK_WORDS] = {0};
-            gather_block(layout, data + (first + r) * layout->row_size, b, (uint8_t *)words);
+            gather_block(layout, data + r * layout->row_size, b, (uint8_t *)words);
             for (uint32_t i = 0; i < n_words; i++) lines[i][r] = words[i];
         }
         memcpy(target, lines, (size_t)n_words * PANEL_ROWS * 4);
@@ -214,7 +224,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     if (!given.name) given.name = "weight";
     int status = plan_layout(device, &given, &layout);
     if (status) return status;
-    if (!given.data || given.data_size / layout.row_size < layout.rows)
+    if (!given.data || given.data_size / layout.row_size < layout.rows * layout.n_matrices)
         return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape takes",
                                  given.name);
     struct engine_weight *weight = calloc(1, sizeof *weight);

@@ -1,74 +1,80 @@
-// attention.cl: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867) for heads of HEAD_DIM
-// values and caches of TYPE_K and TYPE_V.
+// attention.cl: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867) for keys of HEAD_DIM
+// and values of VALUE_DIM numbers in caches of TYPE_K and TYPE_V. A row of keys is HEAD_DIM long, one of values VALUE_ROW:
+// HEAD_DIM where the values lie within the keys.
 
 struct attention_parameters {
     uint n_heads, n_kv_heads, n_tokens, block_size, table_stride;
     uint q_offset, q_stride1, q_stride2; // all in words
     uint k_offset, v_offset, table_offset, sequences_offset, positions_offset;
     uint output_offset, output_stride1, output_stride2;
-    float scale;
-    uint window;
+    float scale, softcap;
+    uint window, chunk;
+    uint has_slopes, has_sinks;
 };
 
 // The positions begin ... end - 1 that a token sees.
 void find_range(const struct attention_parameters *p, int position, uint *begin, uint *end)
 {
     *end = (uint)(position + 1);
-    *begin = p->window > 0 && *end > p->window ? *end - p->window : 0;
+    *begin = p->window > 0 && *end > p->window ? *end - p->window
+             : p->chunk > 0 && position >= 0   ? position - position % p->chunk
+                                               : 0;
 }
 
-// The row of the cache, in rows of HEAD_DIM, that holds a position.
+#define LEAST_SCORE -3e38f
+
+// The row of the cache that holds a position.
 size_t cache_row(const struct attention_parameters *p, global const int *table, uint kv_head, uint position)
 {
     uint block = position / p->block_size, in_block = position - block * p->block_size;
     return ((size_t)table[block] * p->n_kv_heads + kv_head) * p->block_size + in_block;
 }
 
-// Element i of a row.
-#define LOAD_ONE(name, type)                                                                                  \
+// Element i of a row; a row is `length` elements long.
+#define LOAD_ONE(name, type, length)                                                                          \
     float name(global const uchar *cache, size_t row, uint i)                                                 \
     {                                                                                                         \
-        if (type == TYPE_F32) return ((global const float *)cache)[row * HEAD_DIM + i];                       \
-        if (type == TYPE_F16) return vload_half(row * HEAD_DIM + i, (global const half *)cache);              \
-        global const uchar *block = cache + (row * (HEAD_DIM / 32) + i / 32) * 34;                            \
+        if (type == TYPE_F32) return ((global const float *)cache)[row * length + i];                         \
+        if (type == TYPE_F16) return vload_half(row * length + i, (global const half *)cache);                \
+        global const uchar *block = cache + (row * (length / 32) + i / 32) * 34;                              \
         return vload_half(0, (global const half *)block) * (float)(char)block[2 + i % 32];                    \
     }
-LOAD_ONE(load_key, TYPE_K)
-LOAD_ONE(load_value, TYPE_V)
+LOAD_ONE(load_key, TYPE_K, HEAD_DIM)
+LOAD_ONE(load_value, TYPE_V, VALUE_ROW)
 
 #ifdef VECTORS
 // ---- A work-item takes HEADS heads that share keys and values, of one token --------------------------------------------
 
-#define PARTS ((HEAD_DIM + 15) / 16) // vectors of a row
-#define POSITIONS 16                 // that are scored together
+#define KEY_PARTS   ((HEAD_DIM + 15) / 16)  // vectors of a key
+#define VALUE_PARTS ((VALUE_DIM + 15) / 16) // and of a value
+#define POSITIONS   16                      // that are scored together
 
-float16 load_floats(global const float *from, uint part)
+// Vector `part` of the `n` numbers at `from`, filled up with zeros.
+float16 load_floats(global const float *from, uint part, uint n)
 {
-    if (HEAD_DIM % 16 == 0 || part * 16 + 16 <= HEAD_DIM) return vload16(part, from);
+    if (n % 16 == 0 || part * 16 + 16 <= n) return vload16(part, from);
     float values[16];
-    for (uint i = 0; i < 16; i++) values[i] = part * 16 + i < HEAD_DIM ? from[part * 16 + i] : 0;
+    for (uint i = 0; i < 16; i++) values[i] = part * 16 + i < n ? from[part * 16 + i] : 0;
     return vload16(0, values);
 }
 
-#define LOAD_PART(name, type, load_one)                                                                       \
+#define LOAD_PART(name, type, length, n, load_one)                                                            \
     float16 name(global const uchar *cache, size_t row, uint part)                                            \
     {                                                                                                         \
-        if (type == TYPE_F32) return load_floats((global const float *)cache + row * HEAD_DIM, part);         \
-        if (type == TYPE_F16 && HEAD_DIM % 16 == 0)                                                           \
-            return half_value(                                                                                \
-                WIDEN(vload16(part, (global const ushort *)cache + row * HEAD_DIM))); \
+        if (type == TYPE_F32) return load_floats((global const float *)cache + row * length, part, n);        \
+        if (type == TYPE_F16 && n % 16 == 0)                                                                  \
+            return half_value(WIDEN(vload16(part, (global const ushort *)cache + row * length)));             \
         if (type == TYPE_Q8_0) {                                                                              \
-            global const uchar *block = cache + (row * (HEAD_DIM / 32) + part / 2) * 34;                      \
+            global const uchar *block = cache + (row * (length / 32) + part / 2) * 34;                        \
             return convert_float16(vload16(part % 2, (global const char *)block + 2)) *                       \
                    vload_half(0, (global const half *)block);                                                 \
         }                                                                                                     \
         float values[16];                                                                                     \
-        for (uint i = 0; i < 16; i++)                                                                         \
-            values[i] = part * 16 + i < HEAD_DIM ? load_one(cache, row, part * 16 + i) : 0;                   \
+        for (uint i = 0; i < 16; i++) values[i] = part * 16 + i < n ? load_one(cache, row, part * 16 + i) : 0; \
         return vload16(0, values);                                                                            \
     }
-LOAD_PART(load_keys, TYPE_K, load_key)
-LOAD_PART(load_values, TYPE_V, load_value)
+LOAD_PART(load_keys, TYPE_K, HEAD_DIM, HEAD_DIM, load_key)
+LOAD_PART(load_values, TYPE_V, VALUE_ROW, VALUE_DIM, load_value)
 
 float lanes_sum(float16 x)
 {
@@ -88,72 +94,80 @@ float lanes_max(float16 x)
 
 void store_floats(float16 values, global float *to, uint part)
 {
-    if (HEAD_DIM % 16 == 0 || part * 16 + 16 <= HEAD_DIM) {
+    if (VALUE_DIM % 16 == 0 || part * 16 + 16 <= VALUE_DIM) {
         vstore16(values, part, to);
         return;
     }
     float single[16];
     vstore16(values, 0, single);
-    for (uint i = 0; i < 16 && part * 16 + i < HEAD_DIM; i++) to[part * 16 + i] = single[i];
+    for (uint i = 0; i < 16 && part * 16 + i < VALUE_DIM; i++) to[part * 16 + i] = single[i];
+}
+
+// Scores of the positions from `first` on, of which `count` are seen.
+float16 finish_scores(const struct attention_parameters *p, float16 scores, float slope, int distance, uint count)
+{
+    const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    if (p->softcap > 0) scores = p->softcap * tanh(scores / p->softcap);
+    if (p->has_slopes) scores -= slope * convert_float16(distance - lanes);
+    return lanes < (int)count ? scores : (float16)(LEAST_SCORE);
 }
 
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 attention(global const float *q, global const uchar *k, global const uchar *v, global const int *tables,
-          global const int *sequences, global const int *positions, global float *output,
-          const struct attention_parameters given)
+          global const int *sequences, global const int *positions, global const float *slopes,
+          global const float *sinks, global float *output, const struct attention_parameters given)
 {
     const struct attention_parameters p = given;
     uint groups = p.n_heads / HEADS, first_head = get_global_id(0) % groups * HEADS, token = get_global_id(0) / groups;
     uint kv_head = first_head / (p.n_heads / p.n_kv_heads), begin, end;
     int position = positions[p.positions_offset + token];
     global const int *table = tables + p.table_offset + (size_t)sequences[p.sequences_offset + token] * p.table_stride;
-    float16 queries[HEADS][PARTS], sums[HEADS][PARTS];
+    float16 queries[HEADS][KEY_PARTS], sums[HEADS][VALUE_PARTS];
     float most[HEADS], total[HEADS];
     k += (size_t)p.k_offset * 4;
     v += (size_t)p.v_offset * 4;
     find_range(&p, position, &begin, &end);
     for (uint h = 0; h < HEADS; h++) {
         global const float *from = q + p.q_offset + (first_head + h) * p.q_stride1 + (size_t)token * p.q_stride2;
-        for (uint i = 0; i < PARTS; i++) {
-            queries[h][i] = load_floats(from, i) * p.scale;
-            sums[h][i] = 0;
-        }
-        most[h] = -3e38f;
-        total[h] = 0;
+        for (uint i = 0; i < KEY_PARTS; i++) queries[h][i] = load_floats(from, i, HEAD_DIM) * p.scale;
+        for (uint i = 0; i < VALUE_PARTS; i++) sums[h][i] = 0;
+        most[h] = p.has_sinks ? sinks[first_head + h] : LEAST_SCORE;
+        total[h] = p.has_sinks ? 1 : 0;
     }
     for (uint first = begin; first < end; first += POSITIONS) {
         uint count = min((uint)POSITIONS, end - first);
         float scores[HEADS][POSITIONS];
         size_t rows[POSITIONS];
-        for (uint h = 0; h < HEADS; h++) vstore16((float16)(-3e38f), 0, scores[h]);
+        for (uint h = 0; h < HEADS; h++) vstore16((float16)(0), 0, scores[h]);
         for (uint j = 0; j < count; j++) {
-            float16 key[PARTS];
+            float16 key[KEY_PARTS];
             rows[j] = cache_row(&p, table, kv_head, first + j);
-            for (uint i = 0; i < PARTS; i++) key[i] = load_keys(k, rows[j], i);
+            for (uint i = 0; i < KEY_PARTS; i++) key[i] = load_keys(k, rows[j], i);
             for (uint h = 0; h < HEADS; h++) {
                 float16 product = queries[h][0] * key[0];
-                for (uint i = 1; i < PARTS; i++) product += queries[h][i] * key[i];
+                for (uint i = 1; i < KEY_PARTS; i++) product += queries[h][i] * key[i];
                 scores[h][j] = lanes_sum(product);
             }
         }
         for (uint h = 0; h < HEADS; h++) {
-            float16 all = vload16(0, scores[h]);
+            float16 all = finish_scores(&p, vload16(0, scores[h]), p.has_slopes ? slopes[first_head + h] : 0,
+                                        position - (int)first, count);
             float now = fmax(most[h], lanes_max(all)), shrink = exp(most[h] - now);
             all = exp(all - now);
             most[h] = now;
             total[h] = total[h] * shrink + lanes_sum(all);
             vstore16(all, 0, scores[h]);
-            for (uint i = 0; i < PARTS; i++) sums[h][i] *= shrink;
+            for (uint i = 0; i < VALUE_PARTS; i++) sums[h][i] *= shrink;
         }
         for (uint j = 0; j < count; j++)
-            for (uint i = 0; i < PARTS; i++) {
+            for (uint i = 0; i < VALUE_PARTS; i++) {
                 float16 value = load_values(v, rows[j], i);
                 for (uint h = 0; h < HEADS; h++) sums[h][i] += scores[h][j] * value;
             }
     }
     for (uint h = 0; h < HEADS; h++) {
         global float *to = output + p.output_offset + (first_head + h) * p.output_stride1 + (size_t)token * p.output_stride2;
-        for (uint i = 0; i < PARTS; i++) store_floats(position < 0 ? (float16)(0) : sums[h][i] / total[h], to, i);
+        for (uint i = 0; i < VALUE_PARTS; i++) store_floats(position < 0 ? (float16)(0) : sums[h][i] / total[h], to, i);
     }
 }
 
@@ -161,11 +175,11 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
 // ---- A work-group of GROUP takes a head of a token, and GROUP positions at a time: first each work-item scores one, then
 // each sums up a few of the output's values -----------------------------------------------------------------------------
 
-#define VALUES ((HEAD_DIM + GROUP - 1) / GROUP)
+#define VALUES ((VALUE_DIM + GROUP - 1) / GROUP)
 
 float group_max(float mine, local float *partial)
 {
-    float most = -3e38f;
+    float most = LEAST_SCORE;
     barrier(CLK_LOCAL_MEM_FENCE);
     partial[get_local_id(0)] = mine;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -173,17 +187,19 @@ float group_max(float mine, local float *partial)
     return most;
 }
 
-float score(global const uchar *k, size_t row, local const float *queries)
+float score(const struct attention_parameters *p, global const uchar *k, size_t row, local const float *queries,
+            float slope, int distance)
 {
     float sum = 0;
     for (uint i = 0; i < HEAD_DIM; i++) sum += load_key(k, row, i) * queries[i];
-    return sum;
+    if (p->softcap > 0) sum = p->softcap * tanh(sum / p->softcap);
+    return p->has_slopes ? sum - slope * distance : sum;
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 attention(global const float *q, global const uchar *k, global const uchar *v, global const int *tables,
-          global const int *sequences, global const int *positions, global float *output,
-          const struct attention_parameters given)
+          global const int *sequences, global const int *positions, global const float *slopes,
+          global const float *sinks, global float *output, const struct attention_parameters given)
 {
     local float queries[HEAD_DIM], weights[GROUP], partial[GROUP];
     local size_t rows[GROUP];
@@ -192,7 +208,8 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
     uint kv_head = head / (p.n_heads / p.n_kv_heads), begin, end;
     int position = positions[p.positions_offset + token];
     global const int *table = tables + p.table_offset + (size_t)sequences[p.sequences_offset + token] * p.table_stride;
-    float most = -3e38f, total = 0, sums[VALUES];
+    float slope = p.has_slopes ? slopes[head] : 0, sums[VALUES];
+    float most = p.has_sinks ? sinks[head] : LEAST_SCORE, total = p.has_sinks ? 1 : 0;
     k += (size_t)p.k_offset * 4;
     v += (size_t)p.v_offset * 4;
     find_range(&p, position, &begin, &end);
@@ -202,10 +219,10 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
     for (uint first = begin; first < end; first += GROUP) {
         barrier(CLK_LOCAL_MEM_FENCE); // the queries are there; the weights before have been used
         uint count = min((uint)GROUP, end - first);
-        float mine = -3e38f;
+        float mine = LEAST_SCORE;
         if (lane < count) {
             rows[lane] = cache_row(&p, table, kv_head, first + lane);
-            mine = score(k, rows[lane], queries);
+            mine = score(&p, k, rows[lane], queries, slope, position - (int)(first + lane));
         }
         float now = fmax(group_max(mine, partial), most), shrink = exp(most - now);
         most = now;
@@ -216,12 +233,12 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
         for (uint j = 0; j < count; j++) {
             total += weights[j];
             for (uint n = 0; n < VALUES; n++)
-                if (lane + n * GROUP < HEAD_DIM) sums[n] += weights[j] * load_value(v, rows[j], lane + n * GROUP);
+                if (lane + n * GROUP < VALUE_DIM) sums[n] += weights[j] * load_value(v, rows[j], lane + n * GROUP);
         }
     }
     for (uint n = 0; n < VALUES; n++) {
         uint i = lane + n * GROUP;
-        if (i < HEAD_DIM)
+        if (i < VALUE_DIM)
             output[p.output_offset + head * p.output_stride1 + (size_t)token * p.output_stride2 + i] =
                 position < 0 ? 0 : sums[n] / total;
     }

@@ -76,8 +76,3 @@ F half_value(W word)
 #endif
 }
 
-// x / (1 + exp(-x))
-F silu(F x)
-{
-    return x / (1.0f + exp(-x));
-}

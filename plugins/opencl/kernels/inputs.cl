@@ -1,25 +1,44 @@
 // inputs.cl: puts the columns of a matmul into the tiles that matmul.cl reads, see there. A work-item takes 32 values.
 
 struct inputs_parameters {
-    uint k, tokens, n_chunks, tile;      // tile: columns of one
-    uint input_offset, input_stride; // in words
-    uint about_offset;               // in units of 16 bytes
+    uint k, n_places, n_chunks, tile;  // tile: columns of one
+    uint n_slots;                      // a column is number slot + token * n_slots
+    uint input_offset, stride1, stride2; // in words: from slot to slot, from token to token
+    uint about_offset;                 // in units of 16 bytes
+    uint is_sorted, columns_offset;    // which column is where, see experts.cl
 };
 
-// Where chunk and column lie, in units of chunks.
-size_t place_of(const struct inputs_parameters *p, uint token, uint chunk)
+#define NONE 0xffffffffu
+
+// The column that goes to a place.
+uint column_at(const struct inputs_parameters *p, global const uint *columns, uint place)
 {
-    return ((size_t)(token / p->tile) * p->n_chunks + chunk) * p->tile + token % p->tile;
+    return p->is_sorted ? columns[p->columns_offset + place] : place;
 }
 
-kernel void tile_floats(global const float *input, global float *tiles, const struct inputs_parameters given)
+// Where a chunk of it comes from.
+global const float *chunk_of(const struct inputs_parameters *p, global const float *input, uint column, uint chunk)
+{
+    uint token = column / p->n_slots, slot = column - token * p->n_slots;
+    return input + p->input_offset + (size_t)slot * p->stride1 + (size_t)token * p->stride2 + chunk * 32;
+}
+
+// Where it goes, in units of chunks.
+size_t target_of(const struct inputs_parameters *p, uint place, uint chunk)
+{
+    return ((size_t)(place / p->tile) * p->n_chunks + chunk) * p->tile + place % p->tile;
+}
+
+kernel void tile_floats(global const float *input, global const uint *columns, global float *tiles,
+                        const struct inputs_parameters given)
 {
     const struct inputs_parameters p = given;
-    uint total = p.n_chunks * p.tokens;
+    uint total = p.n_chunks * p.n_places;
     for (uint i = get_global_id(0); i < total; i += get_global_size(0)) {
-        uint token = i / p.n_chunks, chunk = i - token * p.n_chunks;
-        global const float *from = input + p.input_offset + (size_t)token * p.input_stride + chunk * 32;
-        global float *to = tiles + place_of(&p, token, chunk) * 32;
+        uint place = i / p.n_chunks, chunk = i - place * p.n_chunks, column = column_at(&p, columns, place);
+        if (column == NONE) continue;
+        global const float *from = chunk_of(&p, input, column, chunk);
+        global float *to = tiles + target_of(&p, place, chunk) * 32;
         if (chunk * 32 + 32 <= p.k) {
             vstore16(vload16(0, from), 0, to);
             vstore16(vload16(1, from), 1, to);
@@ -62,15 +81,16 @@ char16 bytes(float16 x)
 // x = scale * byte, rounded to the nearest. Of some scales the one is taken that leaves the least error: the largest value
 // becomes 127 or one of the TRIES - 1 numbers below.
 #define TRIES 6
-kernel void tile_bytes(global const float *input, global char *tiles, global int4 *about,
-                       const struct inputs_parameters given)
+kernel void tile_bytes(global const float *input, global const uint *columns, global char *tiles,
+                       global int4 *about, const struct inputs_parameters given)
 {
     const struct inputs_parameters p = given;
-    uint total_chunks = p.n_chunks * p.tokens;
+    uint total_chunks = p.n_chunks * p.n_places;
     for (uint i = get_global_id(0); i < total_chunks; i += get_global_size(0)) {
-        uint token = i / p.n_chunks, chunk = i - token * p.n_chunks;
-        global const float *from = input + p.input_offset + (size_t)token * p.input_stride + chunk * 32;
-        size_t place = place_of(&p, token, chunk);
+        uint place = i / p.n_chunks, chunk = i - place * p.n_chunks, column = column_at(&p, columns, place);
+        if (column == NONE) continue;
+        global const float *from = chunk_of(&p, input, column, chunk);
+        size_t target = target_of(&p, place, chunk);
         float16 x = vload16(0, from), y = vload16(1, from);
         float most = largest(fmax(fabs(x), fabs(y))), least_error = INFINITY, inverse = 0, scale = 0;
         for (uint n = 0; n < TRIES && most > LEAST; n++) {
@@ -82,9 +102,9 @@ kernel void tile_bytes(global const float *input, global char *tiles, global int
             inverse = up;
             scale = down;
         }
-        vstore16(bytes(x * inverse), 0, tiles + place * 32);
-        vstore16(bytes(y * inverse), 1, tiles + place * 32);
-        about[p.about_offset + place] = (int4)(as_int(scale), (int)total(rounded(x * inverse)),
+        vstore16(bytes(x * inverse), 0, tiles + target * 32);
+        vstore16(bytes(y * inverse), 1, tiles + target * 32);
+        about[p.about_offset + target] = (int4)(as_int(scale), (int)total(rounded(x * inverse)),
                                                (int)total(rounded(y * inverse)), 0);
     }
 }

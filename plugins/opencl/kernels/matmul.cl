@@ -1,16 +1,76 @@
-// matmul.cl: ENGINE_OP_MATMUL and ENGINE_OP_GET_ROWS for weights of TYPE. The input has been put into tiles of TOKENS
-// columns by inputs.cl: [tile][chunk of 32 values][column in the tile], as floats or, with INTEGERS, as bytes with scales,
-// which meet the weights' codes in integer products.
+// matmul.cl: ENGINE_OP_MATMUL for weights of TYPE. The input has been put into tiles of TOKENS columns by inputs.cl: [tile]
+// [chunk of 32 values][column in the tile], as floats or, with INTEGERS, as bytes with scales, which meet the weights' codes
+// in integer products.
+//
+// With MATRICES the weight is several matrices, one after the other, each of which begins with a panel of its own, and all
+// columns of a tile meet the same one. With TOKENS of 1 that is the expert, or the head, of the column; else the tiles have
+// been made by experts.cl, which says in a table which columns and which matrix are theirs.
 
 struct matmul_parameters {
-    uint n_chunks, rows, tokens;
-    uint first_row, end_row; // of the weight's part
-    uint output_offset, output_stride;
-    uint residual_offset, residual_stride; // all in words
-    uint about_offset;                     // in units of 16 bytes
-    uint has_gate, has_bias, has_residual, is_silu;
+    uint n_chunks, rows, n_columns;
+    uint first_panel, n_panels; // of the weight's part
+    uint matrix_panels;         // of one matrix
+    uint output_offset, stride1, stride2; // all in words: from slot to slot, from token to token
+    uint residual_offset, residual_stride;
+    uint about_offset; // in units of 16 bytes
+    uint n_slots;      // a column is number slot + token * n_slots
+    uint n_shared;     // slots that one column of the input serves
+    uint ids_offset, ids_stride;        // of the experts that were chosen
+    uint tiles_offset, columns_offset;  // of the table
+    uint has_gate, has_bias, has_residual, has_ids, activation;
     float scale;
 };
+
+// ---- Tiles -------------------------------------------------------------------------------------------------------------
+
+// A tile: the matrix that it meets; its columns; the tile of the input. Tables are those that experts.cl makes, or just ids.
+struct tile {
+    uint matrix, n_columns, input;
+};
+
+struct tile tile_at(const struct matmul_parameters *p, global const uint *table, uint number)
+{
+#if !defined(MATRICES)
+    return (struct tile){0, min((uint)TOKENS, p->n_columns - number * TOKENS), number};
+#elif TOKENS == 1
+    uint token = number / p->n_slots, slot = number - token * p->n_slots;
+    uint matrix = p->has_ids ? table[p->ids_offset + token * p->ids_stride + slot] : slot;
+    return (struct tile){matrix, 1, number / p->n_shared};
+#else
+    global const uint *entry = table + p->tiles_offset + 2 * number;
+    return (struct tile){entry[0], entry[1], number};
+#endif
+}
+
+// Where column `i` of a tile goes.
+size_t output_of(const struct matmul_parameters *p, global const uint *table, uint tile, uint i)
+{
+#ifdef MATRICES
+    uint column = TOKENS == 1 ? tile : table[p->columns_offset + tile * TOKENS + i];
+    uint token = column / p->n_slots, slot = column - token * p->n_slots;
+    return p->output_offset + (size_t)slot * p->stride1 + (size_t)token * p->stride2;
+#else
+    return p->output_offset + (size_t)(tile * TOKENS + i) * p->stride2;
+#endif
+}
+
+// The panel of a part that holds panel `panel` of a matrix; n_panels or more: the part doesn't have it.
+uint panel_in_part(const struct matmul_parameters *p, uint matrix, uint panel)
+{
+    return matrix * p->matrix_panels + panel - p->first_panel;
+}
+
+// The first dimension of a launch counts a matrix's panels: all of one of many, those in the part of a single one.
+uint panel_of(const struct matmul_parameters *p, uint number)
+{
+#ifdef MATRICES
+    return number;
+#else
+    return p->first_panel + number;
+#endif
+}
+
+// ---- Products ----------------------------------------------------------------------------------------------------------
 
 #ifdef INTEGERS
 #if defined(VNNI) && defined(VECTORS) && defined(__clang__) && defined(__x86_64__) && defined(__AVX512F__)
@@ -62,11 +122,17 @@ F chunk_product(const W codes[8], const F scale[2], const F least[2], const int 
 }
 #endif
 
+#ifdef VECTORS
+#define ACTIVATE activate16
+#else
+#define ACTIVATE activate
+#endif
+
+// What follows the product, but for the residual.
 F finish(F sum, F gate, const struct matmul_parameters *p, F bias)
 {
-    if (p->has_gate) return (p->is_silu ? silu(gate) : gate) * sum;
-    sum = sum * p->scale + bias;
-    return p->is_silu ? silu(sum) : sum;
+    return p->has_gate ? ACTIVATE(p->activation, gate, 0, 0) * sum
+                       : ACTIVATE(p->activation, sum * p->scale + bias, 0, 0);
 }
 
 #ifdef VECTORS
@@ -147,28 +213,31 @@ void store_column(F column_values, global float *column, uint row, uint end)
 // Dimension 0: tiles of columns, so that those who share a panel run one after the other. Dimension 1: panels.
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
-       global const float *bias, global const float *residual, global float *output,
+       global const float *bias, global const float *residual, global float *output, global const uint *table,
        const struct matmul_parameters given)
 {
     const struct matmul_parameters p = given;
-    about += p.about_offset;
-    uint tile = get_global_id(0), panel = get_global_id(1), first = tile * TOKENS;
-    uint n_tokens = min((uint)TOKENS, p.tokens - first), row = p.first_row + panel * PANEL;
-    size_t at = (size_t)panel * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
-    size_t column = (size_t)tile * p.n_chunks * TOKENS;
+    uint number = get_global_id(0), panel = panel_of(&p, get_global_id(1)), row = panel * PANEL;
+    struct tile tile = tile_at(&p, table, number);
+    uint in_part = panel_in_part(&p, tile.matrix, panel);
+    if (tile.n_columns == 0 || in_part >= p.n_panels) return;
+    size_t at = (size_t)in_part * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
+    size_t column = (size_t)tile.input * p.n_chunks * TOKENS;
     F sums[2 * TOKENS], gates[2 * TOKENS];
-    accumulate(weight + at, p.n_chunks, n_tokens, inputs + column * INPUT_WORDS, about + column, sums);
-    if (p.has_gate)
-        accumulate(gate + at, p.n_chunks, n_tokens, inputs + column * INPUT_WORDS, about + column, gates);
+    inputs += column * INPUT_WORDS;
+    about += p.about_offset + column;
+    bias += (size_t)tile.matrix * p.rows;
+    accumulate(weight + at, p.n_chunks, tile.n_columns, inputs, about, sums);
+    if (p.has_gate) accumulate(gate + at, p.n_chunks, tile.n_columns, inputs, about, gates);
     for (uint side = 0; side < 2; side++, row += 16) {
         if (row >= p.rows) break;
-        F added = p.has_bias ? vload16(0, bias + row) : (F)(0); // padded to whole panels
-        for (uint t = 0; t < n_tokens; t++) {
+        F added = p.has_bias ? load_column(bias, row, p.rows) : (F)(0);
+        for (uint t = 0; t < tile.n_columns; t++) {
             F value = finish(sums[2 * t + side], gates[2 * t + side], &p, added);
             if (p.has_residual)
-                value += load_column(residual + p.residual_offset + (size_t)(first + t) * p.residual_stride,
+                value += load_column(residual + p.residual_offset + (size_t)(number * TOKENS + t) * p.residual_stride,
                                      row, p.rows);
-            store_column(value, output + p.output_offset + (size_t)(first + t) * p.output_stride, row, p.rows);
+            store_column(value, output + output_of(&p, table, number, t), row, p.rows);
         }
     }
 }
@@ -176,12 +245,13 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
 #else
 // ---- A work-group takes 32 rows and a column, or 128 rows and TOKENS columns -------------------------------------------
 
-void store_sum(float sum, float gate, uint row, uint token, const struct matmul_parameters *p,
-               global const float *bias, global const float *residual, global float *output)
+// Finishes a row of column `i` of tile `number`.
+void store_sum(float sum, float gate, uint row, uint number, uint i, const struct matmul_parameters *p,
+               global const float *bias, global const float *residual, global const uint *table, global float *output)
 {
     float value = finish(sum, gate, p, p->has_bias ? bias[row] : 0);
-    if (p->has_residual) value += residual[p->residual_offset + (size_t)token * p->residual_stride + row];
-    output[p->output_offset + (size_t)token * p->output_stride + row] = value;
+    if (p->has_residual) value += residual[p->residual_offset + (size_t)(number * TOKENS + i) * p->residual_stride + row];
+    output[output_of(p, table, number, i) + row] = value;
 }
 
 #if TOKENS == 1
@@ -204,19 +274,24 @@ float row_product(global const uint *rows, uint chunk, global const INPUT *input
 #endif
 }
 
-// Local dimension 1 shares out the chunks between SLICES.
+// Local dimension 1 shares out the chunks between SLICES. Group dimension 1: columns.
 kernel __attribute__((reqd_work_group_size(PANEL, SLICES, 1))) void
 matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
-       global const float *bias, global const float *residual, global float *output,
+       global const float *bias, global const float *residual, global float *output, global const uint *table,
        const struct matmul_parameters given)
 {
     local float partial[2][SLICES][PANEL];
     const struct matmul_parameters p = given;
-    about += p.about_offset;
-    uint lane = get_local_id(0), slice = get_local_id(1), panel = get_group_id(0);
-    uint row = p.first_row + panel * PANEL + lane;
-    size_t at = (size_t)panel * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL) + lane;
+    uint lane = get_local_id(0), slice = get_local_id(1), number = get_group_id(1);
+    uint panel = panel_of(&p, get_group_id(0)), row = panel * PANEL + lane;
+    struct tile tile = tile_at(&p, table, number);
+    uint in_part = panel_in_part(&p, tile.matrix, panel);
+    if (in_part >= p.n_panels) return;
+    size_t at = (size_t)in_part * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL) + lane;
     float sum = 0, gate_sum = 0;
+    inputs += (size_t)tile.input * p.n_chunks * INPUT_WORDS;
+    about += p.about_offset + (size_t)tile.input * p.n_chunks;
+    bias += (size_t)tile.matrix * p.rows;
     for (uint chunk = slice; chunk < p.n_chunks; chunk += SLICES) {
         sum += row_product(weight + at, chunk, inputs, about);
         if (p.has_gate) gate_sum += row_product(gate + at, chunk, inputs, about);
@@ -229,7 +304,7 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
         sum += partial[0][i][lane];
         gate_sum += partial[1][i][lane];
     }
-    store_sum(sum, gate_sum, row, 0, &p, bias, residual, output);
+    store_sum(sum, gate_sum, row, number, 0, &p, bias, residual, table, output);
 }
 #else
 
@@ -269,27 +344,30 @@ void accumulate(global const uint *rows, bool is_row, uint n_chunks, global cons
     }
 }
 
+// Dimension 0: rows of a matrix, or of the part. Group dimension 1: tiles.
 kernel __attribute__((reqd_work_group_size(ROWS_OF_GROUP, 1, 1))) void
 matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
-       global const float *bias, global const float *residual, global float *output,
+       global const float *bias, global const float *residual, global float *output, global const uint *table,
        const struct matmul_parameters given)
 {
     local INPUT shared_inputs[TOKENS * INPUT_WORDS];
     local int4 shared_about[TOKENS];
     const struct matmul_parameters p = given;
-    about += p.about_offset;
-    uint in_part = get_global_id(0), row = p.first_row + in_part, tile = get_group_id(1), first = tile * TOKENS;
-    bool is_row = row < p.end_row;
+    uint number = get_group_id(1), panel = panel_of(&p, get_global_id(0) / PANEL), lane = get_global_id(0) % PANEL;
+    struct tile tile = tile_at(&p, table, number);
+    uint in_part = panel_in_part(&p, tile.matrix, panel), row = panel * PANEL + lane;
+    if (tile.n_columns == 0) return;
+    bool is_row = row < p.rows && in_part < p.n_panels;
     size_t panel_words = (size_t)((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL);
-    size_t at = in_part / PANEL * panel_words + in_part % PANEL, column = (size_t)tile * p.n_chunks * TOKENS;
+    size_t at = in_part * panel_words + lane, column = (size_t)tile.input * p.n_chunks * TOKENS;
     float sums[TOKENS], gates[TOKENS];
-    accumulate(weight + at, is_row, p.n_chunks, inputs + column * INPUT_WORDS, about + column, shared_inputs,
-               shared_about, sums);
-    if (p.has_gate)
-        accumulate(gate + at, is_row, p.n_chunks, inputs + column * INPUT_WORDS, about + column, shared_inputs,
-                   shared_about, gates);
-    for (uint t = 0; t < TOKENS && is_row && first + t < p.tokens; t++)
-        store_sum(sums[t], p.has_gate ? gates[t] : 0, row, first + t, &p, bias, residual, output);
+    inputs += column * INPUT_WORDS;
+    about += p.about_offset + column;
+    bias += (size_t)tile.matrix * p.rows;
+    accumulate(weight + at, is_row, p.n_chunks, inputs, about, shared_inputs, shared_about, sums);
+    if (p.has_gate) accumulate(gate + at, is_row, p.n_chunks, inputs, about, shared_inputs, shared_about, gates);
+    for (uint t = 0; t < TOKENS && is_row && t < tile.n_columns; t++)
+        store_sum(sums[t], p.has_gate ? gates[t] : 0, row, number, t, &p, bias, residual, table, output);
 }
 #endif
 #endif

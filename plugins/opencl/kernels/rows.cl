@@ -16,45 +16,56 @@ uint at(const struct view *view, uint i1, uint i2)
 
 // ---- Element by element ------------------------------------------------------------------------------------------------
 
-#define ADD 0
-#define MUL 1
-#define SILU 2
-#define SILU_MUL 3
-#define COPY 4
+#define ADD      0
+#define MUL      1
+#define ACTIVATE 2
+#define GATED    3 // activation(a) * b
 
 struct rows_parameters {
     struct shape shape;
     struct view a, b, output; // strides of 0 repeat a row of b
-    uint op;
+    uint b_is_one;            // number for each row of a
+    uint op, activation;
+    float limit, alpha;
 };
 
-float apply(uint op, float x, float y)
+float apply(const struct rows_parameters *p, float x, float y)
 {
-    if (op == SILU || op == SILU_MUL) x = x / (1 + exp(-x));
-    return op == ADD ? x + y : op == MUL || op == SILU_MUL ? x * y : x;
+    if (p->op == ADD) return x + y;
+    if (p->op == MUL) return x * y;
+    x = activate(p->activation, x, p->limit, p->alpha);
+    return p->op == GATED ? x * activate_factor(p->activation, y, p->limit) : x;
 }
 
-float16 apply16(uint op, float16 x, float16 y)
+#ifdef VECTORS
+float16 apply16(const struct rows_parameters *p, float16 x, float16 y)
 {
-    if (op == SILU || op == SILU_MUL) x = x / (1 + exp(-x));
-    return op == ADD ? x + y : op == MUL || op == SILU_MUL ? x * y : x;
+    if (p->op == ADD) return x + y;
+    if (p->op == MUL) return x * y;
+    x = activate16(p->activation, x, p->limit, p->alpha);
+    return p->op == GATED ? x * activate16_factor(p->activation, y, p->limit) : x;
 }
+#endif
 
-// A work-item takes STEP elements of a row: 16 where it has vectors.
+// A work-item takes LANES elements of a row.
 kernel void rows(global const float *a, global const float *b, global float *output,
                  const struct rows_parameters given)
 {
     const struct rows_parameters p = given;
-    bool two = p.op == ADD || p.op == MUL || p.op == SILU_MUL;
-    uint items = (p.shape.n + LANES - 1) / LANES, total = items * p.shape.n1 * p.shape.n2;
+    bool two = p.op != ACTIVATE;
+    uint step = p.b_is_one ? 0 : 1, items = (p.shape.n + LANES - 1) / LANES, total = items * p.shape.n1 * p.shape.n2;
     for (uint i = get_global_id(0); i < total; i += get_global_size(0)) {
         uint row = i / items, i0 = (i - row * items) * LANES, i2 = row / p.shape.n1, i1 = row - i2 * p.shape.n1;
-        global const float *x = a + at(&p.a, i1, i2) + i0, *y = b + at(&p.b, i1, i2) + i0;
+        global const float *x = a + at(&p.a, i1, i2) + i0, *y = b + at(&p.b, i1, i2) + i0 * step;
         global float *to = output + at(&p.output, i1, i2) + i0;
-        if (LANES == 16 && i0 + 16 <= p.shape.n)
-            vstore16(apply16(p.op, vload16(0, x), two ? vload16(0, y) : (float16)(0)), 0, to);
-        else
-            for (uint j = 0; j < LANES && i0 + j < p.shape.n; j++) to[j] = apply(p.op, x[j], two ? y[j] : 0);
+#ifdef VECTORS
+        if (i0 + 16 <= p.shape.n) {
+            float16 other = !two ? (float16)(0) : p.b_is_one ? (float16)(*y) : vload16(0, y);
+            vstore16(apply16(&p, vload16(0, x), other), 0, to);
+            continue;
+        }
+#endif
+        for (uint j = 0; j < LANES && i0 + j < p.shape.n; j++) to[j] = apply(&p, x[j], two ? y[j * step] : 0);
     }
 }
 
@@ -63,38 +74,60 @@ kernel void rows(global const float *a, global const float *b, global float *out
 struct norm_parameters {
     struct shape shape;
     struct view input, output;
-    uint has_weight;
+    uint is_layer; // the mean is taken away first
+    uint has_weight, has_bias;
     float epsilon;
 };
 
 #ifdef VECTORS
-float square_sum(global const float *x, uint n)
+float lanes_sum(float16 x)
+{
+    float8 a = x.lo + x.hi;
+    float4 b = a.lo + a.hi;
+    return (b.x + b.y) + (b.z + b.w);
+}
+
+float row_sum(global const float *x, uint n)
+{
+    float16 sums = 0;
+    uint i = 0;
+    for (; i + 16 <= n; i += 16) sums += vload16(0, x + i);
+    float sum = lanes_sum(sums);
+    for (; i < n; i++) sum += x[i];
+    return sum;
+}
+
+float square_sum(global const float *x, uint n, float mean)
 {
     float16 sums = 0;
     uint i = 0;
     for (; i + 16 <= n; i += 16) {
-        float16 part = vload16(0, x + i);
+        float16 part = vload16(0, x + i) - mean;
         sums += part * part;
     }
-    float8 a = sums.lo + sums.hi;
-    float4 b = a.lo + a.hi;
-    float sum = (b.x + b.y) + (b.z + b.w);
-    for (; i < n; i++) sum += x[i] * x[i];
+    float sum = lanes_sum(sums);
+    for (; i < n; i++) sum += (x[i] - mean) * (x[i] - mean);
     return sum;
 }
 
-kernel void norm(global const float *input, global const float *weight, global float *output,
-                 const struct norm_parameters given)
+kernel void norm(global const float *input, global const float *weight, global const float *bias,
+                 global float *output, const struct norm_parameters given)
 {
     const struct norm_parameters p = given;
     for (uint row = get_global_id(0); row < p.shape.n1 * p.shape.n2; row += get_global_size(0)) {
         uint i2 = row / p.shape.n1, i1 = row - i2 * p.shape.n1, i = 0;
         global const float *from = input + at(&p.input, i1, i2);
         global float *to = output + at(&p.output, i1, i2);
-        float scale = 1 / sqrt(square_sum(from, p.shape.n) / p.shape.n + p.epsilon);
-        for (; i + 16 <= p.shape.n; i += 16)
-            vstore16(vload16(0, from + i) * scale * (p.has_weight ? vload16(0, weight + i) : (float16)(1)), 0, to + i);
-        for (; i < p.shape.n; i++) to[i] = from[i] * scale * (p.has_weight ? weight[i] : 1);
+        float mean = p.is_layer ? row_sum(from, p.shape.n) / p.shape.n : 0;
+        float scale = 1 / sqrt(square_sum(from, p.shape.n, mean) / p.shape.n + p.epsilon);
+        for (; i + 16 <= p.shape.n; i += 16) {
+            float16 x = (vload16(0, from + i) - mean) * scale;
+            if (p.has_weight) x *= vload16(0, weight + i);
+            if (p.has_bias) x += vload16(0, bias + i);
+            vstore16(x, 0, to + i);
+        }
+        for (; i < p.shape.n; i++)
+            to[i] = (from[i] - mean) * scale * (p.has_weight ? weight[i] : 1) + (p.has_bias ? bias[i] : 0);
     }
 }
 #else
@@ -122,7 +155,7 @@ float group_sum(float mine, local float *partial)
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-norm(global const float *input, global const float *weight, global float *output,
+norm(global const float *input, global const float *weight, global const float *bias, global float *output,
      const struct norm_parameters given)
 {
     local float partial[GROUP];
@@ -131,11 +164,19 @@ norm(global const float *input, global const float *weight, global float *output
     for (uint row = get_group_id(0); row < p.shape.n1 * p.shape.n2; row += get_num_groups(0)) {
         uint i2 = row / p.shape.n1, i1 = row - i2 * p.shape.n1;
         uint from = at(&p.input, i1, i2), to = at(&p.output, i1, i2);
-        float sum = 0;
-        for (uint i = lane; i < p.shape.n; i += GROUP) sum += input[from + i] * input[from + i];
-        float scale = 1 / sqrt(group_sum(sum, partial) / p.shape.n + p.epsilon);
+        float sum = 0, squares = 0, mean = 0;
+        if (p.is_layer) {
+            for (uint i = lane; i < p.shape.n; i += GROUP) sum += input[from + i];
+            mean = group_sum(sum, partial) / p.shape.n;
+        }
+        for (uint i = lane; i < p.shape.n; i += GROUP) {
+            float x = input[from + i] - mean;
+            squares += x * x;
+        }
+        float scale = 1 / sqrt(group_sum(squares, partial) / p.shape.n + p.epsilon);
         for (uint i = lane; i < p.shape.n; i += GROUP)
-            output[to + i] = input[from + i] * scale * (p.has_weight ? weight[i] : 1);
+            output[to + i] = (input[from + i] - mean) * scale * (p.has_weight ? weight[i] : 1) +
+                             (p.has_bias ? bias[i] : 0);
     }
 }
 #endif
@@ -146,6 +187,7 @@ struct rope_parameters {
     struct shape shape; // head_dim, heads, tokens
     struct view input, output;
     uint n_dims, halves, positions_offset;
+    float magnitude;
 };
 
 // Cosine and sine of a fraction of a turn: the nearest quarter, and polynomials for what is left.
@@ -177,7 +219,7 @@ kernel void rope(global const float *input, global const int *positions, global 
         }
         uint first = p.halves ? item : 2 * item, second = p.halves ? item + n_pairs : 2 * item + 1;
         uint position = positions[p.positions_offset + token];
-        float2 turned = cos_sin(mul_hi(position, turns[item].x) + position * turns[item].y);
+        float2 turned = cos_sin(mul_hi(position, turns[item].x) + position * turns[item].y) * p.magnitude;
         for (uint head = 0; head < p.shape.n1; head++) {
             uint from = at(&p.input, head, token), to = at(&p.output, head, token);
             float x = input[from + first], y = input[from + second];

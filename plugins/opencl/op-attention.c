@@ -1,0 +1,95 @@
+/* op-attention.c: attention, and what it reads: the cache. */
+#include <stdio.h>
+
+#include "builder.h"
+
+#define MOST_HEADS 8   /* of a work-item of attention, */
+#define MOST_PARTS 128 /* and vectors of their queries */
+
+/* Of the heads that share keys and values, how many a work-item takes. */
+static uint32_t heads_together(uint32_t shared, uint64_t head_dim)
+{
+    uint32_t heads = 1;
+    for (uint32_t n = 2; n <= MOST_HEADS; n++)
+        if (shared % n == 0 && n * ((head_dim + 15) / 16) <= MOST_PARTS) heads = n;
+    return heads;
+}
+
+/* Elements from one row of values to the next. */
+static uint32_t value_row(const struct gpu_call *call)
+{
+    uint32_t length = 1, size = 1;
+    gpu_type_block(call->views[GPU_ATTENTION_V].type, &length, &size);
+    return (uint32_t)(call->value_step / size * length);
+}
+
+int attention(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
+    const struct gpu_view *output = &v[GPU_ATTENTION_OUTPUT];
+    const struct engine_op_attention *args = &call->args.attention;
+    uint32_t n_heads = (uint32_t)q->ne[1];
+    uint32_t heads = builder->device->vectors ? heads_together(n_heads / (uint32_t)k->ne[2], q->ne[0]) : 1;
+    char options[128];
+    snprintf(options, sizeof options,
+             "-DTYPE_K=%u -DTYPE_V=%u -DHEAD_DIM=%u -DVALUE_DIM=%u -DVALUE_ROW=%u -DHEADS=%u -DGROUP=%u",
+             k->type, v[GPU_ATTENTION_V].type, (unsigned)k->ne[0], (unsigned)v[GPU_ATTENTION_V].ne[0],
+             value_row(call), heads, GROUP);
+    int status =
+        get_kernel(builder, SOURCE_ATTENTION, options, "attention", builder->device->vectors ? 1 : GROUP);
+    if (status) return status;
+    struct {
+        uint32_t n_heads, n_kv_heads, n_tokens, block_size, table_stride;
+        uint32_t q_offset, q_stride1, q_stride2;
+        uint32_t k_offset, v_offset, table_offset, sequences_offset, positions_offset;
+        uint32_t output_offset, output_stride1, output_stride2;
+        float scale, softcap;
+        uint32_t window, chunk;
+        uint32_t has_slopes, has_sinks;
+    } p = {.n_heads = n_heads,
+           .n_kv_heads = (uint32_t)k->ne[2],
+           .n_tokens = (uint32_t)q->ne[2],
+           .block_size = (uint32_t)k->ne[1],
+           .table_stride = stride(&v[GPU_ATTENTION_BLOCK_TABLE], 1),
+           .q_stride1 = stride(q, 1),
+           .q_stride2 = stride(q, 2),
+           .output_stride1 = stride(output, 1),
+           .output_stride2 = stride(output, 2),
+           .scale = args->scale,
+           .softcap = args->softcap,
+           .window = args->window,
+           .chunk = args->chunk,
+           .has_slopes = v[GPU_ATTENTION_SLOPES].present,
+           .has_sinks = v[GPU_ATTENTION_SINKS].present};
+    p.q_offset = add_view(builder, q);
+    p.k_offset = add_view(builder, k);
+    p.v_offset = add_view(builder, &v[GPU_ATTENTION_V]);
+    p.table_offset = add_view(builder, &v[GPU_ATTENTION_BLOCK_TABLE]);
+    p.sequences_offset = add_view(builder, &v[GPU_ATTENTION_SEQUENCES]);
+    p.positions_offset = add_view(builder, &v[GPU_ATTENTION_POSITIONS]);
+    add_values(builder, &v[GPU_ATTENTION_SLOPES]);
+    add_values(builder, &v[GPU_ATTENTION_SINKS]);
+    p.output_offset = add_view(builder, output);
+    set_parameters(builder, &p, sizeof p);
+    set_size(builder, 1, (size_t)(n_heads / heads * q->ne[2]), 1, builder->device->vectors ? 1 : GROUP, 1);
+    return finish(builder);
+}
+
+int cache_write(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_CACHE_WRITE_INPUT],
+                          *cache = &v[GPU_CACHE_WRITE_CACHE];
+    struct {
+        struct shape shape;
+        struct rows_view input;
+        uint32_t slots_offset, block_size;
+        uint32_t type, cache_offset;
+    } p = {.shape = shape_of(input), .block_size = (uint32_t)cache->ne[1], .type = cache->type};
+    p.input = rows_view(add_view(builder, input), input);
+    p.slots_offset = add_view(builder, &v[GPU_CACHE_WRITE_SLOTS]);
+    p.cache_offset = add_view(builder, cache);
+    set_parameters(builder, &p, sizeof p);
+    spread(builder, (input->ne[0] + 31) / 32 * input->ne[1] * input->ne[2]);
+    int status = get_group_kernel(builder, SOURCE_ROWS, "cache_write");
+    return status ? status : finish(builder);
+}

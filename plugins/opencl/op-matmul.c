@@ -1,0 +1,313 @@
+/* op-matmul.c: matmul, of one matrix, or of several (a mixture of experts, one for each head). Scratch memory holds what
+ * passes from kernel to kernel:
+ *
+ *   the tiles of the input: 32 values for each chunk and column, and behind them, where these are bytes, 16 bytes about each
+ *   the table of tiles, where columns are sorted by matrix (kernels/experts.cl)
+ *   the products of a token's experts, before they are mixed
+ *
+ * A column of several matrices is a token and a slot (of a chosen expert, of a head). Few columns meet their matrix one by
+ * one; many are sorted first, so that a matrix is read once for a whole tile. */
+#include <stdio.h>
+
+#include "builder.h"
+
+#define CHUNK      32
+#define ONE_SLICES 4u /* work-items that share out a long sum, where one column is multiplied */
+#define GROUP_ROWS 128
+#define SMALL_TILE 8 /* columns, where matrices have few */
+
+/* How a matmul is cut up. */
+struct matmul_form {
+    uint32_t type; /* of the weight */
+    bool integers;
+    bool is_sorted;         /* columns by matrix */
+    uint32_t tokens;        /* columns of a tile */
+    uint64_t n_slots;       /* of the output; 1 for one matrix */
+    uint64_t n_columns;     /* slots of all tokens */
+    uint64_t input_slots;   /* of the input: 1 where a column of it serves all slots */
+    uint64_t n_tiles;       /* of columns of the output, */
+    uint64_t n_places;      /* and columns that are put into tiles */
+    uint64_t n_chunks;      /* of 32 values of a column */
+    uint64_t about;         /* where these parts of scratch memory begin, in bytes */
+    uint64_t tiles, places; /* the table's: tiles, and columns */
+    uint64_t counts;
+    uint64_t products;
+    uint64_t size; /* of them all */
+};
+
+static bool is_plain(uint32_t type)
+{
+    return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_BF16;
+}
+
+/* Takes `size` bytes of scratch memory. Returns where they begin. */
+static uint64_t take(struct matmul_form *form, uint64_t size)
+{
+    uint64_t begin = form->size;
+    form->size += (size + 63) / 64 * 64;
+    return begin;
+}
+
+/* Tiles as large as columns fill them. */
+static void choose_tiles(const struct engine_device *device, uint64_t n_matrices, struct matmul_form *form)
+{
+    uint32_t most = device->vectors && form->integers ? 32 : 16;
+    form->n_tiles = form->n_columns;
+    form->n_places = form->n_columns / form->n_slots * form->input_slots;
+    form->tokens = 1;
+    if (n_matrices == 0) {
+        if (form->n_columns > 1) form->tokens = most;
+        form->n_tiles = (form->n_columns + form->tokens - 1) / form->tokens;
+        form->n_places = form->n_tiles * form->tokens;
+    } else if (form->n_columns >= 2 * n_matrices) {
+        form->is_sorted = true;
+        form->tokens = form->n_columns >= n_matrices * most / 2 ? most : SMALL_TILE;
+        form->n_tiles = form->n_columns / form->tokens + n_matrices;
+        form->n_places = form->n_tiles * form->tokens;
+    }
+}
+
+static struct matmul_form matmul_form(const struct engine_device *device, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_MATMUL_INPUT], *weight = &v[GPU_MATMUL_WEIGHT];
+    bool one = call->matrices == GPU_ONE_MATRIX;
+    struct matmul_form form = {.type = weight->type, .n_slots = 1, .input_slots = 1};
+    form.integers = device->integers && !is_plain(form.type);
+    form.n_chunks = (input->ne[0] + CHUNK - 1) / CHUNK;
+    if (!one) {
+        form.n_slots = call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[GPU_MATMUL_EXPERTS].ne[0];
+        form.input_slots = input->ne[1];
+    }
+    form.n_columns = one ? input->ne[1] : form.n_slots * input->ne[2];
+    choose_tiles(device, one ? 0 : weight->ne[2], &form);
+    uint64_t chunks = form.n_places * form.n_chunks;
+    take(&form, chunks * CHUNK * (form.integers ? 1 : sizeof(float)));
+    form.about = take(&form, form.integers ? chunks * 16 : 0);
+    form.tiles = take(&form, form.is_sorted ? form.n_tiles * 8 : 0);
+    form.places = take(&form, form.is_sorted ? form.n_places * 4 : 0);
+    form.counts = take(&form, form.is_sorted ? weight->ne[2] * 4 : 0);
+    form.products =
+        take(&form, v[GPU_MATMUL_MIX].present ? form.n_columns * weight->ne[1] * sizeof(float) : 0);
+    return form;
+}
+
+uint64_t matmul_memory(const struct engine_device *device, const struct gpu_call *call)
+{
+    return matmul_form(device, call).size;
+}
+
+/* ---- What comes before the products -------------------------------------------------------------------------------- */
+
+/* Makes the table of tiles. */
+static int sort_columns(const struct builder *builder, const struct gpu_call *call,
+                        const struct matmul_form *form)
+{
+    struct builder sort = another(builder);
+    const struct gpu_view *experts = &call->views[GPU_MATMUL_EXPERTS];
+    struct {
+        uint32_t n_columns, n_slots;
+        uint32_t n_matrices, n_tiles, tile;
+        uint32_t has_ids, ids_offset, ids_stride;
+        uint32_t tiles_offset, columns_offset, counts_offset;
+    } p = {.n_columns = (uint32_t)form->n_columns,
+           .n_slots = (uint32_t)form->n_slots,
+           .n_matrices = (uint32_t)call->views[GPU_MATMUL_WEIGHT].ne[2],
+           .n_tiles = (uint32_t)form->n_tiles,
+           .tile = form->tokens,
+           .has_ids = experts->present,
+           .ids_stride = experts->present ? stride(experts, 1) : 0,
+           .tiles_offset = (uint32_t)(form->tiles / 4),
+           .columns_offset = (uint32_t)(form->places / 4),
+           .counts_offset = (uint32_t)(form->counts / 4)};
+    p.ids_offset = experts->present ? add_view(&sort, experts) : add_memory(&sort, NULL);
+    add_scratch(&sort, form->size);
+    set_parameters(&sort, &p, sizeof p);
+    set_size(&sort, 1, 1, 1, builder->device->vectors ? 1 : GROUP, 1);
+    int status = get_group_kernel(&sort, SOURCE_EXPERTS, "sort_columns");
+    return status ? status : finish(&sort);
+}
+
+/* Puts the columns into tiles. */
+static int tile_inputs(const struct builder *builder, const struct gpu_call *call,
+                       const struct matmul_form *form)
+{
+    const struct gpu_view *input = &call->views[GPU_MATMUL_INPUT];
+    struct builder tiles = another(builder);
+    bool one = call->matrices == GPU_ONE_MATRIX;
+    struct {
+        uint32_t k, n_places, n_chunks, tile;
+        uint32_t n_slots;
+        uint32_t input_offset, stride1, stride2;
+        uint32_t about_offset;
+        uint32_t is_sorted, columns_offset;
+    } p = {.k = (uint32_t)input->ne[0],
+           .n_places = (uint32_t)(form->is_sorted ? form->n_places : input->ne[1] * input->ne[2]),
+           .n_chunks = (uint32_t)form->n_chunks,
+           .tile = form->tokens,
+           .n_slots = (uint32_t)(form->is_sorted ? form->n_slots : form->input_slots),
+           .stride1 = one ? 0 : stride(input, 1),
+           .stride2 = one ? stride(input, 1) : stride(input, 2),
+           .about_offset = (uint32_t)(form->about / 16),
+           .is_sorted = form->is_sorted,
+           .columns_offset = (uint32_t)(form->places / 4)};
+    p.input_offset = add_view(&tiles, input);
+    add_scratch(&tiles, form->size);
+    add_scratch(&tiles, form->size);
+    if (form->integers) add_scratch(&tiles, form->size);
+    set_parameters(&tiles, &p, sizeof p);
+    spread(&tiles, (uint64_t)p.n_chunks * p.n_places);
+    int status = get_kernel(&tiles, SOURCE_INPUTS, "", form->integers ? "tile_bytes" : "tile_floats",
+                            builder->device->vectors ? 1 : GROUP);
+    return status ? status : finish(&tiles);
+}
+
+/* ---- The sum over a token's experts -------------------------------------------------------------------------------- */
+
+static int mix(const struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
+{
+    struct builder sum = another(builder);
+    const struct gpu_view *v = call->views, *weights = &v[GPU_MATMUL_MIX], *output = &v[GPU_MATMUL_OUTPUT];
+    const struct gpu_view *residual = &v[GPU_MATMUL_RESIDUAL];
+    struct {
+        uint32_t rows, n_tokens, n_slots;
+        uint32_t products_offset, mix_offset, mix_stride, residual_offset, residual_stride;
+        uint32_t output_offset, output_stride;
+        uint32_t has_residual;
+    } p = {.rows = (uint32_t)output->ne[0],
+           .n_tokens = (uint32_t)output->ne[1],
+           .n_slots = (uint32_t)form->n_slots,
+           .products_offset = (uint32_t)(form->products / 4),
+           .mix_stride = stride(weights, 1),
+           .residual_stride = residual->present ? stride(residual, 1) : 0,
+           .output_stride = stride(output, 1),
+           .has_residual = residual->present};
+    add_scratch(&sum, form->size);
+    p.mix_offset = add_view(&sum, weights);
+    p.residual_offset = residual->present ? add_view(&sum, residual) : add_memory(&sum, NULL);
+    p.output_offset = add_view(&sum, output);
+    set_parameters(&sum, &p, sizeof p);
+    spread(&sum, output->ne[0] * output->ne[1]);
+    int status = get_group_kernel(&sum, SOURCE_EXPERTS, "mix_experts");
+    return status ? status : finish(&sum);
+}
+
+/* ---- The products -------------------------------------------------------------------------------------------------- */
+
+struct matmul_parameters {
+    uint32_t n_chunks, rows, n_columns;
+    uint32_t first_panel, n_panels, matrix_panels;
+    uint32_t output_offset, stride1, stride2;
+    uint32_t residual_offset, residual_stride;
+    uint32_t about_offset;
+    uint32_t n_slots, n_shared;
+    uint32_t ids_offset, ids_stride;
+    uint32_t tiles_offset, columns_offset;
+    uint32_t has_gate, has_bias, has_residual, has_ids, activation;
+    float scale;
+};
+
+static int get_matmul(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
+{
+    char options[160];
+    snprintf(options, sizeof options, "-DTYPE=%u -DTOKENS=%u -DSLICES=%u%s %s", form->type, form->tokens,
+             ONE_SLICES, call->matrices == GPU_ONE_MATRIX ? "" : " -DMATRICES",
+             form->integers ? "-DINTEGERS -DINPUT=int -DINPUT_WORDS=8" : "-DINPUT=float -DINPUT_WORDS=32");
+    return get_kernel(builder, SOURCE_MATMUL, options, "matmul", builder->device->vectors ? 1 : GROUP_ROWS);
+}
+
+/* Where products go: the output, or scratch memory until they are mixed. */
+static void set_output(const struct gpu_call *call, const struct matmul_form *form,
+                       struct matmul_parameters *p)
+{
+    const struct gpu_view *output = &call->views[GPU_MATMUL_OUTPUT];
+    if (call->views[GPU_MATMUL_MIX].present) {
+        p->output_offset = (uint32_t)(form->products / 4);
+        p->stride1 = p->rows;
+        p->stride2 = p->rows * p->n_slots;
+        return;
+    }
+    p->output_offset = (uint32_t)(output->offset / 4);
+    p->stride1 = stride(output, 1);
+    p->stride2 = call->matrices == GPU_ONE_MATRIX ? p->stride1 : stride(output, 2);
+}
+
+static void size_matmul(struct builder *builder, const struct matmul_form *form, uint64_t panels)
+{
+    size_t tiles = (size_t)form->n_tiles;
+    if (builder->device->vectors)
+        set_size(builder, 2, tiles, (size_t)panels, 1, 1);
+    else if (form->tokens == 1)
+        set_size(builder, 2, (size_t)panels, tiles, PANEL_ROWS, ONE_SLICES);
+    else
+        set_size(builder, 2, (size_t)(panels * PANEL_ROWS + GROUP_ROWS - 1) / GROUP_ROWS, tiles, GROUP_ROWS,
+                 1);
+}
+
+static int multiply_part(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form,
+                         uint32_t number, struct matmul_parameters *p)
+{
+    const struct gpu_view *v = call->views, *residual = &v[GPU_MATMUL_RESIDUAL], *bias = &v[GPU_MATMUL_BIAS];
+    const struct gpu_view *experts = &v[GPU_MATMUL_EXPERTS];
+    const struct engine_weight *gate = v[GPU_MATMUL_GATE].weight;
+    const struct weight_part *part = &v[GPU_MATMUL_WEIGHT].weight->parts[number];
+    builder->launch.n_memories = 0;
+    builder->launch.scratch = 0;
+    add_memory(builder, part->memory);
+    add_memory(builder, gate ? gate->parts[number].memory : NULL);
+    add_scratch(builder, form->size);
+    add_scratch(builder, form->size);
+    add_values(builder, bias);
+    add_memory(builder, p->has_residual ? residual->buffer->memory : NULL);
+    if (v[GPU_MATMUL_MIX].present)
+        add_scratch(builder, form->size);
+    else
+        add_memory(builder, v[GPU_MATMUL_OUTPUT].buffer->memory);
+    if (form->is_sorted)
+        add_scratch(builder, form->size);
+    else
+        add_memory(builder, experts->present ? experts->buffer->memory : NULL);
+    p->first_panel = (uint32_t)part->first_panel;
+    p->n_panels = (uint32_t)part->n_panels;
+    set_parameters(builder, p, sizeof *p);
+    size_matmul(builder, form,
+                call->matrices == GPU_ONE_MATRIX ? part->n_panels : (uint64_t)p->matrix_panels);
+    return finish(builder);
+}
+
+int matmul(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *residual = &v[GPU_MATMUL_RESIDUAL];
+    const struct gpu_view *experts = &v[GPU_MATMUL_EXPERTS];
+    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight;
+    bool is_mixed = v[GPU_MATMUL_MIX].present;
+    struct matmul_form form = matmul_form(builder->device, call);
+    struct matmul_parameters p = {.n_chunks = (uint32_t)form.n_chunks,
+                                  .rows = (uint32_t)weight->base.ne[1],
+                                  .n_columns = (uint32_t)form.n_columns,
+                                  .matrix_panels =
+                                      (uint32_t)((weight->base.ne[1] + PANEL_ROWS - 1) / PANEL_ROWS),
+                                  .residual_offset = (uint32_t)(residual->offset / 4),
+                                  .residual_stride = residual->present ? stride(residual, 1) : 0,
+                                  .about_offset = (uint32_t)(form.about / 16),
+                                  .n_slots = (uint32_t)form.n_slots,
+                                  .n_shared = (uint32_t)(form.n_slots / form.input_slots),
+                                  .ids_offset = (uint32_t)(experts->offset / 4),
+                                  .ids_stride = experts->present ? stride(experts, 1) : 0,
+                                  .tiles_offset = (uint32_t)(form.tiles / 4),
+                                  .columns_offset = (uint32_t)(form.places / 4),
+                                  .has_gate = v[GPU_MATMUL_GATE].present,
+                                  .has_bias = v[GPU_MATMUL_BIAS].present,
+                                  .has_residual = residual->present && !is_mixed,
+                                  .has_ids = experts->present,
+                                  .activation = call->args.matmul.activation,
+                                  .scale = call->args.matmul.scale == 0 ? 1 : call->args.matmul.scale};
+    if (form.n_columns > UINT32_MAX / 2 || form.size / 4 > UINT32_MAX)
+        return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: too many columns");
+    set_output(call, &form, &p);
+    int status = get_matmul(builder, call, &form);
+    if (!status && form.is_sorted) status = sort_columns(builder, call, &form);
+    if (!status) status = tile_inputs(builder, call, &form);
+    for (uint32_t i = 0; i < weight->n_parts && !status; i++)
+        status = multiply_part(builder, call, &form, i, &p);
+    return status || !is_mixed ? status : mix(builder, call, &form);
+}
