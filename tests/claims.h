@@ -15,17 +15,17 @@ struct claim {
 static const struct claim claims[] = {
     /* clang-format off */
     /*              CPU    Vulkan OpenCL */
-    {"norm",       true,  false, false},
-    {"add",        true,  false, false},
-    {"mul",        true,  false, false},
-    {"activate",   true,  false, false},
-    {"rope",       true,  false, false},
-    {"attention",  true,  false, false},
-    {"matmul",     true,  false, false},
-    {"experts",    false, false, false},
-    {"heads",      false, false, false},
-    {"route",      true,  false, false},
-    {"concat",     true,  false, false},
+    {"norm",       true,  false, true},
+    {"add",        true,  false, true},
+    {"mul",        true,  false, true},
+    {"activate",   true,  false, true},
+    {"rope",       true,  false, true},
+    {"attention",  true,  false, true},
+    {"matmul",     true,  false, true},
+    {"experts",    false, false, true},
+    {"heads",      false, false, true},
+    {"route",      true,  false, true},
+    {"concat",     true,  false, true},
     /* clang-format on */
 };
 

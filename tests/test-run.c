@@ -370,41 +370,6 @@ Test(run, logits_that_fail_leave_the_file_alone)
     fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "where to?");
 }
 
-/* Whatever leads to a file that is read is no place for the output; the file stays as it is. */
-Test(run, logits_never_overwrite_an_input)
-{
-    static const char *const names[] = {"model.gguf", "tokens.npy", "tokenizer.bin", "engine.conf", "out"};
-    static const char npy[] = "\x93NUMPY\1\0\x48\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }"
-                              "              \n\5\0\0\0";
-    char *paths[5], config[256];
-    for (int i = 0; i < 5; i++) paths[i] = strdup(files_path(folder, names[i]));
-    const char *out = paths[4];
-    snprintf(config, sizeof config, "model = %s\n", paths[0]);
-    files_write(paths[1], npy, sizeof npy - 1);
-    files_write_text(paths[2], "words");
-    files_write_text(paths[3], config);
-    for (int i = 0; i < 8; i++) {
-        const char *input = paths[i / 2];
-        size_t size, size_then;
-        char *before = files_read(input, &size);
-        cr_assert_eq(i % 2 ? link(input, out) : symlink(input, out), 0);
-        for (int o = 0; o < 2; o++)
-            fails(PROGRAM("logits", "--config", paths[3], "--tokens-file", paths[1], "--tokenizer", paths[2],
-                          "-o", o ? out : input),
-                  2, "the same file as the input");
-        unlink(out);
-        char *then = files_read(input, &size_then);
-        cr_assert(size_then == size && memcmp(then, before, size) == 0, "%s", input);
-        free(before), free(then);
-    }
-    /* Tokens that come through standard input are a file there too. */
-    struct program_result result = program_run(
-        (const char *const[]){"logits", "-m", model, "--tokens-file", "-", "-o", "/dev/stdin", NULL}, npy,
-        sizeof npy - 1);
-    fails(result, 2, "on standard input");
-    for (int i = 0; i < 5; i++) free(paths[i]);
-}
-
 /* Links, devices and FIFOs are written as they are, and stay. */
 Test(run, logits_go_to_what_is_no_file)
 {
