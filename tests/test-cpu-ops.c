@@ -152,70 +152,6 @@ Test(cpu_rows, activation_none_copies_or_multiplies)
     cpu_compare(rows, &c, 74, 5e-6);
 }
 
-Test(cpu_rows, every_activation)
-{
-    static const uint32_t sizes[] = {1, 5, 16, 31, 257, 3000};
-    for (uint32_t a = ENGINE_ACTIVATION_NONE; a <= ENGINE_ACTIVATION_SWIGLU_CLAMPED; a++)
-        for (size_t i = 0; i < COUNT(sizes); i++)
-            for (int variant = 0; variant < 4; variant++) {
-                bool clamped = a == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
-                bool limited = clamped || a == ENGINE_ACTIVATION_CLAMP || a == ENGINE_ACTIVATION_SOFTCAP;
-                struct rows_case c = {
-                    .op = ENGINE_OP_ACTIVATE,
-                    .n = sizes[i],
-                    .tokens = variant & 1 ? 7 : 1,
-                    .planes = variant & 1 ? 2 : 1,
-                    .second = clamped || variant & 2,
-                    .in_place = variant & 2,
-                    .gaps = {variant & 1 ? 12 : 0, 0, 0},
-                    .activation = a,
-                    .limit = limited ? variant & 1 ? 7 : 0.6f : 0,
-                    .alpha = clamped ? 1.702f : 0,
-                };
-                /* A value by itself may be far smaller than its input, of which the error is a part. */
-                cpu_compare(rows, &c, (size_t)c.n * c.tokens * c.planes, c.n == 1 ? 1 : 5e-6);
-            }
-}
-
-Test(cpu_rows, norms_with_bias)
-{
-    static const uint32_t sizes[] = {1, 2, 5, 16, 31, 64, 257, 3000};
-    for (size_t i = 0; i < COUNT(sizes); i++)
-        for (uint32_t variant = 0; variant < 16; variant++) {
-            struct rows_case c = {
-                .op = ENGINE_OP_NORM,
-                .kind = variant & 8 ? ENGINE_NORM_LAYER : ENGINE_NORM_RMS,
-                .n = sizes[i],
-                .tokens = 6,
-                .planes = variant & 1 ? 2 : 1,
-                .second = variant & 2,
-                .bias = variant & 4,
-                .in_place = variant & 1,
-                .gaps = {variant & 1 ? 20 : 0, 0, 0},
-                .epsilon = 1e-5f,
-            };
-            cpu_compare(rows, &c, (size_t)c.n * c.tokens * c.planes, 5e-6);
-        }
-}
-
-Test(cpu_rows, one_number_for_each_row)
-{
-    static const uint32_t sizes[] = {1, 5, 16, 31, 257};
-    for (size_t i = 0; i < COUNT(sizes); i++)
-        for (int variant = 0; variant < 8; variant++) {
-            struct rows_case c = {
-                .op = variant & 4 ? ENGINE_OP_ADD : ENGINE_OP_MUL,
-                .n = sizes[i],
-                .tokens = variant & 1 ? 9 : 1,
-                .planes = variant & 2 ? 3 : 1,
-                .single = true,
-                .in_place = variant & 2,
-                .gaps = {variant & 1 ? 20 : 0, 0, 0},
-            };
-            cpu_compare(rows, &c, (size_t)c.n * c.tokens * c.planes, 5e-6);
-        }
-}
-
 static float *rope(struct fixture *fixture, const void *c)
 {
     return run_rope_case(fixture, c);
@@ -227,79 +163,6 @@ Test(cpu_rope, pairs_sizes_and_positions)
         const struct rope_case *c = &rope_cases[i];
         cpu_compare(rope, c, (size_t)c->head_dim * c->n_heads * c->tokens, 1e-6);
     }
-}
-
-Test(cpu_rope, magnitude)
-{
-    for (size_t i = 0; i < COUNT(rope_cases); i++) {
-        struct rope_case c = rope_cases[i];
-        c.magnitude = i % 2 ? 1.346f : 0.25f;
-        cpu_compare(rope, &c, (size_t)c.head_dim * c.n_heads * c.tokens, 1e-6);
-    }
-}
-
-static float *concat(struct fixture *fixture, const void *c)
-{
-    return run_concat_case(fixture, c);
-}
-
-Test(cpu_concat, rows_of_each_head_or_one_for_all)
-{
-    static const struct concat_case cases[] = {
-        {.n_a = 128, .n_b = 64, .n_heads = 16, .tokens = 1},
-        {.n_a = 128, .n_b = 64, .n_heads = 16, .tokens = 37, .one_each = true},
-        {.n_a = 3, .n_b = 1, .n_heads = 5, .tokens = 4, .one_each = true, .gaps = {12, 20, 0}},
-        {.n_a = 1, .n_b = 7, .n_heads = 1, .tokens = 9, .gaps = {4, 0, 0}},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct concat_case *c = &cases[i];
-        cpu_compare(concat, c, (size_t)(c->n_a + c->n_b) * c->n_heads * c->tokens, 0);
-    }
-}
-
-static float *route(struct fixture *fixture, const void *c)
-{
-    return run_route_case(fixture, c);
-}
-
-Test(cpu_route, functions_groups_and_ties)
-{
-    static const uint32_t top2 = ENGINE_ROUTE_GROUP_TOP2, sigmoid = ENGINE_ROUTE_SIGMOID;
-    static const struct route_case cases[] = {
-        {.n_experts = 8, .n_used = 2, .tokens = 1, .normalise = true},
-        {.n_experts = 60, .n_used = 4, .tokens = 33, .size = 10, .gap = 8},
-        {.n_experts = 128, .n_used = 8, .tokens = 200, .normalise = true, .scale = 2.5f},
-        {.n_experts = 1, .n_used = 1, .tokens = 3, .function = sigmoid},
-        {.n_experts = 7, .n_used = 7, .tokens = 5, .normalise = true, .size = 60},
-        {.n_experts = 32, .n_used = 4, .tokens = 65, .ties = true},
-        {.n_experts = 64, .n_used = 6, .tokens = 20, .function = sigmoid, .ties = true, .normalise = true},
-        {.n_experts = 64, .n_used = 6, .tokens = 9, .n_groups = 8, .n_groups_used = 3, .scale = 16},
-        {.n_experts = 256,
-         .n_used = 8,
-         .tokens = 50,
-         .n_groups = 8,
-         .n_groups_used = 4,
-         .group_score = top2,
-         .function = sigmoid,
-         .bias = true,
-         .normalise = true,
-         .floor = 1e-20f,
-         .scale = 2.5f},
-        {.n_experts = 24,
-         .n_used = 6,
-         .tokens = 12,
-         .n_groups = 6,
-         .n_groups_used = 3,
-         .group_score = top2,
-         .function = sigmoid,
-         .bias = true,
-         .floor = 3,
-         .normalise = true},
-        {.n_experts = 16, .n_used = 4, .tokens = 4, .n_groups = 4, .n_groups_used = 1, .ties = true},
-        {.n_experts = 16, .n_used = 2, .tokens = 4, .bias = true, .n_groups = 1, .n_groups_used = 1},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++)
-        cpu_compare(route, &cases[i], (size_t)cases[i].n_used * cases[i].tokens, 1e-5);
 }
 
 static float *get_rows(struct fixture *fixture, const void *c)
@@ -360,8 +223,9 @@ Test(cpu_attention, long_contexts_windows_and_tokens_left_out)
     for (size_t i = 0; i < COUNT(long_attention_cases); i++) compare_attention(long_attention_cases[i]);
 }
 
-/* Each option with few tokens and with many, over several spans of positions, then many of them together. */
-Test(cpu_attention, options)
+/* What 1.1 added, over several of the spans that positions are taken in, with few tokens and with many; test-cpu-groups.c
+ * has the rest. */
+Test(cpu_attention, options_over_long_contexts)
 {
     static const struct attention_case forms[] = {
         {.slopes = true},

@@ -12,7 +12,9 @@ void reference_route(const struct engine_op_route *args, size_t n_experts, const
                      const float *bias, double *p, double *c)
 {
     double max = -INFINITY, sum = 0;
-    for (size_t e = 0; e < n_experts; e++) max = fmax(max, (double)logits[e]);
+    for (size_t e = 0; e < n_experts; e++)
+        if ((double)logits[e] > max)
+            max = (double)logits[e]; /* not fmax, which GCC 12 for ARM breaks down at */
     for (size_t e = 0; e < n_experts; e++) sum += exp((double)logits[e] - max);
     for (size_t e = 0; e < n_experts; e++) {
         p[e] = args->function == ENGINE_ROUTE_SIGMOID ? 1 / (1 + exp(-(double)logits[e]))
