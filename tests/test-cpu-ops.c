@@ -1,6 +1,7 @@
 /* test-cpu-ops.c: every operation of the CPU plugin, on odd sizes, for each instruction set and with several
  * threads, against double precision. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,51 @@ Test(cpu_rope, pairs_sizes_and_positions)
     for (size_t i = 0; i < COUNT(rope_cases); i++) {
         const struct rope_case *c = &rope_cases[i];
         cpu_compare(rope, c, (size_t)c->head_dim * c->n_heads * c->tokens, 1e-6);
+    }
+}
+
+/* Experts that a matmul follows: each once, and within the range, also of logits that no finite arithmetic leaves. */
+Test(cpu_route, names_experts_that_there_are_whatever_the_logits)
+{
+    enum { N = 24, USED = 6, TOKENS = 7 };
+    for (size_t isa = 0; isa < N_CPU_ISAS; isa++) {
+        struct fixture fixture;
+        if (!cpu_open(&fixture, cpu_isas[isa], 2)) continue;
+        uint64_t seed = 3;
+        float *logits = fixture_hold(&fixture, random_floats(&seed, (size_t)N * TOKENS));
+        for (size_t i = 0; i < N; i++) {
+            logits[i] = NAN;
+            if (i % 2) logits[N + i] = NAN;
+            if (i % 3) logits[2 * N + i] = INFINITY;
+            logits[3 * N + i] = -INFINITY;
+            if (i % 5) logits[4 * N + i] = -INFINITY;
+            logits[5 * N + i] = i % 2 ? 3e38f : -3e38f;
+        }
+        for (uint32_t variant = 0; variant < 4; variant++) {
+            struct engine_op_route args = {
+                .struct_size = sizeof args,
+                .logits = fixture_f32(&fixture, N, TOKENS, 1, logits),
+                .ids = fixture_i32(&fixture, USED, TOKENS, NULL),
+                .weights = fixture_f32(&fixture, USED, TOKENS, 1, NULL),
+                .function = variant & 1 ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX,
+                .n_groups = variant & 2 ? 4 : 0,
+                .n_groups_used = variant & 2 ? 2 : 0,
+                .group_score = ENGINE_ROUTE_GROUP_TOP2,
+                .normalise = 1,
+            };
+            fixture_run(&fixture, ENGINE_OP_ROUTE, &args);
+            const int32_t *ids = fixture_hold(&fixture, fixture_read_rows(&fixture, args.ids));
+            for (size_t t = 0; t < TOKENS; t++) {
+                bool seen[N] = {false};
+                for (size_t s = 0; s < USED; s++) {
+                    int32_t id = ids[t * USED + s];
+                    cr_assert(id >= 0 && id < N && !seen[id], "%s: expert %d of token %zu", cpu_isas[isa], id,
+                              t);
+                    seen[id] = true;
+                }
+            }
+        }
+        fixture_close(&fixture);
     }
 }
 
