@@ -193,3 +193,64 @@ Test(place, sizes_that_overflow_do_not_fit)
     cr_assert_eq(place(PLACE_ALL, UINT64_MAX - 1, 0, NULL, 0), 0);
     cr_assert_eq(device[9], 0);
 }
+
+/* ---- Followers and experts ---- */
+
+static bool experts_stay;
+
+static uint32_t place_by_experts(uint32_t offload, uint64_t budget)
+{
+    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0, 0}, {"gpu0", budget, 2, 0}};
+    struct place_request request = {.devices = devices,
+                                    .n_devices = 2,
+                                    .tensors = tensors,
+                                    .n_tensors = N_TENSORS,
+                                    .n_layers = N_LAYERS,
+                                    .offload = offload,
+                                    .experts_stay = experts_stay};
+    return place_tensors(&request, device, used);
+}
+
+/* b.weight of each layer goes with a.weight. */
+static void make_followers(void)
+{
+    make_tensors();
+    for (size_t i = 0; i < EMBEDDING; i += 3) {
+        tensors[i].next = i + 1;
+        tensors[i + 1].leader = i;
+    }
+}
+
+Test(place, followers_go_where_their_leader_goes_and_count_with_it)
+{
+    make_followers();
+    for (uint64_t budget = 1; budget < 250; budget++) {
+        place(PLACE_ALL, budget, 0, NULL, 0);
+        cr_assert_leq(used[1], budget);
+        for (size_t i = 0; i < EMBEDDING; i += 3) cr_assert_eq(device[i], device[i + 1]);
+    }
+    struct place_rule rules[] = {{"blk.1.a.*", 1},
+                                 {"blk.2.b.*", 1}}; /* a rule for a follower alone means nothing */
+    place(0, 1000, 0, rules, 2);
+    for (uint32_t i = 0; i < EMBEDDING; i++) cr_assert_eq(device[i], i == 3 || i == 4, "tensor %u", i);
+}
+
+Test(place, experts_stay_on_the_cpu_where_memory_is_short)
+{
+    make_tensors();
+    for (size_t i = 1; i < EMBEDDING; i += 3) {
+        tensors[i].experts = true;
+        tensors[i].bytes[0] = tensors[i].bytes[1] = 100;
+    }
+    experts_stay = false;
+    cr_assert_eq(place_by_experts(PLACE_ALL, 2 + 4 * 15 + 30), 0); /* not one whole layer */
+    experts_stay = true;
+    cr_assert_eq(place_by_experts(PLACE_ALL, 2 + 4 * 15 + 30), N_LAYERS);
+    for (uint32_t i = 0; i < EMBEDDING; i++) cr_assert_eq(device[i], i % 3 != 1, "%s", tensors[i].name);
+    cr_assert_eq(device[OUTPUT], 1);
+    /* With room for the experts of two layers, those of the last two go along; with room for all, all of them. */
+    place_by_experts(PLACE_ALL, 2 + 4 * 15 + 30 + 30 + 200);
+    for (uint32_t i = 0; i < EMBEDDING; i++) cr_assert_eq(device[i], i % 3 != 1 || i / 3 >= N_LAYERS - 2);
+    place_by_experts(PLACE_ALL, PLACE_NO_LIMIT);
+    for (uint32_t i = 0; i < N_TENSORS; i++) cr_assert_eq(device[i], 1);
+}
