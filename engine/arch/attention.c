@@ -40,15 +40,13 @@ static struct value *norm_heads(struct graph *g, const struct decoder *d, const 
                                 struct value *heads)
 {
     if (!has_weight(g, name) || !heads) return heads;
-    uint64_t width = d->head_dim * n, columns = heads->tensor.ne[1] * heads->tensor.ne[2];
+    uint64_t width = d->head_dim * n, n_tokens = g->shape.n_tokens;
     const struct model_tensor *weight = graph_find(g, "blk.%u.%s.weight", g->layer, name);
-    uint64_t dims = weight->ne[0] * weight->ne[1];
-    if (dims == d->head_dim) return norm(g, d, name, graph_reshape(g, heads, d->head_dim, n, columns));
-    struct value *whole = graph_reshape(g, heads, width, columns, 1);
-    if (weight->ne[0] != d->head_dim || n == 1) return norm(g, d, name, whole);
-    struct value *normed =
-        graph_norm(g, graph_reshape(g, heads, d->head_dim, n, columns), NULL, NULL, d->norm, d->epsilon);
-    return graph_mul(g, graph_reshape(g, normed, width, columns, 1),
+    struct value *by_head = graph_reshape(g, heads, d->head_dim, n, n_tokens);
+    if (weight->ne[0] == d->head_dim && weight->ne[1] == 1) return norm(g, d, name, by_head);
+    if (weight->ne[1] == 1) return norm(g, d, name, graph_reshape(g, heads, width, n_tokens, 1));
+    struct value *normed = graph_norm(g, by_head, NULL, NULL, d->norm, d->epsilon);
+    return graph_mul(g, graph_reshape(g, normed, width, n_tokens, 1),
                      graph_values(g, width, 1, "blk.%u.%s.weight", g->layer, name));
 }
 
