@@ -40,7 +40,8 @@ const struct command commands[] = {
      .summary = "Writes the logits of every position of a list of tokens.",
      .details = "The file is in NumPy's format: float32, [tokens, vocabulary]. It is replaced once the new "
                 "one is whole; "
-                "a device, a FIFO or a symbolic link is written as the logits come.",
+                "a device, a FIFO or a symbolic link is written as the logits come. OUT can't be one of the "
+                "files that are read.",
      .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
                  "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
      .run = command_logits},

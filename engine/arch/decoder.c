@@ -29,6 +29,8 @@ static void read_sizes(struct hparams *h, struct decoder *d)
         hparams_fail(h, ENGINE_ERROR_DATA, "no usable tensor token_embd.weight (is this a vocabulary only?)");
     else
         d->n_vocab = (uint32_t)embedding->ne[1];
+    const struct model_tensor *positions = model_tensor_find(h->model, "position_embd.weight");
+    if (positions && positions->ne[1] <= INT32_MAX) d->n_positions = (uint32_t)positions->ne[1];
 }
 
 static void read_layer(struct hparams *h, const struct decoder *d, uint32_t i, struct decoder_layer *layer)
@@ -88,7 +90,10 @@ void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t 
 
 struct arch_info decoder_info(const struct decoder *d)
 {
-    return (struct arch_info){.n_vocab = d->n_vocab, .n_layers = d->n_layers, .n_context = d->n_context};
+    return (struct arch_info){.n_vocab = d->n_vocab,
+                              .n_layers = d->n_layers,
+                              .n_context = d->n_context,
+                              .n_positions = d->n_positions};
 }
 
 void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first)
@@ -148,7 +153,12 @@ struct value *embed_tokens(struct graph *g, const struct decoder *d)
     g->layer = NO_LAYER;
     struct value *embedding = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
     struct value *x = graph_get_rows(g, embedding, graph_input(g, INPUT_TOKENS));
-    return graph_scale(g, x, d->embedding_scale);
+    x = graph_scale(g, x, d->embedding_scale);
+    if (d->n_positions > 0) {
+        struct value *positions = graph_weight(g, d->n_embd, d->n_positions, "position_embd.weight");
+        x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITIONS)));
+    }
+    return has_weight(g, "token_embd_norm") ? norm(g, d, "token_embd_norm", x) : x;
 }
 
 struct value *linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out, struct value *input)
@@ -205,14 +215,42 @@ void build_logits(struct graph *g, const struct decoder *d, struct value *x)
     g->logits = logits;
 }
 
+struct value *parallel_layer(struct graph *g, const struct decoder *d, struct value *x, struct value *a,
+                             struct value *f)
+{
+    struct value *heads = attention(g, d, a);
+    x = graph_add(g, layer_output(g, d, x), heads);
+    return graph_add(g, x, feed_forward(g, d, layer_output(g, d, f)));
+}
+
+void build_parallel(struct graph *g, const void *decoder)
+{
+    const struct decoder *d = decoder;
+    struct value *x = embed_tokens(g, d);
+    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
+        struct value *n = norm(g, d, "attn_norm", x);
+        x = parallel_layer(g, d, x, n, n);
+    }
+    build_logits(g, d, x);
+}
+
+/* A block of a layer: its input normed, or what it adds, or both. */
+static struct value *block(struct graph *g, const struct decoder *d, struct value *x,
+                           struct value *(*run)(struct graph *g, const struct decoder *d, struct value *x),
+                           const char *norm_before, const char *norm_after)
+{
+    struct value *out = run(g, d, d->norms == NORMS_AFTER ? x : norm(g, d, norm_before, x));
+    return d->norms == NORMS_BEFORE ? out : norm(g, d, norm_after, out);
+}
+
 void build_decoder(struct graph *g, const void *decoder)
 {
     const struct decoder *d = decoder;
     struct value *x = embed_tokens(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = attention(g, d, norm(g, d, "attn_norm", x));
+        struct value *heads = block(g, d, x, attention, "attn_norm", "post_attention_norm");
         x = add_block(g, d, layer_output(g, d, x), heads);
-        x = add_block(g, d, x, feed_forward_or_mixture(g, d, norm(g, d, "ffn_norm", x)));
+        x = add_block(g, d, x, block(g, d, x, feed_forward_or_mixture, "ffn_norm", "post_ffw_norm"));
     }
     build_logits(g, d, x);
 }

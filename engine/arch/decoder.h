@@ -47,11 +47,16 @@ struct experts {
     float limit, alpha;  /* of activations that take them */
 };
 
+/* Where a layer's norms stand: before each of its blocks, on what the blocks add, or both. */
+enum norm_places { NORMS_BEFORE, NORMS_AFTER, NORMS_AROUND };
+
 struct decoder {
     uint32_t n_vocab, n_context, n_embd, n_layers;
+    uint32_t n_positions;         /* that have a row in position_embd; 0: there is no such tensor */
     uint32_t head_dim, value_dim; /* of a head's keys and queries, and of its values */
     uint32_t norm;                /* enum engine_norm_kind */
     float epsilon;
+    enum norm_places norms;
     uint32_t activation; /* enum engine_activation, of the feed-forward network */
     struct rope rope;    /* of all layers, unless they are told otherwise */
 
@@ -92,7 +97,8 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
 
 /* ---- Blocks: values are [n, columns] unless told otherwise -------------------------------------------------------- */
 
-/* Rows of token_embd.weight for the tokens, scaled. */
+/* Rows of token_embd.weight for the tokens, scaled; where the model has them, plus position_embd's of their positions, and
+ * normed by token_embd_norm. */
 struct value *embed_tokens(struct graph *g, const struct decoder *d);
 
 /* weight x input, plus the bias that some models have: "blk.N.NAME.weight", or "NAME.weight" outside layers. */
@@ -147,7 +153,15 @@ struct value *feed_forward_or_mixture(struct graph *g, const struct decoder *d, 
 /* output_norm, output.weight (or the embedding, where that is tied), scaled and capped. Sets graph->logits. */
 void build_logits(struct graph *g, const struct decoder *d, struct value *x);
 
-/* The layers of most decoders: x + attention(norm(x)), then x + feed-forward(norm(x)), and the logits. */
+/* A layer whose blocks read the same x (GPT-J): x + attention(a) + feed-forward(f), a and f being norms of x. */
+struct value *parallel_layer(struct graph *g, const struct decoder *d, struct value *x, struct value *a,
+                             struct value *f);
+
+/* All layers like that, with one norm for both blocks, "attn_norm"; and the logits. */
+void build_parallel(struct graph *g, const void *decoder);
+
+/* The layers of most decoders: x + attention(norm(x)), then x + feed-forward(norm(x)), norms placed as the decoder says,
+ * and the logits. `decoder`: a struct decoder, or one that begins with it. */
 void build_decoder(struct graph *g, const void *decoder);
 
 #endif

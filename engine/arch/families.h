@@ -5,10 +5,42 @@
 #include "arch/arch.h"
 
 /* Names as in `const struct architecture arch_NAME`. */
-#define FAMILIES(X) X(llama)
+#define FAMILIES(X)                                                                                          \
+    X(bloom)                                                                                                 \
+    X(cohere2)                                                                                               \
+    X(command_r)                                                                                             \
+    X(ernie4_5)                                                                                              \
+    X(exaone)                                                                                                \
+    X(exaone4)                                                                                               \
+    X(falcon)                                                                                                \
+    X(gemma)                                                                                                 \
+    X(gemma2)                                                                                                \
+    X(gemma3)                                                                                                \
+    X(glm4)                                                                                                  \
+    X(gpt2)                                                                                                  \
+    X(gptneox)                                                                                               \
+    X(granite)                                                                                               \
+    X(hunyuan_dense)                                                                                         \
+    X(internlm2)                                                                                             \
+    X(llama)                                                                                                 \
+    X(minicpm)                                                                                               \
+    X(mpt)                                                                                                   \
+    X(nemotron)                                                                                              \
+    X(olmo2)                                                                                                 \
+    X(phi2)                                                                                                  \
+    X(phi3)                                                                                                  \
+    X(qwen2)                                                                                                 \
+    X(qwen3)                                                                                                 \
+    X(smollm3)                                                                                               \
+    X(stablelm)                                                                                              \
+    X(starcoder2)
 
 #define X(name) extern const struct architecture arch_##name;
 FAMILIES(X)
 #undef X
+
+/* granite.c: the factors that Granite's families have. */
+struct decoder;
+void granite_read_scales(struct hparams *h, struct decoder *d);
 
 #endif

@@ -4,12 +4,30 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
+/* Converters don't write Mistral's window, and its files are Llama's. */
+static void assume_window(struct hparams *h, struct decoder *d)
+{
+    uint32_t n_heads = d->layers[0].n_heads;
+    bool is_mistral_7b = d->n_layers == 32 && d->n_embd == 4096 && d->layers[0].n_ff == 14336 &&
+                         d->layers[0].n_kv_heads == 8 && d->n_context == 32768;
+    if (is_mistral_7b &&
+        d->rope.theta == 10000) /* version 0.1; later ones have another theta and no window */
+        for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].window = 4096;
+    else if (n_heads > 0 && d->head_dim != d->n_embd / n_heads)
+        decoder_warn(
+            h,
+            "heads of %u values are Mistral's way; if the published model has a sliding window, this file "
+            "doesn't say so, and none is assumed",
+            d->head_dim);
+}
+
 static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
     decoder_read_windows(h, d, 1, false);
     d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
+    if (!hparams_has(h, "attention.sliding_window")) assume_window(h, d);
     *info = decoder_info(d);
 }
 

@@ -93,6 +93,14 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     return status;
 }
 
+/* Before anything is loaded. */
+static int check_output(const struct arguments *arguments, const struct engine *engine)
+{
+    const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file,
+                            arguments->config};
+    return output_check(arguments->output, inputs, sizeof inputs / sizeof *inputs);
+}
+
 int command_logits(const struct arguments *arguments)
 {
     struct engine *engine = NULL;
@@ -103,6 +111,7 @@ int command_logits(const struct arguments *arguments)
         return command_usage("logits: where to? give a file with -o");
     int status = read_tokens(arguments, &tokens, &count);
     if (!status) status = open_engine(arguments, &engine);
+    if (!status) status = check_output(arguments, engine);
     if (!status) status = open_model(arguments, engine, &model);
     if (!status) status = run_tokens(arguments, model, tokens, count);
     int exit_status = status && !interrupted ? command_fail() : 0;

@@ -9,6 +9,23 @@
 
 #include "commands/common.h"
 
+int output_check(const char *path, const char *const *inputs, size_t n)
+{
+    struct stat output, input;
+    if (stat(path, &output) != 0) return ENGINE_OK; /* there is nothing that could be overwritten */
+    for (size_t i = 0; i < n; i++) {
+        if (!inputs[i]) continue;
+        bool standard = strcmp(inputs[i], "-") == 0;
+        int found = standard ? fstat(STDIN_FILENO, &input) : stat(inputs[i], &input);
+        if (found != 0 || !S_ISREG(input.st_mode)) continue; /* a terminal or pipe may be both */
+        if (input.st_dev == output.st_dev && input.st_ino == output.st_ino)
+            return command_error(ENGINE_ERROR_ARGUMENT,
+                                 "%s is the same file as the input %s: give the output another name", path,
+                                 standard ? "on standard input" : inputs[i]);
+    }
+    return ENGINE_OK;
+}
+
 static FILE *create_temporary(const char *path, char **name)
 {
     FILE *file = NULL;

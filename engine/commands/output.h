@@ -3,7 +3,12 @@
 #define ENGINE_COMMANDS_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+
+/* Refuses a path that leads to one of the files that a command reads, under whatever name: by links of both kinds too.
+ * `inputs` [n] may hold NULLs, and "-" for standard input. ENGINE_ERROR_ARGUMENT, through command_error. */
+int output_check(const char *path, const char *const *inputs, size_t n);
 
 /* A file that is there once it is whole, and not before: a temporary one in the same folder takes its name at the end.
  * What is no regular file (a device, a FIFO, a symbolic link such as /dev/stdout) is written directly. */

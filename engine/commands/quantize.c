@@ -1,7 +1,6 @@
 /* quantize.c: `engine quantize`: a model file with its matrices in another type. */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "commands/common.h"
 #include "commands/output.h"
@@ -24,14 +23,6 @@ static int progress(void *user, uint64_t done, uint64_t total)
 {
     (void)user;
     return report_progress("quantising", done, total);
-}
-
-/* Under whatever names: the input is read while the output is written. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat left, right;
-    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
-           left.st_ino == right.st_ino;
 }
 
 static int quantize(const struct arguments *arguments, struct engine_model *model)
@@ -65,11 +56,9 @@ int command_quantize(const struct arguments *arguments)
 {
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
-    const char *from = arguments->words.items[0], *to = arguments->words.items[1];
-    int status = ENGINE_OK;
-    if (is_same_file(from, to))
-        status = command_error(ENGINE_ERROR_ARGUMENT,
-                               "%s is the model itself: give the new file another name", to);
+    const char *from = arguments->words.items[0];
+    const char *inputs[] = {from, arguments->tokenizer, arguments->config};
+    int status = output_check(arguments->words.items[1], inputs, sizeof inputs / sizeof *inputs);
     if (!status) status = open_engine(arguments, &engine);
     if (!status) status = engine_model_open(engine, from, arguments->tokenizer, &model);
     if (!status) status = quantize(arguments, model);

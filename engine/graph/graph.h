@@ -189,7 +189,7 @@ struct value *graph_norm(struct graph *graph, struct value *input, struct value 
 /* b: a's shape, one row for all of a's, or one number for each. */
 struct value *graph_add(struct graph *graph, struct value *a, struct value *b);
 struct value *graph_mul(struct graph *graph, struct value *a, struct value *b);
-/* Times a number: by the matmul that makes the value where that is the node before, else by a row of constants. */
+/* Times a number: by the matmul that makes the value if nothing has read it yet, else by a row of constants. */
 struct value *graph_scale(struct graph *graph, struct value *value, float factor);
 /* activation(input), times factor unless that is NULL. */
 struct value *graph_activate(struct graph *graph, struct value *input, struct value *factor,

@@ -145,14 +145,34 @@ static void fill_factor(const void *user, float *values, uint64_t n)
     for (uint64_t i = 0; i < n; i++) values[i] = *(const float *)user;
 }
 
+static bool reads(struct node *node, const struct value *value)
+{
+    for (const struct op_operand *input = op_info(node->op)->inputs; input->offset; input++) {
+        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+        if (tensor && value_of(tensor)->root == value->root) return true;
+    }
+    return false;
+}
+
+/* The product that makes a value which nothing has read yet, if it can take a factor; NULL if there is none. */
+static struct engine_op_matmul *scalable_matmul(const struct graph *graph, const struct value *value)
+{
+    for (size_t i = graph->n_nodes; i-- > 0;) {
+        struct node *node = &graph->nodes[i];
+        struct engine_op_matmul *args = &node->args.matmul;
+        if (node->op == ENGINE_OP_MATMUL && args->output == &value->tensor)
+            return args->bias || args->activation ? NULL : args;
+        if (reads(node, value)) return NULL;
+    }
+    return NULL;
+}
+
 struct value *graph_scale(struct graph *graph, struct value *value, float factor)
 {
     if (factor == 1 || !have(graph, "scale", value, value)) return value;
-    struct node *last = graph->n_nodes ? &graph->nodes[graph->n_nodes - 1] : NULL;
-    if (last && last->op == ENGINE_OP_MATMUL && last->args.matmul.output == &value->tensor &&
-        !last->args.matmul.bias && !last->args.matmul.activation && factor != 0) {
-        float scale = last->args.matmul.scale;
-        last->args.matmul.scale = (scale == 0 ? 1 : scale) * factor;
+    struct engine_op_matmul *matmul = factor != 0 ? scalable_matmul(graph, value) : NULL;
+    if (matmul) {
+        matmul->scale = (matmul->scale == 0 ? 1 : matmul->scale) * factor;
         return value;
     }
     char name[64];

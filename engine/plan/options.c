@@ -86,6 +86,7 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
 static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
 {
     uint32_t trained = plan->info.n_context;
+    if (plan->info.n_positions > 0 && plan->info.n_positions < trained) trained = plan->info.n_positions;
     plan->n_context = options->n_context          ? options->n_context
                       : trained < DEFAULT_CONTEXT ? trained
                                                   : DEFAULT_CONTEXT;
@@ -101,6 +102,10 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     if (plan->n_context > INT32_MAX / KV_BLOCK_SIZE / plan->n_sequences)
         return fail(ENGINE_ERROR_ARGUMENT, "a context of %u positions for %u sequences is too large",
                     plan->n_context, plan->n_sequences);
+    uint32_t most = plan->info.n_positions;
+    if (most > 0 && plan->n_context > most)
+        return fail(ENGINE_ERROR_ARGUMENT, "a context of %u positions, but the model has learnt only %u",
+                    plan->n_context, most);
     if (plan->n_context > trained)
         log_line(ENGINE_LOG_WARNING,
                  "a context of %u positions, but the model was trained for %u; expect nonsense "

@@ -1,0 +1,26 @@
+/* falcon.c: Falcon: attention and feed-forward network read the same x. The model of 7e9 weights has one norm for both, that of
+ * 40e9 another for attention. Almazrouei et al., arXiv 2311.16867. */
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+static void build(struct graph *g, const void *hparams)
+{
+    const struct decoder *d = hparams;
+    struct value *x = embed_tokens(g, d);
+    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
+        struct value *f = norm(g, d, "attn_norm", x);
+        struct value *a = has_weight(g, "attn_norm_2") ? norm(g, d, "attn_norm_2", x) : f;
+        x = parallel_layer(g, d, x, a, f);
+    }
+    build_logits(g, d, x);
+}
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct decoder *d = hparams;
+    decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
+    d->activation = ENGINE_ACTIVATION_GELU_ERF;
+    *info = decoder_info(d);
+}
+
+const struct architecture arch_falcon = {"falcon", sizeof(struct decoder), read, build};

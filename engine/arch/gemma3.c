@@ -1,0 +1,34 @@
+/* gemma3.c: Gemma 3: Gemma 2 without soft caps, with norms on each head of queries and keys. Five of six layers slide and have
+ * positions of their own base. arXiv 2503.19786. */
+#include <math.h>
+
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+struct gemma3 {
+    struct decoder decoder;
+    struct rope local; /* of the layers that slide */
+};
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct gemma3 *gemma = hparams;
+    struct decoder *d = &gemma->decoder;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
+    d->norms = NORMS_AROUND;
+    d->activation = ENGINE_ACTIVATION_GELU_TANH;
+    d->embedding_scale = sqrtf((float)d->n_embd);
+    d->logit_softcap = hparams_float_from_0(h, "final_logit_softcapping", 0);
+    decoder_read_windows(h, d, 6, false);
+    decoder_local_rope(d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
+    /* As in Gemma 2: n_embd / n_heads in the model of 27e9 weights, the head's size in the others that are known. */
+    if (d->n_layers == 62 && d->n_embd == 5376)
+        d->attention_scale = 1 / sqrtf((float)d->n_embd / (float)d->layers[0].n_heads);
+    else if (d->n_layers != 18 && d->n_layers != 26 && d->n_layers != 34 && d->n_layers != 48)
+        decoder_warn(
+            h, "the scale of queries isn't in the file; 1 / sqrt(%u), from the size of heads, is assumed",
+            d->head_dim);
+    *info = decoder_info(d);
+}
+
+const struct architecture arch_gemma3 = {"gemma3", sizeof(struct gemma3), read, build_decoder};

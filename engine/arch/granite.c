@@ -1,0 +1,24 @@
+/* granite.c: Granite 3, dense: Llama with factors on the embedding, what blocks add, attention scores and logits. arXiv
+ * 2405.04324. */
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+void granite_read_scales(struct hparams *h, struct decoder *d)
+{
+    d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
+    d->embedding_scale = hparams_float_above_0(h, "embedding_scale", 1);
+    d->residual_scale = hparams_float_above_0(h, "residual_scale", 1);
+    d->logit_scale = 1 / hparams_float_above_0(h, "logit_scale", 1); /* the file has a divisor */
+    if (hparams_flag(h, "rope.scaling.finetuned", true)) return;
+    for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].rope = NULL; /* Granite 4 without positions */
+}
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct decoder *d = hparams;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
+    granite_read_scales(h, d);
+    *info = decoder_info(d);
+}
+
+const struct architecture arch_granite = {"granite", sizeof(struct decoder), read, build_decoder};

@@ -1,0 +1,14 @@
+/* hunyuan-dense.c: Hunyuan, dense: Llama with rotary positions on halves, and norms on queries and keys after they have
+ * turned. */
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct decoder *d = hparams;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
+    d->norm_after_rope = true;
+    *info = decoder_info(d);
+}
+
+const struct architecture arch_hunyuan_dense = {"hunyuan-dense", sizeof(struct decoder), read, build_decoder};

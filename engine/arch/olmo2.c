@@ -1,0 +1,24 @@
+/* olmo2.c: OLMo 2 and 3: norms on what blocks add instead of before them, and on the whole width of queries and keys. OLMo 3
+ * slides in three of four layers, which keep plain positions where the others are stretched. arXiv 2501.00656. */
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+struct olmo2 {
+    struct decoder decoder;
+    struct rope local; /* of the layers that slide */
+};
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct olmo2 *olmo = hparams;
+    struct decoder *d = &olmo->decoder;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
+    d->norms = NORMS_AFTER;
+    if (hparams_has(h, "attention.sliding_window")) {
+        decoder_read_windows(h, d, 4, false);
+        decoder_local_rope(d, &olmo->local, d->rope.theta);
+    }
+    *info = decoder_info(d);
+}
+
+const struct architecture arch_olmo2 = {"olmo2", sizeof(struct olmo2), read, build_decoder};
