@@ -97,13 +97,10 @@ struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_
     return graph_numbers(g, n_heads, name, fill_slopes, &slopes);
 }
 
-struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads)
+struct value *attend_to(struct graph *g, const struct decoder *d, struct value *q, struct value *k_cache,
+                        struct value *v_cache)
 {
     const struct decoder_layer *layer = this_layer(g, d);
-    struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads);
-    struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads);
-    graph_cache_write(g, k_cache, heads->k);
-    graph_cache_write(g, v_cache, heads->v);
     const struct attention_options options = {
         .scale = d->attention_scale,
         .softcap = d->attention_softcap,
@@ -112,9 +109,19 @@ struct value *attend(struct graph *g, const struct decoder *d, const struct head
         .slopes = alibi_slopes(g, d, layer->n_heads),
         .sinks = graph_values_optional(g, layer->n_heads, 1, "blk.%u.attn_sinks.weight", g->layer),
     };
-    struct value *out = graph_attention(g, heads->q, k_cache, v_cache, &options);
+    struct value *out = graph_attention(g, q, k_cache, v_cache, &options);
     uint64_t width = (uint64_t)layer->n_heads * d->value_dim;
     return layer_output(g, d, graph_reshape(g, out, width, g->shape.n_tokens, 1));
+}
+
+struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads)
+{
+    const struct decoder_layer *layer = this_layer(g, d);
+    struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads);
+    struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads);
+    graph_cache_write(g, k_cache, heads->k);
+    graph_cache_write(g, v_cache, heads->v);
+    return attend_to(g, d, heads->q, k_cache, v_cache);
 }
 
 struct value *attention(struct graph *g, const struct decoder *d, struct value *x)

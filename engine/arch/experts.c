@@ -7,6 +7,73 @@
 #include "arch/decoder.h"
 #include "base/error.h"
 
+/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+
+/* expert_gating_func of the file. */
+enum gating { GATING_UNKNOWN, GATING_SOFTMAX, GATING_SIGMOID, GATING_SOFTMAX_CHOSEN };
+
+static void read_groups(struct hparams *h, struct experts *e)
+{
+    uint32_t n = hparams_count(h, "expert_group_count", 0),
+             used = hparams_count(h, "expert_group_used_count", n);
+    if (n <= 1) return;
+    e->n_groups = n;
+    e->n_groups_used = used;
+    /* DeepSeek-V2 goes by a group's best expert; with sigmoids, since V3, it is the two best. */
+    e->group_score = e->function == ENGINE_ROUTE_SIGMOID ? ENGINE_ROUTE_GROUP_TOP2 : ENGINE_ROUTE_GROUP_MAX;
+    uint32_t size = e->n / n, least = e->group_score == ENGINE_ROUTE_GROUP_TOP2 ? 2 : 1;
+    if (e->n % n != 0 || size < least || used == 0 || used > n || e->n_used > (uint64_t)used * size)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%u of %u experts don't go with %u of %u groups", e->n_used, e->n,
+                     used, n);
+}
+
+void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function, bool normalise)
+{
+    struct experts *e = &d->experts;
+    uint32_t gating = hparams_count(h, "expert_gating_func", GATING_UNKNOWN);
+    if (gating > GATING_SOFTMAX_CHOSEN)
+        hparams_fail(
+            h, ENGINE_ERROR_UNSUPPORTED,
+            "expert_gating_func %u is not supported (known: 1 softmax, 2 sigmoid, 3 softmax of the chosen)",
+            gating);
+    if (gating != GATING_UNKNOWN)
+        function = gating == GATING_SIGMOID ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX;
+    e->function = function;
+    e->normalise = hparams_flag(h, "expert_weights_norm", normalise) || gating == GATING_SOFTMAX_CHOSEN;
+    read_groups(h, e);
+}
+
+/* Mixtures begin after some dense layers, and are every so many layers. */
+static void read_places(struct hparams *h, struct decoder *d)
+{
+    uint32_t first = hparams_count(h, "leading_dense_block_count", 0);
+    uint32_t step = hparams_count(h, "interleave_moe_layer_step", 1);
+    if (step == 0) hparams_fail(h, ENGINE_ERROR_DATA, "a mixture of experts every 0 layers");
+    if (h->status) return;
+    for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].is_mixture = i >= first && (i + 1) % step == 0;
+}
+
+void experts_read(struct hparams *h, struct decoder *d)
+{
+    struct experts *e = &d->experts;
+    e->n = hparams_count(h, "expert_count", 0);
+    if (e->n == 0) return;
+    e->n_used = hparams_count(h, "expert_used_count", 0);
+    e->n_ff = hparams_count(h, "expert_feed_forward_length", d->n_layers > 0 ? d->layers[0].n_ff : 0);
+    uint64_t n_shared = (uint64_t)hparams_count(h, "expert_shared_count", 0) * e->n_ff;
+    e->n_ff_shared =
+        hparams_count(h, "expert_shared_feed_forward_length", n_shared > INT32_MAX ? 0 : (uint32_t)n_shared);
+    e->scale = hparams_float_from_0(h, "expert_weights_scale", 1); /* 0 is none, too */
+    e->activation = ENGINE_ACTIVATION_SILU;
+    if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0 || n_shared > INT32_MAX)
+        hparams_fail(h, ENGINE_ERROR_DATA, "%u of %u experts of %u values can't be used for a token",
+                     e->n_used, e->n, e->n_ff);
+    experts_read_router(h, d, ENGINE_ROUTE_SOFTMAX, true);
+    read_places(h, d);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------- */
+
 /* Files made before April 2024 have a tensor for each expert, "blk.N.ffn_up.E.weight". */
 static struct value *stacked(struct graph *g, const char *name, uint64_t k, uint64_t rows, uint32_t n)
 {
@@ -53,6 +120,7 @@ struct value *run_experts(struct graph *g, const struct decoder *d, const struct
 {
     const struct experts *e = &d->experts;
     struct value *gate, *up;
+    if (e->weigh_input) x = graph_mul(g, x, routes->weights); /* of one expert for each token */
     if (graph_find(g, "blk.%u.ffn_gate_up_exps.weight", g->layer)) {
         struct value *both = product(g, d, "ffn_gate_up", d->n_embd, 2 * (uint64_t)e->n_ff, x, routes, false);
         gate = graph_slice(g, both, 0, e->n_ff);
@@ -62,7 +130,8 @@ struct value *run_experts(struct graph *g, const struct decoder *d, const struct
         up = product(g, d, "ffn_up", d->n_embd, e->n_ff, x, routes, false);
     }
     struct value *hidden = graph_activate_limited(g, gate, up, e->activation, e->limit, e->alpha);
-    return product(g, d, "ffn_down", e->n_ff, d->n_embd, hidden, routes, true);
+    struct value *out = product(g, d, "ffn_down", e->n_ff, d->n_embd, hidden, routes, !e->weigh_input);
+    return e->weigh_input && out ? graph_reshape(g, out, d->n_embd, out->tensor.ne[2], 1) : out;
 }
 
 struct routes route(struct graph *g, const struct decoder *d, struct value *logits)

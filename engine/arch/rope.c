@@ -20,7 +20,7 @@ static void read_yarn(struct hparams *h, struct rope *rope, float factor)
 {
     float fast = hparams_float_above_0(h, "rope.scaling.yarn_beta_fast", 32);
     float slow = hparams_float_above_0(h, "rope.scaling.yarn_beta_slow", 1);
-    bool whole = hparams_flag(h, "rope.scaling.yarn_truncate", true);
+    bool whole = hparams_flag(h, "rope.scaling.yarn_truncate", !rope->yarn_between);
     if (rope->n_original == 0 || rope->theta <= 1)
         hparams_fail(h, ENGINE_ERROR_DATA, "YaRN from a context of %u with theta %g", rope->n_original,
                      (double)rope->theta);

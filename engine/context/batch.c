@@ -65,6 +65,14 @@ static uint32_t count_part(const struct engine_context *context, const struct en
     return count;
 }
 
+/* Writes what the family's queries are multiplied with at a position, where that is an input of its graphs. */
+static void write_query_scale(const struct engine_plan *plan, uint32_t position, int32_t *input)
+{
+    if (!plan->info.query_scale) return;
+    float scale = plan->info.query_scale(plan->hparams, position);
+    memcpy(input, &scale, sizeof scale); /* inputs are kept as numbers of 32 bits, whatever their type */
+}
+
 /* Runs tokens first … first+count-1, see count_part. *logits moves on past what was written. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
                     uint32_t count, float **logits)
@@ -77,6 +85,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
         inputs[INPUT_TOKENS][i] = batch->tokens[first + i];
         inputs[INPUT_SEQUENCES][i] = (int32_t)sequence;
         inputs[INPUT_POSITIONS][i] = (int32_t)kv_length(context->kv, sequence);
+        write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence);
         if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][key.n_outputs++] = (int32_t)i;
     }

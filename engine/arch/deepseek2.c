@@ -1,0 +1,156 @@
+/* deepseek2.c: DeepSeek-V2, V3, R1 and what is built like them (Kimi K2, GLM-4.7-Flash): multi-head latent attention, where
+ * the cache holds one short vector a token that the keys and values of all heads come from, and one key that turns
+ * with the position; then mixtures of experts chosen in groups. arXiv 2405.04434, 2412.19437. */
+#include <math.h>
+#include <stdio.h>
+
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+struct deepseek2 {
+    struct decoder decoder;
+    uint32_t n_q_latent;              /* queries come from a short vector too; 0: they don't */
+    uint32_t n_latent;                /* what keys and values come from */
+    uint32_t n_nope, n_rope, n_value; /* of a head: values of a key that don't turn, that turn, of a value */
+    bool absorbs; /* the file has the matrices of each head apart, so that attention runs on latent vectors */
+};
+
+/* Sizes of heads. Files with one matrix for keys and values have the true ones, the others those of what is cached. */
+static void read_sizes(struct hparams *h, struct deepseek2 *m)
+{
+    struct decoder *d = &m->decoder;
+    m->absorbs = hparams_has(h, "attention.key_length_mla");
+    m->n_q_latent = hparams_count(h, "attention.q_lora_rank", 0);
+    m->n_latent = hparams_count_required(h, "attention.kv_lora_rank");
+    m->n_rope = d->rope.n_dims;
+    m->n_value = hparams_count(h, "attention.value_length_mla", d->value_dim);
+    uint32_t key = hparams_count(h, "attention.key_length_mla", d->head_dim);
+    bool fits =
+        !m->absorbs || (d->head_dim == (uint64_t)m->n_latent + m->n_rope && d->value_dim == m->n_latent);
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        fits = fits && d->layers[i].n_kv_heads == (m->absorbs ? 1 : d->layers[i].n_heads);
+    if (!fits || key <= m->n_rope || m->n_value == 0)
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "keys of %u and values of %u don't come from %u latent values and %u that turn",
+                     d->head_dim, d->value_dim, m->n_latent, m->n_rope);
+    m->n_nope = key > m->n_rope ? key - m->n_rope : 1;
+    d->attention_scale = 1 / sqrtf((float)m->n_nope + (float)m->n_rope);
+}
+
+/* Under YaRN the published code scales scores, not what turns: by m^2, m = 1 + 0.1 * mscale_all_dim * ln(factor), of which
+ * files have 0.1 * mscale_all_dim. Its other number, mscale, equals that one in all published models. */
+static void read_yarn(struct hparams *h, struct decoder *d)
+{
+    float multiplier = hparams_float_from_0(h, "rope.scaling.yarn_log_multiplier", 0);
+    if (d->rope.yarn <= 1) return;
+    if (multiplier == 0) {
+        decoder_warn(h, "YaRN's mscale_all_dim isn't in the file; 0 is assumed");
+        return;
+    }
+    float m = 1 + multiplier * logf(d->rope.yarn);
+    d->attention_scale *= m * m;
+    d->rope.magnitude = 1;
+}
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct deepseek2 *m = hparams;
+    struct decoder *d = &m->decoder;
+    char bias[48];
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
+    read_sizes(h, m);
+    read_yarn(h, d);
+    /* The bias came with V3's sigmoids. */
+    snprintf(bias, sizeof bias, "blk.%u.exp_probs_b.bias", d->n_layers > 0 ? d->n_layers - 1 : 0);
+    bool is_v3 = model_tensor_find(h->model, bias) != NULL;
+    experts_read_router(h, d, is_v3 ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX, false);
+    *info = decoder_info(d);
+}
+
+/* What all heads share of a token: its latent vector [n_latent, n_tokens], and the key that turns [n_rope, 1, n_tokens]. */
+struct latent {
+    struct value *c, *key;
+};
+
+static struct value *queries(struct graph *g, const struct deepseek2 *m, struct value *x)
+{
+    const struct decoder *d = &m->decoder;
+    uint64_t n_heads = d->layers[g->layer].n_heads, key = m->n_nope + m->n_rope;
+    struct value *q;
+    if (m->n_q_latent > 0) {
+        q = norm(g, d, "attn_q_a_norm", linear(g, "attn_q_a", d->n_embd, m->n_q_latent, x));
+        q = linear(g, "attn_q_b", m->n_q_latent, n_heads * key, q);
+    } else {
+        q = linear(g, "attn_q", d->n_embd, n_heads * key, x);
+    }
+    return graph_reshape(g, q, key, n_heads, g->shape.n_tokens);
+}
+
+/* Queries are taken to where keys are latent, so that q . k is what it would be between full ones, and what comes of latent
+ * values is taken to full ones afterwards. */
+static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, struct value *q_nope,
+                                   struct value *q_rope, const struct latent *latent)
+{
+    const struct decoder *d = &m->decoder;
+    uint64_t n_heads = d->layers[g->layer].n_heads, n_tokens = g->shape.n_tokens;
+    struct value *k_b =
+        graph_matrices(g, m->n_nope, m->n_latent, n_heads, "blk.%u.attn_k_b.weight", g->layer);
+    struct value *v_b =
+        graph_matrices(g, m->n_latent, m->n_value, n_heads, "blk.%u.attn_v_b.weight", g->layer);
+    struct value *q = graph_concat(g, graph_matmul_heads(g, k_b, q_nope), q_rope);
+    struct value *k = graph_concat(g, graph_reshape(g, latent->c, m->n_latent, 1, n_tokens), latent->key);
+    struct value *cache = graph_cache(g, d->head_dim, 1);
+    graph_cache_write(g, cache, k);
+    struct value *out = attend_to(g, d, q, cache, graph_slice(g, cache, 0, m->n_latent));
+    uint64_t columns = out ? out->tensor.ne[1] : 0;
+    out = graph_matmul_heads(g, v_b, graph_reshape(g, out, m->n_latent, n_heads, columns));
+    return graph_reshape(g, out, n_heads * m->n_value, columns, 1);
+}
+
+/* Keys and values of all heads, as older files want it. */
+static struct value *attend_heads(struct graph *g, const struct deepseek2 *m, struct value *q_nope,
+                                  struct value *q_rope, const struct latent *latent)
+{
+    const struct decoder *d = &m->decoder;
+    uint64_t n_heads = d->layers[g->layer].n_heads, both = (uint64_t)m->n_nope + m->n_value;
+    struct value *kv = linear(g, "attn_kv_b", m->n_latent, n_heads * both, latent->c);
+    kv = graph_reshape(g, kv, both, n_heads, g->shape.n_tokens);
+    const struct heads heads = {.q = graph_concat(g, q_nope, q_rope),
+                                .k = graph_concat(g, graph_slice(g, kv, 0, m->n_nope), latent->key),
+                                .v = graph_slice(g, kv, m->n_nope, m->n_value)};
+    return attend(g, d, &heads);
+}
+
+static struct value *latent_attention(struct graph *g, const struct deepseek2 *m, struct value *x)
+{
+    const struct decoder *d = &m->decoder;
+    const struct decoder_layer *layer = &d->layers[g->layer];
+    struct value *factors = rope_factors(g, layer->rope);
+    struct value *q = queries(g, m, x);
+    struct value *q_nope = graph_slice(g, q, 0, m->n_nope);
+    struct value *q_rope = rotate(g, layer->rope, factors, graph_slice(g, q, m->n_nope, m->n_rope));
+
+    struct value *kv = linear(g, "attn_kv_a_mqa", d->n_embd, (uint64_t)m->n_latent + m->n_rope, x);
+    struct value *key =
+        graph_reshape(g, graph_slice(g, kv, m->n_latent, m->n_rope), m->n_rope, 1, g->shape.n_tokens);
+    struct latent latent = {.c = norm(g, d, "attn_kv_a_norm", graph_slice(g, kv, 0, m->n_latent)),
+                            .key = rotate(g, layer->rope, factors, key)};
+    struct value *out = m->absorbs ? attend_latent(g, m, q_nope, q_rope, &latent)
+                                   : attend_heads(g, m, q_nope, q_rope, &latent);
+    return linear(g, "attn_output", (uint64_t)layer->n_heads * m->n_value, d->n_embd, out);
+}
+
+static void build(struct graph *g, const void *hparams)
+{
+    const struct deepseek2 *m = hparams;
+    const struct decoder *d = &m->decoder;
+    struct value *x = embed_tokens(g, d);
+    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
+        struct value *heads = latent_attention(g, m, norm(g, d, "attn_norm", x));
+        x = add_block(g, d, layer_output(g, d, x), heads);
+        x = add_block(g, d, x, feed_forward_or_mixture(g, d, norm(g, d, "ffn_norm", x)));
+    }
+    build_logits(g, d, x);
+}
+
+const struct architecture arch_deepseek2 = {"deepseek2", sizeof(struct deepseek2), read, build};

@@ -1,0 +1,87 @@
+/* llama4.c: Llama 4 (Scout, Maverick): three of four layers have rope and attend within chunks of 8192 tokens, heads normed
+ * in Scout; the fourth has neither, sees everything, and its queries grow with the position. Mixtures of experts of
+ * which each token goes to one, its input weighed by a sigmoid, besides a shared one. */
+#include <math.h>
+
+#include "arch/decoder.h"
+#include "arch/families.h"
+
+#define FULL_PERIOD 4
+#define CHUNK       8192
+#define SCALE_FLOOR 8192
+#define N_MAVERICK  128 /* experts */
+#define N_SCOUT     16
+
+struct llama4 {
+    struct decoder decoder;
+    bool norms_heads; /* in the layers with rope */
+};
+
+/* What queries of the layers without rope are multiplied with. */
+static float query_scale(const void *hparams, uint32_t position)
+{
+    (void)hparams;
+    return (float)(1 + 0.1 * log1p(floor((position + 1.0) / SCALE_FLOOR)));
+}
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct llama4 *model = hparams;
+    struct decoder *d = &model->decoder;
+    struct experts *e = &d->experts;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
+    experts_read_router(h, d, ENGINE_ROUTE_SIGMOID, false);
+    e->weigh_input = true;
+    e->n_ff_shared = e->n_ff;
+    if (e->n > 0 && e->n_used != 1)
+        hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "%u experts for each token are not supported, only one",
+                     e->n_used);
+    *info = decoder_info(d);
+
+    /* Files don't say whether heads are normed: only Maverick's are not. */
+    model->norms_heads = e->n != N_MAVERICK;
+    if (e->n > 0 && e->n != N_MAVERICK && e->n != N_SCOUT)
+        decoder_warn(h, "norms of queries and keys aren't in the file; they are assumed, as in Scout");
+    /* A window of 0 marks models where all layers have rope and see everything (MobileLLM). */
+    uint32_t chunk = hparams_count(h, "attention.sliding_window", CHUNK);
+    if (chunk == 0) return;
+    info->query_scale = query_scale;
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        bool full = (i + 1) % FULL_PERIOD == 0;
+        d->layers[i].chunk = full ? 0 : chunk;
+        if (full) d->layers[i].rope = NULL;
+    }
+}
+
+static struct value *llama4_attention(struct graph *g, const struct llama4 *model, struct value *x)
+{
+    const struct decoder *d = &model->decoder;
+    const struct decoder_layer *layer = &d->layers[g->layer];
+    uint64_t width = (uint64_t)layer->n_heads * d->head_dim;
+    struct heads h = attention_heads(g, d, x);
+    if (layer->rope && model->norms_heads) {
+        h.q = graph_norm(g, h.q, NULL, NULL, d->norm, d->epsilon);
+        h.k = graph_norm(g, h.k, NULL, NULL, d->norm, d->epsilon);
+    }
+    if (!layer->rope && g->shape.n_context >= SCALE_FLOOR) { /* up to there it is 1 */
+        h.q = graph_reshape(g, h.q, width, g->shape.n_tokens, 1);
+        h.q = graph_mul(g, h.q, graph_input(g, INPUT_QUERY_SCALES));
+        h.q = graph_reshape(g, h.q, d->head_dim, layer->n_heads, g->shape.n_tokens);
+    }
+    return linear(g, "attn_output", width, d->n_embd, attend(g, d, &h));
+}
+
+static void build(struct graph *g, const void *hparams)
+{
+    const struct llama4 *model = hparams;
+    const struct decoder *d = &model->decoder;
+    struct value *x = embed_tokens(g, d);
+    for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
+        struct value *heads = llama4_attention(g, model, norm(g, d, "attn_norm", x));
+        x = add_block(g, d, layer_output(g, d, x), heads);
+        x = add_block(g, d, x, feed_forward_or_mixture(g, d, norm(g, d, "ffn_norm", x)));
+    }
+    build_logits(g, d, x);
+}
+
+const struct architecture arch_llama4 = {"llama4", sizeof(struct llama4), read, build};
