@@ -2,13 +2,10 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -322,43 +319,4 @@ Test(quantize, values_that_can_not_be_held)
     char *old = files_read(out, &size);
     cr_assert_str_eq(old, "old");
     free(old);
-}
-
-/* ---- Ctrl-C ---- */
-
-/* A file of zeros that takes seconds, and little room. */
-static void write_large(const char *path)
-{
-    struct gguf_writer *writer = gguf_create(3);
-    struct stat info;
-    gguf_add_tensor_at(writer, "a.weight", ENGINE_TYPE_F32, 2, (uint64_t[]){1024, 131072}, 0);
-    cr_assert(gguf_save(writer, path));
-    gguf_destroy(writer);
-    cr_assert_eq(stat(path, &info), 0);
-    cr_assert_eq(truncate(path, info.st_size + 1024 + (off_t)1024 * 131072 * 4), 0);
-}
-
-Test(quantize, ctrl_c_leaves_nothing_behind)
-{
-    write_large(in_folder("large.gguf"));
-    char *from = strdup(in_folder("large.gguf"));
-    size_t before = count_files();
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    cr_assert(child >= 0);
-    if (child == 0) {
-        signal(SIGINT, SIG_DFL);
-        freopen("/dev/null", "w", stderr);
-        execl(TEST_ENGINE, "engine", "quantize", "-t", "1", from, out, "Q2_K", (char *)NULL);
-        _exit(127);
-    }
-    /* Once there is the unfinished file, it is under way. */
-    while (count_files() == before && waitpid(child, &status, WNOHANG) == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    cr_assert_eq(kill(child, SIGINT), 0);
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
-    cr_assert_eq(count_files(), before);
-    free(from);
 }

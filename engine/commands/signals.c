@@ -1,0 +1,69 @@
+/* signals.c: see signals.h. */
+#include "commands/signals.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/output.h"
+
+static volatile sig_atomic_t interrupted_by_user, reader_is_gone;
+
+/* What the signal does by itself, end the program, once nothing unfinished is left. */
+static void on_end(int signal_number)
+{
+    output_discard();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void on_interrupt(int signal_number)
+{
+    if (interrupted_by_user) on_end(signal_number);
+    interrupted_by_user = interrupted = 1;
+}
+
+static void on_broken_pipe(int signal_number)
+{
+    (void)signal_number;
+    reader_is_gone = interrupted = 1;
+}
+
+static void on_nothing(int signal_number)
+{
+    (void)signal_number;
+}
+
+/* What is ignored stays so: Ctrl-C by a shell's background job, SIGHUP under nohup. */
+static void handle(int signal_number, void (*handler)(int), int flags)
+{
+    struct sigaction action, inherited;
+    if (sigaction(signal_number, NULL, &inherited) == 0 && inherited.sa_handler == SIG_IGN) return;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    sigaction(signal_number, &action, NULL);
+}
+
+void signals_begin(void)
+{
+    static const int endings[] = {SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) handle(endings[i], on_end, 0);
+    handle(SIGINT, on_interrupt, 0);
+    handle(SIGPIPE, on_broken_pipe, SA_RESTART);
+    /* Caught rather than ignored: programs that drivers start get it back as it was. */
+    handle(SIGXFSZ, on_nothing, SA_RESTART);
+}
+
+bool signals_reader_is_gone(void)
+{
+    return reader_is_gone;
+}
+
+void signals_end(void)
+{
+    if (!interrupted_by_user) return;
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
+}

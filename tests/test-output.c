@@ -1,0 +1,228 @@
+/* test-output.c: files that commands write, when the program is ended in the middle: what was there stays, and nothing
+ * unfinished is left for good. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "gguf-writer.h"
+#include "program.h"
+
+static char *folder, *in, *out;
+
+/* A file of zeros that takes seconds, and little room. */
+static void write_large(const char *path)
+{
+    struct gguf_writer *writer = gguf_create(3);
+    struct stat info;
+    gguf_add_tensor_at(writer, "a.weight", ENGINE_TYPE_F32, 2, (uint64_t[]){1024, 131072}, 0);
+    cr_assert(gguf_save(writer, path));
+    gguf_destroy(writer);
+    cr_assert_eq(stat(path, &info), 0);
+    cr_assert_eq(truncate(path, info.st_size + 1024 + (off_t)1024 * 131072 * 4), 0);
+}
+
+static void setup(void)
+{
+    folder = files_folder();
+    in = strdup(files_path(folder, "large.gguf"));
+    out = strdup(files_path(folder, "out.gguf"));
+    write_large(in);
+}
+
+static void teardown(void)
+{
+    files_remove(folder);
+    free(folder), free(in), free(out);
+}
+
+TestSuite(output, .init = setup, .fini = teardown, .timeout = 120);
+
+static size_t count_files(void)
+{
+    size_t n = 0;
+    DIR *listing = opendir(folder);
+    cr_assert(listing);
+    for (struct dirent *entry; (entry = readdir(listing));)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(listing);
+    return n;
+}
+
+static pid_t begin_quantizing(int ignored)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing running */
+        for (int s = 1; s < SIGSYS; s++) signal(s, s == ignored ? SIG_IGN : SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        freopen("/dev/null", "w", stderr);
+        execl(TEST_ENGINE, "engine", "quantize", "-t", "1", in, out, "Q2_K", (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+/* Once there is the unfinished file, it is under way. */
+static void wait_until_writing(pid_t child, size_t before)
+{
+    int status;
+    while (count_files() == before) {
+        cr_assert_eq(waitpid(child, &status, WNOHANG), 0, "it has ended already");
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+static int end_of(pid_t child)
+{
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void ended_by(int signal_number)
+{
+    size_t before = count_files();
+    pid_t child = begin_quantizing(0);
+    wait_until_writing(child, before);
+    cr_assert_eq(kill(child, signal_number), 0);
+    int status = end_of(child);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == signal_number, "%s: ended with %x",
+              strsignal(signal_number), (unsigned)status);
+    cr_expect_eq(count_files(), before, "%s", strsignal(signal_number));
+}
+
+Test(output, signals_leave_nothing)
+{
+    ended_by(SIGINT);
+    ended_by(SIGTERM);
+    ended_by(SIGHUP);
+    ended_by(SIGQUIT);
+    files_write_text(out, "old");
+    ended_by(SIGTERM);
+    size_t size;
+    char *old = files_read(out, &size);
+    cr_assert_str_eq(old, "old");
+    free(old);
+}
+
+/* nohup: the lower number is delivered first. */
+Test(output, an_ignored_signal_stays_ignored)
+{
+    size_t before = count_files();
+    pid_t child = begin_quantizing(SIGHUP);
+    wait_until_writing(child, before);
+    cr_assert_eq(kill(child, SIGSTOP), 0);
+    cr_assert_eq(kill(child, SIGHUP), 0);
+    cr_assert_eq(kill(child, SIGTERM), 0);
+    cr_assert_eq(kill(child, SIGCONT), 0);
+    int status = end_of(child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "ended with %x", (unsigned)status);
+    cr_assert_eq(count_files(), before);
+}
+
+Test(output, a_file_that_may_not_grow)
+{
+    struct rlimit limit;
+    size_t before = count_files();
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = 1 << 20;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    struct program_result result = PROGRAM("quantize", in, out, "Q8_0");
+    cr_assert_eq(result.status, 1, "%s", result.err);
+    program_expect_failure(&result, "out.gguf: File too large");
+    program_free(&result);
+    cr_assert_eq(count_files(), before);
+}
+
+/* The name of the unfinished file of `out`, in the folder. */
+static const char *find_part(void)
+{
+    static char name[256];
+    DIR *listing = opendir(folder);
+    cr_assert(listing);
+    name[0] = '\0';
+    for (struct dirent *entry; (entry = readdir(listing));)
+        if (strncmp(entry->d_name, "out.gguf.", 9) == 0) snprintf(name, sizeof name, "%s", entry->d_name);
+    closedir(listing);
+    return name;
+}
+
+/* What a kill has left the next run removes, however many there are; what others write or own it leaves alone. */
+Test(output, what_a_kill_leaves_goes_with_the_next_run)
+{
+    static const char *const strangers[] = {"out.gguf.part0", "out.gguf.1a2b3c.part",
+                                            "out.gguf.1a2b3.engine-part", "other.gguf.1a2b3c.engine-part",
+                                            "out.gguf.1a2b3c.engine-part.gz"};
+    size_t n_strangers = sizeof strangers / sizeof *strangers, before;
+    for (size_t i = 0; i < n_strangers; i++) files_write_text(files_path(folder, strangers[i]), "mine");
+    before = count_files();
+    pid_t child = begin_quantizing(0);
+    wait_until_writing(child, before);
+    cr_assert_eq(kill(child, SIGKILL), 0);
+    end_of(child);
+    cr_assert_eq(count_files(), before + 1);
+    char name[64];
+    for (unsigned i = 0; i < 150; i++) {
+        snprintf(name, sizeof name, "out.gguf.%06x.engine-part", i);
+        files_write_text(files_path(folder, name), "left over");
+    }
+    cr_assert_eq(unlink(in), 0);
+    cr_assert(write_tiny_llama(in, &(struct tiny_llama){.seed = 1}));
+    struct program_result result = PROGRAM("quantize", in, out, "F16");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    cr_assert_eq(count_files(), before + 1, "only the output is new");
+    for (size_t i = 0; i < n_strangers; i++)
+        cr_assert_eq(access(files_path(folder, strangers[i]), F_OK), 0, "%s", strangers[i]);
+}
+
+/* Two that write the same output at once don't take each other's file for left over. */
+Test(output, what_is_being_written_stays)
+{
+    size_t before = count_files();
+    pid_t child = begin_quantizing(0);
+    wait_until_writing(child, before);
+    char *part = strdup(files_path(folder, find_part())), *small = strdup(files_path(folder, "small.gguf"));
+    cr_assert(write_tiny_llama(small, &(struct tiny_llama){.seed = 1}));
+    struct stat info = {.st_size = 0};
+    while (info.st_size == 0 && stat(part, &info) == 0) continue; /* it is locked before it is written */
+    cr_assert_eq(kill(child, SIGSTOP), 0);
+    struct program_result result = PROGRAM("quantize", small, out, "F16");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    cr_assert_eq(access(part, F_OK), 0, "it was taken away from its writer");
+    cr_assert_eq(kill(child, SIGKILL), 0);
+    end_of(child);
+    free(part), free(small);
+}
+
+/* A name with no room behind it for more letters. */
+Test(output, a_name_of_the_greatest_length)
+{
+    char name[256], *longest;
+    memset(name, 'x', 255);
+    name[255] = '\0';
+    longest = strdup(files_path(folder, name));
+    cr_assert_eq(unlink(in), 0);
+    cr_assert(write_tiny_llama(in, &(struct tiny_llama){.seed = 1}));
+    size_t before = count_files();
+    struct program_result result = PROGRAM("quantize", in, longest, "F16");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    cr_assert_eq(count_files(), before + 1);
+    free(longest);
+}
