@@ -1,11 +1,10 @@
-/* main.c: the program `engine`: the table of commands, signals, and the end of standard output. */
-#include <signal.h>
+/* main.c: the program `engine`: the table of commands, and the end of standard output. */
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "commands/arguments.h"
 #include "commands/common.h"
+#include "commands/signals.h"
 #include "engine.h"
 
 const struct command commands[] = {
@@ -134,36 +133,6 @@ const struct command commands[] = {
     {.name = NULL},
 };
 
-static volatile sig_atomic_t interrupted_by_user, reader_is_gone;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted_by_user = interrupted = 1;
-}
-
-static void on_broken_pipe(int signal_number)
-{
-    (void)signal_number;
-    reader_is_gone = interrupted = 1;
-}
-
-static void install_signals(void)
-{
-    struct sigaction action, inherited;
-    memset(&action, 0, sizeof action);
-    sigemptyset(&action.sa_mask);
-    action.sa_handler = on_interrupt;
-    action.sa_flags = (int)SA_RESETHAND; /* the second Ctrl-C kills */
-    /* A shell's background job ignores Ctrl-C, and goes on to. */
-    if (sigaction(SIGINT, NULL, &inherited) != 0 || inherited.sa_handler != SIG_IGN) {
-        sigaction(SIGINT, &action, NULL);
-    }
-    action.sa_handler = on_broken_pipe;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGPIPE, &action, NULL);
-}
-
 static int print_version(void)
 {
     printf("engine %s\nplugin ABI %d.%d\n", engine_version(), ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR);
@@ -175,7 +144,8 @@ static int print_version(void)
 static int end_output(int status)
 {
     bool lost = fflush(stdout) != 0 || ferror(stdout);
-    if (!lost || reader_is_gone || status != 0) return reader_is_gone ? 0 : status;
+    if (signals_reader_is_gone()) return 0;
+    if (!lost || status != 0) return status;
     fputs("engine: standard output could not be written to its end\n", stderr);
     return 1;
 }
@@ -184,7 +154,7 @@ int main(int argc, char **argv)
 {
     struct arguments arguments;
     int status;
-    install_signals();
+    signals_begin();
     if (!arguments_parse(argc, argv, &arguments)) {
         status = command_usage("%s", arguments.error);
     } else if (arguments.version) {
@@ -197,10 +167,6 @@ int main(int argc, char **argv)
     }
     arguments_free(&arguments);
     status = end_output(status);
-    if (interrupted_by_user) {
-        /* So that whoever waits for this program (a shell in a loop) learns that Ctrl-C ended it. */
-        signal(SIGINT, SIG_DFL);
-        raise(SIGINT);
-    }
+    signals_end();
     return status;
 }

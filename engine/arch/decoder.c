@@ -54,24 +54,6 @@ static void read_heads(struct hparams *h, struct decoder *d)
                      d->value_dim);
 }
 
-static void read_experts(struct hparams *h, struct decoder *d)
-{
-    struct experts *e = &d->experts;
-    e->n = hparams_count(h, "expert_count", 0);
-    e->n_used = hparams_count(h, "expert_used_count", 0);
-    e->n_ff = hparams_count(h, "expert_feed_forward_length", d->n_layers > 0 ? d->layers[0].n_ff : 0);
-    e->n_ff_shared = hparams_count(h, "expert_shared_feed_forward_length", 0);
-    e->scale = hparams_float(h, "expert_weights_scale", 1);
-    e->activation = ENGINE_ACTIVATION_SILU;
-    e->normalise = true;
-    if (e->scale == 0) e->scale = 1;
-    if (e->n == 0) return;
-    if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0)
-        hparams_fail(h, ENGINE_ERROR_DATA, "%u of %u experts of %u values can't be used for a token",
-                     e->n_used, e->n, e->n_ff);
-    for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].is_mixture = true;
-}
-
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
 {
     read_sizes(h, d);
@@ -84,7 +66,8 @@ void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t 
     d->activation = ENGINE_ACTIVATION_SILU;
     d->attention_scale = 1 / sqrtf((float)(d->head_dim ? d->head_dim : 1));
     d->embedding_scale = d->residual_scale = d->logit_scale = 1;
-    read_experts(h, d);
+    d->ffn_norm = "ffn_norm";
+    experts_read(h, d);
     rope_read(h, d, pairs, &d->rope);
 }
 
@@ -250,7 +233,7 @@ void build_decoder(struct graph *g, const void *decoder)
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
         struct value *heads = block(g, d, x, attention, "attn_norm", "post_attention_norm");
         x = add_block(g, d, layer_output(g, d, x), heads);
-        x = add_block(g, d, x, block(g, d, x, feed_forward_or_mixture, "ffn_norm", "post_ffw_norm"));
+        x = add_block(g, d, x, block(g, d, x, feed_forward_or_mixture, d->ffn_norm, "post_ffw_norm"));
     }
     build_logits(g, d, x);
 }

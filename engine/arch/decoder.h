@@ -24,6 +24,7 @@ struct rope {
     uint32_t n_original;       /* the context before it was extended */
     float yarn;                /* by how much YaRN (arXiv 2309.00071) extends it; 0: it doesn't */
     float yarn_low, yarn_high; /* between these pairs angles go over from their own to the extended ones */
+    bool yarn_between; /* those lie between whole pairs, where the file doesn't say; set before reading */
 };
 
 struct decoder_layer {
@@ -38,11 +39,12 @@ struct decoder_layer {
 
 struct experts {
     uint32_t n, n_used, n_ff;
-    uint32_t n_ff_shared; /* of the expert that serves all tokens; 0: there is none */
+    uint32_t n_ff_shared; /* of those that serve all tokens, taken as one; 0: there are none */
     uint32_t function;    /* enum engine_route_function */
     uint32_t n_groups, n_groups_used, group_score; /* as in engine_op_route */
     bool normalise;
     float floor, scale;
+    bool weigh_input;    /* weights are factors of what an expert reads, not of what it makes */
     uint32_t activation; /* enum engine_activation */
     float limit, alpha;  /* of activations that take them */
 };
@@ -57,8 +59,9 @@ struct decoder {
     uint32_t norm;                /* enum engine_norm_kind */
     float epsilon;
     enum norm_places norms;
-    uint32_t activation; /* enum engine_activation, of the feed-forward network */
-    struct rope rope;    /* of all layers, unless they are told otherwise */
+    const char *ffn_norm; /* the tensor before the feed-forward network: "ffn_norm" */
+    uint32_t activation;  /* enum engine_activation, of the feed-forward network */
+    struct rope rope;     /* of all layers, unless they are told otherwise */
 
     float attention_scale;   /* of q . k */
     float attention_softcap; /* 0: none */
@@ -95,6 +98,12 @@ void decoder_warn(const struct hparams *h, const char *format, ...) ENGINE_PRINT
 /* rope.c: rope.* keys, and the factors that a file may bring. */
 void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struct rope *rope);
 
+/* experts.c: expert_* keys, and which layers are mixtures. The router is a softmax over all experts, its choice
+ * normalised, where the file doesn't say. */
+void experts_read(struct hparams *h, struct decoder *d);
+/* How the router weighs and chooses, again, in a family where that is otherwise: enum engine_route_function. */
+void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function, bool normalise);
+
 /* ---- Blocks: values are [n, columns] unless told otherwise -------------------------------------------------------- */
 
 /* Rows of token_embd.weight for the tokens, scaled; where the model has them, plus position_embd's of their positions, and
@@ -128,6 +137,9 @@ struct heads {
 struct heads attention_heads(struct graph *g, const struct decoder *d, struct value *x);
 /* Writes keys and values to the cache and attends: [value_dim * n_heads, n_tokens], in the last layer the wanted ones. */
 struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads);
+/* Queries [head_dim, n_heads, n_tokens] attend to what caches hold: the result as above. */
+struct value *attend_to(struct graph *g, const struct decoder *d, struct value *q, struct value *k_cache,
+                        struct value *v_cache);
 /* ALiBi's slopes [n_heads], or NULL where the decoder has none. */
 struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads);
 /* All of that, and the output matrix: x [n_embd, n_tokens] becomes [n_embd, columns], see layer_output. */

@@ -9,7 +9,9 @@
     X(bloom)                                                                                                 \
     X(cohere2)                                                                                               \
     X(command_r)                                                                                             \
+    X(deepseek2)                                                                                             \
     X(ernie4_5)                                                                                              \
+    X(ernie4_5_moe)                                                                                          \
     X(exaone)                                                                                                \
     X(exaone4)                                                                                               \
     X(falcon)                                                                                                \
@@ -17,12 +19,17 @@
     X(gemma2)                                                                                                \
     X(gemma3)                                                                                                \
     X(glm4)                                                                                                  \
+    X(glm4moe)                                                                                               \
     X(gpt2)                                                                                                  \
+    X(gpt_oss)                                                                                               \
     X(gptneox)                                                                                               \
     X(granite)                                                                                               \
+    X(granitemoe)                                                                                            \
     X(hunyuan_dense)                                                                                         \
+    X(hunyuan_moe)                                                                                           \
     X(internlm2)                                                                                             \
     X(llama)                                                                                                 \
+    X(llama4)                                                                                                \
     X(minicpm)                                                                                               \
     X(mpt)                                                                                                   \
     X(nemotron)                                                                                              \
@@ -30,7 +37,9 @@
     X(phi2)                                                                                                  \
     X(phi3)                                                                                                  \
     X(qwen2)                                                                                                 \
+    X(qwen2moe)                                                                                              \
     X(qwen3)                                                                                                 \
+    X(qwen3moe)                                                                                              \
     X(smollm3)                                                                                               \
     X(stablelm)                                                                                              \
     X(starcoder2)

@@ -1,9 +1,15 @@
 /* output.c: see output.h. */
 #include "commands/output.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,37 +32,129 @@ int output_check(const char *path, const char *const *inputs, size_t n)
     return ENGINE_OK;
 }
 
-static FILE *create_temporary(const char *path, char **name)
+/* ---- The unfinished file -------------------------------------------------------------------------------- */
+
+/* "OUT.1a2b3c.engine-part", beside the output. Whoever writes one holds a lock on it, so one without a lock is left over
+ * from a program that was killed: the next to write the same output removes it. */
+#define SUFFIX ".engine-part"
+#define DIGITS 6
+
+/* The name in the folder of a path, and how much of it unfinished files carry: with what follows it must be a name. */
+static const char *name_of(const char *path, int *length)
 {
-    FILE *file = NULL;
-    for (unsigned i = 0; i < 100 && !file; i++) {
-        free(*name);
-        if (asprintf(name, "%s.part%u", path, i) < 0) {
-            *name = NULL;
-            errno = ENOMEM;
-            return NULL;
-        }
-        file = fopen(*name, "wbx");
-        if (!file && errno != EEXIST) return NULL;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t most = NAME_MAX - 1 - DIGITS - strlen(SUFFIX), all = strlen(name);
+    *length = (int)(all < most ? all : most);
+    return name;
+}
+
+static bool is_part(const char *entry, const char *name, int length)
+{
+    if (strncmp(entry, name, (size_t)length) != 0 || entry[length] != '.') return false;
+    const char *digits = entry + length + 1;
+    return strspn(digits, "0123456789abcdef") == DIGITS && strcmp(digits + DIGITS, SUFFIX) == 0;
+}
+
+static bool is_left_over(int file)
+{
+    struct stat info;
+    return fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+           flock(file, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void remove_left_over(const char *path)
+{
+    int length;
+    const char *name = name_of(path, &length);
+    char *folder = name == path ? strdup(".") : strndup(path, (size_t)(name - path));
+    DIR *entries = folder ? opendir(folder) : NULL;
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        if (!is_part(entry->d_name, name, length)) continue;
+        int file = openat(dirfd(entries), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (file >= 0 && is_left_over(file)) unlinkat(dirfd(entries), entry->d_name, 0);
+        if (file >= 0) close(file);
     }
-    return file;
+    if (entries) closedir(entries);
+    free(folder);
+}
+
+/* Creates an unfinished file of a new name and locks it. A descriptor, or -1 with errno. */
+static int create_part(const char *path, char **part)
+{
+    int length;
+    const char *name = name_of(path, &length);
+    for (int tries = 0; tries < 100; tries++) {
+        struct stat info;
+        unsigned number = 0;
+        if (getrandom(&number, sizeof number, 0) != sizeof number) return -1;
+        free(*part);
+        if (asprintf(part, "%.*s%.*s.%0*x" SUFFIX, (int)(name - path), path, length, name, DIGITS,
+                     number & 0xffffffu) < 0) {
+            *part = NULL;
+            errno = ENOMEM;
+            return -1;
+        }
+        int file = open(*part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST) return -1;
+        if (file < 0) continue;
+        /* Another program may have found it before it was locked, and removed it. Where there are no locks, nobody takes
+         * it for left over either. */
+        bool locked = flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (locked && fstat(file, &info) == 0 && info.st_nlink > 0) return file;
+        close(file);
+    }
+    return -1;
+}
+
+/* ---- The output ------------------------------------------------------------------------------------------ */
+
+static _Atomic(const char *) unfinished; /* what output_discard removes */
+
+void output_discard(void)
+{
+    const char *part = unfinished;
+    if (part) unlink(part);
+}
+
+static int open_part(struct output *output)
+{
+    remove_left_over(output->path);
+    output->lock = create_part(output->path, &output->part);
+    if (output->lock < 0) return -1;
+    unfinished = output->part;
+    /* The lock outlives the stream: nobody may take the file for left over before it has its name. */
+    int file = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
+    if (file >= 0) output->file = fdopen(file, "wb");
+    if (file >= 0 && !output->file) close(file);
+    return output->file ? 0 : -1;
+}
+
+static void drop_part(struct output *output, bool remove_it)
+{
+    if (output->lock >= 0 && remove_it) unlink(output->part);
+    unfinished = NULL;
+    if (output->lock >= 0) close(output->lock);
+    free(output->part);
+    output->part = NULL;
+    output->lock = -1;
 }
 
 int output_open(struct output *output, const char *path)
 {
     struct stat info;
     bool exists = lstat(path, &info) == 0;
-    *output = (struct output){.path = path};
+    *output = (struct output){.path = path, .lock = -1};
     if (exists && !S_ISREG(info.st_mode))
         output->file = fopen(path, "wb");
     else if (!exists || access(path, W_OK) == 0)
-        output->file = create_temporary(path, &output->temporary);
+        open_part(output);
     if (!output->file) {
         command_error(ENGINE_ERROR, "%s: %s", path, strerror(errno));
-        free(output->temporary);
+        drop_part(output, true);
         return ENGINE_ERROR;
     }
-    if (exists && output->temporary) fchmod(fileno(output->file), info.st_mode & 0777);
+    if (exists && output->part) fchmod(output->lock, info.st_mode & 0777);
     return ENGINE_OK;
 }
 
@@ -65,10 +163,9 @@ int output_close(struct output *output, bool whole)
     int status = ENGINE_OK;
     if (fclose(output->file) != 0 && whole)
         status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
-    if (!output->temporary) return status;
-    if (whole && !status && rename(output->temporary, output->path) != 0)
+    if (!output->part) return status;
+    if (whole && !status && rename(output->part, output->path) != 0)
         status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
-    if (!whole || status) remove(output->temporary);
-    free(output->temporary);
+    drop_part(output, !whole || status);
     return status;
 }
