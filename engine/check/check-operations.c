@@ -57,6 +57,7 @@ static void matmul_sizes(struct suite *suite, const struct format *format)
                                     .k = plain ? odd_k[j] : rounded_up(block_k[j], format),
                                     .rows = rows[(i + j) % COUNT(rows)],
                                     .tokens = tokens[i],
+                                    .gap = (i + j) % 3 == 1 ? 12 : 0,
                                     .input_rounding = rounding_for(format->type)};
             try_form(suite, matmul, &c, &first);
         }

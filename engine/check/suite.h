@@ -87,6 +87,7 @@ void check_weights(struct suite *suite);
 void check_streams(struct suite *suite);
 void check_recordings(struct suite *suite);
 void check_arguments(struct suite *suite);
+void check_later_arguments(struct suite *suite);
 void check_memory_limit(struct suite *suite);
 void check_threads(struct suite *suite);
 void check_reopening(struct suite *suite);
