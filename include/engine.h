@@ -138,7 +138,8 @@ ENGINE_API int engine_check_plugin(const char *path, const struct engine_check_o
  * ----------------------------------------------------------------------------------------------------- */
 
 /* Opens and checks a file: GGUF, or a llama2.c checkpoint. `tokenizer_path`: llama2.c's tokenizer.bin, or
- * NULL. */
+ * NULL. The file stays mapped until the model is closed. If it gets shorter meanwhile, reading it raises SIGBUS: the
+ * library installs no signal handlers, the program `engine` has one that ends it with a message. */
 ENGINE_API int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,
                                  struct engine_model **model);
 ENGINE_API void engine_model_close(struct engine_model *model);

@@ -19,7 +19,7 @@
 #include "gguf-writer.h"
 #include "program.h"
 
-static char *folder, *in, *out;
+static char *folder, *in, *out, *err;
 
 /* A file of zeros that takes seconds, and little room. */
 static void write_large(const char *path)
@@ -38,13 +38,15 @@ static void setup(void)
     folder = files_folder();
     in = strdup(files_path(folder, "large.gguf"));
     out = strdup(files_path(folder, "out.gguf"));
+    err = strdup(files_path(folder, "err"));
     write_large(in);
+    files_write_text(err, "");
 }
 
 static void teardown(void)
 {
     files_remove(folder);
-    free(folder), free(in), free(out);
+    free(folder), free(in), free(out), free(err);
 }
 
 TestSuite(output, .init = setup, .fini = teardown, .timeout = 120);
@@ -60,7 +62,8 @@ static size_t count_files(void)
     return n;
 }
 
-static pid_t begin_quantizing(int ignored)
+/* Its standard error goes to `err`. */
+static pid_t begin(const char *const *arguments, int ignored)
 {
     fflush(NULL);
     pid_t child = fork();
@@ -69,11 +72,18 @@ static pid_t begin_quantizing(int ignored)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing running */
         for (int s = 1; s < SIGSYS; s++) signal(s, s == ignored ? SIG_IGN : SIG_DFL);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        freopen("/dev/null", "w", stderr);
-        execl(TEST_ENGINE, "engine", "quantize", "-t", "1", in, out, "Q2_K", (char *)NULL);
+        freopen(err, "w", stderr);
+        freopen("/dev/null", "w", stdout);
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        execv(TEST_ENGINE, (char *const *)(uintptr_t)arguments);
         _exit(127);
     }
     return child;
+}
+
+static pid_t begin_quantizing(int ignored)
+{
+    return begin((const char *const[]){"engine", "quantize", "-t", "1", in, out, "Q2_K", NULL}, ignored);
 }
 
 /* Once there is the unfinished file, it is under way. */
@@ -164,9 +174,9 @@ static const char *find_part(void)
 /* What a kill has left the next run removes, however many there are; what others write or own it leaves alone. */
 Test(output, what_a_kill_leaves_goes_with_the_next_run)
 {
-    static const char *const strangers[] = {"out.gguf.part0", "out.gguf.1a2b3c.part",
-                                            "out.gguf.1a2b3.engine-part", "other.gguf.1a2b3c.engine-part",
-                                            "out.gguf.1a2b3c.engine-part.gz"};
+    static const char *const strangers[] = {
+        "out.gguf.part0", "out.gguf.1a2b3c4d5e6f.part", "out.gguf.1a2b3c4d5e6.engine-part",
+        "other.gguf.1a2b3c4d5e6f.engine-part", "out.gguf.1a2b3c4d5e6f.engine-part.gz"};
     size_t n_strangers = sizeof strangers / sizeof *strangers, before;
     for (size_t i = 0; i < n_strangers; i++) files_write_text(files_path(folder, strangers[i]), "mine");
     before = count_files();
@@ -177,7 +187,7 @@ Test(output, what_a_kill_leaves_goes_with_the_next_run)
     cr_assert_eq(count_files(), before + 1);
     char name[64];
     for (unsigned i = 0; i < 150; i++) {
-        snprintf(name, sizeof name, "out.gguf.%06x.engine-part", i);
+        snprintf(name, sizeof name, "out.gguf.%012x.engine-part", i);
         files_write_text(files_path(folder, name), "left over");
     }
     cr_assert_eq(unlink(in), 0);
@@ -225,4 +235,58 @@ Test(output, a_name_of_the_greatest_length)
     program_free(&result);
     cr_assert_eq(count_files(), before + 1);
     free(longest);
+}
+
+/* ---- A model that gets shorter ---- */
+
+/* One line that names the model, and status 1. */
+static void told_of(const char *path, int status)
+{
+    char expected[512];
+    size_t size;
+    char *text = files_read(err, &size);
+    snprintf(expected, sizeof expected,
+             "engine: %s: the file got shorter while it was in use, or can't be read any more\n", path);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1, "ended with %x: %s", (unsigned)status, text);
+    cr_assert_str_eq(text, expected);
+    free(text);
+}
+
+Test(output, a_model_that_shrinks_while_it_is_quantized)
+{
+    size_t before = count_files();
+    pid_t child = begin_quantizing(0);
+    wait_until_writing(child, before);
+    cr_assert_eq(truncate(in, 4096), 0);
+    told_of(in, end_of(child));
+    cr_assert_eq(count_files(), before);
+}
+
+static bool has_mapped(pid_t child, const char *path)
+{
+    char name[64], line[1024];
+    snprintf(name, sizeof name, "/proc/%d/maps", (int)child);
+    FILE *maps = fopen(name, "r");
+    bool found = false;
+    while (maps && !found && fgets(line, sizeof line, maps)) found = strstr(line, path) != NULL;
+    if (maps) fclose(maps);
+    return found;
+}
+
+/* The weights are read after the file has been mapped. Where the machine is so busy that all of it had happened by then,
+ * it is tried again. */
+Test(output, a_model_that_shrinks_while_it_is_loaded)
+{
+    const char *const arguments[] = {"engine", "run", "-m",     in,  "-p", "One day",
+                                     "-n",     "100", "--temp", "0", NULL};
+    int status = 0;
+    for (int tries = 0; tries < 50 && status == 0; tries++) {
+        cr_assert(
+            write_tiny_llama(in, &(struct tiny_llama){.seed = 1, .type = ENGINE_TYPE_F16, .n_vocab = 8192}));
+        pid_t child = begin(arguments, 0);
+        while (!has_mapped(child, in) && waitpid(child, &status, WNOHANG) == 0) continue;
+        cr_assert_eq(truncate(in, 4096), 0);
+        status = end_of(child);
+    }
+    told_of(in, status);
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-volatile sig_atomic_t interrupted;
+volatile sig_atomic_t interrupted, progress_is_shown;
 
 /* ---- Errors -------------------------------------------------------------------------------------------- */
 
@@ -129,22 +129,24 @@ struct size_text size_text(uint64_t bytes)
 #define BAR_WIDTH       30
 #define SECONDS_BETWEEN 0.05 /* between two drawings of the bar */
 
+static void wipe_progress(void)
+{
+    if (progress_is_shown) fputs("\r\033[K", stderr);
+    progress_is_shown = 0;
+}
+
 /* Draws how much is done, over the previous drawing, and wipes it at the end. */
 static int draw_progress(const char *what, uint64_t done, uint64_t total)
 {
     static double drawn;
-    if (interrupted) {
-        if (drawn > 0) fputs("\r\033[K", stderr);
-        return 1;
-    }
-    if (done >= total) {
-        if (drawn > 0) fputs("\r\033[K", stderr);
-        drawn = 0;
-        return 0;
+    if (interrupted || done >= total) {
+        wipe_progress();
+        return interrupted != 0;
     }
     double now = seconds_now();
-    if (now - drawn < SECONDS_BETWEEN) return 0;
+    if (progress_is_shown && now - drawn < SECONDS_BETWEEN) return 0;
     drawn = now;
+    progress_is_shown = 1;
 
     double part = (double)done / (double)total;
     int full = (int)(part * BAR_WIDTH);

@@ -86,4 +86,7 @@ struct size_text size_text(uint64_t bytes);
  * A second Ctrl-C kills. */
 extern volatile sig_atomic_t interrupted;
 
+/* Not 0 while a progress bar stands on the terminal's last line. */
+extern volatile sig_atomic_t progress_is_shown;
+
 #endif

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -34,10 +35,10 @@ int output_check(const char *path, const char *const *inputs, size_t n)
 
 /* ---- The unfinished file -------------------------------------------------------------------------------- */
 
-/* "OUT.1a2b3c.engine-part", beside the output. Whoever writes one holds a lock on it, so one without a lock is left over
+/* "OUT.1a2b3c4d5e6f.engine-part", beside the output. Whoever writes one holds a lock on it, so one without a lock is left over
  * from a program that was killed: the next to write the same output removes it. */
 #define SUFFIX ".engine-part"
-#define DIGITS 6
+#define DIGITS 12
 
 /* The name in the folder of a path, and how much of it unfinished files carry: with what follows it must be a name. */
 static const char *name_of(const char *path, int *length)
@@ -79,6 +80,8 @@ static void remove_left_over(const char *path)
     free(folder);
 }
 
+static _Atomic(const char *) unfinished; /* what output_discard removes */
+
 /* Creates an unfinished file of a new name and locks it. A descriptor, or -1 with errno. */
 static int create_part(const char *path, char **part)
 {
@@ -86,15 +89,17 @@ static int create_part(const char *path, char **part)
     const char *name = name_of(path, &length);
     for (int tries = 0; tries < 100; tries++) {
         struct stat info;
-        unsigned number = 0;
+        uint64_t number = 0;
         if (getrandom(&number, sizeof number, 0) != sizeof number) return -1;
+        unfinished = NULL;
         free(*part);
-        if (asprintf(part, "%.*s%.*s.%0*x" SUFFIX, (int)(name - path), path, length, name, DIGITS,
-                     number & 0xffffffu) < 0) {
+        if (asprintf(part, "%.*s%.*s.%0*" PRIx64 SUFFIX, (int)(name - path), path, length, name, DIGITS,
+                     number >> (64 - 4 * DIGITS)) < 0) {
             *part = NULL;
             errno = ENOMEM;
             return -1;
         }
+        unfinished = *part; /* before it is there, so that no signal comes between */
         int file = open(*part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file < 0 && errno != EEXIST) return -1;
         if (file < 0) continue;
@@ -109,8 +114,6 @@ static int create_part(const char *path, char **part)
 
 /* ---- The output ------------------------------------------------------------------------------------------ */
 
-static _Atomic(const char *) unfinished; /* what output_discard removes */
-
 void output_discard(void)
 {
     const char *part = unfinished;
@@ -122,7 +125,6 @@ static int open_part(struct output *output)
     remove_left_over(output->path);
     output->lock = create_part(output->path, &output->part);
     if (output->lock < 0) return -1;
-    unfinished = output->part;
     /* The lock outlives the stream: nobody may take the file for left over before it has its name. */
     int file = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
     if (file >= 0) output->file = fdopen(file, "wb");

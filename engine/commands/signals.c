@@ -2,9 +2,12 @@
 #include "commands/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands/common.h"
+#include "commands/mapped-file.h"
 #include "commands/output.h"
 
 static volatile sig_atomic_t interrupted_by_user, reader_is_gone;
@@ -29,6 +32,31 @@ static void on_broken_pipe(int signal_number)
     reader_is_gone = interrupted = 1;
 }
 
+static void put(const char *text)
+{
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written; /* there is nobody else to tell */
+}
+
+/* A file that is mapped into memory, such as the model, has lost the bytes that were about to be read. */
+static void on_bus_error(int signal_number, siginfo_t *info, void *context)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    char path[4096];
+    (void)context;
+    if (info->si_code <= 0 || !mapped_file_at(info->si_addr, path, sizeof path)) {
+        on_end(signal_number);
+        return;
+    }
+    while (atomic_flag_test_and_set(&told)) pause(); /* until the thread that was first ends all */
+    output_discard();
+    if (progress_is_shown) put("\r\033[K");
+    put("engine: ");
+    put(path);
+    put(": the file got shorter while it was in use, or can't be read any more\n");
+    _exit(1);
+}
+
 static void on_nothing(int signal_number)
 {
     (void)signal_number;
@@ -51,6 +79,12 @@ void signals_begin(void)
     static const int endings[] = {SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) handle(endings[i], on_end, 0);
     handle(SIGINT, on_interrupt, 0);
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGBUS, &action, NULL);
     handle(SIGPIPE, on_broken_pipe, SA_RESTART);
     /* Caught rather than ignored: programs that drivers start get it back as it was. */
     handle(SIGXFSZ, on_nothing, SA_RESTART);

@@ -6,7 +6,7 @@
 
 /* The first Ctrl-C sets `interrupted` (common.h), the second kills; so does a reader of standard output that goes away.
  * Signals that end the program remove what it was writing (output.h) first. A file that grows past its limit becomes an
- * error of the write. */
+ * error of the write. A mapped file that gets shorter ends the program with a line that names it, and status 1. */
 void signals_begin(void);
 
 /* Whether nobody reads standard output any more. */

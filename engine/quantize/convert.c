@@ -229,12 +229,15 @@ static int prepare(struct converter *converter, uint32_t n_threads)
     return ENGINE_OK;
 }
 
-/* Signals are for the caller's thread: it looks at what their handlers leave. */
+/* Signals are for the caller's thread: it looks at what their handlers leave. But those that an instruction raises are its
+ * own thread's: blocked there, they would end the process before a handler could say why. */
 static uint32_t start_threads(struct converter *converter, pthread_t *threads, uint32_t wanted)
 {
+    static const int own[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP};
     sigset_t all, before;
     uint32_t n = 0;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (n < wanted && pthread_create(&threads[n], NULL, work, converter) == 0) n++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
