@@ -15,17 +15,17 @@ struct claim {
 static const struct claim claims[] = {
     /* clang-format off */
     /*              CPU    Vulkan OpenCL */
-    {"norm",       true,  false, true},
-    {"add",        true,  false, true},
-    {"mul",        true,  false, true},
-    {"activate",   true,  false, true},
-    {"rope",       true,  false, true},
-    {"attention",  true,  false, true},
-    {"matmul",     true,  false, true},
-    {"experts",    false, false, true},
-    {"heads",      false, false, true},
-    {"route",      true,  false, true},
-    {"concat",     true,  false, true},
+    {"norm",       true,  true,  true},
+    {"add",        true,  true,  true},
+    {"mul",        true,  true,  true},
+    {"activate",   true,  true,  true},
+    {"rope",       true,  true,  true},
+    {"attention",  true,  true,  true},
+    {"matmul",     true,  true,  true},
+    {"experts",    false, true,  true},
+    {"heads",      false, true,  true},
+    {"route",      true,  true,  true},
+    {"concat",     true,  true,  true},
     /* clang-format on */
 };
 

@@ -88,6 +88,35 @@ Test(vulkan_faults, weights_larger_than_a_binding_at_addresses)
     vulkan_expect_no_complaints();
 }
 
+/* Experts and heads of weights in parts: of several matrices, and of a part of one. */
+static void several_matrices_in_parts(void)
+{
+    uint32_t q8 = ENGINE_TYPE_Q8_0, silu = ENGINE_ACTIVATION_SILU;
+    struct fixture fixture;
+    fixture_open(&fixture, "vulkan", 0, 0, 0);
+    for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 6 + 1) {
+        matmul(&fixture, (struct matmul_case){q8, 512, 50, tokens, .n_matrices = 9, .n_used = 2, .mix = true,
+                                              .residual = true});
+        matmul(&fixture, (struct matmul_case){q8, 512, 300, tokens, .n_matrices = 3, .n_used = 2,
+                                              .one_each = true, .gate = true, .activation = silu});
+        matmul(&fixture, (struct matmul_case){q8, 512, 100, tokens, .n_matrices = 5});
+    }
+    fixture_close(&fixture);
+    vulkan_expect_no_complaints();
+}
+
+Test(vulkan_faults, several_matrices_larger_than_a_binding_on_a_gpu)
+{
+    machine("discrete range=100000"); /* six panels of them */
+    several_matrices_in_parts();
+}
+
+Test(vulkan_faults, several_matrices_larger_than_a_binding_at_addresses)
+{
+    machine("range=100000");
+    several_matrices_in_parts();
+}
+
 /* Each reads what the one before has written, in place, with many parts between. */
 Test(vulkan_faults, operations_in_parts_come_one_after_the_other)
 {
@@ -129,6 +158,8 @@ Test(vulkan_faults, one_column_on_a_gpu)
                 &fixture,
                 &(struct matmul_case){
                     .type = types[i], .k = k, .rows = 250, .tokens = 1, .gate = k == 256, .residual = true}));
+    matmul(&fixture, (struct matmul_case){ENGINE_TYPE_Q8_0, 512, 100, 1, .n_matrices = 6, .n_used = 3,
+                                          .mix = true, .bias = true});
     fixture_close(&fixture);
     vulkan_expect_no_complaints();
 }

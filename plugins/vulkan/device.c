@@ -7,6 +7,8 @@
 #define MAX_HEAD_DIM                                                                                         \
     1024 /* what shaders/attention.comp keeps in registers: 16 values in each of 64 invocations */
 
+#define MAX_EXPERTS 1024 /* what shaders/route.comp and group.comp keep in shared memory */
+
 static int create_device(struct engine_device *device)
 {
     const char *extensions[2];
@@ -67,9 +69,7 @@ static void read_limits(struct engine_device *device)
     /* A range may start at 256 bytes before a tensor at most, see bind_view in ops.c. */
     device->limits.max_tensor = device->max_range - 256;
     device->limits.max_head_dim = MAX_HEAD_DIM;
-    device->limits.grown = 1u << ENGINE_OP_MATMUL | 1u << ENGINE_OP_ATTENTION | 1u << ENGINE_OP_ROPE |
-                           1u << ENGINE_OP_NORM | 1u << ENGINE_OP_ADD | 1u << ENGINE_OP_MUL |
-                           1u << ENGINE_OP_ACTIVATE | 1u << ENGINE_OP_CONCAT;
+    device->limits.max_experts = MAX_EXPERTS;
     device->limits.weight_type = weight_type_known;
     device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
     device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;

@@ -87,7 +87,7 @@ int memory_choose(struct engine_device *device);
 /* ---- The device --------------------------------------------------------------------------------------------------- */
 
 #define MAX_BINDINGS  9
-#define MAX_CONSTANTS 11
+#define MAX_CONSTANTS 12
 #define MAX_PUSH      128 /* bytes; every device has these */
 #define UPLOAD_SLOTS  2
 #define UPLOAD_SIZE   (8u << 20)
@@ -170,6 +170,7 @@ struct engine_weight {
     struct memory_range range;
     uint64_t panel_size, scale_size; /* bytes of a panel of values and of its scales */
     uint64_t n_panels;               /* 0: plain values */
+    uint64_t matrix_panels;          /* of one matrix, where there are several: an even number */
     float *values;                   /* of plain values: what rope makes its angles from */
     uint64_t charged;                /* against the memory limit */
 };

@@ -2,237 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
+#include "builder.h"
 
-#define ROW_LANES        64 /* invocations of a workgroup: element-wise operations, */
-#define NORM_LANES       64 /* norms (a multiple of 4), */
-#define ATTENTION_LANES  64 /* attention: a multiple of 4 */
-#define PANEL_ROWS       32 /* rows in a panel of a weight */
-#define MATMUL_FIRST_ROW 3  /* number of a push constant */
+/* Invocations of a workgroup, multiples of 4. */
+#define NORM_LANES      64
+#define ATTENTION_LANES 64
+#define ROUTE_LANES     64
 
 /* Attention is split where heads times tokens are few, into parts of that many positions or more. */
 #define FEW_HEADS       512
 #define MOST_SPLITS     16
 #define SPLIT_POSITIONS 256
-
-/* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
-#define SUBGROUP_PARTS     4 /* workgroups for a panel */
-#define TILED_TOKENS       32
-#define TILED_PANELS       2
-#define COOPERATIVE_TOKENS 64
-#define ADDRESS_TOKENS     8
-
-/* A dispatch that is being put together. */
-struct builder {
-    struct engine_device *device;
-    struct commands *commands;
-    struct dispatch dispatch;
-    uint32_t n_push;
-};
-
-/* ---- Parts of a dispatch ------------------------------------------------------------------------------------------ */
-
-static void push(struct builder *builder, uint64_t value)
-{
-    builder->dispatch.push[builder->n_push++] = (uint32_t)value;
-}
-
-static void push_float(struct builder *builder, float value)
-{
-    memcpy(&builder->dispatch.push[builder->n_push++], &value, sizeof value);
-}
-
-static void bind_range(struct builder *builder, int number, const struct memory_range *range, uint64_t offset,
-                       uint64_t size, unsigned access)
-{
-    builder->dispatch.bindings[number] =
-        (struct binding){memory_buffer(range), range->offset + offset, size, access, memory_address(range)};
-}
-
-/* Binds a tensor in a buffer. Returns the word at which it begins in the binding. */
-static uint32_t bind_view(struct builder *builder, int number, const struct gpu_view *view, unsigned access)
-{
-    uint64_t start = view->offset & ~(uint64_t)255, end = (view->offset + view->bytes + 15) & ~(uint64_t)15;
-    bind_range(builder, number, &view->buffer->range, start, end - start, access);
-    return (uint32_t)((view->offset - start) / 4);
-}
-
-/* The stride of a dimension in words; 0 where there is just one element. */
-static uint32_t stride(const struct gpu_view *view, int dimension)
-{
-    return view->ne[dimension] == 1 ? 0 : (uint32_t)(view->nb[dimension] / 4);
-}
-
-/* Binds a tensor and pushes its offset and strides. */
-static void bind_rows(struct builder *builder, int number, const struct gpu_view *view, unsigned access)
-{
-    push(builder, bind_view(builder, number, view, access));
-    push(builder, stride(view, 1));
-    push(builder, stride(view, 2));
-}
-
-/* Binds plain values: a weight or an activation. Returns the word at which they begin. */
-static uint32_t bind_values(struct builder *builder, int number, const struct gpu_view *view)
-{
-    if (!view->weight) return bind_view(builder, number, view, ACCESS_READ);
-    bind_range(builder, number, &view->weight->range, 0, memory_size(view->ne[0] * view->ne[1] * 4),
-               ACCESS_CONSTANT);
-    return 0;
-}
-
-static uint32_t least(uint64_t a, uint32_t b)
-{
-    return a < b ? (uint32_t)a : b;
-}
-
-/* Workgroups for `n` elements; kernels go on in strides where that is more than a device takes. */
-static void spread(struct builder *builder, uint64_t n)
-{
-    builder->dispatch.key.constants[0] = ROW_LANES;
-    builder->dispatch.groups[0] = least((n + ROW_LANES - 1) / ROW_LANES, builder->device->max_groups[0]);
-    builder->dispatch.groups[1] = 1;
-}
-
-static int add(struct builder *builder)
-{
-    return commands_dispatch(builder->commands, &builder->dispatch);
-}
-
-/* ---- Weights in parts --------------------------------------------------------------------------------------------- */
-
-/* Panels of a weight that can be bound at once: an even number, so that parts begin where bindings may. */
-static uint64_t panels_in_part(const struct engine_device *device, const struct engine_weight *weight)
-{
-    uint64_t panels = device->max_range / weight->panel_size;
-    uint64_t most = device->max_groups[0] / SUBGROUP_PARTS;
-    if (panels > most) panels = most;
-    if (panels >= weight->n_panels) return weight->n_panels;
-    return panels & ~(uint64_t)1;
-}
-
-/* Binds panels first … first+count-1 as bindings number (values) and number+1 (scales). */
-static void bind_panels(struct builder *builder, int number, const struct engine_weight *weight,
-                        uint64_t first, uint64_t count)
-{
-    bind_range(builder, number, &weight->range, first * weight->panel_size, count * weight->panel_size,
-               ACCESS_CONSTANT);
-    if (weight->scale_size)
-        bind_range(builder, number + 1, &weight->range,
-                   weight->n_panels * weight->panel_size + first * weight->scale_size,
-                   count * weight->scale_size, ACCESS_CONSTANT);
-}
-
-/* ---- Matmul ------------------------------------------------------------------------------------------------------- */
-
-/* A form of shaders/matmul.comp. */
-struct matmul_form {
-    enum shader shader;
-    uint32_t tokens, panels; /* of a workgroup */
-    uint32_t parts;          /* workgroups for those */
-};
-
-static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint32_t tokens)
-{
-    enum shader first = weight_type(type)->first;
-    if (tokens == 1 && device->shuffles && !device->addresses)
-        return (struct matmul_form){first + MATMUL_ONE_SUBGROUPS, 1, 1, SUBGROUP_PARTS};
-    if (tokens == 1)
-        return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1, 1};
-    if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1, 1};
-    if (device->cooperative && type != ENGINE_TYPE_F32)
-        return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1};
-    enum shader tiled = first + MATMUL_TILED;
-    if (device->dot && type == ENGINE_TYPE_Q8_0)
-        tiled = SHADER_MATMUL_Q8_0_DOT;
-    else if (device->dot && type == ENGINE_TYPE_Q4_0)
-        tiled = SHADER_MATMUL_Q4_0_DOT;
-    else if (device->half && type != ENGINE_TYPE_F32 &&
-             type != ENGINE_TYPE_F16) /* those are exact as they are */
-        tiled = first + MATMUL_HALF;
-    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1};
-}
-
-/* The constants of shaders/matmul-cooperative.glsl. */
-static void set_matrices(struct builder *builder)
-{
-    const struct cooperative *sizes = &builder->device->physical->cooperative;
-    struct pipeline_key *key = &builder->dispatch.key;
-    key->constants[6] = sizes->rows;
-    key->constants[7] = sizes->columns;
-    key->constants[8] = sizes->depth;
-    key->constants[9] = sizes->region_rows;
-    key->constants[10] = sizes->region_columns;
-    key->full_subgroups = 1;
-    key->subgroup_size = sizes->subgroup;
-}
-
-/* Pushes where a binding begins. */
-static void push_address(struct builder *builder, int number)
-{
-    const struct binding *binding = &builder->dispatch.bindings[number];
-    uint64_t address = binding->address ? binding->address + binding->offset : 0;
-    push(builder, address & UINT32_MAX);
-    push(builder, address >> 32);
-}
-
-/* Adds the dispatches of a matmul that is put together but for its weights: one for each part that can be bound. Parts
- * write other rows than those before them, but wait for them all the same: that is little beside reading a binding full of
- * weights. */
-static int add_parts(struct builder *builder, const struct matmul_form *form,
-                     const struct engine_weight *weight, const struct engine_weight *gate)
-{
-    uint64_t part = panels_in_part(builder->device, weight);
-    uint32_t n_push = builder->n_push;
-    for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
-        uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
-        bind_panels(builder, 0, weight, panel, count);
-        if (gate) bind_panels(builder, 2, gate, panel, count);
-        builder->dispatch.push[MATMUL_FIRST_ROW] = (uint32_t)(panel * PANEL_ROWS);
-        builder->dispatch.groups[0] = (uint32_t)((count + form->panels - 1) / form->panels) * form->parts;
-        builder->n_push = n_push + 1; /* addresses are in pairs of words */
-        for (int number = 0; number < 5 && builder->device->addresses; number++)
-            push_address(builder, number);
-        int status = add(builder);
-        if (status) return status;
-    }
-    return ENGINE_OK;
-}
-
-static int matmul(struct builder *builder, const struct gpu_call *call)
-{
-    const struct gpu_view *v = call->views, *input = &v[GPU_MATMUL_INPUT], *output = &v[GPU_MATMUL_OUTPUT];
-    const struct gpu_view *residual = &v[GPU_MATMUL_RESIDUAL];
-    const struct engine_weight *gate = v[GPU_MATMUL_GATE].weight;
-    uint32_t k = (uint32_t)input->ne[0], rows = (uint32_t)output->ne[0], tokens = (uint32_t)input->ne[1];
-    struct matmul_form form = matmul_form(builder->device, v[GPU_MATMUL_WEIGHT].type, tokens);
-    bool aligned = input->offset % 16 == 0 && (tokens == 1 || input->nb[1] % 16 == 0);
-
-    builder->dispatch.key = (struct pipeline_key){
-        .shader = form.shader,
-        .constants = {builder->device->k_slices, aligned, gate != NULL, v[GPU_MATMUL_BIAS].present,
-                      residual->present, call->args.matmul.activation, builder->device->unrolled},
-        .full_subgroups = form.parts > 1};
-    if (form.shader == weight_type(v[GPU_MATMUL_WEIGHT].type)->first + MATMUL_COOPERATIVE)
-        set_matrices(builder);
-    push(builder, k);
-    push(builder, rows);
-    push(builder, tokens);
-    push(builder, 0); /* MATMUL_FIRST_ROW */
-    push(builder, bind_view(builder, 4, input, ACCESS_READ));
-    push(builder, stride(input, 1));
-    push(builder, bind_view(builder, 5, output, ACCESS_WRITE));
-    push(builder, stride(output, 1));
-    push(builder, residual->present ? bind_view(builder, 7, residual, ACCESS_READ) : 0);
-    push(builder, residual->present ? stride(residual, 1) : 0);
-    push_float(builder, call->args.matmul.scale == 0 ? 1 : call->args.matmul.scale);
-    if (v[GPU_MATMUL_BIAS].present) bind_values(builder, 6, &v[GPU_MATMUL_BIAS]);
-
-    uint64_t groups = (tokens + (uint64_t)form.tokens - 1) / form.tokens;
-    if (groups > builder->device->max_groups[1])
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many", tokens);
-    builder->dispatch.groups[1] = (uint32_t)groups;
-    return add_parts(builder, &form, v[GPU_MATMUL_WEIGHT].weight, gate);
-}
 
 /* ---- Attention and its cache -------------------------------------------------------------------------------------- */
 
@@ -432,6 +212,35 @@ static int rows(struct builder *builder, const struct gpu_call *call)
     return add(builder);
 }
 
+/* ---- Route -------------------------------------------------------------------------------------------------------- */
+
+static int route(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *logits = &v[GPU_ROUTE_LOGITS], *bias = &v[GPU_ROUTE_BIAS];
+    const struct engine_op_route *args = &call->args.route;
+    builder->dispatch.key = (struct pipeline_key){
+        .shader = SHADER_ROUTE,
+        .constants = {ROUTE_LANES, args->function == ENGINE_ROUTE_SIGMOID, bias->present,
+                      args->group_score == ENGINE_ROUTE_GROUP_TOP2, args->normalise}};
+    push(builder, logits->ne[0]);
+    push(builder, logits->ne[1]);
+    push(builder, v[GPU_ROUTE_IDS].ne[0]);
+    push(builder, args->n_groups > 1 ? args->n_groups : 1);
+    push(builder, args->n_groups > 1 ? args->n_groups_used : 1);
+    push(builder, bind_view(builder, 0, logits, ACCESS_READ));
+    push(builder, stride(logits, 1));
+    push(builder, bind_view(builder, 2, &v[GPU_ROUTE_IDS], ACCESS_WRITE));
+    push(builder, stride(&v[GPU_ROUTE_IDS], 1));
+    push(builder, bind_view(builder, 3, &v[GPU_ROUTE_WEIGHTS], ACCESS_WRITE));
+    push(builder, stride(&v[GPU_ROUTE_WEIGHTS], 1));
+    push_float(builder, args->floor);
+    push_float(builder, args->scale == 0 ? 1 : args->scale);
+    if (bias->present) bind_values(builder, 1, bias);
+    builder->dispatch.groups[0] = least(logits->ne[1], builder->device->max_groups[0]);
+    builder->dispatch.groups[1] = 1;
+    return add(builder);
+}
+
 /* ---- Get rows ----------------------------------------------------------------------------------------------------- */
 
 static int get_rows(struct builder *builder, const struct gpu_call *call)
@@ -486,9 +295,11 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
     struct gpu_call call;
     int status = gpu_check(&request, op, args, &call);
     if (status) return vulkan_host->fail(status, "memory of an operation that isn't supported");
-    *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_ATTENTION ? SMALL_MEMORY : 0;
-    if (op == ENGINE_OP_ATTENTION && attention_splits(device, &call) > 1)
-        *bytes += memory_size(attention_scratch(&call));
+    uint64_t scratch = 0;
+    if (op == ENGINE_OP_ATTENTION && attention_splits(device, &call) > 1) scratch = attention_scratch(&call);
+    if (op == ENGINE_OP_MATMUL) scratch = op_matmul_scratch(device, &call);
+    *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_ATTENTION || scratch > 0 ? SMALL_MEMORY : 0;
+    if (scratch > 0) *bytes += memory_size(scratch);
     return ENGINE_OK;
 }
 
@@ -500,12 +311,13 @@ int op_append(struct engine_device *device, struct commands *commands, uint32_t 
     int status = gpu_check(&request, op, args, &call);
     if (status) return status;
     switch (op) {
-    case ENGINE_OP_MATMUL: return matmul(&builder, &call);
+    case ENGINE_OP_MATMUL: return op_matmul(&builder, &call);
     case ENGINE_OP_ATTENTION: return attention(&builder, &call);
     case ENGINE_OP_CACHE_WRITE: return cache_write(&builder, &call);
     case ENGINE_OP_ROPE: return rope(&builder, &call);
     case ENGINE_OP_NORM: return norm(&builder, &call);
     case ENGINE_OP_GET_ROWS: return get_rows(&builder, &call);
+    case ENGINE_OP_ROUTE: return route(&builder, &call);
     default: return rows(&builder, &call);
     }
 }

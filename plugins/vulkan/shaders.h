@@ -66,6 +66,9 @@ enum shader {
     SHADER_NORM,
     SHADER_NORM_SUBGROUPS,
     SHADER_ROPE,
+    SHADER_ROUTE,
+    SHADER_GROUP,
+    SHADER_MIX,
     SHADER_COUNT
 };
 struct shader_code {

@@ -7,19 +7,21 @@
  *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's complement
  *   the others     [panel][block][word][32 rows]: the words of the file's blocks, see struct weight_type
  *
- * Rows are padded with zeros to whole units and panels. The scales of Q8_0's and Q4_0's blocks (float16) follow behind all
+ * Rows are padded with zeros to whole units and panels. Of several matrices each begins with a panel of its own, and has an
+ * even number of them: kernels take two at a time. The scales of Q8_0's and Q4_0's blocks (float16) follow behind all
  * panels: [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) lie as in the file. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "builder.h"
 
 #define PANEL           32
 #define MAX_BLOCK_WORDS 53
 
 /* What a weight takes. */
 struct layout {
-    uint64_t k, rows, row_size; /* row_size: bytes in the file */
+    uint64_t k, rows, row_size; /* of a matrix; row_size: bytes in the file */
+    uint64_t n_matrices, matrix_panels;
     uint64_t n_panels, panel_size, scale_size;
     uint64_t values_size, size; /* of all panels or plain values; with the scales */
 };
@@ -80,18 +82,19 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
                        struct layout *layout)
 {
     uint32_t length, block_size;
-    uint64_t k = desc->ne[0], rows = desc->ne[1];
-    bool values = desc->uses == ENGINE_WEIGHT_VALUES;
+    uint64_t k = desc->ne[0], rows = desc->ne[1], n_matrices = desc->ne[2];
+    bool values = desc->uses == ENGINE_WEIGHT_VALUES, matrices = desc->uses == ENGINE_WEIGHT_MATRICES;
     const uint32_t known_uses = ENGINE_WEIGHT_MATMUL | ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_VALUES;
     if (!weight_type_known(desc->type) || !gpu_type_block(desc->type, &length, &block_size))
         return unsupported(desc, "no shader for its type");
-    if (desc->uses == 0 || desc->uses & ~known_uses ||
+    if (desc->uses == 0 || (desc->uses & ~known_uses && !matrices) ||
         (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
         return unsupported(desc, "can't be kept for all that it is used for");
-    if (k == 0 || rows == 0 || desc->ne[2] != 1 || desc->ne[3] != 1 || k % length != 0 ||
-        k > UINT32_MAX / 2 || rows > UINT32_MAX / 2)
+    if (k == 0 || rows == 0 || n_matrices == 0 || (n_matrices != 1 && !matrices) || desc->ne[3] != 1 ||
+        k % length != 0 || k > UINT32_MAX / 2 || rows > UINT32_MAX / 2 || n_matrices > UINT32_MAX / 2)
         return unsupported(desc, "its shape is not that of a matrix");
-    *layout = (struct layout){.k = k, .rows = rows, .row_size = k / length * block_size};
+    *layout =
+        (struct layout){.k = k, .rows = rows, .row_size = k / length * block_size, .n_matrices = n_matrices};
     if (values) {
         layout->values_size = layout->size = k * rows * 4;
         return layout->size <= device->max_range ? ENGINE_OK : unsupported(desc, "too large");
@@ -99,10 +102,16 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     layout->panel_size = panel_bytes(desc->type, k);
     bool scales_apart = desc->type == ENGINE_TYPE_Q8_0 || desc->type == ENGINE_TYPE_Q4_0;
     layout->scale_size = scales_apart ? (k / 32 + 1) / 2 * 4 * PANEL : 0;
-    layout->n_panels = (rows + PANEL - 1) / PANEL;
+    uint64_t panels = (rows + PANEL - 1) / PANEL;
+    layout->matrix_panels = matrices ? panels + panels % 2 : panels;
+    layout->n_panels = layout->matrix_panels * n_matrices;
     /* Two panels at once can be bound, and one fits into the staging memory. */
     if (layout->panel_size > UPLOAD_SIZE || 2 * layout->panel_size > device->max_range)
         return unsupported(desc, "its rows are too long");
+    /* Kernels count rows and panels in 32 bits; a matrix's are workgroups at once. */
+    if (matrices && (layout->n_panels > UINT32_MAX / PANEL ||
+                     layout->matrix_panels > device->max_groups[0] / SUBGROUP_PARTS))
+        return unsupported(desc, "it has too many rows");
     layout->values_size = layout->n_panels * layout->panel_size;
     layout->size = layout->values_size + layout->n_panels * layout->scale_size;
     return ENGINE_OK;
@@ -150,15 +159,26 @@ static void spread_blocks(uint32_t type, const uint8_t *row, uint64_t k, uint8_t
     }
 }
 
-/* The values of rows first_row … of a panel, without scales. The target is zero where nothing is written. */
+/* Where a panel's rows begin in the data, and how many there are. */
+static const uint8_t *panel_rows(const struct layout *layout, const uint8_t *data, uint64_t panel,
+                                 uint64_t *n_rows)
+{
+    uint64_t matrix = panel / layout->matrix_panels, first = panel % layout->matrix_panels * PANEL;
+    uint64_t rest =
+        first < layout->rows ? layout->rows - first : 0; /* none in what makes their number even */
+    *n_rows = rest < PANEL ? rest : PANEL;
+    return data + (matrix * layout->rows + (rest > 0 ? first : 0)) * layout->row_size;
+}
+
+/* The values of a panel, without scales. The target is zero where nothing is written. */
 static void pack_panel(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
                        uint8_t *target)
 {
-    uint64_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
+    uint64_t n_rows;
+    const uint8_t *row = panel_rows(layout, data, panel, &n_rows);
     bool tail = n_rows < PANEL || layout->row_size % 16 != 0;
     if (tail) memset(target, 0, layout->panel_size);
-    for (uint64_t r = 0; r < n_rows; r++) {
-        const uint8_t *row = data + (first + r) * layout->row_size;
+    for (uint64_t r = 0; r < n_rows; r++, row += layout->row_size) {
         uint8_t *to = target + r * 16;
         if (weight_type(type)->block_words) {
             spread_blocks(type, row, layout->k, target + r * 4);
@@ -186,13 +206,14 @@ static void pack_panel(uint32_t type, const struct layout *layout, const uint8_t
 static void pack_scales(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
                         uint8_t *target)
 {
-    uint64_t first = panel * PANEL, n_rows = layout->rows - first < PANEL ? layout->rows - first : PANEL;
+    uint64_t n_rows;
+    const uint8_t *rows = panel_rows(layout, data, panel, &n_rows);
     uint64_t block_size = type == ENGINE_TYPE_Q4_0 ? 18 : 34, n_blocks = layout->k / 32;
     memset(target, 0, layout->scale_size);
     for (uint64_t r = 0; r < n_rows; r++)
         for (uint64_t b = 0; b < n_blocks; b++)
-            memcpy(target + (b / 2 * PANEL + r) * 4 + b % 2 * 2,
-                   data + (first + r) * layout->row_size + b * block_size, 2);
+            memcpy(target + (b / 2 * PANEL + r) * 4 + b % 2 * 2, rows + r * layout->row_size + b * block_size,
+                   2);
 }
 
 typedef void pack_function(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
@@ -247,7 +268,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     const char *name = given.name ? given.name : "weight";
     int status = plan_layout(device, &given, &layout);
     if (status) return status;
-    if (!given.data || given.data_size / layout.row_size < layout.rows)
+    if (!given.data || given.data_size / layout.row_size / layout.n_matrices < layout.rows)
         return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape takes", name);
     struct engine_weight *weight = calloc(1, sizeof *weight);
     if (!weight) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", name);
@@ -256,6 +277,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     weight->panel_size = layout.panel_size;
     weight->scale_size = layout.scale_size;
     weight->n_panels = layout.n_panels;
+    weight->matrix_panels = given.uses == ENGINE_WEIGHT_MATRICES ? layout.matrix_panels : 0;
     status = gpu_charge(vulkan_host, &device->budget, memory_size(layout.size), name);
     if (!status) {
         weight->charged = memory_size(layout.size);

@@ -50,8 +50,9 @@ void sum_rows(uint panel, uint lane, uint columns[TOKENS], uint k, inout float s
 
 void main()
 {
-    uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x, first = gl_WorkGroupID.y * TOKENS;
-    uint k = p.k, first_row = p.first_row, columns[TOKENS];
+    uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x, first;
+    if (!begin(panel, TOKENS, first)) return;
+    uint k = p.k, columns[TOKENS];
     uint64_t words = p.weight, scales = p.weight_scales, gate_words = p.gate, gate_scales = p.gate_scales;
     float sums[TOKENS][ROWS], gates[TOKENS][ROWS];
     [[unroll]] for (uint t = 0; t < TOKENS; t++) {

@@ -71,17 +71,17 @@ float inverse_of(float power)
 }
 
 // 32 values of the row or column that an invocation stages.
-void fetch(bool gate, uint panel, uint lane, uint first, uint chunk, out vec4 v[8])
+void fetch(bool gate, uint panel, uint lane, uint start, uint chunk, out vec4 v[8])
 {
     if (lane < TILE) {
         // Behind the last panel that is bound, the last is read again: finish drops its rows.
-        uint mine = panel + (p.first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
+        uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
         if (gate)
             unpack_gate(mine, lane % 32, p.k, chunk, v);
         else
             unpack_weight(mine, lane % 32, p.k, chunk, v);
     } else {
-        [[unroll]] for (uint i = 0; i < 8; i++) v[i] = input4(first + lane - TILE, chunk * 32 + 4 * i);
+        [[unroll]] for (uint i = 0; i < 8; i++) v[i] = input4(start, chunk * 32 + 4 * i);
     }
 }
 
@@ -141,11 +141,12 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout SUMS totals[PI
 {
     SUMS sums[PIECES];
     float level = 1; // of what this invocation stages
+    uint start = column(first + lane % TILE); // of the column that it stages, if it is one
     [[unroll]] for (uint i = 0; i < PIECES; i++) sums[i] = totals[i] = SUMS(0);
     if (lane == 0) flushed = 0;
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
         vec4 v[8];
-        fetch(gate, panel, lane, first, chunk, v);
+        fetch(gate, panel, lane, start, chunk, v);
         float most = largest(v), size = most * inverse_of(level);
         if (chunk == 0) level = level_of(most);
         bool is_outside = chunk > 0 && most > NOTHING && (size < LEAST || size >= MOST);
@@ -162,13 +163,14 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout SUMS totals[PI
 
 void main()
 {
-    uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x * 2, first = gl_WorkGroupID.y * TILE;
+    uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x * 2, first;
+    if (!begin(panel, TILE, first)) return;
     uint slot = gl_SubgroupID * SLOT, second = SUBGROUPS * SLOT + slot;
     SUMS sums[PIECES], gates[PIECES];
     sum_tile(false, panel, lane, first, sums);
     if (GATED) sum_tile(true, panel, lane, first, gates);
     [[unroll]] for (uint i = 0; i < PIECES; i++) {
-        uint row = p.first_row + panel * 32 + region_row() + i / ACROSS * ROWS;
+        uint row = first_row + panel * 32 + region_row() + i / ACROSS * ROWS;
         uint column = first + region_column() + i % ACROSS * COLUMNS;
         subgroupBarrier(); // what was there has been used
         coopMatStore(sums[i], slots, slot, ROWS, gl_CooperativeMatrixLayoutColumnMajor);

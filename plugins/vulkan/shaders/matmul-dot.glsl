@@ -46,12 +46,12 @@ int pack_bytes(ivec4 bytes)
     return bytes.x | bytes.y << 8 | bytes.z << 16 | bytes.w << 24;
 }
 
-void round_column(uint token, uint chunk, uint column)
+void round_column(uint start, uint chunk, uint column)
 {
     vec4 x[8];
     float most = 0;
     [[unroll]] for (uint i = 0; i < 8; i++) {
-        x[i] = input4(token, chunk * 32 + 4 * i);
+        x[i] = input4(start, chunk * 32 + 4 * i);
         vec4 size = abs(x[i]);
         most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
     }
@@ -68,16 +68,17 @@ void round_column(uint token, uint chunk, uint column)
 void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][4])
 {
     uint row = lane % 16, token = lane / 16; // the first of each four, which are 16 and 8 apart
+    uint start = column(first + lane % TILE_TOKENS); // of the column that this invocation fetches
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
         int words[8];
         barrier(); // what was there has been used
         if (lane < TILE_ROWS) {
             // Behind the last panel that is bound, the last is read again: finish drops its rows.
-            uint mine = panel + (p.first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
+            uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
             fetch_block(gate, mine, lane % 32, chunk, words, weight_levels[lane]);
             [[unroll]] for (uint i = 0; i < 8; i++) weights[lane * STRIDE + i] = words[i];
         } else if (lane < TILE_ROWS + TILE_TOKENS) {
-            round_column(first + lane - TILE_ROWS, chunk, lane - TILE_ROWS);
+            round_column(start, chunk, lane - TILE_ROWS);
         }
         barrier();
         ivec2 parts[4][4]; // with high and low bytes

@@ -33,12 +33,13 @@ float inverse_of(float power)
 void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][4])
 {
     uint row = lane % 16, token = lane / 16; // the first of each four, which are 16 and 8 apart
+    uint start = column(first + lane % TILE_TOKENS); // of the column that this invocation fetches
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
         barrier(); // what was there has been used
         if (lane < TILE_ROWS) {
             vec4 w[8];
             // Behind the last panel that is bound, the last is read again: finish drops its rows.
-            uint mine = panel + (p.first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
+            uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
             if (gate)
                 unpack_gate(mine, lane % 32, p.k, chunk, w);
             else
@@ -50,7 +51,7 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
         } else if (lane < TILE_ROWS + TILE_TOKENS) {
             vec4 x[8];
             uint column = lane - TILE_ROWS;
-            [[unroll]] for (uint i = 0; i < 8; i++) x[i] = input4(first + column, chunk * 32 + 4 * i);
+            [[unroll]] for (uint i = 0; i < 8; i++) x[i] = input4(start, chunk * 32 + 4 * i);
             float level = level_of(x), inverse = inverse_of(level);
             column_levels[column] = level;
             [[unroll]] for (uint i = 0; i < PAIRS; i++)

@@ -27,7 +27,9 @@ void main()
 {
     uint invocation = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     uint row = invocation % ROWS, share = invocation / ROWS;
-    uint panel = gl_WorkGroupID.x / PARTS, token = gl_WorkGroupID.y;
+    uint panel = gl_WorkGroupID.x / PARTS, token;
+    if (!begin(panel, 1, token)) return;
+    uint start = column(token);
     uint lane = gl_WorkGroupID.x % PARTS * ROWS + row; // of the panel
     float sum = 0, gate = 0;
     for (uint chunk = share; chunk * 32 < p.k; chunk += SHARES) {
@@ -35,12 +37,12 @@ void main()
         unpack_weight(panel, lane, p.k, chunk, w);
         if (GATED) unpack_gate(panel, lane, p.k, chunk, g);
         [[unroll]] for (uint i = 0; i < 8; i++) {
-            vec4 x = input4(token, chunk * 32 + 4 * i);
+            vec4 x = input4(start, chunk * 32 + 4 * i);
             sum = dot4(w[i], x, sum);
             if (GATED) gate = dot4(g[i], x, gate);
         }
     }
     sum = add_shares(sum, row);
     if (GATED) gate = add_shares(gate, row);
-    if (share == 0) finish(sum, gate, p.first_row + panel * 32 + lane, token);
+    if (share == 0) finish(sum, gate, first_row + panel * 32 + lane, token);
 }

@@ -15,12 +15,14 @@ shared float columns[TILE_TOKENS * STRIDE];
 void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][4])
 {
     uint row = lane % 16, token = lane / 16; // the first of each four, which are 16 and 8 apart
+    uint starts[4]; // of the columns that this invocation fetches
+    [[unroll]] for (uint i = 0; i < 4; i++) starts[i] = column(first + 8 * i + lane % TILE_ROWS / 8);
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
         barrier(); // what was there has been used
         if (lane < TILE_ROWS) {
             vec4 w[8];
             // Behind the last panel that is bound, the last is read again: finish drops its rows.
-            uint mine = panel + (p.first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
+            uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
             if (gate)
                 unpack_gate(mine, lane % 32, p.k, chunk, w);
             else
@@ -28,10 +30,10 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
             [[unroll]] for (uint i = 0; i < 32; i++) weights[lane * STRIDE + i] = w[i / 4][i % 4];
         } else {
             uint quad = lane % 8;
-            [[unroll]] for (uint t = 0; t < TILE_TOKENS; t += 8) {
-                uint column = t + (lane - TILE_ROWS) / 8;
-                vec4 x = input4(first + column, chunk * 32 + 4 * quad);
-                [[unroll]] for (uint i = 0; i < 4; i++) columns[column * STRIDE + 4 * quad + i] = x[i];
+            [[unroll]] for (uint t = 0; t < 4; t++) {
+                uint at = (8 * t + (lane - TILE_ROWS) / 8) * STRIDE + 4 * quad;
+                vec4 x = input4(starts[t], chunk * 32 + 4 * quad);
+                [[unroll]] for (uint i = 0; i < 4; i++) columns[at + i] = x[i];
             }
         }
         barrier();

@@ -18,6 +18,13 @@ layout(constant_id = 3) const bool BIASED = false;
 layout(constant_id = 4) const bool ADDS = false; // the residual
 layout(constant_id = 5) const uint ACTIVATION = 0;
 
+layout(constant_id = 11) const uint MATRICES = 0; // how a workgroup finds its matrix and its columns; one of these:
+const uint SINGLE = 0;    // there is one matrix
+const uint BY_HEAD = 1;   // each head of a token has its own
+const uint BY_COLUMN = 2; // each column has chosen an expert; a workgroup takes one column
+const uint BY_GROUP = 3;  // the same, and group.comp has grouped the columns
+// Slots are heads, or the experts of a token.
+
 #ifdef ADDRESS
 #extension GL_EXT_buffer_reference : enable
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : enable
@@ -33,8 +40,13 @@ layout(push_constant) uniform Parameters {
     uint output_offset, output_stride;
     uint residual_offset, residual_stride;
     float scale;
+    uint n_slots;
+    uint head_tiles;    // BY_HEAD: tiles of columns of a head
+    uint matrix_panels; // of one matrix
+    uint first_panel, n_panels; // of several matrices, that are bound
+    uint input_slots, output_slots;  // from one slot of a token to the next; the strides are those of tokens
+    uint choice_offset, choice_step; // BY_COLUMN: of the experts; BY_GROUP: of tiles, the list of columns
 #ifdef ADDRESS
-    uint unused;
     uint64_t weight, weight_scales, gate, gate_scales; // where the bindings begin
     Values inputs;
 #endif
@@ -51,6 +63,7 @@ layout(binding = 4) readonly buffer Input4 { vec4 inputs4[]; };
 layout(binding = 5) writeonly buffer Output { float outputs[]; };
 layout(binding = 6) readonly buffer Bias { float biases[]; };
 layout(binding = 7) readonly buffer Residual { float residuals[]; };
+layout(binding = 7) readonly buffer Choice { uint choice[]; };
 
 #ifdef ADDRESS
 uvec4 address_quad(uint64_t base, uint i)
@@ -84,18 +97,58 @@ uint n_rows = p.rows, n_tokens = p.tokens;
 uint input_offset = p.input_offset, input_stride = p.input_stride;
 uint output_offset = p.output_offset, output_stride = p.output_stride;
 uint residual_offset = p.residual_offset, residual_stride = p.residual_stride;
+uint input_slots = p.input_slots, output_slots = p.output_slots;
 float scale = p.scale;
+
+// Of several matrices, those that a workgroup has to do with.
+uint first_row = p.first_row; // of the part of the weight that is bound, counted in the matrix at hand
+uint matrix = 0, slot = 0;
+
+// Finds what a workgroup makes: the panel, here given as if each matrix were alone, and the first of `columns` columns.
+// False: nothing, or what is in another part of the weight.
+bool begin(inout uint panel, uint columns, out uint first)
+{
+    uint tile = gl_WorkGroupID.y;
+    first = tile * columns;
+    if (MATRICES == SINGLE) return true;
+    if (MATRICES == BY_HEAD) {
+        matrix = slot = tile / p.head_tiles;
+        first = (tile - slot * p.head_tiles) * columns;
+    } else if (MATRICES == BY_COLUMN) {
+        first = tile / p.n_slots;
+        slot = tile - first * p.n_slots;
+        matrix = choice[p.choice_offset + first * p.choice_step + slot];
+    } else {
+        matrix = choice[3 * tile];
+        first = choice[3 * tile + 1];
+        n_tokens = choice[3 * tile + 2];
+        if (first >= n_tokens) return false;
+    }
+    uint in_part = matrix * p.matrix_panels + panel - p.first_panel;
+    first_row = (panel - in_part) * 32;
+    panel = in_part;
+    return in_part < p.n_panels;
+}
+
+// Slot and token of a column.
+uvec2 place(uint token)
+{
+    if (MATRICES != BY_GROUP) return uvec2(slot, token);
+    uint number = choice[p.choice_step + token];
+    return uvec2(number % p.n_slots, number / p.n_slots);
+}
 
 // Where a column of the input begins.
 uint column(uint token)
 {
-    return input_offset + min(token, n_tokens - 1) * input_stride;
+    uvec2 at = place(min(token, n_tokens - 1));
+    return input_offset + at.x * input_slots + at.y * input_stride;
 }
 
-// Four values of a column, zeros behind its end.
-vec4 input4(uint token, uint i)
+// Four values of the column that begins at `start`, zeros behind its end.
+vec4 input4(uint start, uint i)
 {
-    uint at = column(token) + i;
+    uint at = start + i;
     if (ALIGNED && i + 4 <= p.k) return inputs4[at / 4];
     vec4 values = vec4(0);
     [[unroll]] for (uint j = 0; j < 4; j++)
@@ -116,11 +169,12 @@ void finish(float sum, float gate, uint row, uint token)
         sum *= activate(ACTIVATION, gate, 0, 0);
     } else {
         sum *= scale;
-        if (BIASED) sum += biases[row];
+        if (BIASED) sum += biases[matrix * n_rows + row];
         sum = activate(ACTIVATION, sum, 0, 0);
     }
     if (ADDS) sum += residuals[residual_offset + token * residual_stride + row];
-    outputs[output_offset + token * output_stride + row] = sum;
+    uvec2 at = place(token);
+    outputs[output_offset + at.x * output_slots + at.y * output_stride + row] = sum;
 }
 
 #if defined(ADDRESS)

@@ -1,0 +1,319 @@
+/* op-matmul.c: ENGINE_OP_MATMUL as dispatches of shaders/matmul.comp: one for each part of a weight that can be bound. Where
+ * experts are chosen, columns are grouped before that, and what the experts make is mixed behind it. */
+#include "builder.h"
+
+#define MATMUL_FIRST_ROW   3  /* numbers of push constants: of a weight's part, */
+#define MATMUL_FIRST_PANEL 14 /* and of one of several matrices */
+#define MATMUL_N_PANELS    15
+
+/* Columns and panels that workgroups of shaders/matmul-*.glsl take. */
+#define TILED_TOKENS       32
+#define TILED_PANELS       2
+#define COOPERATIVE_TOKENS 64
+#define ADDRESS_TOKENS     8
+
+#define GROUP_LANES 128 /* invocations of shaders/group.comp */
+
+/* Bytes of what experts make before it is mixed; where that is more, some tokens go after the others. */
+#define MOST_PRODUCT (64u << 20)
+
+/* A form of shaders/matmul.comp. */
+struct matmul_form {
+    enum shader shader;
+    uint32_t tokens, panels; /* of a workgroup */
+    uint32_t parts;          /* workgroups for those */
+};
+
+static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint32_t tokens)
+{
+    enum shader first = weight_type(type)->first;
+    if (tokens == 1 && device->shuffles && !device->addresses)
+        return (struct matmul_form){first + MATMUL_ONE_SUBGROUPS, 1, 1, SUBGROUP_PARTS};
+    if (tokens == 1)
+        return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1, 1};
+    if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1, 1};
+    if (device->cooperative && type != ENGINE_TYPE_F32)
+        return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1};
+    enum shader tiled = first + MATMUL_TILED;
+    if (device->dot && type == ENGINE_TYPE_Q8_0)
+        tiled = SHADER_MATMUL_Q8_0_DOT;
+    else if (device->dot && type == ENGINE_TYPE_Q4_0)
+        tiled = SHADER_MATMUL_Q4_0_DOT;
+    else if (device->half && type != ENGINE_TYPE_F32 &&
+             type != ENGINE_TYPE_F16) /* those are exact as they are */
+        tiled = first + MATMUL_HALF;
+    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1};
+}
+
+/* The constants of shaders/matmul-cooperative.glsl. */
+static void set_cooperative(struct builder *builder)
+{
+    const struct cooperative *sizes = &builder->device->physical->cooperative;
+    struct pipeline_key *key = &builder->dispatch.key;
+    key->constants[6] = sizes->rows;
+    key->constants[7] = sizes->columns;
+    key->constants[8] = sizes->depth;
+    key->constants[9] = sizes->region_rows;
+    key->constants[10] = sizes->region_columns;
+    key->full_subgroups = 1;
+    key->subgroup_size = sizes->subgroup;
+}
+
+/* Pushes where a binding begins. */
+static void push_address(struct builder *builder, int number)
+{
+    const struct binding *binding = &builder->dispatch.bindings[number];
+    uint64_t address = binding->address ? binding->address + binding->offset : 0;
+    push(builder, address & UINT32_MAX);
+    push(builder, address >> 32);
+}
+
+/* How workgroups find their matrix and columns: MATRICES of shaders/matmul.comp. */
+enum matrices { SINGLE, BY_HEAD, BY_COLUMN, BY_GROUP };
+
+/* A matmul of one matrix or several. Its operands are views, of which dimension 1 is that of heads or experts where there are
+ * several matrices, else that of tokens. */
+struct product {
+    const struct gpu_call *call;
+    struct gpu_view input, experts, mix, output, residual;
+    enum matrices matrices;
+    uint32_t n_slots, tokens; /* heads or experts of a token */
+    struct matmul_form form;
+    uint64_t tiles; /* of columns: workgroups in dimension 1 */
+    /* Scratch memory: what the experts have made, and from groups_at on the groups. */
+    uint64_t groups_at, scratch;
+};
+
+/* The part of a tensor that belongs to some of the tokens. */
+static struct gpu_view of_tokens(const struct gpu_view *view, int dimension, uint32_t first, uint32_t count)
+{
+    struct gpu_view part = *view;
+    if (!view->present || view->ne[dimension] == count) return part;
+    part.offset += first * view->nb[dimension];
+    part.bytes -= (view->ne[dimension] - count) * view->nb[dimension];
+    part.ne[dimension] = count;
+    return part;
+}
+
+static uint64_t aligned_size(uint64_t size)
+{
+    return (size + 255) & ~(uint64_t)255;
+}
+
+/* Tokens that are taken at once. */
+static uint32_t most_tokens(const struct gpu_call *call)
+{
+    const struct gpu_view *experts = &call->views[GPU_MATMUL_EXPERTS];
+    uint64_t tokens = call->views[GPU_MATMUL_INPUT].ne[2];
+    if (!call->views[GPU_MATMUL_MIX].present) return (uint32_t)tokens;
+    uint64_t most = MOST_PRODUCT / (call->views[GPU_MATMUL_WEIGHT].ne[1] * experts->ne[0] * 4);
+    return least(tokens, most > 0 ? (uint32_t)most : 1);
+}
+
+/* Some of the tokens of a matmul. Experts take columns in groups, each with a matrix, where those have two columns or more on
+ * average; else every column has workgroups of its own, of the form for one. */
+static struct product make_product(const struct engine_device *device, const struct gpu_call *call,
+                                   uint32_t first, uint32_t count)
+{
+    const struct gpu_view *v = call->views, *weight = &v[GPU_MATMUL_WEIGHT];
+    struct product product = {.call = call, .n_slots = 1, .tokens = count};
+    int dimension = call->matrices == GPU_ONE_MATRIX ? 1 : 2;
+    product.input = of_tokens(&v[GPU_MATMUL_INPUT], dimension, first, count);
+    product.output =
+        of_tokens(&v[GPU_MATMUL_OUTPUT], v[GPU_MATMUL_MIX].present ? 1 : dimension, first, count);
+    product.residual = of_tokens(&v[GPU_MATMUL_RESIDUAL], 1, first, count);
+    product.experts = of_tokens(&v[GPU_MATMUL_EXPERTS], 1, first, count);
+    product.mix = of_tokens(&v[GPU_MATMUL_MIX], 1, first, count);
+    if (call->matrices != GPU_MATRIX_PER_EXPERT) {
+        product.form = matmul_form(device, weight->type, count);
+        product.tiles = (count + (uint64_t)product.form.tokens - 1) / product.form.tokens;
+        if (call->matrices == GPU_ONE_MATRIX) return product;
+        product.matrices = BY_HEAD;
+        product.n_slots = (uint32_t)weight->ne[2];
+        product.tiles *= product.n_slots;
+        return product;
+    }
+    product.n_slots = (uint32_t)product.experts.ne[0];
+    uint64_t columns = (uint64_t)count * product.n_slots;
+    bool grouped = columns >= 2 * weight->ne[2] && count > 1;
+    product.matrices = grouped ? BY_GROUP : BY_COLUMN;
+    product.form = matmul_form(device, weight->type, grouped ? count : 1);
+    product.tiles = columns;
+    if (product.mix.present) product.groups_at = aligned_size(columns * weight->ne[1] * 4);
+    product.scratch = product.groups_at;
+    if (grouped) {
+        product.tiles = columns / product.form.tokens + least(columns, (uint32_t)weight->ne[2]);
+        product.scratch += aligned_size((3 * product.tiles + columns) * 4);
+    }
+    return product;
+}
+
+uint64_t op_matmul_scratch(const struct engine_device *device, const struct gpu_call *call)
+{
+    if (call->matrices != GPU_MATRIX_PER_EXPERT) return 0;
+    return make_product(device, call, 0, most_tokens(call)).scratch;
+}
+
+/* ---- Several matrices ---------------------------------------------------------------------------------------------- */
+
+/* Groups columns by their experts, in scratch memory: tiles, then the list of columns. */
+static int group(const struct builder *builder, const struct product *product,
+                 const struct memory_range *scratch)
+{
+    struct builder first = {.device = builder->device, .commands = builder->commands};
+    first.dispatch.key = (struct pipeline_key){.shader = SHADER_GROUP, .constants = {GROUP_LANES}};
+    push(&first, product->call->views[GPU_MATMUL_WEIGHT].ne[2]);
+    push(&first, product->tokens);
+    push(&first, product->n_slots);
+    push(&first, bind_view(&first, 0, &product->experts, ACCESS_READ));
+    push(&first, stride(&product->experts, 1));
+    push(&first, product->form.tokens);
+    push(&first, product->tiles);
+    bind_range(&first, 1, scratch, product->groups_at, product->scratch - product->groups_at, ACCESS_WRITE);
+    first.dispatch.groups[0] = first.dispatch.groups[1] = 1;
+    return add(&first);
+}
+
+/* Sums up what a token's experts have made. */
+static int mix(const struct builder *builder, const struct product *product,
+               const struct memory_range *scratch)
+{
+    struct builder last = {.device = builder->device, .commands = builder->commands};
+    last.dispatch.key.shader = SHADER_MIX;
+    last.dispatch.key.constants[1] = product->residual.present;
+    push(&last, product->output.ne[0]);
+    push(&last, product->tokens);
+    push(&last, product->n_slots);
+    push(&last, bind_view(&last, 1, &product->mix, ACCESS_READ));
+    push(&last, stride(&product->mix, 1));
+    push(&last, bind_view(&last, 2, &product->output, ACCESS_WRITE));
+    push(&last, stride(&product->output, 1));
+    push(&last, product->residual.present ? bind_view(&last, 3, &product->residual, ACCESS_READ) : 0);
+    push(&last, product->residual.present ? stride(&product->residual, 1) : 0);
+    bind_range(&last, 0, scratch, 0, product->groups_at, ACCESS_READ);
+    spread(&last, product->output.ne[0] * product->tokens);
+    return add(&last);
+}
+
+/* ---- The products themselves --------------------------------------------------------------------------------------- */
+
+/* Adds the dispatches of a matmul that is put together but for its weights: one for each part that can be bound. Parts
+ * write other rows than those before them, but wait for them all the same: that is little beside reading a binding full of
+ * weights. Of several matrices each part has the workgroups of all, which leave what isn't bound to other parts. */
+static int add_parts(struct builder *builder, const struct product *product)
+{
+    const struct gpu_view *v = product->call->views;
+    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight, *gate = v[GPU_MATMUL_GATE].weight;
+    uint64_t part = panels_in_part(builder->device, weight);
+    uint32_t n_push = builder->n_push;
+    for (uint64_t panel = 0; panel < weight->n_panels; panel += part) {
+        uint64_t count = weight->n_panels - panel < part ? weight->n_panels - panel : part;
+        uint64_t panels = product->matrices == SINGLE ? count : weight->matrix_panels;
+        bind_panels(builder, 0, weight, panel, count);
+        if (gate) bind_panels(builder, 2, gate, panel, count);
+        builder->dispatch.push[MATMUL_FIRST_ROW] = (uint32_t)(panel * PANEL_ROWS);
+        builder->dispatch.push[MATMUL_FIRST_PANEL] = (uint32_t)panel;
+        builder->dispatch.push[MATMUL_N_PANELS] = (uint32_t)count;
+        builder->dispatch.groups[0] =
+            (uint32_t)((panels + product->form.panels - 1) / product->form.panels) * product->form.parts;
+        builder->n_push = n_push;
+        for (int number = 0; number < 5 && builder->device->addresses; number++)
+            push_address(builder, number);
+        int status = add(builder);
+        if (status) return status;
+    }
+    return ENGINE_OK;
+}
+
+/* Pushes and binds what a product writes: its output, or scratch memory if that is to be mixed. */
+static void bind_output(struct builder *builder, const struct product *product,
+                        const struct memory_range *scratch, uint32_t *slots)
+{
+    const struct gpu_view *output = &product->output;
+    *slots = stride(output, 1);
+    if (product->mix.present) {
+        bind_range(builder, 5, scratch, 0, product->groups_at, ACCESS_WRITE);
+        *slots = (uint32_t)output->ne[0];
+        push(builder, 0);
+        push(builder, (uint64_t)*slots * product->n_slots);
+        return;
+    }
+    push(builder, bind_view(builder, 5, output, ACCESS_WRITE));
+    push(builder, product->matrices == SINGLE ? stride(output, 1) : stride(output, 2));
+}
+
+static int append(struct builder *builder, const struct product *product, const struct memory_range *scratch)
+{
+    const struct gpu_view *v = product->call->views, *input = &product->input;
+    const struct gpu_view *residual = &product->residual, *bias = &v[GPU_MATMUL_BIAS];
+    const struct engine_op_matmul *args = &product->call->args.matmul;
+    const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight;
+    bool aligned = input->offset % 16 == 0, adds = residual->present && !product->mix.present;
+    uint32_t output_slots, choice = 0, step = 0;
+    for (int i = 1; i < 3; i++) aligned = aligned && (input->ne[i] == 1 || input->nb[i] % 16 == 0);
+
+    builder->dispatch.key = (struct pipeline_key){.shader = product->form.shader,
+                                                  .constants = {[0] = builder->device->k_slices,
+                                                                aligned,
+                                                                v[GPU_MATMUL_GATE].present,
+                                                                bias->present,
+                                                                adds,
+                                                                args->activation,
+                                                                builder->device->unrolled,
+                                                                [11] = product->matrices},
+                                                  .full_subgroups = product->form.parts > 1};
+    if (product->form.shader == weight_type(weight->base.type)->first + MATMUL_COOPERATIVE)
+        set_cooperative(builder);
+    push(builder, input->ne[0]);
+    push(builder, product->output.ne[0]);
+    push(builder, product->tokens);
+    push(builder, 0); /* MATMUL_FIRST_ROW */
+    push(builder, bind_view(builder, 4, input, ACCESS_READ));
+    push(builder, product->matrices == SINGLE ? stride(input, 1) : stride(input, 2));
+    bind_output(builder, product, scratch, &output_slots);
+    push(builder, adds ? bind_view(builder, 7, residual, ACCESS_READ) : 0);
+    push(builder, adds ? stride(residual, 1) : 0);
+    push_float(builder, args->scale == 0 ? 1 : args->scale);
+    if (bias->present) bind_values(builder, 6, bias);
+
+    push(builder, product->n_slots);
+    push(builder, product->tiles / product->n_slots);
+    push(builder, weight->matrix_panels);
+    push(builder, 0); /* MATMUL_FIRST_PANEL */
+    push(builder, 0); /* MATMUL_N_PANELS */
+    push(builder, stride(input, 1));
+    push(builder, output_slots);
+    if (product->matrices == BY_COLUMN) {
+        choice = bind_view(builder, 7, &product->experts, ACCESS_READ);
+        step = stride(&product->experts, 1);
+    } else if (product->matrices == BY_GROUP) {
+        bind_range(builder, 7, scratch, product->groups_at, product->scratch - product->groups_at,
+                   ACCESS_READ);
+        step = (uint32_t)(3 * product->tiles);
+    }
+    push(builder, choice);
+    push(builder, step);
+
+    if (product->tiles > builder->device->max_groups[1])
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul: %u columns are too many",
+                                 product->tokens);
+    builder->dispatch.groups[1] = (uint32_t)product->tiles;
+    return add_parts(builder, product);
+}
+
+int op_matmul(struct builder *builder, const struct gpu_call *call)
+{
+    const struct memory_range *scratch = NULL;
+    uint64_t size = op_matmul_scratch(builder->device, call);
+    uint32_t tokens = (uint32_t)call->views[GPU_MATMUL_INPUT].ne[call->matrices == GPU_ONE_MATRIX ? 1 : 2];
+    uint32_t most = call->matrices == GPU_MATRIX_PER_EXPERT ? most_tokens(call) : tokens;
+    int status = size > 0 ? scratch_get(builder->device, size, &scratch) : ENGINE_OK;
+    for (uint32_t first = 0; first < tokens && !status; first += most) {
+        struct builder each = {.device = builder->device, .commands = builder->commands};
+        struct product product = make_product(builder->device, call, first, least(tokens - first, most));
+        if (product.matrices == BY_GROUP) status = group(builder, &product, scratch);
+        if (!status) status = append(&each, &product, scratch);
+        if (!status && product.mix.present) status = mix(builder, &product, scratch);
+    }
+    return status;
+}

@@ -1,0 +1,31 @@
+// mix.comp: behind a matmul.comp of experts: what a token's have made, summed up by their weights.
+#version 450
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const bool ADDS = false; // the residual
+
+layout(push_constant) uniform Parameters {
+    uint rows, n_tokens, n_used;
+    uint mix_offset, mix_stride; // in words
+    uint output_offset, output_stride;
+    uint residual_offset, residual_stride;
+} p;
+
+layout(binding = 0) readonly buffer Products { float products[]; }; // [token][slot][row]
+layout(binding = 1) readonly buffer Mix { float mix_of[]; };
+layout(binding = 2) writeonly buffer Output { float outputs[]; };
+layout(binding = 3) readonly buffer Residual { float residuals[]; };
+
+void main()
+{
+    uint total = p.rows * p.n_tokens;
+    for (uint i = gl_GlobalInvocationID.x; i < total; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        uint token = i / p.rows, row = i - token * p.rows;
+        float sum = 0;
+        for (uint s = 0; s < p.n_used; s++)
+            sum = fma(mix_of[p.mix_offset + token * p.mix_stride + s],
+                      products[(token * p.n_used + s) * p.rows + row], sum);
+        if (ADDS) sum += residuals[p.residual_offset + token * p.residual_stride + row];
+        outputs[p.output_offset + token * p.output_stride + row] = sum;
+    }
+}
