@@ -431,27 +431,6 @@ static int check_concat(const struct gpu_request *request, struct gpu_call *call
     return ENGINE_OK;
 }
 
-/* Whether an operation asks for what 1.1 brought. */
-static bool is_grown(const struct gpu_call *call)
-{
-    const struct gpu_view *v = call->views;
-    switch (call->op) {
-    case ENGINE_OP_MATMUL: return call->args.matmul.activation > ENGINE_ACTIVATION_SILU;
-    case ENGINE_OP_ATTENTION:
-        return v[GPU_ATTENTION_SLOPES].present || v[GPU_ATTENTION_SINKS].present ||
-               call->args.attention.softcap > 0 || call->args.attention.chunk > 0 ||
-               v[GPU_ATTENTION_V].ne[0] != v[GPU_ATTENTION_K].ne[0];
-    case ENGINE_OP_ROPE: return call->args.rope.magnitude != 0;
-    case ENGINE_OP_NORM: return v[GPU_NORM_BIAS].present || call->args.norm.kind != ENGINE_NORM_RMS;
-    case ENGINE_OP_ADD:
-    case ENGINE_OP_MUL: return v[GPU_BINARY_B].ne[0] != v[GPU_BINARY_A].ne[0];
-    case ENGINE_OP_ACTIVATE: return call->args.activate.activation > ENGINE_ACTIVATION_SILU;
-    case ENGINE_OP_ROUTE:
-    case ENGINE_OP_CONCAT: return true;
-    default: return false;
-    }
-}
-
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define AT(type, field, ...)                                                                                 \
@@ -572,19 +551,5 @@ int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct
         int status = check_tensor(request, &info->operands[i], tensor, &call->views[i]);
         if (status) return status;
     }
-    int status = info->check(request, call);
-    if (status) return status;
-    if ((is_grown(call) && !(request->limits->grown & 1u << op)) ||
-        (call->matrices != GPU_ONE_MATRIX && !(request->limits->grown & GPU_MATRICES)))
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: there are no kernels for this", info->name);
-    return ENGINE_OK;
-}
-
-enum gpu_rows_op gpu_rows_op(const struct gpu_call *call)
-{
-    if (call->op == ENGINE_OP_ADD) return GPU_ROWS_ADD;
-    if (call->op == ENGINE_OP_MUL) return GPU_ROWS_MUL;
-    bool is_silu = call->args.activate.activation == ENGINE_ACTIVATION_SILU;
-    if (call->views[GPU_ACTIVATE_FACTOR].present) return is_silu ? GPU_ROWS_SILU_MUL : GPU_ROWS_MUL;
-    return is_silu ? GPU_ROWS_SILU : GPU_ROWS_COPY;
+    return info->check(request, call);
 }

@@ -23,14 +23,11 @@ struct gpu_weight {
 
 /* What a device can; filled by the plugin. */
 struct gpu_limits {
-    uint64_t max_tensor;   /* bytes of an activation or cache that a kernel can address */
-    uint32_t max_head_dim; /* of attention */
-    uint32_t max_experts;  /* of a router, of matmul */
-    uint32_t grown;        /* bits 1 << op: the kernels know what 1.1 added to it; GPU_MATRICES */
+    uint64_t max_tensor;                /* bytes of an activation or cache that a kernel can address */
+    uint32_t max_head_dim;              /* of attention */
+    uint32_t max_experts;               /* of a router, of matmul */
     bool (*weight_type)(uint32_t type); /* of matmul and get-rows */
 };
-
-#define GPU_MATRICES (1u << 31) /* matmul with weights of three dimensions */
 
 /* Who asks, for whom. While planning, handles are absent and refusals are silent. */
 struct gpu_request {
@@ -115,11 +112,6 @@ struct gpu_call {
 
 /* Checks an operation against the border's rules and the device's limits, and fills *call. */
 int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call);
-
-/* What ENGINE_OP_ADD, MUL and ACTIVATE come to, element by element; kernels know these by number. Their operands are
- * views GPU_BINARY_A, B (which may be absent) and OUTPUT. */
-enum gpu_rows_op { GPU_ROWS_ADD, GPU_ROWS_MUL, GPU_ROWS_SILU, GPU_ROWS_SILU_MUL, GPU_ROWS_COPY };
-enum gpu_rows_op gpu_rows_op(const struct gpu_call *call);
 
 /* Elements and bytes of a block of a type that GPU plugins know; false for others. */
 bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size);

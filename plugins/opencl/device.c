@@ -103,7 +103,6 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     device->limits = (struct gpu_limits){.max_tensor = device->largest,
                                          .max_head_dim = MAX_HEAD_DIM,
                                          .max_experts = MAX_EXPERTS,
-                                         .grown = UINT32_MAX,
                                          .weight_type = weight_type_known};
     status = choose_kernels(device);
     if (!status) status = create_queue(device);
