@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <glob.h>
+#include <link.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,52 @@ Test(opencl_faults, a_device_is_chosen_by_platform_and_number)
     program_free(&chosen);
     program_free(&missing);
     free(expected);
+}
+
+/* From here on the same for this process, in which no OpenCL library must have been loaded before. */
+static void machine_of_this_process(const char *description)
+{
+    struct link_map *map = NULL;
+    void *library = dlopen("libOpenCL.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (!library) cr_skip_test("no OpenCL here");
+    cr_assert_eq(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    setenv("ENGINE_TEST_OPENCL_LIBRARY", map->l_name, 1);
+    setenv("ENGINE_TEST_OPENCL", description, 1);
+    dlclose(library);
+    cr_assert(dlopen(TEST_SHIM_DIR "/libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+}
+
+/* Matrices of six panels, of which an allocation holds 14: some are cut in two. */
+static void multiply_matrices_in_parts(const char *description)
+{
+    static const uint32_t tokens[] = {1, 7, 12};
+    struct fixture fixture;
+    machine_of_this_process(description);
+    gpu_skip_without_device();
+    fixture_open(&fixture, "opencl", 0, 0, 0);
+    struct engine_device_info info = {.struct_size = sizeof info};
+    cr_assert_eq(fixture.api->device_info(0, &info), ENGINE_OK);
+    cr_assert_eq(info.max_buffer, 62000);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        struct matmul_case c = {ENGINE_TYPE_Q8_0, 96, 170, tokens[i], .n_matrices = 8, .n_used = 2,
+                                .one_each = true};
+        free(run_matmul_case(&fixture, &c));
+        c.gate = c.mix = c.residual = true;
+        free(run_matmul_case(&fixture, &c));
+        free(run_matmul_case(&fixture, &(struct matmul_case){ENGINE_TYPE_Q8_0, 96, 170, (tokens[i] + 9) / 10,
+                                                             .n_matrices = 8}));
+    }
+    fixture_close(&fixture);
+}
+
+Test(opencl_parts, matrices_on_a_processor)
+{
+    multiply_matrices_in_parts("allocation=62000");
+}
+
+Test(opencl_parts, matrices_on_a_gpu)
+{
+    multiply_matrices_in_parts("discrete allocation=62000");
 }
 
 /* ---- Too little memory, lost devices, compilers that fail ----------------------------------------------------------- */
