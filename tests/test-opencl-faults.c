@@ -148,6 +148,46 @@ Test(opencl_parts, matrices_on_a_gpu)
     multiply_matrices_in_parts("discrete allocation=62000");
 }
 
+/* ---- A damaged model ------------------------------------------------------------------------------------------------ */
+
+/* Whatever comes out of a router's matrix, the experts that matmul then reads are there, and each but once. */
+Test(opencl_faults, a_router_without_numbers_chooses_experts_all_the_same)
+{
+    enum { N_EXPERTS = 70, N_USED = 6, TOKENS = 3 };
+    static const char *const forms[] = {"vectors", "groups"};
+    float logits[N_EXPERTS * TOKENS];
+    for (size_t i = 0; i < N_EXPERTS * TOKENS; i++)
+        logits[i] = i < N_EXPERTS ? NAN : i < 2 * N_EXPERTS && i % 3 ? -INFINITY : i % 2 ? INFINITY : NAN;
+    for (size_t form = 0; form < sizeof forms / sizeof *forms; form++)
+        for (uint32_t function = ENGINE_ROUTE_SOFTMAX; function <= ENGINE_ROUTE_SIGMOID; function++) {
+            struct fixture fixture;
+            const struct fixture_gaps gaps = {0};
+            const uint64_t ne[4] = {N_USED, TOKENS, 1, 1};
+            setenv("ENGINE_OPENCL_KERNELS", forms[form], 1);
+            fixture_open(&fixture, "opencl", 0, 0, 0);
+            struct engine_op_route args = {
+                .struct_size = sizeof args,
+                .logits = fixture_strided(&fixture, N_EXPERTS, TOKENS, 1, &gaps, logits),
+                .ids = fixture_output(&fixture, ENGINE_TYPE_I32, ne, &gaps),
+                .weights = fixture_output(&fixture, ENGINE_TYPE_F32, ne, &gaps),
+                .function = function,
+                .n_groups = 7,
+                .n_groups_used = 2,
+            };
+            fixture_run(&fixture, ENGINE_OP_ROUTE, &args);
+            int32_t *ids = (void *)fixture_read_rows(&fixture, args.ids);
+            for (size_t t = 0; t < TOKENS; t++)
+                for (size_t i = 0; i < N_USED; i++) {
+                    int32_t id = ids[t * N_USED + i];
+                    cr_assert(id >= 0 && id < N_EXPERTS, "%s: id %d", forms[form], id);
+                    for (size_t j = 0; j < i; j++)
+                        cr_assert_neq(ids[t * N_USED + j], id, "%s: %d twice", forms[form], id);
+                }
+            free(ids);
+            fixture_close(&fixture);
+        }
+}
+
 /* ---- Too little memory, lost devices, compilers that fail ----------------------------------------------------------- */
 
 Test(opencl_faults, less_memory_than_the_device_says_means_a_smaller_offload)

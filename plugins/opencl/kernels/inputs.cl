@@ -1,11 +1,11 @@
 // inputs.cl: puts the columns of a matmul into the tiles that matmul.cl reads, see there. A work-item takes 32 values.
 
 struct inputs_parameters {
-    uint k, n_places, n_chunks, tile;  // tile: columns of one
-    uint n_slots;                      // a column is number slot + token * n_slots
+    uint k, n_places, n_chunks, tile;    // tile: columns of one
+    uint n_slots;                        // a column is number slot + token * n_slots
     uint input_offset, stride1, stride2; // in words: from slot to slot, from token to token
-    uint about_offset;                 // in units of 16 bytes
-    uint is_sorted, columns_offset;    // which column is where, see experts.cl
+    uint about_offset;                   // in units of 16 bytes
+    uint is_sorted, columns_offset;      // which column is where, see experts.cl
 };
 
 #define NONE 0xffffffffu
@@ -105,6 +105,6 @@ kernel void tile_bytes(global const float *input, global const uint *columns, gl
         vstore16(bytes(x * inverse), 0, tiles + target * 32);
         vstore16(bytes(y * inverse), 1, tiles + target * 32);
         about[p.about_offset + target] = (int4)(as_int(scale), (int)total(rounded(x * inverse)),
-                                               (int)total(rounded(y * inverse)), 0);
+                                                (int)total(rounded(y * inverse)), 0);
     }
 }

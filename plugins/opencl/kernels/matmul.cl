@@ -8,15 +8,15 @@
 
 struct matmul_parameters {
     uint n_chunks, rows, n_columns;
-    uint first_panel, n_panels; // of the weight's part
-    uint matrix_panels;         // of one matrix
+    uint first_panel, n_panels;           // of the weight's part
+    uint matrix_panels;                   // of one matrix
     uint output_offset, stride1, stride2; // all in words: from slot to slot, from token to token
     uint residual_offset, residual_stride;
-    uint about_offset; // in units of 16 bytes
-    uint n_slots;      // a column is number slot + token * n_slots
-    uint n_shared;     // slots that one column of the input serves
-    uint ids_offset, ids_stride;        // of the experts that were chosen
-    uint tiles_offset, columns_offset;  // of the table
+    uint about_offset;                 // in units of 16 bytes
+    uint n_slots;                      // a column is number slot + token * n_slots
+    uint n_shared;                     // slots that one column of the input serves
+    uint ids_offset, ids_stride;       // of the experts that were chosen
+    uint tiles_offset, columns_offset; // of the table
     uint has_gate, has_bias, has_residual, has_ids, activation;
     float scale;
 };
