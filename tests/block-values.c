@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "plugin-api.h"
 #include "base/half.h"
+#include "plugin-api.h"
 
 static float half_at(const uint8_t *at)
 {

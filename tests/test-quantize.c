@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "block-values.h"
 #include "model/types.h"
 #include "quantize/encode.h"
-#include "base/half.h"
 #include "quantize/mix.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -9,8 +9,8 @@
  * numbers s come near those scales, then dmin, likewise; (3) with both fixed, try for each s and m their neighbours too,
  * with levels chosen anew; (4) with s, m and q fixed, take the best d and dmin, and see whether (3) is better with
  * those. */
-#include "quantize/encode.h"
 #include "base/half.h"
+#include "quantize/encode.h"
 #include "quantize/lanes.h"
 
 struct lines {

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "model/types.h"
 #include "quantize/encode.h"
-#include "base/half.h"
 
 enum { BLOCK = 32 };
 

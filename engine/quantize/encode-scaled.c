@@ -10,8 +10,8 @@
  * most; (2) find d, such that the whole numbers s come near those scales; (3) with d fixed, try for each s its
  * neighbours too, with levels chosen anew; (4) with s and q fixed, take the best d, and see whether (3) is better with
  * that. */
-#include "quantize/encode.h"
 #include "base/half.h"
+#include "quantize/encode.h"
 #include "quantize/lanes.h"
 
 enum levels { LEVELS_Q3, LEVELS_Q6, LEVELS_IQ4 };
