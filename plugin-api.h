@@ -276,9 +276,10 @@ enum engine_activation {
  * quantised, to float16 or bfloat16 where it is of that type; sums are float32 or wider.
  * A product is within 1e-6 * S, S being the sum of |weight[k, m] * input[k, t]|; plus, where the input was
  * rounded, what this can make: for int8 the sum over blocks of 32 of max|input| / 252 * sum of |weight|, for
- * float16 S / 2^11, for bfloat16 S / 2^8. What follows the product carries that on, within 1e-6 of the
- * result's size and of 1; with `mix`, of the sum of the sizes of what is summed up. Besides, an output of 64 elements or more differs as a whole (root mean square, of
- * that of the exact output) by at most 2 % for quantised weights, else by 2e-6 plus the rounding. */
+ * float16 S / 2^11, for bfloat16 S / 2^8. What follows the product carries that on, an activation with its
+ * own bound (ENGINE_OP_ACTIVATE), within 1e-6 of the result's size and of 1; with `mix`, of the sum of the
+ * sizes of what is summed up. Besides, an output of 64 elements or more differs as a whole (root mean square,
+ * of that of the exact output) by at most 2 % for quantised weights, else by 2e-6 plus the rounding. */
 struct engine_op_matmul {
     size_t struct_size;
     const struct engine_tensor *weight; /* weight, [k, rows] or [k, rows, n], any type */
