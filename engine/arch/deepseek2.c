@@ -7,6 +7,8 @@
 #include "arch/decoder.h"
 #include "arch/families.h"
 
+#define LATENT_EPSILON 1e-6f /* of the norms of latent vectors, whatever it is in the others */
+
 struct deepseek2 {
     struct decoder decoder;
     uint32_t n_q_latent;              /* queries come from a short vector too; 0: they don't */
@@ -72,14 +74,22 @@ struct latent {
     struct value *c, *key;
 };
 
+/* The norm of a latent vector. */
+static struct value *norm_latent(struct graph *g, const char *name, uint64_t n, struct value *x)
+{
+    struct value *weight = graph_values(g, n, 1, "blk.%u.%s.weight", g->layer, name);
+    return graph_norm(g, x, weight, NULL, ENGINE_NORM_RMS, LATENT_EPSILON);
+}
+
 static struct value *queries(struct graph *g, const struct deepseek2 *m, struct value *x)
 {
     const struct decoder *d = &m->decoder;
     uint64_t n_heads = d->layers[g->layer].n_heads, key = m->n_nope + m->n_rope;
     struct value *q;
     if (m->n_q_latent > 0) {
-        q = norm(g, d, "attn_q_a_norm", linear(g, "attn_q_a", d->n_embd, m->n_q_latent, x));
-        q = linear(g, "attn_q_b", m->n_q_latent, n_heads * key, q);
+        q = linear(g, "attn_q_a", d->n_embd, m->n_q_latent, x);
+        q = linear(g, "attn_q_b", m->n_q_latent, n_heads * key,
+                   norm_latent(g, "attn_q_a_norm", m->n_q_latent, q));
     } else {
         q = linear(g, "attn_q", d->n_embd, n_heads * key, x);
     }
@@ -133,8 +143,9 @@ static struct value *latent_attention(struct graph *g, const struct deepseek2 *m
     struct value *kv = linear(g, "attn_kv_a_mqa", d->n_embd, (uint64_t)m->n_latent + m->n_rope, x);
     struct value *key =
         graph_reshape(g, graph_slice(g, kv, m->n_latent, m->n_rope), m->n_rope, 1, g->shape.n_tokens);
-    struct latent latent = {.c = norm(g, d, "attn_kv_a_norm", graph_slice(g, kv, 0, m->n_latent)),
-                            .key = rotate(g, layer->rope, factors, key)};
+    struct latent latent = {
+        .c = norm_latent(g, "attn_kv_a_norm", m->n_latent, graph_slice(g, kv, 0, m->n_latent)),
+        .key = rotate(g, layer->rope, factors, key)};
     struct value *out = m->absorbs ? attend_latent(g, m, q_nope, q_rope, &latent)
                                    : attend_heads(g, m, q_nope, q_rope, &latent);
     return linear(g, "attn_output", (uint64_t)layer->n_heads * m->n_value, d->n_embd, out);
