@@ -3,9 +3,12 @@
  * The rule (llama.cpp's, which models are made for): the longest token is looked for in the whole text, from
  * left to right, then the next in what is left between its occurrences, and so on; a token may also swallow
  * the white space beside it. Doing just that costs a pass over the text for each token of the vocabulary.
- * Instead one pass finds regions in which occurrences touch each other; within a region the rule is applied
- * as it stands, for the tokens that occur there, and outside nothing can happen. Regions are a token long as
- * a rule. */
+ *
+ * Instead one pass with the automaton of Aho and Corasick (1975) finds the longest token that ends at each byte,
+ * and regions in which occurrences overlap; outside them nothing can happen. Within a region the longest that have
+ * been found are taken in the rule's order from a heap. One that reaches back into a token that was placed before
+ * makes way for the longest that ends at the same byte and fits. Each time that happens again at a byte, what is
+ * free in front of it has halved at least: n bytes take n log² n steps at most, whatever the tokens. */
 #include "common/special.h"
 
 #include <stdlib.h>
@@ -13,8 +16,7 @@
 
 #include "common/memory.h"
 
-/* What became of a byte. From MARK_TOKEN on: the first byte of token set->ids[mark - MARK_TOKEN]. */
-enum mark { MARK_FREE, MARK_SWALLOWED, MARK_INSIDE, MARK_TOKEN };
+#define NONE TRIE_NONE
 
 struct length_and_id {
     size_t length;
@@ -26,6 +28,72 @@ static int longest_first(const void *a, const void *b)
     const struct length_and_id *x = a, *y = b;
     if (x->length != y->length) return x->length > y->length ? -1 : 1;
     return x->id < y->id ? -1 : 1;
+}
+
+/* ---- The automaton --------------------------------------------------------------------------------------- */
+
+static uint32_t level_of(const struct special_set *set, uint32_t rank)
+{
+    return rank == NONE ? 0 : set->tokens[rank].level;
+}
+
+static uint32_t jump_of(const struct special_set *set, uint32_t rank)
+{
+    return rank == NONE ? NONE : set->tokens[rank].jump;
+}
+
+/* Jumps over many shorter tokens are such that a search takes logarithmic time (Myers, "An applicative random-access
+ * stack", 1983). */
+static void link_token(struct special_set *set, uint32_t rank, uint32_t shorter)
+{
+    struct special_token *token = &set->tokens[rank];
+    uint32_t jump = jump_of(set, shorter), level = level_of(set, shorter), far = jump_of(set, jump);
+    bool even = level - level_of(set, jump) == level_of(set, jump) - level_of(set, far);
+    token->shorter = shorter;
+    token->level = level + 1;
+    token->jump = even && jump != NONE ? far : shorter;
+}
+
+/* The state after `byte`. */
+static inline uint32_t step(const struct special_set *set, uint32_t state, unsigned char byte)
+{
+    uint32_t next = NONE;
+    while (state != TRIE_ROOT && (next = trie_step(&set->trie, state, byte)) == NONE)
+        state = set->nodes[state].fallback;
+    if (state == TRIE_ROOT) next = set->trie.first[byte];
+    return next == NONE ? TRIE_ROOT : next;
+}
+
+static int link_nodes(struct special_set *set)
+{
+    struct trie_edge *edges = NULL; /* [trie.n_nodes - 1], a node's parent and its fallback before it */
+    set->nodes = allocate_zeroed(set->trie.n_nodes, sizeof *set->nodes);
+    int status = set->nodes ? trie_edges(&set->trie, &edges) : fail_memory("special tokens");
+    if (status) return status;
+    set->nodes[TRIE_ROOT].token = NONE;
+    for (size_t i = 0; i < set->trie.n_nodes - 1; i++) {
+        struct special_node *node = &set->nodes[edges[i].child];
+        uint32_t rank = set->trie.values[edges[i].child];
+        if (edges[i].parent != TRIE_ROOT)
+            node->fallback = step(set, set->nodes[edges[i].parent].fallback, edges[i].byte);
+        node->depth = edges[i].depth;
+        node->token = set->nodes[node->fallback].token;
+        if (rank == NONE) continue;
+        link_token(set, rank, node->token);
+        node->token = rank;
+    }
+    free(edges);
+    return ENGINE_OK;
+}
+
+/* The longest token of at most `most` bytes of those that token `rank` ends with, itself included. */
+static uint32_t shortened(const struct special_set *set, uint32_t rank, size_t most)
+{
+    while (rank != NONE && set->tokens[rank].length > most) {
+        uint32_t jump = set->tokens[rank].jump;
+        rank = jump != NONE && set->tokens[jump].length > most ? jump : set->tokens[rank].shorter;
+    }
+    return rank;
 }
 
 int special_create(struct special_set *set, const struct vocab *vocab, uint32_t any, uint32_t none)
@@ -40,8 +108,8 @@ int special_create(struct special_set *set, const struct vocab *vocab, uint32_t 
     if (!set->count) return ENGINE_OK;
 
     struct length_and_id *order = allocate(set->count, sizeof *order);
-    set->ids = allocate(set->count, sizeof *set->ids);
-    int status = order && set->ids ? trie_create(&set->trie, bytes) : fail_memory("special tokens");
+    set->tokens = allocate_zeroed(set->count, sizeof *set->tokens);
+    int status = order && set->tokens ? trie_create(&set->trie, bytes) : fail_memory("special tokens");
     if (status) goto cleanup;
     size_t n = 0;
     for (uint32_t id = 0; id < vocab->n_tokens; id++)
@@ -50,9 +118,11 @@ int special_create(struct special_set *set, const struct vocab *vocab, uint32_t 
     qsort(order, n, sizeof *order, longest_first);
     for (uint32_t i = 0; !status && i < set->count; i++) {
         struct engine_string piece = vocab->pieces[order[i].id];
-        set->ids[i] = order[i].id;
+        set->tokens[i] = (struct special_token){.id = order[i].id, .length = (uint32_t)piece.length};
+        set->strip |= vocab->attributes[order[i].id] & (VOCAB_STRIP_LEFT | VOCAB_STRIP_RIGHT);
         status = trie_insert(&set->trie, piece.data, piece.length, false, i, NULL);
     }
+    if (!status) status = link_nodes(set);
 cleanup:
     free(order);
     return status;
@@ -60,25 +130,42 @@ cleanup:
 
 void special_destroy(struct special_set *set)
 {
-    free(set->ids);
+    free(set->tokens);
+    free(set->nodes);
     trie_destroy(&set->trie);
     memset(set, 0, sizeof *set);
 }
 
 void special_workspace_free(struct special_workspace *workspace)
 {
-    free(workspace->marks);
-    free(workspace->gaps);
-    free(workspace->next_gaps);
-    free(workspace->found);
-    free(workspace->seen);
+    free(workspace->ends);
+    free(workspace->places);
+    free(workspace->owners);
     memset(workspace, 0, sizeof *workspace);
 }
+
+/* ---- White space ----------------------------------------------------------------------------------------- */
 
 static bool is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
+
+/* A stretch of white space that has been measured. */
+struct run {
+    size_t start, end;
+};
+
+/* The white space around a place between two bytes; *run is what was found last. */
+static void measure(struct run *run, const char *text, size_t length, size_t at)
+{
+    if (at >= run->start && at <= run->end && run->end > run->start) return;
+    run->start = run->end = at;
+    while (run->start > 0 && is_space(text[run->start - 1])) run->start--;
+    while (run->end < length && is_space(text[run->end])) run->end++;
+}
+
+/* ---- Regions --------------------------------------------------------------------------------------------- */
 
 /* One call of special_split. */
 struct split {
@@ -91,73 +178,71 @@ struct split {
     void *user;
     size_t plain;      /* where the stretch of plain text begins that has not been handed out */
     size_t start, end; /* the region at hand; empty: none */
+    struct run before_start, behind_end, before_next;
 };
 
-static struct engine_string piece_of(const struct split *split, uint32_t index)
+static bool comes_first(const struct special_end *a, const struct special_end *b)
 {
-    return split->vocab->pieces[split->set->ids[index]];
+    return a->rank < b->rank || (a->rank == b->rank && a->end < b->end);
 }
 
-static uint32_t attributes_of(const struct split *split, uint32_t index)
+/* Moves heap[at] down to its place in a heap whose first one comes first. */
+static void sift_down(struct special_end *heap, size_t count, size_t at)
 {
-    return split->vocab->attributes[split->set->ids[index]];
-}
-
-static int add_gap(struct special_workspace *workspace, size_t start, size_t end)
-{
-    if (start == end) return 0;
-    if (!grow(&workspace->next_gaps, &workspace->next_gaps_capacity, workspace->n_next_gaps + 1,
-              sizeof *workspace->next_gaps))
-        return fail_memory("special tokens");
-    workspace->next_gaps[workspace->n_next_gaps++] = (struct special_gap){start, end};
-    return 0;
-}
-
-/* Marks a token's occurrences in one gap, from left to right, and lists what is left of the gap. */
-static int place_in_gap(const struct split *split, uint32_t index, struct special_gap gap)
-{
-    struct engine_string piece = piece_of(split, index);
-    uint32_t attributes = attributes_of(split, index);
-    uint32_t *marks = split->workspace->marks; /* [end - start] */
-    const char *text = split->text + split->start, *match;
-    while (gap.end - gap.start >= piece.length &&
-           (match = memmem(text + gap.start, gap.end - gap.start, piece.data, piece.length))) {
-        size_t at = (size_t)(match - text), left = at, right = at + piece.length;
-        marks[at] = MARK_TOKEN + index;
-        for (size_t i = at + 1; i < right; i++) marks[i] = MARK_INSIDE;
-        if (attributes & VOCAB_STRIP_LEFT)
-            while (left > gap.start && is_space(text[left - 1])) marks[--left] = MARK_SWALLOWED;
-        if (attributes & VOCAB_STRIP_RIGHT)
-            while (right < gap.end && is_space(text[right])) marks[right++] = MARK_SWALLOWED;
-        int status = add_gap(split->workspace, gap.start, left);
-        if (status) return status;
-        gap.start = right;
+    struct special_end moving = heap[at];
+    for (size_t child; (child = at * 2 + 1) < count; at = child) {
+        if (child + 1 < count && comes_first(&heap[child + 1], &heap[child])) child++;
+        if (!comes_first(&heap[child], &moving)) break;
+        heap[at] = heap[child];
     }
-    return add_gap(split->workspace, gap.start, gap.end);
+    heap[at] = moving;
 }
 
-/* Looks for a token where none has been found yet. */
-static int place(const struct split *split, uint32_t index)
+/* Places a token that ends at `end`, with the white space that it swallows. Places are counted from the region's start. */
+static int place(const struct split *split, uint32_t rank, size_t end)
 {
     struct special_workspace *workspace = split->workspace;
-    int status = 0;
-    workspace->n_next_gaps = 0;
-    for (size_t i = 0; !status && i < workspace->n_gaps; i++)
-        status = place_in_gap(split, index, workspace->gaps[i]);
-    struct special_gap *gaps = workspace->gaps;
-    size_t capacity = workspace->gaps_capacity;
-    workspace->gaps = workspace->next_gaps;
-    workspace->gaps_capacity = workspace->next_gaps_capacity;
-    workspace->n_gaps = workspace->n_next_gaps;
-    workspace->next_gaps = gaps;
-    workspace->next_gaps_capacity = capacity;
-    return status;
+    const struct special_token *token = &split->set->tokens[rank];
+    const char *text = split->text + split->start;
+    size_t size = split->end - split->start, start = end - token->length;
+    uint32_t attributes = split->vocab->attributes[token->id];
+    if (attributes & VOCAB_STRIP_LEFT)
+        while (start > 0 && !workspace->owners[start - 1] && is_space(text[start - 1])) start--;
+    if (attributes & VOCAB_STRIP_RIGHT)
+        while (end < size && !workspace->owners[end] && is_space(text[end])) end++;
+    if (!grow(&workspace->places, &workspace->places_capacity, workspace->n_places + 1,
+              sizeof *workspace->places))
+        return fail_memory("special tokens");
+    workspace->places[workspace->n_places++] = (struct special_place){start, end, token->id};
+    for (size_t i = start; i < end; i++) workspace->owners[i] = workspace->n_places;
+    return ENGINE_OK;
 }
 
-static int by_rank(const void *a, const void *b)
+/* Places tokens by the rule. Those that are there already are at least as long as the one at hand: so it lies free where
+ * its first and its last byte do, and no two of them reach into it from the same side. */
+static int place_all(const struct split *split)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    struct special_workspace *workspace = split->workspace;
+    struct special_end *heap = workspace->ends;
+    size_t count = workspace->n_ends;
+    for (size_t i = count / 2; i-- > 0;) sift_down(heap, count, i);
+    while (count > 0) {
+        size_t end = heap->end - split->start, start = end - split->set->tokens[heap->rank].length;
+        size_t owner = workspace->owners[start];
+        uint32_t next = NONE;
+        if (!workspace->owners[end - 1] && owner) {
+            next = shortened(split->set, heap->rank, end - workspace->places[owner - 1].end);
+        } else if (!workspace->owners[end - 1]) {
+            int status = place(split, heap->rank, end);
+            if (status) return status;
+        }
+        if (next != NONE)
+            heap->rank = next;
+        else
+            *heap = heap[--count];
+        sift_down(heap, count, 0);
+    }
+    return ENGINE_OK;
 }
 
 /* Hands out the plain text up to `end`, if there is any. */
@@ -172,84 +257,80 @@ static int finish_region(struct split *split)
     struct special_workspace *workspace = split->workspace;
     size_t size = split->end - split->start;
     if (!size) return 0;
-    if (!grow(&workspace->marks, &workspace->marks_capacity, size, sizeof *workspace->marks) ||
-        !grow(&workspace->gaps, &workspace->gaps_capacity, 1, sizeof *workspace->gaps))
+    if (!grow(&workspace->owners, &workspace->owners_capacity, size, sizeof *workspace->owners))
         return fail_memory("special tokens");
-    memset(workspace->marks, 0, size * sizeof *workspace->marks);
-    workspace->gaps[0] = (struct special_gap){0, size};
-    workspace->n_gaps = 1;
-    qsort(workspace->found, workspace->n_found, sizeof *workspace->found, by_rank);
-    for (size_t i = 0; i < workspace->n_found; i++) {
-        uint32_t index = workspace->found[i];
-        int status = place(split, index);
-        if (status) return status;
-        workspace->seen[index / 64] &= ~((uint64_t)1 << index % 64);
-    }
-    workspace->n_found = 0;
-
-    for (size_t i = 0; i < size; i++) {
-        uint32_t mark = workspace->marks[i];
-        if (mark == MARK_FREE) continue;
-        int status = visit_plain(split, split->start + i);
-        split->plain = split->start + i + 1;
-        if (!status && mark >= MARK_TOKEN)
+    memset(workspace->owners, 0, size * sizeof *workspace->owners);
+    workspace->n_places = 0;
+    int status = place_all(split);
+    workspace->n_ends = 0;
+    for (size_t i = 0; !status && i < size;) {
+        if (!workspace->owners[i]) {
+            i++;
+            continue;
+        }
+        const struct special_place *found = &workspace->places[workspace->owners[i] - 1];
+        status = visit_plain(split, split->start + i);
+        split->plain = split->start + found->end;
+        if (!status)
             status = split->visit(split->user, (struct engine_string){split->text + split->start + i, 0},
-                                  split->set->ids[mark - MARK_TOKEN]);
-        if (status) return status;
+                                  found->id);
+        i = found->end;
     }
     split->start = split->end = 0;
-    return 0;
+    return status;
 }
 
-/* Token `index` occurs at `at`: it joins the region at hand, or ends it and begins the next. */
-static int add_occurrence(struct split *split, uint32_t index, size_t at)
+/* Token `rank` ends at `end`, the longest that does: the region at hand grows by it, or begins with it. White space at its
+ * sides comes along wherever there are tokens that may swallow it. */
+static int add_end(struct split *split, uint32_t rank, size_t end)
 {
     struct special_workspace *workspace = split->workspace;
-    uint32_t attributes = attributes_of(split, index);
-    size_t start = at, end = at + piece_of(split, index).length;
-    if (attributes & VOCAB_STRIP_LEFT)
-        while (start > split->plain && is_space(split->text[start - 1])) start--;
-    if (attributes & VOCAB_STRIP_RIGHT)
-        while (end < split->length && is_space(split->text[end])) end++;
-
-    if (split->end && start < split->end) {
-        if (start < split->start) split->start = start;
-        if (end > split->end) split->end = end;
-    } else {
-        int status = finish_region(split);
-        if (status) return status;
-        split->start = start;
-        split->end = end;
-    }
-    uint64_t bit = (uint64_t)1 << index % 64;
-    if (workspace->seen[index / 64] & bit) return 0;
-    if (!grow(&workspace->found, &workspace->found_capacity, workspace->n_found + 1,
-              sizeof *workspace->found))
+    size_t start = end - split->set->tokens[rank].length;
+    if (!grow(&workspace->ends, &workspace->ends_capacity, workspace->n_ends + 1, sizeof *workspace->ends))
         return fail_memory("special tokens");
-    workspace->seen[index / 64] |= bit;
-    workspace->found[workspace->n_found++] = index;
-    return 0;
+    workspace->ends[workspace->n_ends++] = (struct special_end){end, rank};
+    if (split->set->strip & VOCAB_STRIP_LEFT) {
+        measure(&split->before_start, split->text, split->length, start);
+        if (split->before_start.start < start) start = split->before_start.start;
+        if (start < split->plain) start = split->plain;
+    }
+    if (split->set->strip & VOCAB_STRIP_RIGHT) {
+        measure(&split->behind_end, split->text, split->length, end);
+        if (split->behind_end.end > end) end = split->behind_end.end;
+    }
+    if (!split->end || start < split->start) split->start = start;
+    if (end > split->end) split->end = end;
+    return ENGINE_OK;
+}
+
+/* Whether no token that starts at `next` or later can reach the region at hand. */
+static bool is_over(struct split *split, size_t next)
+{
+    if (!split->end || next < split->end) return false;
+    if (!(split->set->strip & VOCAB_STRIP_LEFT)) return true;
+    measure(&split->before_next, split->text, split->length, next);
+    return split->before_next.start >= split->end;
 }
 
 int special_split(const struct special_set *set, const struct vocab *vocab, struct engine_string text,
                   struct special_workspace *workspace, special_visit visit, void *user)
 {
     if (!set->count) return text.length ? visit(user, text, -1) : 0;
-    if (!grow(&workspace->seen, &workspace->seen_capacity, (set->count + 63) / 64, sizeof *workspace->seen))
-        return fail_memory("special tokens");
-    memset(workspace->seen, 0, workspace->seen_capacity * sizeof *workspace->seen);
-    workspace->n_found = 0;
-
-    struct split split = {set, vocab, workspace, text.data, text.length, visit, user, 0, 0, 0};
+    struct split split = {.set = set,
+                          .vocab = vocab,
+                          .workspace = workspace,
+                          .text = text.data,
+                          .length = text.length,
+                          .visit = visit,
+                          .user = user};
     int status = 0;
+    uint32_t state = TRIE_ROOT;
+    workspace->n_ends = 0;
     for (size_t at = 0; !status && at < text.length; at++) {
-        uint32_t node = set->trie.first[(unsigned char)text.data[at]];
-        for (size_t i = at + 1; node != TRIE_NONE && !status; i++) {
-            if (set->trie.values[node] != TRIE_NONE)
-                status = add_occurrence(&split, set->trie.values[node], at);
-            if (i >= text.length) break;
-            node = trie_step(&set->trie, node, (unsigned char)text.data[i]);
-        }
+        state = step(set, state, (unsigned char)text.data[at]);
+        const struct special_node *node = &set->nodes[state];
+        if (is_over(&split, at + 1 - node->depth)) status = finish_region(&split);
+        if (!status && node->token != NONE) status = add_end(&split, node->token, at + 1);
     }
     if (!status) status = finish_region(&split);
     if (!status) status = visit_plain(&split, text.length);

@@ -6,11 +6,29 @@
 #include "common/vocab.h"
 #include "plugin-api.h"
 
+/* A token by its rank: the longest come first, then the lowest id. */
+struct special_token {
+    int32_t id;
+    uint32_t length;  /* bytes */
+    uint32_t shorter; /* rank of the longest other token that this one ends with, or TRIE_NONE */
+    uint32_t jump;    /* of one farther along the chain of shorter ones, or TRIE_NONE */
+    uint32_t level;   /* tokens in the chain */
+};
+
+/* A node of the trie as a state of the automaton: what has been read ends with its string. */
+struct special_node {
+    uint32_t fallback; /* the node of the longest string that this one ends with */
+    uint32_t token;    /* rank of the longest token that it ends with, itself included, or TRIE_NONE */
+    uint32_t depth;    /* bytes */
+};
+
 /* A set of tokens to look for: longer ones win over shorter ones wherever they overlap. */
 struct special_set {
     uint32_t count;
-    int32_t *ids;     /* [count]; the longest first, then the lowest id */
-    struct trie trie; /* piece -> index in ids */
+    uint32_t strip;               /* VOCAB_STRIP_…, of any of them */
+    struct special_token *tokens; /* [count] */
+    struct trie trie;             /* piece -> rank */
+    struct special_node *nodes;   /* [trie.n_nodes] */
 };
 
 /* The tokens that have any attribute of `any` and no attribute of `none`. A set that is zeroed or failed to be
@@ -22,21 +40,26 @@ void special_destroy(struct special_set *set);
  * length 0). Returns 0 to go on. */
 typedef int (*special_visit)(void *user, struct engine_string text, int32_t id);
 
-/* A part of a region in which no token has been found yet. */
-struct special_gap {
-    size_t start, end;
+/* A place where tokens end, and the longest of them that has not been refused. */
+struct special_end {
+    size_t end;
+    uint32_t rank;
 };
 
-/* What special_split keeps from call to call; zeroed at first. */
+/* A token that was placed, with the white space that it swallows. */
+struct special_place {
+    size_t start, end;
+    int32_t id;
+};
+
+/* What special_split keeps from call to call; zeroed at first. All of the region at hand. */
 struct special_workspace {
-    uint32_t *marks; /* what became of each byte of the region at hand */
-    size_t marks_capacity;
-    struct special_gap *gaps, *next_gaps; /* [n_gaps] those before a token is looked for, and those after */
-    size_t n_gaps, gaps_capacity, n_next_gaps, next_gaps_capacity;
-    uint32_t *found; /* indices of the tokens that occur in it, each once */
-    size_t n_found, found_capacity;
-    uint64_t *seen; /* [(count + 63) / 64] bit i: index i is in `found` */
-    size_t seen_capacity;
+    struct special_end *ends; /* [n_ends] where tokens end; then a heap of them */
+    size_t n_ends, ends_capacity;
+    struct special_place *places; /* [n_places] in the order in which they were found */
+    size_t n_places, places_capacity;
+    size_t *owners; /* [bytes] 1 + index of the place that a byte belongs to; 0: free */
+    size_t owners_capacity;
 };
 void special_workspace_free(struct special_workspace *workspace);
 
