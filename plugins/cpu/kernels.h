@@ -111,6 +111,8 @@ struct kernels {
     /* out[i] += sum over j of weights[i][j] * values[j] */
     void (*attention_values)(const float *weights, size_t weights_stride, size_t n_q, const float *values,
                              size_t n_values, size_t n, float *out);
+    /* out[r] = sum over s of weights[s] * rows[places[s]][r], rows of PANEL */
+    void (*mix)(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out);
     /* out = out * a + x * b */
     void (*scale_add)(float *out, float a, const float *x, float b, size_t n);
 };

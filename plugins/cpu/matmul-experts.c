@@ -13,8 +13,9 @@ struct expert_group {
 struct choice {
     uint32_t *n_groups;
     struct expert_group *groups; /* [columns_most_groups] */
-    uint32_t *counts; /* [n_matrices]; while sorting: columns of an expert, then where the next one goes */
-    uint32_t *pairs;  /* [n_slots * n_tokens] */
+    uint32_t *counts;   /* [n_matrices]; while sorting: columns of an expert, then where the next one goes */
+    struct pair *pairs; /* [column] */
+    uint32_t *places;   /* [n_tokens][n_slots]: columns of the pairs */
 };
 
 static struct choice choice_in(uint8_t *slot, const struct columns *columns)
@@ -22,14 +23,16 @@ static struct choice choice_in(uint8_t *slot, const struct columns *columns)
     struct choice choice = {.n_groups = (void *)slot};
     choice.groups = (void *)(choice.n_groups + 1);
     choice.counts = (void *)(choice.groups + columns_most_groups(columns));
-    choice.pairs = choice.counts + columns->n_matrices;
+    choice.pairs = (void *)(choice.counts + columns->n_matrices);
+    choice.places = (void *)(choice.pairs + columns->n_slots * columns->n_tokens);
     return choice;
 }
 
 static size_t choice_size(const struct columns *columns)
 {
-    size_t n_words = 1 + columns->n_matrices + columns->n_slots * columns->n_tokens;
-    return n_words * sizeof(uint32_t) + columns_most_groups(columns) * sizeof(struct expert_group);
+    size_t n_pairs = columns->n_slots * columns->n_tokens;
+    return (1 + columns->n_matrices + n_pairs) * sizeof(uint32_t) + n_pairs * sizeof(struct pair) +
+           columns_most_groups(columns) * sizeof(struct expert_group);
 }
 
 /* The expert of a slot; if the choice is none that there is, the first one. */
@@ -74,10 +77,12 @@ static void run_sort(const void *args, const struct work *work, size_t task)
         first += n;
     }
     *choice.n_groups = n_groups;
-    uint32_t pair = 0;
     for (size_t t = 0; t < columns->n_tokens; t++)
-        for (size_t s = 0; s < columns->n_slots; s++)
-            choice.pairs[choice.counts[chosen(columns, work, s, t)]++] = pair++;
+        for (size_t s = 0; s < columns->n_slots; s++) {
+            uint32_t column = choice.counts[chosen(columns, work, s, t)]++;
+            choice.pairs[column] = (struct pair){(uint32_t)s, (uint32_t)t};
+            choice.places[t * columns->n_slots + s] = column;
+        }
 }
 
 bool matmul_sort(struct list *list, const struct columns *columns)
@@ -97,60 +102,61 @@ bool matmul_sort(struct list *list, const struct columns *columns)
 
 /* ---- Mixing ---------------------------------------------------------------------------------------- */
 
-enum { MIX_ROWS = 1024 /* summed up at once, a multiple of PANEL */ };
+enum { MIX_PANELS = 8, MIX_TOKENS = 64 /* of a task */ };
 
-struct mix_step {
-    struct mixing mixing;
-    struct row_tasks tasks; /* over tokens */
-};
-
-struct rows matmul_products(const struct work *work, size_t n_slots, size_t n_rows)
+/* A token's rows of a panel: products [column][PANEL], places[s] the column of slot s. */
+static void mix_panel(const struct mixing *mixing, const struct work *work, size_t token, size_t panel,
+                      const uint32_t *places)
 {
-    size_t stride = round_up(n_rows, PANEL) * sizeof(float);
-    return (struct rows){work->slots[SLOT_PRODUCTS], stride, n_slots * stride};
-}
-
-size_t matmul_products_size(size_t n_slots, size_t n_tokens, size_t n_rows)
-{
-    return n_slots * n_tokens * round_up(n_rows, PANEL) * sizeof(float);
-}
-
-static void mix_token(const struct mixing *mixing, const struct work *work, size_t token)
-{
-    struct rows products = matmul_products(work, mixing->n_slots, mixing->n_rows);
-    const float *mix = view_row(&mixing->mix, token, 0, 0);
-    float *sums = (float *)(void *)work->own, *output = view_row(&mixing->output, 0, token, 0);
-    for (size_t first = 0; first < mixing->n_rows; first += MIX_ROWS) {
-        size_t n = smaller(MIX_ROWS, mixing->n_rows - first);
-        memset(sums, 0, round_up(n, PANEL) * sizeof *sums);
-        for (size_t s = 0; s < mixing->n_slots; s++)
-            work->kernels->scale_add(sums, 1, row_at(&products, s, token) + first, mix[s],
-                                     round_up(n, PANEL));
-        if (mixing->residual.data)
-            work->kernels->add(sums, (float *)view_row(&mixing->residual, 0, token, 0) + first,
-                               output + first, n);
-        else
-            memcpy(output + first, sums, n * sizeof *sums);
+    const struct columns *columns = &mixing->columns;
+    size_t first = panel * PANEL, n = smaller(PANEL, mixing->n_rows - first);
+    const float *products = (const float *)(const void *)work->slots[SLOT_PRODUCTS] +
+                            first * columns->n_slots * columns->n_tokens;
+    float sums[PANEL], *output = (float *)view_row(&mixing->output, 0, token, 0) + first;
+    work->kernels->mix(products, places, view_row(&mixing->mix, token, 0, 0), columns->n_slots, sums);
+    if (mixing->residual.data) {
+        const float *residual = (const float *)view_row(&mixing->residual, 0, token, 0) + first;
+        for (size_t r = 0; r < n; r++) sums[r] += residual[r];
     }
+    if (n == PANEL)
+        memcpy(output, sums, PANEL * sizeof *sums); /* a length that the compiler knows */
+    else
+        memcpy(output, sums, n * sizeof *sums);
 }
 
-/* A task: some tokens. */
+/* A task: some panels, some tokens. */
 static void run_mix(const void *args, const struct work *work, size_t task)
 {
-    const struct mix_step *step = args;
-    size_t end = row_task_end(step->tasks, task);
-    for (size_t token = task * step->tasks.rows_per_task; token < end; token++)
-        mix_token(&step->mixing, work, token);
+    const struct mixing *mixing = args;
+    const struct columns *columns = &mixing->columns;
+    size_t n_panels = n_parts(mixing->n_rows, PANEL), panel_tasks = n_parts(n_panels, MIX_PANELS);
+    size_t panel_begin = task % panel_tasks * MIX_PANELS, token_begin = task / panel_tasks * MIX_TOKENS;
+    size_t panel_end = smaller(panel_begin + MIX_PANELS, n_panels);
+    size_t token_end = smaller(token_begin + MIX_TOKENS, columns->n_tokens);
+    uint32_t *places = (uint32_t *)(void *)work->own; /* of one token: slot by slot */
+    if (columns_sorted(columns))
+        places = choice_in(work->slots[SLOT_EXPERTS], columns).places;
+    else
+        for (size_t s = 0; s < columns->n_slots; s++) places[s] = (uint32_t)s;
+    for (size_t token = token_begin; token < token_end; token++)
+        for (size_t panel = panel_begin; panel < panel_end; panel++)
+            mix_panel(mixing, work, token, panel, places + token * columns->n_slots);
 }
 
 bool matmul_mix(struct list *list, const struct mixing *mixing)
 {
-    size_t bytes = matmul_products_size(mixing->n_slots, 1, mixing->n_rows);
-    struct row_tasks tasks = row_tasks(mixing->n_tokens, bytes);
-    struct mix_step *step = list_add(list, run_mix, row_task_count(tasks), sizeof *step);
+    const struct columns *columns = &mixing->columns;
+    size_t n_panels = n_parts(mixing->n_rows, PANEL);
+    size_t n_tasks = n_parts(n_panels, MIX_PANELS) * n_parts(columns->n_tokens, MIX_TOKENS);
+    struct mixing *step = list_add(list, run_mix, n_tasks, sizeof *step);
     if (!step) return false;
-    *step = (struct mix_step){*mixing, tasks};
-    list_reserve_own(list, MIX_ROWS * sizeof(float));
+    *step = *mixing;
+    list_reserve_slot(list, SLOT_PRODUCTS,
+                      n_panels * PANEL * columns->n_slots * columns->n_tokens * sizeof(float));
+    if (columns_sorted(columns))
+        list_reads_slot(list, SLOT_EXPERTS);
+    else
+        list_reserve_own(list, columns->n_slots * sizeof(uint32_t));
     list_reads_slot(list, SLOT_PRODUCTS);
     list_reads(list, &mixing->mix);
     if (mixing->residual.data) list_reads(list, &mixing->residual);

@@ -93,7 +93,7 @@ static void prepare_set(const struct prepare_step *step, const struct work *work
     struct int8_activations rounded = int8_slot(work->slots[SLOT_TOKENS], k, step->columns.n_tokens);
     float *floats = (float *)(void *)memory + set->first * k + first * set->n;
     for (size_t t = 0; t < set->n; t++, out.q += 4, out.scales++, out.minus[0]++, out.minus[1]++) {
-        group_row(set, step->columns.n_slots, t, &slot, &token);
+        group_row(set, t, &slot, &token);
         const float *x = row_at(&step->input, slot, token) + first;
         if (step->spread) {
             struct int8_activations from = int8_at(&rounded, k, first, token, 1);

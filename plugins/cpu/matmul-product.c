@@ -123,9 +123,9 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
 
 /* ---- What follows them ----------------------------------------------------------------------------- */
 
-/* sums, gate: [group->n][PANEL] of a panel */
-static void finish(const struct work *work, const struct matmul_step *step, const struct rows *output,
-                   const struct group *group, size_t panel, float *sums, const float *gate)
+/* sums, gate: [group->n][PANEL] of a panel. What is mixed later stays where it is. */
+static void finish(const struct work *work, const struct matmul_step *step, const struct group *group,
+                   size_t panel, float *sums, const float *gate)
 {
     size_t first = panel * PANEL, n_rows = smaller(PANEL, step->rows - first), n = group->n * PANEL;
     if (gate) work->kernels->activate(step->activation, 0, 0, gate, sums, sums, n);
@@ -138,9 +138,10 @@ static void finish(const struct work *work, const struct matmul_step *step, cons
     }
     if (!gate && step->activation != ENGINE_ACTIVATION_NONE)
         work->kernels->activate(step->activation, 0, 0, sums, NULL, sums, n);
+    if (step->mixed) return;
     for (size_t t = 0, slot, token; t < group->n; t++, sums += PANEL) {
-        group_row(group, step->columns.n_slots, t, &slot, &token);
-        float *out = row_at(output, slot, token) + first;
+        group_row(group, t, &slot, &token);
+        float *out = row_at(&step->output, slot, token) + first;
         if (step->residual.data)
             work->kernels->add(sums, row_at(&step->residual, slot, token) + first, out, n_rows);
         else if (n_rows == PANEL)
@@ -164,16 +165,16 @@ static void multiply_group(const struct work *work, const struct matmul_step *st
     struct matmul_scratch scratch = matmul_scratch(work->own);
     const struct matrix *weight = &step->matrices[0], *gate = &step->matrices[1];
     size_t at_once = panels_at_once(work->kernels, weight->type);
-    struct rows output = step->output;
-    if (step->mixed) output = matmul_products(work, step->columns.n_slots, step->rows);
     for (size_t i = 0; i < group->n; i += BLOCK_TOKENS) {
         struct group block = group_part(group, i, smaller(BLOCK_TOKENS, group->n - i));
         for (size_t panel = panel_begin, n; panel < panel_end; panel += n) {
             n = smaller(at_once, panel_end - panel);
+            for (size_t p = 0; step->mixed && p < n; p++)
+                scratch.sums[0][p] = product_at(&step->columns, work, &block, panel + p);
             multiply(work, step, weight, &block, panel, n, scratch.tiles, scratch.sums[0]);
             if (gate->type) multiply(work, step, gate, &block, panel, n, scratch.tiles, scratch.sums[1]);
             for (size_t p = 0; p < n; p++)
-                finish(work, step, &output, &block, panel + p, scratch.sums[0][p],
+                finish(work, step, &block, panel + p, scratch.sums[0][p],
                        gate->type ? scratch.sums[1][p] : NULL);
         }
     }

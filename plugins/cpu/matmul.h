@@ -40,9 +40,12 @@ struct columns {
 /* Columns that meet the same matrix, or some of them. */
 struct group {
     size_t matrix;
-    size_t first, n;       /* columns */
-    size_t slot, token;    /* of the first one, the others are of the next tokens; where pairs is NULL */
-    const uint32_t *pairs; /* token * n_slots + slot, of each */
+    size_t first, n;          /* columns */
+    size_t slot, token;       /* of the first one, the others are of the next tokens; where pairs is NULL */
+    const struct pair *pairs; /* of each */
+};
+struct pair {
+    uint32_t slot, token;
 };
 
 static inline size_t n_parts(size_t n, size_t part)
@@ -69,10 +72,10 @@ static inline size_t columns_most_groups(const struct columns *columns)
 /* Group number i; false if there is none. */
 bool columns_group(const struct columns *columns, const struct work *work, size_t i, struct group *group);
 /* Slot and token of a group's column i. */
-static inline void group_row(const struct group *group, size_t n_slots, size_t i, size_t *slot, size_t *token)
+static inline void group_row(const struct group *group, size_t i, size_t *slot, size_t *token)
 {
-    *slot = group->pairs ? group->pairs[i] % n_slots : group->slot;
-    *token = group->pairs ? group->pairs[i] / n_slots : group->token + i;
+    *slot = group->pairs ? group->pairs[i].slot : group->slot;
+    *token = group->pairs ? group->pairs[i].token : group->token + i;
 }
 /* n columns of a group, from number i on. */
 static inline struct group group_part(const struct group *group, size_t i, size_t n)
@@ -87,15 +90,21 @@ static inline struct group group_part(const struct group *group, size_t i, size_
 bool matmul_sort(struct list *list, const struct columns *columns);
 
 /* Adds the step that makes output = sum over slots of mix * product, plus the residual, of the products in
- * SLOT_PRODUCTS. */
+ * SLOT_PRODUCTS: float32 [panel][column][PANEL], columns in the order of groups, of one token in that of slots. */
 struct mixing {
-    size_t n_slots, n_tokens, n_rows;
+    struct columns columns;
+    size_t n_rows;
     struct view mix, residual, output; /* residual: data NULL where there is none */
 };
 bool matmul_mix(struct list *list, const struct mixing *mixing);
-/* Where the products lie until then; rows are padded to whole panels. */
-struct rows matmul_products(const struct work *work, size_t n_slots, size_t n_rows);
-size_t matmul_products_size(size_t n_slots, size_t n_tokens, size_t n_rows);
+/* Where the products of a group's first column and a panel go. */
+static inline float *product_at(const struct columns *columns, const struct work *work,
+                                const struct group *group, size_t panel)
+{
+    size_t column = columns_sorted(columns) ? group->first : group->slot;
+    float *products = (float *)(void *)work->slots[SLOT_PRODUCTS];
+    return products + (panel * columns->n_slots * columns->n_tokens + column) * PANEL;
+}
 
 /* ---- matmul-input.c ---- */
 

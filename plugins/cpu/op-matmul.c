@@ -188,9 +188,7 @@ int op_matmul(const struct request *request, const void *arguments, struct list 
         return ENGINE_ERROR_MEMORY;
     declare(list, &found, &step);
     if (!args->mix) return ENGINE_OK;
-    list_reserve_slot(list, SLOT_PRODUCTS, matmul_products_size(columns->n_slots, columns->n_tokens, rows));
-    const struct mixing mixing = {.n_slots = columns->n_slots,
-                                  .n_tokens = columns->n_tokens,
+    const struct mixing mixing = {.columns = *columns,
                                   .n_rows = rows,
                                   .mix = found.mix,
                                   .residual = found.residual,

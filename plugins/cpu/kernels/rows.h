@@ -36,6 +36,16 @@ ELEMENTWISE(mul, vf_mul)
 WITH_NUMBER(add_number, vf_add)
 WITH_NUMBER(mul_number, vf_mul)
 
+static void mix(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out)
+{
+    for (size_t part = 0; part < PANEL; part += LANES) {
+        vf sum = vf_zero();
+        for (size_t s = 0; s < n; s++)
+            sum = vf_fma(vf_load(rows + places[s] * PANEL + part), vf_set1(weights[s]), sum);
+        vf_store(out + part, sum);
+    }
+}
+
 static void scale_add(float *out, float a, const float *x, float b, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES)

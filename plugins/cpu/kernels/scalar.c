@@ -150,6 +150,14 @@ static void attention_values(const float *weights, size_t weights_stride, size_t
                 out[i * n + d] += weights[i * weights_stride + j] * values[j * n + d];
 }
 
+static void mix(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out)
+{
+    float sums[PANEL] = {0};
+    for (size_t s = 0; s < n; s++)
+        for (size_t r = 0; r < PANEL; r++) sums[r] += weights[s] * rows[places[s] * PANEL + r];
+    memcpy(out, sums, sizeof sums);
+}
+
 static void scale_add(float *out, float a, const float *x, float b, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = out[i] * a + x[i] * b;
@@ -187,5 +195,6 @@ const struct kernels kernels_scalar = {
     .subtract_slope = subtract_slope,
     .softmax = softmax,
     .attention_values = attention_values,
+    .mix = mix,
     .scale_add = scale_add,
 };

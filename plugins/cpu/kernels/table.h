@@ -42,5 +42,6 @@ const struct kernels KERNELS = {
     .subtract_slope = subtract_slope,
     .softmax = softmax,
     .attention_values = attention_values,
+    .mix = mix,
     .scale_add = scale_add,
 };
