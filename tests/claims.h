@@ -22,8 +22,8 @@ static const struct claim claims[] = {
     {"rope",       true,  true,  true},
     {"attention",  true,  true,  true},
     {"matmul",     true,  true,  true},
-    {"experts",    false, true,  true},
-    {"heads",      false, true,  true},
+    {"experts",    true,  true,  true},
+    {"heads",      true,  true,  true},
     {"route",      true,  true,  true},
     {"concat",     true,  true,  true},
     /* clang-format on */

@@ -383,6 +383,47 @@ Test(cpu_experts, a_choice_that_changes_is_sorted_anew)
     fixture_close(&fixture);
 }
 
+/* As of a router in the same stream: until it has run, there are no numbers of experts. They come at the end of a long
+ * row that is copied, by one thread. */
+Test(cpu_experts, a_choice_is_waited_for)
+{
+    enum { LENGTH = 1 << 21 };
+    for (uint32_t tokens = 1; tokens < 10; tokens += 8) {
+        struct experts_case c = {ENGINE_TYPE_Q4_0, 2080, 20, 5, 2, tokens, .shared = false};
+        struct fixture fixture;
+        fixture_open(&fixture, "cpu", 0, 2, 0);
+        struct experts_data data = experts_data(&fixture, &c);
+        struct matrices weight;
+        make_matrices(&fixture, c.type, &c, data.weight, &weight);
+        size_t n = (size_t)c.used * c.tokens, size = n * sizeof *data.experts;
+        int32_t *none = fixture_room(&fixture, n, sizeof *none);
+        for (size_t i = 0; i < n; i++) none[i] = -1;
+        float *zeros = fixture_room(&fixture, LENGTH, sizeof *zeros);
+        struct engine_op_activate copy = {.struct_size = sizeof copy,
+                                          .input = fixture_f32(&fixture, LENGTH, 1, 1, zeros),
+                                          .output = fixture_f32(&fixture, LENGTH, 1, 1, zeros)};
+        const struct engine_tensor *from = copy.input, *to = copy.output;
+        struct engine_tensor ids = *fixture_i32(&fixture, c.used, c.tokens, none);
+        ids.buffer = to->buffer;
+        ids.offset = to->offset + LENGTH * sizeof *zeros - size;
+        fixture.api->write(fixture.stream, from->buffer, from->offset + LENGTH * sizeof *zeros - size,
+                           data.experts, size);
+        struct engine_op_matmul args = {.struct_size = sizeof args,
+                                        .weight = &weight.tensor,
+                                        .input = fixture_f32(&fixture, c.k, c.used, c.tokens, data.input),
+                                        .output = fixture_f32(&fixture, c.rows, c.used, c.tokens, NULL),
+                                        .experts = &ids};
+        for (int i = 0; i < 20; i++) {
+            fixture.api->write(fixture.stream, ids.buffer, ids.offset, none, size);
+            fixture_enqueue(&fixture, ENGINE_OP_ACTIVATE, &copy);
+            fixture_enqueue(&fixture, ENGINE_OP_MATMUL, &args);
+            cr_assert_eq(fixture.api->stream_wait(fixture.stream), ENGINE_OK, "%s", fixture_message());
+        }
+        fixture.api->weight_destroy(weight.weight);
+        fixture_close(&fixture);
+    }
+}
+
 Test(cpu_experts, a_number_out_of_range_is_an_error)
 {
     for (uint32_t tokens = 1; tokens < 6; tokens += 4)

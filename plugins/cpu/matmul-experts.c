@@ -54,10 +54,15 @@ bool columns_group(const struct columns *columns, const struct work *work, size_
         return true;
     }
     if (i >= columns->n_slots) return false;
-    *group = (struct group){.matrix = i, .first = i * columns->n_tokens, .n = columns->n_tokens, .slot = i};
-    if (columns->experts.data) group->matrix = chosen(columns, work, i, 0);
+    *group = (struct group){.first = i * columns->n_tokens, .n = columns->n_tokens, .slot = i};
     if (columns_count(columns) == 1) group->first = 0;
     return true;
+}
+
+size_t group_matrix(const struct columns *columns, const struct work *work, const struct group *group)
+{
+    if (columns_sorted(columns)) return group->matrix;
+    return columns->experts.data ? chosen(columns, work, group->slot, 0) : group->slot;
 }
 
 /* One task: a counting sort. */

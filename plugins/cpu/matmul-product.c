@@ -192,6 +192,7 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
     struct group group;
     for (size_t panel, n_here; begin < end; begin += n_here) {
         if (!columns_group(&step->columns, work, begin / n_panels, &group)) return;
+        group.matrix = group_matrix(&step->columns, work, &group);
         panel = begin % n_panels;
         n_here = smaller(end - begin, n_panels - panel);
         if (first < group.n) {

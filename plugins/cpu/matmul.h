@@ -39,7 +39,7 @@ struct columns {
 
 /* Columns that meet the same matrix, or some of them. */
 struct group {
-    size_t matrix;
+    size_t matrix;            /* of sorted columns; for others see group_matrix */
     size_t first, n;          /* columns */
     size_t slot, token;       /* of the first one, the others are of the next tokens; where pairs is NULL */
     const struct pair *pairs; /* of each */
@@ -71,6 +71,8 @@ static inline size_t columns_most_groups(const struct columns *columns)
 }
 /* Group number i; false if there is none. */
 bool columns_group(const struct columns *columns, const struct work *work, size_t i, struct group *group);
+/* The matrix that a group meets. Only steps that wait for the choice may ask. */
+size_t group_matrix(const struct columns *columns, const struct work *work, const struct group *group);
 /* Slot and token of a group's column i. */
 static inline void group_row(const struct group *group, size_t i, size_t *slot, size_t *token)
 {
