@@ -138,6 +138,40 @@ Test(config, files_that_cannot_be_read)
     cr_assert(strstr(error_message(), "Is a directory"), "%s", error_message());
 }
 
+/* Nothing that might wait for ever, or never end. */
+Test(config, what_is_no_file, .timeout = 20)
+{
+    struct config *config;
+    cr_assert_eq(mkfifo(files_path(folder, "fifo.conf"), 0600), 0);
+    cr_assert_neq(config_open(files_path(folder, "fifo.conf"), &config), ENGINE_OK);
+    cr_assert(strstr(error_message(), "fifo.conf: is a device or pipe, not a file"), "%s", error_message());
+    cr_assert_neq(config_open("/dev/zero", &config), ENGINE_OK);
+    cr_assert_eq(config_open("/dev/null", &config), ENGINE_OK, "%s", error_message());
+    config_close(config);
+}
+
+/* Searched from its beginning for each entry, the list of them would take minutes. */
+Test(config, many_entries, .timeout = 60)
+{
+    enum { MANY = 300000 };
+    char *text, key[32];
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    fprintf(stream, "[many]\n");
+    for (int i = 0; i < MANY; i++) fprintf(stream, "key%d = %d\n", i, i);
+    fclose(stream);
+    struct config *config = open_text(text, size);
+    cr_assert(config, "%s", error_message());
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        cr_assert_eq(atoi(config_get(config, "many", key)), i);
+    }
+    cr_assert_eq(config_count(config), MANY);
+    cr_assert_eq(config_at(config, 7)->line, 9);
+    config_close(config);
+    free(text);
+}
+
 Test(config, the_users_own)
 {
     struct config *config;

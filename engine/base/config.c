@@ -3,27 +3,48 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/folders.h"
 
-struct entry {
-    char *section, *key, *value; /* value "": taken back */
-    unsigned file;               /* counted from 0 as they are read */
-    unsigned line;
+/* A setting; that of a later file takes the place of an earlier one's. */
+struct record {
+    struct config_entry shown;
+    unsigned file; /* counted from 0 as they are read */
 };
 
 struct config {
-    struct entry *entries; /* [count] */
-    size_t count;
+    struct record **entries; /* [count], in the order in which they were first set */
+    size_t count, capacity;
+    void *tree;   /* the same by section and key, for tsearch */
+    char **paths; /* [n_files] */
     unsigned n_files;
 };
+
+static int compare(const void *a, const void *b)
+{
+    const struct config_entry *x = a, *y = b;
+    int order = strcmp(x->section, y->section);
+    return order ? order : strcmp(x->key, y->key);
+}
+
+static struct record *find(const struct config *config, const char *section, const char *key)
+{
+    struct config_entry wanted = {.section = section, .key = key};
+    struct record *const *found = tfind(&wanted, &config->tree, compare);
+    return found ? *found : NULL;
+}
 
 /* ---- The engine's own settings ------------------------------------------------------------------------- */
 
@@ -140,14 +161,10 @@ static char *read_line(char *text, int size, void *user)
 static int check_entry(const struct reader *reader, const char *section, const char *key, const char *value)
 {
     const struct config *config = reader->config;
-    for (size_t i = 0; i < config->count; i++) {
-        const struct entry *entry = &config->entries[i];
-        if (entry->file == config->n_files && strcmp(entry->section, section) == 0 &&
-            strcmp(entry->key, key) == 0) {
-            return fail(ENGINE_ERROR_DATA, "%s:%u: %s has been set in line %u before", reader->path,
-                        reader->line, key, entry->line);
-        }
-    }
+    const struct record *before = find(config, section, key);
+    if (before && before->file == config->n_files - 1)
+        return fail(ENGINE_ERROR_DATA, "%s:%u: %s has been set in line %u before", reader->path, reader->line,
+                    key, before->shown.line);
     if (section[0]) {
         if (is_section(section)) return ENGINE_OK;
         return fail(ENGINE_ERROR_DATA, "%s:%u: [%s] can't be a plugin's name", reader->path, reader->line,
@@ -193,22 +210,51 @@ static char *copy_text(const char *value)
     return strdup(value);
 }
 
+static void free_entry(struct record *entry)
+{
+    free((char *)(uintptr_t)entry->shown.section);
+    free((char *)(uintptr_t)entry->shown.key);
+    free((char *)(uintptr_t)entry->shown.value);
+    free(entry);
+}
+
+/* Adds one without a value. NULL: no memory. */
+static struct record *new_entry(struct config *config, const char *section, const char *key)
+{
+    if (config->count == config->capacity) {
+        size_t capacity = config->capacity ? 2 * config->capacity : 16;
+        struct record **larger = realloc(config->entries, capacity * sizeof *larger);
+        if (!larger) return NULL;
+        config->entries = larger;
+        config->capacity = capacity;
+    }
+    struct record *entry = calloc(1, sizeof *entry);
+    if (!entry) return NULL;
+    entry->shown.section = strdup(section);
+    entry->shown.key = strdup(key);
+    if (!entry->shown.section || !entry->shown.key || !tsearch(entry, &config->tree, compare)) {
+        free_entry(entry);
+        return NULL;
+    }
+    config->entries[config->count++] = entry;
+    return entry;
+}
+
 static int add_entry(const struct reader *reader, const char *section, const char *key, const char *value)
 {
     struct config *config = reader->config;
     char *(*copy)(const char *value) = copy_text;
     if (!section[0] && strcmp(key, "model") == 0) copy = expand_home;
     if (!section[0] && strcmp(key, "plugin_dirs") == 0) copy = expand_paths;
-    struct entry *entries = realloc(config->entries, (config->count + 1) * sizeof *entries);
-    if (!entries) return fail_memory("configuration");
-    config->entries = entries;
-    struct entry *entry = &entries[config->count++];
-    *entry = (struct entry){.section = strdup(section),
-                            .key = strdup(key),
-                            .value = copy(value),
-                            .file = config->n_files,
-                            .line = reader->line};
-    if (entry->section && entry->key && entry->value) return ENGINE_OK;
+    struct record *entry = find(config, section, key);
+    if (!entry) entry = new_entry(config, section, key);
+    if (!entry) return fail_memory("configuration");
+    free((char *)(uintptr_t)entry->shown.value);
+    entry->shown.value = copy(value);
+    entry->shown.path = reader->path;
+    entry->shown.line = reader->line;
+    entry->file = config->n_files - 1;
+    if (entry->shown.value) return ENGINE_OK;
     if (copy == copy_text || getenv("HOME")) return fail_memory("configuration");
     return fail(ENGINE_ERROR_DATA, "%s:%u: %s: there is no home folder for ~/ (HOME is not set)",
                 reader->path, reader->line, key);
@@ -224,13 +270,47 @@ static int take_entry(void *user, const char *section, const char *key, const ch
     return reader->status == ENGINE_OK;
 }
 
+/* Opens a file, or /dev/null, which is an empty one. What else is no regular file might never end, or never begin: NULL,
+ * with errno, or a reason in *why. */
+static FILE *open_file(const char *path, const char **why)
+{
+    struct stat info;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return NULL;
+    bool empty = fstat(file, &info) == 0 && S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
+    if (!empty && !S_ISREG(info.st_mode)) {
+        *why = S_ISDIR(info.st_mode) ? strerror(EISDIR) : "is a device or pipe, not a file";
+        close(file);
+        return NULL;
+    }
+    FILE *stream = fdopen(file, "r");
+    if (!stream) close(file);
+    return stream;
+}
+
+/* Keeps the path as long as the configuration. NULL: no memory. */
+static const char *add_path(struct config *config, const char *path)
+{
+    char **larger = realloc(config->paths, (config->n_files + 1) * sizeof *larger);
+    if (!larger) return NULL;
+    config->paths = larger;
+    larger[config->n_files] = strdup(path);
+    return larger[config->n_files] ? larger[config->n_files++] : NULL;
+}
+
 /* Reads a file behind those that have been read. If it needn't exist, that is no error. */
 static int read_config(struct config *config, const char *path, bool must_exist)
 {
-    struct reader reader = {.config = config, .path = path, .file = fopen(path, "r")};
+    const char *why = NULL;
+    struct reader reader = {.config = config, .file = open_file(path, &why)};
     if (!reader.file) {
-        if (!must_exist && (errno == ENOENT || errno == ENOTDIR)) return ENGINE_OK;
-        return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+        if (!why && !must_exist && (errno == ENOENT || errno == ENOTDIR)) return ENGINE_OK;
+        return fail(ENGINE_ERROR_DATA, "%s: %s", path, why ? why : strerror(errno));
+    }
+    reader.path = add_path(config, path);
+    if (!reader.path) {
+        fclose(reader.file);
+        return fail_memory("configuration");
     }
     int bad_line = ini_parse_stream(read_line, &reader, take_entry, &reader);
     if (ferror(reader.file)) {
@@ -242,7 +322,6 @@ static int read_config(struct config *config, const char *path, bool must_exist)
         reader.status = fail_memory("configuration");
     }
     fclose(reader.file);
-    config->n_files++;
     return reader.status;
 }
 
@@ -312,22 +391,29 @@ int config_open(const char *path, struct config **out)
 void config_close(struct config *config)
 {
     if (!config) return;
-    for (size_t i = 0; i < config->count; i++) {
-        free(config->entries[i].section);
-        free(config->entries[i].key);
-        free(config->entries[i].value);
+    while (config->count > 0) {
+        struct record *entry = config->entries[--config->count];
+        tdelete(entry, &config->tree, compare);
+        free_entry(entry);
     }
     free(config->entries);
+    while (config->n_files > 0) free(config->paths[--config->n_files]);
+    free(config->paths);
     free(config);
 }
 
 const char *config_get(const struct config *config, const char *section, const char *key)
 {
-    for (size_t i = config->count; i-- > 0;) { /* the last one counts */
-        const struct entry *entry = &config->entries[i];
-        if (strcmp(entry->section, section) == 0 && strcmp(entry->key, key) == 0) {
-            return entry->value[0] ? entry->value : NULL;
-        }
-    }
-    return NULL;
+    const struct record *entry = find(config, section, key);
+    return entry && entry->shown.value[0] ? entry->shown.value : NULL;
+}
+
+size_t config_count(const struct config *config)
+{
+    return config->count;
+}
+
+const struct config_entry *config_at(const struct config *config, size_t index)
+{
+    return &config->entries[index]->shown;
 }

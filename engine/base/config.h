@@ -2,6 +2,8 @@
 #ifndef ENGINE_BASE_CONFIG_H
 #define ENGINE_BASE_CONFIG_H
 
+#include <stddef.h>
+
 struct config;
 
 /* Reads `path`, or, if it is NULL, the system's engine.conf and then the user's
@@ -12,5 +14,15 @@ void config_close(struct config *config);
 
 /* The value of a key; section "" for those in front of the first section. NULL if it isn't set. */
 const char *config_get(const struct config *config, const char *section, const char *key);
+
+/* A setting as it stands in a file. */
+struct config_entry {
+    const char *section, *key;
+    const char *value; /* "": taken back */
+    const char *path;
+    unsigned line;
+};
+size_t config_count(const struct config *config);
+const struct config_entry *config_at(const struct config *config, size_t index);
 
 #endif
