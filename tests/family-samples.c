@@ -35,7 +35,7 @@ const struct family_sample family_samples[] = {
      .splits_experts = true,
      .answers = {0.339281082f, 0.701497674f, 1.31781805f, -0.45416981f, -1.19624078f, 0.0878116935f,
                  0.365675807f, 0.171378583f}},
-    {.name = "qwen3moe, fused tensors",
+    {.name = "qwen3moe with YaRN of another magnitude, fused tensors",
      .family = "qwen3moe",
      .n_layers = 2,
      .n_experts = 6,
@@ -44,8 +44,9 @@ const struct family_sample family_samples[] = {
      .ffn_norm = "ffn_norm",
      .has_head_norms = true,
      .fuses = true,
-     .answers = {0.238733754f, 1.86586988f, -0.618883252f, 0.921457648f, -1.27097535f, -0.373115659f,
-                 1.49425375f, -0.298353702f}},
+     .has_yarn = true,
+     .answers = {-0.697853148f, 0.075814411f, -0.155127108f, -0.177842617f, 0.78958565f, -0.527656496f,
+                 -0.787985563f, -2.65962982f}},
     {.name = "glm4moe",
      .family = "glm4moe",
      .n_layers = 3,
@@ -241,7 +242,10 @@ static void add_yarn(struct gguf_writer *writer, const struct family_sample *s)
     gguf_add_string(writer, key, "yarn");
     add_f32(writer, s, "rope.scaling.factor", 8);
     add_u32(writer, s, "rope.scaling.original_context_length", 8);
-    add_f32(writer, s, "rope.scaling.yarn_log_multiplier", 0.0707f);
+    if (s->is_latent)
+        add_f32(writer, s, "rope.scaling.yarn_log_multiplier", 0.0707f);
+    else
+        add_f32(writer, s, "rope.scaling.yarn_attn_factor", 1.25f);
 }
 
 static void add_metadata(struct gguf_writer *writer, const struct family_sample *s)

@@ -33,6 +33,7 @@ static void read_yarn(struct hparams *h, struct rope *rope, float factor)
     rope->yarn_low = (float)low;
     rope->yarn_high = (float)high;
     rope->magnitude = factor > 1 ? 0.1f * logf(factor) + 1 : 1;
+    rope->magnitude = hparams_float_above_0(h, "rope.scaling.yarn_attn_factor", rope->magnitude);
     rope->magnitude = hparams_float_above_0(h, "rope.scaling.attn_factor", 1) * rope->magnitude;
 }
 
