@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/cases.h"
+#include "check/case-groups.h"
 #include "check/formats.h"
 #include "check/numbers.h"
 #include "check/suite.h"
@@ -455,37 +455,59 @@ static void at_the_limit(struct fixture *fixture, uint32_t op, const void *args)
 }
 
 /* Cases whose output isn't one of the inputs, so that they can be run again. */
-static void run_case(struct fixture *fixture, uint32_t op)
-{
-    const struct matmul_case matmul = {.type = ENGINE_TYPE_F32, .k = 96, .rows = 70, .tokens = 50};
-    const struct rope_case rope = {
-        .head_dim = 64, .n_heads = 3, .tokens = 7, .n_dims = 64, .theta = 10000, .most_position = 999};
-    const struct attention_case attention = {.k_type = ENGINE_TYPE_F16,
-                                             .v_type = ENGINE_TYPE_F16,
-                                             .head_dim = 32,
-                                             .n_heads = 4,
-                                             .n_kv_heads = 2,
-                                             .block_size = 32,
-                                             .n_sequences = 1,
-                                             .length = 900,
-                                             .tokens = 2};
-    const struct rows_case rows = {.op = op, .n = 100, .tokens = 5, .planes = 1, .epsilon = 1e-5f};
-    switch (op) {
-    case ENGINE_OP_MATMUL: free(run_matmul_case(fixture, &matmul)); break;
-    case ENGINE_OP_ROPE: free(run_rope_case(fixture, &rope)); break;
-    case ENGINE_OP_ATTENTION: free(run_attention_case(fixture, &attention)); break;
-    default: free(run_rows_case(fixture, &rows)); break;
-    }
-}
+static const struct limited {
+    const char *name;
+    struct some_case c;
+} limited_cases[] = {
+    {"matmul",
+     {CASE_MATMUL, NULL, false, {.matmul = {.type = ENGINE_TYPE_F32, .k = 96, .rows = 70, .tokens = 50}}}},
+    {"experts",
+     {CASE_MATMUL,
+      NULL,
+      false,
+      {.matmul = {.type = ENGINE_TYPE_Q8_0,
+                  .k = 96,
+                  .rows = 70,
+                  .tokens = 50,
+                  .n_matrices = 7,
+                  .n_used = 3,
+                  .mix = true,
+                  .uneven = true}}}},
+    {"attention",
+     {CASE_ATTENTION,
+      NULL,
+      false,
+      {.attention = {.k_type = ENGINE_TYPE_F16,
+                     .v_type = ENGINE_TYPE_F16,
+                     .head_dim = 32,
+                     .n_heads = 4,
+                     .n_kv_heads = 2,
+                     .block_size = 32,
+                     .n_sequences = 1,
+                     .length = 900,
+                     .tokens = 2}}}},
+    {"rope",
+     {CASE_ROPE,
+      NULL,
+      false,
+      {.rope =
+           {.head_dim = 64, .n_heads = 3, .tokens = 7, .n_dims = 64, .theta = 10000, .most_position = 999}}}},
+    {"norm",
+     {CASE_ROWS,
+      NULL,
+      false,
+      {.rows = {.op = ENGINE_OP_NORM, .n = 100, .tokens = 5, .planes = 1, .epsilon = 1e-5f}}}},
+    {"route", {CASE_ROUTE, NULL, false, {.route = {.n_experts = 100, .n_used = 6, .tokens = 50}}}},
+};
 
 static void operations_count_too(struct suite *suite, const void *args)
 {
-    const uint32_t op = *(const uint32_t *)args;
+    const struct some_case *c = args;
     struct fixture fixture = {0};
-    run_case(&suite->fixture, op); /* whether it is claimed */
+    free(run_some_case(&suite->fixture, c)); /* whether it is claimed */
     suite_open(suite, &fixture, 1, LIMIT);
     fixture.before = at_the_limit;
-    run_case(&fixture, op);
+    free(run_some_case(&fixture, c));
     suite_close(&fixture);
 }
 
@@ -493,8 +515,6 @@ void check_memory_limit(struct suite *suite)
 {
     suite_single(suite, "memory limit", "buffers", keeps_to_its_limit, NULL);
     suite_single(suite, "memory limit", "weights", weights_count_too, NULL);
-    suite_single(suite, "memory limit", "matmul", operations_count_too, &(uint32_t){ENGINE_OP_MATMUL});
-    suite_single(suite, "memory limit", "attention", operations_count_too, &(uint32_t){ENGINE_OP_ATTENTION});
-    suite_single(suite, "memory limit", "rope", operations_count_too, &(uint32_t){ENGINE_OP_ROPE});
-    suite_single(suite, "memory limit", "norm", operations_count_too, &(uint32_t){ENGINE_OP_NORM});
+    for (size_t i = 0; i < sizeof limited_cases / sizeof *limited_cases; i++)
+        suite_single(suite, "memory limit", limited_cases[i].name, operations_count_too, &limited_cases[i].c);
 }
