@@ -28,4 +28,5 @@ Test(cpu_blocks, products_are_those_of_the_values)
 {
     run_all(run_hashed_matmul_case, (struct hashed_case){.tokens = 1});
     run_all(run_hashed_matmul_case, (struct hashed_case){.tokens = 13});
+    run_all(run_hashed_matmul_case, (struct hashed_case){.tokens = 13, .matrices = 8});
 }

@@ -67,13 +67,14 @@ static uint64_t fnv1a(const void *data, size_t size)
 
 /* The blocks as a weight, and the tensor that stands for it. Unclaimed if it isn't taken for these uses. */
 static struct engine_weight *make_weight(struct fixture *fixture, const struct hashed_type *type,
-                                         uint32_t uses, const uint8_t *blocks, struct engine_tensor *tensor)
+                                         uint32_t uses, uint32_t n_matrices, const uint8_t *blocks,
+                                         struct engine_tensor *tensor)
 {
     struct engine_weight_desc desc = {.struct_size = sizeof desc,
                                       .name = "check.weight",
                                       .type = type->type,
                                       .type_name = type->name,
-                                      .ne = {ROW, ROWS, 1, 1},
+                                      .ne = {ROW, ROWS / n_matrices, n_matrices, 1},
                                       .uses = uses,
                                       .data_is_kept = 1,
                                       .data_size = N_VALUES / type->length * type->size};
@@ -86,8 +87,8 @@ static struct engine_weight *make_weight(struct fixture *fixture, const struct h
     *tensor = (struct engine_tensor){
         .struct_size = sizeof *tensor,
         .type = type->type,
-        .ne = {ROW, ROWS, 1, 1},
-        .nb = {type->size, desc.data_size / ROWS, desc.data_size, desc.data_size},
+        .ne = {ROW, ROWS / n_matrices, n_matrices, 1},
+        .nb = {type->size, desc.data_size / ROWS, desc.data_size / n_matrices, desc.data_size},
         .weight = weight,
     };
     return weight;
@@ -100,7 +101,7 @@ static float *read_rows(struct fixture *fixture, const struct hashed_type *type,
     int32_t *numbers = fixture_room(fixture, ROWS, sizeof *numbers);
     for (int32_t i = 0; i < ROWS; i++) numbers[i] = i;
     struct engine_tensor source;
-    struct engine_weight *weight = make_weight(fixture, type, uses, blocks, &source);
+    struct engine_weight *weight = make_weight(fixture, type, uses, 1, blocks, &source);
     struct engine_op_get_rows args = {.struct_size = sizeof args,
                                       .source = &source,
                                       .rows = fixture_i32(fixture, ROWS, 1, numbers),
@@ -119,26 +120,46 @@ void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c)
                      (int)(N_VALUES / c->type->length), c->type->name);
 }
 
+/* Whole numbers 0 … n - 1, again and again. */
+static int32_t *take_turns(struct fixture *fixture, uint32_t n, uint32_t count)
+{
+    int32_t *numbers = fixture_room(fixture, count, sizeof *numbers);
+    for (uint32_t i = 0; i < count; i++) numbers[i] = (int32_t)(i % n);
+    return numbers;
+}
+
 void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c)
 {
     const uint8_t *blocks = random_blocks(fixture, c->type);
+    const uint32_t n_matrices = c->matrices ? c->matrices : 1, rows = ROWS / n_matrices;
     struct engine_tensor weight;
-    size_t n = (size_t)ROWS * c->tokens;
+    size_t n = (size_t)rows * c->tokens;
     uint64_t seed = 7;
     float *values = read_rows(fixture, c->type, ENGINE_WEIGHT_ROWS, blocks);
     float *input = fixture_room(fixture, ROW * (size_t)c->tokens, sizeof *input);
     for (size_t i = 0; i < ROW * (size_t)c->tokens; i++) input[i] = (float)random_bits(&seed) * 0x1p-31f - 1;
-    struct engine_weight *handle = make_weight(fixture, c->type, ENGINE_WEIGHT_MATMUL, blocks, &weight);
+    int32_t *experts = take_turns(fixture, n_matrices, c->tokens);
+    fixture_describe(fixture, "%s, %u rows of %d, %u matrices, %u tokens", c->type->name, rows, ROW,
+                     n_matrices, c->tokens);
+    struct engine_weight *handle =
+        make_weight(fixture, c->type, c->matrices ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL, n_matrices,
+                    blocks, &weight);
     struct engine_op_matmul args = {.struct_size = sizeof args,
                                     .weight = &weight,
-                                    .input = fixture_f32(fixture, ROW, c->tokens, 1, input),
-                                    .output = fixture_f32(fixture, ROWS, c->tokens, 1, NULL)};
+                                    .input = c->matrices ? fixture_f32(fixture, ROW, 1, c->tokens, input)
+                                                         : fixture_f32(fixture, ROW, c->tokens, 1, input),
+                                    .output = c->matrices ? fixture_f32(fixture, rows, 1, c->tokens, NULL)
+                                                          : fixture_f32(fixture, rows, c->tokens, 1, NULL),
+                                    .experts =
+                                        c->matrices ? fixture_i32(fixture, 1, c->tokens, experts) : NULL};
+    if (!fixture_supports(fixture, ENGINE_OP_MATMUL, &args)) fixture->api->weight_destroy(handle);
     fixture_run(fixture, ENGINE_OP_MATMUL, &args);
     fixture->api->weight_destroy(handle);
     float *products = fixture_hold(fixture, fixture_read(fixture, args.output));
     struct expected *expected = fixture_room(fixture, n, sizeof *expected);
     for (size_t i = 0; i < n; i++) {
-        const float *row = values + i % ROWS * ROW, *x = input + i / ROWS * ROW;
+        const size_t token = i / rows, at = (size_t)experts[token] * rows + i % rows;
+        const float *row = values + at * ROW, *x = input + token * ROW;
         double size = 0;
         for (size_t j = 0; j < ROW; j++) {
             expected[i].value += (double)row[j] * (double)x[j];

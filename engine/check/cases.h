@@ -121,6 +121,8 @@ struct hashed_case {
     const struct hashed_type *type;
     uint32_t uses;   /* of get rows */
     uint32_t tokens; /* of matmul */
+    uint32_t
+        matrices; /* of matmul: 0, or the weight is so many of them, each token's expert the next; divides 256 */
 };
 void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c);
 void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c);

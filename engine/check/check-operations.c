@@ -157,13 +157,17 @@ void check_hashed(struct suite *suite)
 {
     const struct hashed_type *type;
     for (size_t i = 0; (type = hashed_type_at(i)); i++) {
-        const struct hashed_case cases[] = {{type, ENGINE_WEIGHT_ROWS, 1},
-                                            {type, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL, 13}};
+        const struct hashed_case cases[] = {{type, ENGINE_WEIGHT_ROWS, 1, 0},
+                                            {type, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL, 13, 0}};
+        const struct hashed_case experts[] = {{type, 0, 1, 8}, {type, 0, 50, 8}};
         suite_begin(suite, "random blocks", "get rows, %s", type->name);
         for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_rows, &cases[j]);
         suite_end(suite);
         suite_begin(suite, "random blocks", "matmul, %s", type->name);
         for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_matmul, &cases[j]);
+        suite_end(suite);
+        suite_begin(suite, "random blocks", "experts, %s", type->name);
+        for (size_t j = 0; j < COUNT(experts); j++) suite_try(suite, hashed_matmul, &experts[j]);
         suite_end(suite);
     }
 }
