@@ -46,6 +46,14 @@ Test(gpu_options, experts_of_every_activation)
         }
 }
 
+/* Of what experts make, more than is kept at once before it is mixed. */
+Test(gpu_options, experts_of_many_tokens)
+{
+    struct matmul_case c = {ENGINE_TYPE_F32, 8, 2048, 1030, .residual = true, .mix = true};
+    c.n_matrices = 9, c.n_used = 8;
+    free(run_matmul_case(&fixture, &c));
+}
+
 Test(gpu_options, experts_and_heads_in_every_form)
 {
     for (unsigned form = 0; form < gpu.n_forms; form++) {
