@@ -254,11 +254,14 @@ Test(quantize, mistakes_of_the_command_line)
     REFUSES(2, "PATTERN=TYPE", in, out, "Q4_0", "--only", "=Q8_0");
     REFUSES(2, "matches no tensor", in, out, "Q4_0", "--only", "blk.9*=Q8_0");
     REFUSES(2, "matches no tensor", in, out, "Q4_0", "--only", "*_norm.weight=Q8_0");
-    REFUSES(2, "the model itself", in, in, "Q4_0");
+    REFUSES(2, "the same file as the input", in, in, "Q4_0");
     cr_assert_eq(symlink(in, in_folder("link.gguf")), 0);
-    REFUSES(2, "the model itself", in, in_folder("link.gguf"), "Q4_0");
+    REFUSES(2, "the same file as the input", in, in_folder("link.gguf"), "Q4_0");
     cr_assert_eq(link(in, in_folder("hard.gguf")), 0);
-    REFUSES(2, "the model itself", in_folder("hard.gguf"), in, "Q4_0");
+    REFUSES(2, "the same file as the input", in_folder("hard.gguf"), in, "Q4_0");
+    files_write_text(in_folder("tokenizer.bin"), "words");
+    REFUSES(2, "the same file as the input", in, in_folder("tokenizer.bin"), "Q4_0", "--tokenizer",
+            in_folder("tokenizer.bin"));
 }
 
 Test(quantize, files_that_can_not_be_read_or_written)
