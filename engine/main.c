@@ -9,18 +9,24 @@
 
 const struct command commands[] = {
     {.name = "run",
-     .synopsis = "[-m MODEL] [-p PROMPT] [OPTION...]",
+     .synopsis = "[MODEL.gguf] [PROMPT] [OPTION...]",
      .summary = "Goes on from a prompt. The command that is meant when none is named.",
      .details =
          "The prompt and the text that the model adds go to standard output as they come; all else goes to "
          "standard error. Without a model, the small one that comes with the engine writes: it tells "
          "stories, and "
-         "begins one where there is no prompt either.",
+         "begins one where there is no prompt either.\n"
+         "The model and the prompt may stand without -m and -p: the first word is a model if it ends in "
+         ".gguf or .bin.",
      .examples = "  engine -p \"Once upon a time\"\n"
+                 "  engine run \"Once upon a time\"\n"
+                 "  engine llama.gguf \"Once upon a time\"\n"
                  "  engine --seed 7\n"
                  "  engine -m llama.gguf -p \"Once upon a time\"\n"
                  "  engine -m llama.gguf -f question.txt -n 200 --temp 0 --no-echo\n"
                  "  engine -m stories.bin --tokenizer tokenizer.bin -p \"The dog\" --seed 7\n",
+     .words = "MODEL.gguf PROMPT",
+     .max_words = 2,
      .run = command_run},
     {.name = "info",
      .synopsis = "[--json] [MODEL]",

@@ -13,7 +13,12 @@ static int run_nothing(const struct arguments *arguments)
 }
 
 const struct command commands[] = {
-    {.name = "run", .synopsis = "-m MODEL", .summary = "Runs.", .run = run_nothing},
+    {.name = "run",
+     .synopsis = "-m MODEL",
+     .summary = "Runs.",
+     .words = "MODEL.gguf PROMPT",
+     .max_words = 2,
+     .run = run_nothing},
     {.name = "info",
      .synopsis = "MODEL",
      .summary = "Informs.",
@@ -101,6 +106,38 @@ Test(arguments, defaults)
     cr_assert_eq(parsed.n_predict, 64);
     cr_assert_eq(parsed.repetitions, 3);
     cr_assert_not(parsed.n_predict_given);
+}
+
+/* What people type who come from other programs. */
+Test(arguments, habits)
+{
+    static const char *const offloads[] = {"-ngl 12", "--n-gpu-layers 12", "--n-gpu-layers=12",
+                                           "bench --gpu-layers 12"};
+    for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
+        good(offloads[i]);
+        cr_assert_str_eq(parsed.offload, "12");
+    }
+    bad("-ngl", "--offload needs a value: --offload N|auto|all");
+    bad("info x -ngl 12", "info takes no option -n (run does); see engine info --help");
+    good("-n -1");
+    cr_assert_eq(parsed.n_predict, UINT32_MAX);
+    good("--n-predict=-1");
+    cr_assert_eq(parsed.n_predict, UINT32_MAX);
+    bad("-n -2", "--predict: '-2' is not a whole number");
+    bad("bench -n -1", "--predict: '-1' is not a whole number");
+    good("--ctx-size 64 --batch-size 8");
+    cr_assert_eq(parsed.n_context, 64);
+    cr_assert_eq(parsed.n_batch, 8);
+
+    good("run text");
+    cr_assert_eq(parsed.words.count, 1);
+    good("model.gguf -n 3 text");
+    cr_assert_str_eq(parsed.command->name, "run");
+    cr_assert_eq(parsed.words.count, 2);
+    cr_assert_str_eq(parsed.words.items[0], "model.gguf");
+    cr_assert(is_model_name("a/b.bin"));
+    cr_assert_not(is_model_name("what is model.gguf"));
+    cr_assert_not(is_model_name("text"));
 }
 
 Test(arguments, the_same_letter_means_what_the_command_says)
@@ -197,7 +234,8 @@ Test(arguments, words_are_counted)
     good("info x");
     bad("info", "info: MODEL is missing; see engine info --help");
     bad("info x y", "info: unexpected 'y'; see engine info --help");
-    bad("-m x stray", "run: unexpected 'stray'; see engine run --help");
+    bad("-m x a b c", "run: unexpected 'c'; see engine run --help");
+    bad("run a b info", "the command comes first: engine info …; see engine info --help");
     bad("-v info", "the command comes first: engine info …; see engine info --help");
 }
 

@@ -86,6 +86,24 @@ Test(run, the_model_comes_from_the_configuration)
 }
 
 /* The model that comes with the engine, which begins a story by itself. */
+/* The model and the prompt without -m and -p. */
+Test(run, words)
+{
+    struct program_result expected = PROGRAM("run", "-m", model, "-p", "One day", "-n", "6", "--temp", "0");
+    cr_assert_eq(expected.status, 0, "%s", expected.err);
+    prints(PROGRAM("run", model, "One day", "-n", "6", "--temp", "0"), expected.out);
+    prints(PROGRAM(model, "-n", "6", "--temp", "0", "One day"), expected.out);
+    prints(PROGRAM("-m", model, "One day", "-n", "6", "--temp", "0", "-ngl", "0"), expected.out);
+    program_free(&expected);
+    fails(PROGRAM("run", model, "-m", model), 2, "two models");
+    fails(PROGRAM("run", model, "-p", "One", "day"), 2, "two prompts");
+    fails(PROGRAM("run", model, "One", "day"), 2, "unexpected 'day'");
+    struct program_result endless = PROGRAM(model, "-n", "-1", "-c", "40", "--temp", "0");
+    cr_assert_eq(endless.status, 0, "%s", endless.err);
+    cr_assert(strstr(endless.err, "the context of 40 positions is full"), "%s", endless.err);
+    program_free(&endless);
+}
+
 Test(run, without_anything)
 {
     char missing[1200];
@@ -368,6 +386,41 @@ Test(run, logits_that_fail_leave_the_file_alone)
           "no/out.npy: No such file or directory");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", folder), 1, "Is a directory");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "where to?");
+}
+
+/* Whatever leads to a file that is read is no place for the output; the file stays as it is. */
+Test(run, logits_never_overwrite_an_input)
+{
+    static const char *const names[] = {"model.gguf", "tokens.npy", "tokenizer.bin", "engine.conf", "out"};
+    static const char npy[] = "\x93NUMPY\1\0\x48\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }"
+                              "              \n\5\0\0\0";
+    char *paths[5], config[256];
+    for (int i = 0; i < 5; i++) paths[i] = strdup(files_path(folder, names[i]));
+    const char *out = paths[4];
+    snprintf(config, sizeof config, "model = %s\n", paths[0]);
+    files_write(paths[1], npy, sizeof npy - 1);
+    files_write_text(paths[2], "words");
+    files_write_text(paths[3], config);
+    for (int i = 0; i < 8; i++) {
+        const char *input = paths[i / 2];
+        size_t size, size_then;
+        char *before = files_read(input, &size);
+        cr_assert_eq(i % 2 ? link(input, out) : symlink(input, out), 0);
+        for (int o = 0; o < 2; o++)
+            fails(PROGRAM("logits", "--config", paths[3], "--tokens-file", paths[1], "--tokenizer", paths[2],
+                          "-o", o ? out : input),
+                  2, "the same file as the input");
+        unlink(out);
+        char *then = files_read(input, &size_then);
+        cr_assert(size_then == size && memcmp(then, before, size) == 0, "%s", input);
+        free(before), free(then);
+    }
+    /* Tokens that come through standard input are a file there too. */
+    struct program_result result = program_run(
+        (const char *const[]){"logits", "-m", model, "--tokens-file", "-", "-o", "/dev/stdin", NULL}, npy,
+        sizeof npy - 1);
+    fails(result, 2, "on standard input");
+    for (int i = 0; i < 5; i++) free(paths[i]);
 }
 
 /* Links, devices and FIFOs are written as they are, and stay. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands/options.h"
 #include "engine.h"
@@ -105,6 +106,10 @@ static bool set_whole(struct arguments *arguments, const struct option *option, 
     uint64_t number;
     bool too_large;
     void *target = (char *)arguments + option->target;
+    if (option->endless && strcmp(text, "-1") == 0) {
+        *(uint32_t *)target = UINT32_MAX;
+        return true;
+    }
     if (!read_whole(text, &number, &too_large)) {
         return refuse(arguments, "--%s: '%s' is not a whole number", option->name, text);
     }
@@ -236,6 +241,17 @@ static const struct option *find_option(const struct command *command, const cha
     return NULL;
 }
 
+/* By the name that other programs have for it, dashes included. */
+static const struct option *find_foreign(const struct command *command, const char *typed, size_t length)
+{
+    char word[LONGEST_NAME];
+    if (length > sizeof word - 3) return NULL;
+    snprintf(word, sizeof word, " %.*s ", (int)length, typed);
+    for (const struct option *option = options; option->name; option++)
+        if (option->also && option_of(option, command) && strstr(option->also, word)) return option;
+    return NULL;
+}
+
 static bool apply(struct arguments *arguments, const struct option *option, const char *text)
 {
     if (option->value && !text) {
@@ -252,6 +268,7 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     const char *name = typed + 2, *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     const struct option *option = find_option(arguments->command, name, length, 0);
+    if (!option) option = find_foreign(arguments->command, typed, length + 2);
     if (!option) {
         char shown[LONGEST_NAME + 4];
         snprintf(shown, sizeof shown, "%.*s", (int)(length < LONGEST_NAME ? length : LONGEST_NAME) + 2,
@@ -269,6 +286,11 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
 /* -x, -x value, -xvalue, and several flags in one: -0v. */
 static bool parse_short(struct arguments *arguments, const char *typed, const char *next, bool *used)
 {
+    const struct option *foreign = find_foreign(arguments->command, typed, strlen(typed));
+    if (foreign) {
+        *used = foreign->value && next;
+        return apply(arguments, foreign, foreign->value ? next : NULL);
+    }
     for (const char *letter = typed + 1; *letter; letter++) {
         const struct option *option = find_option(arguments->command, NULL, 0, *letter);
         if (!option) {
@@ -288,6 +310,13 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
 
 /* ---- The whole line ------------------------------------------------------------------------------------ */
 
+bool is_model_name(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+    if (!dot || (strcmp(dot, ".gguf") != 0 && strcmp(dot, ".bin") != 0)) return false;
+    return !strchr(word, ' ') || access(word, F_OK) == 0; /* a text may end in a file's name */
+}
+
 /* Takes the command's name off the front of the line. */
 static bool parse_command(int argc, char **argv, struct arguments *arguments, int *next)
 {
@@ -296,6 +325,11 @@ static bool parse_command(int argc, char **argv, struct arguments *arguments, in
         *next = 2;
         arguments->command = command_find(argv[1]);
         if (arguments->command) return true;
+        if (is_model_name(argv[1])) {
+            *next = 1; /* a word of run */
+            arguments->command = command_find("run");
+            return true;
+        }
         const char *nearest = nearest_command(argv[1]);
         if (nearest) {
             return refuse(arguments, "unknown command '%.100s'; did you mean %s?", argv[1], nearest);
@@ -316,7 +350,7 @@ static bool parse_command(int argc, char **argv, struct arguments *arguments, in
     return true;
 }
 
-static bool check_words(struct arguments *arguments)
+static bool check_words(struct arguments *arguments, bool command_is_named)
 {
     const struct command *command = arguments->command;
     const struct argument_list *words = &arguments->words;
@@ -324,16 +358,16 @@ static bool check_words(struct arguments *arguments)
         return refuse(arguments, "%s: %s is missing; see engine %s --help", command->name, command->words,
                       command->name);
     }
-    if (words->count > command->max_words) {
-        const char *word = words->items[command->max_words];
-        const struct command *meant = command_find(word);
-        if (meant) {
+    /* Without a command's name it is run, and what stands there might be a text; but rather it is the command. */
+    for (size_t i = command_is_named ? command->max_words : 0; i < words->count; i++) {
+        const struct command *meant = command_find(words->items[i]);
+        if (meant)
             return refuse(arguments, "the command comes first: engine %s …; see engine %s --help",
                           meant->name, meant->name);
-        }
-        return refuse(arguments, "%s: unexpected '%.100s'; see engine %s --help", command->name, word,
-                      command->name);
     }
+    if (words->count > command->max_words)
+        return refuse(arguments, "%s: unexpected '%.100s'; see engine %s --help", command->name,
+                      words->items[command->max_words], command->name);
     return true;
 }
 
@@ -350,7 +384,7 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
             return false;
         }
     }
-    bool only_words = false;
+    bool only_words = false, command_is_named = i == 2;
     while (i < argc) {
         char *typed = argv[i++], *next = i < argc ? argv[i] : NULL;
         bool used = false, good;
@@ -367,7 +401,7 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
         if (!good) return false;
         i += used;
     }
-    return arguments->help || arguments->version || check_words(arguments);
+    return arguments->help || arguments->version || check_words(arguments, command_is_named);
 }
 
 void arguments_free(struct arguments *arguments)

@@ -91,6 +91,9 @@ extern const struct command commands[];
 /* A command by name, or NULL. */
 const struct command *command_find(const char *name);
 
+/* Whether a word without an option in front is the name of a model rather than a text. */
+bool is_model_name(const char *word);
+
 /* Parses the command line; the strings stay in argv. Without a command name the command is `run`. False if it
  * is wrong: arguments->error then says why, and suggests the nearest option or command. arguments_free frees
  * the lists, also after an error. */

@@ -58,7 +58,11 @@ const struct option options[] = {
      .given = AT(n_predict_given),
      .commands = " run ",
      .maximum = 1e9,
-     .help = "Tokens to add at most (default: what makes 256 with the prompt's, but at least 64)"},
+     .endless = true,
+     .also = " --n-predict ",
+     .help = "Tokens to add at most; -1: until the text ends or the context is full (default: what makes 256 "
+             "with the "
+             "prompt's, but at least 64)"},
     {.name = "no-echo",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
@@ -309,6 +313,7 @@ const struct option options[] = {
      .target = AT(offload),
      .commands = RUNNING,
      .choices = "N|auto|all",
+     .also = " -ngl --n-gpu-layers --gpu-layers ",
      .help = "How many layers leave the CPU, counted from the last (default: `offload` in engine.conf, else "
              "auto: as many as fit)"},
     {.name = "memory",
@@ -345,6 +350,7 @@ const struct option options[] = {
      .target = AT(n_context),
      .commands = RUNNING,
      .minimum = 1,
+     .also = " --ctx-size ",
      .maximum = 1e9,
      .help = "Positions that the cache has room for (default: what `logits` and `bench` need; else the "
              "model's own, at most 4096)"},
@@ -357,6 +363,7 @@ const struct option options[] = {
      .commands = RUNNING,
      .initial = "512",
      .minimum = 1,
+     .also = " --batch-size ",
      .maximum = 65536,
      .help = "Tokens of a prompt that are worked on at once"},
     {.name = "cache-type",

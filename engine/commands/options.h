@@ -34,7 +34,10 @@ struct option {
     const char *initial;     /* the default, as it would be typed; NULL: zero */
     double minimum, maximum; /* of numbers */
     const char *choices;     /* "f16|f32" */
-    const char *help;        /* what it does; wrapped by --help */
+    const char
+        *also; /* what other programs call it, as it is typed, with a blank around each; NULL: nothing else */
+    bool endless;     /* of OPTION_U32: -1 may be typed, for as much as there can be: UINT32_MAX */
+    const char *help; /* what it does; wrapped by --help */
 };
 extern const struct option options[]; /* ended by one without a name */
 

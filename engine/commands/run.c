@@ -227,10 +227,35 @@ static void session_close(struct session *s)
     free(s->logits);
 }
 
-int command_run(const struct arguments *arguments)
+/* The words without an option in front: a model, a prompt, or both. */
+static int take_words(struct arguments *arguments)
 {
+    const struct argument_list *words = &arguments->words;
+    size_t next = 0;
+    if (next < words->count && is_model_name(words->items[next])) {
+        if (arguments->model)
+            return command_error(ENGINE_ERROR_ARGUMENT, "two models: -m %s and %s", arguments->model,
+                                 words->items[next]);
+        arguments->model = words->items[next++];
+    }
+    if (next < words->count) {
+        if (arguments->prompt || arguments->prompt_file)
+            return command_error(ENGINE_ERROR_ARGUMENT, "two prompts: '%s' stands without -p",
+                                 words->items[next]);
+        arguments->prompt = words->items[next++];
+    }
+    if (next < words->count)
+        return command_error(ENGINE_ERROR_ARGUMENT, "run: unexpected '%.100s'; see engine run --help",
+                             words->items[next]);
+    return ENGINE_OK;
+}
+
+int command_run(const struct arguments *given)
+{
+    struct arguments own = *given, *arguments = &own;
     struct session s = {.arguments = arguments};
-    int status = read_prompt(&s);
+    int status = take_words(arguments);
+    if (!status) status = read_prompt(&s);
     if (!status) status = open_engine(arguments, &s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
     if (!status) status = encode_prompt(&s);
