@@ -46,7 +46,8 @@ const struct command commands[] = {
      .details = "The file is in NumPy's format: float32, [tokens, vocabulary]. It is replaced once the new "
                 "one is whole; "
                 "a device, a FIFO or a symbolic link is written as the logits come. OUT can't be one of the "
-                "files that are read.",
+                "files that are read.\nWith --json the numbers are written as JSON, to standard output where "
+                "there is no -o.",
      .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
                  "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
      .run = command_logits},
@@ -93,7 +94,9 @@ const struct command commands[] = {
          "Without TEXT, standard input is the text. Each token is shown with its id and its piece; with "
          "--ids there is one line of ids. A model file that holds a vocabulary and no weights is enough.\n"
          "-0 takes many texts from standard input, each ended by a NUL, and prints a line of ids for each. "
-         "With --decode it is the other way round: a line of ids becomes a text that is ended by a NUL.",
+         "With --decode it is the other way round: a line of ids becomes a text that is ended by a NUL. With "
+         "--json "
+         "each text becomes a line of JSON.",
      .examples = "  engine tokenize -m model.gguf \"Once upon a time\"\n"
                  "  engine tokenize -m model.gguf --ids < README.md\n"
                  "  engine tokenize -m model.gguf --bos --special --ids \"<|user|>Hello<|end|>\"\n"

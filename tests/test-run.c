@@ -104,6 +104,85 @@ Test(run, words)
     program_free(&endless);
 }
 
+static json_t *json_of(struct program_result result)
+{
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_str_empty(result.err);
+    json_error_t error;
+    json_t *json = json_loadb(result.out, result.out_size, 0, &error);
+    cr_assert(json, "%s: %s", error.text, result.out);
+    program_free(&result);
+    return json;
+}
+
+Test(run, json)
+{
+    struct program_result text = PROGRAM("run", model, "One day", "-n", "6", "--temp", "0");
+    cr_assert_eq(text.status, 0, "%s", text.err);
+    json_t *json = json_of(PROGRAM("run", model, "One day", "-n", "6", "--temp", "0", "--json"));
+    cr_assert_str_eq(json_string_value(json_object_get(json, "prompt")), "One day");
+    cr_assert_eq(json_integer_value(json_object_get(json, "text_tokens")), 6);
+    cr_assert_str_eq(json_string_value(json_object_get(json, "end")), "limit");
+    /* What isn't UTF-8 in the text is U+FFFD in JSON. */
+    cr_assert(json_string_value(json_object_get(json, "text")));
+    json_decref(json);
+    program_free(&text);
+
+    json = json_of(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "--json"));
+    json_t *rows = json_object_get(json, "logits");
+    cr_assert_eq(json_array_size(rows), 3);
+    cr_assert_eq(json_array_size(json_array_get(rows, 2)), 320);
+    const char *out = files_path(folder, "logits.npy");
+    prints(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-o", out), "");
+    size_t size;
+    char *npy = files_read(out, &size);
+    float last;
+    memcpy(&last, npy + size - sizeof last, sizeof last);
+    cr_assert_eq((float)json_real_value(json_array_get(json_array_get(rows, 2), 319)), last);
+    free(npy);
+    json_decref(json);
+
+    json = json_of(PROGRAM("tokenize", "-m", model, "--json", "a b"));
+    size_t n = json_array_size(json_object_get(json, "ids"));
+    cr_assert(n > 0 && n == json_array_size(json_object_get(json, "pieces")));
+    json_decref(json);
+    json = json_of(PROGRAM("tokenize", "-m", model, "--json", "--ids", "a b"));
+    cr_assert_eq(json_array_size(json_object_get(json, "ids")), n);
+    cr_assert_null(json_object_get(json, "pieces"));
+    json_decref(json);
+    json = json_of(PROGRAM("tokenize", "-m", model, "--json", "--decode", "260 261"));
+    cr_assert(json_is_string(json_object_get(json, "text")));
+    json_decref(json);
+    static const char *const lines[] = {"tokenize", "-m", NULL, "--json", "-0", NULL};
+    const char *arguments[6];
+    memcpy(arguments, lines, sizeof lines);
+    arguments[2] = model;
+    struct program_result several = program_run(arguments, "a\0b", 3);
+    cr_assert_eq(several.status, 0, "%s", several.err);
+    cr_assert_eq(program_count_lines(several.out, "{"), 2, "%s", several.out);
+    program_free(&several);
+}
+
+/* Where both streams go to the same place, what is said at the end has a line of its own; the text stays as it is where
+ * they don't. */
+Test(run, the_last_line_ends)
+{
+    struct program_result apart = PROGRAM("run", model, "One day", "-n", "6", "--temp", "0");
+    cr_assert_eq(apart.status, 0);
+    cr_assert_neq(apart.out[apart.out_size - 1], '\n');
+    cr_assert_eq(strncmp(apart.err, "prompt: ", 8), 0, "%s", apart.err);
+    char command[512], *both = strdup(files_path(folder, "both"));
+    snprintf(command, sizeof command, "'%s' run '%s' 'One day' -n 6 --temp 0 > '%s' 2>&1", TEST_ENGINE, model,
+             both);
+    cr_assert_eq(system(command), 0);
+    size_t size;
+    char *text = files_read(both, &size);
+    cr_assert(strstr(text, "\nprompt: "), "%s", text);
+    cr_assert_eq(memcmp(text, apart.out, apart.out_size), 0);
+    free(text), free(both);
+    program_free(&apart);
+}
+
 Test(run, without_anything)
 {
     char missing[1200];
@@ -239,16 +318,6 @@ Test(run, the_reader_has_had_enough)
 }
 
 /* ---- bench, plan, logits ------------------------------------------------------------------------------- */
-
-static json_t *json_of(struct program_result result)
-{
-    json_error_t error;
-    cr_assert_eq(result.status, 0, "%s", result.err);
-    json_t *json = json_loads(result.out, 0, &error);
-    cr_assert(json, "%s: %s", error.text, result.out);
-    program_free(&result);
-    return json;
-}
 
 static void check_speed(const json_t *part, int tokens)
 {

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,12 +35,47 @@ void make_printable(char *text)
     }
 }
 
+/* ---- Text ---------------------------------------------------------------------------------------------- */
+
+static bool line_is_open;
+
+void print_text(const char *text, size_t length)
+{
+    if (length == 0) return;
+    fwrite(text, 1, length, stdout);
+    fflush(stdout);
+    line_is_open = text[length - 1] != '\n';
+}
+
+static bool is_terminal_or_same(void)
+{
+    struct stat out, err;
+    if (isatty(STDERR_FILENO)) return true;
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+           out.st_ino == err.st_ino;
+}
+
+void end_text(void)
+{
+    if (!line_is_open) return;
+    line_is_open = false;
+    if (isatty(STDOUT_FILENO)) {
+        putchar('\n');
+        fflush(stdout);
+    } else if (is_terminal_or_same()) {
+        fputc('\n', stderr);
+    }
+}
+
+/* ---- Messages ------------------------------------------------------------------------------------------ */
+
 /* What files and the command line say comes back in messages: it must not reach the terminal as commands. */
 static void print_line(const char *prefix, const char *message)
 {
     char line[4200];
     snprintf(line, sizeof line, "engine: %s%s", prefix, message);
     make_printable(line);
+    end_text();
     fprintf(stderr, "%s\n", line);
 }
 

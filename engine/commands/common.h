@@ -32,6 +32,13 @@ int command_error(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* Prints "engine: TEXT" and returns the exit status 2, for what is wrong with the command line itself. */
 int command_usage(const char *format, ...) ENGINE_PRINTF(1, 2);
 
+/* Text for standard output, as it comes. */
+void print_text(const char *text, size_t length);
+/* Ends its last line, if that is open, where a message would follow on the same line: on standard output if that is a
+ * terminal, else, so that the text stays as it is, on a standard error that is a terminal or goes to the same place. All
+ * messages do so by themselves. */
+void end_text(void);
+
 /* Replaces control characters, in place, so that a terminal shows the text as one line and does nothing else. */
 void make_printable(char *text);
 

@@ -1,6 +1,8 @@
 /* logits.c: `engine logits`: the logits of every position of a list of tokens, as a NumPy file. */
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +48,38 @@ static int read_tokens(const struct arguments *arguments, int32_t **tokens, size
 
 /* ---- The logits ---- */
 
+/* The same as JSON; a value that is not finite, which JSON can't say, is null. */
+static int write_json_rows(FILE *file, const float *logits, size_t rows, size_t columns, bool first)
+{
+    for (size_t row = 0; row < rows; row++) {
+        fputs(first && row == 0 ? "\n[" : ",\n[", file);
+        for (size_t i = 0; i < columns; i++, logits++) {
+            if (i > 0) fputs(", ", file);
+            if (isfinite(*logits))
+                fprintf(file, "%.9g", (double)*logits);
+            else
+                fputs("null", file);
+        }
+        fputc(']', file);
+    }
+    return ferror(file) ? -1 : 0;
+}
+
+static int write_begin(FILE *file, bool json, size_t count, uint32_t n_vocab)
+{
+    if (!json) return npy_write_header(file, count, n_vocab);
+    return fprintf(file, "{\"tokens\": %zu, \"vocabulary\": %u, \"logits\": [", count, n_vocab) < 0 ? -1 : 0;
+}
+
+static int write_rows(FILE *file, bool json, const float *logits, size_t rows, size_t columns, bool first)
+{
+    if (json) return write_json_rows(file, logits, rows, columns, first);
+    return fwrite(logits, sizeof *logits * columns, rows, file) == rows ? 0 : -1;
+}
+
 /* Runs the tokens batch by batch and writes each batch's logits before the next one runs. */
-static int write_logits(struct engine_context *context, const int32_t *tokens, size_t count, FILE *file)
+static int write_logits(struct engine_context *context, const int32_t *tokens, size_t count, FILE *file,
+                        bool json)
 {
     struct engine_context_info info = {.struct_size = sizeof info};
     engine_context_get_info(context, &info);
@@ -55,17 +87,19 @@ static int write_logits(struct engine_context *context, const int32_t *tokens, s
     uint8_t *wanted = malloc(info.n_batch);
     int status = logits && wanted ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
     if (wanted) memset(wanted, 1, info.n_batch);
-    if (!status && npy_write_header(file, count, info.n_vocab) != 0)
+    if (!status && write_begin(file, json, count, info.n_vocab) != 0)
         status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
     for (size_t first = 0; first < count && !status && !interrupted;) {
         size_t n = count - first < info.n_batch ? count - first : info.n_batch;
         struct engine_batch batch = {
             .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first, .wanted = wanted};
         status = engine_decode(context, &batch, logits);
-        if (!status && fwrite(logits, sizeof *logits * info.n_vocab, n, file) != n)
+        if (!status && write_rows(file, json, logits, n, info.n_vocab, first == 0) != 0)
             status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
         first += n;
     }
+    if (!status && !interrupted && json && fputs("\n]}\n", file) < 0)
+        status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
     free(logits);
     free(wanted);
     return status;
@@ -83,9 +117,14 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     int status = engine_context_create(model, &options, &context);
     if (status) return status;
     status = check_tokens(context, tokens, count);
+    if (!arguments->output) {
+        if (!status) status = write_logits(context, tokens, count, stdout, true);
+        engine_context_destroy(context);
+        return status;
+    }
     if (!status) status = output_open(&output, arguments->output);
     if (!status) {
-        status = write_logits(context, tokens, count, output.file);
+        status = write_logits(context, tokens, count, output.file, arguments->json);
         int closed = output_close(&output, !status && !interrupted);
         if (!status) status = closed;
     }
@@ -98,6 +137,7 @@ static int check_output(const struct arguments *arguments, const struct engine *
 {
     const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file,
                             arguments->config};
+    if (!arguments->output) return ENGINE_OK;
     return output_check(arguments->output, inputs, sizeof inputs / sizeof *inputs);
 }
 
@@ -107,7 +147,7 @@ int command_logits(const struct arguments *arguments)
     struct engine_model *model = NULL;
     int32_t *tokens = NULL;
     size_t count = 0;
-    if (!arguments->output || !arguments->output[0])
+    if (arguments->output ? !arguments->output[0] : !arguments->json)
         return command_usage("logits: where to? give a file with -o");
     int status = read_tokens(arguments, &tokens, &count);
     if (!status) status = open_engine(arguments, &engine);

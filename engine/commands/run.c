@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "commands/common.h"
+#include "commands/json.h"
 
 /* Without -n a text goes on until it has this many tokens, the prompt counted, but by at least MIN_PREDICT. */
 #define TEXT_TOKENS 256
@@ -16,6 +16,9 @@ struct token_list {
     int32_t *ids;
     size_t count, capacity;
 };
+
+/* Why a text ended. */
+enum end { END_LIMIT, END_MODEL, END_CONTEXT, END_INTERRUPTED };
 
 struct session {
     const struct arguments *arguments;
@@ -35,6 +38,9 @@ struct session {
     uint32_t n_prefilled, n_generated; /* tokens; not all of the prompt after Ctrl-C */
     uint64_t seed;
     double prefill_seconds, decode_seconds;
+    enum end end;
+    char *text; /* [text_size] what the model adds, for --json */
+    size_t text_size, text_capacity;
 };
 
 static int collect(void *user, const int32_t *ids, size_t count)
@@ -152,14 +158,29 @@ static int run_prompt(struct session *s)
     return status;
 }
 
+/* Prints what the model adds, or keeps it for --json. */
+static int add_text(struct session *s, const char *text, size_t length)
+{
+    if (!s->arguments->json) print_text(text, length);
+    if (!s->arguments->json || length == 0) return ENGINE_OK;
+    if (length > s->text_capacity - s->text_size) {
+        size_t capacity = s->text_capacity * 2 + length;
+        char *grown = realloc(s->text, capacity);
+        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
+        s->text = grown;
+        s->text_capacity = capacity;
+    }
+    memcpy(s->text + s->text_size, text, length);
+    s->text_size += length;
+    return ENGINE_OK;
+}
+
 static int print_token(struct session *s, int32_t token)
 {
     struct engine_string text;
     int status = s->api->decode(s->decoder, token, &text);
     if (status) return status;
-    fwrite(text.data, 1, text.length, stdout);
-    fflush(stdout);
-    return ENGINE_OK;
+    return add_text(s, text.data, text.length);
 }
 
 static bool ends_text(const struct session *s, int32_t token)
@@ -179,14 +200,17 @@ static int generate(struct session *s)
     while (s->n_generated < limit && !interrupted) {
         int32_t token;
         status = engine_sample(s->sampler, s->logits, &token);
-        if (status || ends_text(s, token)) break;
+        if (!status && ends_text(s, token)) s->end = END_MODEL;
+        if (status || s->end == END_MODEL) break;
         engine_sampler_accept(s->sampler, token);
         s->n_generated++;
         status = print_token(s, token);
         if (status || s->n_generated == limit) break;
         if (engine_sequence_length(s->context, 0) == s->info.n_context) {
+            s->end = END_CONTEXT;
+            end_text();
             fprintf(stderr,
-                    "\nengine: the context of %u positions is full; a larger one (-c) takes more text\n",
+                    "engine: the context of %u positions is full; a larger one (-c) takes more text\n",
                     s->info.n_context);
             break;
         }
@@ -197,15 +221,14 @@ static int generate(struct session *s)
     s->decode_seconds = seconds_now() - start;
     struct engine_string rest = {0};
     if (!status) status = s->api->decode_end(s->decoder, &rest);
-    if (!status) fwrite(rest.data, 1, rest.length, stdout);
-    fflush(stdout);
+    if (!status) status = add_text(s, rest.data, rest.length);
+    if (interrupted) s->end = END_INTERRUPTED;
     return status;
 }
 
 static void print_speed(const struct session *s)
 {
-    if (isatty(STDOUT_FILENO)) putchar('\n');
-    fflush(stdout);
+    end_text();
     fprintf(stderr, "prompt: %u tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s", s->n_prefilled,
             s->n_prefilled / s->prefill_seconds, s->n_generated,
             s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
@@ -213,6 +236,19 @@ static void print_speed(const struct session *s)
     if (!s->arguments->seed_given && s->arguments->temperature > 0)
         fprintf(stderr, "; seed: %" PRIu64, s->seed);
     fputc('\n', stderr);
+}
+
+static int print_json(const struct session *s)
+{
+    static const char *const ends[] = {[END_LIMIT] = "limit",
+                                       [END_MODEL] = "end",
+                                       [END_CONTEXT] = "context",
+                                       [END_INTERRUPTED] = "interrupted"};
+    return json_print(json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:f, s:f, s:o}", "prompt", json_text(s->prompt, s->prompt_size), "text",
+        json_text(s->text ? s->text : "", s->text_size), "end", ends[s->end], "prompt_tokens",
+        json_count(s->n_prefilled), "text_tokens", json_count(s->n_generated), "prompt_seconds",
+        s->prefill_seconds, "text_seconds", s->decode_seconds, "seed", json_count(s->seed)));
 }
 
 static void session_close(struct session *s)
@@ -223,6 +259,7 @@ static void session_close(struct session *s)
     engine_model_close(s->model);
     engine_close(s->engine);
     free(s->prompt);
+    free(s->text);
     free(s->tokens.ids);
     free(s->logits);
 }
@@ -262,14 +299,13 @@ int command_run(const struct arguments *given)
     if (!status) status = open_context(&s);
     if (!status) status = open_sampler(&s);
     if (!status) status = prime_decoder(&s);
-    if (!status && !arguments->no_echo) {
-        fwrite(s.prompt, 1, s.prompt_size, stdout);
-        fflush(stdout);
-    }
+    if (!status && !arguments->no_echo && !arguments->json) print_text(s.prompt, s.prompt_size);
     if (!status) status = run_prompt(&s);
     if (!status) status = generate(&s);
     int exit_status = 0;
-    if (!status)
+    if (!status && arguments->json)
+        exit_status = print_json(&s);
+    else if (!status)
         print_speed(&s);
     else if (!interrupted)
         exit_status = command_fail();

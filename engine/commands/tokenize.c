@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "commands/json.h"
 
 struct tokenization {
     const struct engine_tokenizer_api *api;
@@ -14,6 +15,8 @@ struct tokenization {
     bool pieces;         /* a line for each token, id and piece; else the ids on one line */
     bool first;          /* nothing is on the line yet */
     const char *failure; /* what went wrong while printing, NULL if nothing did */
+    json_t *ids,
+        *texts; /* with --json: arrays of the ids and pieces, or of the parts of the text; else NULL */
 };
 
 /* ---- Text to ids ---- */
@@ -65,6 +68,10 @@ static void print_piece(struct tokenization *work, int32_t id)
         work->failure = engine_error_message();
         return;
     }
+    if (work->ids) {
+        json_array_append_new(work->texts, json_text(piece.data, piece.length));
+        return;
+    }
     printf("%7d  ", id);
     print_quoted(piece);
     putchar('\n');
@@ -85,29 +92,52 @@ static int print_tokens(void *user, const int32_t *ids, size_t count)
 {
     struct tokenization *work = user;
     for (size_t i = 0; i < count && !work->failure; i++) {
+        if (work->ids) json_array_append_new(work->ids, json_integer(ids[i]));
         if (work->pieces)
             print_piece(work, ids[i]);
-        else
+        else if (!work->ids)
             print_id(work, ids[i]);
     }
     return work->failure || interrupted;
 }
 
-static int print_text(struct tokenization *work, const char *text, size_t length)
+/* A text's tokens as a line of JSON; the arrays are empty again. */
+static int print_json(struct tokenization *work)
+{
+    json_t *json = work->pieces ? json_pack("{s:O, s:O}", "ids", work->ids, "pieces", work->texts)
+                                : json_pack("{s:O}", "ids", work->ids);
+    if (!json) return command_error(ENGINE_ERROR_MEMORY, "out of memory (JSON)");
+    json_dumpf(json, stdout, 0);
+    putchar('\n');
+    json_decref(json);
+    json_array_clear(work->ids);
+    json_array_clear(work->texts);
+    return ENGINE_OK;
+}
+
+static int encode_text(struct tokenization *work, const char *text, size_t length)
 {
     work->first = true;
     int status = work->api->encode(work->tokenizer, text, length, work->flags, print_tokens, work);
     if (work->failure) return command_error(ENGINE_ERROR, "%s", work->failure);
     if (interrupted) return ENGINE_OK;
+    if (work->ids && !status) return print_json(work);
     if (!work->pieces) putchar('\n');
     return status;
 }
 
 /* ---- Ids to text ---- */
 
+/* With --json the text is gathered, since a character may come in two parts. */
+struct decoding {
+    struct engine_decoder *decoder;
+    FILE *out;
+    char *text;
+    size_t size;
+};
+
 /* Writes the text of the ids in data[0 … length), blanks or commas between them. */
-static int print_ids(struct tokenization *work, struct engine_decoder *decoder, const char *data,
-                     size_t length)
+static int print_ids(struct tokenization *work, struct decoding *decoding, const char *data, size_t length)
 {
     struct engine_string text;
     for (size_t at = 0; at < length && !interrupted;) {
@@ -123,33 +153,55 @@ static int print_ids(struct tokenization *work, struct engine_decoder *decoder, 
             return command_error(ENGINE_ERROR_ARGUMENT, "not a token id: %.*s",
                                  data[at] ? (int)strcspn(data + at, " ,\t\r\n") : 11,
                                  data[at] ? data + at : "a zero byte");
-        int status = work->api->decode(decoder, (int32_t)id, &text);
+        int status = work->api->decode(decoding->decoder, (int32_t)id, &text);
         if (status) return status;
-        fwrite(text.data, 1, text.length, stdout);
+        fwrite(text.data, 1, text.length, decoding->out);
         at = end;
     }
-    int status = work->api->decode_end(decoder, &text);
-    if (!status) fwrite(text.data, 1, text.length, stdout);
+    int status = work->api->decode_end(decoding->decoder, &text);
+    if (!status) fwrite(text.data, 1, text.length, decoding->out);
+    return status;
+}
+
+/* Prints the text of the ids as a line of JSON. */
+static int print_ids_json(struct tokenization *work, struct decoding *decoding, const char *data,
+                          size_t length)
+{
+    decoding->out = open_memstream(&decoding->text, &decoding->size);
+    if (!decoding->out) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
+    int status = print_ids(work, decoding, data, length);
+    bool whole = fclose(decoding->out) == 0;
+    if (!status && !whole) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
+    if (!status) {
+        json_t *json = json_pack("{s:o}", "text", json_text(decoding->text, decoding->size));
+        json_dumpf(json, stdout, 0);
+        putchar('\n');
+        json_decref(json);
+    }
+    free(decoding->text);
     return status;
 }
 
 /* With `lines`, each line of ids is a text, which is ended by a NUL. */
 static int decode_all(struct tokenization *work, const char *data, size_t size, bool special, bool lines)
 {
-    struct engine_decoder *decoder = NULL;
-    int status = work->api->decoder_create(work->tokenizer, special, &decoder);
-    if (!status && !lines) {
-        status = print_ids(work, decoder, data, size);
+    struct decoding decoding = {.out = stdout};
+    int status = work->api->decoder_create(work->tokenizer, special, &decoding.decoder);
+    if (!status && !lines && work->ids) {
+        status = print_ids_json(work, &decoding, data, size);
+    } else if (!status && !lines) {
+        status = print_ids(work, &decoding, data, size);
         if (!status && isatty(STDOUT_FILENO)) putchar('\n');
     }
     for (size_t at = 0; !status && lines && at < size && !interrupted;) {
         const char *newline = memchr(data + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline - (data + at)) : size - at;
-        status = print_ids(work, decoder, data + at, length);
-        if (!status) putchar('\0');
+        status = work->ids ? print_ids_json(work, &decoding, data + at, length)
+                           : print_ids(work, &decoding, data + at, length);
+        if (!status && !work->ids) putchar('\0');
         at += length + 1;
     }
-    work->api->decoder_destroy(decoder);
+    work->api->decoder_destroy(decoding.decoder);
     return status;
 }
 
@@ -157,11 +209,11 @@ static int decode_all(struct tokenization *work, const char *data, size_t size, 
 
 static int encode_all(struct tokenization *work, const char *data, size_t size, bool nul)
 {
-    if (!nul) return print_text(work, data, size);
+    if (!nul) return encode_text(work, data, size);
     int status = ENGINE_OK;
     for (size_t at = 0; !status && at < size && !interrupted;) {
         size_t length = strlen(data + at); /* there is a NUL behind the last byte */
-        status = print_text(work, data + at, length);
+        status = encode_text(work, data + at, length);
         at += length + 1;
     }
     return status;
@@ -172,24 +224,36 @@ static int tokenize(const struct arguments *arguments, struct engine_model *mode
     struct tokenization work = {
         .flags =
             (arguments->bos ? ENGINE_ENCODE_BOS_EOS : 0u) | (arguments->special ? ENGINE_ENCODE_SPECIAL : 0u),
-        .pieces = !arguments->ids && !arguments->nul,
+        .pieces = !arguments->ids && (!arguments->nul || arguments->json),
     };
     int status = engine_model_tokenizer(model, &work.api, &work.tokenizer);
     if (status) return status;
+    if (arguments->json) {
+        work.ids = json_array();
+        work.texts = json_array();
+    }
 
     const char *word = arguments->words.count ? arguments->words.items[0] : NULL;
     char *input = NULL;
     size_t size = word ? strlen(word) : 0;
+    if (arguments->json && (!work.ids || !work.texts)) {
+        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (JSON)");
+        goto cleanup;
+    }
     if (!word) {
         status = read_file("-", &input, &size);
-        if (status) return status;
+        if (status) goto cleanup;
     }
     const char *data = word ? word : input;
     if (arguments->decode)
         status = decode_all(&work, data, size, arguments->special, arguments->nul);
     else
         status = encode_all(&work, data, size, arguments->nul);
+
+cleanup:
     free(input);
+    json_decref(work.ids);
+    json_decref(work.texts);
     return status;
 }
 
