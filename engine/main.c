@@ -84,6 +84,11 @@ const struct command commands[] = {
     {.name = "plan",
      .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Shows which device would hold which tensor, without loading anything.",
+     .details = "LAYERS are those whose attention runs on a device; `parts` says that it holds weights of "
+                "layers whose "
+                "attention runs elsewhere, `-` that it holds others alone, such as the embedding. With -v, "
+                "run, logits and "
+                "bench say what each device holds.",
      .examples = "  engine plan -m llama.gguf\n"
                  "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
      .run = command_plan},

@@ -234,6 +234,8 @@ ENGINE_API int engine_plan_create(struct engine_model *model, const struct engin
                                   struct engine_plan **plan);
 ENGINE_API void engine_plan_destroy(struct engine_plan *plan);
 
+/* A tensor with two roles (an embedding that is the output matrix as well) stands in the plan for each; where both are on
+ * one device, one of them takes 0 bytes. */
 struct engine_plan_tensor {
     const char *name;
     const char *type_name;

@@ -400,6 +400,30 @@ Test(run, plan)
     program_free(&result);
 }
 
+/* A tensor with two roles is listed once, and what runs where is told on request. */
+Test(run, plan_of_a_tied_model)
+{
+    cr_assert(
+        write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F16, .tied = true}));
+    struct program_result result = PROGRAM("plan", "-m", model, "--backend", "cpu");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.out, "token_embd.weight"), 1, "%s", result.out);
+    cr_assert_null(strstr(result.out, " 0 B  cpu"), "%s", result.out);
+    program_free(&result);
+    json_t *json = json_of(PROGRAM("plan", "-m", model, "--backend", "cpu", "--json"));
+    size_t i, n = 0;
+    json_t *tensor;
+    json_array_foreach(json_object_get(json, "tensors"), i, tensor) n +=
+        strcmp(json_string_value(json_object_get(tensor, "name")), "token_embd.weight") == 0;
+    cr_assert_eq(n, 1);
+    json_decref(json);
+    result = PROGRAM("run", "-m", model, "--backend", "cpu", "-n", "1", "--temp", "0", "-v");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert(strstr(result.err, "engine: cpu: 2 of 2 layers; "), "%s", result.err);
+    cr_assert(strstr(result.err, "prompt: 1 token, "), "%s", result.err);
+    program_free(&result);
+}
+
 Test(run, logits)
 {
     const char *out = files_path(folder, "logits.npy");

@@ -295,3 +295,23 @@ Test(three_devices, random_placements)
     }
     close_run(&run);
 }
+
+/* Layers go to the fastest device first; that a backend which was named gets none of them is told, and a device with parts of
+ * layers is not said to have none. */
+Test(three_devices, idle_devices_are_told)
+{
+    write_model(ENGINE_TYPE_F16);
+    struct program_result result =
+        PROGRAM("plan", "-m", model_path, "--backend", BACKENDS ",cpu", "--offload", "4");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.err, "gets nothing: layers go to the fastest device first"), 1,
+                 "%s", result.err);
+    program_free(&result);
+    result = PROGRAM("plan", "-m", model_path, "--backend", BACKENDS, "--offload", "0", "--place",
+                     "blk.1.ffn_*=opencl0.0", "--place", "token_embd.weight=vulkan0");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_null(strstr(result.err, "gets nothing"), "%s", result.err);
+    cr_assert(strstr(result.out, "opencl0.0   parts "), "%s", result.out);
+    cr_assert(strstr(result.out, "vulkan0         - "), "%s", result.out);
+    program_free(&result);
+}

@@ -2,6 +2,7 @@
 #include "commands/common.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,13 @@ struct size_text size_text(uint64_t bytes)
     }
     snprintf(size.text, sizeof size.text, "%.1f %s", value, units[unit]);
     return size;
+}
+
+struct count_text count_text(uint64_t number, const char *one, const char *several)
+{
+    struct count_text count;
+    snprintf(count.text, sizeof count.text, "%" PRIu64 " %s", number, number == 1 ? one : several);
+    return count;
 }
 
 #define BAR_WIDTH       30

@@ -82,6 +82,12 @@ double seconds_now(void);
  * it. An error if `interrupted`. */
 int read_file(const char *path, char **data, size_t *size);
 
+/* "1 copy", "2 copies". */
+struct count_text {
+    char text[64];
+};
+struct count_text count_text(uint64_t number, const char *one, const char *several);
+
 /* "1.2 GiB": bytes for people. */
 struct size_text {
     char text[16];

@@ -305,7 +305,8 @@ const struct option options[] = {
      .target = AT(backend),
      .commands = RUNNING,
      .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (default: `backend` in "
-             "engine.conf, else all but CPUs behind a driver; see `engine devices`)"},
+             "engine.conf, else all but CPUs behind a driver; see `engine devices`). Layers go to the "
+             "fastest of them first"},
     {.name = "offload",
      .value = "N|auto|all",
      .kind = OPTION_CHOICE,

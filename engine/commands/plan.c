@@ -1,9 +1,39 @@
 /* plan.c: `engine plan`: what would go where, without loading anything. */
 #include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/table.h"
+
+/* A tensor that has a second role on the same device, where it takes nothing more, is listed once. */
+static bool is_repeated(const struct engine_plan *plan, size_t index, const struct engine_plan_tensor *tensor)
+{
+    struct engine_plan_tensor other;
+    for (size_t i = 0; tensor->bytes == 0 && i < engine_plan_tensor_count(plan); i++) {
+        engine_plan_tensor_at(plan, i, &other);
+        if (i == index || (other.bytes == 0 && i > index)) continue;
+        if (strcmp(other.name, tensor->name) == 0 && strcmp(other.device, tensor->device) == 0) return true;
+    }
+    return false;
+}
+
+/* A device counts the layers whose attention it runs; one that has weights alone holds parts of others, or of none. */
+static void add_layers(struct table *table, const struct engine_plan *plan,
+                       const struct engine_plan_device *device)
+{
+    bool parts = false;
+    for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
+        struct engine_plan_tensor tensor;
+        engine_plan_tensor_at(plan, i, &tensor);
+        parts |= strncmp(tensor.name, "blk.", 4) == 0 && strcmp(tensor.device, device->name) == 0;
+    }
+    if (device->n_layers > 0 || device->weights == 0)
+        table_add(table, "%" PRIu32, device->n_layers);
+    else
+        table_add(table, "%s", parts ? "parts" : "-");
+}
 
 static int print_for_people(const struct engine_plan *plan)
 {
@@ -17,6 +47,7 @@ static int print_for_people(const struct engine_plan *plan)
     for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
         struct engine_plan_tensor tensor;
         engine_plan_tensor_at(plan, i, &tensor);
+        if (is_repeated(plan, i, &tensor)) continue;
         table_add(&tensors, "%s", tensor.name);
         table_add(&tensors, "%s", tensor.type_name);
         table_add(&tensors, "%s", size_text(tensor.bytes).text);
@@ -32,7 +63,7 @@ static int print_for_people(const struct engine_plan *plan)
         struct engine_plan_device device;
         engine_plan_device_at(plan, i, &device);
         table_add(&devices, "%s", device.name);
-        table_add(&devices, "%" PRIu32, device.n_layers);
+        add_layers(&devices, plan, &device);
         table_add(&devices, "%s", size_text(device.weights).text);
         table_add(&devices, "%s", size_text(device.cache).text);
         table_add(&devices, "%s", size_text(device.activations).text);
@@ -41,7 +72,8 @@ static int print_for_people(const struct engine_plan *plan)
     }
     if (!status) status = table_print(&devices, "no devices", stdout);
     printf("\nFor each token: %s of weights read", size_text(totals.read_bytes).text);
-    printf(", %" PRIu32 " copies between devices (%s).\n", totals.copies, size_text(totals.copy_bytes).text);
+    printf(", %s between devices (%s).\n", count_text(totals.copies, "copy", "copies").text,
+           size_text(totals.copy_bytes).text);
     return status;
 }
 
@@ -53,6 +85,7 @@ static int print_json(const struct engine_plan *plan)
     for (size_t i = 0; i < engine_plan_tensor_count(plan); i++) {
         struct engine_plan_tensor tensor;
         engine_plan_tensor_at(plan, i, &tensor);
+        if (is_repeated(plan, i, &tensor)) continue;
         json_array_append_new(tensors, json_pack("{s:o, s:s, s:o, s:s}", "name", json_line(tensor.name),
                                                  "type", tensor.type_name, "bytes", json_count(tensor.bytes),
                                                  "device", tensor.device));

@@ -229,8 +229,9 @@ static int generate(struct session *s)
 static void print_speed(const struct session *s)
 {
     end_text();
-    fprintf(stderr, "prompt: %u tokens, %.1f tokens/s; text: %u tokens, %.1f tokens/s", s->n_prefilled,
-            s->n_prefilled / s->prefill_seconds, s->n_generated,
+    fprintf(stderr, "prompt: %s, %.1f tokens/s; text: %s, %.1f tokens/s",
+            count_text(s->n_prefilled, "token", "tokens").text, s->n_prefilled / s->prefill_seconds,
+            count_text(s->n_generated, "token", "tokens").text,
             s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
     /* What has been drawn can be had again. */
     if (!s->arguments->seed_given && s->arguments->temperature > 0)

@@ -42,6 +42,7 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
         engine_context_destroy(context);
         return status;
     }
+    report_placement(context->plan);
     *out = context;
     return ENGINE_OK;
 }

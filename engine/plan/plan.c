@@ -108,7 +108,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
         engine_plan_destroy(plan);
         return status;
     }
-    report_plan(plan);
+    report_plan(plan, request.backends != NULL);
     *out = plan;
     return ENGINE_OK;
 }

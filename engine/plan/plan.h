@@ -61,6 +61,9 @@ struct engine_plan {
 /* Decides (again) where everything goes, within the budgets of plan->set. */
 int plan_place(struct engine_plan *plan);
 
+/* Tells in the log, as notes, what each device holds. */
+void report_placement(const struct engine_plan *plan);
+
 /* Builds, fuses and schedules the graph of a batch: `width` blocks in each row of the block table. */
 int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
                   struct schedule **schedule);

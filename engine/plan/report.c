@@ -22,7 +22,46 @@ static void report_wishes(const struct engine_plan *plan)
                      plan->set.devices[d].name, plan->used[d], plan->set.devices[d].budget);
 }
 
-void report_plan(const struct engine_plan *plan)
+/* Whether anything lies on a device of the same plugin. */
+static bool plugin_is_used(const struct engine_plan *plan, uint32_t device)
+{
+    for (uint32_t d = 1; d < plan->set.n_devices; d++)
+        if (plan->set.devices[d].backend == plan->set.devices[device].backend && plan->used[d] > 0)
+            return true;
+    return false;
+}
+
+/* Layers go to the fastest device first: one line where all that was wanted fits there, and a backend that was named has
+ * nothing to do. */
+static void report_idle(const struct engine_plan *plan)
+{
+    uint32_t idle = 0, first = 0;
+    for (uint32_t d = 1; d < plan->set.n_devices; d++) {
+        if (plan->used[d] > 0 && !first) first = d;
+        if (!idle && !plugin_is_used(plan, d)) idle = d;
+    }
+    if (first && idle)
+        log_line(ENGINE_LOG_WARNING,
+                 "%s gets nothing: layers go to the fastest device first, and %s takes all that leave the "
+                 "CPU; --place "
+                 "or --memory shares them out",
+                 plan->set.devices[idle].name, plan->set.devices[first].name);
+}
+
+void report_placement(const struct engine_plan *plan)
+{
+    for (size_t d = 0; d < plan->set.n_devices; d++) {
+        struct engine_plan_device device;
+        engine_plan_device_at(plan, d, &device);
+        log_line(ENGINE_LOG_INFO,
+                 "%s: %" PRIu32 " of %" PRIu32
+                 " layers; %.1f MiB of weights, %.1f MiB of cache, %.1f MiB of activations",
+                 device.name, device.n_layers, plan->info.n_layers, (double)device.weights / (1 << 20),
+                 (double)device.cache / (1 << 20), (double)device.activations / (1 << 20));
+    }
+}
+
+void report_plan(const struct engine_plan *plan, bool named)
 {
     uint32_t n_layers = plan->info.n_layers;
     uint32_t wanted = plan->offload < n_layers ? plan->offload : n_layers;
@@ -35,6 +74,7 @@ void report_plan(const struct engine_plan *plan)
                      plan->set.devices[plan->rules[r].device].name);
     }
     report_wishes(plan);
+    if (named) report_idle(plan);
     if (plan->set.n_devices == 1 || plan->n_offloaded == wanted) return;
     if (plan->n_offloaded == 0)
         log_line(ENGINE_LOG_WARNING, "no layer fits on %s%s; the model runs on the CPU",

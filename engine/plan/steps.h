@@ -48,7 +48,8 @@ uint64_t working_memory(const struct engine_plan *plan, const struct graph *grap
 
 /* ---- report.c ----------------------------------------------------------------------------------------------------- */
 
-/* One line in the log where less was offloaded than was asked for, or where a wish could not be met. */
-void report_plan(const struct engine_plan *plan);
+/* One line in the log where less was offloaded than was asked for, or where a wish could not be met. `named`: the backends
+ * were, so that one which gets nothing is told too. */
+void report_plan(const struct engine_plan *plan, bool named);
 
 #endif
