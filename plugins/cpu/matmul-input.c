@@ -175,7 +175,6 @@ bool matmul_prepare(const struct request *request, struct list *list, enum tile_
                                 .tile_tokens =
                                     kind == TILE_F32 ? kernels->f32_tile_tokens : kernels->int8_tile_tokens,
                                 .sets_per_task = columns->n_tokens == 1 ? PREPARE_SINGLE : 1};
-    if (!sorted) step.columns.experts = (struct view){0}; /* which the router may still be choosing */
     if (step.spread && !round_tokens(list, &step, input)) return false;
     if (!add_step(list, &step)) return false;
     if (sorted) list_reads_slot(list, SLOT_EXPERTS);
