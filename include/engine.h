@@ -227,6 +227,9 @@ struct engine_context_options {
      * error. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
+    uint32_t
+        n_needed; /* positions that a sequence will need: where the context is smaller, that is an error before
+                        * anything is loaded. 0: not known */
 };
 
 /* What would go where: nothing is loaded. */

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -181,6 +182,48 @@ Test(run, the_last_line_ends)
     cr_assert_eq(memcmp(text, apart.out, apart.out_size), 0);
     free(text), free(both);
     program_free(&apart);
+}
+
+/* What can be known before anything is loaded is told then: with -v, what lies where is told after loading. */
+Test(run, a_prompt_that_is_too_long_is_refused_before_loading)
+{
+    struct program_result result =
+        PROGRAM("run", model, "One day and another", "-c", "4", "--backend", "cpu", "-v");
+    cr_assert_eq(result.status, 1, "%s", result.err);
+    cr_assert_str_empty(result.out);
+    cr_assert(strstr(result.err, "tokens, the context takes 4: make it larger (-c) or the prompt shorter"),
+              "%s", result.err);
+    cr_assert_null(strstr(result.err, "of 2 layers;"), "%s", result.err);
+    program_free(&result);
+    result = PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", "/dev/null", "-v");
+    cr_assert_eq(result.status, 1, "%s", result.err);
+    cr_assert(strstr(result.err, "the prompt has 3 tokens, the context takes 2"), "%s", result.err);
+    cr_assert_null(strstr(result.err, "of 2 layers;"), "%s", result.err);
+    program_free(&result);
+}
+
+/* On a terminal a long prompt shows how far it is; the prompt and the text follow. */
+Test(run, progress_of_the_prompt)
+{
+    static char shown[65536];
+    int terminal;
+    size_t used = 0;
+    pid_t child = forkpty(&terminal, NULL, NULL, NULL);
+    cr_assert(child >= 0);
+    if (child == 0) {
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        execl(TEST_ENGINE, "engine", "run", model, "One day and another day", "-b", "2", "-n", "2", "--temp",
+              "0", (char *)NULL);
+        _exit(127);
+    }
+    for (ssize_t n; (n = read(terminal, shown + used, sizeof shown - 1 - used)) > 0;) used += (size_t)n;
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0, "%s", shown);
+    close(terminal);
+    const char *bar = strstr(shown, "prompt ["), *text = strstr(shown, "One day and another day");
+    cr_assert(bar && text && bar < text, "%s", shown);
+    cr_assert(strstr(bar, " tokens\033[K") && strstr(bar, "\r\033[K"), "%s", shown);
 }
 
 Test(run, without_anything)

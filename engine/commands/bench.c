@@ -37,7 +37,7 @@ static struct speed summary(double *speeds, uint32_t count)
 
 static int run_prefill(struct bench *b, uint32_t count)
 {
-    return prefill(b->context, b->tokens, count, b->logits);
+    return prefill(b->context, b->tokens, count, b->logits, NULL);
 }
 
 static int run_decode(struct bench *b, uint32_t count)

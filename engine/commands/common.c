@@ -180,7 +180,7 @@ static void wipe_progress(void)
 }
 
 /* Draws how much is done, over the previous drawing, and wipes it at the end. */
-static int draw_progress(const char *what, uint64_t done, uint64_t total)
+static int draw_progress(const char *what, uint64_t done, uint64_t total, bool tokens)
 {
     static double drawn;
     if (interrupted || done >= total) {
@@ -194,15 +194,19 @@ static int draw_progress(const char *what, uint64_t done, uint64_t total)
 
     double part = (double)done / (double)total;
     int full = (int)(part * BAR_WIDTH);
-    fprintf(stderr, "\r%s [%.*s%*s] %3d %%  %s of %s\033[K", what, full, "##############################",
-            BAR_WIDTH - full, "", (int)(part * 100), size_text(done).text, size_text(total).text);
+    fprintf(stderr, "\r%s [%.*s%*s] %3d %%  ", what, full, "##############################", BAR_WIDTH - full,
+            "", (int)(part * 100));
+    if (tokens)
+        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " tokens\033[K", done, total);
+    else
+        fprintf(stderr, "%s of %s\033[K", size_text(done).text, size_text(total).text);
     fflush(stderr);
     return 0;
 }
 
 int report_progress(void *user, uint64_t done, uint64_t total)
 {
-    if (isatty(STDERR_FILENO)) return draw_progress(user, done, total);
+    if (isatty(STDERR_FILENO)) return draw_progress(user, done, total, false);
     return interrupted ? 1 : 0;
 }
 
@@ -257,17 +261,21 @@ int check_tokens(const struct engine_context *context, const int32_t *tokens, si
     return ENGINE_OK;
 }
 
-int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits)
+int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits,
+            const char *what)
 {
     struct engine_context_info info = {.struct_size = sizeof info};
     engine_context_get_info(context, &info);
+    bool shown = what && count > info.n_batch && isatty(STDERR_FILENO);
     int status = ENGINE_OK;
     for (size_t first = 0; first < count && !status && !interrupted;) {
         size_t rest = count - first, n = rest < info.n_batch ? rest : info.n_batch;
+        if (shown) draw_progress(what, first, count, true);
         struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first};
         status = engine_decode(context, &batch, n == rest ? logits : NULL);
         first += n;
     }
+    if (shown) wipe_progress();
     return status;
 }
 

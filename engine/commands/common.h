@@ -68,8 +68,10 @@ void context_options(const struct arguments *arguments, struct engine_context_op
 int check_tokens(const struct engine_context *context, const int32_t *tokens, size_t count);
 
 /* Runs tokens batch by batch, as the next ones of sequence 0, until all have run or `interrupted`. `logits` receives
- * those of the last token, [n_vocab]. */
-int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits);
+ * those of the last token, [n_vocab]. `what` is the word beside a bar on a terminal, if there are several batches; NULL:
+ * no bar. */
+int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits,
+            const char *what);
 
 /* For the library's `progress` functions, with `user` a word such as "loading": draws a bar on a terminal. Not 0, which
  * stops the work, after Ctrl-C. */

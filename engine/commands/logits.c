@@ -114,6 +114,7 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     struct output output;
     context_options(arguments, &options, &offload);
     if (options.n_context == 0 && count <= INT32_MAX) options.n_context = (uint32_t)count;
+    options.n_needed = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
     int status = engine_context_create(model, &options, &context);
     if (status) return status;
     status = check_tokens(context, tokens, count);

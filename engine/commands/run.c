@@ -97,6 +97,7 @@ static int open_context(struct session *s)
     struct engine_context_options options;
     int32_t offload;
     context_options(s->arguments, &options, &offload);
+    options.n_needed = s->tokens.count < UINT32_MAX ? (uint32_t)s->tokens.count : UINT32_MAX;
     int status = engine_context_create(s->model, &options, &s->context);
     if (status) return status;
     s->info.struct_size = sizeof s->info;
@@ -152,7 +153,7 @@ static int prime_decoder(struct session *s)
 static int run_prompt(struct session *s)
 {
     double start = seconds_now();
-    int status = prefill(s->context, s->tokens.ids, s->tokens.count, s->logits);
+    int status = prefill(s->context, s->tokens.ids, s->tokens.count, s->logits, "prompt");
     s->prefill_seconds = seconds_now() - start;
     s->n_prefilled = engine_sequence_length(s->context, 0);
     return status;
@@ -300,8 +301,8 @@ int command_run(const struct arguments *given)
     if (!status) status = open_context(&s);
     if (!status) status = open_sampler(&s);
     if (!status) status = prime_decoder(&s);
+    if (!status) status = run_prompt(&s); /* with a bar, which would be drawn over the prompt */
     if (!status && !arguments->no_echo && !arguments->json) print_text(s.prompt, s.prompt_size);
-    if (!status) status = run_prompt(&s);
     if (!status) status = generate(&s);
     int exit_status = 0;
     if (!status && arguments->json)

@@ -90,6 +90,11 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     plan->n_context = options->n_context          ? options->n_context
                       : trained < DEFAULT_CONTEXT ? trained
                                                   : DEFAULT_CONTEXT;
+    if (options->n_needed > plan->n_context)
+        return fail(
+            ENGINE_ERROR_ARGUMENT,
+            "the prompt has %u tokens, the context takes %u: make it larger (-c) or the prompt shorter",
+            options->n_needed, plan->n_context);
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
     if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
