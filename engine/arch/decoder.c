@@ -19,9 +19,11 @@ static void read_sizes(struct hparams *h, struct decoder *d)
     uint32_t all = hparams_count_required(h, "block_count"),
              extra = hparams_count(h, "nextn_predict_layers", 0);
     d->n_layers = extra < all ? all - extra : 0;
-    if (d->n_layers == 0 || d->n_layers > MAX_LAYERS || d->n_context == 0) {
-        hparams_fail(h, ENGINE_ERROR_DATA, "%u layers and a context of %u are out of range", d->n_layers,
-                     d->n_context);
+    if (d->n_context == 0) hparams_fail(h, ENGINE_ERROR_DATA, "context_length is 0");
+    if (d->n_layers == 0 || d->n_layers > MAX_LAYERS) {
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "block_count %u less nextn_predict_layers %u should be from 1 to %d layers", all, extra,
+                     MAX_LAYERS);
         d->n_layers = 0;
     }
     const struct model_tensor *embedding = model_tensor_find(h->model, "token_embd.weight");
@@ -41,7 +43,9 @@ static void read_layer(struct hparams *h, const struct decoder *d, uint32_t i, s
     layer->rope = &d->rope;
     uint32_t n = layer->n_heads, n_kv = layer->n_kv_heads;
     if (n == 0 || n_kv == 0 || n % n_kv != 0 || n > 65536)
-        hparams_fail(h, ENGINE_ERROR_DATA, "layer %u: %u heads don't go with %u key/value heads", i, n, n_kv);
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "layer %u: attention.head_count %u doesn't go with attention.head_count_kv %u", i, n,
+                     n_kv);
 }
 
 static void read_heads(struct hparams *h, struct decoder *d)
@@ -50,7 +54,8 @@ static void read_heads(struct hparams *h, struct decoder *d)
     d->head_dim = hparams_count(h, "attention.key_length", d->n_embd / n_heads);
     d->value_dim = hparams_count(h, "attention.value_length", d->head_dim);
     if (d->head_dim == 0 || d->value_dim == 0 || d->head_dim > 65536 || d->value_dim > 65536)
-        hparams_fail(h, ENGINE_ERROR_DATA, "heads of %u and %u values are out of range", d->head_dim,
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "attention.key_length %u and value_length %u should be from 1 to 65536", d->head_dim,
                      d->value_dim);
 }
 

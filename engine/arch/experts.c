@@ -23,7 +23,8 @@ static void read_groups(struct hparams *h, struct experts *e)
     e->group_score = e->function == ENGINE_ROUTE_SIGMOID ? ENGINE_ROUTE_GROUP_TOP2 : ENGINE_ROUTE_GROUP_MAX;
     uint32_t size = e->n / n, least = e->group_score == ENGINE_ROUTE_GROUP_TOP2 ? 2 : 1;
     if (e->n % n != 0 || size < least || used == 0 || used > n || e->n_used > (uint64_t)used * size)
-        hparams_fail(h, ENGINE_ERROR_DATA, "%u of %u experts don't go with %u of %u groups", e->n_used, e->n,
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "expert_group_count: %u of %u experts don't go with %u of %u groups", e->n_used, e->n,
                      used, n);
 }
 
@@ -48,7 +49,8 @@ static void read_places(struct hparams *h, struct decoder *d)
 {
     uint32_t first = hparams_count(h, "leading_dense_block_count", 0);
     uint32_t step = hparams_count(h, "interleave_moe_layer_step", 1);
-    if (step == 0) hparams_fail(h, ENGINE_ERROR_DATA, "a mixture of experts every 0 layers");
+    if (step == 0)
+        hparams_fail(h, ENGINE_ERROR_DATA, "interleave_moe_layer_step: a mixture of experts every 0 layers");
     if (h->status) return;
     for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].is_mixture = i >= first && (i + 1) % step == 0;
 }
@@ -66,8 +68,9 @@ void experts_read(struct hparams *h, struct decoder *d)
     e->scale = hparams_float_from_0(h, "expert_weights_scale", 1); /* 0 is none, too */
     e->activation = ENGINE_ACTIVATION_SILU;
     if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0 || n_shared > INT32_MAX)
-        hparams_fail(h, ENGINE_ERROR_DATA, "%u of %u experts of %u values can't be used for a token",
-                     e->n_used, e->n, e->n_ff);
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "expert_used_count: %u of %u experts of %u values can't be used for a token", e->n_used,
+                     e->n, e->n_ff);
     experts_read_router(h, d, ENGINE_ROUTE_SOFTMAX, true);
     read_places(h, d);
 }

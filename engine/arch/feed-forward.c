@@ -36,5 +36,7 @@ struct value *feed_forward_named(struct graph *g, const struct decoder *d, const
 
 struct value *feed_forward(struct graph *g, const struct decoder *d, struct value *x)
 {
-    return feed_forward_named(g, d, "", d->layers[g->layer].n_ff, x);
+    uint32_t n_ff = d->layers[g->layer].n_ff;
+    if (n_ff == 0) graph_fail(g, "feed_forward_length is missing from the metadata, or 0");
+    return feed_forward_named(g, d, "", n_ff, x);
 }

@@ -1,6 +1,8 @@
 /* hparams.c: see hparams.h. */
 #include "arch/hparams.h"
 
+#include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,10 +56,23 @@ static uint32_t count_of(struct hparams *h, const struct metadata_entry *entry, 
     return fallback;
 }
 
+/* An array must have a value for each of at least n_layers layers, and of no more than the file has. */
+static bool fits_layers(struct hparams *h, const struct metadata_entry *entry, uint32_t n_layers)
+{
+    int64_t n_all;
+    const struct metadata_entry *blocks = find(h, "block_count");
+    if (!entry->is_array) return true;
+    if (!blocks || blocks->is_array || !metadata_entry_integer(blocks, 0, &n_all)) n_all = n_layers;
+    if (entry->count >= n_layers && n_all >= 0 && entry->count <= (uint64_t)n_all) return true;
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s has %zu values for %" PRId64 " layers", entry->key, entry->count,
+                 n_all);
+    return false;
+}
+
 uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback)
 {
     const struct metadata_entry *entry = find(h, key);
-    if (!entry || h->status) return fallback;
+    if (!entry || h->status || !fits_layers(h, entry, 1)) return fallback;
     uint32_t count = count_of(h, entry, 0, fallback);
     for (size_t i = 1; i < entry->count; i++)
         if (count_of(h, entry, i, fallback) != count)
@@ -79,28 +94,28 @@ uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, ui
 {
     const struct metadata_entry *entry = find(h, key);
     if (!entry || h->status) return fallback;
-    if (!entry->is_array) return count_of(h, entry, 0, fallback);
-    if (entry->count >= n_layers) return count_of(h, entry, layer, fallback);
-    hparams_fail(h, ENGINE_ERROR_DATA, "%s has %zu values for %u layers", entry->key, entry->count, n_layers);
-    return fallback;
+    if (!fits_layers(h, entry, n_layers)) return fallback;
+    return count_of(h, entry, entry->is_array ? layer : 0, fallback);
 }
 
-float hparams_float(struct hparams *h, const char *key, float fallback)
+/* A finite number. */
+static float read_float(struct hparams *h, const char *key, float fallback)
 {
     const struct metadata_entry *entry = find(h, key);
     double number;
     int64_t integer;
     if (!entry || h->status) return fallback;
-    if (metadata_entry_float(entry, 0, &number) && isfinite(number) && isfinite((float)number))
+    bool is_one = !entry->is_array;
+    if (is_one && metadata_entry_float(entry, 0, &number) && isfinite(number) && isfinite((float)number))
         return (float)number;
-    if (!entry->is_array && metadata_entry_integer(entry, 0, &integer)) return (float)integer;
+    if (is_one && metadata_entry_integer(entry, 0, &integer)) return (float)integer;
     hparams_fail(h, ENGINE_ERROR_DATA, "%s is not a number", entry->key);
     return fallback;
 }
 
 float hparams_float_from_0(struct hparams *h, const char *key, float fallback)
 {
-    float number = hparams_float(h, key, fallback);
+    float number = read_float(h, key, fallback);
     if (number >= 0) return number;
     hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g, should be 0 or more", h->prefix, key, (double)number);
     return fallback;
@@ -108,8 +123,8 @@ float hparams_float_from_0(struct hparams *h, const char *key, float fallback)
 
 float hparams_float_above_0(struct hparams *h, const char *key, float fallback)
 {
-    float number = hparams_float(h, key, fallback);
-    if (number > 0) return number;
+    float number = read_float(h, key, fallback);
+    if (number >= FLT_MIN) return number;
     hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g, should be more than 0", h->prefix, key, (double)number);
     return fallback;
 }
@@ -125,10 +140,14 @@ bool hparams_flag(struct hparams *h, const char *key, bool fallback)
     return fallback;
 }
 
-bool hparams_text(const struct hparams *h, const char *key, char *text, size_t size)
+bool hparams_text(struct hparams *h, const char *key, char *text, size_t size)
 {
     const struct metadata_entry *entry = find(h, key);
-    if (!entry || entry->is_array || entry->type != METADATA_STRING) return false;
+    if (!entry || h->status) return false;
+    if (entry->is_array || entry->type != METADATA_STRING) {
+        hparams_fail(h, ENGINE_ERROR_DATA, "%s is not a text", entry->key);
+        return false;
+    }
     copy_text(entry->values, text, size);
     return true;
 }

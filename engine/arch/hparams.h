@@ -28,19 +28,18 @@ bool hparams_has(const struct hparams *h, const char *key);
 /* Numbers from 0 to INT32_MAX. The required one is at least 1. */
 uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback);
 uint32_t hparams_count_required(struct hparams *h, const char *key);
-/* Of layer `layer`, where the key may have a value for each: an array has at least n_layers of them. */
+/* Of layer `layer`, where the key may have a value for each: an array has at least n_layers of them, at most
+ * block_count. */
 uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
                           uint32_t fallback);
 
-/* Finite numbers. */
-float hparams_float(struct hparams *h, const char *key, float fallback);
-/* One that is at least 0, and one that is more. */
+/* Finite numbers: one that is at least 0, and one that is more, so that 1 / it is finite too. */
 float hparams_float_from_0(struct hparams *h, const char *key, float fallback);
 float hparams_float_above_0(struct hparams *h, const char *key, float fallback);
 
 bool hparams_flag(struct hparams *h, const char *key, bool fallback);
 
 /* A text, ended by NUL and cut to `size`; false if there is none. */
-bool hparams_text(const struct hparams *h, const char *key, char *text, size_t size);
+bool hparams_text(struct hparams *h, const char *key, char *text, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* rope.c: rotary positions (RoFormer, arXiv 2104.09864) and how models stretch them: linear scaling, YaRN (arXiv
  * 2309.00071), factors that the file brings (Llama 3, longrope). See decoder.h. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,8 +23,9 @@ static void read_yarn(struct hparams *h, struct rope *rope, float factor)
     float slow = hparams_float_above_0(h, "rope.scaling.yarn_beta_slow", 1);
     bool whole = hparams_flag(h, "rope.scaling.yarn_truncate", !rope->yarn_between);
     if (rope->n_original == 0 || rope->theta <= 1)
-        hparams_fail(h, ENGINE_ERROR_DATA, "YaRN from a context of %u with theta %g", rope->n_original,
-                     (double)rope->theta);
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "YaRN from a rope.scaling.original_context_length of %u with a rope.freq_base of %g",
+                     rope->n_original, (double)rope->theta);
     if (h->status) return;
     double low = yarn_pair(rope, fast), high = yarn_pair(rope, slow), last = rope->n_dims - 1;
     if (whole) low = floor(low), high = ceil(high);
@@ -55,13 +57,11 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
     rope->theta = hparams_float_above_0(h, "rope.freq_base", 10000);
     rope->n_original = hparams_count(h, "rope.scaling.original_context_length", d->n_context);
     if (rope->n_dims == 0 || rope->n_dims % 2 != 0 || rope->n_dims > d->head_dim)
-        hparams_fail(h, ENGINE_ERROR_DATA, "rope of %u dimensions doesn't fit heads of %u values",
+        hparams_fail(h, ENGINE_ERROR_DATA, "rope.dimension_count: %u dimensions don't fit heads of %u values",
                      rope->n_dims, d->head_dim);
     float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* before rope.scaling.* */
     factor = hparams_float_above_0(h, "rope.scaling.factor", factor);
     bool named = hparams_text(h, "rope.scaling.type", scaling, sizeof scaling);
-    if (!isfinite(1 / factor))
-        hparams_fail(h, ENGINE_ERROR_DATA, "a rope scaling factor of %g", (double)factor);
 
     if (model_tensor_find(h->model, TENSOR_FACTORS_LONG))
         read_longrope(h, d, rope);
@@ -87,12 +87,25 @@ static void fill_yarn(const void *user, float *values, uint64_t n)
     }
 }
 
+/* Angles are divided by them, so they must be finite and more than 0. */
+static struct value *file_factors(struct graph *g, const char *name, uint32_t n)
+{
+    struct value *factors = graph_values(g, n, 1, "%s", name);
+    const float *values = factors ? g->weights[factors->index].tensor->data : NULL;
+    for (uint32_t i = 0; values && i < n; i++)
+        if (!(values[i] >= FLT_MIN && values[i] <= FLT_MAX)) {
+            graph_fail(g, "the tensor %s has a factor of %g, should be more than 0", name, (double)values[i]);
+            return NULL;
+        }
+    return factors;
+}
+
 struct value *rope_factors(struct graph *g, const struct rope *rope)
 {
     if (!rope) return NULL;
     bool is_long = rope->factors_long && g->shape.n_context > rope->n_original;
     const char *name = is_long ? rope->factors_long : rope->factors;
-    if (name) return graph_values(g, rope->n_dims / 2, 1, "%s", name);
+    if (name) return file_factors(g, name, rope->n_dims / 2);
     return rope->yarn > 0 ? graph_numbers(g, rope->n_dims / 2, "rope_yarn.weight", fill_yarn, rope) : NULL;
 }
 

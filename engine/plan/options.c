@@ -109,8 +109,8 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                     plan->n_context, plan->n_sequences);
     uint32_t most = plan->info.n_positions;
     if (most > 0 && plan->n_context > most)
-        return fail(ENGINE_ERROR_ARGUMENT, "a context of %u positions, but the model has learnt only %u",
-                    plan->n_context, most);
+        return fail(ENGINE_ERROR_ARGUMENT, "%s: a context of %u positions, but the model has learnt only %u",
+                    model_path(plan->model->model), plan->n_context, most);
     if (plan->n_context > trained)
         log_line(ENGINE_LOG_WARNING,
                  "a context of %u positions, but the model was trained for %u; expect nonsense "
