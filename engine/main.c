@@ -78,6 +78,9 @@ const struct command commands[] = {
                  "'output.weight=Q8_0'\n"
                  "  engine quantize --tokenizer tok512.bin stories260K.bin stories260K.gguf F32\n",
      .words = "IN OUT TYPE",
+     .choices =
+         "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL IQ4_XS Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M "
+         "Q5_K_S Q5_K_M Q6_K",
      .min_words = 3,
      .max_words = 3,
      .run = command_quantize},

@@ -83,6 +83,7 @@ struct command {
     const char *examples; /* lines for `engine COMMAND --help`, each ended by a newline */
     const char *words;    /* what stands without an option in front, "MODEL"; NULL: nothing may */
     unsigned min_words, max_words;
+    const char *choices; /* of the last of these words, blanks between them; NULL: anything */
     /* Returns the exit status; on failure it has printed why (command_fail). */
     int (*run)(const struct arguments *arguments);
 };

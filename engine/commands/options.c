@@ -303,6 +303,7 @@ const struct option options[] = {
      .kind = OPTION_NAMES,
      .group = GROUP_DEVICES,
      .target = AT(backend),
+     .devices = true,
      .commands = RUNNING,
      .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (default: `backend` in "
              "engine.conf, else all but CPUs behind a driver; see `engine devices`). Layers go to the "
@@ -322,6 +323,7 @@ const struct option options[] = {
      .kind = OPTION_LIST,
      .group = GROUP_DEVICES,
      .target = AT(memory),
+     .devices = true,
      .commands = RUNNING,
      .help = "Uses no more of a device's memory than this, such as `vulkan0=600M`; may be repeated"},
     {.name = "place",

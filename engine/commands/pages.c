@@ -232,6 +232,14 @@ static void bash(void)
         put_choices(option);
         fputs("' -- \"$cur\")\n            return ;;\n", stdout);
     }
+    for (const struct option *option = options; option->name; option++)
+        if (option->devices)
+            printf("        *:--%s)\n            mapfile -t COMPREPLY < <(compgen -P "
+                   "\"${cur%%\"${cur##*,}\"}\" -W "
+                   "\"$(\"${COMP_WORDS[0]}\" devices 2>/dev/null | awk 'NR > 1 { print $1 }')\" -- "
+                   "\"${cur##*,}\")\n"
+                   "            return ;;\n",
+                   option->name);
     fputs("    esac\n    case $command in\n", stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf("        %s) options='", command->name);
@@ -243,9 +251,14 @@ static void bash(void)
         fputs("' ;;\n", stdout);
     }
     fputs("    esac\n    if [[ $cur == -* ]]; then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-          "    elif [ \"$COMP_CWORD\" -eq 1 ]; then\n        mapfile -t COMPREPLY < <(compgen -W '",
+          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n",
           stdout);
+    for (const struct command *command = commands; command->name; command++)
+        if (command->choices)
+            printf("    elif [ $command:$COMP_CWORD = %s:%u ]; then\n"
+                   "        mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\")\n",
+                   command->name, command->max_words + 1, command->choices);
+    fputs("    elif [ \"$COMP_CWORD\" -eq 1 ]; then\n        mapfile -t COMPREPLY < <(compgen -W '", stdout);
     put_command_names(" ");
     fputs("' -- \"$cur\")\n    fi\n}\ncomplete -o default -F _engine engine\n", stdout);
 }
@@ -263,7 +276,9 @@ static void zsh_option(const struct option *option)
     putchar(']');
     if (option->value) {
         printf(":%s:", option->value);
-        if (option->kind == OPTION_CHOICE) {
+        if (option->devices) {
+            fputs("_engine_devices", stdout);
+        } else if (option->kind == OPTION_CHOICE) {
             putchar('(');
             put_choices(option);
             putchar(')');
@@ -279,6 +294,9 @@ static void zsh_option(const struct option *option)
 static void zsh(void)
 {
     fputs("#compdef engine\n# zsh completion for engine, made by `engine help --format zsh`.\n"
+          "_engine_devices() {\n    local -a names=(${(f)\"$(${words[1]} devices 2>/dev/null | awk 'NR > 1 { "
+          "print $1 }')\"})\n"
+          "    compset -P '*,'\n    compadd -S '' -- $names\n}\n"
           "_engine() {\n    local command=run word\n    for word in ${words[2,CURRENT-1]}; do\n        case "
           "$word in\n"
           "            ",
@@ -301,6 +319,8 @@ static void zsh(void)
             if (option_of(option, command)) zsh_option(option);
         if (keyword(command)) /* the command itself is the first word */
             printf("                '2:word:(%.*s)' \\\n", (int)keyword(command), command->words);
+        if (command->choices)
+            printf("                '%u:type:(%s)' \\\n", command->max_words + 1, command->choices);
         fputs("                '*:file:_files' ;;\n", stdout);
     }
     fputs("    esac\n}\n_engine \"$@\"\n", stdout);
@@ -319,6 +339,9 @@ static void fish(void)
                    "-a %.*s\n",
                    command->name, (int)keyword(command), command->words, (int)keyword(command),
                    command->words);
+        if (command->choices)
+            printf("complete -c engine -n '__fish_seen_subcommand_from %s' -a '%s'\n", command->name,
+                   command->choices);
         for (const struct option *option = options; option->name; option++) {
             if (!option_of(option, command)) continue;
             const char *also = strcmp(command->name, "run") == 0 ? "; or __fish_use_subcommand" : "";
@@ -326,6 +349,8 @@ static void fish(void)
                    option->name);
             if (option->letter) printf(" -s %c", option->letter);
             if (option->value) fputs(" -r", stdout);
+            if (option->devices)
+                fputs(" -x -a '(engine devices 2>/dev/null | tail -n +2 | string split -f 1 \" \")'", stdout);
             if (option->kind == OPTION_CHOICE) {
                 fputs(" -x -a '", stdout);
                 put_choices(option);
