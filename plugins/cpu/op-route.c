@@ -68,7 +68,8 @@ static void offer(const float *scores, int32_t i, int32_t *chosen, size_t *n_cho
     size_t at = *n_chosen;
     for (; at > 0; at--) {
         int32_t ahead = chosen[at - 1];
-        if (!(scores[i] > scores[ahead] || (scores[i] == scores[ahead] && i < ahead))) break;
+        bool tied = scores[i] == scores[ahead];
+        if (!(scores[i] > scores[ahead] || (tied && i < ahead))) break;
     }
     if (at == most) return;
     if (*n_chosen < most) ++*n_chosen;
