@@ -36,7 +36,7 @@ static const struct sample samples[] = {
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
 static char log_text[4096], *folder;
-static const char *config_file;
+static const char *config_file, *converted_file;
 
 static void setup(void)
 {
@@ -46,6 +46,7 @@ static void setup(void)
 #endif
     folder = files_folder();
     config_file = files_path(folder, "engine.conf");
+    converted_file = files_path(folder, "converted.gguf");
     files_write_text(config_file, "");
 }
 
@@ -98,44 +99,61 @@ static double relative_error(const float *x, const float *reference, size_t n)
 struct setting {
     const char *backends;
     int32_t offload;
-    uint32_t n_batch;
+    uint32_t n_batch, n_threads; /* n_threads 0: 2 */
     const char *const *plugin_dirs;
 };
 
 static const char *const our_plugins[] = {TEST_PLUGIN_DIR, NULL};
 
-/* The logits of all tokens of a model's file in new memory; NULL after a failed expectation. */
-static float *run(const char *path, const struct setting *setting, const int32_t *tokens, size_t n_tokens,
-                  size_t n)
+struct running {
+    struct engine *engine;
+    struct engine_model *model;
+    struct engine_context *context;
+};
+
+static int start(const char *path, const struct setting *setting, size_t n_context, struct running *running)
 {
     struct engine_options options = {.struct_size = sizeof options,
                                      .plugin_dirs = setting->plugin_dirs ? setting->plugin_dirs : our_plugins,
                                      .config_file = config_file,
                                      .log = keep_warnings};
     struct engine_context_options wish = {.struct_size = sizeof wish,
-                                          .n_context = (uint32_t)n_tokens,
+                                          .n_context = (uint32_t)n_context,
                                           .n_batch = setting->n_batch,
-                                          .n_threads = 2,
+                                          .n_threads = setting->n_threads ? setting->n_threads : 2,
                                           .cache_type = "f32",
                                           .backends = setting->backends,
                                           .offload = &setting->offload};
+    *running = (struct running){0};
+    log_text[0] = 0;
+    int status = engine_open(&options, &running->engine);
+    if (!status) status = engine_model_open(running->engine, path, NULL, &running->model);
+    if (!status) status = engine_context_create(running->model, &wish, &running->context);
+    return status;
+}
+
+/* A failed expectation where anything has failed. */
+static void stop(const char *path, const struct setting *setting, int status, struct running *running)
+{
+    cr_expect_eq(status, ENGINE_OK, "%s on %s: %s", path, setting->backends, engine_error_message());
+    engine_context_destroy(running->context);
+    engine_model_close(running->model);
+    engine_close(running->engine);
+}
+
+/* The logits of all tokens of a model's file in new memory; NULL after a failed expectation. */
+static float *run(const char *path, const struct setting *setting, const int32_t *tokens, size_t n_tokens,
+                  size_t n)
+{
     uint8_t *wanted = malloc(n_tokens);
     float *logits = malloc(n * sizeof *logits);
     memset(wanted, 1, n_tokens);
     struct engine_batch batch = {
         .struct_size = sizeof batch, .n_tokens = n_tokens, .tokens = tokens, .wanted = wanted};
-    struct engine *engine = NULL;
-    struct engine_model *model = NULL;
-    struct engine_context *context = NULL;
-    log_text[0] = 0;
-    int status = engine_open(&options, &engine);
-    if (!status) status = engine_model_open(engine, path, NULL, &model);
-    if (!status) status = engine_context_create(model, &wish, &context);
-    if (!status) status = engine_decode(context, &batch, logits);
-    cr_expect_eq(status, ENGINE_OK, "%s on %s: %s", path, setting->backends, engine_error_message());
-    engine_context_destroy(context);
-    engine_model_close(model);
-    engine_close(engine);
+    struct running running;
+    int status = start(path, setting, n_tokens, &running);
+    if (!status) status = engine_decode(running.context, &batch, logits);
+    stop(path, setting, status, &running);
     free(wanted);
     if (!status) return logits;
     free(logits);
@@ -164,6 +182,85 @@ static void check(const struct sample *sample, const struct setting *setting, do
     free(tokens);
     free(reference);
     free(logits);
+}
+
+/* ---- Texts ---- */
+
+enum { PROMPT = 17, NEW = 24 };
+
+/* What a model goes on with at temperature 0, and up to where that doesn't hang on the last bits: before the first token
+ * whose two best logits differ by less than a thousandth. */
+struct text {
+    int32_t tokens[NEW];
+    int n_certain;
+};
+
+/* The likeliest token. */
+static int32_t best(const float *logits, uint32_t n, bool *is_certain)
+{
+    uint32_t first = 0, second = 1;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[first])
+            second = first, first = i;
+        else if (logits[i] > logits[second])
+            second = i;
+    *is_certain = logits[first] - logits[second] >= 1e-3 * fmax(fabs(logits[first]), fabs(logits[second]));
+    return (int32_t)first;
+}
+
+static bool write_text(const char *path, const struct setting *setting, const int32_t *prompt,
+                       struct text *text)
+{
+    struct engine_context_info info = {.struct_size = sizeof info};
+    struct running running;
+    float *logits = NULL;
+    bool is_certain = true;
+    text->n_certain = 0;
+    int status = start(path, setting, PROMPT + NEW, &running);
+    if (!status) {
+        engine_context_get_info(running.context, &info);
+        logits = malloc(info.n_vocab * sizeof *logits);
+    }
+    for (int i = 0; i < NEW && !status; i++) {
+        struct engine_batch batch = {.struct_size = sizeof batch,
+                                     .n_tokens = i == 0 ? PROMPT : 1,
+                                     .tokens = i == 0 ? prompt : &text->tokens[i - 1]};
+        bool here = true;
+        status = engine_decode(running.context, &batch, logits);
+        if (status) break;
+        text->tokens[i] = best(logits, info.n_vocab, &here);
+        is_certain &= here;
+        text->n_certain += is_certain;
+    }
+    free(logits);
+    stop(path, setting, status, &running);
+    return !status;
+}
+
+/* The text of a file by each of the settings is that of the CPU with one thread. Adds how many tokens were held against
+ * it, and how many there are, to counts. */
+static void compare_texts(const char *name, const char *path, const struct setting *settings, size_t n,
+                          int counts[2])
+{
+    const struct setting alone = {.backends = "cpu", .n_batch = 512, .n_threads = 1};
+    size_t n_tokens;
+    int32_t *tokens = read_npy(name, "tokens", &n_tokens);
+    struct text expected, text;
+    cr_assert_geq(n_tokens, PROMPT);
+    bool good = write_text(path, &alone, tokens, &expected);
+    for (size_t i = 0; i < n && good; i++) {
+        if (!write_text(path, &settings[i], tokens, &text)) continue;
+        int same = 0;
+        while (same < expected.n_certain && text.tokens[same] == expected.tokens[same]) same++;
+        if (same < expected.n_certain)
+            cr_expect_fail(
+                "%s on %s, %d layers offloaded, %u threads, batches of %u: token %d is %d instead of %d",
+                name, settings[i].backends, settings[i].offload, settings[i].n_threads, settings[i].n_batch,
+                same, text.tokens[same], expected.tokens[same]);
+        counts[0] += expected.n_certain;
+        counts[1] += NEW;
+    }
+    free(tokens);
 }
 
 #ifndef TEST_BACKEND
@@ -196,21 +293,32 @@ Test(families, batches_of_any_size_give_the_same_logits)
     }
 }
 
+Test(families, texts_are_the_same_whatever_threads_and_batches)
+{
+    static const struct setting settings[] = {{.backends = "cpu", .n_batch = 1, .n_threads = 3},
+                                              {.backends = "cpu", .n_batch = 7, .n_threads = 2},
+                                              {.backends = "cpu", .n_batch = 512, .n_threads = 3}};
+    int counts[2] = {0};
+    for (int i = 0; i < N_SAMPLES; i++)
+        compare_texts(samples[i].name, model_path(samples[i].name), settings,
+                      sizeof settings / sizeof *settings, counts);
+    cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
+}
+
 static int keep_bytes(void *user, const void *data, size_t size)
 {
     return fwrite(data, 1, size, user) == size ? 0 : 1;
 }
 
-/* A model of the shared ones in another type, in a file of the test's folder. */
+/* Writes a model of the shared ones in another type to converted_file. */
 static const char *converted(const char *name, const char *type)
 {
     struct engine_options options = {
         .struct_size = sizeof options, .plugin_dirs = our_plugins, .config_file = config_file};
     struct engine_quantize_options wish = {.struct_size = sizeof wish, .type = type};
-    const char *path = files_path(folder, "converted.gguf");
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
-    FILE *file = fopen(path, "wb");
+    FILE *file = fopen(converted_file, "wb");
     wish.write = keep_bytes;
     wish.user = file;
     cr_assert_eq(engine_open(&options, &engine), ENGINE_OK);
@@ -219,7 +327,7 @@ static const char *converted(const char *name, const char *type)
     engine_model_close(model);
     engine_close(engine);
     fclose(file);
-    return path;
+    return converted_file;
 }
 
 /* The backend of the examples, compiled with the header of 1.0: it knows plain products, all else is the CPU's. */
@@ -234,7 +342,8 @@ Test(families, a_backend_of_the_first_version_runs_unlike_families)
         const char *path = converted(names[i], "F32");
         float *alone = run(path, &(struct setting){.backends = "cpu", .n_batch = 512}, tokens, n_tokens, n);
         for (int32_t offload = 1; alone && offload >= ENGINE_OFFLOAD_ALL; offload -= 3) {
-            const struct setting split = {"minimal", offload, 512, dirs};
+            const struct setting split = {
+                .backends = "minimal", .offload = offload, .n_batch = 512, .plugin_dirs = dirs};
             float *logits = run(path, &split, tokens, n_tokens, n);
             double error = logits ? relative_error(logits, alone, n) : 0;
             cr_expect(error > 0 && error <= 1e-5, "%s, %d layers on the old backend: relative error %.2e",
@@ -246,6 +355,17 @@ Test(families, a_backend_of_the_first_version_runs_unlike_families)
     }
 }
 
+Test(families, texts_are_the_same_with_half_of_the_layers_on_a_backend_of_the_first_version)
+{
+    static const char *const dirs[] = {TEST_PLUGIN_DIR, TEST_OLD_BACKEND_DIR, NULL};
+    static const struct setting half = {
+        .backends = "minimal", .offload = 1, .n_batch = 7, .plugin_dirs = dirs};
+    int counts[2] = {0};
+    for (int i = 0; i < N_SAMPLES; i++)
+        compare_texts(samples[i].name, converted(samples[i].name, "F32"), &half, 1, counts);
+    cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
+}
+
 #else
 
 Test(families, logits_on_any_split_are_those_of_transformers)
@@ -255,6 +375,18 @@ Test(families, logits_on_any_split_are_those_of_transformers)
         for (size_t k = 0; k < sizeof offloads / sizeof *offloads; k++)
             check(&samples[i],
                   &(struct setting){.backends = TEST_BACKEND, .offload = offloads[k], .n_batch = 512}, 1e-4);
+}
+
+Test(families, texts_are_the_same_whatever_the_split)
+{
+    static const struct setting settings[] = {
+        {.backends = TEST_BACKEND, .offload = 1, .n_batch = 7},
+        {.backends = TEST_BACKEND, .offload = ENGINE_OFFLOAD_ALL, .n_batch = 512}};
+    int counts[2] = {0};
+    for (int i = 0; i < N_SAMPLES; i++)
+        compare_texts(samples[i].name, model_path(samples[i].name), settings,
+                      sizeof settings / sizeof *settings, counts);
+    cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
 }
 
 #endif
