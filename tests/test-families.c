@@ -263,6 +263,33 @@ static void compare_texts(const char *name, const char *path, const struct setti
     free(tokens);
 }
 
+/* ---- Other types ---- */
+
+static int keep_bytes(void *user, const void *data, size_t size)
+{
+    return fwrite(data, 1, size, user) == size ? 0 : 1;
+}
+
+/* Writes a model of the shared ones in another type to converted_file. */
+static const char *converted(const char *name, const char *type)
+{
+    struct engine_options options = {
+        .struct_size = sizeof options, .plugin_dirs = our_plugins, .config_file = config_file};
+    struct engine_quantize_options wish = {.struct_size = sizeof wish, .type = type};
+    struct engine *engine = NULL;
+    struct engine_model *model = NULL;
+    FILE *file = fopen(converted_file, "wb");
+    wish.write = keep_bytes;
+    wish.user = file;
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK);
+    cr_assert_eq(engine_model_open(engine, model_path(name), NULL, &model), ENGINE_OK);
+    cr_assert_eq(engine_model_quantize(model, &wish), ENGINE_OK, "%s: %s", name, engine_error_message());
+    engine_model_close(model);
+    engine_close(engine);
+    fclose(file);
+    return converted_file;
+}
+
 #ifndef TEST_BACKEND
 
 Test(families, logits_on_the_cpu_are_those_of_transformers)
@@ -303,31 +330,6 @@ Test(families, texts_are_the_same_whatever_threads_and_batches)
         compare_texts(samples[i].name, model_path(samples[i].name), settings,
                       sizeof settings / sizeof *settings, counts);
     cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
-}
-
-static int keep_bytes(void *user, const void *data, size_t size)
-{
-    return fwrite(data, 1, size, user) == size ? 0 : 1;
-}
-
-/* Writes a model of the shared ones in another type to converted_file. */
-static const char *converted(const char *name, const char *type)
-{
-    struct engine_options options = {
-        .struct_size = sizeof options, .plugin_dirs = our_plugins, .config_file = config_file};
-    struct engine_quantize_options wish = {.struct_size = sizeof wish, .type = type};
-    struct engine *engine = NULL;
-    struct engine_model *model = NULL;
-    FILE *file = fopen(converted_file, "wb");
-    wish.write = keep_bytes;
-    wish.user = file;
-    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK);
-    cr_assert_eq(engine_model_open(engine, model_path(name), NULL, &model), ENGINE_OK);
-    cr_assert_eq(engine_model_quantize(model, &wish), ENGINE_OK, "%s: %s", name, engine_error_message());
-    engine_model_close(model);
-    engine_close(engine);
-    fclose(file);
-    return converted_file;
 }
 
 /* The backend of the examples, compiled with the header of 1.0: it knows plain products, all else is the CPU's. */
@@ -387,6 +389,26 @@ Test(families, texts_are_the_same_whatever_the_split)
         compare_texts(samples[i].name, model_path(samples[i].name), settings,
                       sizeof settings / sizeof *settings, counts);
     cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
+}
+
+Test(families, quantised_logits_of_a_split_are_close_to_those_of_the_cpu)
+{
+    static const char *const names[] = {"falcon40", "gemma3", "gptoss", "deepseek3", "cohere2", "qwen2moe"};
+    static const char *const types[] = {"Q8_0", "Q4_0"};
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        const char *name = names[i / 2], *path = converted(name, types[i % 2]);
+        size_t n_tokens, n;
+        int32_t *tokens = read_npy(name, "tokens", &n_tokens);
+        free(read_npy(name, "logits", &n));
+        float *alone = run(path, &(struct setting){.backends = "cpu", .n_batch = 512}, tokens, n_tokens, n);
+        float *split = run(path, &(struct setting){.backends = TEST_BACKEND, .offload = 1, .n_batch = 512},
+                           tokens, n_tokens, n);
+        double error = alone && split ? relative_error(split, alone, n) : 0;
+        cr_expect(error <= 1e-2, "%s as %s: relative error %.2e", name, types[i % 2], error);
+        free(alone);
+        free(split);
+        free(tokens);
+    }
 }
 
 #endif
