@@ -107,6 +107,19 @@ static struct engine_weight_desc weight_desc(uint32_t type, uint64_t k, uint64_t
                                        .data_size = format_bytes(type, k) * rows};
 }
 
+Test(cpu_device, refuses_an_unknown_choice_of_products)
+{
+    struct fixture f;
+    struct engine_weight_desc desc = weight_desc(ENGINE_TYPE_Q4_0, 64, 40, ENGINE_WEIGHT_MATMUL);
+    uint64_t bytes;
+    fixture_open(&f, "cpu", 0, 1, 0);
+    setenv("ENGINE_CPU_INTEGERS", "some", 1);
+    cr_assert_eq(f.api->weight_size(f.device, &desc, &bytes), ENGINE_ERROR_ARGUMENT);
+    cr_assert(strstr(fixture_message(), "'some'"));
+    unsetenv("ENGINE_CPU_INTEGERS");
+    fixture_close(&f);
+}
+
 Test(cpu_device, keeps_to_its_memory_limit)
 {
     struct fixture f;

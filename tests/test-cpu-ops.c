@@ -116,6 +116,51 @@ Test(cpu_matmul, a_token_gives_the_same_in_any_batch)
     }
 }
 
+/* Relative error of products with a matrix in blocks. */
+static double product_error(uint32_t type, uint32_t k, uint32_t n_rows)
+{
+    enum { TOKENS = 3 };
+    struct fixture fixture;
+    uint64_t seed = type;
+    fixture_open(&fixture, "cpu", 0, 2, 0);
+    void *weight = fixture_hold(&fixture, random_weight(&seed, type, k, n_rows));
+    double *values = fixture_hold(&fixture, weight_values(type, weight, (size_t)k * n_rows));
+    float *input = fixture_hold(&fixture, random_floats(&seed, (size_t)k * TOKENS));
+    struct engine_op_matmul args = {
+        .struct_size = sizeof args,
+        .weight = fixture_weight(&fixture, type, k, n_rows, ENGINE_WEIGHT_MATMUL, false, weight),
+        .input = fixture_f32(&fixture, k, TOKENS, 1, input),
+        .output = fixture_f32(&fixture, n_rows, TOKENS, 1, NULL)};
+    fixture_run(&fixture, ENGINE_OP_MATMUL, &args);
+    float *products = fixture_read(&fixture, args.output);
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < (size_t)n_rows * TOKENS; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < k; j++) sum += values[i % n_rows * k + j] * (double)input[i / n_rows * k + j];
+        difference += (products[i] - sum) * (products[i] - sum);
+        size += sum * sum;
+    }
+    free(products);
+    fixture_close(&fixture);
+    return sqrt(difference / size);
+}
+
+Test(cpu_matmul, inputs_of_small_matrices_are_not_rounded)
+{
+    static const uint32_t types[] = {ENGINE_TYPE_Q4_0, ENGINE_TYPE_Q8_0, ENGINE_TYPE_Q4_K,
+                                     ENGINE_TYPE_IQ4_XS};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        uint32_t longer = rounded_up(288, types[i]);
+        cr_expect(product_error(types[i], 256, 40) < 1e-6);
+        cr_expect(product_error(types[i], longer, 40) > 1e-4);
+        setenv("ENGINE_CPU_INTEGERS", "all", 1);
+        cr_expect(product_error(types[i], 256, 40) > 1e-4);
+        unsetenv("ENGINE_CPU_INTEGERS");
+    }
+    cr_expect(product_error(ENGINE_TYPE_Q8_0, 64, 4096) < 1e-6);
+    cr_expect(product_error(ENGINE_TYPE_Q8_0, 64, 4097) > 1e-4);
+}
+
 static float *rows(struct fixture *fixture, const void *c)
 {
     return run_rows_case(fixture, c);

@@ -43,8 +43,9 @@ struct engine_buffer {
 
 struct engine_weight {
     struct engine_device *device;
-    const struct weight_type *type;
-    uint64_t k, rows; /* of a matrix, [k, rows] */
+    const struct weight_type *type;        /* in the file */
+    const struct weight_type *packed_type; /* of the panels */
+    uint64_t k, rows;                      /* of a matrix, [k, rows] */
     uint64_t
         n_matrices; /* 1 unless made for ENGINE_WEIGHT_MATRICES: other dimensions are counted into rows */
     uint64_t ne[4]; /* as in the file */

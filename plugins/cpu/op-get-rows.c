@@ -15,7 +15,7 @@ struct get_rows_step {
 /* Picks row `row` of a packed weight. */
 static void packed_row(const struct engine_weight *weight, const struct work *work, size_t row, float *out)
 {
-    const struct weight_type *type = weight->type;
+    const struct weight_type *type = weight->packed_type;
     struct tile tile = tile_in(work->own);
     size_t lane = row % PANEL;
     const uint8_t *chunk = weight->packed + row / PANEL * weight_panel_size(type, weight->k);

@@ -122,7 +122,7 @@ static bool add_inputs(const struct request *request, struct list *list, const s
 {
     for (int i = 0; i < MATRICES && found->weights[i]; i++) {
         const struct engine_weight *weight = found->weights[i];
-        const struct weight_type *type = weight->type;
+        const struct weight_type *type = weight->packed_type;
         struct matrix *matrix = &step->matrices[i];
         size_t panel_size = weight_panel_size(type, step->k);
         *matrix = (struct matrix){.type = type,

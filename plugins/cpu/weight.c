@@ -11,11 +11,11 @@
 
 /* What a weight takes and where it goes. */
 struct layout {
-    const struct weight_type *type;
-    uint64_t k, rows, n_matrices; /* rows of a matrix */
-    uint64_t row_size;            /* in the file */
-    uint64_t packed_size;         /* 0: no panels */
-    uint64_t plain_size;          /* 0: no copy */
+    const struct weight_type *type, *packed_type; /* in the file, of panels */
+    uint64_t k, rows, n_matrices;                 /* rows of a matrix */
+    uint64_t row_size;                            /* in the file */
+    uint64_t packed_size;                         /* 0: no panels */
+    uint64_t plain_size;                          /* 0: no copy */
     bool in_place;
 };
 
@@ -27,6 +27,24 @@ static const char *weight_name(const struct engine_weight_desc *desc)
 static size_t n_panels(uint64_t rows)
 {
     return (rows + PANEL - 1) / PANEL;
+}
+
+/* The type of the panels. Small matrices with short rows become float32, so that their inputs aren't rounded to int8: they
+ * stay in the caches either way, where few bits save little. ENGINE_CPU_INTEGERS=all leaves them as they are, which is how
+ * tests reach the kernels for int8 with them. */
+static int choose_panels(struct layout *layout)
+{
+    enum { MOST = 1 << 18 /* values in all */ };
+    const char *integers = getenv("ENGINE_CPU_INTEGERS");
+    bool all = integers && strcmp(integers, "all") == 0;
+    if (integers && *integers && !all)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_INTEGERS is '%s'; it takes 'all'", integers);
+    bool small = layout->k <= CHUNK && layout->rows * layout->n_matrices <= MOST / layout->k;
+    bool converted = small && !all && layout->type->kind == TILE_INT8;
+    layout->packed_type = converted ? weight_type(ENGINE_TYPE_F32) : layout->type;
+    layout->packed_size =
+        layout->n_matrices * n_panels(layout->rows) * weight_panel_size(layout->packed_type, layout->k);
+    return ENGINE_OK;
 }
 
 static int plan_layout(const struct engine_weight_desc *desc, struct layout *layout)
@@ -61,11 +79,11 @@ static int plan_layout(const struct engine_weight_desc *desc, struct layout *lay
     *layout = (struct layout){
         .type = type, .k = k, .rows = rows, .n_matrices = n_matrices, .row_size = weight_row_size(type, k)};
     bool panels = matrices || (desc->uses & ENGINE_WEIGHT_MATMUL), values = desc->uses & ENGINE_WEIGHT_VALUES;
-    if (panels) layout->packed_size = n_matrices * n_panels(rows) * weight_panel_size(type, k);
+    int status = panels ? choose_panels(layout) : ENGINE_OK;
     layout->in_place = !panels && !values && desc->data_is_kept;
     if ((values || !panels) && !layout->in_place)
         layout->plain_size = round_up(rows * layout->row_size, CPU_ALIGNMENT);
-    return ENGINE_OK;
+    return status;
 }
 
 /* A description as far as its writer knew of it. */
@@ -95,21 +113,35 @@ struct packing {
     atomic_size_t next_panel;
 };
 
+/* n columns of a panel's rows. */
+static void pack_chunk(const struct layout *layout, const uint8_t *rows, size_t n_rows, size_t n,
+                       uint8_t *chunk)
+{
+    const struct weight_type *from = layout->type, *to = layout->packed_type;
+    if (from == to) {
+        to->pack(to, rows, layout->row_size, n_rows, n, chunk);
+        return;
+    }
+    float values[PANEL][CHUNK];
+    for (size_t r = 0; r < n_rows; r++) from->to_float(from, rows + r * layout->row_size, n, values[r]);
+    to->pack(to, (const uint8_t *)values, sizeof values[0], n_rows, n, chunk);
+}
+
 static void pack_panels(void *context, unsigned thread)
 {
     (void)thread;
     struct packing *packing = context;
     const struct layout *layout = packing->layout;
-    const struct weight_type *type = layout->type;
+    const struct weight_type *type = layout->packed_type;
     size_t per_matrix = n_panels(layout->rows), n = layout->n_matrices * per_matrix, panel;
     size_t size = weight_panel_size(type, layout->k);
-    size_t chunk_size = type->chunk_size(type, CHUNK), columns_size = weight_row_size(type, CHUNK);
+    size_t chunk_size = type->chunk_size(type, CHUNK), columns_size = weight_row_size(layout->type, CHUNK);
     while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n) {
         size_t first = panel % per_matrix * PANEL, n_rows = smaller(PANEL, layout->rows - first);
         const uint8_t *rows = packing->data + (panel / per_matrix * layout->rows + first) * layout->row_size;
         uint8_t *chunk = packing->packed + panel * size;
         for (size_t i = 0; i < layout->k; i += CHUNK, rows += columns_size, chunk += chunk_size)
-            type->pack(type, rows, layout->row_size, n_rows, smaller(CHUNK, layout->k - i), chunk);
+            pack_chunk(layout, rows, n_rows, smaller(CHUNK, layout->k - i), chunk);
     }
 }
 
@@ -129,6 +161,7 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     if (!weight) return cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", name);
     weight->device = device;
     weight->type = layout.type;
+    weight->packed_type = layout.packed_type;
     weight->k = layout.k;
     weight->rows = layout.rows;
     weight->n_matrices = layout.n_matrices;

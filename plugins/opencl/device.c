@@ -36,6 +36,7 @@ static int choose_integers(struct engine_device *device)
     device->integers = integers          ? strcmp(integers, "on") == 0
                        : device->vectors ? device->vnni
                                          : device->listed->has_dot;
+    device->small_integers = integers && device->integers;
     if (integers && !device->integers && strcmp(integers, "off") != 0)
         return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
                                  "integers = %s: there are \"auto\", \"on\" and \"off\"", integers);

@@ -108,6 +108,7 @@ struct engine_device {
     bool vectors;              /* kernels for processors, see kernels/common.cl */
     bool groups_are_too_large; /* those of a kernel, for this device: see device_takes_vectors */
     bool integers;             /* products of quantised weights with inputs rounded to bytes */
+    bool small_integers;       /* of small matrices, too */
     bool vnni;                 /* by the processor's own instruction */
     struct program *programs;
     struct rope_table *rope_tables;

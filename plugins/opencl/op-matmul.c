@@ -40,6 +40,13 @@ static bool is_plain(uint32_t type)
     return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_BF16;
 }
 
+/* Matrices with which rounded inputs save nothing worth their error; the CPU plugin takes the same ones. */
+static bool is_small(const struct gpu_view *weight)
+{
+    enum { MOST_COLUMNS = 256, MOST_VALUES = 1 << 18 };
+    return weight->ne[0] <= MOST_COLUMNS && weight->ne[1] * weight->ne[2] <= MOST_VALUES / weight->ne[0];
+}
+
 /* Takes `size` bytes of scratch memory. Returns where they begin. */
 static uint64_t take(struct matmul_form *form, uint64_t size)
 {
@@ -72,7 +79,7 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
     const struct gpu_view *v = call->views, *input = &v[GPU_MATMUL_INPUT], *weight = &v[GPU_MATMUL_WEIGHT];
     bool one = call->matrices == GPU_ONE_MATRIX;
     struct matmul_form form = {.type = weight->type, .n_slots = 1, .input_slots = 1};
-    form.integers = device->integers && !is_plain(form.type);
+    form.integers = device->integers && !is_plain(form.type) && (device->small_integers || !is_small(weight));
     form.n_chunks = (input->ne[0] + CHUNK - 1) / CHUNK;
     if (!one) {
         form.n_slots = call->matrices == GPU_MATRIX_PER_HEAD ? weight->ne[2] : v[GPU_MATMUL_EXPERTS].ne[0];
