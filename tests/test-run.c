@@ -75,6 +75,24 @@ Test(run, the_prompt_comes_from_anywhere)
     program_free(&given);
 }
 
+/* Typos in the sections of plugins. */
+Test(run, settings_that_nobody_reads)
+{
+    static char config[4096], expected[4400];
+    snprintf(config, sizeof config, "%s", files_path(folder, "engine.conf"));
+    files_write_text(config, "threads = 2\n[vulcan]\nmatmul = dot\nmore = 1\n[cpu]\ncores = 3\n");
+    struct program_result result = PROGRAM("run", model, "-n", "1", "--config", config, "--backend", "cpu");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    snprintf(expected, sizeof expected, "engine: warning: %s:3: [vulcan]: there is no plugin of that name",
+             config);
+    cr_assert_eq(program_count_lines(result.err, "vulcan"), 1, "%s", result.err);
+    cr_assert(strstr(result.err, expected), "%s", result.err);
+    snprintf(expected, sizeof expected,
+             "engine: warning: %s:6: [cpu] cores: the plugin has not read this setting", config);
+    cr_assert(strstr(result.err, expected), "%s", result.err);
+    program_free(&result);
+}
+
 Test(run, the_model_comes_from_the_configuration)
 {
     char text[1200];

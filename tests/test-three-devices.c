@@ -315,3 +315,15 @@ Test(three_devices, idle_devices_are_told)
     cr_assert(strstr(result.out, "vulkan0         - "), "%s", result.out);
     program_free(&result);
 }
+
+/* A value that a plugin refuses is told with file and line. */
+Test(three_devices, a_setting_of_a_plugin_that_is_wrong)
+{
+    write_model(ENGINE_TYPE_F16);
+    files_write_text(config_path, "[opencl]\nkernels = auto\n\n[vulkan]\nmatmul = fast\n");
+    struct program_result result =
+        PROGRAM("plan", "-m", model_path, "--config", config_path, "--backend", "vulkan");
+    cr_assert_eq(result.status, 1);
+    cr_assert(strstr(result.err, "engine.conf:5: vulkan: matmul = fast: there are"), "%s", result.err);
+    program_free(&result);
+}

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <ini.h>
 #include <search.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 struct record {
     struct config_entry shown;
     unsigned file; /* counted from 0 as they are read */
+    atomic_bool was_read;
 };
 
 struct config {
@@ -404,8 +406,14 @@ void config_close(struct config *config)
 
 const char *config_get(const struct config *config, const char *section, const char *key)
 {
-    const struct record *entry = find(config, section, key);
+    struct record *entry = find(config, section, key);
+    if (entry) entry->was_read = true;
     return entry && entry->shown.value[0] ? entry->shown.value : NULL;
+}
+
+bool config_was_read(const struct config *config, size_t index)
+{
+    return config->entries[index]->was_read;
 }
 
 size_t config_count(const struct config *config)

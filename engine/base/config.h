@@ -2,6 +2,7 @@
 #ifndef ENGINE_BASE_CONFIG_H
 #define ENGINE_BASE_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct config;
@@ -24,5 +25,7 @@ struct config_entry {
 };
 size_t config_count(const struct config *config);
 const struct config_entry *config_at(const struct config *config, size_t index);
+/* Whether config_get has been asked for it. Any thread may. */
+bool config_was_read(const struct config *config, size_t index);
 
 #endif

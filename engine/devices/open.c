@@ -84,7 +84,10 @@ static int open_device(const struct device *device, const struct device_request 
         options.memory_limit = opened.budget ? opened.budget : 1;
     error_clear();
     status = opened.backend->device_open(device->index, &options, &opened.handle);
-    if (status) return fail_because(status, "%s: can't open the device", device->name);
+    if (status) {
+        settings_locate(set->engine->config, device->plugin->name, status);
+        return fail_because(status, "%s: can't open the device", device->name);
+    }
     set->devices[set->n_devices++] = opened;
     return ENGINE_OK;
 }

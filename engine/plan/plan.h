@@ -61,7 +61,7 @@ struct engine_plan {
 /* Decides (again) where everything goes, within the budgets of plan->set. */
 int plan_place(struct engine_plan *plan);
 
-/* Tells in the log, as notes, what each device holds. */
+/* Tells in the log, as notes, what each device holds, and warns of settings that no plugin has read. */
 void report_placement(const struct engine_plan *plan);
 
 /* Builds, fuses and schedules the graph of a batch: `width` blocks in each row of the block table. */

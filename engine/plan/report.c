@@ -48,6 +48,19 @@ static void report_idle(const struct engine_plan *plan)
                  plan->set.devices[idle].name, plan->set.devices[first].name);
 }
 
+/* Plugins whose devices are open have read their settings. */
+static void report_settings(const struct engine_plan *plan)
+{
+    const struct engine *engine = plan->model->engine;
+    for (size_t i = 0; i < plugins_count(engine->plugins); i++) {
+        const struct plugin *plugin = plugins_at(engine->plugins, i);
+        bool is_open = false;
+        for (uint32_t d = 0; d < plan->set.n_devices && plugin->info; d++)
+            is_open |= plan->set.devices[d].backend == plugin->info->backend;
+        if (is_open) settings_report_unread(engine->config, plugin->name);
+    }
+}
+
 void report_placement(const struct engine_plan *plan)
 {
     for (size_t d = 0; d < plan->set.n_devices; d++) {
@@ -59,6 +72,7 @@ void report_placement(const struct engine_plan *plan)
                  device.name, device.n_layers, plan->info.n_layers, (double)device.weights / (1 << 20),
                  (double)device.cache / (1 << 20), (double)device.activations / (1 << 20));
     }
+    report_settings(plan);
 }
 
 void report_plan(const struct engine_plan *plan, bool named)

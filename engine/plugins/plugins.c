@@ -236,6 +236,7 @@ int plugins_open(const char *const *dirs, const struct config *config, struct pl
         plugins_close(plugins);
         return status;
     }
+    settings_report_sections(plugins, config);
     *out = plugins;
     return ENGINE_OK;
 }

@@ -37,4 +37,11 @@ const struct plugin *plugins_at(const struct plugins *plugins, size_t index);
 const struct plugin *plugins_find_backend(const struct plugins *plugins, const char *name);
 const struct plugin *plugins_find_tokenizer(const struct plugins *plugins, const char *model);
 
+/* settings.c: warnings of sections that no plugin has, and of settings that a plugin, which has opened its device by now,
+ * hasn't read. */
+void settings_report_sections(const struct plugins *plugins, const struct config *config);
+void settings_report_unread(const struct config *config, const char *plugin);
+/* Puts file and line in front of a plugin's message where that says "KEY = VALUE" of a setting. Returns `status`. */
+int settings_locate(const struct config *config, const char *plugin, int status);
+
 #endif
