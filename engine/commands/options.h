@@ -36,7 +36,7 @@ struct option {
     const char *choices;     /* "f16|f32" */
     const char
         *also; /* what other programs call it, as it is typed, with a blank around each; NULL: nothing else */
-    bool devices;            /* the value begins with a device's name: shells complete it */
+    bool devices;     /* the value begins with a device's name: shells complete it */
     bool endless;     /* of OPTION_U32: -1 may be typed, for as much as there can be: UINT32_MAX */
     const char *help; /* what it does; wrapped by --help */
 };
