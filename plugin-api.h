@@ -441,11 +441,12 @@ enum engine_route_group { ENGINE_ROUTE_GROUP_MAX = 0, ENGINE_ROUTE_GROUP_TOP2 = 
  *   p = softmax(logits) over all experts, or sigmoid(logits) of each;
  *   c = p + bias (p where bias is NULL): what the choice goes by (DeepSeek-V3, arXiv 2412.19437);
  *   with n_groups > 1: experts are n_groups groups of n_experts / n_groups, one after the other; only those of
- *   the n_groups_used groups with the largest scores stay;
+ *   the n_groups_used groups with the largest scores stay, which come from the c of their experts;
  *   ids = the n_used experts of the largest c, the largest first;
  *   weights[s] = p[ids[s]]; with `normalise` divided by max(sum of the weights, floor); times scale.
  * Where two c (or scores of groups) differ by less than 1e-6, either may be taken for the larger one. Of equal
- * ones take the lower id. Weights are within 1e-5 of their value. (A softmax of the chosen logits alone is a
+ * ones take the lower id. Whatever the logits are, NaN too, the ids of a token are in 0 .. n_experts-1 and
+ * differ. Weights are within 1e-5 of their value. (A softmax of the chosen logits alone is a
  * softmax with `normalise`.) */
 struct engine_op_route {
     size_t struct_size;

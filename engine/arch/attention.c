@@ -93,7 +93,7 @@ struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_
     char name[48];
     const struct slopes slopes = {d->alibi_bias, n_heads};
     if (d->alibi_bias <= 0) return NULL;
-    snprintf(name, sizeof name, "alibi_slopes_%u", n_heads);
+    snprintf(name, sizeof name, "alibi_slopes_%u_%a", n_heads, (double)d->alibi_bias);
     return graph_numbers(g, n_heads, name, fill_slopes, &slopes);
 }
 

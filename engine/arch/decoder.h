@@ -92,7 +92,7 @@ void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period,
 /* Rope without factors and scaling for the layers that slide, with this base. `rope` is kept in the family's struct. */
 void decoder_local_rope(struct decoder *d, struct rope *rope, float theta);
 
-/* A warning, once a process and family: what the file does not say and the logits depend on. */
+/* A warning: what the file does not say and the logits depend on. */
 void decoder_warn(const struct hparams *h, const char *format, ...) ENGINE_PRINTF(2, 3);
 
 /* rope.c: rope.* keys, and the factors that a file may bring. */

@@ -54,6 +54,20 @@ static void read_yarn(struct hparams *h, struct decoder *d)
     d->rope.magnitude = 1;
 }
 
+/* Files of early 2025 and before don't have the groups that experts are chosen in. */
+static void assume_groups(const struct hparams *h, struct experts *e)
+{
+    if (e->n == 0 || hparams_has(h, "expert_group_count")) return;
+    if (e->n == 160 || e->n == 256) { /* V2; V3 and R1 */
+        e->n_groups = 8;
+        e->n_groups_used = e->n == 160 ? 3 : 4;
+        e->group_score =
+            e->function == ENGINE_ROUTE_SIGMOID ? ENGINE_ROUTE_GROUP_TOP2 : ENGINE_ROUTE_GROUP_MAX;
+    } else if (e->n != 64 && e->n != 384) { /* Lite, Kimi K2: no groups */
+        decoder_warn(h, "whether experts are chosen in groups isn't in the file; none are assumed");
+    }
+}
+
 static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct deepseek2 *m = hparams;
@@ -66,6 +80,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     snprintf(bias, sizeof bias, "blk.%u.exp_probs_b.bias", d->n_layers > 0 ? d->n_layers - 1 : 0);
     bool is_v3 = model_tensor_find(h->model, bias) != NULL;
     experts_read_router(h, d, is_v3 ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX, false);
+    assume_groups(h, &d->experts);
     *info = decoder_info(d);
 }
 

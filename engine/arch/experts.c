@@ -95,6 +95,8 @@ static struct value *stacked(struct graph *g, const char *name, uint64_t k, uint
     snprintf(full, sizeof full, "blk.%u.%s_exps.weight", g->layer, name);
     if (found == n)
         stack = graph_stack(g, parts, k, rows, n, full);
+    else if (found > 0)
+        graph_fail(g, "the tensor blk.%u.%s.%u.weight is missing", g->layer, name, found);
     else
         graph_fail(g, "the tensor %s is missing", full);
     free(parts);
@@ -154,19 +156,23 @@ struct routes route(struct graph *g, const struct decoder *d, struct value *logi
     return graph_route(g, logits, &options);
 }
 
-/* The expert that serves all tokens; some models weigh it by a sigmoid of each token. */
-static struct value *shared_expert(struct graph *g, const struct decoder *d, struct value *x)
+/* The expert that serves all tokens, where the layer has one; some models weigh it by a sigmoid of each token. Files that
+ * don't say its length have it in the matrix. */
+static struct value *add_shared_expert(struct graph *g, const struct decoder *d, struct value *x,
+                                       struct value *sum)
 {
-    struct value *out = feed_forward_named(g, d, "_shexp", d->experts.n_ff_shared, x);
-    if (!has_weight(g, "ffn_gate_inp_shexp")) return out;
+    const struct model_tensor *up = graph_find(g, "blk.%u.ffn_up_shexp.weight", g->layer);
+    uint64_t n_ff = d->experts.n_ff_shared;
+    if (n_ff == 0 && !up) return sum;
+    struct value *out = feed_forward_named(g, d, "_shexp", n_ff > 0 ? n_ff : up->ne[1], x);
+    if (!has_weight(g, "ffn_gate_inp_shexp")) return graph_add(g, sum, out);
     struct value *weight = graph_weight(g, d->n_embd, 1, "blk.%u.ffn_gate_inp_shexp.weight", g->layer);
     struct value *share = graph_activate(g, graph_matmul(g, weight, x), NULL, ENGINE_ACTIVATION_SIGMOID);
-    return graph_mul(g, out, share);
+    return graph_add(g, sum, graph_mul(g, out, share));
 }
 
 struct value *mixture(struct graph *g, const struct decoder *d, struct value *x)
 {
     struct routes routes = route(g, d, linear(g, "ffn_gate_inp", d->n_embd, d->experts.n, x));
-    struct value *out = run_experts(g, d, &routes, x);
-    return d->experts.n_ff_shared > 0 ? graph_add(g, out, shared_expert(g, d, x)) : out;
+    return add_shared_expert(g, d, x, run_experts(g, d, &routes, x));
 }

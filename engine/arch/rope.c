@@ -2,6 +2,7 @@
  * 2309.00071), factors that the file brings (Llama 3, longrope). See decoder.h. */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "arch/decoder.h"
@@ -106,7 +107,11 @@ struct value *rope_factors(struct graph *g, const struct rope *rope)
     bool is_long = rope->factors_long && g->shape.n_context > rope->n_original;
     const char *name = is_long ? rope->factors_long : rope->factors;
     if (name) return file_factors(g, name, rope->n_dims / 2);
-    return rope->yarn > 0 ? graph_numbers(g, rope->n_dims / 2, "rope_yarn.weight", fill_yarn, rope) : NULL;
+    if (rope->yarn == 0) return NULL;
+    char numbers[96]; /* each rope has its own */
+    snprintf(numbers, sizeof numbers, "rope_yarn_%u_%a_%a_%a", rope->n_dims, (double)rope->yarn,
+             (double)rope->yarn_low, (double)rope->yarn_high);
+    return graph_numbers(g, rope->n_dims / 2, numbers, fill_yarn, rope);
 }
 
 struct value *rotate(struct graph *g, const struct rope *rope, struct value *factors, struct value *heads)

@@ -1,5 +1,5 @@
 /* graph.h: what a batch computes, as a list of operations over values. Building a graph computes nothing and touches no
- * device. A family of models (arch/) builds it with the functions below; plan.c says which device runs each node;
+ * device. A family of models (arch/) builds it with the functions below; plan/assign.c says which device runs each node;
  * schedule.c lays out memory and copies; execute.c runs it.
  *
  * A graph is built for a shape (how many tokens, how many rows of logits, how long the block tables) and run many times:
@@ -222,8 +222,7 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
 typedef bool (*fuse_question)(void *user, uint32_t device, uint32_t op, const union op_args *args);
 
 /* Puts nodes together where their device takes the fused form: activation(gate) * up, bias, activation, residual into
- * matmul. Node
- * devices are set before. */
+ * matmul. Devices of nodes are set before. */
 int graph_fuse(struct graph *graph, fuse_question supports, void *user);
 
 #endif

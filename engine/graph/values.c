@@ -141,7 +141,7 @@ static struct value *add_values(struct graph *graph, const struct model_tensor *
     const struct model_tensor *found = derived_find(graph->derived, name);
     float *values;
     if (found) return add_weight(graph, found);
-    found = derived_numbers(graph->derived, ne0, ne1, name, &values);
+    found = derived_numbers(graph->derived, source, ne0, ne1, name, &values);
     if (!found || copy_floats(source, first, ne0 * ne1, values)) return add_derived(graph, found);
     graph_fail(graph, "the tensor %s is %s, should be F32, F16 or BF16", source->name,
                type_info(source->type)->name);
@@ -230,7 +230,7 @@ struct value *graph_numbers(struct graph *graph, uint64_t n, const char *name,
     const struct model_tensor *found = derived_find(graph->derived, name);
     float *values;
     if (!found) {
-        found = derived_numbers(graph->derived, n, 1, name, &values);
+        found = derived_numbers(graph->derived, NULL, n, 1, name, &values);
         if (found) fill(user, values, n);
     }
     return add_derived(graph, found);

@@ -104,6 +104,7 @@ const struct model_tensor *derived_view(struct derived *derived, const struct mo
     const struct type_info *info = type_info(source->type);
     struct model_tensor *view = add(derived, name, source->type, ne, NULL);
     if (!view) return NULL;
+    view->source = source;
     view->data =
         (const uint8_t *)source->data + source->ne[0] / info->block_length * info->block_size * first;
     return view;
@@ -126,8 +127,8 @@ const struct model_tensor *derived_stack(struct derived *derived, const struct m
     return stack;
 }
 
-const struct model_tensor *derived_numbers(struct derived *derived, uint64_t ne0, uint64_t ne1,
-                                           const char *name, float **values)
+const struct model_tensor *derived_numbers(struct derived *derived, const struct model_tensor *source,
+                                           uint64_t ne0, uint64_t ne1, const char *name, float **values)
 {
     float *numbers = calloc((size_t)ne0, (size_t)ne1 * sizeof *numbers);
     if (!numbers) {
@@ -137,6 +138,7 @@ const struct model_tensor *derived_numbers(struct derived *derived, uint64_t ne0
     struct model_tensor *tensor =
         add(derived, name, ENGINE_TYPE_F32, (const uint64_t[3]){ne0, ne1, 1}, numbers);
     if (!tensor) return NULL;
+    tensor->source = source;
     tensor->data = *values = numbers;
     return tensor;
 }

@@ -24,8 +24,8 @@ const struct model_tensor *derived_view(struct derived *derived, const struct mo
 const struct model_tensor *derived_stack(struct derived *derived, const struct model_tensor *const *parts,
                                          size_t n_parts, const char *name);
 
-/* F32 [ne0, ne1]; *values receives where to write them. */
-const struct model_tensor *derived_numbers(struct derived *derived, uint64_t ne0, uint64_t ne1,
-                                           const char *name, float **values);
+/* F32 [ne0, ne1]; *values receives where to write them. `source`: the tensor that they are made of, or NULL. */
+const struct model_tensor *derived_numbers(struct derived *derived, const struct model_tensor *source,
+                                           uint64_t ne0, uint64_t ne1, const char *name, float **values);
 
 #endif

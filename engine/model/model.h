@@ -15,6 +15,7 @@ struct model_tensor {
     uint64_t ne[4];
     const void *data; /* dense rows, readable until model_close; NULL where `parts` have them */
     uint64_t size;    /* bytes */
+    const struct model_tensor *source; /* whose values it has, see derived.h; NULL: its own */
     const struct model_tensor *const
         *parts; /* [n_parts] matrices that are this tensor, see derived.h; NULL: none */
     size_t n_parts;

@@ -1,5 +1,7 @@
 /* report.c: what a plan tells: warnings of wishes that could not be met, and the plan as a table, through engine.h. */
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "model/types.h"
@@ -75,8 +77,50 @@ void report_placement(const struct engine_plan *plan)
     report_settings(plan);
 }
 
+/* Whether a weight of the plan is this tensor, or comes from it. */
+static bool is_used(const struct engine_plan *plan, const struct model_tensor *tensor)
+{
+    for (size_t i = 0; i < plan->n_weights; i++) {
+        const struct model_tensor *weight = plan->weights[i].tensor;
+        if (weight == tensor || weight->source == tensor) return true;
+        for (size_t k = 0; k < weight->n_parts; k++)
+            if (weight->parts[k] == tensor) return true;
+    }
+    return false;
+}
+
+/* Tensors that no graph of the family reads though the file has them: layers that predict further tokens, and factors of
+ * rope for other contexts. */
+static bool is_left_out(const struct engine_plan *plan, const char *name)
+{
+    unsigned layer;
+    if (sscanf(name, "blk.%u.", &layer) == 1 && layer >= plan->info.n_layers) return true;
+    return strncmp(name, "rope_f", strlen("rope_f")) == 0;
+}
+
+/* One line where the file has tensors that the family knows nothing of: it may be another kind of model. */
+static void report_unused(const struct engine_plan *plan)
+{
+    const struct model *model = plan->model->model;
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < model_tensor_count(model); i++) {
+        const struct model_tensor *tensor = model_tensor_at(model, i);
+        if (is_used(plan, tensor) || is_left_out(plan, tensor->name)) continue;
+        if (count++ == 0) first = tensor->name;
+    }
+    if (count == 1)
+        log_line(ENGINE_LOG_WARNING, "%s: the tensor %s is not used: the family has no part for it",
+                 model_path(model), first);
+    if (count > 1)
+        log_line(ENGINE_LOG_WARNING,
+                 "%s: %zu tensors are not used, the first is %s: the family has no parts for them",
+                 model_path(model), count, first);
+}
+
 void report_plan(const struct engine_plan *plan, bool named)
 {
+    report_unused(plan);
     uint32_t n_layers = plan->info.n_layers;
     uint32_t wanted = plan->offload < n_layers ? plan->offload : n_layers;
     for (size_t i = 0; i < plan->n_weights; i++) {

@@ -189,8 +189,9 @@ bool list_is_prepared(const struct list *list, enum slot slot, const struct prep
 {
     const struct prepared_key *held = &list->prepared[slot].key;
     return list->prepared[slot].valid && held->kind == key->kind && held->n == key->n &&
-           memcmp(held->numbers, key->numbers, sizeof held->numbers) == 0 && held->values == key->values &&
-           same_view(&held->input, &key->input) && same_view(&held->choice, &key->choice);
+           held->numbers[0] == key->numbers[0] && held->numbers[1] == key->numbers[1] &&
+           held->values == key->values && same_view(&held->input, &key->input) &&
+           same_view(&held->choice, &key->choice);
 }
 
 void list_set_prepared(struct list *list, enum slot slot, const struct prepared_key *key)
