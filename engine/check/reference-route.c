@@ -34,7 +34,8 @@ static bool is_in_order(const double *c, size_t n_experts, size_t group_size, ui
             bool taken = !(groups >> e / group_size & 1);
             for (size_t i = 0; i <= s; i++) taken = taken || (size_t)ids[i] == e;
             if (taken) continue;
-            if (c[e] - c[chosen] >= NEAR || (c[e] == c[chosen] && e < chosen)) return false;
+            const double ahead = c[e] - c[chosen];
+            if (ahead >= NEAR || (e < chosen && ahead == 0)) return false;
         }
     }
     return true;
@@ -57,7 +58,8 @@ static bool are_largest(const double *scores, size_t n, uint32_t groups)
     for (size_t in = 0; in < n; in++)
         for (size_t out = 0; out < n && groups >> in & 1; out++) {
             if (groups >> out & 1) continue;
-            if (scores[out] - scores[in] >= NEAR || (scores[out] == scores[in] && out < in)) return false;
+            const double ahead = scores[out] - scores[in];
+            if (ahead >= NEAR || (out < in && ahead == 0)) return false;
         }
     return true;
 }

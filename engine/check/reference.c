@@ -22,23 +22,24 @@ static double clamp(double x, double limit)
 /* The activation itself, and how far it may be off before a factor is multiplied with it. */
 static struct expected activation_of(uint32_t activation, double limit, double alpha, double x)
 {
+    const double size = fabs(x);
+    double g = fmin(x, limit); /* of SWIGLU_CLAMPED */
     switch (activation) {
     case ENGINE_ACTIVATION_SILU: return (struct expected){x * sigmoid(x), 0};
-    case ENGINE_ACTIVATION_GELU_ERF: return (struct expected){x / 2 * erfc(-x * sqrt(0.5)), 1e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_GELU_ERF: return (struct expected){x / 2 * erfc(-x * sqrt(0.5)), 1e-6 * size};
     case ENGINE_ACTIVATION_GELU_TANH:
         return (struct expected){x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))),
-                                 1e-6 * fabs(x)};
+                                 1e-6 * size};
     case ENGINE_ACTIVATION_RELU: return (struct expected){fmax(x, 0), 0};
     case ENGINE_ACTIVATION_RELU_SQUARED: return (struct expected){fmax(x, 0) * fmax(x, 0), 0};
     case ENGINE_ACTIVATION_SIGMOID: return (struct expected){sigmoid(x), 1e-6};
-    case ENGINE_ACTIVATION_TANH: return (struct expected){tanh(x), 2e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_TANH: return (struct expected){tanh(x), 2e-6 * size};
     case ENGINE_ACTIVATION_SOFTPLUS:
-        return (struct expected){fmax(x, 0) + log1p(exp(-fabs(x))), 1e-6 * (1 + fmax(x, 0))};
+        return (struct expected){fmax(x, 0) + log1p(exp(-size)), 1e-6 * (1 + fmax(x, 0))};
     case ENGINE_ACTIVATION_CLAMP: return (struct expected){clamp(x, limit), 0};
-    case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * fabs(x)};
+    case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * size};
     case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
-        x = fmin(x, limit);
-        return (struct expected){x * sigmoid(alpha * x), 2e-6 * fabs(x)};
+        return (struct expected){g * sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
     default: return (struct expected){x, 0};
     }
 }
