@@ -57,7 +57,7 @@ static void finish(void)
     free(folder);
 }
 
-TestSuite(families, .init = setup, .fini = finish, .timeout = 1200);
+TestSuite(families, .init = setup, .fini = finish);
 
 static void keep_warnings(void *user, enum engine_log_level level, const char *line)
 {

@@ -27,7 +27,7 @@ static void finish(void)
     free(folder);
 }
 
-TestSuite(family_samples, .init = setup, .fini = finish, .timeout = 300);
+TestSuite(family_samples, .init = setup, .fini = finish);
 
 /* The logits of the last of the sample's tokens, `n_batch` of them at a time. */
 static bool run(const char *path, uint32_t n_batch, float logits[SAMPLE_VOCAB])

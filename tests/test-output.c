@@ -49,7 +49,7 @@ static void teardown(void)
     free(folder), free(in), free(out), free(err);
 }
 
-TestSuite(output, .init = setup, .fini = teardown, .timeout = 120);
+TestSuite(output, .init = setup, .fini = teardown);
 
 static size_t count_files(void)
 {
