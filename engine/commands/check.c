@@ -91,7 +91,7 @@ static void add_unclaimed(struct table *table, const struct results *results, si
 {
     const struct engine_check_row *head = &results->rows[first];
     const char *device = head->device, *area = head->area; /* once; then blank */
-    char list[LIST_WIDTH + 1] = "";
+    char list[512] = ""; /* wrapped at LIST_WIDTH; one check's name alone may be longer */
     size_t used = 0, unclaimed = 0, all = 0;
     for (size_t i = first; i < results->count; i++)
         if (is_of(&results->rows[i], head))
@@ -99,13 +99,14 @@ static void add_unclaimed(struct table *table, const struct results *results, si
     for (size_t i = first; i < results->count && unclaimed < all; i++) {
         const char *what = results->rows[i].what;
         if (!is_of(&results->rows[i], head) || results->rows[i].result != ENGINE_CHECK_UNCLAIMED) continue;
-        if (used && used + strlen(what) + 3 > sizeof list) {
+        if (used && used + strlen(what) + 2 > LIST_WIDTH) {
             strcpy(list + used, ";");
             add_list(table, device, area, list);
             device = area = "";
             used = 0;
         }
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "; " : "", what);
+        if (used > sizeof list - 2) used = sizeof list - 2; /* room for a semicolon */
     }
     if (unclaimed == all) snprintf(list, sizeof list, "all of it: %zu check%s", all, all > 1 ? "s" : "");
     if (unclaimed) add_list(table, device, area, list);
