@@ -123,8 +123,6 @@ struct value *graph_values(struct graph *graph, uint64_t ne0, uint64_t ne1, cons
     ENGINE_PRINTF(4, 5);
 struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *name, ...)
     ENGINE_PRINTF(4, 5);
-/* The same tensor again in another role, with a place of its own: the tied output matrix. */
-struct value *graph_weight_again(struct graph *graph, struct value *weight);
 
 /* Rows `first` … `first + ne1 - 1` of the model tensor `source`, which has rows of ne0, as a weight called `name`. */
 struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,

@@ -186,11 +186,6 @@ struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t 
     return find_values(graph, ne0, ne1, true, name);
 }
 
-struct value *graph_weight_again(struct graph *graph, struct value *weight)
-{
-    return weight ? add_weight(graph, graph->weights[weight->index].tensor) : NULL;
-}
-
 struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,
                          uint64_t ne1, const char *name)
 {
