@@ -20,7 +20,7 @@ int engine_model_open(struct engine *engine, const char *path, const char *token
                       struct engine_model **out)
 {
     struct engine_model *model = calloc(1, sizeof *model);
-    if (!model) return fail_memory("model");
+    if (!model) return error_memory("model");
     int status = model_open(path, tokenizer_path, &model->model);
     if (status != ENGINE_OK) goto error;
     model->engine = engine;
@@ -29,7 +29,7 @@ int engine_model_open(struct engine *engine, const char *path, const char *token
     model->architecture = copy_text(metadata, "general.architecture");
     model->name = copy_text(metadata, "general.name");
     if (!model->architecture || !model->name) {
-        status = fail_memory("model");
+        status = error_memory("model");
         goto error;
     }
     *out = model;
@@ -121,25 +121,26 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
         char kind[64];
         struct engine_string value;
         if (!metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
-            return fail(ENGINE_ERROR_DATA,
-                        "%s holds no tokenizer (one for a llama2.c checkpoint is given with --tokenizer)",
-                        path);
+            return error_raise(
+                ENGINE_ERROR_DATA,
+                "%s holds no tokenizer (one for a llama2.c checkpoint is given with --tokenizer)", path);
         }
         size_t length = value.length < sizeof kind - 1 ? value.length : sizeof kind - 1;
         memcpy(kind, value.data, length);
         kind[length] = '\0';
         const struct plugin *plugin = plugins_find_tokenizer(model->engine->plugins, kind);
         if (!plugin) {
-            return fail(ENGINE_ERROR_UNSUPPORTED,
-                        "%s: no plugin for its tokenizer '%s' (`engine plugins` lists those that were found)",
-                        path, kind);
+            return error_raise(
+                ENGINE_ERROR_UNSUPPORTED,
+                "%s: no plugin for its tokenizer '%s' (`engine plugins` lists those that were found)", path,
+                kind);
         }
         const struct engine_tokenizer_api *found = plugin->info->tokenizers;
         error_clear();
         int status = found->create(&model->getters, &model->tokenizer);
         if (status != ENGINE_OK && !error_message()[0])
-            fail(status, "%s: no tokenizer was made", plugin->name);
-        if (status != ENGINE_OK) return fail_because(status, "%s", path);
+            error_raise(status, "%s: no tokenizer was made", plugin->name);
+        if (status != ENGINE_OK) return error_wrap(status, "%s", path);
         model->tokenizer_api = found;
     }
     *api = model->tokenizer_api;

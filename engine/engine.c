@@ -27,7 +27,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
     if (status != ENGINE_OK) return status;
     if (options) sized_read(&known, sizeof known, options);
     struct engine *engine = calloc(1, sizeof *engine);
-    if (!engine) return fail_memory("engine");
+    if (!engine) return error_memory("engine");
     pthread_mutex_init(&engine->devices_lock, NULL);
     status = config_open(known.config_file, &engine->config);
     if (status == ENGINE_OK) status = host_begin(engine->config);
@@ -37,7 +37,7 @@ int engine_open(const struct engine_options *options, struct engine **out)
         free(engine);
         return status;
     }
-    engine->installed_model = installed_model();
+    engine->installed_model = folders_installed_model();
     log_to(known.log, known.user);
     status = plugins_open(known.plugin_dirs, engine->config, &engine->plugins);
     if (status != ENGINE_OK) {

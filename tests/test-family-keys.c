@@ -80,11 +80,11 @@ static int read_keys(const struct test_case *c)
     struct model *model;
     cr_assert_eq(model_open(path, NULL, &model), ENGINE_OK, "%s", error_message());
     remove(path);
-    const struct architecture *architecture = architecture_of(model);
+    const struct architecture *architecture = arch_of(model);
     cr_assert_not_null(architecture, "%s", error_message());
     void *hparams = calloc(1, architecture->size);
     struct arch_info info;
-    int status = architecture_read(architecture, model, hparams, &info);
+    int status = arch_read(architecture, model, hparams, &info);
     if (status) {
         cr_expect_not_null(strstr(error_message(), path), "%s", error_message());
         cr_expect_null(strchr(error_message(), '\n'), "%s", error_message());

@@ -397,7 +397,7 @@ Test(gguf, cut_anywhere)
 
 Test(gguf, messages_stay_one_line)
 {
-    cr_assert(fail(ENGINE_ERROR_DATA, "%s", "a\nb\033[2J\177c") == ENGINE_ERROR_DATA);
+    cr_assert(error_raise(ENGINE_ERROR_DATA, "%s", "a\nb\033[2J\177c") == ENGINE_ERROR_DATA);
     cr_assert_str_eq(error_message(), "a b [2J c");
 }
 

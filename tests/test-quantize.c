@@ -126,7 +126,7 @@ static uint8_t *encode(uint32_t type, const float *x, size_t n, size_t *size)
     cr_assert(type_row_size(type, n, &bytes));
     uint8_t *blocks = malloc(bytes);
     cr_assert(blocks);
-    encoder_of(type)(x, n, blocks);
+    quantize_encoder(type)(x, n, blocks);
     *size = (size_t)bytes;
     return blocks;
 }
@@ -137,7 +137,7 @@ static double error_of(uint32_t type, const float *x, size_t n)
     size_t size;
     uint8_t *blocks = encode(type, x, n, &size), *block = blocks;
     double total = 0;
-    cr_assert(encoded_is_finite(type, blocks, n));
+    cr_assert(quantize_encoded_is_finite(type, blocks, n));
     for (size_t i = 0; i < n;) {
         float values[256];
         size_t length = block_values(type, block, values);
@@ -231,15 +231,15 @@ Test(encode, says_what_no_scale_reaches)
                                      ENGINE_TYPE_Q5_1};
     for (size_t t = 0; t < COUNT(plain); t++) {
         for (size_t i = 0; i < 32; i++) x[i] = (i % 2 ? 1.0f : -1.0f) * encode_largest(plain[t]);
-        encoder_of(plain[t])(x, 32, blocks);
-        cr_expect_not(encoded_is_finite(plain[t], blocks, 32), "%s", type_info(plain[t])->name);
+        quantize_encoder(plain[t])(x, 32, blocks);
+        cr_expect_not(quantize_encoded_is_finite(plain[t], blocks, 32), "%s", type_info(plain[t])->name);
     }
     x[0] = 65520;
     encode_f16(x, 1, blocks);
-    cr_expect_not(encoded_is_finite(ENGINE_TYPE_F16, blocks, 1));
+    cr_expect_not(quantize_encoded_is_finite(ENGINE_TYPE_F16, blocks, 1));
     x[0] = 3.4e38f;
     encode_bf16(x, 1, blocks);
-    cr_expect_not(encoded_is_finite(ENGINE_TYPE_BF16, blocks, 1));
+    cr_expect_not(quantize_encoded_is_finite(ENGINE_TYPE_BF16, blocks, 1));
 }
 
 Test(half, goes_there_and_back)

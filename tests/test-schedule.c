@@ -44,10 +44,10 @@ static struct graph *build(const struct model *model, uint32_t n_tokens)
                                 .cache_type = ENGINE_TYPE_F16,
                                 .block_size = 32,
                                 .n_blocks = 4};
-    const struct architecture *architecture = architecture_of(model);
+    const struct architecture *architecture = arch_of(model);
     void *hparams = calloc(1, architecture->size);
     struct arch_info info;
-    cr_assert_eq(architecture_read(architecture, model, hparams, &info), ENGINE_OK);
+    cr_assert_eq(arch_read(architecture, model, hparams, &info), ENGINE_OK);
     struct graph *graph = graph_create(model, NULL, &shape);
     architecture->build(graph, hparams);
     cr_assert_eq(graph->status, ENGINE_OK);
@@ -81,7 +81,7 @@ static void write_number(struct paper *paper, const struct storage *storage, uin
 static void run_node(struct paper *paper, size_t now)
 {
     struct node *node = &paper->schedule->graph->nodes[now];
-    const struct op_info *info = op_info(node->op);
+    const struct op_info *info = graph_op_info(node->op);
     for (int i = 0; info->inputs[i].offset; i++) {
         const struct engine_tensor *tensor = *op_tensor(&node->args, info->inputs[i].offset);
         const struct storage *storage = tensor ? storage_of(paper->schedule, tensor) : NULL;
@@ -138,7 +138,7 @@ static void note_expected(struct paper *paper, struct graph *graph)
     paper->expected = calloc(graph->n_nodes, sizeof *paper->expected);
     for (size_t now = 0; now < graph->n_nodes; now++) {
         struct node *node = &graph->nodes[now];
-        const struct op_info *info = op_info(node->op);
+        const struct op_info *info = graph_op_info(node->op);
         for (int i = 0; info->inputs[i].offset; i++) {
             const struct engine_tensor *tensor = *op_tensor(&node->args, info->inputs[i].offset);
             if (!tensor) continue;

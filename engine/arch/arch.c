@@ -10,23 +10,23 @@
 static const struct architecture *const architectures[] = {FAMILIES(X)};
 #undef X
 
-const struct architecture *architecture_of(const struct model *model)
+const struct architecture *arch_of(const struct model *model)
 {
     char name[HPARAMS_PREFIX_SIZE];
     if (!hparams_family(model, name)) {
-        fail(ENGINE_ERROR_DATA, "%s: no general.architecture in the metadata", model_path(model));
+        error_raise(ENGINE_ERROR_DATA, "%s: no general.architecture in the metadata", model_path(model));
         return NULL;
     }
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (strcmp(architectures[i]->name, name) == 0) return architectures[i];
-    fail(ENGINE_ERROR_UNSUPPORTED,
-         "%s: models of the family '%s' are not supported; docs/models.md lists those that are",
-         model_path(model), name);
+    error_raise(ENGINE_ERROR_UNSUPPORTED,
+                "%s: models of the family '%s' are not supported; docs/models.md lists those that are",
+                model_path(model), name);
     return NULL;
 }
 
-int architecture_read(const struct architecture *architecture, const struct model *model, void *hparams,
-                      struct arch_info *info)
+int arch_read(const struct architecture *architecture, const struct model *model, void *hparams,
+              struct arch_info *info)
 {
     struct hparams reader = {.model = model};
     hparams_family(model, reader.prefix);

@@ -27,11 +27,11 @@ struct architecture {
 };
 
 /* The family of a model; NULL with a message if the engine doesn't know it. */
-const struct architecture *architecture_of(const struct model *model);
+const struct architecture *arch_of(const struct model *model);
 
 /* Has the family read the model's metadata into `hparams` [architecture->size] and *info. ENGINE_ERROR_DATA or
  * ENGINE_ERROR_UNSUPPORTED with a message that names the file. */
-int architecture_read(const struct architecture *architecture, const struct model *model, void *hparams,
-                      struct arch_info *info);
+int arch_read(const struct architecture *architecture, const struct model *model, void *hparams,
+              struct arch_info *info);
 
 #endif

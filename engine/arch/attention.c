@@ -27,8 +27,8 @@ static struct value *fused_part(struct graph *g, const struct decoder *d, const 
 static struct value *project(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
                              uint64_t n, struct value *x)
 {
-    struct value *output =
-        has_weight(g, "attn_qkv") ? fused_part(g, d, name, first, n, x) : linear(g, name, d->n_embd, n, x);
+    struct value *output = decoder_has_weight(g, "attn_qkv") ? fused_part(g, d, name, first, n, x)
+                                                             : decoder_linear(g, name, d->n_embd, n, x);
     if (d->clamp_qkv > 0)
         output = graph_activate_limited(g, output, NULL, ENGINE_ACTIVATION_CLAMP, d->clamp_qkv, 0);
     return output;
@@ -39,18 +39,18 @@ static struct value *project(struct graph *g, const struct decoder *d, const cha
 static struct value *norm_heads(struct graph *g, const struct decoder *d, const char *name, uint64_t n,
                                 struct value *heads)
 {
-    if (!has_weight(g, name) || !heads) return heads;
+    if (!decoder_has_weight(g, name) || !heads) return heads;
     uint64_t width = d->head_dim * n, n_tokens = g->shape.n_tokens;
     const struct model_tensor *weight = graph_find(g, "blk.%u.%s.weight", g->layer, name);
     struct value *by_head = graph_reshape(g, heads, d->head_dim, n, n_tokens);
-    if (weight->ne[0] == d->head_dim && weight->ne[1] == 1) return norm(g, d, name, by_head);
-    if (weight->ne[1] == 1) return norm(g, d, name, graph_reshape(g, heads, width, n_tokens, 1));
+    if (weight->ne[0] == d->head_dim && weight->ne[1] == 1) return decoder_norm(g, d, name, by_head);
+    if (weight->ne[1] == 1) return decoder_norm(g, d, name, graph_reshape(g, heads, width, n_tokens, 1));
     struct value *normed = graph_norm(g, by_head, NULL, NULL, d->norm, d->epsilon);
     return graph_mul(g, graph_reshape(g, normed, width, n_tokens, 1),
                      graph_values(g, width, 1, "blk.%u.%s.weight", g->layer, name));
 }
 
-struct heads attention_heads(struct graph *g, const struct decoder *d, struct value *x)
+struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, struct value *x)
 {
     const struct decoder_layer *layer = this_layer(g, d);
     uint64_t n = layer->n_heads, n_kv = layer->n_kv_heads, n_tokens = g->shape.n_tokens;
@@ -62,8 +62,8 @@ struct heads attention_heads(struct graph *g, const struct decoder *d, struct va
         h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
         h.k = norm_heads(g, d, "attn_k_norm", n_kv, h.k);
     }
-    h.q = rotate(g, layer->rope, factors, graph_reshape(g, h.q, d->head_dim, n, n_tokens));
-    h.k = rotate(g, layer->rope, factors, graph_reshape(g, h.k, d->head_dim, n_kv, n_tokens));
+    h.q = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.q, d->head_dim, n, n_tokens));
+    h.k = decoder_rotate(g, layer->rope, factors, graph_reshape(g, h.k, d->head_dim, n_kv, n_tokens));
     h.v = graph_reshape(g, h.v, d->value_dim, n_kv, n_tokens);
     if (d->norm_after_rope) {
         h.q = norm_heads(g, d, "attn_q_norm", n, h.q);
@@ -88,7 +88,7 @@ static void fill_slopes(const void *user, float *values, uint64_t n)
     }
 }
 
-struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads)
+struct value *decoder_alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads)
 {
     char name[48];
     const struct slopes slopes = {d->alibi_bias, n_heads};
@@ -97,8 +97,8 @@ struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_
     return graph_numbers(g, n_heads, name, fill_slopes, &slopes);
 }
 
-struct value *attend_to(struct graph *g, const struct decoder *d, struct value *q, struct value *k_cache,
-                        struct value *v_cache)
+struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct value *q,
+                                struct value *k_cache, struct value *v_cache)
 {
     const struct decoder_layer *layer = this_layer(g, d);
     const struct attention_options options = {
@@ -106,27 +106,27 @@ struct value *attend_to(struct graph *g, const struct decoder *d, struct value *
         .softcap = d->attention_softcap,
         .window = layer->window,
         .chunk = layer->chunk,
-        .slopes = alibi_slopes(g, d, layer->n_heads),
+        .slopes = decoder_alibi_slopes(g, d, layer->n_heads),
         .sinks = graph_values_optional(g, layer->n_heads, 1, "blk.%u.attn_sinks.weight", g->layer),
     };
     struct value *out = graph_attention(g, q, k_cache, v_cache, &options);
     uint64_t width = (uint64_t)layer->n_heads * d->value_dim;
-    return layer_output(g, d, graph_reshape(g, out, width, g->shape.n_tokens, 1));
+    return decoder_layer_output(g, d, graph_reshape(g, out, width, g->shape.n_tokens, 1));
 }
 
-struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads)
+struct value *decoder_attend(struct graph *g, const struct decoder *d, const struct heads *heads)
 {
     const struct decoder_layer *layer = this_layer(g, d);
     struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads);
     struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads);
     graph_cache_write(g, k_cache, heads->k);
     graph_cache_write(g, v_cache, heads->v);
-    return attend_to(g, d, heads->q, k_cache, v_cache);
+    return decoder_attend_to(g, d, heads->q, k_cache, v_cache);
 }
 
-struct value *attention(struct graph *g, const struct decoder *d, struct value *x)
+struct value *decoder_attention(struct graph *g, const struct decoder *d, struct value *x)
 {
-    struct heads heads = attention_heads(g, d, x);
+    struct heads heads = decoder_attention_heads(g, d, x);
     uint64_t width = (uint64_t)this_layer(g, d)->n_heads * d->value_dim;
-    return linear(g, "attn_output", width, d->n_embd, attend(g, d, &heads));
+    return decoder_linear(g, "attn_output", width, d->n_embd, decoder_attend(g, d, &heads));
 }

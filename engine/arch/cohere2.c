@@ -14,4 +14,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_cohere2 = {"cohere2", sizeof(struct decoder), read, build_parallel};
+const struct architecture arch_cohere2 = {"cohere2", sizeof(struct decoder), read, decoder_build_parallel};

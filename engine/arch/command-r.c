@@ -11,4 +11,5 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_command_r = {"command-r", sizeof(struct decoder), read, build_parallel};
+const struct architecture arch_command_r = {"command-r", sizeof(struct decoder), read,
+                                            decoder_build_parallel};

@@ -136,7 +136,7 @@ static const char *tensor_name(const struct graph *g, const char *name, char ful
     return full;
 }
 
-struct value *embed_tokens(struct graph *g, const struct decoder *d)
+struct value *decoder_embed(struct graph *g, const struct decoder *d)
 {
     g->layer = NO_LAYER;
     struct value *embedding = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
@@ -146,10 +146,11 @@ struct value *embed_tokens(struct graph *g, const struct decoder *d)
         struct value *positions = graph_weight(g, d->n_embd, d->n_positions, "position_embd.weight");
         x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITIONS)));
     }
-    return has_weight(g, "token_embd_norm") ? norm(g, d, "token_embd_norm", x) : x;
+    return decoder_has_weight(g, "token_embd_norm") ? decoder_norm(g, d, "token_embd_norm", x) : x;
 }
 
-struct value *linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out, struct value *input)
+struct value *decoder_linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out,
+                             struct value *input)
 {
     char full[TENSOR_NAME_SIZE];
     tensor_name(g, name, full);
@@ -158,7 +159,7 @@ struct value *linear(struct graph *g, const char *name, uint64_t n_in, uint64_t 
     return bias ? graph_add(g, output, bias) : output;
 }
 
-struct value *norm(struct graph *g, const struct decoder *d, const char *name, struct value *input)
+struct value *decoder_norm(struct graph *g, const struct decoder *d, const char *name, struct value *input)
 {
     char full[TENSOR_NAME_SIZE];
     tensor_name(g, name, full);
@@ -168,31 +169,32 @@ struct value *norm(struct graph *g, const struct decoder *d, const char *name, s
     return graph_norm(g, input, weight, bias, d->norm, d->epsilon);
 }
 
-bool has_weight(const struct graph *g, const char *name)
+bool decoder_has_weight(const struct graph *g, const char *name)
 {
     char full[TENSOR_NAME_SIZE];
     return graph_find(g, "%s.weight", tensor_name(g, name, full)) != NULL;
 }
 
-struct value *add_block(struct graph *g, const struct decoder *d, struct value *x, struct value *block)
+struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct value *x,
+                                struct value *block)
 {
     return graph_add(g, x, graph_scale(g, block, d->residual_scale));
 }
 
-struct value *layer_output(struct graph *g, const struct decoder *d, struct value *x)
+struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x)
 {
     return g->layer + 1 == d->n_layers ? graph_wanted(g, x) : x;
 }
 
-struct value *feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x)
+struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x)
 {
-    return d->layers[g->layer].is_mixture ? mixture(g, d, x) : feed_forward(g, d, x);
+    return d->layers[g->layer].is_mixture ? decoder_mixture(g, d, x) : decoder_feed_forward(g, d, x);
 }
 
-void build_logits(struct graph *g, const struct decoder *d, struct value *x)
+void decoder_build_logits(struct graph *g, const struct decoder *d, struct value *x)
 {
     g->layer = NO_LAYER;
-    x = norm(g, d, "output_norm", x);
+    x = decoder_norm(g, d, "output_norm", x);
     struct value *output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
     if (!output) output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
     struct value *logits = graph_scale(g, graph_matmul(g, output, x), d->logit_scale);
@@ -203,23 +205,23 @@ void build_logits(struct graph *g, const struct decoder *d, struct value *x)
     g->logits = logits;
 }
 
-struct value *parallel_layer(struct graph *g, const struct decoder *d, struct value *x, struct value *a,
-                             struct value *f)
+struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, struct value *x,
+                                     struct value *a, struct value *f)
 {
-    struct value *heads = attention(g, d, a);
-    x = graph_add(g, layer_output(g, d, x), heads);
-    return graph_add(g, x, feed_forward(g, d, layer_output(g, d, f)));
+    struct value *heads = decoder_attention(g, d, a);
+    x = graph_add(g, decoder_layer_output(g, d, x), heads);
+    return graph_add(g, x, decoder_feed_forward(g, d, decoder_layer_output(g, d, f)));
 }
 
-void build_parallel(struct graph *g, const void *decoder)
+void decoder_build_parallel(struct graph *g, const void *decoder)
 {
     const struct decoder *d = decoder;
-    struct value *x = embed_tokens(g, d);
+    struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *n = norm(g, d, "attn_norm", x);
-        x = parallel_layer(g, d, x, n, n);
+        struct value *n = decoder_norm(g, d, "attn_norm", x);
+        x = decoder_parallel_layer(g, d, x, n, n);
     }
-    build_logits(g, d, x);
+    decoder_build_logits(g, d, x);
 }
 
 /* A block of a layer: its input normed, or what it adds, or both. */
@@ -227,18 +229,19 @@ static struct value *block(struct graph *g, const struct decoder *d, struct valu
                            struct value *(*run)(struct graph *g, const struct decoder *d, struct value *x),
                            const char *norm_before, const char *norm_after)
 {
-    struct value *out = run(g, d, d->norms == NORMS_AFTER ? x : norm(g, d, norm_before, x));
-    return d->norms == NORMS_BEFORE ? out : norm(g, d, norm_after, out);
+    struct value *out = run(g, d, d->norms == NORMS_AFTER ? x : decoder_norm(g, d, norm_before, x));
+    return d->norms == NORMS_BEFORE ? out : decoder_norm(g, d, norm_after, out);
 }
 
-void build_decoder(struct graph *g, const void *decoder)
+void decoder_build(struct graph *g, const void *decoder)
 {
     const struct decoder *d = decoder;
-    struct value *x = embed_tokens(g, d);
+    struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = block(g, d, x, attention, "attn_norm", "post_attention_norm");
-        x = add_block(g, d, layer_output(g, d, x), heads);
-        x = add_block(g, d, x, block(g, d, x, feed_forward_or_mixture, d->ffn_norm, "post_ffw_norm"));
+        struct value *heads = block(g, d, x, decoder_attention, "attn_norm", "post_attention_norm");
+        x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
+        x = decoder_add_block(g, d, x,
+                              block(g, d, x, decoder_feed_forward_or_mixture, d->ffn_norm, "post_ffw_norm"));
     }
-    build_logits(g, d, x);
+    decoder_build_logits(g, d, x);
 }

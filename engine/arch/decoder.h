@@ -108,72 +108,75 @@ void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function
 
 /* Rows of token_embd.weight for the tokens, scaled; where the model has them, plus position_embd's of their positions, and
  * normed by token_embd_norm. */
-struct value *embed_tokens(struct graph *g, const struct decoder *d);
+struct value *decoder_embed(struct graph *g, const struct decoder *d);
 
 /* weight x input, plus the bias that some models have: "blk.N.NAME.weight", or "NAME.weight" outside layers. */
-struct value *linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out, struct value *input);
+struct value *decoder_linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out,
+                             struct value *input);
 
 /* The norm of the decoder's kind with NAME's weight and, where there is one, its bias. */
-struct value *norm(struct graph *g, const struct decoder *d, const char *name, struct value *input);
+struct value *decoder_norm(struct graph *g, const struct decoder *d, const char *name, struct value *input);
 /* Whether this layer has NAME.weight. */
-bool has_weight(const struct graph *g, const char *name);
+bool decoder_has_weight(const struct graph *g, const char *name);
 
 /* x + residual_scale * block. */
-struct value *add_block(struct graph *g, const struct decoder *d, struct value *x, struct value *block);
+struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct value *x,
+                                struct value *block);
 
 /* In the last layer, the columns of the tokens whose logits are wanted: from attention on nobody needs the others. */
-struct value *layer_output(struct graph *g, const struct decoder *d, struct value *x);
+struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x);
 
 /* The angles' factors of this layer's rope, or NULL; once a layer for all that turns in it. */
 struct value *rope_factors(struct graph *g, const struct rope *rope);
 /* Turns heads [head_dim, n_heads, n_tokens]; rope NULL: as they are. */
-struct value *rotate(struct graph *g, const struct rope *rope, struct value *factors, struct value *heads);
+struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,
+                             struct value *heads);
 
 /* What attention works on: heads [dim, n, n_tokens]. */
 struct heads {
     struct value *q, *k, *v;
 };
 /* Queries, keys and values of this layer: split or fused matrices, clamped, normed, turned, as the decoder says. */
-struct heads attention_heads(struct graph *g, const struct decoder *d, struct value *x);
+struct heads decoder_attention_heads(struct graph *g, const struct decoder *d, struct value *x);
 /* Writes keys and values to the cache and attends: [value_dim * n_heads, n_tokens], in the last layer the wanted ones. */
-struct value *attend(struct graph *g, const struct decoder *d, const struct heads *heads);
+struct value *decoder_attend(struct graph *g, const struct decoder *d, const struct heads *heads);
 /* Queries [head_dim, n_heads, n_tokens] attend to what caches hold: the result as above. */
-struct value *attend_to(struct graph *g, const struct decoder *d, struct value *q, struct value *k_cache,
-                        struct value *v_cache);
+struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct value *q,
+                                struct value *k_cache, struct value *v_cache);
 /* ALiBi's slopes [n_heads], or NULL where the decoder has none. */
-struct value *alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads);
-/* All of that, and the output matrix: x [n_embd, n_tokens] becomes [n_embd, columns], see layer_output. */
-struct value *attention(struct graph *g, const struct decoder *d, struct value *x);
+struct value *decoder_alibi_slopes(struct graph *g, const struct decoder *d, uint32_t n_heads);
+/* All of that, and the output matrix: x [n_embd, n_tokens] becomes [n_embd, columns], see decoder_layer_output. */
+struct value *decoder_attention(struct graph *g, const struct decoder *d, struct value *x);
 
 /* down(activation(gate) * up), or down(activation(up)) where the model has no gate; names begin with "ffn". */
-struct value *feed_forward(struct graph *g, const struct decoder *d, struct value *x);
+struct value *decoder_feed_forward(struct graph *g, const struct decoder *d, struct value *x);
 /* The same with other tensors and lengths: "ffn_gate_shexp" and so on with the suffix "_shexp". */
-struct value *feed_forward_named(struct graph *g, const struct decoder *d, const char *suffix, uint64_t n_ff,
-                                 struct value *x);
+struct value *decoder_feed_forward_named(struct graph *g, const struct decoder *d, const char *suffix,
+                                         uint64_t n_ff, struct value *x);
 
 /* The mixture of experts with the shared one that it may have. */
-struct value *mixture(struct graph *g, const struct decoder *d, struct value *x);
+struct value *decoder_mixture(struct graph *g, const struct decoder *d, struct value *x);
 /* The router's choice; logits [n, columns]. Its bias "exp_probs_b" counts where the file has it. */
-struct routes route(struct graph *g, const struct decoder *d, struct value *logits);
+struct routes decoder_route(struct graph *g, const struct decoder *d, struct value *logits);
 /* What the chosen experts make of x ([n_embd, columns]); `mix`: weighed and summed up. */
-struct value *run_experts(struct graph *g, const struct decoder *d, const struct routes *routes,
-                          struct value *x);
+struct value *decoder_run_experts(struct graph *g, const struct decoder *d, const struct routes *routes,
+                                  struct value *x);
 
 /* feed_forward or mixture, as the layer is. */
-struct value *feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x);
+struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x);
 
 /* output_norm, output.weight (or the embedding, where that is tied), scaled and capped. Sets graph->logits. */
-void build_logits(struct graph *g, const struct decoder *d, struct value *x);
+void decoder_build_logits(struct graph *g, const struct decoder *d, struct value *x);
 
 /* A layer whose blocks read the same x (GPT-J): x + attention(a) + feed-forward(f), a and f being norms of x. */
-struct value *parallel_layer(struct graph *g, const struct decoder *d, struct value *x, struct value *a,
-                             struct value *f);
+struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, struct value *x,
+                                     struct value *a, struct value *f);
 
 /* All layers like that, with one norm for both blocks, "attn_norm"; and the logits. */
-void build_parallel(struct graph *g, const void *decoder);
+void decoder_build_parallel(struct graph *g, const void *decoder);
 
 /* The layers of most decoders: x + attention(norm(x)), then x + feed-forward(norm(x)), norms placed as the decoder says,
  * and the logits. `decoder`: a struct decoder, or one that begins with it. */
-void build_decoder(struct graph *g, const void *decoder);
+void decoder_build(struct graph *g, const void *decoder);
 
 #endif

@@ -102,11 +102,11 @@ static struct value *queries(struct graph *g, const struct deepseek2 *m, struct 
     uint64_t n_heads = d->layers[g->layer].n_heads, key = m->n_nope + m->n_rope;
     struct value *q;
     if (m->n_q_latent > 0) {
-        q = linear(g, "attn_q_a", d->n_embd, m->n_q_latent, x);
-        q = linear(g, "attn_q_b", m->n_q_latent, n_heads * key,
-                   norm_latent(g, "attn_q_a_norm", m->n_q_latent, q));
+        q = decoder_linear(g, "attn_q_a", d->n_embd, m->n_q_latent, x);
+        q = decoder_linear(g, "attn_q_b", m->n_q_latent, n_heads * key,
+                           norm_latent(g, "attn_q_a_norm", m->n_q_latent, q));
     } else {
-        q = linear(g, "attn_q", d->n_embd, n_heads * key, x);
+        q = decoder_linear(g, "attn_q", d->n_embd, n_heads * key, x);
     }
     return graph_reshape(g, q, key, n_heads, g->shape.n_tokens);
 }
@@ -126,7 +126,7 @@ static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, s
     struct value *k = graph_concat(g, graph_reshape(g, latent->c, m->n_latent, 1, n_tokens), latent->key);
     struct value *cache = graph_cache(g, d->head_dim, 1);
     graph_cache_write(g, cache, k);
-    struct value *out = attend_to(g, d, q, cache, graph_slice(g, cache, 0, m->n_latent));
+    struct value *out = decoder_attend_to(g, d, q, cache, graph_slice(g, cache, 0, m->n_latent));
     uint64_t columns = out ? out->tensor.ne[1] : 0;
     out = graph_matmul_heads(g, v_b, graph_reshape(g, out, m->n_latent, n_heads, columns));
     return graph_reshape(g, out, n_heads * m->n_value, columns, 1);
@@ -138,12 +138,12 @@ static struct value *attend_heads(struct graph *g, const struct deepseek2 *m, st
 {
     const struct decoder *d = &m->decoder;
     uint64_t n_heads = d->layers[g->layer].n_heads, both = (uint64_t)m->n_nope + m->n_value;
-    struct value *kv = linear(g, "attn_kv_b", m->n_latent, n_heads * both, latent->c);
+    struct value *kv = decoder_linear(g, "attn_kv_b", m->n_latent, n_heads * both, latent->c);
     kv = graph_reshape(g, kv, both, n_heads, g->shape.n_tokens);
     const struct heads heads = {.q = graph_concat(g, q_nope, q_rope),
                                 .k = graph_concat(g, graph_slice(g, kv, 0, m->n_nope), latent->key),
                                 .v = graph_slice(g, kv, m->n_nope, m->n_value)};
-    return attend(g, d, &heads);
+    return decoder_attend(g, d, &heads);
 }
 
 static struct value *latent_attention(struct graph *g, const struct deepseek2 *m, struct value *x)
@@ -153,30 +153,31 @@ static struct value *latent_attention(struct graph *g, const struct deepseek2 *m
     struct value *factors = rope_factors(g, layer->rope);
     struct value *q = queries(g, m, x);
     struct value *q_nope = graph_slice(g, q, 0, m->n_nope);
-    struct value *q_rope = rotate(g, layer->rope, factors, graph_slice(g, q, m->n_nope, m->n_rope));
+    struct value *q_rope = decoder_rotate(g, layer->rope, factors, graph_slice(g, q, m->n_nope, m->n_rope));
 
-    struct value *kv = linear(g, "attn_kv_a_mqa", d->n_embd, (uint64_t)m->n_latent + m->n_rope, x);
+    struct value *kv = decoder_linear(g, "attn_kv_a_mqa", d->n_embd, (uint64_t)m->n_latent + m->n_rope, x);
     struct value *key =
         graph_reshape(g, graph_slice(g, kv, m->n_latent, m->n_rope), m->n_rope, 1, g->shape.n_tokens);
     struct latent latent = {
         .c = norm_latent(g, "attn_kv_a_norm", m->n_latent, graph_slice(g, kv, 0, m->n_latent)),
-        .key = rotate(g, layer->rope, factors, key)};
+        .key = decoder_rotate(g, layer->rope, factors, key)};
     struct value *out = m->absorbs ? attend_latent(g, m, q_nope, q_rope, &latent)
                                    : attend_heads(g, m, q_nope, q_rope, &latent);
-    return linear(g, "attn_output", (uint64_t)layer->n_heads * m->n_value, d->n_embd, out);
+    return decoder_linear(g, "attn_output", (uint64_t)layer->n_heads * m->n_value, d->n_embd, out);
 }
 
 static void build(struct graph *g, const void *hparams)
 {
     const struct deepseek2 *m = hparams;
     const struct decoder *d = &m->decoder;
-    struct value *x = embed_tokens(g, d);
+    struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = latent_attention(g, m, norm(g, d, "attn_norm", x));
-        x = add_block(g, d, layer_output(g, d, x), heads);
-        x = add_block(g, d, x, feed_forward_or_mixture(g, d, norm(g, d, "ffn_norm", x)));
+        struct value *heads = latent_attention(g, m, decoder_norm(g, d, "attn_norm", x));
+        x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
+        x = decoder_add_block(g, d, x,
+                              decoder_feed_forward_or_mixture(g, d, decoder_norm(g, d, "ffn_norm", x)));
     }
-    build_logits(g, d, x);
+    decoder_build_logits(g, d, x);
 }
 
 const struct architecture arch_deepseek2 = {"deepseek2", sizeof(struct deepseek2), read, build};

@@ -15,4 +15,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_ernie4_5_moe = {"ernie4_5-moe", sizeof(struct decoder), read, build_decoder};
+const struct architecture arch_ernie4_5_moe = {"ernie4_5-moe", sizeof(struct decoder), read, decoder_build};

@@ -9,4 +9,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_exaone = {"exaone", sizeof(struct decoder), read, build_decoder};
+const struct architecture arch_exaone = {"exaone", sizeof(struct decoder), read, decoder_build};

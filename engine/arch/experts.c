@@ -85,7 +85,7 @@ static struct value *stacked(struct graph *g, const char *name, uint64_t k, uint
     struct value *stack = NULL;
     uint32_t found = 0;
     if (!parts) {
-        g->status = fail_memory("experts");
+        g->status = error_memory("experts");
         return NULL;
     }
     for (; found < n; found++) {
@@ -120,8 +120,8 @@ static struct value *product(struct graph *g, const struct decoder *d, const cha
     return graph_matmul_experts(g, matrices(g, d, name, k, rows), bias, x, routes, mix);
 }
 
-struct value *run_experts(struct graph *g, const struct decoder *d, const struct routes *routes,
-                          struct value *x)
+struct value *decoder_run_experts(struct graph *g, const struct decoder *d, const struct routes *routes,
+                                  struct value *x)
 {
     const struct experts *e = &d->experts;
     struct value *gate, *up;
@@ -139,7 +139,7 @@ struct value *run_experts(struct graph *g, const struct decoder *d, const struct
     return e->weigh_input && out ? graph_reshape(g, out, d->n_embd, out->tensor.ne[2], 1) : out;
 }
 
-struct routes route(struct graph *g, const struct decoder *d, struct value *logits)
+struct routes decoder_route(struct graph *g, const struct decoder *d, struct value *logits)
 {
     const struct experts *e = &d->experts;
     const struct route_options options = {
@@ -164,15 +164,15 @@ static struct value *add_shared_expert(struct graph *g, const struct decoder *d,
     const struct model_tensor *up = graph_find(g, "blk.%u.ffn_up_shexp.weight", g->layer);
     uint64_t n_ff = d->experts.n_ff_shared;
     if (n_ff == 0 && !up) return sum;
-    struct value *out = feed_forward_named(g, d, "_shexp", n_ff > 0 ? n_ff : up->ne[1], x);
-    if (!has_weight(g, "ffn_gate_inp_shexp")) return graph_add(g, sum, out);
+    struct value *out = decoder_feed_forward_named(g, d, "_shexp", n_ff > 0 ? n_ff : up->ne[1], x);
+    if (!decoder_has_weight(g, "ffn_gate_inp_shexp")) return graph_add(g, sum, out);
     struct value *weight = graph_weight(g, d->n_embd, 1, "blk.%u.ffn_gate_inp_shexp.weight", g->layer);
     struct value *share = graph_activate(g, graph_matmul(g, weight, x), NULL, ENGINE_ACTIVATION_SIGMOID);
     return graph_add(g, sum, graph_mul(g, out, share));
 }
 
-struct value *mixture(struct graph *g, const struct decoder *d, struct value *x)
+struct value *decoder_mixture(struct graph *g, const struct decoder *d, struct value *x)
 {
-    struct routes routes = route(g, d, linear(g, "ffn_gate_inp", d->n_embd, d->experts.n, x));
-    return add_shared_expert(g, d, x, run_experts(g, d, &routes, x));
+    struct routes routes = decoder_route(g, d, decoder_linear(g, "ffn_gate_inp", d->n_embd, d->experts.n, x));
+    return add_shared_expert(g, d, x, decoder_run_experts(g, d, &routes, x));
 }

@@ -6,13 +6,13 @@
 static void build(struct graph *g, const void *hparams)
 {
     const struct decoder *d = hparams;
-    struct value *x = embed_tokens(g, d);
+    struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *f = norm(g, d, "attn_norm", x);
-        struct value *a = has_weight(g, "attn_norm_2") ? norm(g, d, "attn_norm_2", x) : f;
-        x = parallel_layer(g, d, x, a, f);
+        struct value *f = decoder_norm(g, d, "attn_norm", x);
+        struct value *a = decoder_has_weight(g, "attn_norm_2") ? decoder_norm(g, d, "attn_norm_2", x) : f;
+        x = decoder_parallel_layer(g, d, x, a, f);
     }
-    build_logits(g, d, x);
+    decoder_build_logits(g, d, x);
 }
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)

@@ -13,8 +13,8 @@ static struct value *fused_part(struct graph *g, const struct decoder *d, const 
     return graph_matmul(g, graph_rows(g, fused, part * n_ff, d->n_embd, n_ff, name), x);
 }
 
-struct value *feed_forward_named(struct graph *g, const struct decoder *d, const char *suffix, uint64_t n_ff,
-                                 struct value *x)
+struct value *decoder_feed_forward_named(struct graph *g, const struct decoder *d, const char *suffix,
+                                         uint64_t n_ff, struct value *x)
 {
     char gate_name[48], up_name[48], down_name[48];
     snprintf(gate_name, sizeof gate_name, "ffn_gate%s", suffix);
@@ -22,21 +22,21 @@ struct value *feed_forward_named(struct graph *g, const struct decoder *d, const
     snprintf(down_name, sizeof down_name, "ffn_down%s", suffix);
     const struct model_tensor *up = graph_find(g, "blk.%u.%s.weight", g->layer, up_name);
     struct value *hidden;
-    if (has_weight(g, gate_name)) {
-        struct value *gate = linear(g, gate_name, d->n_embd, n_ff, x);
-        hidden = graph_activate(g, gate, linear(g, up_name, d->n_embd, n_ff, x), d->activation);
+    if (decoder_has_weight(g, gate_name)) {
+        struct value *gate = decoder_linear(g, gate_name, d->n_embd, n_ff, x);
+        hidden = graph_activate(g, gate, decoder_linear(g, up_name, d->n_embd, n_ff, x), d->activation);
     } else if (up && up->ne[1] == 2 * n_ff) {
         struct value *gate = fused_part(g, d, suffix, up, 0, n_ff, x);
         hidden = graph_activate(g, gate, fused_part(g, d, suffix, up, 1, n_ff, x), d->activation);
     } else {
-        hidden = graph_activate(g, linear(g, up_name, d->n_embd, n_ff, x), NULL, d->activation);
+        hidden = graph_activate(g, decoder_linear(g, up_name, d->n_embd, n_ff, x), NULL, d->activation);
     }
-    return linear(g, down_name, n_ff, d->n_embd, hidden);
+    return decoder_linear(g, down_name, n_ff, d->n_embd, hidden);
 }
 
-struct value *feed_forward(struct graph *g, const struct decoder *d, struct value *x)
+struct value *decoder_feed_forward(struct graph *g, const struct decoder *d, struct value *x)
 {
     uint32_t n_ff = d->layers[g->layer].n_ff;
     if (n_ff == 0) graph_fail(g, "feed_forward_length is missing from the metadata, or 0");
-    return feed_forward_named(g, d, "", n_ff, x);
+    return decoder_feed_forward_named(g, d, "", n_ff, x);
 }

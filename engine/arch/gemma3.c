@@ -31,4 +31,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_gemma3 = {"gemma3", sizeof(struct gemma3), read, build_decoder};
+const struct architecture arch_gemma3 = {"gemma3", sizeof(struct gemma3), read, decoder_build};

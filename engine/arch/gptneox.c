@@ -13,13 +13,14 @@ static void build(struct graph *g, const void *hparams)
     const struct gptneox *neox = hparams;
     const struct decoder *d = &neox->decoder;
     if (!neox->parallel) {
-        build_decoder(g, d);
+        decoder_build(g, d);
         return;
     }
-    struct value *x = embed_tokens(g, d);
+    struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++)
-        x = parallel_layer(g, d, x, norm(g, d, "attn_norm", x), norm(g, d, "ffn_norm", x));
-    build_logits(g, d, x);
+        x = decoder_parallel_layer(g, d, x, decoder_norm(g, d, "attn_norm", x),
+                                   decoder_norm(g, d, "ffn_norm", x));
+    decoder_build_logits(g, d, x);
 }
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)

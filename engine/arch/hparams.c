@@ -30,7 +30,7 @@ void hparams_fail(struct hparams *h, int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    h->status = fail(status, "%s: %s", model_path(h->model), message);
+    h->status = error_raise(status, "%s: %s", model_path(h->model), message);
 }
 
 static const struct metadata_entry *find(const struct hparams *h, const char *key)

@@ -58,7 +58,7 @@ static struct value *llama4_attention(struct graph *g, const struct llama4 *mode
     const struct decoder *d = &model->decoder;
     const struct decoder_layer *layer = &d->layers[g->layer];
     uint64_t width = (uint64_t)layer->n_heads * d->head_dim;
-    struct heads h = attention_heads(g, d, x);
+    struct heads h = decoder_attention_heads(g, d, x);
     if (layer->rope && model->norms_heads) {
         h.q = graph_norm(g, h.q, NULL, NULL, d->norm, d->epsilon);
         h.k = graph_norm(g, h.k, NULL, NULL, d->norm, d->epsilon);
@@ -68,20 +68,21 @@ static struct value *llama4_attention(struct graph *g, const struct llama4 *mode
         h.q = graph_mul(g, h.q, graph_input(g, INPUT_QUERY_SCALES));
         h.q = graph_reshape(g, h.q, d->head_dim, layer->n_heads, g->shape.n_tokens);
     }
-    return linear(g, "attn_output", width, d->n_embd, attend(g, d, &h));
+    return decoder_linear(g, "attn_output", width, d->n_embd, decoder_attend(g, d, &h));
 }
 
 static void build(struct graph *g, const void *hparams)
 {
     const struct llama4 *model = hparams;
     const struct decoder *d = &model->decoder;
-    struct value *x = embed_tokens(g, d);
+    struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = llama4_attention(g, model, norm(g, d, "attn_norm", x));
-        x = add_block(g, d, layer_output(g, d, x), heads);
-        x = add_block(g, d, x, feed_forward_or_mixture(g, d, norm(g, d, "ffn_norm", x)));
+        struct value *heads = llama4_attention(g, model, decoder_norm(g, d, "attn_norm", x));
+        x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
+        x = decoder_add_block(g, d, x,
+                              decoder_feed_forward_or_mixture(g, d, decoder_norm(g, d, "ffn_norm", x)));
     }
-    build_logits(g, d, x);
+    decoder_build_logits(g, d, x);
 }
 
 const struct architecture arch_llama4 = {"llama4", sizeof(struct llama4), read, build};

@@ -21,4 +21,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_olmo2 = {"olmo2", sizeof(struct olmo2), read, build_decoder};
+const struct architecture arch_olmo2 = {"olmo2", sizeof(struct olmo2), read, decoder_build};

@@ -20,4 +20,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_phi2 = {"phi2", sizeof(struct decoder), read, build_parallel};
+const struct architecture arch_phi2 = {"phi2", sizeof(struct decoder), read, decoder_build_parallel};

@@ -17,4 +17,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_qwen2moe = {"qwen2moe", sizeof(struct decoder), read, build_decoder};
+const struct architecture arch_qwen2moe = {"qwen2moe", sizeof(struct decoder), read, decoder_build};

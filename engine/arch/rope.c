@@ -114,7 +114,8 @@ struct value *rope_factors(struct graph *g, const struct rope *rope)
     return graph_numbers(g, rope->n_dims / 2, numbers, fill_yarn, rope);
 }
 
-struct value *rotate(struct graph *g, const struct rope *rope, struct value *factors, struct value *heads)
+struct value *decoder_rotate(struct graph *g, const struct rope *rope, struct value *factors,
+                             struct value *heads)
 {
     if (!rope) return heads;
     const struct rope_options options = {.n_dims = rope->n_dims,

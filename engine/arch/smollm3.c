@@ -10,4 +10,4 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-const struct architecture arch_smollm3 = {"smollm3", sizeof(struct decoder), read, build_decoder};
+const struct architecture arch_smollm3 = {"smollm3", sizeof(struct decoder), read, decoder_build};

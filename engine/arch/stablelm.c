@@ -7,9 +7,9 @@ static void build(struct graph *g, const void *hparams)
 {
     const struct decoder *d = hparams;
     if (graph_find(g, "blk.0.ffn_norm.weight"))
-        build_decoder(g, d);
+        decoder_build(g, d);
     else
-        build_parallel(g, d);
+        decoder_build_parallel(g, d);
 }
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)

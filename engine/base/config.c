@@ -150,7 +150,7 @@ static char *read_line(char *text, int size, void *user)
         if (c == '\0' || length >= size - 2) {
             const char *problem = c == '\0' ? "is not text" : "is too long";
             reader->status =
-                fail(ENGINE_ERROR_DATA, "%s:%u: the line %s", reader->path, reader->line, problem);
+                error_raise(ENGINE_ERROR_DATA, "%s:%u: the line %s", reader->path, reader->line, problem);
             return NULL;
         }
         text[length++] = (char)c;
@@ -165,23 +165,23 @@ static int check_entry(const struct reader *reader, const char *section, const c
     const struct config *config = reader->config;
     const struct record *before = find(config, section, key);
     if (before && before->file == config->n_files - 1)
-        return fail(ENGINE_ERROR_DATA, "%s:%u: %s has been set in line %u before", reader->path, reader->line,
-                    key, before->shown.line);
+        return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s has been set in line %u before", reader->path,
+                           reader->line, key, before->shown.line);
     if (section[0]) {
         if (is_section(section)) return ENGINE_OK;
-        return fail(ENGINE_ERROR_DATA, "%s:%u: [%s] can't be a plugin's name", reader->path, reader->line,
-                    section);
+        return error_raise(ENGINE_ERROR_DATA, "%s:%u: [%s] can't be a plugin's name", reader->path,
+                           reader->line, section);
     }
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         if (strcmp(settings[i].key, key) != 0) continue;
         if (!value[0] || settings[i].valid(value)) return ENGINE_OK;
-        return fail(ENGINE_ERROR_DATA, "%s:%u: %s: '%s' is not %s", reader->path, reader->line, key, value,
-                    settings[i].wanted);
+        return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s: '%s' is not %s", reader->path, reader->line, key,
+                           value, settings[i].wanted);
     }
-    return fail(ENGINE_ERROR_DATA,
-                "%s:%u: unknown setting '%s' (there are " KNOWN_SETTINGS
-                "; plugins' own go into a section with the plugin's name)",
-                reader->path, reader->line, key);
+    return error_raise(ENGINE_ERROR_DATA,
+                       "%s:%u: unknown setting '%s' (there are " KNOWN_SETTINGS
+                       "; plugins' own go into a section with the plugin's name)",
+                       reader->path, reader->line, key);
 }
 
 /* Replaces ~/ in each of the paths with colons between them. */
@@ -193,7 +193,7 @@ static char *expand_paths(const char *value)
     FILE *out = rest ? open_memstream(&text, &size) : NULL;
     if (!out) goto cleanup;
     for (char *path = strtok_r(rest, ":", &save); path; path = strtok_r(NULL, ":", &save)) {
-        char *expanded = expand_home(path);
+        char *expanded = folders_expand_home(path);
         good = good && expanded && fprintf(out, "%s%s", path == rest ? "" : ":", expanded) >= 0;
         free(expanded);
     }
@@ -246,20 +246,20 @@ static int add_entry(const struct reader *reader, const char *section, const cha
 {
     struct config *config = reader->config;
     char *(*copy)(const char *value) = copy_text;
-    if (!section[0] && strcmp(key, "model") == 0) copy = expand_home;
+    if (!section[0] && strcmp(key, "model") == 0) copy = folders_expand_home;
     if (!section[0] && strcmp(key, "plugin_dirs") == 0) copy = expand_paths;
     struct record *entry = find(config, section, key);
     if (!entry) entry = new_entry(config, section, key);
-    if (!entry) return fail_memory("configuration");
+    if (!entry) return error_memory("configuration");
     free((char *)(uintptr_t)entry->shown.value);
     entry->shown.value = copy(value);
     entry->shown.path = reader->path;
     entry->shown.line = reader->line;
     entry->file = config->n_files - 1;
     if (entry->shown.value) return ENGINE_OK;
-    if (copy == copy_text || getenv("HOME")) return fail_memory("configuration");
-    return fail(ENGINE_ERROR_DATA, "%s:%u: %s: there is no home folder for ~/ (HOME is not set)",
-                reader->path, reader->line, key);
+    if (copy == copy_text || getenv("HOME")) return error_memory("configuration");
+    return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s: there is no home folder for ~/ (HOME is not set)",
+                       reader->path, reader->line, key);
 }
 
 /* inih's handler: 0 for an error. */
@@ -307,21 +307,21 @@ static int read_config(struct config *config, const char *path, bool must_exist)
     struct reader reader = {.config = config, .file = open_file(path, &why)};
     if (!reader.file) {
         if (!why && !must_exist && (errno == ENOENT || errno == ENOTDIR)) return ENGINE_OK;
-        return fail(ENGINE_ERROR_DATA, "%s: %s", path, why ? why : strerror(errno));
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s", path, why ? why : strerror(errno));
     }
     reader.path = add_path(config, path);
     if (!reader.path) {
         fclose(reader.file);
-        return fail_memory("configuration");
+        return error_memory("configuration");
     }
     int bad_line = ini_parse_stream(read_line, &reader, take_entry, &reader);
     if (ferror(reader.file)) {
-        reader.status = fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+        reader.status = error_raise(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
     } else if (bad_line > 0 && (reader.status == ENGINE_OK || (unsigned)bad_line < reader.line)) {
-        reader.status = fail(ENGINE_ERROR_DATA, "%s:%d: neither KEY = VALUE nor [SECTION] nor a # comment",
-                             path, bad_line);
+        reader.status = error_raise(
+            ENGINE_ERROR_DATA, "%s:%d: neither KEY = VALUE nor [SECTION] nor a # comment", path, bad_line);
     } else if (bad_line < 0) {
-        reader.status = fail_memory("configuration");
+        reader.status = error_memory("configuration");
     }
     fclose(reader.file);
     return reader.status;
@@ -332,7 +332,7 @@ static int read_config(struct config *config, const char *path, bool must_exist)
 /* The engine.conf that was installed with this libengine. NULL: there is no way to tell where. */
 static char *installed_config(void)
 {
-    char *folder = own_folder(), *path = NULL;
+    char *folder = folders_own(), *path = NULL;
     int length = -1;
     if (ENGINE_SYSCONFDIR[0] == '/') {
         length = asprintf(&path, "%s/engine/engine.conf", ENGINE_SYSCONFDIR);
@@ -356,7 +356,7 @@ static bool same_file(const char *a, const char *b)
 static int read_standard_files(struct config *config)
 {
     static const char machine[] = "/etc/engine/engine.conf";
-    char *installed = installed_config(), *own_dir = user_folder("XDG_CONFIG_HOME", ".config"), *own = NULL;
+    char *installed = installed_config(), *own_dir = folders_user("XDG_CONFIG_HOME", ".config"), *own = NULL;
     int status = read_config(config, machine, false);
     if (status == ENGINE_OK && installed && !same_file(installed, machine)) {
         status = read_config(config, installed, false);
@@ -364,7 +364,7 @@ static int read_standard_files(struct config *config)
     if (status == ENGINE_OK && own_dir) {
         if (asprintf(&own, "%s/engine.conf", own_dir) < 0) {
             own = NULL;
-            status = fail_memory("configuration");
+            status = error_memory("configuration");
         } else {
             status = read_config(config, own, false);
         }
@@ -380,7 +380,7 @@ static int read_standard_files(struct config *config)
 int config_open(const char *path, struct config **out)
 {
     struct config *config = calloc(1, sizeof *config);
-    if (!config) return fail_memory("configuration");
+    if (!config) return error_memory("configuration");
     int status = path ? read_config(config, path, true) : read_standard_files(config);
     if (status != ENGINE_OK) {
         config_close(config);

@@ -9,7 +9,7 @@
 
 static _Thread_local char message[MESSAGE_SIZE];
 
-int fail(int status, const char *format, ...)
+int error_raise(int status, const char *format, ...)
 {
     char text[MESSAGE_SIZE]; /* an argument may be the present message itself */
     va_list args;
@@ -22,19 +22,19 @@ int fail(int status, const char *format, ...)
     return status;
 }
 
-int fail_because(int status, const char *format, ...)
+int error_wrap(int status, const char *format, ...)
 {
     char text[MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return fail(status, "%.1000s: %.3000s", text, message[0] ? message : "no reason was given");
+    return error_raise(status, "%.1000s: %.3000s", text, message[0] ? message : "no reason was given");
 }
 
-int fail_memory(const char *what)
+int error_memory(const char *what)
 {
-    return fail(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
+    return error_raise(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
 }
 
 void error_clear(void)

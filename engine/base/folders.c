@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-char *own_folder(void)
+char *folders_own(void)
 {
     static const char here;
     Dl_info info;
@@ -23,11 +23,11 @@ char *own_folder(void)
     return path;
 }
 
-char *installed_model(void)
+char *folders_installed_model(void)
 {
     /* The build tree's, beside the plugins; the installed one, as seen from libengine or by an absolute path. */
     static const char *const folders[] = {"engine/models", ENGINE_DATADIR "/engine/models"};
-    char *own = own_folder(), *found = NULL;
+    char *own = folders_own(), *found = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {
         char *path;
         int length = -1;
@@ -50,7 +50,7 @@ static const char *home_folder(void)
     return home && home[0] == '/' ? home : NULL;
 }
 
-char *user_folder(const char *variable, const char *fallback)
+char *folders_user(const char *variable, const char *fallback)
 {
     const char *set = getenv(variable), *home = home_folder();
     char *folder;
@@ -63,7 +63,7 @@ char *user_folder(const char *variable, const char *fallback)
     return length < 0 ? NULL : folder;
 }
 
-char *expand_home(const char *path)
+char *folders_expand_home(const char *path)
 {
     if (strncmp(path, "~/", 2) != 0) return strdup(path);
     const char *home = home_folder();

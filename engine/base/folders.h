@@ -4,17 +4,17 @@
 
 /* The folder of libengine.so, or of the program that libengine is a part of, symbolic links resolved. The
  * caller frees it; NULL if it can't be found out. */
-char *own_folder(void);
+char *folders_own(void);
 
 /* The model that was installed with libengine, or lies in its build tree: a file that can be read. The caller frees it;
  * NULL if there is none. */
-char *installed_model(void);
+char *folders_installed_model(void);
 
 /* $VARIABLE/engine, or ~/FALLBACK/engine if the variable isn't set (XDG Base Directory Specification: what is
  * not an absolute path counts as not set). The caller frees it; NULL where there is no home either. */
-char *user_folder(const char *variable, const char *fallback);
+char *folders_user(const char *variable, const char *fallback);
 
 /* `path` with a leading ~/ replaced by the home folder. The caller frees it; NULL without a home or memory. */
-char *expand_home(const char *path);
+char *folders_expand_home(const char *path);
 
 #endif

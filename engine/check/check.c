@@ -225,12 +225,12 @@ static void report_end(const struct run *run, struct engine_check_row *row, int 
 static int begin_process(pid_t *child, int *from, int *to)
 {
     int ends[2];
-    if (pipe(ends) != 0) return fail(ENGINE_ERROR, "no pipe: %s", strerror(errno));
+    if (pipe(ends) != 0) return error_raise(ENGINE_ERROR, "no pipe: %s", strerror(errno));
     fflush(NULL);
     *child = fork();
     if (*child < 0) {
         close(ends[0]), close(ends[1]);
-        return fail(ENGINE_ERROR, "no process: %s", strerror(errno));
+        return error_raise(ENGINE_ERROR, "no process: %s", strerror(errno));
     }
     if (*child == 0) close(ends[0]);
     if (*child > 0) close(ends[1]);
@@ -309,7 +309,7 @@ static int meet(const struct run *run)
     run->plugin->description[sizeof run->plugin->description - 1] = '\0';
     introduction.reason[sizeof introduction.reason - 1] = '\0';
     if (came && introduction.reason[0])
-        return fail(ENGINE_ERROR_DATA, "%s: %s", run->path, introduction.reason);
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s", run->path, introduction.reason);
     struct engine_check_row row = {
         .area = "plugin", .what = "loading and unloading", .cases = 1, .result = CHECK_PASSED};
     if (!came || hangs || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
@@ -354,11 +354,11 @@ int engine_check_plugin(const char *path, const struct engine_check_options *opt
     if (!status) status = SIZED_CHECK(out, engine_checked_plugin, n_devices);
     if (status != ENGINE_OK) return status;
     if (!options->row)
-        return fail(ENGINE_ERROR_ARGUMENT, "a check of a plugin needs somebody to receive its rows");
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a check of a plugin needs somebody to receive its rows");
     if (host_has_begun())
-        return fail(ENGINE_ERROR_ARGUMENT, "no plugin can be checked while an engine is open");
+        return error_raise(ENGINE_ERROR_ARGUMENT, "no plugin can be checked while an engine is open");
     char *real = realpath(path, NULL), cache[] = "/tmp/engine-check-XXXXXX";
-    if (!real) return fail(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
+    if (!real) return error_raise(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
     struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
     struct run run = {real, mkdtemp(cache), &plugin, options};
     status = meet(&run);

@@ -25,18 +25,19 @@ static int check_batch(const struct engine_context *context, const struct engine
     for (size_t i = 0; i < batch->n_tokens; i++) {
         uint32_t sequence = sequence_of(batch, i);
         if (sequence >= plan->n_sequences)
-            return fail(ENGINE_ERROR_ARGUMENT, "token %zu is of sequence %d, but there are %u", i,
-                        (int)sequence, plan->n_sequences);
+            return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is of sequence %d, but there are %u", i,
+                               (int)sequence, plan->n_sequences);
         if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
-            return fail(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u", i,
-                        batch->tokens[i], plan->info.n_vocab);
+            return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u", i,
+                               batch->tokens[i], plan->info.n_vocab);
         if (batch->positions && (uint32_t)batch->positions[i] != lengths[sequence])
-            return fail(ENGINE_ERROR_ARGUMENT, "token %zu is at position %d of its sequence, should be %u", i,
-                        batch->positions[i], lengths[sequence]);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "token %zu is at position %d of its sequence, should be %u", i,
+                               batch->positions[i], lengths[sequence]);
         if (lengths[sequence]++ >= plan->n_context)
-            return fail(ENGINE_ERROR_ARGUMENT,
-                        "the context is full: %u positions; a larger one (-c) takes more text",
-                        plan->n_context);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "the context is full: %u positions; a larger one (-c) takes more text",
+                               plan->n_context);
     }
     return ENGINE_OK;
 }
@@ -102,7 +103,8 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status)
-        status = execute(&context->executor, prepared, (const void *const *)inputs, any ? *logits : NULL);
+        status =
+            prepared_run(&context->executor, prepared, (const void *const *)inputs, any ? *logits : NULL);
     if (!status && any) *logits += (size_t)key.n_outputs * plan->info.n_vocab;
     return status;
 }
@@ -127,7 +129,7 @@ int engine_decode(struct engine_context *context, const struct engine_batch *bat
     if (status) return status;
     sized_read(&known, sizeof known, batch);
     uint32_t *lengths = malloc(plan->n_sequences * sizeof *lengths);
-    if (!lengths) return fail_memory("batch");
+    if (!lengths) return error_memory("batch");
     status = check_batch(context, &known, lengths);
     for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
     if (!status) status = run_batch(context, &known, logits);
@@ -140,8 +142,8 @@ int engine_decode(struct engine_context *context, const struct engine_batch *bat
 static int check_sequence(const struct engine_context *context, uint32_t sequence)
 {
     if (sequence < context->plan->n_sequences) return ENGINE_OK;
-    return fail(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u of them", sequence,
-                context->plan->n_sequences);
+    return error_raise(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u of them", sequence,
+                       context->plan->n_sequences);
 }
 
 int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position)

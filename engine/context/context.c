@@ -15,7 +15,7 @@ static int create_inputs(struct engine_context *context)
     sizes[INPUT_BLOCK_TABLE] = plan->n_blocks;
     for (int i = 0; i < INPUT_COUNT; i++) {
         context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
-        if (!context->inputs[i]) return fail_memory("inputs");
+        if (!context->inputs[i]) return error_memory("inputs");
     }
     return ENGINE_OK;
 }
@@ -24,10 +24,10 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
                           struct engine_context **out)
 {
     struct engine_context_options known;
-    int status = read_context_options(options, &known);
+    int status = plan_read_context_options(options, &known);
     if (status) return status;
     struct engine_context *context = calloc(1, sizeof *context);
-    if (!context) return fail_memory("context");
+    if (!context) return error_memory("context");
     status = engine_plan_create(model, &known, &context->plan);
     if (status) {
         free(context);
@@ -35,7 +35,7 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
     }
     context->executor.set = &context->plan->set;
     context->kv = kv_create(context->plan->n_sequences, context->plan->n_context);
-    if (!context->kv) status = fail_memory("cache");
+    if (!context->kv) status = error_memory("cache");
     if (!status) status = create_inputs(context);
     if (!status) status = context_load(context, &known);
     if (status) {
@@ -50,7 +50,7 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
 void engine_context_destroy(struct engine_context *context)
 {
     if (!context) return;
-    forget_prepared(context);
+    prepared_forget(context);
     context_unload(context);
     for (int i = 0; i < INPUT_COUNT; i++) free(context->inputs[i]);
     free(context->executor.staging);

@@ -55,6 +55,6 @@ void context_unload(struct engine_context *context);
 
 /* The prepared graph of a shape: a kept one, or a new one in the place of the one that was not used for longest. */
 int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared);
-void forget_prepared(struct engine_context *context);
+void prepared_forget(struct engine_context *context);
 
 #endif

@@ -72,7 +72,7 @@ static int list_weights(struct engine_context *context)
     context->executor.weights = calloc(plan->n_weights, sizeof(struct engine_weight *));
     context->executor.caches = calloc(plan->n_caches + 1, sizeof(struct engine_buffer *));
     if (!context->loaded || !context->executor.weights || !context->executor.caches)
-        return fail_memory("weights");
+        return error_memory("weights");
     for (size_t i = 0; i < plan->n_weights; i++) {
         const struct plan_weight *weight = &plan->weights[i];
         if (weight->uses == 0) continue;
@@ -105,7 +105,7 @@ static int failed_on(const struct engine_context *context, uint32_t device, cons
                      uint32_t *full_device)
 {
     if (status == ENGINE_ERROR_MEMORY) *full_device = device;
-    return fail_because(status, "%s: %s", device_at(context, device)->name, what);
+    return error_wrap(status, "%s: %s", device_at(context, device)->name, what);
 }
 
 static int load_weights(struct engine_context *context, const struct engine_context_options *options,
@@ -129,7 +129,7 @@ static int load_weights(struct engine_context *context, const struct engine_cont
         model_tensor_release(context->plan->model->model, loaded->tensor);
         done += loaded->tensor->size;
         if (options->progress && options->progress(options->user, done, total))
-            return fail(ENGINE_ERROR, "loading was stopped");
+            return error_raise(ENGINE_ERROR, "loading was stopped");
     }
     return ENGINE_OK;
 }
@@ -188,7 +188,7 @@ static int place_less(struct engine_context *context, uint32_t full_device, uint
     snprintf(reason, REASON_SIZE, "%s", error_message());
     int placed = plan_place(plan);
     if (placed) return placed;
-    return plan->used[full_device] >= used ? fail(status, "%s", reason) : ENGINE_OK;
+    return plan->used[full_device] >= used ? error_raise(status, "%s", reason) : ENGINE_OK;
 }
 
 static void tell_of_less(const struct engine_plan *plan, uint32_t device, const char *reason)

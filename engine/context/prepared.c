@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "context/context.h"
 
-void forget_prepared(struct engine_context *context)
+void prepared_forget(struct engine_context *context)
 {
     for (int i = 0; i < MAX_PREPARED; i++) {
         prepared_destroy(&context->executor, context->graphs[i].prepared);
@@ -20,8 +20,8 @@ static int grow_arenas(struct engine_context *context, const struct schedule *sc
         struct engine_buffer *larger;
         if (schedule->arena[d] <= context->arena_size[d]) continue;
         int status = device->backend->buffer_create(device->handle, schedule->arena[d], &larger);
-        if (status) return fail_because(status, "%s: activations", device->name);
-        forget_prepared(context);
+        if (status) return error_wrap(status, "%s: activations", device->name);
+        prepared_forget(context);
         device->backend->buffer_destroy(context->executor.arenas[d]);
         context->executor.arenas[d] = larger;
         context->arena_size[d] = schedule->arena[d];
@@ -51,7 +51,7 @@ int prepared_for(struct engine_context *context, const struct shape_key *key, st
     }
     prepared_destroy(&context->executor, oldest->prepared);
     oldest->prepared = NULL;
-    status = prepare(&context->executor, schedule, &oldest->prepared);
+    status = prepared_create(&context->executor, schedule, &oldest->prepared);
     if (status) return status;
     oldest->key = *key;
     oldest->last_used = ++context->clock;

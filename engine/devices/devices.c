@@ -15,7 +15,7 @@ static void make_printable(char *text)
     }
 }
 
-int get_device_info(const struct device *device, struct engine_device_info *info)
+int devices_get_info(const struct device *device, struct engine_device_info *info)
 {
     memset(info, 0, sizeof *info);
     info->struct_size = sizeof *info;
@@ -23,7 +23,7 @@ int get_device_info(const struct device *device, struct engine_device_info *info
     int status = device->plugin->info->backend->device_info(device->index, info);
     if (status != ENGINE_OK) {
         if (error_message()[0]) return status;
-        return fail(status, "%s: no information on device %u", device->plugin->name, device->index);
+        return error_raise(status, "%s: no information on device %u", device->plugin->name, device->index);
     }
     info->struct_size = sizeof *info;
     info->id[sizeof info->id - 1] = '\0';
@@ -34,7 +34,7 @@ int get_device_info(const struct device *device, struct engine_device_info *info
     return ENGINE_OK;
 }
 
-struct device *find_device(const struct engine *engine, const char *name)
+struct device *devices_find_open(const struct engine *engine, const char *name)
 {
     for (size_t i = 0; i < engine->n_devices; i++) {
         if (strcmp(engine->devices[i].name, name) == 0) return &engine->devices[i];
@@ -47,20 +47,21 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
 {
     struct engine_device_info info;
     struct device device = {.plugin = plugin, .index = index};
-    if (get_device_info(&device, &info) != ENGINE_OK) {
+    if (devices_get_info(&device, &info) != ENGINE_OK) {
         log_line(ENGINE_LOG_WARNING, "%s", error_message());
         return ENGINE_OK;
     }
     snprintf(device.name, sizeof device.name, "%s%s", plugin->name, info.id);
-    if (info.id[strspn(info.id, "0123456789.")] || find_device(engine, device.name)) {
-        log_line(
-            ENGINE_LOG_WARNING, "%s: device %u is not used: its id '%s' is %s", plugin->name, index, info.id,
-            find_device(engine, device.name) ? "another device's as well" : "not made of digits and dots");
+    if (info.id[strspn(info.id, "0123456789.")] || devices_find_open(engine, device.name)) {
+        log_line(ENGINE_LOG_WARNING, "%s: device %u is not used: its id '%s' is %s", plugin->name, index,
+                 info.id,
+                 devices_find_open(engine, device.name) ? "another device's as well"
+                                                        : "not made of digits and dots");
         return ENGINE_OK;
     }
     device.hardware = hardware_of(&info);
     struct device *devices = realloc(engine->devices, (engine->n_devices + 1) * sizeof *devices);
-    if (!devices) return fail_memory("list of devices");
+    if (!devices) return error_memory("list of devices");
     engine->devices = devices;
     devices[engine->n_devices++] = device;
     return ENGINE_OK;
@@ -87,7 +88,7 @@ static int add_devices(struct engine *engine, const struct plugin *plugin)
     status = plugin->info->backend->device_count(&count);
     if (status == ENGINE_ERROR_NOT_FOUND) return ENGINE_OK; /* see report_absent_backends */
     if (status != ENGINE_OK) {
-        if (!error_message()[0]) fail(ENGINE_ERROR, "%s: its devices can't be listed", plugin->name);
+        if (!error_message()[0]) error_raise(ENGINE_ERROR, "%s: its devices can't be listed", plugin->name);
         log_line(ENGINE_LOG_WARNING, "%s", error_message());
         return ENGINE_OK;
     }
@@ -95,7 +96,7 @@ static int add_devices(struct engine *engine, const struct plugin *plugin)
     return status;
 }
 
-int list_devices(struct engine *engine)
+int devices_list(struct engine *engine)
 {
     int status = ENGINE_OK;
     if (engine->devices_listed) return ENGINE_OK;
@@ -109,7 +110,7 @@ int list_devices(struct engine *engine)
     return status;
 }
 
-const struct device *preferred_device(const struct engine *engine, const struct device *device)
+const struct device *devices_preferred(const struct engine *engine, const struct device *device)
 {
     const struct device *best = device;
     for (size_t i = 0; i < engine->n_devices; i++) {
@@ -124,7 +125,7 @@ const struct device *preferred_device(const struct engine *engine, const struct 
 int engine_device_count(struct engine *engine, size_t *count)
 {
     pthread_mutex_lock(&engine->devices_lock);
-    int status = list_devices(engine);
+    int status = devices_list(engine);
     if (status == ENGINE_OK) report_absent_backends(engine);
     if (status == ENGINE_OK) *count = engine->n_devices;
     pthread_mutex_unlock(&engine->devices_lock);
@@ -134,13 +135,14 @@ int engine_device_count(struct engine *engine, size_t *count)
 static int describe_device(struct engine *engine, size_t index, struct engine_device_entry *entry)
 {
     struct engine_device_info info;
-    int status = list_devices(engine);
+    int status = devices_list(engine);
     if (status != ENGINE_OK) return status;
-    if (index >= engine->n_devices) return fail(ENGINE_ERROR_ARGUMENT, "there is no device %zu", index);
+    if (index >= engine->n_devices)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "there is no device %zu", index);
     const struct device *device = &engine->devices[index];
-    status = get_device_info(device, &info);
+    status = devices_get_info(device, &info);
     if (status != ENGINE_OK) return status;
-    const struct device *preferred = preferred_device(engine, device);
+    const struct device *preferred = devices_preferred(engine, device);
     *entry = (struct engine_device_entry){.name = device->name,
                                           .plugin = device->plugin->name,
                                           .info = info,

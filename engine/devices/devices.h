@@ -16,10 +16,10 @@ struct device {
 
 /* Asks all backends for their devices, at the first call, and fills engine->devices. A backend that fails is logged and
  * passed over. Under devices_lock. */
-int list_devices(struct engine *engine);
+int devices_list(struct engine *engine);
 
 /* The listed device of this name; NULL: none. Under devices_lock. */
-struct device *find_device(const struct engine *engine, const char *name);
+struct device *devices_find_open(const struct engine *engine, const char *name);
 
 /* Says in the log which backends find nothing to work with on this machine (no driver's library, say), one line each:
  * where devices are listed or chosen by us, not where somebody asks for others by name. Under devices_lock. */
@@ -27,9 +27,9 @@ void report_absent_backends(struct engine *engine);
 
 /* The device that is used in place of this one where neither is asked for: the same hardware, of a higher rank or listed
  * earlier. NULL: none. Under devices_lock. */
-const struct device *preferred_device(const struct engine *engine, const struct device *device);
+const struct device *devices_preferred(const struct engine *engine, const struct device *device);
 
 /* What a device says of itself now, with its free memory; made safe to print. Under devices_lock. */
-int get_device_info(const struct device *device, struct engine_device_info *info);
+int devices_get_info(const struct device *device, struct engine_device_info *info);
 
 #endif

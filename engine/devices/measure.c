@@ -91,10 +91,10 @@ static int try_rows(const struct open_device *device, uint32_t type, uint64_t ro
     struct engine_op_matmul args = {
         .struct_size = sizeof args, .weight = &weight, .input = &input, .output = &output};
     if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &args) != 1)
-        return fail(ENGINE_ERROR_UNSUPPORTED, "no matmul of %s", info->name);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no matmul of %s", info->name);
     void *data = calloc(1, desc.data_size);
     desc.data = data;
-    int status = data ? ENGINE_OK : fail_memory("trial");
+    int status = data ? ENGINE_OK : error_memory("trial");
     if (!status) status = trial.backend->weight_create(device->handle, &desc, &trial.weight);
     if (!status) status = trial.backend->buffer_create(device->handle, 4 * K, &trial.input);
     if (!status) status = trial.backend->buffer_create(device->handle, 4 * rows, &trial.output);
@@ -156,14 +156,14 @@ static double measure(const struct open_device *device, bool *whole)
     return speed * 1e-9;
 }
 
-void measure_speeds(struct device_set *set)
+void devices_measure(struct device_set *set)
 {
     struct engine *engine = set->engine;
     const char *text = engine_setting(engine, "", "speeds");
     pthread_mutex_lock(&engine->devices_lock); /* one at a time, too, so that they don't slow each other */
     for (uint32_t d = 1; d < set->n_devices; d++) {
         struct open_device *device = &set->devices[d];
-        struct device *listed = find_device(engine, device->name);
+        struct device *listed = devices_find_open(engine, device->name);
         if (configured_speed(text, device->name, &device->speed) || !listed) continue;
         device->speed = listed->speed;
         if (device->speed != 0) continue;

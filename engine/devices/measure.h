@@ -6,6 +6,6 @@
 
 /* Sets the speed of every device but the CPU: what the setting `speeds` says, else what a matmul of a few milliseconds
  * gave when the engine first needed to know. A device that can't be measured keeps 0, and a warning says why. */
-void measure_speeds(struct device_set *set);
+void devices_measure(struct device_set *set);
 
 #endif

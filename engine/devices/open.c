@@ -15,7 +15,7 @@
 #define MARGIN_SHARE 20
 #define MARGIN_LEAST (64u << 20)
 
-bool parse_size(const char *text, uint64_t *bytes)
+bool devices_parse_size(const char *text, uint64_t *bytes)
 {
     static const char units[] = "KMGT";
     char *end;
@@ -58,7 +58,7 @@ static bool find_budget(const char *const *memory, const char *device, uint64_t 
     bool found = false;
     for (; memory && *memory; memory++)
         if (strncmp(*memory, device, length) == 0 && (*memory)[length] == '=')
-            found = parse_size(*memory + length + 1, bytes);
+            found = devices_parse_size(*memory + length + 1, bytes);
     return found;
 }
 
@@ -69,14 +69,14 @@ static int open_device(const struct device *device, const struct device_request 
     struct open_device opened = {.backend = device->plugin->info->backend};
     uint32_t there;
     if (devices_find(set, device->name, &there)) return ENGINE_OK;
-    int status = get_device_info(device, &opened.info);
+    int status = devices_get_info(device, &opened.info);
     if (status) return status;
     if (set->n_devices == PLACE_MAX_DEVICES)
-        return fail(ENGINE_ERROR_UNSUPPORTED, "%s: at most %d devices can be used at once", device->name,
-                    PLACE_MAX_DEVICES);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: at most %d devices can be used at once",
+                           device->name, PLACE_MAX_DEVICES);
     if (opened.info.alignment & (opened.info.alignment - 1))
-        return fail(ENGINE_ERROR, "%s: its alignment of %u is not a power of two", device->name,
-                    opened.info.alignment);
+        return error_raise(ENGINE_ERROR, "%s: its alignment of %u is not a power of two", device->name,
+                           opened.info.alignment);
     memcpy(opened.name, device->name, sizeof opened.name);
     opened.budget = default_budget(&opened.info);
     struct engine_device_options options = {.struct_size = sizeof options, .n_threads = request->n_threads};
@@ -86,7 +86,7 @@ static int open_device(const struct device *device, const struct device_request 
     status = opened.backend->device_open(device->index, &options, &opened.handle);
     if (status) {
         settings_locate(set->engine->config, device->plugin->name, status);
-        return fail_because(status, "%s: can't open the device", device->name);
+        return error_wrap(status, "%s: can't open the device", device->name);
     }
     set->devices[set->n_devices++] = opened;
     return ENGINE_OK;
@@ -95,7 +95,7 @@ static int open_device(const struct device *device, const struct device_request 
 static bool is_cpu(const struct device *device)
 {
     struct engine_device_info info;
-    return get_device_info(device, &info) == ENGINE_OK && info.kind == ENGINE_DEVICE_CPU;
+    return devices_get_info(device, &info) == ENGINE_OK && info.kind == ENGINE_DEVICE_CPU;
 }
 
 /* Opens a device that isn't asked for by its own name, unless one is open that is the same hardware: of the same backend
@@ -133,8 +133,9 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
     uint32_t count;
     error_clear();
     if (plugin->info->backend->device_count(&count) != ENGINE_OK && error_message()[0])
-        return fail_because(ENGINE_ERROR_NOT_FOUND, "the backend %s can't be used", plugin->name);
-    return fail(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine", plugin->name);
+        return error_wrap(ENGINE_ERROR_NOT_FOUND, "the backend %s can't be used", plugin->name);
+    return error_raise(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine",
+                       plugin->name);
 }
 
 /* One item of --backend: "vulkan", or a device of it as "vulkan:1" or by its name, "vulkan1". */
@@ -148,14 +149,14 @@ static int open_named(struct engine *engine, const char *item, const struct devi
     const struct plugin *plugin = plugins_find_backend(engine->plugins, name);
     if (plugin && !colon) return open_backend(engine, plugin, request, set);
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s", rest);
-    const struct device *device = find_device(engine, name);
+    const struct device *device = devices_find_open(engine, name);
     if (device) return open_device(device, request, set);
     if (plugin)
-        return fail(ENGINE_ERROR_NOT_FOUND,
-                    "the backend %s has no device %s; `engine devices` lists what there is", plugin->name,
-                    rest);
-    return fail(ENGINE_ERROR_NOT_FOUND,
-                "no backend '%s'; `engine plugins` lists what there is and what was refused", item);
+        return error_raise(ENGINE_ERROR_NOT_FOUND,
+                           "the backend %s has no device %s; `engine devices` lists what there is",
+                           plugin->name, rest);
+    return error_raise(ENGINE_ERROR_NOT_FOUND,
+                       "no backend '%s'; `engine plugins` lists what there is and what was refused", item);
 }
 
 static int open_list(struct engine *engine, const char *list, const struct device_request *request,
@@ -163,7 +164,7 @@ static int open_list(struct engine *engine, const char *list, const struct devic
 {
     int status = ENGINE_OK;
     char *items = strdup(list), *rest = items;
-    if (!items) return fail_memory("backends");
+    if (!items) return error_memory("backends");
     for (char *item; !status && (item = strsep(&rest, ", "));)
         if (*item && strcmp(item, "cpu") != 0) status = open_named(engine, item, request, set);
     free(items);
@@ -177,7 +178,7 @@ static void open_all(struct engine *engine, const struct device_request *request
     for (int others = 0; others <= 1; others++) {
         for (size_t i = 0; i < engine->n_devices; i++) {
             const struct device *device = &engine->devices[i];
-            if (is_cpu(device) || (preferred_device(engine, device) != NULL) != others) continue;
+            if (is_cpu(device) || (devices_preferred(engine, device) != NULL) != others) continue;
             if (open_unless_same(device, NULL, request, set) != ENGINE_OK)
                 log_line(ENGINE_LOG_WARNING, "%s; going on without it", error_message());
         }
@@ -189,8 +190,9 @@ static int open_cpu(const struct engine *engine, const struct device_request *re
     for (size_t i = 0; i < engine->n_devices; i++)
         if (strcmp(engine->devices[i].plugin->name, "cpu") == 0)
             return open_device(&engine->devices[i], request, set);
-    return fail(ENGINE_ERROR_NOT_FOUND,
-                "the cpu backend was not found; `engine plugins` lists what there is and what was refused");
+    return error_raise(
+        ENGINE_ERROR_NOT_FOUND,
+        "the cpu backend was not found; `engine plugins` lists what there is and what was refused");
 }
 
 /* Refuses wishes that are malformed or for devices that aren't in the set. */
@@ -201,23 +203,25 @@ static int check_budgets(const char *const *memory, const struct device_set *set
         uint32_t number;
         uint64_t bytes;
         const char *equals = strchr(*memory, '=');
-        if (!equals || !parse_size(equals + 1, &bytes))
-            return fail(ENGINE_ERROR_ARGUMENT, "--memory %s: should be DEVICE=SIZE, like vulkan0=600M",
-                        *memory);
+        if (!equals || !devices_parse_size(equals + 1, &bytes))
+            return error_raise(ENGINE_ERROR_ARGUMENT, "--memory %s: should be DEVICE=SIZE, like vulkan0=600M",
+                               *memory);
         snprintf(name, sizeof name, "%.*s", (int)(equals - *memory), *memory);
         if (!devices_find(set, name, &number))
-            return fail(ENGINE_ERROR_ARGUMENT,
-                        "--memory %s: no device %s in use; `engine devices` lists them", *memory, name);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "--memory %s: no device %s in use; `engine devices` lists them", *memory,
+                               name);
         if (number == 0)
-            return fail(ENGINE_ERROR_ARGUMENT,
-                        "--memory %s: the CPU can't be limited, it takes what no other device does", *memory);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "--memory %s: the CPU can't be limited, it takes what no other device does",
+                               *memory);
     }
     return ENGINE_OK;
 }
 
 static int open_requested(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
-    int status = list_devices(engine);
+    int status = devices_list(engine);
     if (!status) status = open_cpu(engine, request, set);
     if (status) return status;
     if (request->backends)

@@ -42,6 +42,6 @@ void devices_close(struct device_set *set);
 bool devices_find(const struct device_set *set, const char *name, uint32_t *number);
 
 /* "600M", "1.5G", "123456" in bytes; false if it is no size. */
-bool parse_size(const char *text, uint64_t *bytes);
+bool devices_parse_size(const char *text, uint64_t *bytes);
 
 #endif

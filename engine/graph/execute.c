@@ -19,7 +19,7 @@ static const struct open_device *device_at(const struct executor *executor, uint
 static int on_device(const struct executor *executor, uint32_t number, int status)
 {
     if (!status || error_message()[0]) return status;
-    return fail(status, "%s failed without giving a reason", device_at(executor, number)->name);
+    return error_raise(status, "%s failed without giving a reason", device_at(executor, number)->name);
 }
 
 static bool records(const struct engine_backend *backend)
@@ -56,7 +56,7 @@ static int enqueue_run(const struct executor *executor, const struct schedule *s
     for (size_t i = 0; i < step->n_nodes; i++) {
         const struct node *node = &schedule->graph->nodes[step->first_node + i];
         int status = backend->enqueue(executor->streams[step->device], node->op, &node->args);
-        if (status) return fail_because(status, "%s", op_info(node->op)->name);
+        if (status) return error_wrap(status, "%s", graph_op_info(node->op)->name);
     }
     return ENGINE_OK;
 }
@@ -73,7 +73,7 @@ static int record_step(const struct executor *executor, const struct schedule *s
     return enqueued ? enqueued : status;
 }
 
-int prepare(const struct executor *executor, struct schedule *schedule, struct prepared **prepared)
+int prepared_create(const struct executor *executor, struct schedule *schedule, struct prepared **prepared)
 {
     struct prepared *made = calloc(1, sizeof *made);
     struct engine_recording **recordings = calloc(schedule->n_steps + 1, sizeof *recordings);
@@ -81,7 +81,7 @@ int prepare(const struct executor *executor, struct schedule *schedule, struct p
         free(made);
         free(recordings);
         schedule_destroy(schedule);
-        return fail_memory("schedule");
+        return error_memory("schedule");
     }
     made->schedule = schedule;
     made->recordings = recordings;
@@ -166,7 +166,7 @@ static int copy_storage(struct executor *executor, const struct storage *source,
     }
     if (executor->staging_size < source->size) {
         uint8_t *staging = realloc(executor->staging, source->size);
-        if (!staging) return fail_memory("copies between devices");
+        if (!staging) return error_memory("copies between devices");
         executor->staging = staging;
         executor->staging_size = source->size;
     }
@@ -189,8 +189,8 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
     return on_device(executor, step->device, status);
 }
 
-int execute(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-            float *logits)
+int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
+                 float *logits)
 {
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;

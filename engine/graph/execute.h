@@ -20,13 +20,13 @@ struct executor {
 struct prepared;
 
 /* Ties the schedule to memory, and records it; takes it over, also on failure. The arenas are large enough. */
-int prepare(const struct executor *executor, struct schedule *schedule, struct prepared **prepared);
+int prepared_create(const struct executor *executor, struct schedule *schedule, struct prepared **prepared);
 void prepared_destroy(const struct executor *executor, struct prepared *prepared);
 const struct schedule *prepared_schedule(const struct prepared *prepared);
 
 /* Writes the inputs (inputs[i] is dense, of the shape that graph_input gave it), runs all steps, and reads the logits
  * [n_vocab, n_outputs] into `logits` unless it is NULL. */
-int execute(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-            float *logits);
+int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
+                 float *logits);
 
 #endif

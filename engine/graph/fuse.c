@@ -128,12 +128,12 @@ int graph_fuse(struct graph *graph, fuse_question supports, void *user)
                         calloc(graph->n_values, sizeof *fuse.producer)};
     int status = ENGINE_OK;
     if (!fuse.uses || !fuse.producer) {
-        status = fail_memory("graph");
+        status = error_memory("graph");
         goto cleanup;
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct node *node = &graph->nodes[i];
-        for (const struct op_operand *input = op_info(node->op)->inputs; input->offset; input++) {
+        for (const struct op_operand *input = graph_op_info(node->op)->inputs; input->offset; input++) {
             const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
             if (tensor) fuse.uses[value_of(tensor)->root->id]++;
         }
@@ -144,7 +144,7 @@ int graph_fuse(struct graph *graph, fuse_question supports, void *user)
         if (activates && node->args.activate.factor) fuse_gate(&fuse, node);
         if (activates && !node->args.activate.factor) fuse_activation(&fuse, node);
         if (node->op == ENGINE_OP_ADD) fuse_add(&fuse, node);
-        for (const size_t *output = op_info(node->op)->outputs; *output; output++)
+        for (const size_t *output = graph_op_info(node->op)->outputs; *output; output++)
             fuse.producer[value_of(*op_tensor(&node->args, *output))->root->id] = node;
     }
 

@@ -13,7 +13,7 @@ struct graph *graph_create(const struct model *model, struct derived *derived,
 {
     struct graph *graph = calloc(1, sizeof *graph);
     if (!graph) {
-        fail_memory("graph");
+        error_memory("graph");
         return NULL;
     }
     graph->model = model;
@@ -43,7 +43,7 @@ void graph_fail(struct graph *graph, const char *format, ...)
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (graph->layer != NO_LAYER) snprintf(layer, sizeof layer, " layer %u:", graph->layer);
-    graph->status = fail(ENGINE_ERROR_DATA, "%s:%s %s", model_path(graph->model), layer, message);
+    graph->status = error_raise(ENGINE_ERROR_DATA, "%s:%s %s", model_path(graph->model), layer, message);
 }
 
 bool graph_grow(struct graph *graph, void **array, size_t count, size_t size)
@@ -52,7 +52,7 @@ bool graph_grow(struct graph *graph, void **array, size_t count, size_t size)
     if (count & (count - 1)) return true;
     void *grown = realloc(*array, (count ? 2 * count : 1) * size);
     if (!grown) {
-        graph->status = fail_memory("graph");
+        graph->status = error_memory("graph");
         return false;
     }
     *array = grown;

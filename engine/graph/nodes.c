@@ -69,8 +69,8 @@ static void add_node(struct graph *graph, uint32_t op, const union op_args *args
     if (!graph_grow(graph, (void **)&graph->nodes, graph->n_nodes, sizeof *graph->nodes)) return;
     struct node *node = &graph->nodes[graph->n_nodes++];
     *node = (struct node){.op = op, .layer = graph->layer, .args = *args};
-    node->args.struct_size = op_info(op)->size;
-    for (const struct op_operand *input = op_info(op)->inputs; input->offset; input++) {
+    node->args.struct_size = graph_op_info(op)->size;
+    for (const struct op_operand *input = graph_op_info(op)->inputs; input->offset; input++) {
         const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
         if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
             graph->weights[value_of(tensor)->index].uses |= use_of(node, input);
@@ -118,7 +118,7 @@ struct value *graph_norm(struct graph *graph, struct value *input, struct value 
 
 static struct value *binary(struct graph *graph, uint32_t op, struct value *a, struct value *b)
 {
-    const char *name = op_info(op)->name;
+    const char *name = graph_op_info(op)->name;
     if (!have(graph, name, a, b)) return NULL;
     const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
     bool row = y[0] == x[0] && y[1] == 1 && y[2] == 1, number = y[0] == 1 && y[1] == x[1] && y[2] == x[2];
@@ -147,7 +147,7 @@ static void fill_factor(const void *user, float *values, uint64_t n)
 
 static bool reads(struct node *node, const struct value *value)
 {
-    for (const struct op_operand *input = op_info(node->op)->inputs; input->offset; input++) {
+    for (const struct op_operand *input = graph_op_info(node->op)->inputs; input->offset; input++) {
         const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
         if (tensor && value_of(tensor)->root == value->root) return true;
     }

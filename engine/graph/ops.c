@@ -73,7 +73,7 @@ static const struct op_info infos[] = {
                           {{AT(engine_op_concat, a), false, 0}, {AT(engine_op_concat, b), false, 0}}},
 };
 
-const struct op_info *op_info(uint32_t op)
+const struct op_info *graph_op_info(uint32_t op)
 {
     return op < sizeof infos / sizeof *infos && infos[op].name ? &infos[op] : NULL;
 }

@@ -39,7 +39,7 @@ struct op_info {
 };
 
 /* NULL for a number that is no operation. */
-const struct op_info *op_info(uint32_t op);
+const struct op_info *graph_op_info(uint32_t op);
 
 /* The tensor pointer at `offset` in an argument struct. */
 static inline const struct engine_tensor **op_tensor(union op_args *args, size_t offset)

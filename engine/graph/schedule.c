@@ -45,7 +45,7 @@ static struct value *clone_value(struct graph *graph, const struct value *value)
     if (values) graph->values = values;
     if (!clone || !values) {
         free(clone);
-        fail_memory("graph");
+        error_memory("graph");
         return NULL;
     }
     *clone = *value;
@@ -67,7 +67,7 @@ static uint32_t add_storage(struct build *build, struct value *root, uint32_t de
 static int add_step(struct schedule *schedule, const struct step *step)
 {
     struct step *steps = realloc(schedule->steps, (schedule->n_steps + 1) * sizeof *steps);
-    if (!steps) return fail_memory("schedule");
+    if (!steps) return error_memory("schedule");
     schedule->steps = steps;
     steps[schedule->n_steps++] = *step;
     return ENGINE_OK;
@@ -126,7 +126,7 @@ static int add_node(struct build *build, size_t now)
 {
     struct schedule *schedule = build->schedule;
     struct node *node = &schedule->graph->nodes[now];
-    const struct op_info *info = op_info(node->op);
+    const struct op_info *info = graph_op_info(node->op);
     int status = ENGINE_OK;
     for (const struct op_operand *input = info->inputs; input->offset && !status; input++) {
         const struct engine_tensor **operand = op_tensor(&node->args, input->offset);
@@ -163,7 +163,7 @@ static uint32_t storage_of(const struct build *build, const struct engine_tensor
 static bool read_once(struct node *node, const struct value *root)
 {
     int reads = 0;
-    for (const struct op_operand *input = op_info(node->op)->inputs; input->offset; input++) {
+    for (const struct op_operand *input = graph_op_info(node->op)->inputs; input->offset; input++) {
         const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
         reads += tensor && value_of(tensor)->root == root;
     }
@@ -176,7 +176,7 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
     struct schedule *schedule = build->schedule;
     for (size_t now = 0; now < schedule->graph->n_nodes; now++) {
         struct node *node = &schedule->graph->nodes[now];
-        const struct op_info *info = op_info(node->op);
+        const struct op_info *info = graph_op_info(node->op);
         const struct value *output = value_of(*op_tensor(&node->args, info->outputs[0]));
         if (info->outputs[1] || !is_stored(output)) continue;
         uint32_t target = number_of_root[output->root->id];
@@ -206,7 +206,7 @@ static int lay_out(struct build *build, const uint32_t alignment[PLACE_MAX_DEVIC
     struct schedule *schedule = build->schedule;
     size_t n = schedule->n_storages;
     uint32_t *placed = malloc((n + 1) * sizeof *placed); /* numbers of those laid out, by offset */
-    if (!placed) return fail_memory("schedule");
+    if (!placed) return error_memory("schedule");
     size_t n_placed = 0;
     int status = ENGINE_OK;
     for (uint32_t i = 0; i < n; i++) { /* storages are made in the order of birth, inputs live from 0 on */
@@ -225,9 +225,10 @@ static int lay_out(struct build *build, const uint32_t alignment[PLACE_MAX_DEVIC
             if (theirs->death < life->birth || life->death < theirs->birth) continue;
             if (other->offset >= start && other->offset - start >= storage->size) break;
             if (other->offset + other->size > start) start = other->offset + other->size;
-            if (checked_align(start, alignment[storage->device], &start)) status = fail_memory("activations");
+            if (checked_align(start, alignment[storage->device], &start))
+                status = error_memory("activations");
         }
-        if (checked_add(start, storage->size, &end)) status = fail_memory("activations");
+        if (checked_add(start, storage->size, &end)) status = error_memory("activations");
         if (status) break;
         storage->offset = start;
         if (end > schedule->arena[storage->device]) schedule->arena[storage->device] = end;
@@ -245,7 +246,7 @@ static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX
     struct schedule *schedule = build->schedule;
     const struct graph *graph = schedule->graph;
     uint32_t *number_of_root = malloc(graph->n_values * sizeof *number_of_root);
-    if (!number_of_root) return fail_memory("schedule");
+    if (!number_of_root) return error_memory("schedule");
     memset(number_of_root, 0xff, graph->n_values * sizeof *number_of_root);
     for (uint32_t i = 0; i < schedule->n_storages; i++) number_of_root[schedule->storages[i].value->id] = i;
 
@@ -274,7 +275,7 @@ int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVI
     struct schedule *schedule = build.schedule;
     if (!schedule) {
         graph_destroy(graph);
-        return fail_memory("schedule");
+        return error_memory("schedule");
     }
     size_t n = graph->n_values, table = n * PLACE_MAX_DEVICES; /* copies add to graph->n_values */
     int status = ENGINE_OK;
@@ -285,7 +286,7 @@ int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVI
     build.home = malloc(n * sizeof *build.home);
     build.lifetimes = malloc(table * sizeof *build.lifetimes);
     if (!schedule->storages || !build.stored || !build.copied || !build.home || !build.lifetimes) {
-        status = fail_memory("schedule");
+        status = error_memory("schedule");
         goto cleanup;
     }
     memset(build.stored, 0xff, table * sizeof *build.stored);

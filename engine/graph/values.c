@@ -18,7 +18,7 @@ struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_
     const struct type_info *info = type_info(type);
     if (!value || !info) {
         free(value);
-        graph->status = fail_memory("graph");
+        graph->status = error_memory("graph");
         return NULL;
     }
     struct engine_tensor *tensor = &value->tensor;
@@ -70,7 +70,7 @@ static const struct model_tensor *find_tensor(struct graph *graph, const char *n
     const struct model_tensor *tensor = model_tensor_find(graph->model, name);
     if (!tensor && !optional)
         graph->status =
-            fail(ENGINE_ERROR_DATA, "%s: the tensor %s is missing", model_path(graph->model), name);
+            error_raise(ENGINE_ERROR_DATA, "%s: the tensor %s is missing", model_path(graph->model), name);
     return tensor;
 }
 
@@ -79,10 +79,10 @@ static bool has_shape(struct graph *graph, const struct model_tensor *tensor, co
     if (memcmp(tensor->ne, ne, 3 * sizeof *ne) == 0 && tensor->ne[3] == 1) return true;
     const uint64_t *is = tensor->ne;
     graph->status =
-        fail(ENGINE_ERROR_DATA,
-             "%s: the tensor %s is %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64 ", should be %" PRIu64
-             " x %" PRIu64 " x %" PRIu64,
-             model_path(graph->model), tensor->name, is[0], is[1], is[2], is[3], ne[0], ne[1], ne[2]);
+        error_raise(ENGINE_ERROR_DATA,
+                    "%s: the tensor %s is %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                    ", should be %" PRIu64 " x %" PRIu64 " x %" PRIu64,
+                    model_path(graph->model), tensor->name, is[0], is[1], is[2], is[3], ne[0], ne[1], ne[2]);
     return false;
 }
 
@@ -266,9 +266,9 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
     if (graph->status) return NULL;
     if (!type_row_size(shape->cache_type, width, &row)) {
         graph->status =
-            fail(ENGINE_ERROR_UNSUPPORTED,
-                 "%s: heads of %" PRIu64 " values don't fit a %s cache; use --cache-type f16 or f32",
-                 model_path(graph->model), width, type_info(shape->cache_type)->name);
+            error_raise(ENGINE_ERROR_UNSUPPORTED,
+                        "%s: heads of %" PRIu64 " values don't fit a %s cache; use --cache-type f16 or f32",
+                        model_path(graph->model), width, type_info(shape->cache_type)->name);
         return NULL;
     }
     uint64_t ne[4] = {width, shape->block_size, n_heads, shape->n_blocks};

@@ -20,7 +20,7 @@ struct derived {
 struct derived *derived_create(void)
 {
     struct derived *derived = calloc(1, sizeof *derived);
-    if (!derived) fail_memory("weights");
+    if (!derived) error_memory("weights");
     return derived;
 }
 
@@ -76,7 +76,7 @@ static struct model_tensor *add(struct derived *derived, const char *name, uint3
         free(added);
         free(copy);
         free(owned);
-        fail_memory("weights");
+        error_memory("weights");
         return NULL;
     }
     const struct type_info *info = type_info(type);
@@ -115,7 +115,7 @@ const struct model_tensor *derived_stack(struct derived *derived, const struct m
 {
     const struct model_tensor **kept = malloc(n_parts * sizeof(struct model_tensor *));
     if (!kept) {
-        fail_memory("weights");
+        error_memory("weights");
         return NULL;
     }
     memcpy(kept, parts, n_parts * sizeof(struct model_tensor *));
@@ -132,7 +132,7 @@ const struct model_tensor *derived_numbers(struct derived *derived, const struct
 {
     float *numbers = calloc((size_t)ne0, (size_t)ne1 * sizeof *numbers);
     if (!numbers) {
-        fail_memory("weights");
+        error_memory("weights");
         return NULL;
     }
     struct model_tensor *tensor =

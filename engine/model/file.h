@@ -38,7 +38,7 @@ int model_reserve_tensors(struct model *model, size_t count);
 
 /* A file mapped into memory, and its end. *data is NULL for an empty file. Fails, naming the file, for what
  * can't be opened and for what is no regular file. */
-int map_file(const char *path, const uint8_t **data, uint64_t *size);
-void unmap_file(const uint8_t *data, uint64_t size);
+int model_map_file(const char *path, const uint8_t **data, uint64_t *size);
+void model_unmap_file(const uint8_t *data, uint64_t size);
 
 #endif

@@ -86,13 +86,13 @@ int gguf_header(const struct metadata *metadata, struct gguf_tensor *tensors, si
     for (size_t i = 0; i < n_tensors; i++) {
         tensors[i].offset = offset;
         if (checked_add(offset, tensors[i].size, &offset) || checked_align(offset, *alignment, &offset))
-            return fail(ENGINE_ERROR_DATA, "%s: too large for a file", tensors[i].name);
+            return error_raise(ENGINE_ERROR_DATA, "%s: too large for a file", tensors[i].name);
     }
     /* All that is put here has been read from a file, so that its size fits. */
     struct sink sink = {0};
     put_all(&sink, metadata, tensors, n_tensors);
     sink.to = malloc(sink.at);
-    if (!sink.to) return fail_memory("header");
+    if (!sink.to) return error_memory("header");
     *size = sink.at;
     sink.at = 0;
     put_all(&sink, metadata, tensors, n_tensors);

@@ -79,7 +79,8 @@ static char *keep_name(struct metadata *metadata, const struct engine_string *na
 
 static int fail_cut(const struct model *model, const char *where)
 {
-    return fail(ENGINE_ERROR_DATA, "%s: ends within %s: the file is cut off or damaged", model->path, where);
+    return error_raise(ENGINE_ERROR_DATA, "%s: ends within %s: the file is cut off or damaged", model->path,
+                       where);
 }
 
 /* ---- Metadata ---- */
@@ -91,7 +92,7 @@ static int read_strings(struct model *model, struct cursor *cursor, struct metad
     if (entry->count > (cursor->size - cursor->at) / 8) return fail_cut(model, entry->key);
     struct engine_string *strings =
         metadata_allocate(model->metadata, entry->count * sizeof(struct engine_string));
-    if (!strings) return fail_memory("metadata");
+    if (!strings) return error_memory("metadata");
     for (size_t i = 0; i < entry->count; i++)
         if (!take_string(cursor, &strings[i])) return fail_cut(model, entry->key);
     entry->values = strings;
@@ -108,8 +109,8 @@ static int read_numbers(const struct model *model, struct cursor *cursor, struct
     if (entry->type == METADATA_BOOL)
         for (size_t i = 0; i < entry->count; i++)
             if (bytes[i] > 1)
-                return fail(ENGINE_ERROR_DATA, "%s: %s should be true or false but is %u", model->path,
-                            entry->key, bytes[i]);
+                return error_raise(ENGINE_ERROR_DATA, "%s: %s should be true or false but is %u", model->path,
+                                   entry->key, bytes[i]);
     entry->values = bytes;
     return ENGINE_OK;
 }
@@ -121,22 +122,22 @@ static int read_entry(struct model *model, struct cursor *cursor, uint64_t index
     uint64_t count = 1;
     if (!take_string(cursor, &key) || !take_u32(cursor, &type)) return fail_cut(model, "the metadata");
     if (!name_is_sane(&key, MAX_KEY))
-        return fail(ENGINE_ERROR_DATA, "%s: metadata entry %" PRIu64 " has no proper key", model->path,
-                    index);
+        return error_raise(ENGINE_ERROR_DATA, "%s: metadata entry %" PRIu64 " has no proper key", model->path,
+                           index);
 
     struct metadata_entry entry = {.key = keep_name(model->metadata, &key)};
-    if (!entry.key) return fail_memory("metadata");
+    if (!entry.key) return error_memory("metadata");
     if (type == METADATA_ARRAY) {
         entry.is_array = true;
         if (!take_u32(cursor, &type) || !take_u64(cursor, &count)) return fail_cut(model, entry.key);
         if (type == METADATA_ARRAY)
-            return fail(ENGINE_ERROR_UNSUPPORTED,
-                        "%s: %s is an array of arrays, which this engine doesn't read", model->path,
-                        entry.key);
+            return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                               "%s: %s is an array of arrays, which this engine doesn't read", model->path,
+                               entry.key);
     }
     if (type != METADATA_STRING && metadata_element_size(type) == 0)
-        return fail(ENGINE_ERROR_DATA, "%s: %s is of value type %" PRIu32 ", which GGUF doesn't have",
-                    model->path, entry.key, type);
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s is of value type %" PRIu32 ", which GGUF doesn't have",
+                           model->path, entry.key, type);
     if (count > SIZE_MAX) return fail_cut(model, entry.key);
     entry.type = type;
     entry.count = (size_t)count;
@@ -154,7 +155,7 @@ static int read_metadata(struct model *model, struct cursor *cursor, uint64_t co
         if (status) return status;
     }
     int status = metadata_finish(model->metadata);
-    return status ? fail_because(status, "%s", model->path) : ENGINE_OK;
+    return status ? error_wrap(status, "%s", model->path) : ENGINE_OK;
 }
 
 /* *alignment stays as it is where the file says nothing. */
@@ -163,11 +164,11 @@ static int read_alignment(const struct model *model, uint64_t *alignment)
     int64_t value = (int64_t)*alignment;
     if (metadata_find(model->metadata, "general.alignment") &&
         !metadata_integer(model->metadata, "general.alignment", &value))
-        return fail(ENGINE_ERROR_DATA, "%s: general.alignment is no integer", model->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: general.alignment is no integer", model->path);
     if (value < 8 || (value & (value - 1)) != 0)
-        return fail(ENGINE_ERROR_DATA,
-                    "%s: general.alignment is %" PRId64 "; it must be a power of two from 8 on", model->path,
-                    value);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s: general.alignment is %" PRId64 "; it must be a power of two from 8 on",
+                           model->path, value);
     *alignment = (uint64_t)value;
     return ENGINE_OK;
 }
@@ -177,10 +178,10 @@ static int check_unsplit(const struct model *model)
 {
     int64_t parts;
     if (!metadata_integer(model->metadata, "split.count", &parts) || parts <= 1) return ENGINE_OK;
-    return fail(ENGINE_ERROR_UNSUPPORTED,
-                "%s is one of the %" PRId64
-                " parts of a split model: join them first (llama-gguf-split --merge)",
-                model->path, parts);
+    return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                       "%s is one of the %" PRId64
+                       " parts of a split model: join them first (llama-gguf-split --merge)",
+                       model->path, parts);
 }
 
 /* ---- Tensors ---- */
@@ -190,19 +191,20 @@ static int measure_tensor(const struct model *model, struct model_tensor *tensor
 {
     const struct type_info *type = type_info(tensor->type);
     if (!type)
-        return fail(ENGINE_ERROR_UNSUPPORTED,
-                    "%s: %s is of type %" PRIu32 " (%s), which this engine doesn't read", model->path,
-                    tensor->name, tensor->type, type_foreign_name(tensor->type));
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s: %s is of type %" PRIu32 " (%s), which this engine doesn't read", model->path,
+                           tensor->name, tensor->type, type_foreign_name(tensor->type));
     uint64_t elements = 1;
     for (uint32_t d = 0; d < 4; d++)
         if (tensor->ne[d] == 0 || checked_mul(elements, tensor->ne[d], &elements))
-            return fail(ENGINE_ERROR_DATA, "%s: %s has an impossible shape", model->path, tensor->name);
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s has an impossible shape", model->path,
+                               tensor->name);
     if (tensor->ne[0] % type->block_length != 0)
-        return fail(ENGINE_ERROR_DATA,
-                    "%s: %s has rows of %" PRIu64 " values, which isn't a multiple of %s's %" PRIu32,
-                    model->path, tensor->name, tensor->ne[0], type->name, type->block_length);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s: %s has rows of %" PRIu64 " values, which isn't a multiple of %s's %" PRIu32,
+                           model->path, tensor->name, tensor->ne[0], type->name, type->block_length);
     if (checked_mul(elements / type->block_length, type->block_size, &tensor->size))
-        return fail(ENGINE_ERROR_DATA, "%s: %s has an impossible shape", model->path, tensor->name);
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has an impossible shape", model->path, tensor->name);
     return ENGINE_OK;
 }
 
@@ -214,12 +216,13 @@ static int read_tensor(struct model *model, struct cursor *cursor, struct model_
     if (!take_string(cursor, &name) || !take_u32(cursor, &tensor->n_dims))
         return fail_cut(model, "the tensor list");
     if (!name_is_sane(&name, MAX_TENSOR_NAME))
-        return fail(ENGINE_ERROR_DATA, "%s: tensor %zu has no proper name", model->path, model->n_tensors);
+        return error_raise(ENGINE_ERROR_DATA, "%s: tensor %zu has no proper name", model->path,
+                           model->n_tensors);
     tensor->name = keep_name(model->metadata, &name);
-    if (!tensor->name) return fail_memory("tensor list");
+    if (!tensor->name) return error_memory("tensor list");
     if (tensor->n_dims < 1 || tensor->n_dims > 4)
-        return fail(ENGINE_ERROR_DATA, "%s: %s has %" PRIu32 " dimensions; 1 to 4 are possible", model->path,
-                    tensor->name, tensor->n_dims);
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has %" PRIu32 " dimensions; 1 to 4 are possible",
+                           model->path, tensor->name, tensor->n_dims);
     for (uint32_t d = 0; d < 4; d++) tensor->ne[d] = 1;
     for (uint32_t d = 0; d < tensor->n_dims; d++)
         if (!take_u64(cursor, &tensor->ne[d])) return fail_cut(model, "the tensor list");
@@ -234,16 +237,17 @@ static int locate_tensor(const struct model *model, struct model_tensor *tensor,
 {
     uint64_t start, end;
     if (offset % alignment != 0)
-        return fail(ENGINE_ERROR_DATA, "%s: %s starts at %" PRIu64 ", which isn't a multiple of %" PRIu64,
-                    model->path, tensor->name, offset, alignment);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s: %s starts at %" PRIu64 ", which isn't a multiple of %" PRIu64, model->path,
+                           tensor->name, offset, alignment);
     if (checked_add(data_start, offset, &start) || checked_add(start, tensor->size, &end))
-        return fail(ENGINE_ERROR_DATA, "%s: %s has an impossible place in the file", model->path,
-                    tensor->name);
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has an impossible place in the file", model->path,
+                           tensor->name);
     if (end > model->size)
-        return fail(ENGINE_ERROR_DATA,
-                    "%s: %s reaches to byte %" PRIu64 ", but the file has %" PRIu64
-                    ": it is cut off or damaged",
-                    model->path, tensor->name, end, model->size);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s: %s reaches to byte %" PRIu64 ", but the file has %" PRIu64
+                           ": it is cut off or damaged",
+                           model->path, tensor->name, end, model->size);
     tensor->data = model->data + start;
     return ENGINE_OK;
 }
@@ -259,7 +263,7 @@ static int compare_places(const void *a, const void *b)
 static int check_overlaps(const struct model *model)
 {
     const struct model_tensor **by_place = calloc(model->n_tensors + 1, sizeof *by_place);
-    if (!by_place) return fail_memory("tensor list");
+    if (!by_place) return error_memory("tensor list");
     for (size_t i = 0; i < model->n_tensors; i++) by_place[i] = &model->tensors[i];
     qsort(by_place, model->n_tensors, sizeof *by_place, compare_places);
 
@@ -267,7 +271,8 @@ static int check_overlaps(const struct model *model)
     for (size_t i = 1; i < model->n_tensors && !status; i++) {
         const struct model_tensor *left = by_place[i - 1], *right = by_place[i];
         if ((uintptr_t)right->data - (uintptr_t)left->data < left->size)
-            status = fail(ENGINE_ERROR_DATA, "%s: %s and %s overlap", model->path, left->name, right->name);
+            status =
+                error_raise(ENGINE_ERROR_DATA, "%s: %s and %s overlap", model->path, left->name, right->name);
     }
     free(by_place);
     return status;
@@ -279,7 +284,7 @@ static int read_tensors(struct model *model, struct cursor *cursor, uint64_t cou
     int status = model_reserve_tensors(model, (size_t)count);
     if (status) return status;
     uint64_t *offsets = calloc((size_t)count + 1, sizeof *offsets); /* [count], from the start of the data */
-    if (!offsets) return fail_memory("tensor list");
+    if (!offsets) return error_memory("tensor list");
     while (model->n_tensors < count) {
         status = read_tensor(model, cursor, &model->tensors[model->n_tensors], &offsets[model->n_tensors]);
         if (status) goto cleanup;
@@ -287,7 +292,7 @@ static int read_tensors(struct model *model, struct cursor *cursor, uint64_t cou
     }
     uint64_t data_start;
     if (checked_align(cursor->at, alignment, &data_start)) {
-        status = fail(ENGINE_ERROR_DATA, "%s: general.alignment is too large", model->path);
+        status = error_raise(ENGINE_ERROR_DATA, "%s: general.alignment is too large", model->path);
         goto cleanup;
     }
     for (size_t i = 0; i < model->n_tensors; i++) {
@@ -307,11 +312,11 @@ int gguf_read(struct model *model)
     uint32_t version;
     if (!take_u32(&cursor, &version)) return fail_cut(model, "its header");
     if (version == 0x02000000 || version == 0x03000000)
-        return fail(ENGINE_ERROR_UNSUPPORTED, "%s is a big-endian GGUF file: convert it to little-endian",
-                    model->path);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s is a big-endian GGUF file: convert it to little-endian", model->path);
     if (version != 2 && version != 3)
-        return fail(ENGINE_ERROR_UNSUPPORTED, "%s is GGUF version %" PRIu32 "; this engine reads 2 and 3",
-                    model->path, version);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s is GGUF version %" PRIu32 "; this engine reads 2 and 3", model->path, version);
     snprintf(model->format, sizeof model->format, "GGUF %" PRIu32, version);
 
     uint64_t n_tensors, n_entries, alignment = DEFAULT_ALIGNMENT;

@@ -40,7 +40,7 @@ static int keep_token(struct metadata *metadata, int32_t kind, const char *text,
     for (size_t i = 0; i < length; i++) n_spaces += text[i] == ' ';
     token->length = length + n_spaces * (strlen(SPACE_MARK) - 1);
     char *out = metadata_allocate(metadata, token->length);
-    if (!out) return fail_memory("vocabulary");
+    if (!out) return error_memory("vocabulary");
     token->data = out;
     for (size_t i = 0; i < length; i++) {
         if (text[i] == ' ') {
@@ -64,21 +64,23 @@ static int parse(const char *path, const uint8_t *data, uint64_t size, struct me
                  struct vocabulary *vocabulary)
 {
     int32_t longest, length;
-    if (size < sizeof longest) return fail(ENGINE_ERROR_DATA, "%s is no llama2.c tokenizer: too short", path);
+    if (size < sizeof longest)
+        return error_raise(ENGINE_ERROR_DATA, "%s is no llama2.c tokenizer: too short", path);
     memcpy(&longest, data, sizeof longest);
     uint64_t at = sizeof longest;
     for (size_t id = 0; id < vocabulary->n_tokens; id++) {
         if (size - at < 8)
-            return fail(ENGINE_ERROR_DATA,
-                        "%s has %zu tokens, but the model has %zu: it is cut off or belongs to another model",
-                        path, id, vocabulary->n_tokens);
+            return error_raise(
+                ENGINE_ERROR_DATA,
+                "%s has %zu tokens, but the model has %zu: it is cut off or belongs to another model", path,
+                id, vocabulary->n_tokens);
         memcpy(&vocabulary->scores[id], data + at, 4);
         memcpy(&length, data + at + 4, 4);
         at += 8;
         if (length < 0 || length > longest || (uint64_t)length > size - at)
-            return fail(ENGINE_ERROR_DATA,
-                        "%s is no llama2.c tokenizer, or damaged: token %zu has %" PRId32 " bytes", path, id,
-                        length);
+            return error_raise(ENGINE_ERROR_DATA,
+                               "%s is no llama2.c tokenizer, or damaged: token %zu has %" PRId32 " bytes",
+                               path, id, length);
         const char *text = (const char *)data + at;
         vocabulary->kinds[id] = kind_of(id, text, (size_t)length);
         int status =
@@ -87,8 +89,9 @@ static int parse(const char *path, const uint8_t *data, uint64_t size, struct me
         at += (uint64_t)length;
     }
     if (at != size)
-        return fail(ENGINE_ERROR_DATA, "%s has more than the model's %zu tokens: it belongs to another model",
-                    path, vocabulary->n_tokens);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s has more than the model's %zu tokens: it belongs to another model", path,
+                           vocabulary->n_tokens);
     return ENGINE_OK;
 }
 
@@ -115,11 +118,12 @@ int llama2c_read_tokenizer(const char *path, size_t n_tokens, struct metadata *m
     const uint8_t *data;
     uint64_t size;
     if (n_tokens <= EOS_ID)
-        return fail(ENGINE_ERROR_DATA, "%s can't be used: the model has only %zu tokens", path, n_tokens);
-    int status = map_file(path, &data, &size);
+        return error_raise(ENGINE_ERROR_DATA, "%s can't be used: the model has only %zu tokens", path,
+                           n_tokens);
+    int status = model_map_file(path, &data, &size);
     if (status) return status;
     if (n_tokens > size / 8) { /* each takes 8 bytes at least, which bounds what is allocated */
-        status = fail(ENGINE_ERROR_DATA, "%s is too short for the model's %zu tokens", path, n_tokens);
+        status = error_raise(ENGINE_ERROR_DATA, "%s is too short for the model's %zu tokens", path, n_tokens);
         goto cleanup;
     }
     struct vocabulary vocabulary = {
@@ -129,13 +133,13 @@ int llama2c_read_tokenizer(const char *path, size_t n_tokens, struct metadata *m
         .n_tokens = n_tokens,
     };
     if (!vocabulary.tokens || !vocabulary.scores || !vocabulary.kinds) {
-        status = fail_memory("vocabulary");
+        status = error_memory("vocabulary");
         goto cleanup;
     }
     status = parse(path, data, size, metadata, &vocabulary);
     if (!status) status = describe(metadata, &vocabulary);
 
 cleanup:
-    unmap_file(data, size);
+    model_unmap_file(data, size);
     return status;
 }

@@ -83,7 +83,8 @@ static bool read_numbers(const uint8_t *at, struct checkpoint *checkpoint)
 
 static int fail_format(const struct model *model)
 {
-    return fail(ENGINE_ERROR_DATA, "%s is neither a GGUF file nor a whole llama2.c checkpoint", model->path);
+    return error_raise(ENGINE_ERROR_DATA, "%s is neither a GGUF file nor a whole llama2.c checkpoint",
+                       model->path);
 }
 
 static int read_header(const struct model *model, struct checkpoint *checkpoint)
@@ -96,18 +97,19 @@ static int read_header(const struct model *model, struct checkpoint *checkpoint)
     }
     checkpoint->version = (uint32_t)int_at(data, 4);
     if (checkpoint->version != 1 && checkpoint->version != 2)
-        return fail(ENGINE_ERROR_UNSUPPORTED,
-                    "%s is a llama2.c checkpoint of version %" PRIu32 "; this engine reads 0, 1 and 2",
-                    model->path, checkpoint->version);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s is a llama2.c checkpoint of version %" PRIu32 "; this engine reads 0, 1 and 2",
+                           model->path, checkpoint->version);
     if (model->size < HEADER_SIZE)
-        return fail(ENGINE_ERROR_DATA, "%s: ends within its header: the file is cut off", model->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: ends within its header: the file is cut off", model->path);
     if (!read_numbers(data + 8, checkpoint))
-        return fail(ENGINE_ERROR_DATA, "%s: its header describes no Llama model", model->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: its header describes no Llama model", model->path);
     checkpoint->tied = data[36] != 0;
     if (checkpoint->version == 2) {
         int32_t n_group = int_at(data, 37);
         if (n_group <= 0)
-            return fail(ENGINE_ERROR_DATA, "%s: its groups have %" PRId32 " weights", model->path, n_group);
+            return error_raise(ENGINE_ERROR_DATA, "%s: its groups have %" PRId32 " weights", model->path,
+                               n_group);
         checkpoint->n_group = (uint32_t)n_group;
     }
     return ENGINE_OK;
@@ -177,18 +179,20 @@ static int lay_out(const struct model *model, const struct checkpoint *checkpoin
             checked_add(layout->end, size, &layout->end))
             return checkpoint->version == 0
                        ? fail_format(model)
-                       : fail(ENGINE_ERROR_DATA, "%s: its header describes an impossible model", model->path);
+                       : error_raise(ENGINE_ERROR_DATA, "%s: its header describes an impossible model",
+                                     model->path);
     }
     if (layout->end == model->size) return ENGINE_OK;
     if (checkpoint->version == 0)
-        return fail(
+        return error_raise(
             ENGINE_ERROR_DATA,
             "%s is neither a GGUF file nor a whole llama2.c checkpoint (as one, it would have %" PRIu64
             " bytes instead of %" PRIu64 ")",
             model->path, layout->end, model->size);
-    return fail(ENGINE_ERROR_DATA,
-                "%s: has %" PRIu64 " bytes, but its header describes %" PRIu64 ": it is cut off or damaged",
-                model->path, model->size, layout->end);
+    return error_raise(ENGINE_ERROR_DATA,
+                       "%s: has %" PRIu64 " bytes, but its header describes %" PRIu64
+                       ": it is cut off or damaged",
+                       model->path, model->size, layout->end);
 }
 
 /* ---- Tensors ---- */
@@ -230,8 +234,8 @@ static int choose_type(const struct model *model, const struct checkpoint *check
     for (uint64_t i = 0; i < n_elements / checkpoint->n_group; i++) {
         float scale = scale_at(scales, i);
         if (!isfinite(scale))
-            return fail(ENGINE_ERROR_DATA, "%s: %s has a scale that is no number: the file is damaged",
-                        model->path, tensor->name);
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s has a scale that is no number: the file is damaged",
+                               model->path, tensor->name);
         halves_fit = halves_fit && to_half(scale, &half);
     }
     tensor->type = blocks_fit && halves_fit ? ENGINE_TYPE_Q8_0 : ENGINE_TYPE_F32;
@@ -290,7 +294,7 @@ static int list_tensors(struct model *model, const struct checkpoint *checkpoint
                 .data = model->data + part->start + layer * part->size,
                 .size = part->n_elements * sizeof(float),
             };
-            if (!tensor->name) return fail_memory("tensor list");
+            if (!tensor->name) return error_memory("tensor list");
         }
     }
     return ENGINE_OK;
@@ -306,11 +310,11 @@ static int convert_matrices(struct model *model, const struct checkpoint *checkp
         int status = choose_type(model, checkpoint, tensor, tensor->data, tensor->ne[0] * tensor->ne[1]);
         if (status) return status;
         if (checked_align(tensor->size, 64, &padded) || checked_add(total, padded, &total))
-            return fail_memory("weights");
+            return error_memory("weights");
     }
-    if (total > SIZE_MAX) return fail_memory("weights");
+    if (total > SIZE_MAX) return error_memory("weights");
     model->converted = aligned_alloc(64, (size_t)total);
-    if (!model->converted) return fail_memory("weights");
+    if (!model->converted) return error_memory("weights");
 
     uint8_t *target = model->converted;
     for (size_t i = 0; i < model->n_tensors; i++) {

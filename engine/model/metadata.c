@@ -42,7 +42,7 @@ static const struct {
 int metadata_create(struct metadata **metadata)
 {
     *metadata = calloc(1, sizeof **metadata);
-    return *metadata ? ENGINE_OK : fail_memory("metadata");
+    return *metadata ? ENGINE_OK : error_memory("metadata");
 }
 
 void metadata_destroy(struct metadata *metadata)
@@ -85,7 +85,7 @@ int metadata_add(struct metadata *metadata, const struct metadata_entry *entry)
     if (metadata->count == metadata->capacity) {
         size_t capacity = metadata->capacity ? metadata->capacity * 2 : 32;
         struct metadata_entry *entries = reallocarray(metadata->entries, capacity, sizeof *entries);
-        if (!entries) return fail_memory("metadata");
+        if (!entries) return error_memory("metadata");
         metadata->entries = entries;
         metadata->capacity = capacity;
     }
@@ -97,7 +97,7 @@ static int add_scalar(struct metadata *metadata, const char *key, enum metadata_
                       size_t size)
 {
     void *copy = metadata_allocate(metadata, size);
-    if (!copy) return fail_memory("metadata");
+    if (!copy) return error_memory("metadata");
     memcpy(copy, value, size);
     return metadata_add(metadata,
                         &(struct metadata_entry){.key = key, .type = type, .count = 1, .values = copy});
@@ -123,7 +123,7 @@ int metadata_add_string(struct metadata *metadata, const char *key, const char *
 {
     size_t length = strlen(text);
     char *copy = metadata_allocate(metadata, length);
-    if (!copy) return fail_memory("metadata");
+    if (!copy) return error_memory("metadata");
     memcpy(copy, text, length);
     struct engine_string value = {copy, length};
     return add_scalar(metadata, key, METADATA_STRING, &value, sizeof value);
@@ -135,7 +135,7 @@ int metadata_finish(struct metadata *metadata)
     if (status) return status;
     for (size_t i = 0; i < metadata->count; i++) names_add(&metadata->keys, metadata->entries[i].key, i);
     const char *twice = names_sort(&metadata->keys);
-    if (twice) return fail(ENGINE_ERROR_DATA, "the metadata has %s twice", twice);
+    if (twice) return error_raise(ENGINE_ERROR_DATA, "the metadata has %s twice", twice);
     return ENGINE_OK;
 }
 
@@ -276,8 +276,8 @@ static int get_count(void *context, const char *key, size_t *count)
 static int check_range(const struct metadata_entry *entry, const char *key, size_t first, size_t count)
 {
     if (first <= entry->count && count <= entry->count - first) return ENGINE_OK;
-    return fail(ENGINE_ERROR_ARGUMENT, "%s has %zu elements; %zu from %zu on were asked for", key,
-                entry->count, count, first);
+    return error_raise(ENGINE_ERROR_ARGUMENT, "%s has %zu elements; %zu from %zu on were asked for", key,
+                       entry->count, count, first);
 }
 
 static int get_strings(void *context, const char *key, size_t first, size_t count,

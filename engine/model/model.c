@@ -13,32 +13,33 @@
 #include "base/error.h"
 #include "model/file.h"
 
-int map_file(const char *path, const uint8_t **data, uint64_t *size)
+int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
 {
     int status;
     /* Not to wait for the other end of a pipe. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return fail(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
+    if (file < 0) return error_raise(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
 
     struct stat info;
     if (fstat(file, &info) != 0) {
-        status = fail(ENGINE_ERROR, "cannot read %s: %s", path, strerror(errno));
+        status = error_raise(ENGINE_ERROR, "cannot read %s: %s", path, strerror(errno));
         goto cleanup;
     }
     if (!S_ISREG(info.st_mode)) {
-        status = fail(ENGINE_ERROR_DATA, "%s is %s, not a file", path,
-                      S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
+        status = error_raise(ENGINE_ERROR_DATA, "%s is %s, not a file", path,
+                             S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
         goto cleanup;
     }
     void *mapped = NULL;
     if (info.st_size > 0) {
         if ((uint64_t)info.st_size > SIZE_MAX) {
-            status = fail(ENGINE_ERROR_UNSUPPORTED, "%s is too large for this machine's addresses", path);
+            status =
+                error_raise(ENGINE_ERROR_UNSUPPORTED, "%s is too large for this machine's addresses", path);
             goto cleanup;
         }
         mapped = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
         if (mapped == MAP_FAILED) {
-            status = fail(ENGINE_ERROR, "cannot map %s into memory: %s", path, strerror(errno));
+            status = error_raise(ENGINE_ERROR, "cannot map %s into memory: %s", path, strerror(errno));
             goto cleanup;
         }
     }
@@ -51,7 +52,7 @@ cleanup:
     return status;
 }
 
-void unmap_file(const uint8_t *data, uint64_t size)
+void model_unmap_file(const uint8_t *data, uint64_t size)
 {
     if (data) munmap((void *)data, (size_t)size);
 }
@@ -59,7 +60,7 @@ void unmap_file(const uint8_t *data, uint64_t size)
 int model_reserve_tensors(struct model *model, size_t count)
 {
     model->tensors = calloc(count ? count : 1, sizeof *model->tensors);
-    return model->tensors ? ENGINE_OK : fail_memory("tensor list");
+    return model->tensors ? ENGINE_OK : error_memory("tensor list");
 }
 
 static int index_tensors(struct model *model)
@@ -68,7 +69,7 @@ static int index_tensors(struct model *model)
     if (status) return status;
     for (size_t i = 0; i < model->n_tensors; i++) names_add(&model->names, model->tensors[i].name, i);
     const char *twice = names_sort(&model->names);
-    if (twice) return fail(ENGINE_ERROR_DATA, "%s: has tensor %s twice", model->path, twice);
+    if (twice) return error_raise(ENGINE_ERROR_DATA, "%s: has tensor %s twice", model->path, twice);
     return ENGINE_OK;
 }
 
@@ -76,26 +77,27 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
 {
     int status;
     struct model *opened = calloc(1, sizeof *opened);
-    if (!opened) return fail_memory("model");
+    if (!opened) return error_memory("model");
 
     opened->path = strdup(path);
     if (!opened->path) {
-        status = fail_memory("model");
+        status = error_memory("model");
         goto cleanup;
     }
-    status = map_file(path, &opened->data, &opened->size);
+    status = model_map_file(path, &opened->data, &opened->size);
     if (status) goto cleanup;
     status = metadata_create(&opened->metadata);
     if (status) goto cleanup;
 
     if (opened->size == 0) {
-        status = fail(ENGINE_ERROR_DATA, "%s is empty", path);
+        status = error_raise(ENGINE_ERROR_DATA, "%s is empty", path);
     } else if (opened->size >= 4 && memcmp(opened->data, "GGUF", 4) == 0) {
-        status = tokenizer_path
-                     ? fail(ENGINE_ERROR_ARGUMENT,
-                            "%s is a GGUF file and brings its vocabulary along: leave the tokenizer file out",
-                            path)
-                     : gguf_read(opened);
+        status =
+            tokenizer_path
+                ? error_raise(
+                      ENGINE_ERROR_ARGUMENT,
+                      "%s is a GGUF file and brings its vocabulary along: leave the tokenizer file out", path)
+                : gguf_read(opened);
     } else {
         status = llama2c_read(opened, tokenizer_path);
     }
@@ -117,7 +119,7 @@ void model_close(struct model *model)
     free(model->tensors);
     free(model->converted);
     metadata_destroy(model->metadata);
-    unmap_file(model->data, model->size);
+    model_unmap_file(model->data, model->size);
     free(model->path);
     free(model);
 }
@@ -164,7 +166,7 @@ const void *model_tensor_gather(const struct model_tensor *tensor, void **gather
     if (tensor->data) return tensor->data;
     uint8_t *data = malloc((size_t)tensor->size), *end = data;
     if (!data) {
-        fail_memory(tensor->name);
+        error_memory(tensor->name);
         return NULL;
     }
     for (size_t i = 0; i < tensor->n_parts; i++) {

@@ -14,7 +14,7 @@ static int compare_names(const void *a, const void *b)
 int names_create(struct names *names, size_t capacity)
 {
     struct name *items = calloc(capacity ? capacity : 1, sizeof *items);
-    if (!items) return fail_memory("index of names");
+    if (!items) return error_memory("index of names");
     *names = (struct names){.items = items};
     return ENGINE_OK;
 }

@@ -14,8 +14,8 @@ bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args
     return d->backend->supports(d->handle, op, args) == 1;
 }
 
-int build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                struct graph **out)
+int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                     struct graph **out)
 {
     struct graph_shape shape = {
         .n_tokens = n_tokens,
@@ -38,12 +38,12 @@ int build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_ou
     return status;
 }
 
-uint32_t full_table_width(const struct engine_plan *plan)
+uint32_t plan_full_table_width(const struct engine_plan *plan)
 {
     return plan->n_blocks / plan->n_sequences;
 }
 
-const struct value *anchor(const struct node *node)
+const struct value *plan_anchor(const struct node *node)
 {
     const union op_args *args = &node->args;
     const struct engine_tensor *weight = NULL;
@@ -60,16 +60,16 @@ const struct value *anchor(const struct node *node)
  * is, which is where its norms are; all else where its first operand is made. `made[id]` is the device of each value. */
 static uint32_t wanted_device(const struct engine_plan *plan, const struct node *node, const uint32_t *made)
 {
-    const struct value *weight = anchor(node);
+    const struct value *weight = plan_anchor(node);
     if (weight) return plan->device[weight->index];
     bool at_layer = node->op != ENGINE_OP_ACTIVATE && node->layer != NO_LAYER;
     if (at_layer) return plan->device[plan->layer_entry[node->layer]];
-    return made[value_of(
-                    *op_tensor((union op_args *)(uintptr_t)&node->args, op_info(node->op)->inputs[0].offset))
+    return made[value_of(*op_tensor((union op_args *)(uintptr_t)&node->args,
+                                    graph_op_info(node->op)->inputs[0].offset))
                     ->root->id];
 }
 
-bool touches_cache(const struct node *node)
+bool plan_touches_cache(const struct node *node)
 {
     return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE;
 }
@@ -78,32 +78,33 @@ bool touches_cache(const struct node *node)
 static int assign_devices(const struct engine_plan *plan, struct graph *graph)
 {
     uint32_t *made = calloc(graph->n_values, sizeof *made);
-    int status = made ? ENGINE_OK : fail_memory("graph");
+    int status = made ? ENGINE_OK : error_memory("graph");
     for (size_t i = 0; i < graph->n_nodes && !status; i++) {
         struct node *node = &graph->nodes[i];
-        const struct op_info *info = op_info(node->op);
+        const struct op_info *info = graph_op_info(node->op);
         node->device = wanted_device(plan, node, made);
         void *asked = (void *)(uintptr_t)plan;
         if (node->device != 0 && !plan_supports(asked, node->device, node->op, &node->args)) {
-            if (anchor(node) || touches_cache(node)) { /* what it needs is there and can't be moved now */
-                status =
-                    fail(ENGINE_ERROR, "%s ran %s for another number of tokens, but doesn't for this one",
-                         plan->set.devices[node->device].name, info->name);
+            if (plan_anchor(node) ||
+                plan_touches_cache(node)) { /* what it needs is there and can't be moved now */
+                status = error_raise(ENGINE_ERROR,
+                                     "%s ran %s for another number of tokens, but doesn't for this one",
+                                     plan->set.devices[node->device].name, info->name);
                 break;
             }
             node->device = 0;
         }
         if (node->device == 0 && !plan_supports(asked, 0, node->op, &node->args)) {
-            const struct value *weight = anchor(node);
+            const struct value *weight = plan_anchor(node);
             const char *path = model_path(plan->model->model);
             if (weight)
-                status =
-                    fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s with %s, of type %s",
-                         path, info->name, graph->weights[weight->index].tensor->name,
-                         type_info(weight->tensor.type)->name);
+                status = error_raise(ENGINE_ERROR_UNSUPPORTED,
+                                     "%s: the cpu backend can't run %s with %s, of type %s", path, info->name,
+                                     graph->weights[weight->index].tensor->name,
+                                     type_info(weight->tensor.type)->name);
             else
-                status = fail(ENGINE_ERROR_UNSUPPORTED, "%s: the cpu backend can't run %s of its shape", path,
-                              info->name);
+                status = error_raise(ENGINE_ERROR_UNSUPPORTED,
+                                     "%s: the cpu backend can't run %s of its shape", path, info->name);
         }
         for (const size_t *output = info->outputs; *output; output++)
             made[value_of(*op_tensor(&node->args, *output))->root->id] = node->device;
@@ -116,7 +117,7 @@ int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_
                   struct schedule **schedule)
 {
     struct graph *graph;
-    int status = build_graph(plan, n_tokens, n_outputs, width, &graph);
+    int status = plan_build_graph(plan, n_tokens, n_outputs, width, &graph);
     if (status) return status;
     status = assign_devices(plan, graph);
     if (!status) status = graph_fuse(graph, plan_supports, (void *)(uintptr_t)plan);

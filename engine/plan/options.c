@@ -16,7 +16,8 @@
 #define MAX_SEQUENCES   4096
 #define MAX_OUTPUTS     64 /* unless there are more sequences: vocabularies are large, and logits take memory */
 
-int read_context_options(const struct engine_context_options *given, struct engine_context_options *known)
+int plan_read_context_options(const struct engine_context_options *given,
+                              struct engine_context_options *known)
 {
     *known = (struct engine_context_options){.struct_size = sizeof *known};
     if (!given) return ENGINE_OK;
@@ -32,28 +33,29 @@ static int read_cache_type(const char *name, uint32_t *type)
     bool known =
         strcasecmp(name, "f16") == 0 || strcasecmp(name, "f32") == 0 || strcasecmp(name, "q8_0") == 0;
     if (!known || !type_by_name(name, type))
-        return fail(ENGINE_ERROR_ARGUMENT, "cache type '%s': should be f16, f32 or q8_0", name);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "cache type '%s': should be f16, f32 or q8_0", name);
     return ENGINE_OK;
 }
 
-int read_rules(struct engine_plan *plan, const char *const *place)
+int plan_read_rules(struct engine_plan *plan, const char *const *place)
 {
     size_t count = 0;
     while (place && place[count]) count++;
     if (count == 0) return ENGINE_OK;
     plan->rules = calloc(count, sizeof *plan->rules);
-    if (!plan->rules) return fail_memory("plan");
+    if (!plan->rules) return error_memory("plan");
     for (size_t i = 0; i < count; i++) {
         const char *equals = strrchr(place[i], '=');
         if (!equals || equals == place[i])
-            return fail(ENGINE_ERROR_ARGUMENT, "--place %s: should be PATTERN=DEVICE, like 'blk.*.ffn_*=cpu'",
-                        place[i]);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "--place %s: should be PATTERN=DEVICE, like 'blk.*.ffn_*=cpu'", place[i]);
         struct place_rule *rule = &plan->rules[plan->n_rules];
         if (!devices_find(&plan->set, equals + 1, &rule->device))
-            return fail(ENGINE_ERROR_ARGUMENT, "--place %s: no device %s in use; `engine devices` lists them",
-                        place[i], equals + 1);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "--place %s: no device %s in use; `engine devices` lists them", place[i],
+                               equals + 1);
         rule->pattern = strndup(place[i], (size_t)(equals - place[i]));
-        if (!rule->pattern) return fail_memory("plan");
+        if (!rule->pattern) return error_memory("plan");
         plan->n_rules++;
     }
     return ENGINE_OK;
@@ -77,7 +79,8 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
 {
     int32_t offload = options->offload ? *options->offload : configured_offload(plan->model->engine);
     if (offload < ENGINE_OFFLOAD_ALL)
-        return fail(ENGINE_ERROR_ARGUMENT, "offload %d: should be a number of layers, auto or all", offload);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "offload %d: should be a number of layers, auto or all",
+                           offload);
     plan->offload_is_auto = offload == ENGINE_OFFLOAD_AUTO;
     plan->offload = offload < 0 ? PLACE_ALL : (uint32_t)offload;
     return ENGINE_OK;
@@ -91,7 +94,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                       : trained < DEFAULT_CONTEXT ? trained
                                                   : DEFAULT_CONTEXT;
     if (options->n_needed > plan->n_context)
-        return fail(
+        return error_raise(
             ENGINE_ERROR_ARGUMENT,
             "the prompt has %u tokens, the context takes %u: make it larger (-c) or the prompt shorter",
             options->n_needed, plan->n_context);
@@ -101,16 +104,19 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     plan->max_outputs = plan->n_batch < MAX_OUTPUTS ? plan->n_batch : MAX_OUTPUTS;
     if (plan->max_outputs < plan->n_sequences) plan->max_outputs = plan->n_sequences;
     if (plan->n_batch > MAX_BATCH)
-        return fail(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens: at most %d", plan->n_batch, MAX_BATCH);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens: at most %d", plan->n_batch,
+                           MAX_BATCH);
     if (plan->n_sequences > MAX_SEQUENCES)
-        return fail(ENGINE_ERROR_ARGUMENT, "%u sequences: at most %d", plan->n_sequences, MAX_SEQUENCES);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%u sequences: at most %d", plan->n_sequences,
+                           MAX_SEQUENCES);
     if (plan->n_context > INT32_MAX / KV_BLOCK_SIZE / plan->n_sequences)
-        return fail(ENGINE_ERROR_ARGUMENT, "a context of %u positions for %u sequences is too large",
-                    plan->n_context, plan->n_sequences);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a context of %u positions for %u sequences is too large",
+                           plan->n_context, plan->n_sequences);
     uint32_t most = plan->info.n_positions;
     if (most > 0 && plan->n_context > most)
-        return fail(ENGINE_ERROR_ARGUMENT, "%s: a context of %u positions, but the model has learnt only %u",
-                    model_path(plan->model->model), plan->n_context, most);
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "%s: a context of %u positions, but the model has learnt only %u",
+                           model_path(plan->model->model), plan->n_context, most);
     if (plan->n_context > trained)
         log_line(ENGINE_LOG_WARNING,
                  "a context of %u positions, but the model was trained for %u; expect nonsense "
@@ -120,7 +126,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     return ENGINE_OK;
 }
 
-int read_plan_options(struct engine_plan *plan, const struct engine_context_options *options)
+int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options)
 {
     int status = read_sizes(plan, options);
     if (!status) status = read_cache_type(options->cache_type, &plan->cache_type);
@@ -128,8 +134,8 @@ int read_plan_options(struct engine_plan *plan, const struct engine_context_opti
     return status;
 }
 
-struct device_request read_device_request(const struct engine *engine,
-                                          const struct engine_context_options *options)
+struct device_request plan_read_devices(const struct engine *engine,
+                                        const struct engine_context_options *options)
 {
     struct device_request request = {options->backends, options->memory, options->n_threads};
     if (!request.backends) request.backends = engine_setting(engine, "", "backend");

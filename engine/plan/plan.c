@@ -32,16 +32,16 @@ static void decide(struct engine_plan *plan)
 static int measure(struct engine_plan *plan, bool *over)
 {
     struct schedule *batch = NULL, *token = NULL;
-    int status = plan_schedule(plan, plan->n_batch, plan->max_outputs, full_table_width(plan), &batch);
-    if (!status) status = plan_schedule(plan, 1, 1, full_table_width(plan), &token);
+    int status = plan_schedule(plan, plan->n_batch, plan->max_outputs, plan_full_table_width(plan), &batch);
+    if (!status) status = plan_schedule(plan, 1, 1, plan_full_table_width(plan), &token);
     *over = false;
     if (!status) {
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t estimate = plan->used[d] ? plan->activations[d] + plan->working[d] : 0;
-            uint64_t one = working_memory(plan, token->graph, d, false);
+            uint64_t one = plan_working_memory(plan, token->graph, d, false);
             const struct open_device *device = &plan->set.devices[d];
             plan->activations[d] = batch->arena[d];
-            plan->working[d] = working_memory(plan, batch->graph, d, false);
+            plan->working[d] = plan_working_memory(plan, batch->graph, d, false);
             if (plan->working[d] < one) plan->working[d] = one;
             if (d > 0) plan->used[d] -= estimate;
             plan->used[d] += plan->activations[d] + plan->working[d];
@@ -67,7 +67,7 @@ int plan_place(struct engine_plan *plan)
         status = measure(plan, &over);
         if (status || !over || plan->offload == 0) break;
         plan->offload = plan->n_offloaded > 0 ? plan->n_offloaded - 1 : 0;
-        status = estimate_activations(plan);
+        status = plan_estimate_activations(plan);
     }
     plan->offload = wanted;
     return status;
@@ -76,33 +76,33 @@ int plan_place(struct engine_plan *plan)
 /* Finds the family of the model, and has it read its hyper-parameters. */
 static int read_architecture(struct engine_plan *plan)
 {
-    plan->architecture = architecture_of(plan->model->model);
+    plan->architecture = arch_of(plan->model->model);
     if (!plan->architecture) return ENGINE_ERROR_UNSUPPORTED;
     plan->hparams = calloc(1, plan->architecture->size);
     plan->derived = derived_create();
-    if (!plan->hparams || !plan->derived) return fail_memory("plan");
-    return architecture_read(plan->architecture, plan->model->model, plan->hparams, &plan->info);
+    if (!plan->hparams || !plan->derived) return error_memory("plan");
+    return arch_read(plan->architecture, plan->model->model, plan->hparams, &plan->info);
 }
 
 int engine_plan_create(struct engine_model *model, const struct engine_context_options *given,
                        struct engine_plan **out)
 {
     struct engine_context_options known, *options = &known;
-    int status = read_context_options(given, &known);
+    int status = plan_read_context_options(given, &known);
     if (status) return status;
     struct engine_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) return fail_memory("plan");
+    if (!plan) return error_memory("plan");
     plan->model = model;
     status = read_architecture(plan);
-    if (!status) status = read_plan_options(plan, options);
-    struct device_request request = read_device_request(model->engine, options);
+    if (!status) status = plan_read_options(plan, options);
+    struct device_request request = plan_read_devices(model->engine, options);
     if (!status) status = devices_open(model->engine, &request, &plan->set);
     plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         plan->alignment[d] = plan->set.devices[d].info.alignment ? plan->set.devices[d].info.alignment : 64;
-    if (!status && plan->set.n_devices > 2 && plan->offload > 0) measure_speeds(&plan->set);
-    if (!status) status = read_rules(plan, options->place);
-    if (!status) status = survey(plan);
+    if (!status && plan->set.n_devices > 2 && plan->offload > 0) devices_measure(&plan->set);
+    if (!status) status = plan_read_rules(plan, options->place);
+    if (!status) status = plan_survey(plan);
     if (!status) status = plan_place(plan);
     if (status) {
         engine_plan_destroy(plan);

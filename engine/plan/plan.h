@@ -73,6 +73,7 @@ struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, ui
 
 /* The options that the caller's struct_size reaches, zeros for the others; `given` may be NULL. ENGINE_ERROR_ARGUMENT: no
  * struct_size. */
-int read_context_options(const struct engine_context_options *given, struct engine_context_options *known);
+int plan_read_context_options(const struct engine_context_options *given,
+                              struct engine_context_options *known);
 
 #endif

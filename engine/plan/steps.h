@@ -7,44 +7,45 @@
 /* ---- options.c ---------------------------------------------------------------------------------------------------- */
 
 /* Sizes, the type of the cache, how many layers to offload; hyper-parameters are read before. */
-int read_plan_options(struct engine_plan *plan, const struct engine_context_options *options);
+int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options);
 
 /* Which devices to open: the caller's wishes, and engine.conf's where he has none. */
-struct device_request read_device_request(const struct engine *engine,
-                                          const struct engine_context_options *options);
+struct device_request plan_read_devices(const struct engine *engine,
+                                        const struct engine_context_options *options);
 
 /* The rules of --place. Devices are open. */
-int read_rules(struct engine_plan *plan, const char *const *place);
+int plan_read_rules(struct engine_plan *plan, const char *const *place);
 
 /* ---- assign.c ----------------------------------------------------------------------------------------------------- */
 
 /* The blocks in each row of the block table where every sequence is full. */
-uint32_t full_table_width(const struct engine_plan *plan);
+uint32_t plan_full_table_width(const struct engine_plan *plan);
 
 /* The graph of a shape, without devices. */
-int build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                struct graph **graph);
+int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
+                     struct graph **graph);
 
 /* Whether a device of plan `user` runs this operation; a fuse_question. */
 bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args *args);
 
 /* The weight that decides where a node runs: a matrix, norm, bias, embedding; NULL for what has none. */
-const struct value *anchor(const struct node *node);
+const struct value *plan_anchor(const struct node *node);
 
 /* Whether a node runs where the cache of its layer is. */
-bool touches_cache(const struct node *node);
+bool plan_touches_cache(const struct node *node);
 
 /* ---- survey.c ----------------------------------------------------------------------------------------------------- */
 
 /* Lists the weights and caches, and asks all devices what they can run and what things take there. */
-int survey(struct engine_plan *plan);
+int plan_survey(struct engine_plan *plan);
 
 /* What the largest batch's activations would take if everything ran on one device: the estimate that placement starts
  * from. */
-int estimate_activations(struct engine_plan *plan);
+int plan_estimate_activations(struct engine_plan *plan);
 
 /* The most that an operation of the graph takes on a device beyond its operands: of those that run there, or of `all`. */
-uint64_t working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device, bool all);
+uint64_t plan_working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device,
+                             bool all);
 
 /* ---- report.c ----------------------------------------------------------------------------------------------------- */
 

@@ -26,9 +26,9 @@ struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, ui
 /* The entry that decides where a node runs: its weight's or its cache's; NULL for one that runs where others do. */
 static struct place_tensor *entry_of(struct engine_plan *plan, const struct node *node)
 {
-    const struct value *weight = anchor(node);
+    const struct value *weight = plan_anchor(node);
     if (weight) return &plan->entries[weight->index];
-    return touches_cache(node) ? &plan->entries[plan->layer_entry[node->layer]] : NULL;
+    return plan_touches_cache(node) ? &plan->entries[plan->layer_entry[node->layer]] : NULL;
 }
 
 /* Clears the bits of devices that can't run the nodes of this graph from the entries that these go with. */
@@ -75,7 +75,8 @@ static void find_followers(struct engine_plan *plan, const struct graph *graph)
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct node *node = &graph->nodes[i];
         struct place_tensor *leader = entry_of(plan, node);
-        for (const struct op_operand *input = op_info(node->op)->inputs; leader && input->offset; input++) {
+        for (const struct op_operand *input = graph_op_info(node->op)->inputs; leader && input->offset;
+             input++) {
             const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
             if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
                 follow(plan, value_of(tensor)->index, leader);
@@ -83,7 +84,8 @@ static void find_followers(struct engine_plan *plan, const struct graph *graph)
     }
 }
 
-uint64_t working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device, bool all)
+uint64_t plan_working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device,
+                             bool all)
 {
     const struct open_device *d = &plan->set.devices[device];
     uint64_t most = 0;
@@ -128,7 +130,7 @@ static int create_lists(struct engine_plan *plan, const struct graph *graph)
     plan->caches = calloc(plan->n_caches + 1, sizeof *plan->caches);
     plan->layer_entry = calloc(plan->info.n_layers, sizeof *plan->layer_entry);
     bool whole = plan->entries && plan->device && plan->weights && plan->caches && plan->layer_entry;
-    return whole ? ENGINE_OK : fail_memory("plan");
+    return whole ? ENGINE_OK : error_memory("plan");
 }
 
 /* Fills what all entries have. */
@@ -144,7 +146,7 @@ static int start_entry(struct engine_plan *plan, size_t i, const char *name, uin
         .leader = i,
         .next = PLACE_NONE,
     };
-    return plan->entries[i].name ? ENGINE_OK : fail_memory("plan");
+    return plan->entries[i].name ? ENGINE_OK : error_memory("plan");
 }
 
 static int add_weights(struct engine_plan *plan, const struct graph *graph)
@@ -190,15 +192,15 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
     return ENGINE_OK;
 }
 
-int estimate_activations(struct engine_plan *plan)
+int plan_estimate_activations(struct engine_plan *plan)
 {
-    uint32_t width = full_table_width(plan);
+    uint32_t width = plan_full_table_width(plan);
     struct graph *graph;
     struct schedule *schedule;
-    int status = build_graph(plan, plan->n_batch, plan->max_outputs, width, &graph);
+    int status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, &graph);
     if (status) return status;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
-        plan->working[d] = working_memory(plan, graph, d, true);
+        plan->working[d] = plan_working_memory(plan, graph, d, true);
     status = schedule_create(graph, plan->alignment, &schedule);
     if (status) return status;
     for (uint32_t d = 0; d < plan->set.n_devices; d++) plan->activations[d] = schedule->arena[0];
@@ -206,12 +208,12 @@ int estimate_activations(struct engine_plan *plan)
     return ENGINE_OK;
 }
 
-int survey(struct engine_plan *plan)
+int plan_survey(struct engine_plan *plan)
 {
-    uint32_t width = full_table_width(plan);
+    uint32_t width = plan_full_table_width(plan);
     struct graph *one = NULL, *many = NULL;
-    int status = build_graph(plan, 1, 1, width, &one);
-    if (!status) status = build_graph(plan, plan->n_batch, plan->max_outputs, width, &many);
+    int status = plan_build_graph(plan, 1, 1, width, &one);
+    if (!status) status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, &many);
     if (!status) status = create_lists(plan, one);
     if (!status) status = add_weights(plan, one);
     if (!status) status = add_caches(plan, one);
@@ -220,7 +222,7 @@ int survey(struct engine_plan *plan)
         ask_support(plan, many);
         ask_sizes(plan);
         find_followers(plan, one);
-        status = estimate_activations(plan);
+        status = plan_estimate_activations(plan);
     }
     graph_destroy(one);
     graph_destroy(many);

@@ -39,7 +39,7 @@ struct library {
 
 static int fail_damaged(const char *what)
 {
-    return fail(ENGINE_ERROR_DATA, "the file is damaged or cut off (%s)", what);
+    return error_raise(ENGINE_ERROR_DATA, "the file is damaged or cut off (%s)", what);
 }
 
 static bool read_at(const struct library *library, uint64_t offset, void *data, size_t size)
@@ -204,15 +204,15 @@ static int check(struct library *library)
     return status;
 }
 
-int check_library(const char *path)
+int elf_check_library(const char *path)
 {
     struct stat info;
     int status = ENGINE_OK;
     struct library *library = calloc(1, sizeof *library);
-    if (!library) return fail_memory("plugin");
+    if (!library) return error_memory("plugin");
     library->file = open(path, O_RDONLY | O_CLOEXEC);
     if (library->file < 0 || fstat(library->file, &info) != 0) {
-        status = fail(ENGINE_ERROR_DATA, "%s", strerror(errno));
+        status = error_raise(ENGINE_ERROR_DATA, "%s", strerror(errno));
     } else {
         library->size = (uint64_t)info.st_size;
         status = check(library);

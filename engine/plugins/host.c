@@ -64,7 +64,7 @@ int host_name(const void *address, const char *plugin)
         libraries[n_libraries].base = base;
         snprintf(libraries[n_libraries++].plugin, NAME_SIZE, "%s", plugin);
     } else {
-        status = fail_memory("list of plugins");
+        status = error_memory("list of plugins");
     }
     pthread_mutex_unlock(&lock);
     return status;
@@ -107,7 +107,7 @@ static int ENGINE_PRINTF(2, 3) host_fail(int status, const char *format, ...)
     va_start(args, format);
     write_message(text, format, args);
     va_end(args);
-    return fail(status, "%s", text);
+    return error_raise(status, "%s", text);
 }
 
 static void ENGINE_PRINTF(2, 3) host_log(enum engine_log_level level, const char *format, ...)
@@ -144,7 +144,7 @@ static bool make_folders(char *path)
  * able to put anything there. */
 static char *find_cache(void)
 {
-    char *path = user_folder("XDG_CACHE_HOME", ".cache");
+    char *path = folders_user("XDG_CACHE_HOME", ".cache");
     struct stat info;
     if (!path) return NULL;
     if (!make_folders(path) || stat(path, &info) != 0) {
@@ -196,7 +196,8 @@ int host_begin(const struct config *config)
     }
     pthread_mutex_unlock(&lock);
     if (free_to_begin) return ENGINE_OK;
-    return fail(ENGINE_ERROR_ARGUMENT, "this process has an engine open already; plugins are loaded once");
+    return error_raise(ENGINE_ERROR_ARGUMENT,
+                       "this process has an engine open already; plugins are loaded once");
 }
 
 bool host_has_begun(void)

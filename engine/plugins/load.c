@@ -67,7 +67,7 @@ static int check_functions(const void *table, const struct required *required)
 {
     for (; required->name; required++) {
         if (!is_set(table, required->offset)) {
-            return fail(ENGINE_ERROR_DATA, "its table of functions lacks %s", required->name);
+            return error_raise(ENGINE_ERROR_DATA, "its table of functions lacks %s", required->name);
         }
     }
     return ENGINE_OK;
@@ -76,7 +76,7 @@ static int check_functions(const void *table, const struct required *required)
 static int check_backend(const struct engine_plugin *plugin)
 {
     if (!ENGINE_HAS(plugin, backend) || !plugin->backend) {
-        return fail(ENGINE_ERROR_DATA, "it says that it is a backend but has no table of functions");
+        return error_raise(ENGINE_ERROR_DATA, "it says that it is a backend but has no table of functions");
     }
     const struct engine_backend *backend = plugin->backend;
     int status = check_functions(backend, backend_functions);
@@ -86,8 +86,9 @@ static int check_backend(const struct engine_plugin *plugin)
                          (unsigned)is_set(backend, offsetof(struct engine_backend, replay)) +
                          (unsigned)is_set(backend, offsetof(struct engine_backend, recording_destroy));
     if (recording != 0 && recording != 4) {
-        return fail(ENGINE_ERROR_DATA,
-                    "it has %u of the four functions for recordings; all or none must be there", recording);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "it has %u of the four functions for recordings; all or none must be there",
+                           recording);
     }
     return ENGINE_OK;
 }
@@ -95,11 +96,11 @@ static int check_backend(const struct engine_plugin *plugin)
 static int check_tokenizer(const struct engine_plugin *plugin)
 {
     if (!ENGINE_HAS(plugin, tokenizers) || !plugin->tokenizers) {
-        return fail(ENGINE_ERROR_DATA, "it says that it is a tokenizer but has no table of functions");
+        return error_raise(ENGINE_ERROR_DATA, "it says that it is a tokenizer but has no table of functions");
     }
     int status = check_functions(plugin->tokenizers, tokenizer_functions);
     if (status == ENGINE_OK && !plugin->tokenizers->models[0]) {
-        status = fail(ENGINE_ERROR_DATA, "it serves no tokenizer.ggml.model");
+        status = error_raise(ENGINE_ERROR_DATA, "it serves no tokenizer.ggml.model");
     }
     return status;
 }
@@ -107,10 +108,11 @@ static int check_tokenizer(const struct engine_plugin *plugin)
 /* A text of the description, for people: one line. */
 static int check_text(const char *text, const char *what)
 {
-    if (!text) return fail(ENGINE_ERROR_DATA, "its description has no %s", what);
+    if (!text) return error_raise(ENGINE_ERROR_DATA, "its description has no %s", what);
     for (; *text; text++) {
         if ((unsigned char)*text < ' ' || *text == 127) {
-            return fail(ENGINE_ERROR_DATA, "the %s in its description holds a control character", what);
+            return error_raise(ENGINE_ERROR_DATA, "the %s in its description holds a control character",
+                               what);
         }
     }
     return ENGINE_OK;
@@ -123,10 +125,11 @@ static int check_name(const char *name)
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     bool begins = name[0] >= 'a' && name[0] <= 'z';
     if (name[length] || !begins || length > 31 || (name[length - 1] >= '0' && name[length - 1] <= '9')) {
-        return fail(ENGINE_ERROR_DATA,
-                    "'%.40s' is no name for a plugin (a-z, then a-z, 0-9, _ or -, no digit at the end, "
-                    "at most 31)",
-                    name);
+        return error_raise(
+            ENGINE_ERROR_DATA,
+            "'%.40s' is no name for a plugin (a-z, then a-z, 0-9, _ or -, no digit at the end, "
+            "at most 31)",
+            name);
     }
     return ENGINE_OK;
 }
@@ -134,16 +137,18 @@ static int check_name(const char *name)
 static int check_description(const struct engine_plugin *plugin)
 {
     if (!ENGINE_HAS(plugin, abi_minor)) {
-        return fail(ENGINE_ERROR_DATA, "its description is malformed (struct_size %zu)", plugin->struct_size);
+        return error_raise(ENGINE_ERROR_DATA, "its description is malformed (struct_size %zu)",
+                           plugin->struct_size);
     }
     if (plugin->abi_major != ENGINE_ABI_MAJOR) {
-        return fail(ENGINE_ERROR_UNSUPPORTED,
-                    "it was built for plugin ABI %u.%u, this engine has %d.%d; a build for %d.x is needed",
-                    plugin->abi_major, plugin->abi_minor, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR,
-                    ENGINE_ABI_MAJOR);
+        return error_raise(
+            ENGINE_ERROR_UNSUPPORTED,
+            "it was built for plugin ABI %u.%u, this engine has %d.%d; a build for %d.x is needed",
+            plugin->abi_major, plugin->abi_minor, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR, ENGINE_ABI_MAJOR);
     }
     if (!ENGINE_HAS(plugin, description)) {
-        return fail(ENGINE_ERROR_DATA, "its description is malformed (struct_size %zu)", plugin->struct_size);
+        return error_raise(ENGINE_ERROR_DATA, "its description is malformed (struct_size %zu)",
+                           plugin->struct_size);
     }
     int status = check_name(plugin->name);
     if (status == ENGINE_OK) status = check_text(plugin->version, "version");
@@ -154,8 +159,8 @@ static int check_description(const struct engine_plugin *plugin)
     case ENGINE_PLUGIN_BACKEND: return check_backend(plugin);
     case ENGINE_PLUGIN_TOKENIZER: return check_tokenizer(plugin);
     default:
-        return fail(ENGINE_ERROR_UNSUPPORTED, "it is of a kind that this engine doesn't know (%u)",
-                    plugin->kind);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "it is of a kind that this engine doesn't know (%u)",
+                           plugin->kind);
     }
 }
 
@@ -168,7 +173,7 @@ static int fail_dl(const char *path)
     size_t length = strlen(path);
     if (!words) words = "can't be loaded";
     if (strncmp(words, path, length) == 0 && strncmp(words + length, ": ", 2) == 0) words += length + 2;
-    return fail(ENGINE_ERROR_DATA, "%s", words);
+    return error_raise(ENGINE_ERROR_DATA, "%s", words);
 }
 
 /* The entry of a loaded library, called. */
@@ -177,15 +182,15 @@ static int describe(void *library, const struct engine_host *host, const struct 
     const struct engine_plugin *(*entry)(const struct engine_host *);
     void *symbol = dlsym(library, ENGINE_ENTRY_SYMBOL);
     if (!symbol) {
-        return fail(ENGINE_ERROR_DATA, "it is not a plugin of this engine (it exports no %s)",
-                    ENGINE_ENTRY_SYMBOL);
+        return error_raise(ENGINE_ERROR_DATA, "it is not a plugin of this engine (it exports no %s)",
+                           ENGINE_ENTRY_SYMBOL);
     }
     memcpy(&entry, &symbol, sizeof entry);
     error_clear();
     const struct engine_plugin *plugin = entry(host);
     if (!plugin) {
         if (error_message()[0]) return ENGINE_ERROR;
-        return fail(ENGINE_ERROR, "it can't work here and doesn't say why");
+        return error_raise(ENGINE_ERROR, "it can't work here and doesn't say why");
     }
     *info = plugin;
     return ENGINE_OK;
@@ -197,7 +202,7 @@ int plugin_load(const char *path, const struct engine_host *host, void **library
     *library = NULL;
     *info = NULL;
     int status = trust_file(path);
-    if (status == ENGINE_OK) status = check_library(path);
+    if (status == ENGINE_OK) status = elf_check_library(path);
     if (status != ENGINE_OK) return status;
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!*library) return fail_dl(path);

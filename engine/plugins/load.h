@@ -11,7 +11,7 @@ int trust_folder(const char *path);
 int trust_file(const char *path);
 
 /* Refuses a library that is cut off or plainly damaged, which dlopen might not survive. */
-int check_library(const char *path);
+int elf_check_library(const char *path);
 
 /* Loads a library, calls its entry with `host` and checks what it says of itself. *library is for dlclose and *info lives in
  * it; after an error both are what had been reached, or NULL. The message of an error doesn't name the file. */

@@ -64,7 +64,7 @@ static int refuse(struct plugin *plugin)
     unload(plugin);
     log_line(ENGINE_LOG_WARNING, "%s is not used: %s", plugin->path, error_message());
     plugin->refused = strdup(error_message());
-    return plugin->refused ? ENGINE_OK : fail_memory("list of plugins");
+    return plugin->refused ? ENGINE_OK : error_memory("list of plugins");
 }
 
 /* Room for one more, zeroed. */
@@ -72,7 +72,7 @@ static struct plugin *add(struct plugins *plugins)
 {
     struct plugin *items = realloc(plugins->items, (plugins->count + 1) * sizeof *items);
     if (!items) {
-        fail_memory("list of plugins");
+        error_memory("list of plugins");
         return NULL;
     }
     plugins->items = items;
@@ -94,9 +94,10 @@ static int load(const struct plugins *plugins, struct plugin *plugin)
 
     const struct plugin *other = find_name(plugins, plugin->info->name);
     plugin->name = strdup(plugin->info->name);
-    if (!plugin->name) return fail_memory("list of plugins");
+    if (!plugin->name) return error_memory("list of plugins");
     if (other) {
-        fail(ENGINE_ERROR, "there is a plugin of the name '%s' already: %s", plugin->name, other->path);
+        error_raise(ENGINE_ERROR, "there is a plugin of the name '%s' already: %s", plugin->name,
+                    other->path);
         return refuse(plugin);
     }
     log_line(ENGINE_LOG_INFO, "plugin %s %s: %s", plugin->name, plugin->info->version, plugin->path);
@@ -111,7 +112,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *fi
     int status = ENGINE_OK;
     if (asprintf(&path, "%s/%s", folder, file) < 0) {
         path = NULL;
-        return fail_memory("path of a plugin");
+        return error_memory("path of a plugin");
     }
     bool exists = stat(path, &info) == 0;
     if (exists && !S_ISREG(info.st_mode)) goto cleanup;
@@ -130,7 +131,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *fi
     if (plugin->real_path) {
         status = load(plugins, plugin);
     } else {
-        fail(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a link that leads nowhere */
+        error_raise(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a link that leads nowhere */
         status = refuse(plugin);
     }
 
@@ -157,7 +158,7 @@ static int refuse_folder(struct plugins *plugins, const char *folder)
     struct plugin *plugin = add(plugins);
     if (!plugin) return ENGINE_ERROR_MEMORY;
     plugin->path = strdup(folder);
-    return plugin->path ? refuse(plugin) : fail_memory("path of a plugin");
+    return plugin->path ? refuse(plugin) : error_memory("path of a plugin");
 }
 
 /* Loads what is in a folder. ENGINE_ERROR_NOT_FOUND, and a message without its name: there is no such
@@ -167,7 +168,7 @@ static int take_folder(struct plugins *plugins, const char *folder)
     struct dirent **files = NULL;
     int status = ENGINE_OK;
     int count = scandir(folder, &files, is_library, by_name);
-    if (count < 0) return fail(ENGINE_ERROR_NOT_FOUND, "%s", strerror(errno));
+    if (count < 0) return error_raise(ENGINE_ERROR_NOT_FOUND, "%s", strerror(errno));
     log_line(ENGINE_LOG_DEBUG, "looking for plugins in %s", folder);
     if (count > 0 && trust_folder(folder) != ENGINE_OK) {
         status = refuse_folder(plugins, folder);
@@ -186,7 +187,7 @@ static int take_path(struct plugins *plugins, const char *path)
 {
     char *folders = strdup(path ? path : ""), *save = NULL;
     int status = ENGINE_OK;
-    if (!folders) return fail_memory("plugin folders");
+    if (!folders) return error_memory("plugin folders");
     for (char *folder = strtok_r(folders, ":", &save); folder && status == ENGINE_OK;
          folder = strtok_r(NULL, ":", &save)) {
         status = take_folder(plugins, folder);
@@ -201,13 +202,13 @@ static int take_path(struct plugins *plugins, const char *path)
 static int take_own_folder(struct plugins *plugins)
 {
     static const char *const places[] = {"engine/plugins", "../lib/engine/plugins"};
-    char *own = own_folder();
+    char *own = folders_own();
     int status = ENGINE_ERROR_NOT_FOUND;
     for (size_t i = 0; own && i < sizeof places / sizeof *places && status == ENGINE_ERROR_NOT_FOUND; i++) {
         char *folder = NULL, *path = NULL;
         if (asprintf(&folder, "%s/%s", own, places[i]) < 0) {
             free(own);
-            return fail_memory("plugin folders");
+            return error_memory("plugin folders");
         }
         path = realpath(folder, NULL);
         if (path) status = take_folder(plugins, path);
@@ -224,10 +225,10 @@ int plugins_open(const char *const *dirs, const struct config *config, struct pl
 {
     int status = ENGINE_OK;
     struct plugins *plugins = calloc(1, sizeof *plugins);
-    if (!plugins) return fail_memory("list of plugins");
+    if (!plugins) return error_memory("list of plugins");
     for (; dirs && *dirs && status == ENGINE_OK; dirs++) {
         status = take_folder(plugins, *dirs);
-        if (status == ENGINE_ERROR_NOT_FOUND) status = fail_because(status, "plugin folder %s", *dirs);
+        if (status == ENGINE_ERROR_NOT_FOUND) status = error_wrap(status, "plugin folder %s", *dirs);
     }
     if (status == ENGINE_OK) status = take_path(plugins, secure_getenv("ENGINE_PLUGIN_PATH"));
     if (status == ENGINE_OK) status = take_path(plugins, config_get(config, "", "plugin_dirs"));

@@ -48,7 +48,7 @@ int settings_locate(const struct config *config, const char *plugin, int status)
         const struct config_entry *entry = config_at(config, i);
         if (strcmp(entry->section, plugin) != 0 || !entry->value[0]) continue;
         snprintf(text, sizeof text, "%s = %s", entry->key, entry->value);
-        if (strstr(error_message(), text)) return fail_because(status, "%s:%u", entry->path, entry->line);
+        if (strstr(error_message(), text)) return error_wrap(status, "%s:%u", entry->path, entry->line);
     }
     return status;
 }

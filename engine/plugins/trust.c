@@ -15,21 +15,21 @@
 static int check_owner(const struct stat *info, const char *what)
 {
     if (info->st_uid == 0 || info->st_uid == geteuid()) return ENGINE_OK;
-    return fail(ENGINE_ERROR_DATA, "%s belongs to user %u, who is neither root nor you", what,
-                (unsigned)info->st_uid);
+    return error_raise(ENGINE_ERROR_DATA, "%s belongs to user %u, who is neither root nor you", what,
+                       (unsigned)info->st_uid);
 }
 
 int trust_folder(const char *path)
 {
     struct stat info;
-    if (stat(path, &info) != 0) return fail(ENGINE_ERROR_DATA, "%s", strerror(errno));
-    if (!S_ISDIR(info.st_mode)) return fail(ENGINE_ERROR_DATA, "not a folder");
+    if (stat(path, &info) != 0) return error_raise(ENGINE_ERROR_DATA, "%s", strerror(errno));
+    if (!S_ISDIR(info.st_mode)) return error_raise(ENGINE_ERROR_DATA, "not a folder");
     int status = check_owner(&info, "the folder");
     if (status != ENGINE_OK) return status;
     if (info.st_mode & (S_IWGRP | S_IWOTH)) {
-        return fail(ENGINE_ERROR_DATA,
-                    "others may write to the folder (mode %04o); chmod go-w would mend that",
-                    (unsigned)info.st_mode & 07777);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "others may write to the folder (mode %04o); chmod go-w would mend that",
+                           (unsigned)info.st_mode & 07777);
     }
     return ENGINE_OK;
 }
@@ -37,7 +37,7 @@ int trust_folder(const char *path)
 static int trust_folder_of(const char *path)
 {
     char *folder = strdup(path);
-    if (!folder) return fail_memory("path of a plugin");
+    if (!folder) return error_memory("path of a plugin");
     char *slash = strrchr(folder, '/');
     slash[slash == folder] = '\0';
     int status = trust_folder(folder);
@@ -48,13 +48,14 @@ static int trust_folder_of(const char *path)
 int trust_file(const char *path)
 {
     struct stat info;
-    if (stat(path, &info) != 0) return fail(ENGINE_ERROR_DATA, "%s", strerror(errno));
-    if (!S_ISREG(info.st_mode)) return fail(ENGINE_ERROR_DATA, "not a file");
+    if (stat(path, &info) != 0) return error_raise(ENGINE_ERROR_DATA, "%s", strerror(errno));
+    if (!S_ISREG(info.st_mode)) return error_raise(ENGINE_ERROR_DATA, "not a file");
     int status = check_owner(&info, "it");
     if (status != ENGINE_OK) return status;
     if (info.st_mode & (S_IWGRP | S_IWOTH)) {
-        return fail(ENGINE_ERROR_DATA, "others may write to it (mode %04o); chmod go-w would mend that",
-                    (unsigned)info.st_mode & 07777);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "others may write to it (mode %04o); chmod go-w would mend that",
+                           (unsigned)info.st_mode & 07777);
     }
     return trust_folder_of(path);
 }

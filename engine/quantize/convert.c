@@ -83,13 +83,13 @@ static bool convert_piece(const struct converter *converter, size_t c, uint64_t 
     uint64_t at;
     size_t n = piece_of(converter, c, piece, &at);
     const uint8_t *from = (const uint8_t *)conversion->from->data + bytes_of(conversion->from->type, at);
-    decode_plain(conversion->from->type, from, n, x);
+    quantize_decode_plain(conversion->from->type, from, n, x);
     float largest = encode_largest(conversion->type);
     bool good = true;
     for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* no NaN is */
     if (!good) return false;
-    encoder_of(conversion->type)(x, n, bytes);
-    return encoded_is_finite(conversion->type, bytes, n);
+    quantize_encoder(conversion->type)(x, n, bytes);
+    return quantize_encoded_is_finite(conversion->type, bytes, n);
 }
 
 static void *work(void *argument)
@@ -134,7 +134,7 @@ static int report(struct converter *converter, uint64_t bytes)
     const struct convert_calls *calls = converter->calls;
     converter->done += bytes;
     if (calls->progress && calls->progress(calls->user, converter->done, converter->total) != 0)
-        return fail(ENGINE_ERROR, "stopped by the caller");
+        return error_raise(ENGINE_ERROR, "stopped by the caller");
     return ENGINE_OK;
 }
 
@@ -164,11 +164,11 @@ static int write_pieces(struct converter *converter, size_t c)
         while (slot->state == SLOT_EMPTY) pthread_cond_wait(&converter->ready, &converter->lock);
         enum slot_state state = slot->state;
         pthread_mutex_unlock(&converter->lock);
-        if (state == SLOT_NO_MEMORY) return fail_memory("pieces");
+        if (state == SLOT_NO_MEMORY) return error_memory("pieces");
         if (state == SLOT_WRONG)
-            return fail(ENGINE_ERROR_DATA, "%s: %s holds values that aren't finite, or too large for %s",
-                        model_path(converter->model), conversion->from->name,
-                        type_info(conversion->type)->name);
+            return error_raise(
+                ENGINE_ERROR_DATA, "%s: %s holds values that aren't finite, or too large for %s",
+                model_path(converter->model), conversion->from->name, type_info(conversion->type)->name);
         size_t read = bytes_of(conversion->from->type, n);
         status = converter->calls->write(converter->calls->user, slot->bytes, bytes_of(conversion->type, n));
         if (!status) status = report(converter, read);
@@ -182,7 +182,7 @@ static int write_pieces(struct converter *converter, size_t c)
     return status;
 }
 
-int write_zeros(const struct convert_calls *calls, uint64_t n)
+int quantize_write_zeros(const struct convert_calls *calls, uint64_t n)
 {
     static const uint8_t zeros[4096];
     int status = ENGINE_OK;
@@ -202,7 +202,7 @@ static int write_tensors(struct converter *converter)
         status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
         /* Once more as a whole: pages come along with their neighbours when those are read. */
         model_tensor_release(converter->model, conversion->from);
-        if (!status) status = write_zeros(converter->calls, conversion->behind);
+        if (!status) status = quantize_write_zeros(converter->calls, conversion->behind);
     }
     return status;
 }
@@ -212,7 +212,7 @@ static int write_tensors(struct converter *converter)
 static int prepare(struct converter *converter, uint32_t n_threads)
 {
     converter->first = calloc(converter->n + 1, sizeof *converter->first);
-    if (!converter->first) return fail_memory("tensors");
+    if (!converter->first) return error_memory("tensors");
     for (size_t c = 0; c < converter->n; c++) {
         const struct conversion *conversion = &converter->conversions[c];
         uint64_t pieces = is_copied(conversion) ? 0 : (values_of(conversion) + PIECE - 1) / PIECE;
@@ -221,10 +221,10 @@ static int prepare(struct converter *converter, uint32_t n_threads)
     }
     converter->n_slots = (size_t)n_threads * 2 + 2;
     converter->slots = calloc(converter->n_slots, sizeof *converter->slots);
-    if (!converter->slots) return fail_memory("pieces");
+    if (!converter->slots) return error_memory("pieces");
     for (size_t s = 0; s < converter->n_slots; s++) {
         converter->slots[s].bytes = malloc(SLOT_SIZE);
-        if (!converter->slots[s].bytes) return fail_memory("pieces");
+        if (!converter->slots[s].bytes) return error_memory("pieces");
     }
     return ENGINE_OK;
 }
@@ -244,8 +244,8 @@ static uint32_t start_threads(struct converter *converter, pthread_t *threads, u
     return n;
 }
 
-int convert_tensors(const struct model *model, const struct conversion *conversions, size_t n,
-                    uint32_t n_threads, const struct convert_calls *calls)
+int quantize_convert(const struct model *model, const struct conversion *conversions, size_t n,
+                     uint32_t n_threads, const struct convert_calls *calls)
 {
     struct converter converter = {.conversions = conversions, .n = n, .model = model, .calls = calls};
     uint32_t wanted = n_threads < MAX_THREADS ? n_threads : MAX_THREADS, started = 0;
@@ -253,11 +253,11 @@ int convert_tensors(const struct model *model, const struct conversion *conversi
     pthread_mutex_init(&converter.lock, NULL);
     pthread_cond_init(&converter.ready, NULL);
     pthread_cond_init(&converter.empty, NULL);
-    int status = threads ? prepare(&converter, wanted) : fail_memory("threads");
+    int status = threads ? prepare(&converter, wanted) : error_memory("threads");
     if (status) goto cleanup;
     started = start_threads(&converter, threads, wanted);
     if (started == 0) {
-        status = fail(ENGINE_ERROR, "no thread could be started: %s", strerror(errno));
+        status = error_raise(ENGINE_ERROR, "no thread could be started: %s", strerror(errno));
         goto cleanup;
     }
     status = write_tensors(&converter);

@@ -23,11 +23,11 @@ struct convert_calls {
 };
 
 /* n zeros to calls->write. */
-int write_zeros(const struct convert_calls *calls, uint64_t n);
+int quantize_write_zeros(const struct convert_calls *calls, uint64_t n);
 
 /* The bytes of all tensors, one after the other. Memory: less than a megabyte for each thread; pages of the
  * model that have been read are given back. ENGINE_ERROR_DATA: a value that the new type can't hold. */
-int convert_tensors(const struct model *model, const struct conversion *conversions, size_t n,
-                    uint32_t n_threads, const struct convert_calls *calls);
+int quantize_convert(const struct model *model, const struct conversion *conversions, size_t n,
+                     uint32_t n_threads, const struct convert_calls *calls);
 
 #endif

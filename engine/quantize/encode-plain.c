@@ -176,7 +176,7 @@ static const struct encoder *find_encoder(uint32_t type)
     return NULL;
 }
 
-encode_function *encoder_of(uint32_t type)
+encode_function *quantize_encoder(uint32_t type)
 {
     const struct encoder *encoder = find_encoder(type);
     return encoder ? encoder->encode : NULL;
@@ -188,12 +188,12 @@ float encode_largest(uint32_t type)
     return encoder ? encoder->largest : 0;
 }
 
-bool encodes_from(uint32_t type)
+bool quantize_encodes_from(uint32_t type)
 {
     return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_BF16;
 }
 
-void decode_plain(uint32_t type, const uint8_t *from, size_t n, float *x)
+void quantize_decode_plain(uint32_t type, const uint8_t *from, size_t n, float *x)
 {
     if (type == ENGINE_TYPE_F32) {
         memcpy(x, from, n * sizeof *x);
@@ -206,7 +206,7 @@ void decode_plain(uint32_t type, const uint8_t *from, size_t n, float *x)
     }
 }
 
-bool encoded_is_finite(uint32_t type, const uint8_t *blocks, size_t n)
+bool quantize_encoded_is_finite(uint32_t type, const uint8_t *blocks, size_t n)
 {
     const struct encoder *encoder = find_encoder(type);
     const struct type_info *info = type_info(type);

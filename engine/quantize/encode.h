@@ -20,18 +20,18 @@ encode_function encode_q3_k, encode_q6_k, encode_iq4_nl, encode_iq4_xs;
 encode_function encode_q2_k, encode_q4_k, encode_q5_k;
 
 /* NULL for a type that isn't written here. F32 is: it is a copy. */
-encode_function *encoder_of(uint32_t type);
+encode_function *quantize_encoder(uint32_t type);
 
 /* The largest size of a value that may be given to the encoder of a type. */
 float encode_largest(uint32_t type);
 
 /* Whether values of a type can be read here: F32, F16 or BF16. */
-bool encodes_from(uint32_t type);
+bool quantize_encodes_from(uint32_t type);
 
 /* n values of such a type, as they are in files, to float32. */
-void decode_plain(uint32_t type, const uint8_t *from, size_t n, float *x);
+void quantize_decode_plain(uint32_t type, const uint8_t *from, size_t n, float *x);
 
 /* Whether all scales of the blocks that were written are finite: they are not where a value was too large. */
-bool encoded_is_finite(uint32_t type, const uint8_t *blocks, size_t n);
+bool quantize_encoded_is_finite(uint32_t type, const uint8_t *blocks, size_t n);
 
 #endif

@@ -38,15 +38,16 @@ static int read_wish(const char *text, struct mix_wish *wish)
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
-        return fail(ENGINE_ERROR_ARGUMENT, "'%s' is no PATTERN=TYPE, such as blk.*.ffn_down.*=Q6_K", text);
-    if (!type_by_name(equals + 1, &wish->type) || !encoder_of(wish->type))
-        return fail(
+        return error_raise(ENGINE_ERROR_ARGUMENT, "'%s' is no PATTERN=TYPE, such as blk.*.ffn_down.*=Q6_K",
+                           text);
+    if (!type_by_name(equals + 1, &wish->type) || !quantize_encoder(wish->type))
+        return error_raise(
             ENGINE_ERROR_ARGUMENT,
             "'%s': %s is no type that is written here; those are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, "
             "Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS",
             text, equals + 1);
     wish->pattern = strndup(text, (size_t)(equals - text));
-    return wish->pattern ? ENGINE_OK : fail_memory("patterns");
+    return wish->pattern ? ENGINE_OK : error_memory("patterns");
 }
 
 static int read_wishes(struct job *job, const char *const *only)
@@ -54,7 +55,7 @@ static int read_wishes(struct job *job, const char *const *only)
     size_t n = 0;
     while (only && only[n]) n++;
     job->wishes = calloc(n + 1, sizeof *job->wishes);
-    if (!job->wishes) return fail_memory("patterns");
+    if (!job->wishes) return error_memory("patterns");
     for (; job->n_wishes < n; job->n_wishes++) {
         int status = read_wish(only[job->n_wishes], &job->wishes[job->n_wishes]);
         if (status) return status;
@@ -71,7 +72,7 @@ static int check_wishes(const struct job *job)
                !(mix_may_quantize(job->tensors[i]) && mix_matches(&job->wishes[w], job->tensors[i])))
             i++;
         if (i == job->n)
-            return fail(
+            return error_raise(
                 ENGINE_ERROR_ARGUMENT,
                 "'%s' matches no tensor that may be quantised (`engine info` lists them; norms and vectors "
                 "are kept as they are)",
@@ -109,8 +110,8 @@ static bool is_number(uint32_t type)
 static int check_source(const struct job *job, size_t i)
 {
     const struct model_tensor *tensor = job->tensors[i];
-    if (job->types[i] == tensor->type || encodes_from(tensor->type)) return ENGINE_OK;
-    return fail(
+    if (job->types[i] == tensor->type || quantize_encodes_from(tensor->type)) return ENGINE_OK;
+    return error_raise(
         ENGINE_ERROR_UNSUPPORTED,
         "%s: %s is %s already; what is quantised has to be F32, F16 or BF16 (what has been lost doesn't come "
         "back)",
@@ -124,7 +125,7 @@ static int choose_types(struct job *job, bool pure)
     job->types = calloc(job->n + 1, sizeof *job->types);
     job->list = calloc(job->n + 1, sizeof *job->list);
     job->conversions = calloc(job->n + 1, sizeof *job->conversions);
-    if (!job->tensors || !job->types || !job->list || !job->conversions) return fail_memory("tensors");
+    if (!job->tensors || !job->types || !job->list || !job->conversions) return error_memory("tensors");
     for (size_t i = 0; i < job->n; i++) job->tensors[i] = model_tensor_at(job->model, i);
     mix_sort(job->tensors, job->n);
     int status = check_wishes(job);
@@ -147,7 +148,8 @@ static int lay_out(struct job *job)
         struct gguf_tensor *entry = &job->list[i];
         uint64_t row, rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
         if (!type_row_size(job->types[i], tensor->ne[0], &row) || checked_mul(row, rows, &entry->size))
-            return fail(ENGINE_ERROR_DATA, "%s: %s would be too large", model_path(job->model), tensor->name);
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s would be too large", model_path(job->model),
+                               tensor->name);
         entry->name = tensor->name;
         entry->type = job->types[i];
         entry->n_dims = tensor->n_dims;
@@ -195,11 +197,11 @@ int engine_model_quantize(struct engine_model *model, const struct engine_quanti
     int status = SIZED_CHECK(options, engine_quantize_options, user);
     if (status) return status;
     if (!options->type || !options->write)
-        return fail(ENGINE_ERROR_ARGUMENT, "a type and a function that takes the file are needed");
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a type and a function that takes the file are needed");
     job.mix = mix_by_name(options->type);
     if (!job.mix)
-        return fail(ENGINE_ERROR_ARGUMENT, "%s is no type that is written here; those are %s", options->type,
-                    mix_names());
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%s is no type that is written here; those are %s",
+                           options->type, mix_names());
     struct convert_calls calls = {
         .write = options->write, .progress = options->progress, .user = options->user};
     status = read_wishes(&job, options->only);
@@ -207,9 +209,9 @@ int engine_model_quantize(struct engine_model *model, const struct engine_quanti
     if (!status) status = make_metadata(&job);
     if (!status) status = lay_out(&job);
     if (!status) status = calls.write(calls.user, job.header, job.header_size);
-    if (!status) status = write_zeros(&calls, job.behind_header);
+    if (!status) status = quantize_write_zeros(&calls, job.behind_header);
     if (!status)
-        status = convert_tensors(job.model, job.conversions, job.n, count_threads(model, options), &calls);
+        status = quantize_convert(job.model, job.conversions, job.n, count_threads(model, options), &calls);
     job_free(&job);
     return status;
 }

@@ -17,7 +17,7 @@ static const struct engine_host services = {
     .struct_size = sizeof services,
     .abi_major = ENGINE_ABI_MAJOR,
     .abi_minor = ENGINE_ABI_MINOR,
-    .fail = fail,
+    .fail = error_raise,
     .log = log_line,
 };
 

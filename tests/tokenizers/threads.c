@@ -71,7 +71,7 @@ static int count_failures(void)
 static const struct engine_tokenizer_api *load(const char *path)
 {
     static const struct engine_host services = {
-        sizeof services, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR, fail, log_line, NULL, NULL};
+        sizeof services, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR, error_raise, log_line, NULL, NULL};
     void *library = dlopen(path, RTLD_NOW);
     if (!library) return puts(dlerror()), NULL;
     const struct engine_plugin *(*entry)(const struct engine_host *);
