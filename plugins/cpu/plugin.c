@@ -68,7 +68,7 @@ static const struct engine_plugin plugin = {
     .name = "cpu",
     .version = "0.1.0",
     .license = "MIT",
-    .description = "Runs on the processor, with its vector instructions and all its cores",
+    .description = "Runs on the CPU, with its vector instructions and all its cores",
     .backend = &backend,
 };
 

@@ -83,7 +83,7 @@ static const struct engine_plugin plugin = {
     .name = "opencl",
     .version = "0.1.0",
     .license = "MIT",
-    .description = "Runs on whatever has a driver for OpenCL 1.2 or later",
+    .description = "Runs on any device with a driver for OpenCL 1.2 or later",
     .backend = &backend,
 };
 

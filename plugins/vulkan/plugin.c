@@ -94,7 +94,7 @@ static const struct engine_plugin plugin = {
     .name = "vulkan",
     .version = "0.1.0",
     .license = "MIT",
-    .description = "Runs on GPUs, and whatever else has a driver for Vulkan 1.1 or later",
+    .description = "Runs on GPUs and any other device with a driver for Vulkan 1.1 or later",
     .backend = &backend,
 };
 
