@@ -1,12 +1,11 @@
-/* ceilings.c: what the machine gives at most, measured; prints JSON: {"read_gb_s", "int8_gop_s", "f32_gflop_s",
- * "instructions"}.
+/* ceilings.c: measures the machine's limits; prints JSON: {"read_gb_s", "int8_gop_s", "f32_gflop_s", "instructions"}.
  *
  *   ceilings [THREADS]
  *
- * Bandwidth: every thread reads its part of 1 GiB, which no cache holds. Arithmetic: every thread runs a loop of
- * independent multiply-adds between registers, int8 with the widest instruction there is (VNNI: four products to a
- * lane; otherwise the multiply-add pair that AVX2 has), float32 with FMA. Each is the best of several runs, for a
- * ceiling is what the machine can do, not what it did while someone else was on it. */
+ * Bandwidth: every thread reads its part of 1 GiB, which fits in no cache. Arithmetic: every thread runs a loop of
+ * independent multiply-adds between registers; int8 uses the widest instruction available (VNNI: four products per
+ * lane; otherwise AVX2's multiply-add pair), float32 uses FMA. Each figure is the best of several runs, because a
+ * ceiling is what the machine can do, not what it did while it was busy with something else. */
 #include <immintrin.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
-/* logits-error.c: how far logits are off: the relative error ||x - r|| / ||r|| of one NumPy file against another, which
- * hold float32 of the same shape, as `engine logits` writes them. Prints the number; a value that isn't finite makes it
- * "nan" or "inf".
+/* logits-error.c: prints the relative error ||x - r|| / ||r|| between two NumPy files of float32 and the same shape, as
+ * written by `engine logits`. If a value isn't finite, the result is "nan" or "inf".
  *
  *   logits-error X.npy REFERENCE.npy */
 #include <errno.h>

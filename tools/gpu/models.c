@@ -1,10 +1,10 @@
-/* models.c: writes a Llama of random weights for speed runs, as large as one likes and as fast as the disk takes it. The
- * weights are one mebibyte of random blocks, repeated from another beginning each time: what they say doesn't matter to
- * the time, but their size does, so that activations stay near 1. The vocabulary is a small SentencePiece one.
+/* models.c: writes a Llama with random weights for speed runs, of any size and as fast as the disk allows. The weights are
+ * one mebibyte of random blocks, repeated from a different start each time. Their values don't affect the time, but their
+ * magnitudes are chosen so that activations stay near 1. The vocabulary is a small SentencePiece one.
  *
  *   gpu-models SHAPE TYPE OUT.gguf
  *
- * The file takes its name when it is whole. */
+ * The file gets its name when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""SentencePiece and HF tokenizers on the vocabularies of GGUF files. Runs among the peers (../shared/peers/in).
+"""SentencePiece and HF tokenizers on the vocabularies of GGUF files. Runs in the peers (../shared/peers/in).
 
-  libraries.py ids LIBRARY VOCABULARY.gguf TEXTS           the ids of each text, a line each
+  libraries.py ids LIBRARY VOCABULARY.gguf TEXTS           the ids of each text, one line each
   libraries.py time LIBRARY VOCABULARY.gguf TEXTS ROUNDS   the seconds of each round, one thread
 
-LIBRARY: sentencepiece or hf. TEXTS: a file of texts, each ended by a NUL. What the files say is put together as the
-library's own format has it; what they don't (an expression to cut texts by) is as the model's authors published it."""
-
+LIBRARY: sentencepiece or hf. TEXTS: a file of texts, each ended by a NUL. The contents of the file are converted to the
+library's own format; missing parts (a regular expression that cuts texts) are as the model's authors published them."""
 import os
 import struct
 import sys

@@ -1,6 +1,5 @@
-"""The vocabularies that the tools beside this file try: files of ../shared/tokenizers, and one of them under each name
-of a pre-tokenizer that the plugin bpe knows ("pre:NAME")."""
-
+"""The vocabularies that the tools in this folder use: files of ../shared/tokenizers, and one of them under each
+pre-tokenizer name that the plugin bpe knows ("pre:NAME")."""
 import pathlib
 import re
 import shutil
