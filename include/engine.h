@@ -233,6 +233,9 @@ struct engine_context_options {
     /* Positions that a sequence will need; 0: unknown. If the context is smaller, creation fails before
      * anything is loaded. */
     uint32_t n_needed;
+    /* Positions of the cache for all sequences together, rounded up to whole blocks; at least n_context.
+     * Sequences take blocks as they grow. 0: n_sequences times n_context. */
+    uint32_t n_cache;
 };
 
 /* Plans what would go where. Loads nothing. */
@@ -280,6 +283,8 @@ ENGINE_API const struct engine_plan *engine_context_plan(const struct engine_con
 struct engine_context_info {
     size_t struct_size;
     uint32_t n_vocab, n_context, n_batch, n_sequences, n_threads;
+    uint32_t n_cache;     /* positions of the cache for all sequences together */
+    uint32_t cache_block; /* positions of a block: what a sequence takes at once */
 };
 ENGINE_API int engine_context_get_info(const struct engine_context *context,
                                        struct engine_context_info *info);
@@ -296,12 +301,39 @@ struct engine_batch {
 };
 /* Runs the batch. `logits` receives float32 [n_wanted, n_vocab] in the order of the tokens; NULL: no logits
  * are wanted. ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of range, or the context is full;
- * nothing has run. */
+ * nothing has run. ENGINE_ERROR_MEMORY with nothing run: the cache has no room for the whole batch (see
+ * engine_cache_free). After any other failure sequences are as long as before, or shorter:
+ * engine_sequence_length tells. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
-/* Removes the positions of a sequence from `position` on (0: all) from the cache. */
+
+/* The cache consists of blocks of engine_context_info.cache_block positions. A sequence of n positions has
+ * n / cache_block blocks, rounded up. Sequences that begin alike can share blocks. A sequence that continues
+ * within a shared block gets a copy of it first, which takes one more block. When no sequence has a block any
+ * more, its contents stay until the block is needed. */
+
+/* The number of positions in blocks that no sequence has. */
+ENGINE_API uint32_t engine_cache_free(const struct engine_context *context);
+
+/* Removes the positions of a sequence from `position` on (0: all) from the cache. Layers with a window do not
+ * keep what lies far before it: if the sequence could not continue from `position`, it gets shorter still,
+ * down to where it can continue, or empty. engine_sequence_length tells what is left. */
 ENGINE_API int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position);
 /* The number of positions that a sequence has in the cache. */
 ENGINE_API uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence);
+/* Copies tokens first … first + count - 1 of a sequence. ENGINE_ERROR_ARGUMENT: it has fewer. */
+ENGINE_API int engine_sequence_tokens(const struct engine_context *context, uint32_t sequence, uint32_t first,
+                                      uint32_t count, int32_t *tokens);
+/* Replaces the contents of sequence `to` by the first n_positions of sequence `from` (all if it has fewer).
+ * The two share blocks, so this takes no memory and computes nothing. If layers with a window no longer keep
+ * what is needed to continue from there, `to` gets shorter, as in engine_sequence_truncate. */
+ENGINE_API int engine_sequence_copy(struct engine_context *context, uint32_t from, uint32_t to,
+                                    uint32_t n_positions);
+/* Call this before a text is run. Makes the sequence hold as much of the text's beginning as the cache still
+ * has, so that only the rest has to run: what the sequence itself has of it, or whole blocks that any sequence
+ * has or had. The rest of the sequence is removed. *n_found receives the number of positions that it then has,
+ * at most n_tokens - 1, because the last token has to run to give logits. */
+ENGINE_API int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
+                                     size_t n_tokens, uint32_t *n_found);
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */
 

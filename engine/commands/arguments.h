@@ -29,6 +29,7 @@ struct arguments {
     const char *model;           /* -m, --model */
     const char *tokenizer;       /* --tokenizer */
     uint32_t n_context;          /* -c, --context */
+    uint32_t n_cache;            /* --cache-size */
     uint32_t n_batch;            /* -b, --batch */
     uint32_t n_threads;          /* -t, --threads; 0: not given */
     const char *cache_type;      /* --cache-type */

@@ -78,7 +78,7 @@ static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32
 static uint64_t bytes_per_token(const struct bench *b)
 {
     uint64_t positions = b->arguments->depth + (uint64_t)b->arguments->n_predict / 2;
-    return b->plan.read_bytes + b->plan.cache / b->info.n_context * positions;
+    return b->plan.read_bytes + b->plan.cache / b->info.n_cache * positions;
 }
 
 static void print_for_people(const struct bench *b)

@@ -216,6 +216,7 @@ void context_options(const struct arguments *arguments, struct engine_context_op
     *options = (struct engine_context_options){
         .struct_size = sizeof *options,
         .n_context = arguments->n_context,
+        .n_cache = arguments->n_cache,
         .n_batch = arguments->n_batch,
         .n_threads = arguments->n_threads,
         .cache_type = arguments->cache_type,

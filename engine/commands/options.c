@@ -357,6 +357,17 @@ const struct option options[] = {
      .maximum = 1e9,
      .help = "Positions that the cache has room for (default: what `logits` and `bench` need; else the "
              "model's own, at most 4096)"},
+    {.name = "cache-size",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_DEVICES,
+     .target = AT(n_cache),
+     .commands = RUNNING,
+     .minimum = 1,
+     .maximum = 1e9,
+     .help =
+         "Positions that the cache has room for, all sequences together; more than one sequence takes keeps "
+         "earlier texts, whose beginnings are then not computed again (default: as many as --context)"},
     {.name = "batch",
      .letter = 'b',
      .value = "N",

@@ -1,5 +1,4 @@
-/* batch.c: batches and sequences: a batch is checked, cut into parts that fit, and run through prepared graphs. */
-#include <stdlib.h>
+/* batch.c: a batch is checked, cut into parts that fit, and run through prepared graphs. */
 #include <string.h>
 
 #include "base/error.h"
@@ -16,12 +15,12 @@ static bool is_wanted(const struct engine_batch *batch, size_t i)
     return batch->wanted ? batch->wanted[i] != 0 : i + 1 == batch->n_tokens;
 }
 
-/* Checks the whole batch before anything runs. `lengths` [n_sequences] is scratch. */
-static int check_batch(const struct engine_context *context, const struct engine_batch *batch,
-                       uint32_t *lengths)
+/* Checks the whole batch before anything runs. */
+static int check_batch(const struct engine_context *context, const struct engine_batch *batch)
 {
     const struct engine_plan *plan = context->plan;
-    for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
+    uint32_t *growth = context->growth;
+    memset(growth, 0, plan->n_sequences * sizeof *growth);
     for (size_t i = 0; i < batch->n_tokens; i++) {
         uint32_t sequence = sequence_of(batch, i);
         if (sequence >= plan->n_sequences)
@@ -30,15 +29,21 @@ static int check_batch(const struct engine_context *context, const struct engine
         if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
             return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u", i,
                                batch->tokens[i], plan->info.n_vocab);
-        if (batch->positions && (uint32_t)batch->positions[i] != lengths[sequence])
+        uint32_t position = kv_length(context->kv, sequence) + growth[sequence]++;
+        if (batch->positions && (uint32_t)batch->positions[i] != position)
             return error_raise(ENGINE_ERROR_ARGUMENT,
                                "token %zu is at position %d of its sequence, should be %u", i,
-                               batch->positions[i], lengths[sequence]);
-        if (lengths[sequence]++ >= plan->n_context)
+                               batch->positions[i], position);
+        if (position >= plan->n_context)
             return error_raise(ENGINE_ERROR_ARGUMENT,
                                "the context is full: %u positions; a larger one (-c) takes more text",
                                plan->n_context);
     }
+    if (kv_needed(context->kv, growth) > kv_free_count(context->kv))
+        return error_raise(
+            ENGINE_ERROR_MEMORY,
+            "the cache is full: %u positions for all sequences; a larger one (--cache-size) takes more",
+            plan->n_blocks * KV_BLOCK_SIZE);
     return ENGINE_OK;
 }
 
@@ -46,7 +51,7 @@ static int check_batch(const struct engine_context *context, const struct engine
  * the shape of the graph only now and then. */
 static uint32_t table_width(const struct engine_context *context)
 {
-    uint32_t longest = 1, max = context->plan->n_blocks / context->plan->n_sequences, width = 8;
+    uint32_t longest = 1, max = kv_blocks_for(context->plan->n_context), width = 8;
     for (uint32_t s = 0; s < context->plan->n_sequences; s++)
         if (kv_length(context->kv, s) > longest) longest = kv_length(context->kv, s);
     while (width < max && (uint64_t)width * KV_BLOCK_SIZE < longest) width *= 2;
@@ -74,6 +79,27 @@ static void write_query_scale(const struct engine_plan *plan, uint32_t position,
     memcpy(input, &scale, sizeof scale); /* inputs are kept as numbers of 32 bits, whatever their type */
 }
 
+/* Gives sequences that go on within a block of others their own copy of it, in all caches. */
+static int copy_blocks(struct engine_context *context)
+{
+    const struct engine_plan *plan = context->plan;
+    size_t count;
+    const struct kv_copy *copies = kv_copies(context->kv, &count);
+    for (size_t i = 0; i < plan->n_caches && count > 0; i++) {
+        uint32_t d = plan->device[plan->caches[i].entry];
+        const struct engine_backend *backend = device_at(context, d)->backend;
+        struct engine_buffer *cache = context->executor.caches[i];
+        uint64_t size = plan->caches[i].size / plan->n_blocks;
+        for (size_t c = 0; c < count; c++) {
+            int status = backend->copy(context->executor.streams[d], cache, (uint64_t)copies[c].to * size,
+                                       cache, (uint64_t)copies[c].from * size, size);
+            if (status) return error_wrap(status, "%s: cache", device_at(context, d)->name);
+        }
+    }
+    kv_copied(context->kv);
+    return ENGINE_OK;
+}
+
 /* Runs tokens first … first+count-1, see count_part. *logits moves on past what was written. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
                     uint32_t count, float **logits)
@@ -87,7 +113,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
         inputs[INPUT_SEQUENCES][i] = (int32_t)sequence;
         inputs[INPUT_POSITIONS][i] = (int32_t)kv_length(context->kv, sequence);
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
-        inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence);
+        inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
         if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][key.n_outputs++] = (int32_t)i;
     }
     bool any = key.n_outputs > 0;
@@ -96,15 +122,17 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
 
     key.table_width = table_width(context);
     for (uint32_t s = 0; s < plan->n_sequences; s++) {
-        uint32_t n = (kv_length(context->kv, s) + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE;
+        uint32_t n = kv_blocks_for(kv_length(context->kv, s));
         memcpy(&inputs[INPUT_BLOCK_TABLE][(size_t)s * key.table_width], kv_blocks(context->kv, s),
                n * sizeof(int32_t));
     }
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
+    if (!status) status = copy_blocks(context);
     if (!status)
         status =
             prepared_run(&context->executor, prepared, (const void *const *)inputs, any ? *logits : NULL);
+    if (!status) kv_commit(context->kv);
     if (!status && any) *logits += (size_t)key.n_outputs * plan->info.n_vocab;
     return status;
 }
@@ -128,32 +156,13 @@ int engine_decode(struct engine_context *context, const struct engine_batch *bat
     int status = SIZED_CHECK(batch, engine_batch, wanted);
     if (status) return status;
     sized_read(&known, sizeof known, batch);
-    uint32_t *lengths = malloc(plan->n_sequences * sizeof *lengths);
-    if (!lengths) return error_memory("batch");
-    status = check_batch(context, &known, lengths);
-    for (uint32_t s = 0; s < plan->n_sequences; s++) lengths[s] = kv_length(context->kv, s);
-    if (!status) status = run_batch(context, &known, logits);
-    if (status) /* as if nothing had run */
-        for (uint32_t s = 0; s < plan->n_sequences; s++) kv_truncate(context->kv, s, lengths[s]);
-    free(lengths);
+    status = check_batch(context, &known);
+    if (status) return status;
+    for (uint32_t s = 0; s < plan->n_sequences; s++) context->lengths[s] = kv_length(context->kv, s);
+    status = run_batch(context, &known, logits);
+    if (!status) return ENGINE_OK;
+    /* As if nothing had run, as far as that can be had. */
+    for (uint32_t s = 0; s < plan->n_sequences; s++) kv_truncate(context->kv, s, context->lengths[s]);
+    kv_copies_failed(context->kv);
     return status;
-}
-
-static int check_sequence(const struct engine_context *context, uint32_t sequence)
-{
-    if (sequence < context->plan->n_sequences) return ENGINE_OK;
-    return error_raise(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u of them", sequence,
-                       context->plan->n_sequences);
-}
-
-int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position)
-{
-    int status = check_sequence(context, sequence);
-    if (!status) kv_truncate(context->kv, sequence, position);
-    return status;
-}
-
-uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence)
-{
-    return check_sequence(context, sequence) ? 0 : kv_length(context->kv, sequence);
 }

@@ -12,12 +12,14 @@ static int create_inputs(struct engine_context *context)
     size_t sizes[INPUT_COUNT];
     for (int i = 0; i < INPUT_COUNT; i++) sizes[i] = plan->n_batch;
     sizes[INPUT_OUTPUT_ROWS] = plan->max_outputs;
-    sizes[INPUT_BLOCK_TABLE] = plan->n_blocks;
+    sizes[INPUT_BLOCK_TABLE] = (size_t)plan->n_sequences * kv_blocks_for(plan->n_context);
     for (int i = 0; i < INPUT_COUNT; i++) {
         context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
         if (!context->inputs[i]) return error_memory("inputs");
     }
-    return ENGINE_OK;
+    context->lengths = calloc(plan->n_sequences, sizeof *context->lengths);
+    context->growth = calloc(plan->n_sequences, sizeof *context->growth);
+    return context->lengths && context->growth ? ENGINE_OK : error_memory("inputs");
 }
 
 int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
@@ -34,7 +36,7 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
         return status;
     }
     context->executor.set = &context->plan->set;
-    context->kv = kv_create(context->plan->n_sequences, context->plan->n_context);
+    context->kv = kv_create(context->plan->n_sequences, context->plan->n_context, context->plan->n_blocks);
     if (!context->kv) status = error_memory("cache");
     if (!status) status = create_inputs(context);
     if (!status) status = context_load(context, &known);
@@ -53,6 +55,8 @@ void engine_context_destroy(struct engine_context *context)
     prepared_forget(context);
     context_unload(context);
     for (int i = 0; i < INPUT_COUNT; i++) free(context->inputs[i]);
+    free(context->lengths);
+    free(context->growth);
     free(context->executor.staging);
     kv_destroy(context->kv);
     engine_plan_destroy(context->plan);
@@ -75,6 +79,8 @@ int engine_context_get_info(const struct engine_context *context, struct engine_
         .n_batch = plan->n_batch,
         .n_sequences = plan->n_sequences,
         .n_threads = plan->n_threads,
+        .n_cache = plan->n_blocks * KV_BLOCK_SIZE,
+        .cache_block = KV_BLOCK_SIZE,
     };
     sized_write(info, &known, sizeof known);
     return ENGINE_OK;

@@ -41,6 +41,7 @@ struct engine_context {
 
     /* The inputs of a batch; sizes as graph_input gives them for the largest batch. */
     int32_t *inputs[INPUT_COUNT];
+    uint32_t *lengths, *growth; /* [n_sequences] scratch of engine_decode */
 };
 
 static inline const struct open_device *device_at(const struct engine_context *context, uint32_t number)

@@ -1,82 +1,408 @@
-/* cache.c: see cache.h. */
+/* cache.c: see cache.h. Blocks are in one of three places: owned by sequences, idle (in the tree, without owners), or free. */
 #include "kv/cache.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct kv_cache {
-    uint32_t n_sequences, n_positions, max_blocks; /* of a sequence */
-    uint32_t n_blocks;
-    uint32_t *length; /* [n_sequences] */
-    int32_t *blocks;  /* [n_sequences, max_blocks] */
-    int32_t *free;    /* [n_blocks] stack of those that no sequence has; the next one to give is the last */
-    uint32_t n_free;
+#define NONE (-1) /* no block */
+
+struct block {
+    uint32_t owners; /* sequences */
+    bool is_known;   /* it is full and computed, and in the tree: */
+    int32_t parent;  /* the block before it, NONE for the first of a text */
+    uint32_t n_children;
+    uint64_t hash; /* of its tokens and of all before them */
+    int32_t next;  /* of the same bucket */
+    /* Its neighbours among the idle. */
+    int32_t older, newer;
 };
 
-static uint32_t blocks_for(uint32_t length)
+struct sequence {
+    uint32_t length;
+    uint32_t n_known; /* so many of its blocks, from the first on, are in the tree */
+    int32_t *blocks;  /* [max_blocks] */
+};
+
+struct kv_cache {
+    uint32_t n_sequences, n_positions;
+    struct sequence *sequences; /* [n_sequences] */
+    int32_t *tables;            /* [n_sequences, max_blocks] what the sequences' `blocks` point into */
+    uint32_t n_blocks;
+    struct block *blocks; /* [n_blocks] */
+    int32_t *tokens;      /* [n_blocks, KV_BLOCK_SIZE] */
+    int32_t *free;        /* [n_blocks] stack; the next one to give is the last */
+    uint32_t n_free;
+    int32_t oldest, newest; /* of the idle */
+    uint32_t n_idle;
+    int32_t *buckets; /* [n_buckets] of the tree's blocks, by hash */
+    uint32_t n_buckets;
+    uint64_t seed;
+    uint32_t *appenders;    /* [n_blocks] zeros; for kv_needed */
+    struct kv_copy *copies; /* [n_sequences] */
+    size_t n_copies;
+};
+
+/* ---- Beginning and end ------------------------------------------------------------------------------------------- */
+
+static bool allocate(struct kv_cache *cache, uint32_t max_blocks)
 {
-    return length / KV_BLOCK_SIZE + (length % KV_BLOCK_SIZE != 0);
+    size_t n_blocks = cache->n_blocks, n_sequences = cache->n_sequences;
+    for (cache->n_buckets = 1; cache->n_buckets < n_blocks;) cache->n_buckets *= 2;
+    cache->sequences = calloc(n_sequences, sizeof *cache->sequences);
+    cache->tables = calloc(n_sequences * max_blocks, sizeof *cache->tables);
+    cache->blocks = calloc(n_blocks, sizeof *cache->blocks);
+    cache->tokens = calloc(n_blocks * KV_BLOCK_SIZE, sizeof *cache->tokens);
+    cache->free = calloc(n_blocks, sizeof *cache->free);
+    cache->buckets = calloc(cache->n_buckets, sizeof *cache->buckets);
+    cache->appenders = calloc(n_blocks, sizeof *cache->appenders);
+    cache->copies = calloc(n_sequences, sizeof *cache->copies);
+    return cache->sequences && cache->tables && cache->blocks && cache->tokens && cache->free &&
+           cache->buckets && cache->appenders && cache->copies;
 }
 
-struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions)
+struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t n_blocks)
 {
     struct kv_cache *cache = calloc(1, sizeof *cache);
+    uint32_t max_blocks = kv_blocks_for(n_positions);
     if (!cache) return NULL;
     cache->n_sequences = n_sequences;
     cache->n_positions = n_positions;
-    cache->max_blocks = blocks_for(n_positions);
-    size_t n_blocks = (size_t)n_sequences * cache->max_blocks;
-    cache->n_blocks = cache->n_free = (uint32_t)n_blocks;
-    cache->length = calloc(n_sequences, sizeof *cache->length);
-    cache->blocks = malloc(n_blocks * sizeof *cache->blocks);
-    cache->free = malloc(n_blocks * sizeof *cache->free);
-    if (n_blocks > INT32_MAX / KV_BLOCK_SIZE || !cache->length || !cache->blocks || !cache->free) {
+    cache->n_blocks = cache->n_free = n_blocks;
+    cache->oldest = cache->newest = NONE;
+    cache->seed = (uint64_t)(uintptr_t)cache; /* so that nobody can choose texts that share a bucket */
+    if (n_blocks > INT32_MAX / KV_BLOCK_SIZE || !allocate(cache, max_blocks)) {
         kv_destroy(cache);
         return NULL;
     }
-    for (size_t i = 0; i < n_blocks; i++) cache->free[i] = (int32_t)(n_blocks - 1 - i);
+    for (uint32_t s = 0; s < n_sequences; s++)
+        cache->sequences[s].blocks = cache->tables + (size_t)s * max_blocks;
+    for (uint32_t i = 0; i < n_blocks; i++) cache->free[i] = (int32_t)(n_blocks - 1 - i);
+    for (uint32_t i = 0; i < cache->n_buckets; i++) cache->buckets[i] = NONE;
     return cache;
 }
 
 void kv_destroy(struct kv_cache *cache)
 {
     if (!cache) return;
-    free(cache->length);
+    free(cache->sequences);
+    free(cache->tables);
     free(cache->blocks);
+    free(cache->tokens);
     free(cache->free);
+    free(cache->buckets);
+    free(cache->appenders);
+    free(cache->copies);
     free(cache);
 }
 
-uint32_t kv_block_count(const struct kv_cache *cache)
+/* ---- The tree ---------------------------------------------------------------------------------------------------- */
+
+static int32_t *tokens_of(const struct kv_cache *cache, int32_t block)
 {
-    return cache->n_blocks;
+    return cache->tokens + (size_t)block * KV_BLOCK_SIZE;
+}
+
+static uint64_t hash_tokens(const struct kv_cache *cache, int32_t parent, const int32_t *tokens)
+{
+    uint64_t hash = parent == NONE ? cache->seed : cache->blocks[parent].hash;
+    for (int i = 0; i < KV_BLOCK_SIZE; i++) {
+        hash = (hash ^ (uint32_t)tokens[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static int32_t *bucket_of(const struct kv_cache *cache, uint64_t hash)
+{
+    return &cache->buckets[hash & (cache->n_buckets - 1)];
+}
+
+/* The tree's block with these tokens after `parent`, or NONE. */
+static int32_t find(const struct kv_cache *cache, int32_t parent, const int32_t *tokens)
+{
+    uint64_t hash = hash_tokens(cache, parent, tokens);
+    int32_t b = *bucket_of(cache, hash);
+    for (; b != NONE; b = cache->blocks[b].next) {
+        const struct block *block = &cache->blocks[b];
+        if (block->hash == hash && block->parent == parent &&
+            memcmp(tokens_of(cache, b), tokens, KV_BLOCK_SIZE * sizeof *tokens) == 0)
+            break;
+    }
+    return b;
+}
+
+static void insert(struct kv_cache *cache, int32_t b, int32_t parent)
+{
+    struct block *block = &cache->blocks[b];
+    block->is_known = true;
+    block->parent = parent;
+    block->n_children = 0;
+    block->hash = hash_tokens(cache, parent, tokens_of(cache, b));
+    if (parent != NONE) cache->blocks[parent].n_children++;
+    int32_t *bucket = bucket_of(cache, block->hash);
+    block->next = *bucket;
+    *bucket = b;
+}
+
+/* Takes a block without children out of the tree. */
+static void take_out(struct kv_cache *cache, int32_t b)
+{
+    struct block *block = &cache->blocks[b];
+    int32_t *link = bucket_of(cache, block->hash);
+    while (*link != b) link = &cache->blocks[*link].next;
+    *link = block->next;
+    if (block->parent != NONE) cache->blocks[block->parent].n_children--;
+    block->is_known = false;
+}
+
+/* ---- Owners ------------------------------------------------------------------------------------------------------ */
+
+static void add_idle(struct kv_cache *cache, int32_t b)
+{
+    struct block *block = &cache->blocks[b];
+    block->older = cache->newest;
+    block->newer = NONE;
+    if (cache->newest != NONE)
+        cache->blocks[cache->newest].newer = b;
+    else
+        cache->oldest = b;
+    cache->newest = b;
+    cache->n_idle++;
+}
+
+static void remove_idle(struct kv_cache *cache, int32_t b)
+{
+    const struct block *block = &cache->blocks[b];
+    if (block->older != NONE)
+        cache->blocks[block->older].newer = block->newer;
+    else
+        cache->oldest = block->newer;
+    if (block->newer != NONE)
+        cache->blocks[block->newer].older = block->older;
+    else
+        cache->newest = block->older;
+    cache->n_idle--;
+}
+
+/* Gives a block of the tree, or one that has an owner, one more. */
+static void own(struct kv_cache *cache, int32_t b)
+{
+    if (cache->blocks[b].owners++ == 0) remove_idle(cache, b);
+}
+
+/* Sequences release their last blocks first, so that among the idle children are older than their parents. */
+static void release(struct kv_cache *cache, int32_t b)
+{
+    struct block *block = &cache->blocks[b];
+    if (--block->owners > 0) return;
+    if (block->is_known)
+        add_idle(cache, b);
+    else
+        cache->free[cache->n_free++] = b;
+}
+
+/* A block with one owner and without contents; NONE: all have owners. */
+static int32_t take(struct kv_cache *cache)
+{
+    int32_t b = NONE;
+    if (cache->n_free > 0) {
+        b = cache->free[--cache->n_free];
+    } else if (cache->n_idle > 0) {
+        b = cache->oldest;
+        remove_idle(cache, b);
+        take_out(cache, b);
+    }
+    if (b != NONE) cache->blocks[b].owners = 1;
+    return b;
+}
+
+uint32_t kv_free_count(const struct kv_cache *cache)
+{
+    return cache->n_free + cache->n_idle;
+}
+
+/* ---- Growing ----------------------------------------------------------------------------------------------------- */
+
+/* Whether other blocks of the tree go on from this one, so that its tokens can't change. */
+static bool is_kept(const struct block *block)
+{
+    return block->is_known && block->n_children > 0;
+}
+
+uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth)
+{
+    uint32_t needed = 0;
+    for (uint32_t s = 0; s < cache->n_sequences; s++) {
+        const struct sequence *sequence = &cache->sequences[s];
+        uint32_t length = sequence->length;
+        if (growth[s] == 0) continue;
+        needed += kv_blocks_for(length + growth[s]) - kv_blocks_for(length);
+        if (length % KV_BLOCK_SIZE == 0) continue;
+        int32_t b = sequence->blocks[length / KV_BLOCK_SIZE];
+        cache->appenders[b]++;
+        /* Of the owners that all append to a block, the last one can have it; or leaves it to the idle for another. */
+        needed += cache->appenders[b] < cache->blocks[b].owners;
+    }
+    for (uint32_t s = 0; s < cache->n_sequences; s++) {
+        const struct sequence *sequence = &cache->sequences[s];
+        if (growth[s] > 0 && sequence->length % KV_BLOCK_SIZE != 0)
+            cache->appenders[sequence->blocks[sequence->length / KV_BLOCK_SIZE]] = 0;
+    }
+    return needed;
 }
 
 uint32_t kv_length(const struct kv_cache *cache, uint32_t sequence)
 {
-    return cache->length[sequence];
+    return cache->sequences[sequence].length;
 }
 
-int32_t kv_append(struct kv_cache *cache, uint32_t sequence)
+/* Gives a sequence that goes on within block i a copy of it, unless nobody else needs the block. */
+static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
 {
-    uint32_t position = cache->length[sequence];
+    struct sequence *sequence = &cache->sequences[s];
+    int32_t b = sequence->blocks[i];
+    struct block *block = &cache->blocks[b];
+    if (block->owners > 1 || is_kept(block)) {
+        int32_t copy = take(cache);
+        if (copy == NONE) return false;
+        memcpy(tokens_of(cache, copy), tokens_of(cache, b), KV_BLOCK_SIZE * sizeof *cache->tokens);
+        cache->copies[cache->n_copies++] = (struct kv_copy){b, copy, s};
+        sequence->blocks[i] = copy;
+        release(cache, b);
+    } else if (block->is_known) {
+        take_out(cache, b);
+    }
+    return true;
+}
+
+int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
+{
+    struct sequence *sequence = &cache->sequences[s];
+    uint32_t position = sequence->length, i = position / KV_BLOCK_SIZE, place = position % KV_BLOCK_SIZE;
     if (position >= cache->n_positions) return -1;
-    int32_t *block = &cache->blocks[(size_t)sequence * cache->max_blocks + position / KV_BLOCK_SIZE];
-    if (position % KV_BLOCK_SIZE == 0)
-        *block = cache->free[--cache->n_free]; /* there is one for each position */
-    cache->length[sequence]++;
-    return *block * KV_BLOCK_SIZE + (int32_t)(position % KV_BLOCK_SIZE);
+    if (place == 0) {
+        int32_t b = take(cache);
+        if (b == NONE) return -1;
+        sequence->blocks[i] = b;
+    } else if (!make_own(cache, s, i)) {
+        return -1;
+    }
+    int32_t b = sequence->blocks[i];
+    tokens_of(cache, b)[place] = token;
+    sequence->length++;
+    return b * KV_BLOCK_SIZE + (int32_t)place;
 }
 
-void kv_truncate(struct kv_cache *cache, uint32_t sequence, uint32_t length)
+const struct kv_copy *kv_copies(const struct kv_cache *cache, size_t *count)
 {
-    if (length >= cache->length[sequence]) return;
-    const int32_t *blocks = kv_blocks(cache, sequence);
-    for (uint32_t i = blocks_for(cache->length[sequence]); i > blocks_for(length); i--)
-        cache->free[cache->n_free++] = blocks[i - 1];
-    cache->length[sequence] = length;
+    *count = cache->n_copies;
+    return cache->copies;
+}
+
+void kv_copied(struct kv_cache *cache)
+{
+    cache->n_copies = 0;
+}
+
+void kv_copies_failed(struct kv_cache *cache)
+{
+    for (size_t c = 0; c < cache->n_copies; c++) {
+        const struct sequence *sequence = &cache->sequences[cache->copies[c].sequence];
+        for (uint32_t i = kv_blocks_for(sequence->length); i-- > 0;)
+            if (sequence->blocks[i] == cache->copies[c].to)
+                kv_truncate(cache, cache->copies[c].sequence, i * KV_BLOCK_SIZE);
+    }
+    cache->n_copies = 0;
+}
+
+static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
+{
+    for (; sequence->n_known < sequence->length / KV_BLOCK_SIZE; sequence->n_known++) {
+        int32_t *b = &sequence->blocks[sequence->n_known];
+        int32_t parent = sequence->n_known > 0 ? b[-1] : NONE;
+        int32_t same = find(cache, parent, tokens_of(cache, *b));
+        if (same == NONE) {
+            insert(cache, *b, parent);
+        } else if (same != *b) {
+            own(cache, same);
+            release(cache, *b);
+            *b = same;
+        }
+    }
+}
+
+void kv_commit(struct kv_cache *cache)
+{
+    for (uint32_t s = 0; s < cache->n_sequences; s++) commit_sequence(cache, &cache->sequences[s]);
+}
+
+/* ---- Sequences --------------------------------------------------------------------------------------------------- */
+
+void kv_truncate(struct kv_cache *cache, uint32_t s, uint32_t length)
+{
+    struct sequence *sequence = &cache->sequences[s];
+    if (length >= sequence->length) return;
+    for (uint32_t i = kv_blocks_for(sequence->length); i > kv_blocks_for(length); i--)
+        release(cache, sequence->blocks[i - 1]);
+    sequence->length = length;
+    if (sequence->n_known > length / KV_BLOCK_SIZE) sequence->n_known = length / KV_BLOCK_SIZE;
+}
+
+void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t length)
+{
+    const struct sequence *source = &cache->sequences[from];
+    struct sequence *target = &cache->sequences[to];
+    kv_truncate(cache, to, to == from ? length : 0);
+    if (to == from) return;
+    if (length > source->length) length = source->length;
+    for (uint32_t i = 0; i < kv_blocks_for(length); i++) {
+        target->blocks[i] = source->blocks[i];
+        own(cache, target->blocks[i]);
+    }
+    uint32_t n_full = length / KV_BLOCK_SIZE;
+    target->length = length;
+    target->n_known = source->n_known < n_full ? source->n_known : n_full;
+}
+
+/* How many of the tokens a sequence begins with. */
+static uint32_t count_common(const struct kv_cache *cache, const struct sequence *sequence,
+                             const int32_t *tokens, uint32_t n_tokens)
+{
+    uint32_t i = 0, most = sequence->length < n_tokens ? sequence->length : n_tokens;
+    while (i < most && tokens_of(cache, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE] == tokens[i])
+        i++;
+    return i;
+}
+
+uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens)
+{
+    struct sequence *sequence = &cache->sequences[s];
+    if (n_tokens > cache->n_positions) n_tokens = cache->n_positions;
+    uint32_t n = count_common(cache, sequence, tokens, n_tokens);
+    kv_truncate(cache, s, n);
+    /* What is found goes on from the last block that is in the tree, of the sequence's own or of others. */
+    uint32_t i = sequence->n_known;
+    int32_t last = i > 0 ? sequence->blocks[i - 1] : NONE;
+    while ((i + 1) * KV_BLOCK_SIZE <= n_tokens) {
+        int32_t b = find(cache, last, tokens + (size_t)i * KV_BLOCK_SIZE);
+        if (b == NONE) break;
+        kv_truncate(cache, s, i * KV_BLOCK_SIZE);
+        own(cache, b);
+        sequence->blocks[i++] = last = b;
+        sequence->length = i * KV_BLOCK_SIZE;
+        sequence->n_known = i;
+    }
+    return sequence->length;
+}
+
+void kv_tokens(const struct kv_cache *cache, uint32_t s, uint32_t first, uint32_t count, int32_t *tokens)
+{
+    const struct sequence *sequence = &cache->sequences[s];
+    for (uint32_t i = first; i < first + count; i++)
+        *tokens++ = tokens_of(cache, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE];
 }
 
 const int32_t *kv_blocks(const struct kv_cache *cache, uint32_t sequence)
 {
-    return cache->blocks + (size_t)sequence * cache->max_blocks;
+    return cache->sequences[sequence].blocks;
 }

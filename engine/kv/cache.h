@@ -1,33 +1,78 @@
-/* cache.h: which blocks of the paged key/value cache belong to which sequence. Holds no keys or values: those are in
- * device buffers, one pair a layer, in which block b is the same for all layers. After vLLM's PagedAttention (Kwon et
- * al., arXiv 2309.06180). */
+/* cache.h: which blocks of the paged key/value cache belong to which sequence, and what their tokens are. Holds no keys or
+ * values: those are in device buffers, one pair a layer, in which block b is the same for all layers. After vLLM's
+ * PagedAttention (Kwon et al., arXiv 2309.06180).
+ *
+ * Sequences take blocks from one pool as they grow. A block may have several owners: sequences that begin alike. Nobody
+ * writes to a block that others read: whoever appends to one gets a copy first (kv_copies). A full block that has been
+ * computed (kv_commit) is kept in a tree, as the child of the block before it, so that a text that begins as an earlier one
+ * did finds its blocks by their tokens (kv_reuse). Blocks without owners stay in the tree until the pool needs them, the
+ * least recently used first and children before their parents. */
 #ifndef ENGINE_KV_CACHE_H
 #define ENGINE_KV_CACHE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define KV_BLOCK_SIZE 32 /* positions of a block */
 
 struct kv_cache;
 
-/* Blocks for n_sequences sequences of n_positions each; NULL: out of memory. */
-struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions);
+/* Contents that have to be copied from block to block before the next batch runs. */
+struct kv_copy {
+    int32_t from, to;
+    uint32_t sequence; /* that has `to` instead of `from` now */
+};
+
+/* n_sequences empty sequences of at most n_positions each, which share n_blocks blocks; NULL: out of memory, or too many
+ * blocks. */
+struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t n_blocks);
 void kv_destroy(struct kv_cache *cache);
 
-uint32_t kv_block_count(const struct kv_cache *cache);
+/* Blocks that `length` positions take. */
+static inline uint32_t kv_blocks_for(uint32_t length)
+{
+    return length / KV_BLOCK_SIZE + (length % KV_BLOCK_SIZE != 0);
+}
+
+/* Blocks that no sequence owns. */
+uint32_t kv_free_count(const struct kv_cache *cache);
+
+/* How many of those are taken when sequence s gets growth[s] more positions, for all s. */
+uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth);
 
 /* How many positions a sequence has. */
 uint32_t kv_length(const struct kv_cache *cache, uint32_t sequence);
 
-/* Appends a position to a sequence and returns its slot, block * KV_BLOCK_SIZE + place in it; -1 if the sequence is
+/* Appends a token to a sequence and returns its slot, block * KV_BLOCK_SIZE + place in it; -1 if the sequence or the pool is
  * full. */
-int32_t kv_append(struct kv_cache *cache, uint32_t sequence);
+int32_t kv_append(struct kv_cache *cache, uint32_t sequence, int32_t token);
+
+/* The copies that appending has called for since the last kv_copied, in the order in which they have to be made. */
+const struct kv_copy *kv_copies(const struct kv_cache *cache, size_t *count);
+void kv_copied(struct kv_cache *cache);
+/* They could not be made: sequences forget the blocks that should have got something. */
+void kv_copies_failed(struct kv_cache *cache);
+
+/* All positions have been computed: full blocks can be found from now on. A block that turns out to hold what another holds
+ * already is given back, and its sequence gets the other. */
+void kv_commit(struct kv_cache *cache);
 
 /* Forgets the positions from `length` on. */
 void kv_truncate(struct kv_cache *cache, uint32_t sequence, uint32_t length);
 
-/* The blocks of a sequence in order, kv_length / KV_BLOCK_SIZE of them, rounded up. */
+/* Makes sequence `to` hold the first positions of `from`, at most `length`, in the same blocks. */
+void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t length);
+
+/* Makes a sequence hold as much of the beginning of these tokens as it has itself, or as whole blocks have that can be found.
+ * Returns how many positions that are. */
+uint32_t kv_reuse(struct kv_cache *cache, uint32_t sequence, const int32_t *tokens, uint32_t n_tokens);
+
+/* Tokens first … first + count - 1 of a sequence. */
+void kv_tokens(const struct kv_cache *cache, uint32_t sequence, uint32_t first, uint32_t count,
+               int32_t *tokens);
+
+/* The blocks of a sequence in order, kv_blocks_for(kv_length) of them. Valid until the sequence changes. */
 const int32_t *kv_blocks(const struct kv_cache *cache, uint32_t sequence);
 
 #endif

@@ -40,7 +40,7 @@ int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t
 
 uint32_t plan_full_table_width(const struct engine_plan *plan)
 {
-    return plan->n_blocks / plan->n_sequences;
+    return kv_blocks_for(plan->n_context);
 }
 
 const struct value *plan_anchor(const struct node *node)

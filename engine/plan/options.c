@@ -86,6 +86,20 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
     return ENGINE_OK;
 }
 
+/* One sequence has to be able to grow to its end. */
+static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
+{
+    plan->n_blocks = n_cache ? kv_blocks_for(n_cache) : kv_blocks_for(plan->n_context) * plan->n_sequences;
+    if (plan->n_blocks > INT32_MAX / KV_BLOCK_SIZE)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a cache of %u positions is too large", n_cache);
+    if (plan->n_blocks < kv_blocks_for(plan->n_context))
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "a cache of %u positions (--cache-size) is smaller than the context of one "
+                           "sequence, %u (-c)",
+                           n_cache, plan->n_context);
+    return ENGINE_OK;
+}
+
 static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
 {
     uint32_t trained = plan->info.n_context;
@@ -93,6 +107,8 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     plan->n_context = options->n_context          ? options->n_context
                       : trained < DEFAULT_CONTEXT ? trained
                                                   : DEFAULT_CONTEXT;
+    if (!options->n_context && options->n_cache > 0 && options->n_cache < plan->n_context)
+        plan->n_context = options->n_cache;
     if (options->n_needed > plan->n_context)
         return error_raise(
             ENGINE_ERROR_ARGUMENT,
@@ -122,8 +138,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                  "a context of %u positions, but the model was trained for %u; expect nonsense "
                  "beyond that",
                  plan->n_context, trained);
-    plan->n_blocks = (plan->n_context + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE * plan->n_sequences;
-    return ENGINE_OK;
+    return read_cache_size(plan, options->n_cache);
 }
 
 int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options)
