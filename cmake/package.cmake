@@ -18,7 +18,7 @@ configure_package_config_file(cmake/engine-plugin-config.cmake.in engine-plugin-
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake
   VERSION ${ENGINE_ABI} COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
 
-install(FILES plugin-api.h include/engine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES plugin-api.h plugin-types.h plugin-type-grids.h include/engine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/engine.pc ${PROJECT_BINARY_DIR}/engine-plugin.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${PROJECT_BINARY_DIR}/engine-plugin-config.cmake ${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake

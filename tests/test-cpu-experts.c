@@ -247,7 +247,7 @@ Test(cpu_experts, types_that_stay_as_in_the_file)
 {
     const struct format *format;
     for (size_t i = 0; (format = format_at(i)); i++) {
-        if (!format->randomise) continue;
+        if (!format->is_weight) continue;
         struct experts_case cases[] = {
             {format->type, whole_blocks(32, format->type), 17, 3, 2, 9, .shared = true}};
         compare(cases, 1);

@@ -1,6 +1,5 @@
 /* test-quantize.c: what `engine quantize` makes of numbers, and which type each tensor gets, against what llama.cpp 0.7.0
- * does. The tables were printed by tests/tools/dequantised-hashes and tests/tools/quantised-values, those of the mixes by
- * `llama-quantize --dry-run`. */
+ * does. The tables were printed by tests/tools/quantised-values, those of the mixes by `llama-quantize --dry-run`. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "block-values.h"
 #include "model/types.h"
 #include "quantize/encode.h"
 #include "quantize/mix.h"
@@ -25,51 +23,6 @@ static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
 static uint64_t next(uint64_t *seed)
 {
     return *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-}
-
-/* ---- Blocks to values: the reference of this test is itself right ---- */
-
-static const struct {
-    uint32_t type;
-    size_t length, size; /* of a block */
-    int scales[2];       /* bytes with the upper part of a scale; -1: none */
-    uint64_t hash;       /* of the values as float32, zeros all positive */
-} blocks_read[] = {
-    /* clang-format off */
-    {ENGINE_TYPE_Q4_0, 32, 18, {1, -1}, 0xd3cda18db2d16f53},
-    {ENGINE_TYPE_Q4_1, 32, 20, {1, 3}, 0x59fbc970cced146e},
-    {ENGINE_TYPE_Q5_0, 32, 22, {1, -1}, 0xee4cdfa75da349c1},
-    {ENGINE_TYPE_Q5_1, 32, 24, {1, 3}, 0x5976aad9f8bb7ed7},
-    {ENGINE_TYPE_Q8_0, 32, 34, {1, -1}, 0xa4a18eb6f58e2d38},
-    {ENGINE_TYPE_Q2_K, 256, 84, {81, 83}, 0x298ed3095c4e7a7f},
-    {ENGINE_TYPE_Q3_K, 256, 110, {109, -1}, 0x80783a6c3f90760e},
-    {ENGINE_TYPE_Q4_K, 256, 144, {1, 3}, 0x2cf198e8997829c5},
-    {ENGINE_TYPE_Q5_K, 256, 176, {1, 3}, 0x2efd2b298ab5a2ac},
-    {ENGINE_TYPE_Q6_K, 256, 210, {209, -1}, 0x93ede4a2eebc4321},
-    {ENGINE_TYPE_IQ4_NL, 32, 18, {1, -1}, 0x139c412bdb1c012e},
-    {ENGINE_TYPE_IQ4_XS, 256, 136, {1, -1}, 0xd24e20b26b981bf2},
-    /* clang-format on */
-};
-
-Test(block_values, are_those_of_gguf_py)
-{
-    for (size_t t = 0; t < COUNT(blocks_read); t++) {
-        uint64_t seed = blocks_read[t].type, hash = FNV1A;
-        for (size_t b = 0; b < (1 << 18) / blocks_read[t].length; b++) {
-            uint8_t block[256];
-            float values[256];
-            for (size_t i = 0; i < blocks_read[t].size; i++) {
-                block[i] = (uint8_t)(next(&seed) >> 56);
-                if ((int)i == blocks_read[t].scales[0] || (int)i == blocks_read[t].scales[1])
-                    block[i] &= 0xbf; /* neither infinite nor NaN */
-            }
-            cr_assert_eq(block_values(blocks_read[t].type, block, values), blocks_read[t].length);
-            for (size_t i = 0; i < blocks_read[t].length; i++)
-                values[i] += 0.0f; /* -0 and 0 are one number */
-            hash = fnv1a(hash, values, blocks_read[t].length * sizeof *values);
-        }
-        cr_expect_eq(hash, blocks_read[t].hash, "%s", type_info(blocks_read[t].type)->name);
-    }
 }
 
 /* ---- Values to blocks ---- */
@@ -140,12 +93,13 @@ static double error_of(uint32_t type, const float *x, size_t n)
     cr_assert(quantize_encoded_is_finite(type, blocks, n));
     for (size_t i = 0; i < n;) {
         float values[256];
-        size_t length = block_values(type, block, values);
-        for (size_t j = 0; j < length; j++, i++) {
+        const struct engine_layout *layout = engine_layout_of(type);
+        engine_weight_to_float(layout, block, layout->length, values);
+        for (size_t j = 0; j < layout->length; j++, i++) {
             double miss = (double)values[j] - (double)x[i];
             total += miss * miss;
         }
-        block += type_info(type)->block_size;
+        block += layout->size;
     }
     free(blocks);
     return sqrt(total / (double)n);
@@ -246,11 +200,12 @@ Test(half, goes_there_and_back)
 {
     for (uint32_t bits = 0; bits < 65536; bits++) {
         if ((bits & 0x7c00) == 0x7c00 && (bits & 0x3ff)) continue;
-        cr_assert_eq(half_from_float(half_to_float((uint16_t)bits)), bits);
-        if ((bits & 0x7f80) != 0x7f80) cr_assert_eq(bfloat_from_float(bfloat_to_float((uint16_t)bits)), bits);
+        cr_assert_eq(engine_f32_to_f16(engine_f16_to_f32((uint16_t)bits)), bits);
+        if ((bits & 0x7f80) != 0x7f80)
+            cr_assert_eq(bfloat_from_float(engine_bf16_to_f32((uint16_t)bits)), bits);
     }
-    cr_expect_eq(half_from_float(2049), half_from_float(2048)); /* ties to even */
-    cr_expect_eq(half_from_float(2051), half_from_float(2052));
+    cr_expect_eq(engine_f32_to_f16(2049), engine_f32_to_f16(2048)); /* ties to even */
+    cr_expect_eq(engine_f32_to_f16(2051), engine_f32_to_f16(2052));
     cr_expect_eq(bfloat_from_float(257), bfloat_from_float(256));
 }
 

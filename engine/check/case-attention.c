@@ -103,7 +103,7 @@ static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case
             uint8_t *at = bytes + row_of(c, batch->slots[p], head) * row;
             reference_cache_row(cache->type, cache->values + first, dim, at);
             for (size_t d = 0; d < dim; d += format->block_length, at += format->block_size)
-                format->values(at, cache->kept + first + d);
+                block_values(format, at, cache->kept + first + d);
             for (size_t d = first; d < first + dim; d++)
                 cache->largest = fmax(cache->largest, fabs(cache->kept[d]));
         }

@@ -172,10 +172,10 @@ void each_matmul_group(group_visitor *visit, void *user)
     visit(user, &(struct case_group){"matmul", "activations of 1.1, F32", each_activated, ENGINE_TYPE_F32});
     visit(user, &(struct case_group){"matmul", "activations of 1.1, Q8_0", each_activated, ENGINE_TYPE_Q8_0});
     for (size_t i = 0; (format = format_at(i)); i++)
-        if (format->randomise)
+        if (format->is_weight)
             visit(user, &(struct case_group){"experts", format->name, each_experts, format->type});
     visit(user, &(struct case_group){"experts", "a gate of another type", each_mixed, 0});
     for (size_t i = 0; (format = format_at(i)); i++)
-        if (format->randomise)
+        if (format->is_weight)
             visit(user, &(struct case_group){"heads", format->name, each_heads, format->type});
 }

@@ -365,7 +365,7 @@ void check_weights(struct suite *suite)
 {
     const struct format *format;
     for (size_t i = 0; (format = format_at(i)); i++)
-        if (format->randomise) suite_single(suite, "weights", format->name, weight_of, format);
+        if (format->is_weight) suite_single(suite, "weights", format->name, weight_of, format);
     suite_single(suite, "weights", "unknown types and uses", unknown_types, NULL);
 }
 

@@ -134,7 +134,7 @@ void check_matmul(struct suite *suite)
 {
     const struct format *format;
     for (size_t i = 0; (format = format_at(i)); i++) {
-        if (!format->randomise) continue;
+        if (!format->is_weight) continue;
         matmul_sizes(suite, format);
         matmul_forms(suite, format);
     }
@@ -184,7 +184,7 @@ void check_get_rows(struct suite *suite)
     static const uint32_t uses[] = {ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL};
     const struct format *format;
     for (size_t i = 0; (format = format_at(i)); i++) {
-        if (!format->randomise) continue;
+        if (!format->is_weight) continue;
         suite_begin(suite, "get rows", "%s", format->name);
         for (int variant = 0; variant < 4; variant++) {
             struct get_rows_case c = {.type = format->type,

@@ -1,98 +1,44 @@
-/* formats.c: see formats.h. Plain types and the two simplest quantised ones; blocks.c has the others. */
+/* formats.c: see formats.h. */
 #include "check/formats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/blocks.h"
 #include "check/numbers.h"
-#include "plugin-api.h"
-
-static void f32_randomise(uint64_t *seed, uint8_t *block)
-{
-    float value = random_normal(seed);
-    memcpy(block, &value, 4);
-}
-
-static void f32_values(const uint8_t *block, double *values)
-{
-    float value;
-    memcpy(&value, block, 4);
-    *values = (double)value;
-}
-
-static void f16_randomise(uint64_t *seed, uint8_t *block)
-{
-    put_half(block, (double)random_normal(seed));
-}
-
-static void f16_values(const uint8_t *block, double *values)
-{
-    *values = get_half(block);
-}
-
-static void bf16_randomise(uint64_t *seed, uint8_t *block)
-{
-    float value = random_normal(seed);
-    memcpy(block, (uint8_t *)&value + 2, 2);
-}
-
-static void bf16_values(const uint8_t *block, double *values)
-{
-    uint8_t bytes[4] = {0, 0, block[0], block[1]};
-    float value;
-    memcpy(&value, bytes, 4);
-    *values = (double)value;
-}
-
-static void q8_0_randomise(uint64_t *seed, uint8_t *block)
-{
-    put_half(block, random_scale(seed, 1.0 / 64));
-    random_bytes(seed, block + 2, 32);
-}
-
-static void q8_0_values(const uint8_t *block, double *values)
-{
-    for (int i = 0; i < 32; i++) values[i] = get_half(block) * (int8_t)block[2 + i];
-}
-
-static void q4_0_randomise(uint64_t *seed, uint8_t *block)
-{
-    put_half(block, random_scale(seed, 1.0 / 4));
-    random_bytes(seed, block + 2, 16);
-}
-
-static void q4_0_values(const uint8_t *block, double *values)
-{
-    for (int i = 0; i < 16; i++) {
-        values[i] = get_half(block) * ((block[2 + i] & 15) - 8);
-        values[16 + i] = get_half(block) * ((block[2 + i] >> 4) - 8);
-    }
-}
+#include "plugin-types.h"
 
 static const struct format formats[] = {
-    {ENGINE_TYPE_F32, "F32", 1, 4, f32_randomise, f32_values},
-    {ENGINE_TYPE_I32, "I32", 1, 4, NULL, NULL},
-    {ENGINE_TYPE_F16, "F16", 1, 2, f16_randomise, f16_values},
-    {ENGINE_TYPE_BF16, "BF16", 1, 2, bf16_randomise, bf16_values},
-    {ENGINE_TYPE_Q8_0, "Q8_0", 32, 34, q8_0_randomise, q8_0_values},
-    {ENGINE_TYPE_Q4_0, "Q4_0", 32, 18, q4_0_randomise, q4_0_values},
+    /* clang-format off */
+    {ENGINE_TYPE_F32,    "F32",    1,   4,   true,  {{0, 0}}},
+    {ENGINE_TYPE_I32,    "I32",    1,   4,   false, {{0, 0}}},
+    {ENGINE_TYPE_F16,    "F16",    1,   2,   true,  {{0, 0}}},
+    {ENGINE_TYPE_BF16,   "BF16",   1,   2,   true,  {{0, 0}}},
+    {ENGINE_TYPE_Q8_0,   "Q8_0",   32,  34,  true,  {{0, 1.0 / 64}}},
+    {ENGINE_TYPE_Q4_0,   "Q4_0",   32,  18,  true,  {{0, 1.0 / 4}}},
+    {ENGINE_TYPE_Q4_1,   "Q4_1",   32,  20,  true,  {{0, 1.0 / 4}, {2, 2}}},
+    {ENGINE_TYPE_Q5_0,   "Q5_0",   32,  22,  true,  {{0, 1.0 / 8}}},
+    {ENGINE_TYPE_Q5_1,   "Q5_1",   32,  24,  true,  {{0, 1.0 / 8}, {2, 2}}},
+    {ENGINE_TYPE_Q2_K,   "Q2_K",   256, 84,  true,  {{80, 1.0 / 16}, {82, 1.0 / 16}}},
+    {ENGINE_TYPE_Q3_K,   "Q3_K",   256, 110, true,  {{108, 1.0 / 64}}},
+    {ENGINE_TYPE_Q4_K,   "Q4_K",   256, 144, true,  {{0, 1.0 / 256}, {2, 1.0 / 64}}},
+    {ENGINE_TYPE_Q5_K,   "Q5_K",   256, 176, true,  {{0, 1.0 / 512}, {2, 1.0 / 64}}},
+    {ENGINE_TYPE_Q6_K,   "Q6_K",   256, 210, true,  {{208, 1.0 / 1024}}},
+    {ENGINE_TYPE_IQ4_NL, "IQ4_NL", 32,  18,  true,  {{0, 1.0 / 64}}},
+    {ENGINE_TYPE_IQ4_XS, "IQ4_XS", 256, 136, true,  {{0, 1.0 / 1024}}},
+    {ENGINE_TYPE_MXFP4,  "MXFP4",  32,  17,  true,  {{0, 0}}},
+    /* clang-format on */
 };
 
 const struct format *format_of(uint32_t type)
 {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i].type == type) return &formats[i];
-    for (size_t i = 0; i < n_block_formats; i++)
-        if (block_formats[i].type == type) return &block_formats[i];
     return NULL;
 }
 
 const struct format *format_at(size_t index)
 {
-    size_t n = sizeof formats / sizeof *formats;
-    if (index < n) return &formats[index];
-    return index - n < n_block_formats ? &block_formats[index - n] : NULL;
+    return index < sizeof formats / sizeof *formats ? &formats[index] : NULL;
 }
 
 uint64_t format_bytes(uint32_t type, uint64_t n)
@@ -101,13 +47,49 @@ uint64_t format_bytes(uint32_t type, uint64_t n)
     return n / format->block_length * format->block_size;
 }
 
+static void randomise_block(uint64_t *seed, const struct format *format, uint8_t *block)
+{
+    float value = random_normal(seed);
+    switch (format->type) {
+    case ENGINE_TYPE_F32: memcpy(block, &value, 4); return;
+    case ENGINE_TYPE_F16: put_half(block, (double)value); return;
+    case ENGINE_TYPE_BF16: memcpy(block, (uint8_t *)&value + 2, 2); return;
+    default: break;
+    }
+    random_bytes(seed, block, format->block_size);
+    if (format->type == ENGINE_TYPE_MXFP4) block[0] = (uint8_t)(124 + block[0] % 5); /* 2^-3 … 2 */
+    for (size_t i = 0; i < 2; i++)
+        if (format->halves[i].size > 0)
+            put_half(block + format->halves[i].offset, random_scale(seed, format->halves[i].size));
+}
+
 void *random_weight(uint64_t *seed, uint32_t type, uint64_t k, uint64_t rows)
 {
     const struct format *format = format_of(type);
     size_t n_blocks = k / format->block_length * rows;
     uint8_t *data = malloc(n_blocks * format->block_size);
-    for (size_t b = 0; data && b < n_blocks; b++) format->randomise(seed, data + b * format->block_size);
+    for (size_t b = 0; data && b < n_blocks; b++)
+        randomise_block(seed, format, data + b * format->block_size);
     return data;
+}
+
+/* The formula of struct engine_block, without rounding. */
+void block_values(const struct format *format, const uint8_t *block, double *values)
+{
+    const struct engine_layout *layout = engine_layout_of(format->type);
+    struct engine_block parts;
+    if (!layout->read) {
+        float value = 0;
+        engine_weight_to_float(layout, block, 1, &value);
+        *values = (double)value;
+        return;
+    }
+    layout->read(block, &parts);
+    for (size_t i = 0; i < layout->length; i++) {
+        int k = layout->levels ? layout->levels[parts.q[i]] : parts.q[i] - layout->offset;
+        values[i] = (double)parts.d * parts.scales[i / layout->sub] * k -
+                    (double)parts.dmin * parts.mins[i / layout->sub];
+    }
 }
 
 double *weight_values(uint32_t type, const void *data, size_t n)
@@ -116,6 +98,6 @@ double *weight_values(uint32_t type, const void *data, size_t n)
     double *values = malloc(n * sizeof *values);
     const uint8_t *block = data;
     for (size_t i = 0; values && i < n; i += format->block_length, block += format->block_size)
-        format->values(block, values + i);
+        block_values(format, block, values + i);
     return values;
 }

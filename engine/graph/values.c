@@ -129,7 +129,7 @@ static bool copy_floats(const struct model_tensor *tensor, uint64_t first, uint6
     for (uint64_t i = 0; i < n; i++) {
         uint16_t half;
         memcpy(&half, data + 2 * (first + i), sizeof half);
-        values[i] = tensor->type == ENGINE_TYPE_F16 ? half_to_float(half) : bfloat_to_float(half);
+        values[i] = tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
     }
     return true;
 }

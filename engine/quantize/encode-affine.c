@@ -109,7 +109,7 @@ INLINE float find_step(const lane *targets, const lane *weights, size_t groups, 
         for (size_t j = 0; j < LANES; j++) peak = targets[g][j] > peak ? targets[g][j] : peak;
     if (peak == 0) return 0;
     for (int t = 0; t < 16; t++) {
-        float step = half_to_float(half_from_float(peak / (limit + 0.4f - 0.2f * (float)t))),
+        float step = engine_f16_to_f32(engine_f32_to_f16(peak / (limit + 0.4f - 0.2f * (float)t))),
               by = inverse(step);
         lane cost = {0};
         for (size_t g = 0; g < groups; g++) {
@@ -192,8 +192,8 @@ INLINE void refit_steps(const lane *x, size_t n, size_t groups, float most, cons
     } else if (mm > 0) {
         dmin = (d * am - mx) / mm;
     }
-    next->d = half_to_float(half_from_float(d));
-    next->dmin = half_to_float(half_from_float(dmin));
+    next->d = engine_f16_to_f32(engine_f32_to_f16(d));
+    next->dmin = engine_f16_to_f32(engine_f32_to_f16(dmin));
 }
 
 INLINE void choose(const lane *x, size_t n, size_t groups, float most, float limit, struct choice *best)

@@ -202,7 +202,7 @@ void quantize_decode_plain(uint32_t type, const uint8_t *from, size_t n, float *
     for (size_t i = 0; i < n; i++) {
         uint16_t half;
         memcpy(&half, from + 2 * i, 2);
-        x[i] = type == ENGINE_TYPE_F16 ? half_to_float(half) : bfloat_to_float(half);
+        x[i] = type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
     }
 }
 

@@ -96,7 +96,7 @@ INLINE float find_step(const struct scales *scales, size_t groups, float least, 
     if (peak == 0) return 0;
     for (int t = 0; t < 24; t++) {
         float end = t < 16 ? least + 0.5f * (float)t : most - 0.5f * (float)(t - 16);
-        float d = half_to_float(half_from_float(peak / end)), by = inverse(d);
+        float d = engine_f16_to_f32(engine_f32_to_f16(peak / end)), by = inverse(d);
         lane cost = {0};
         for (size_t g = 0; g < groups; g++) {
             lane miss = scales->scale[g] - d * nearest(clamp(scales->scale[g] * by, least, most));
@@ -153,7 +153,7 @@ INLINE float refit_step(enum levels levels, const lane *x, size_t n, size_t grou
         }
     }
     float total = sum(&qq, 1);
-    return total > 0 ? half_to_float(half_from_float(sum(&xq, 1) / total)) : 0;
+    return total > 0 ? engine_f16_to_f32(engine_f32_to_f16(sum(&xq, 1) / total)) : 0;
 }
 
 INLINE void choose(enum levels levels, const lane *x, size_t n, size_t groups, float least, float most,

@@ -1,6 +1,8 @@
-/* minimal.c: a compute backend in one file. It does matrix products and nothing else, of weights in F32 and Q8_0; the
- * engine runs all other operations on the CPU, with copies in between. What is enqueued runs at once. MIT licence. */
+/* minimal.c: a compute backend in one file. It does matrix products and nothing else, of weights of every type, which it
+ * keeps as float32; the engine runs all other operations on the CPU, with copies in between. What is enqueued runs at once.
+ * MIT licence. */
 #include <plugin-api.h>
+#include <plugin-types.h>
 #include <stdlib.h>
 #include <string.h>
 /* clang-format off */
@@ -51,33 +53,23 @@ static void buffer_destroy(struct engine_buffer *buffer)
 
 static int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
 {
+    const struct engine_layout *layout = engine_layout_of(desc->type); (void)device;
     const uint64_t *ne = desc->ne;
-    int known = desc->type == ENGINE_TYPE_F32 || (desc->type == ENGINE_TYPE_Q8_0 && ne[0] % 32 == 0); (void)device;
-    if (!known || desc->uses != ENGINE_WEIGHT_MATMUL || ne[0] >> 30 || ne[1] >> 30 || ne[2] != 1 || ne[3] != 1)
+    if (!layout || ne[0] % layout->length || desc->uses != ENGINE_WEIGHT_MATMUL || ne[0] >> 30 || ne[1] >> 30 || ne[2] != 1 || ne[3] != 1)
         return ENGINE_ERROR_UNSUPPORTED;
     *bytes = ne[0] * ne[1] * 4;
     return ENGINE_OK;
-}
-static float from_half(const uint8_t *at) /* good files have no infinite ones */
-{
-    unsigned exponent = at[1] >> 2 & 31, fraction = (at[1] & 3u) << 8 | at[0];
-    float value = (float)(exponent ? fraction + 1024 : fraction) * (float)(1u << (exponent ? exponent - 1 : 0));
-    return (at[1] & 0x80 ? -0x1p-24f : 0x1p-24f) * value;
 }
 static int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                          struct engine_weight **weight)
 {
     struct engine_buffer *made; uint64_t size;
     if (weight_size(device, desc, &size)) return FAIL(UNSUPPORTED, "%s: not such weights", desc->name);
-    uint64_t n = size / 4, bytes = desc->type == ENGINE_TYPE_F32 ? size : n / 32 * 34;
-    if (desc->data_size < bytes) return FAIL(ARGUMENT, "%s: data is missing", desc->name);
+    const struct engine_layout *layout = engine_layout_of(desc->type);
+    if (desc->data_size < engine_weight_bytes(layout, size / 4)) return FAIL(ARGUMENT, "%s: data is missing", desc->name);
     int status = buffer_create(device, size, &made);
     if (status != ENGINE_OK) return status;
-    const uint8_t *block = desc->data;
-    float *values = (float *)(void *)made->data;
-    if (desc->type == ENGINE_TYPE_F32) memcpy(values, desc->data, size);
-    for (uint64_t i = 0; desc->type == ENGINE_TYPE_Q8_0 && i < n; i++)
-        values[i] = from_half(block + i / 32 * 34) * (float)(int8_t)block[i / 32 * 34 + 2 + i % 32];
+    engine_weight_to_float(layout, desc->data, size / 4, (float *)(void *)made->data);
     *weight = (struct engine_weight *)made;
     return ENGINE_OK;
 }
@@ -90,7 +82,7 @@ static int supports(struct engine_device *device, uint32_t op, const void *args)
     for (size_t i = sizeof *m; i < m->struct_size; i++) /* a later version that asks for more than we know */
         if (((const char *)args)[i]) return 0;
     const struct engine_tensor *w = m->weight, *x = m->input, *y = m->output;
-    return w && x && y && (w->type == ENGINE_TYPE_F32 || w->type == ENGINE_TYPE_Q8_0) && x->type == ENGINE_TYPE_F32 &&
+    return w && x && y && engine_layout_of(w->type) && x->type == ENGINE_TYPE_F32 &&
            y->type == ENGINE_TYPE_F32 && x->ne[0] == w->ne[0] && y->ne[0] == w->ne[1] && y->ne[1] == x->ne[1] &&
            x->nb[0] == 4 && y->nb[0] == 4 && w->ne[2] * w->ne[3] * x->ne[2] * x->ne[3] * y->ne[2] * y->ne[3] == 1;
 }

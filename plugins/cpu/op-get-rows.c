@@ -45,7 +45,7 @@ static void run_get_rows(const void *args, const struct work *work, size_t task)
         memcpy(out, view_row(&step->source, (size_t)row, 0, 0), n * sizeof *out);
     } else if (step->weight->plain) {
         const struct weight_type *type = step->weight->type;
-        type->to_float(type, step->weight->plain + (size_t)row * weight_row_size(type, n), n, out);
+        weight_to_float(type, step->weight->plain + (size_t)row * weight_row_size(type, n), n, out);
     } else {
         packed_row(step->weight, work, (size_t)row, out);
     }

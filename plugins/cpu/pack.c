@@ -1,9 +1,8 @@
-/* pack.c: packs blocks of the integer types, see pack.h, and reads them as float32. */
+/* pack.c: packs blocks of the integer types, see pack.h. */
 #include "pack.h"
 
 #include <string.h>
 
-#include "block.h"
 #include "half.h"
 #include "type-functions.h"
 
@@ -50,15 +49,15 @@ static void pack_codes(const struct format *format, const uint8_t *q, uint8_t *t
 
 /* The scales of block number b of a row's chunk. */
 static void pack_scales(const struct format *format, const struct chunk_layout *layout,
-                        const struct block *block, size_t b, size_t row, uint8_t *chunk)
+                        const struct engine_block *block, size_t b, size_t row, uint8_t *chunk)
 {
     size_t at = b * PANEL + row;
     if (format->scales == SCALES_POWER) {
         chunk[at] = power_code(block->d);
         return;
     }
-    store_u16(chunk + 2 * at, f32_to_f16(block->d));
-    if (format->mins) store_u16(chunk + layout->dmin + 2 * at, f32_to_f16(block->dmin));
+    store_u16(chunk + 2 * at, engine_f32_to_f16(block->d));
+    if (format->mins) store_u16(chunk + layout->dmin + 2 * at, engine_f32_to_f16(block->dmin));
     if (format->block == 32) return;
     for (size_t i = 0; i < (size_t)format->block / format->sub; i++) {
         uint8_t *scale = chunk + layout->scales + i * PANEL + row;
@@ -82,7 +81,7 @@ void int8_pack(const struct weight_type *type, const uint8_t *rows, size_t row_s
     struct chunk_layout layout = chunk_layout(format, n);
     for (size_t r = 0; r < n_rows; r++)
         for (size_t b = 0; b < n / format->block; b++) {
-            struct block block;
+            struct engine_block block;
             type->read(rows + r * row_size + b * type->block_size, &block);
             pack_scales(format, &layout, &block, b, r, chunk);
             for (size_t i = 0; i < format->block; i += GROUP) {
@@ -90,19 +89,4 @@ void int8_pack(const struct weight_type *type, const uint8_t *rows, size_t row_s
                 pack_codes(format, block.q + i, chunk + layout.quants + group * group_size(format) + r * 4);
             }
         }
-}
-
-void int8_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
-{
-    const struct format *format = type->format;
-    for (size_t b = 0; b < n / format->block; b++, row += type->block_size, values += format->block) {
-        struct block block;
-        type->read(row, &block);
-        for (size_t i = 0; i < format->block; i++) {
-            size_t sub = i / format->sub;
-            int q = (format->values ? format->values[block.q[i]] : block.q[i]) - format->offset;
-            float value = (float)q * (block.d * (float)block.scales[sub]);
-            values[i] = value - block.dmin * (float)block.mins[sub];
-        }
-    }
 }

@@ -4,7 +4,6 @@
  * column with a zero beside it; shifting and masking a vector of dwords then gives two columns as float32. */
 #include <string.h>
 
-#include "half.h"
 #include "type-functions.h"
 #include "types.h"
 
@@ -23,12 +22,6 @@ void f32_pack(const struct weight_type *type, const uint8_t *rows, size_t row_si
             memcpy(chunk + (i * PANEL + r) * 4, rows + r * row_size + i * 4, 4);
 }
 
-void f32_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
-{
-    (void)type;
-    memcpy(values, row, n * sizeof *values);
-}
-
 size_t f16_chunk_size(const struct weight_type *type, size_t n)
 {
     (void)type;
@@ -44,12 +37,6 @@ void f16_pack(const struct weight_type *type, const uint8_t *rows, size_t row_si
             memcpy(chunk + (i * PANEL + r) * 2, rows + r * row_size + i * 2, 2);
 }
 
-void f16_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
-{
-    (void)type;
-    for (size_t i = 0; i < n; i++) values[i] = f16_to_f32(load_u16(row + 2 * i));
-}
-
 size_t bf16_chunk_size(const struct weight_type *type, size_t n)
 {
     (void)type;
@@ -63,10 +50,4 @@ void bf16_pack(const struct weight_type *type, const uint8_t *rows, size_t row_s
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < n_rows; r++)
             memcpy(chunk + (i / 2 * PANEL + r) * 4 + i % 2 * 2, rows + r * row_size + i * 2, 2);
-}
-
-void bf16_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
-{
-    (void)type;
-    for (size_t i = 0; i < n; i++) values[i] = bf16_to_f32(load_u16(row + 2 * i));
 }

@@ -10,8 +10,7 @@ struct weight_type;
 #define DECLARE_TYPE(name)                                                                                   \
     size_t name##_chunk_size(const struct weight_type *type, size_t n);                                      \
     void name##_pack(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows,    \
-                     size_t n, uint8_t *chunk);                                                              \
-    void name##_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
+                     size_t n, uint8_t *chunk)
 
 /* type-float.c */
 DECLARE_TYPE(f32);

@@ -1,20 +1,19 @@
-/* types.c: the table of weight types. A new integer type: a function that reads its blocks (block.h) in a file
- * type-*.c, its format and its name in formats.h, a line here; kernels come by themselves. */
+/* types.c: the table of weight types. A new integer type: a function that reads its blocks in plugin-types.h, its format
+ * and its name in formats.h, a line here; kernels come by themselves. */
 #include "types.h"
 
-#include "block.h"
-#include "plugin-api.h"
+#include "plugin-types.h"
 #include "type-functions.h"
 
 #define FLOAT(NAME, name, size)                                                                              \
     {                                                                                                        \
         ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, 1, size, TILE_F32, NULL, NULL, name##_chunk_size,          \
-            name##_pack, name##_to_float                                                                     \
+            name##_pack                                                                                      \
     }
 #define INT8(NAME, name, format, length, size)                                                               \
     {                                                                                                        \
-        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, length, size, TILE_INT8, &format, name##_read,             \
-            int8_chunk_size, int8_pack, int8_to_float                                                        \
+        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, length, size, TILE_INT8, &format, engine_read_##name,      \
+            int8_chunk_size, int8_pack                                                                       \
     }
 
 static const struct weight_type types[N_WEIGHT_TYPES] = {
@@ -51,4 +50,9 @@ const struct weight_type *weight_type(uint32_t type)
     for (size_t i = 0; i < N_WEIGHT_TYPES; i++)
         if (types[i].type == type) return &types[i];
     return NULL;
+}
+
+void weight_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)
+{
+    engine_weight_to_float(engine_layout_of(type->type), row, n, values);
 }

@@ -27,7 +27,7 @@
 #define CHUNK ((size_t)256) /* most columns of a tile; a multiple of every type's block length */
 #define GROUP ((size_t)32)  /* activations that share a scale when they are int8 */
 
-struct block;
+struct engine_block;
 
 enum tile_kind { TILE_F32 = 1, TILE_INT8 = 2 };
 
@@ -85,19 +85,20 @@ struct weight_type {
     enum tile_kind kind;
     const struct format *format; /* of TILE_INT8 */
     /* TILE_INT8: takes a block of a file apart. */
-    void (*read)(const uint8_t *from, struct block *block);
+    void (*read)(const uint8_t *from, struct engine_block *block);
 
     /* Bytes of a chunk of n columns; a multiple of CPU_ALIGNMENT. */
     size_t (*chunk_size)(const struct weight_type *type, size_t n);
     /* Packs n columns of `n_rows` rows (1 … PANEL), which are row_size bytes apart, into a chunk that is zero. */
     void (*pack)(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows,
                  size_t n, uint8_t *chunk);
-    /* Turns n values, a multiple of block_length, of a row as it is in files into float32. */
-    void (*to_float)(const struct weight_type *type, const uint8_t *row, size_t n, float *values);
 };
 
 /* NULL for a type that isn't there. */
 const struct weight_type *weight_type(uint32_t type);
+
+/* Turns n values, a multiple of block_length, of a row as it is in files into float32. */
+void weight_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values);
 
 /* Bytes of a row of k columns in files. k is a multiple of block_length. */
 static inline size_t weight_row_size(const struct weight_type *type, size_t k)

@@ -123,7 +123,7 @@ static void pack_chunk(const struct layout *layout, const uint8_t *rows, size_t 
         return;
     }
     float values[PANEL][CHUNK];
-    for (size_t r = 0; r < n_rows; r++) from->to_float(from, rows + r * layout->row_size, n, values[r]);
+    for (size_t r = 0; r < n_rows; r++) weight_to_float(from, rows + r * layout->row_size, n, values[r]);
     to->pack(to, (const uint8_t *)values, sizeof values[0], n_rows, n, chunk);
 }
 

@@ -37,7 +37,7 @@ FLATTEN void unpack_scales(const struct format *format, const uint8_t *chunk, co
     if (small) {
         for (size_t i = 0; i < n / 32 * PANEL; i += LANES) {
             if (format->scales == SCALES_POWER)
-                for (size_t r = i; r < i + LANES; r++) scales[r] = power_to_f32(chunk[r]);
+                for (size_t r = i; r < i + LANES; r++) scales[r] = engine_power_to_f32(chunk[r]);
             else
                 vf_store(scales + i, vf_from_f16(chunk + 2 * i));
             if (format->mins) vf_store(mins + i, vf_sub(vf_zero(), vf_from_f16(chunk + layout.dmin + 2 * i)));

@@ -253,7 +253,7 @@ static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) vf_to_f16(to + 2 * i, vf_load(from + i));
-    for (; i < n; i++) store_u16(to + 2 * i, f32_to_f16(from[i]));
+    for (; i < n; i++) store_u16(to + 2 * i, engine_f32_to_f16(from[i]));
 }
 
 /* The functions of cache rows: WHOLE(from) gives LANES values, END(from, n) n of them; SIZE bytes each. */
@@ -288,7 +288,7 @@ static void q8_0_rows(const uint8_t *from, size_t stride, size_t n_rows, size_t 
     for (size_t j = 0; j < n_rows; j++, from += stride, to += n_padded) {
         const uint8_t *block = from;
         for (size_t first = 0; first < n; first += 32, block += 34) {
-            vf d = vf_set1(f16_to_f32(load_u16(block)));
+            vf d = vf_set1(engine_load_f16(block));
             UNROLL for (size_t i = 0; i < 32; i += LANES)
                 vf_store(to + first + i, vf_mul(d, vf_from_i8(block + 2 + i)));
         }

@@ -1,7 +1,6 @@
 /* scalar-unpack.c: chunks to tiles in plain C. The layouts are described in type-float.c and pack.h. */
 #include <string.h>
 
-#include "block.h"
 #include "half.h"
 #include "pack.h"
 #include "scalar.h"
@@ -15,7 +14,7 @@ void scalar_unpack_f32(const struct weight_type *type, const uint8_t *chunk, siz
 void scalar_unpack_f16(const struct weight_type *type, const uint8_t *chunk, size_t n, struct tile *tile)
 {
     (void)type;
-    for (size_t i = 0; i < n * PANEL; i++) tile->x_store[i] = f16_to_f32(load_u16(chunk + 2 * i));
+    for (size_t i = 0; i < n * PANEL; i++) tile->x_store[i] = engine_load_f16(chunk + 2 * i);
     tile->x = tile->x_store;
 }
 
@@ -24,7 +23,8 @@ void scalar_unpack_bf16(const struct weight_type *type, const uint8_t *chunk, si
     (void)type;
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < PANEL; r++)
-            tile->x_store[i * PANEL + r] = bf16_to_f32(load_u16(chunk + (i / 2 * PANEL + r) * 4 + i % 2 * 2));
+            tile->x_store[i * PANEL + r] =
+                engine_bf16_to_f32(engine_load_u16(chunk + (i / 2 * PANEL + r) * 4 + i % 2 * 2));
     tile->x = tile->x_store;
 }
 
@@ -33,7 +33,7 @@ static void unpack_raw(const struct weight_type *type, const uint8_t *chunk, siz
 {
     size_t n_scales = n / type->format->sub;
     for (size_t r = 0; r < PANEL; r++) {
-        struct block block;
+        struct engine_block block;
         type->read(chunk + r * type->block_size, &block);
         for (size_t i = 0; i < n / 4; i++) memcpy(tile->q_store + (i * PANEL + r) * 4, block.q + 4 * i, 4);
         for (size_t s = 0; s < n_scales; s++)
@@ -66,9 +66,9 @@ static void unpack_scales(const struct format *format, const uint8_t *chunk, siz
     for (size_t s = 0; s < n / format->sub; s++)
         for (size_t r = 0; r < PANEL; r++) {
             size_t at = s * PANEL + r, d_at = small ? at : r;
-            float d = format->scales == SCALES_POWER ? power_to_f32(chunk[d_at])
-                                                     : f16_to_f32(load_u16(chunk + 2 * d_at));
-            float dmin = format->mins ? -f16_to_f32(load_u16(chunk + layout.dmin + 2 * d_at)) : 0;
+            float d = format->scales == SCALES_POWER ? engine_power_to_f32(chunk[d_at])
+                                                     : engine_load_f16(chunk + 2 * d_at);
+            float dmin = format->mins ? -engine_load_f16(chunk + layout.dmin + 2 * d_at) : 0;
             int scale = small ? 1 : (int8_t)chunk[layout.scales + at],
                 min = small || !format->mins ? 1 : chunk[layout.mins + at];
             if (nibbles) min = (uint8_t)scale >> 4, scale &= 15;

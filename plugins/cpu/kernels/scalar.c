@@ -63,7 +63,7 @@ static void rope_halves(const float *x, const float *table, float *out, size_t n
 
 static void row_f32_to_f16(const float *from, uint8_t *to, size_t n)
 {
-    for (size_t i = 0; i < n; i++) store_u16(to + 2 * i, f32_to_f16(from[i]));
+    for (size_t i = 0; i < n; i++) store_u16(to + 2 * i, engine_f32_to_f16(from[i]));
 }
 
 void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
@@ -72,7 +72,7 @@ void scalar_f32_to_q8_0(const float *from, uint8_t *to, size_t n)
         float max = 0;
         for (size_t i = 0; i < 32; i++) max = fmaxf(max, fabsf(from[i]));
         float inverse = max > 0 ? 127 / max : 0;
-        store_u16(to, f32_to_f16(max / 127));
+        store_u16(to, engine_f32_to_f16(max / 127));
         for (size_t i = 0; i < 32; i++) {
             float scaled = fminf(fmaxf(from[i] * inverse, -127), 127); /* also where it is no number */
             to[2 + i] = (uint8_t)(int8_t)roundf(scaled);
@@ -89,13 +89,13 @@ static float f32_value(const uint8_t *row, size_t i)
 
 static float f16_value(const uint8_t *row, size_t i)
 {
-    return f16_to_f32(load_u16(row + 2 * i));
+    return engine_load_f16(row + 2 * i);
 }
 
 static float q8_0_value(const uint8_t *row, size_t i)
 {
     const uint8_t *block = row + i / 32 * 34;
-    return f16_to_f32(load_u16(block)) * (float)(int8_t)block[2 + i % 32];
+    return engine_load_f16(block) * (float)(int8_t)block[2 + i % 32];
 }
 
 /* The three functions of cache rows. */
