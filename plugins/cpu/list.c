@@ -16,7 +16,7 @@ struct step {
     size_t n_tasks;
     size_t args;  /* where they are in list->args */
     bool barrier; /* all steps before must be done */
-    atomic_size_t next_task;
+    size_t end;   /* of its tasks, counted from the first of its phase; while it runs */
 };
 
 /* A range of memory that a step touches. Slots stand in the address space where no memory is. */
@@ -41,8 +41,11 @@ struct list {
     size_t slot_sizes[N_SLOTS];
     size_t own_size;
     enum slot last_input_slot;
-    struct engine_device *device; /* while it runs */
     _Atomic(const char *) failed; /* message of the first task that failed */
+
+    /* While it runs. A phase is steps up to a barrier. */
+    struct work work; /* of thread 0; those of others have their own `own` */
+    size_t phase, next_phase;
 };
 
 struct list *list_create(void)
@@ -212,32 +215,31 @@ static size_t part_size(size_t size)
     return round_up(size, 4096) + 256;
 }
 
-/* Each thread's way along the list. */
-static void walk(void *context, unsigned thread)
+/* Counts the tasks of the next phase that has any; its first step becomes list->phase. */
+static size_t open_phase(void *context)
 {
     struct list *list = context;
-    struct engine_device *device = list->device;
-    struct work work = {.list = list, .kernels = device->kernels};
-    uint8_t *scratch = device->scratch;
-    for (int i = 0; i < N_SLOTS; i++) {
-        work.slots[i] = scratch;
-        scratch += part_size(list->slot_sizes[i]);
+    size_t n = 0;
+    while (n == 0 && list->next_phase < list->n_steps) {
+        list->phase = list->next_phase;
+        do {
+            struct step *step = &list->steps[list->next_phase++];
+            n += step->count ? step->count(list->args + step->args) : step->n_tasks;
+            step->end = n;
+        } while (list->next_phase < list->n_steps && !list->steps[list->next_phase].barrier);
     }
-    work.own = scratch + thread * part_size(list->own_size);
-    bool alone = pool_threads(device->pool) == 1;
-    for (size_t i = 0; i < list->n_steps; i++) {
-        struct step *step = &list->steps[i];
-        if (step->barrier) pool_barrier(device->pool);
-        const void *args = list->args + step->args;
-        size_t n_tasks = step->count ? step->count(args) : step->n_tasks;
-        if (alone) {
-            for (size_t task = 0; task < n_tasks; task++) step->run(args, &work, task);
-            continue;
-        }
-        size_t task;
-        while ((task = atomic_fetch_add_explicit(&step->next_task, 1, memory_order_relaxed)) < n_tasks)
-            step->run(args, &work, task);
-    }
+    return n;
+}
+
+static void run_task(void *context, unsigned thread, size_t task)
+{
+    const struct list *list = context;
+    const struct step *step = &list->steps[list->phase];
+    size_t begin = 0;
+    for (; task >= step->end; step++) begin = step->end;
+    struct work work = list->work;
+    work.own += thread * part_size(list->own_size);
+    step->run(list->args + step->args, &work, task - begin);
 }
 
 int list_run(struct list *list, struct engine_device *device, const char **message)
@@ -249,11 +251,16 @@ int list_run(struct list *list, struct engine_device *device, const char **messa
         *message = "no scratch memory for the operations; use a smaller batch";
         return status;
     }
-    for (size_t i = 0; i < list->n_steps; i++)
-        atomic_store_explicit(&list->steps[i].next_task, 0, memory_order_relaxed);
+    struct work work = {.list = list, .kernels = device->kernels, .own = device->scratch};
+    for (int i = 0; i < N_SLOTS; i++) {
+        work.slots[i] = work.own;
+        work.own += part_size(list->slot_sizes[i]);
+    }
+    static const struct pool_work steps = {open_phase, run_task};
+    list->work = work;
+    list->phase = list->next_phase = 0;
     atomic_store_explicit(&list->failed, NULL, memory_order_relaxed);
-    list->device = device;
-    pool_run(device->pool, walk, list);
+    pool_run(device->pool, &steps, list);
     *message = atomic_load_explicit(&list->failed, memory_order_relaxed);
     return *message ? ENGINE_ERROR_ARGUMENT : ENGINE_OK;
 }

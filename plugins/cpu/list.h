@@ -1,9 +1,9 @@
 /* list.h: operations as a list of steps that threads walk together.
  *
- * A step is a function over a number of tasks; threads take tasks as they come. A thread goes on to the next
- * step without waiting unless that step reads what an earlier one writes (or writes what it reads or writes):
- * such a step has `barrier` set when it is added, from what its adder declares with list_reads and
- * list_writes. What a task computes doesn't depend on which thread runs it.
+ * A step is a function over a number of tasks; threads take tasks as they come. The tasks of a step begin
+ * without waiting for those of earlier steps unless that step reads what an earlier one writes (or writes what
+ * it reads or writes): such a step has `barrier` set when it is added, from what its adder declares with
+ * list_reads and list_writes. What a task computes doesn't depend on which thread runs it.
  *
  * Scratch memory comes in slots, which are shared by all threads and live through the list, and in one part
  * for each thread, which lives through a task. Both exist while the list runs; steps reach them through
@@ -39,7 +39,8 @@ struct work {
 };
 
 typedef void step_function(const void *args, const struct work *work, size_t task);
-/* The number of tasks where it depends on data that is there only when the step begins. */
+/* The number of tasks where it depends on data that is there only when the step begins. It may read
+ * only what the step is declared to read. */
 typedef size_t step_count(const void *args);
 
 struct list *list_create(void);

@@ -1,42 +1,60 @@
-/* pool.c: threads that wait for work; see pool.h. */
+/* pool.c: threads that take tasks; see pool.h.
+ *
+ * Tasks are numbered through all phases of all runs. Numbers below `next` have been taken; those below `limit` may be taken.
+ * No number returns in the life of the pool, so a thread that was held up while taking one fails, however much happened
+ * meanwhile. Only a thread that has taken a task may look at the work, which can't end before that task does. */
 #include "pool.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cpu.h"
 #include "system.h"
 #include "types.h"
 
-/* A pause is 40 to 140 cycles: some 20 to 50 microseconds between works before a thread sleeps, and at a
- * barrier before it lets others run in between. */
-enum { SPINS = 1000 };
+enum {
+    SPIN_NS = 200 * 1000, /* longer than most waits on a quiet machine, much shorter than a time slice */
+    POLLS = 16            /* between two looks at the clock */
+};
+
+/* A thread's place to sleep. */
+struct seat {
+    _Alignas(CPU_ALIGNMENT) atomic_uint asleep; /* 1 until another thread wakes it */
+};
 
 struct pool {
-    unsigned n_threads;
-    unsigned barrier_spins; /* few where there are more threads than processors */
-    unsigned n_started;
+    unsigned n_threads, n_started;
+    uint64_t spin_ns;
     pthread_t *threads; /* those but the caller */
-    void (*work)(void *context, unsigned thread);
+    struct seat *seats; /* [n_threads] */
+
+    /* What runs, and the number of the phase's first task. Written only while there is no task to take. */
+    const struct pool_work *work;
     void *context;
-    bool stop;
-    pthread_mutex_t mutex; /* for sleeping alone */
-    pthread_cond_t wake;
-    _Alignas(CPU_ALIGNMENT) atomic_uint round;    /* works begun */
-    _Alignas(CPU_ALIGNMENT) atomic_uint sleepers; /* threads that need to be woken */
-    _Alignas(CPU_ALIGNMENT) atomic_uint working;  /* threads but the caller that are not done */
-    _Alignas(CPU_ALIGNMENT) atomic_uint arrived;  /* at the barrier */
-    _Alignas(CPU_ALIGNMENT) atomic_uint passed;   /* barriers */
+    uint64_t first;
+
+    _Alignas(CPU_ALIGNMENT) atomic_uint_least64_t next; /* task to be taken */
+    atomic_uint_least64_t limit;                        /* end of those that may be taken */
+    atomic_bool running;                                /* until the last phase has ended */
+    atomic_bool stop;
+    _Alignas(CPU_ALIGNMENT) atomic_uint_least64_t done; /* tasks that have ended */
+    _Alignas(CPU_ALIGNMENT) atomic_uint sleepers;
 };
 
 struct worker {
     struct pool *pool;
     unsigned thread;
 };
+
+/* ---- Waiting --------------------------------------------------------------------------------------- */
 
 static void pause_briefly(void)
 {
@@ -47,53 +65,150 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Waits for *value to differ from `old`, without sleeping. */
-static void spin_while(const atomic_uint *value, unsigned old, unsigned spins)
+static uint64_t nanoseconds(void)
 {
-    for (unsigned i = 0; atomic_load_explicit(value, memory_order_acquire) == old; i++) {
-        if (i < spins)
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Whether a thread can stop waiting for tasks: the caller of pool_run when the run has ended, the others when the pool ends. */
+static bool is_over(struct pool *pool, unsigned thread)
+{
+    return thread == 0 ? !atomic_load(&pool->running) : atomic_load(&pool->stop);
+}
+
+static bool is_ready(struct pool *pool, unsigned thread)
+{
+    uint64_t limit = atomic_load(&pool->limit);
+    return atomic_load_explicit(&pool->next, memory_order_relaxed) < limit || is_over(pool, thread);
+}
+
+static bool spin(struct pool *pool, unsigned thread)
+{
+    uint64_t end = 0;
+    for (;;) {
+        for (int i = 0; i < POLLS; i++) {
+            if (is_ready(pool, thread)) return true;
             pause_briefly();
-        else
-            sched_yield();
+        }
+        uint64_t now = nanoseconds();
+        if (end == 0) end = now + pool->spin_ns;
+        if (now >= end) return false;
     }
 }
 
-/* Waits for a round after `seen`. */
-static void wait_for_work(struct pool *pool, unsigned seen)
+/* A thread that has something for others first makes it visible and then looks for sleepers. A sleeper first counts itself
+ * and then looks again. All of these operations are sequentially consistent, so one of the two sees the other. */
+static void sleep_until_woken(struct pool *pool, unsigned thread)
 {
-    for (unsigned i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&pool->round, memory_order_acquire) != seen) return;
-        pause_briefly();
-    }
-    /* pool_run counts the round up before it looks for sleepers, a sleeper counts itself before it looks at
-     * the round (both in the one order of sequentially consistent operations): one of them sees the other. */
-    pthread_mutex_lock(&pool->mutex);
+    atomic_uint *asleep = &pool->seats[thread].asleep;
+    atomic_store(asleep, 1);
     atomic_fetch_add(&pool->sleepers, 1);
-    while (atomic_load(&pool->round) == seen) pthread_cond_wait(&pool->wake, &pool->mutex);
-    atomic_fetch_sub(&pool->sleepers, 1);
-    pthread_mutex_unlock(&pool->mutex);
+    if (is_ready(pool, thread)) {
+        if (atomic_exchange(asleep, 0) == 1) atomic_fetch_sub(&pool->sleepers, 1);
+        return;
+    }
+    while (atomic_load(asleep) == 1) syscall(SYS_futex, asleep, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void begin_round(struct pool *pool)
+static bool wake(struct pool *pool, unsigned thread)
 {
-    atomic_fetch_add(&pool->round, 1);
-    if (atomic_load(&pool->sleepers) == 0) return;
-    pthread_mutex_lock(&pool->mutex);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
+    atomic_uint *asleep = &pool->seats[thread].asleep;
+    if (atomic_load(asleep) == 0 || atomic_exchange(asleep, 0) == 0) return false;
+    atomic_fetch_sub(&pool->sleepers, 1);
+    syscall(SYS_futex, asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    return true;
 }
+
+static void wake_some(struct pool *pool, size_t most)
+{
+    if (atomic_load(&pool->sleepers) == 0) return;
+    for (unsigned thread = 0; most > 0 && thread < pool->n_threads; thread++) most -= wake(pool, thread);
+}
+
+/* ---- Working --------------------------------------------------------------------------------------- */
+
+static bool take(struct pool *pool, uint64_t *task)
+{
+    uint64_t limit = atomic_load_explicit(&pool->limit, memory_order_acquire);
+    *task = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    while (*task < limit)
+        if (atomic_compare_exchange_weak_explicit(&pool->next, task, *task + 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* Opens the next phase and takes its first task; false: the run has ended. Phases of one task are run here, without a word
+ * to the other threads. */
+static bool open_phase(struct pool *pool, unsigned thread, uint64_t *task)
+{
+    size_t n;
+    while ((n = pool->work->open(pool->context)) == 1) pool->work->run(pool->context, thread, 0);
+    if (n == 0) {
+        atomic_store(&pool->running, false);
+        if (thread != 0) wake(pool, 0);
+        return false;
+    }
+    *task = pool->first = atomic_load_explicit(&pool->limit, memory_order_relaxed);
+    atomic_store_explicit(&pool->next, pool->first + 1, memory_order_relaxed);
+    atomic_store(&pool->limit, pool->first + n);
+    wake_some(pool, n - 1);
+    return true;
+}
+
+/* Runs a task that was taken, then others until none is left. */
+static void run_tasks(struct pool *pool, unsigned thread, uint64_t task)
+{
+    bool last;
+    do {
+        uint64_t limit = atomic_load_explicit(&pool->limit, memory_order_relaxed), n = 0;
+        do {
+            pool->work->run(pool->context, thread, task - pool->first);
+            n++;
+        } while (take(pool, &task));
+        last = atomic_fetch_add_explicit(&pool->done, n, memory_order_acq_rel) + n == limit;
+    } while (last && open_phase(pool, thread, &task));
+}
+
+static void take_part(struct pool *pool, unsigned thread)
+{
+    for (uint64_t task;;) {
+        if (take(pool, &task))
+            run_tasks(pool, thread, task);
+        else if (is_over(pool, thread))
+            return;
+        else if (!spin(pool, thread))
+            sleep_until_woken(pool, thread);
+    }
+}
+
+void pool_run(struct pool *pool, const struct pool_work *work, void *context)
+{
+    if (pool->n_threads == 1) {
+        for (size_t n; (n = work->open(context)) > 0;)
+            for (size_t task = 0; task < n; task++) work->run(context, 0, task);
+        return;
+    }
+    uint64_t task;
+    pool->work = work;
+    pool->context = context;
+    atomic_store_explicit(&pool->running, true, memory_order_relaxed);
+    if (open_phase(pool, 0, &task)) {
+        run_tasks(pool, 0, task);
+        take_part(pool, 0);
+    }
+}
+
+/* ---- The threads ----------------------------------------------------------------------------------- */
 
 static void *worker_main(void *argument)
 {
     struct worker worker = *(struct worker *)argument;
     free(argument);
-    struct pool *pool = worker.pool;
-    for (unsigned seen = 0;; seen++) {
-        wait_for_work(pool, seen);
-        if (pool->stop) return NULL;
-        pool->work(pool->context, worker.thread);
-        atomic_fetch_sub_explicit(&pool->working, 1, memory_order_release);
-    }
+    take_part(worker.pool, worker.thread);
+    return NULL;
 }
 
 /* Starts one more thread. */
@@ -115,12 +230,13 @@ int pool_create(unsigned n_threads, struct pool **out)
     struct pool *pool = aligned_alloc(CPU_ALIGNMENT, round_up(sizeof *pool, CPU_ALIGNMENT));
     if (!pool) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for the threads");
     memset(pool, 0, sizeof *pool);
-    pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->wake, NULL);
     pool->n_threads = n_threads;
-    pool->barrier_spins = n_threads > system_processors() ? 10 : SPINS;
+    /* If threads outnumber processors, a spinning thread takes a processor from a thread with a task. */
+    pool->spin_ns = n_threads > system_processors() ? 0 : SPIN_NS;
     pool->threads = calloc(n_threads, sizeof *pool->threads);
-    bool started = pool->threads != NULL;
+    pool->seats = aligned_alloc(CPU_ALIGNMENT, n_threads * sizeof *pool->seats);
+    if (pool->seats) memset(pool->seats, 0, n_threads * sizeof *pool->seats);
+    bool started = pool->threads && pool->seats;
     while (started && pool->n_started < n_threads - 1) started = start_worker(pool);
     if (!started) {
         unsigned got = pool->n_started;
@@ -135,47 +251,15 @@ int pool_create(unsigned n_threads, struct pool **out)
 void pool_destroy(struct pool *pool)
 {
     if (!pool) return;
-    pool->stop = true;
-    begin_round(pool);
+    atomic_store(&pool->stop, true);
+    if (pool->n_started > 0) wake_some(pool, pool->n_threads);
     for (unsigned i = 0; i < pool->n_started; i++) pthread_join(pool->threads[i], NULL);
-    pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->mutex);
     free(pool->threads);
+    free(pool->seats);
     free(pool);
 }
 
 unsigned pool_threads(const struct pool *pool)
 {
     return pool->n_threads;
-}
-
-void pool_run(struct pool *pool, void (*work)(void *context, unsigned thread), void *context)
-{
-    if (pool->n_threads == 1) {
-        work(context, 0);
-        return;
-    }
-    pool->work = work;
-    pool->context = context;
-    atomic_store_explicit(&pool->working, pool->n_threads - 1, memory_order_relaxed);
-    begin_round(pool);
-    work(context, 0);
-    for (unsigned i = 0; atomic_load_explicit(&pool->working, memory_order_acquire) != 0; i++) {
-        if (i < pool->barrier_spins)
-            pause_briefly();
-        else
-            sched_yield();
-    }
-}
-
-void pool_barrier(struct pool *pool)
-{
-    if (pool->n_threads == 1) return;
-    unsigned passed = atomic_load_explicit(&pool->passed, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) == pool->n_threads - 1) {
-        atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&pool->passed, passed + 1, memory_order_release);
-    } else {
-        spin_while(&pool->passed, passed, pool->barrier_spins);
-    }
 }

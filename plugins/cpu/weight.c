@@ -1,7 +1,6 @@
 /* weight.c: takes over model tensors. What a matmul uses is packed into panels (types.h), by all threads, which begin
  * anew at each matrix of a weight that has several; a weight of one also serves get-rows from its panels. Weights that only give rows stay as they are in the file, in
  * place if the engine keeps them; plain values (norms, biases) are copied. */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,7 +109,7 @@ struct packing {
     const struct layout *layout;
     const uint8_t *data;
     uint8_t *packed;
-    atomic_size_t next_panel;
+    bool opened;
 };
 
 /* n columns of a panel's rows. */
@@ -127,22 +126,29 @@ static void pack_chunk(const struct layout *layout, const uint8_t *rows, size_t 
     to->pack(to, (const uint8_t *)values, sizeof values[0], n_rows, n, chunk);
 }
 
-static void pack_panels(void *context, unsigned thread)
+/* One phase, with a task for each panel. */
+static size_t open_packing(void *context)
 {
-    (void)thread;
     struct packing *packing = context;
     const struct layout *layout = packing->layout;
+    size_t n = packing->opened ? 0 : layout->n_matrices * n_panels(layout->rows);
+    packing->opened = true;
+    return n;
+}
+
+static void pack_panel(void *context, unsigned thread, size_t panel)
+{
+    (void)thread;
+    const struct packing *packing = context;
+    const struct layout *layout = packing->layout;
     const struct weight_type *type = layout->packed_type;
-    size_t per_matrix = n_panels(layout->rows), n = layout->n_matrices * per_matrix, panel;
-    size_t size = weight_panel_size(type, layout->k);
+    size_t per_matrix = n_panels(layout->rows), size = weight_panel_size(type, layout->k);
     size_t chunk_size = type->chunk_size(type, CHUNK), columns_size = weight_row_size(layout->type, CHUNK);
-    while ((panel = atomic_fetch_add_explicit(&packing->next_panel, 1, memory_order_relaxed)) < n) {
-        size_t first = panel % per_matrix * PANEL, n_rows = smaller(PANEL, layout->rows - first);
-        const uint8_t *rows = packing->data + (panel / per_matrix * layout->rows + first) * layout->row_size;
-        uint8_t *chunk = packing->packed + panel * size;
-        for (size_t i = 0; i < layout->k; i += CHUNK, rows += columns_size, chunk += chunk_size)
-            pack_chunk(layout, rows, n_rows, smaller(CHUNK, layout->k - i), chunk);
-    }
+    size_t first = panel % per_matrix * PANEL, n_rows = smaller(PANEL, layout->rows - first);
+    const uint8_t *rows = packing->data + (panel / per_matrix * layout->rows + first) * layout->row_size;
+    uint8_t *chunk = packing->packed + panel * size;
+    for (size_t i = 0; i < layout->k; i += CHUNK, rows += columns_size, chunk += chunk_size)
+        pack_chunk(layout, rows, n_rows, smaller(CHUNK, layout->k - i), chunk);
 }
 
 int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
@@ -176,7 +182,8 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     }
     if (layout.packed_size) {
         struct packing packing = {.layout = &layout, .data = given.data, .packed = weight->memory};
-        pool_run(device->pool, pack_panels, &packing);
+        static const struct pool_work pack = {open_packing, pack_panel};
+        pool_run(device->pool, &pack, &packing);
         weight->packed = weight->memory;
     }
     if (layout.in_place) weight->plain = given.data;
