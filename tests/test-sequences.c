@@ -1,0 +1,266 @@
+/* test-sequences.c: what sequences share through engine.h: copies, beginnings found again, a cache that is smaller than all of
+ * them together. Logits are those of a sequence that nothing has happened to, to the bit. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "files.h"
+#include "gguf-writer.h"
+
+#define FAMILIES TEST_SHARED_DIR "/families/gguf/"
+
+enum { N_TOKENS = 110, N_CONTEXT = 128, MAX_VOCAB = 512 };
+
+static char *folder;
+static char tiny_model[256], config_file[256];
+
+static void setup(void)
+{
+    struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_layers = 3, .n_vocab = 320};
+    folder = files_folder();
+    snprintf(tiny_model, sizeof tiny_model, "%s", files_path(folder, "model.gguf"));
+    snprintf(config_file, sizeof config_file, "%s", files_path(folder, "engine.conf"));
+    cr_assert(write_tiny_llama(tiny_model, &config));
+    files_write_text(config_file, "");
+}
+
+static void finish(void)
+{
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(sequences, .init = setup, .fini = finish);
+
+struct running {
+    struct engine *engine;
+    struct engine_model *model;
+    struct engine_context *context;
+    uint32_t n_vocab;
+};
+
+static int start(const char *path, const struct engine_context_options *given, struct running *r)
+{
+    static const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
+    struct engine_options options = {
+        .struct_size = sizeof options, .plugin_dirs = dirs, .config_file = config_file};
+    struct engine_context_options wish = *given;
+    struct engine_context_info info = {.struct_size = sizeof info};
+    wish.struct_size = sizeof wish;
+    wish.n_threads = 1;
+    if (!wish.n_context) wish.n_context = N_CONTEXT;
+    if (!wish.backends) wish.backends = "cpu";
+    *r = (struct running){0};
+    int status = engine_open(&options, &r->engine);
+    if (!status) status = engine_model_open(r->engine, path, NULL, &r->model);
+    if (!status) status = engine_context_create(r->model, &wish, &r->context);
+    if (!status) status = engine_context_get_info(r->context, &info);
+    r->n_vocab = info.n_vocab;
+    return status;
+}
+
+static void stop(struct running *r)
+{
+    engine_context_destroy(r->context);
+    engine_model_close(r->model);
+    engine_close(r->engine);
+}
+
+/* A text without repetitions of its own; `kind` makes others. */
+static int32_t token_at(const struct running *r, int kind, uint32_t position)
+{
+    return (int32_t)((position * 37 + position * position * 11 + (uint32_t)kind * 101 + 3) % r->n_vocab);
+}
+
+/* Runs positions of a sequence up to `end`: those from `turn` on are of text `kind`, those before it of text 0. The last
+ * token's logits go to `logits`. */
+static void run_to(struct running *r, uint32_t sequence, uint32_t end, uint32_t turn, int kind, float *logits)
+{
+    int32_t tokens[N_CONTEXT], sequences[N_CONTEXT];
+    uint32_t n = 0;
+    for (uint32_t i = engine_sequence_length(r->context, sequence); i < end; i++) {
+        tokens[n] = token_at(r, i < turn ? 0 : kind, i);
+        sequences[n++] = (int32_t)sequence;
+    }
+    struct engine_batch batch = {
+        .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens, .sequences = sequences};
+    cr_assert_eq(engine_decode(r->context, &batch, logits), ENGINE_OK, "%s", engine_error_message());
+}
+
+static void check_same(const struct running *r, const float *logits, const float *expected, const char *path,
+                       const char *what)
+{
+    cr_expect_arr_eq(logits, expected, r->n_vocab * sizeof *logits, "%s: %s", path, what);
+}
+
+/* ---- Copies and beginnings, of unlike families ---- */
+
+static const char *const families[] = {"llama",   "gemma2",  "gemma3",         "cohere2", "phi3", "gptoss",
+                                       "exaone4", "mistral", "deepseek2-lite", "bloom",   "gpt2", "qwen2moe",
+                                       "olmo2",   "falcon7", "qwen3-yarn",     NULL};
+
+static void for_all_models(void (*check)(const char *path))
+{
+    check(tiny_model);
+    if (access(FAMILIES, R_OK) != 0) return;
+    for (const char *const *name = families; *name; name++) {
+        char path[256];
+        snprintf(path, sizeof path, FAMILIES "%s.gguf", *name);
+        check(path);
+    }
+}
+
+/* The last logits of `end` positions of a text that takes its turn at `turn`, alone in a new context. */
+static void run_alone(const char *path, uint32_t end, uint32_t turn, int kind, float *logits)
+{
+    struct running r;
+    cr_assert_eq(start(path, &(struct engine_context_options){0}, &r), ENGINE_OK, "%s",
+                 engine_error_message());
+    run_to(&r, 0, end, turn, kind, logits);
+    stop(&r);
+}
+
+static void check_copies(const char *path)
+{
+    static float expected[2][MAX_VOCAB], logits[MAX_VOCAB];
+    struct running r;
+    run_alone(path, N_TOKENS, 71, 1, expected[0]);
+    run_alone(path, N_TOKENS, 75, 2, expected[1]);
+    cr_assert_eq(start(path, &(struct engine_context_options){.n_sequences = 3}, &r), ENGINE_OK);
+    run_to(&r, 0, 75, 75, 0, logits);
+    cr_assert_eq(engine_sequence_copy(r.context, 0, 1, 71), ENGINE_OK);
+    cr_assert_eq(engine_sequence_length(r.context, 1), 71);
+    cr_assert_eq(engine_sequence_copy(r.context, 0, 2, UINT32_MAX), ENGINE_OK);
+    cr_assert_eq(engine_sequence_length(r.context, 2), 75);
+    run_to(&r, 1, N_TOKENS, 71, 1, logits);
+    check_same(&r, logits, expected[0], path, "a copy");
+    run_to(&r, 0, N_TOKENS, 75, 1, logits);
+    run_to(&r, 2, N_TOKENS, 75, 2, logits);
+    check_same(&r, logits, expected[1], path, "a copy of all, after the others went on");
+    cr_assert_eq(engine_sequence_truncate(r.context, 0, 73), ENGINE_OK);
+    if (engine_sequence_length(r.context, 0) == 73)
+        cr_assert_eq(engine_sequence_copy(r.context, 0, 0, 71), 0);
+    run_to(&r, 0, N_TOKENS, 71, 1, logits);
+    check_same(&r, logits, expected[0], path, "what was copied, after it was cut off");
+    stop(&r);
+}
+
+Test(sequences, copies_go_on_as_if_they_were_alone)
+{
+    for_all_models(check_copies);
+}
+
+static void check_beginnings(const char *path)
+{
+    static float expected[MAX_VOCAB], logits[MAX_VOCAB];
+    struct running r;
+    int32_t tokens[N_TOKENS], kept[N_TOKENS];
+    uint32_t n_found;
+    run_alone(path, N_TOKENS, 97, 1, expected);
+    cr_assert_eq(start(path, &(struct engine_context_options){.n_sequences = 2}, &r), ENGINE_OK);
+    for (uint32_t i = 0; i < N_TOKENS; i++) tokens[i] = token_at(&r, i < 97 ? 0 : 1, i);
+
+    run_to(&r, 0, 100, 100, 0, logits);
+    cr_assert_eq(engine_sequence_reuse(r.context, 1, tokens, N_TOKENS, &n_found), ENGINE_OK);
+    cr_expect_eq(n_found, 96, "%s: %u", path, n_found);
+    cr_assert_eq(engine_sequence_tokens(r.context, 1, 0, n_found, kept), ENGINE_OK);
+    cr_assert_arr_eq(kept, tokens, n_found * sizeof *tokens);
+    run_to(&r, 1, N_TOKENS, 97, 1, logits);
+    check_same(&r, logits, expected, path, "a beginning that another sequence has");
+
+    for (uint32_t s = 0; s < 2; s++) cr_assert_eq(engine_sequence_truncate(r.context, s, 0), ENGINE_OK);
+    cr_assert_eq(engine_cache_free(r.context), 2 * N_CONTEXT);
+    cr_assert_eq(engine_sequence_reuse(r.context, 0, tokens, N_TOKENS, &n_found), ENGINE_OK);
+    cr_expect_eq(n_found, 96, "%s: %u", path, n_found);
+    run_to(&r, 0, N_TOKENS, 97, 1, logits);
+    check_same(&r, logits, expected, path, "a beginning that no sequence has any more");
+    stop(&r);
+}
+
+Test(sequences, beginnings_that_are_found_go_on_as_if_they_were_computed)
+{
+    for_all_models(check_beginnings);
+}
+
+/* ---- A cache of one size for all ---- */
+
+Test(sequences, a_full_cache_refuses_a_batch_before_it_runs)
+{
+    static float expected[MAX_VOCAB], logits[MAX_VOCAB];
+    struct running r;
+    struct engine_context_info info = {.struct_size = sizeof info};
+    run_alone(tiny_model, 70, 70, 0, expected);
+    const struct engine_context_options options = {.n_sequences = 4, .n_cache = 150, .n_batch = 16};
+    cr_assert_eq(start(tiny_model, &options, &r), ENGINE_OK, "%s", engine_error_message());
+    engine_context_get_info(r.context, &info);
+    cr_assert(info.n_cache == 160 && info.cache_block == 32);
+    run_to(&r, 0, 64, 64, 0, logits);
+    run_to(&r, 1, 50, 0, 1, logits);
+    run_to(&r, 2, 20, 0, 2, logits);
+    cr_assert_eq(engine_cache_free(r.context), 0);
+
+    int32_t tokens[30] = {0}, sequences[30] = {0};
+    struct engine_batch batch = {
+        .struct_size = sizeof batch, .n_tokens = 30, .tokens = tokens, .sequences = sequences};
+    for (int i = 0; i < 30; i++) sequences[i] = i < 6 ? 2 : 0; /* the first have room */
+    cr_assert_eq(engine_decode(r.context, &batch, NULL), ENGINE_ERROR_MEMORY);
+    cr_assert(strstr(engine_error_message(), "the cache is full: 160 positions"), "%s",
+              engine_error_message());
+    cr_assert_eq(engine_sequence_length(r.context, 2), 20);
+    cr_assert_eq(engine_sequence_truncate(r.context, 1, 32), ENGINE_OK);
+    run_to(&r, 0, 70, 70, 0, logits);
+    check_same(&r, logits, expected, tiny_model, "after the cache was full");
+    stop(&r);
+}
+
+Test(sequences, a_cache_holds_at_least_one_sequence)
+{
+    struct running r;
+    const struct engine_context_options small = {.n_context = 128, .n_cache = 96};
+    cr_assert_eq(start(tiny_model, &small, &r), ENGINE_ERROR_ARGUMENT);
+    cr_assert(strstr(engine_error_message(), "96") && strstr(engine_error_message(), "128"), "%s",
+              engine_error_message());
+    stop(&r);
+}
+
+/* 100 prompts that begin with the same 96 tokens, and have ends of 16. */
+Test(sequences, common_beginnings_are_kept_once)
+{
+    enum { PROMPTS = 100, BEGINNING = 96, LENGTH = 112 };
+    static float logits[MAX_VOCAB];
+    struct running r;
+    const struct engine_context_options options = {.n_sequences = PROMPTS,
+                                                   .n_cache = BEGINNING + PROMPTS * 32};
+    cr_assert_eq(start(tiny_model, &options, &r), ENGINE_OK, "%s", engine_error_message());
+    for (uint32_t s = 0; s < PROMPTS; s++) {
+        int32_t tokens[LENGTH];
+        uint32_t n_found;
+        for (uint32_t i = 0; i < LENGTH; i++) tokens[i] = token_at(&r, i < BEGINNING ? 0 : (int)s, i);
+        cr_assert_eq(engine_sequence_reuse(r.context, s, tokens, LENGTH, &n_found), ENGINE_OK);
+        cr_assert_eq(n_found, s == 0 ? 0 : BEGINNING);
+        run_to(&r, s, LENGTH, BEGINNING, (int)s, logits);
+    }
+    cr_assert_eq(engine_cache_free(r.context), 0);
+    stop(&r);
+}
+
+Test(sequences, wrong_numbers_are_refused)
+{
+    struct running r;
+    int32_t token = 1;
+    uint32_t n_found = 77;
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){.n_sequences = 2}, &r), ENGINE_OK);
+    cr_assert_eq(engine_sequence_copy(r.context, 0, 2, 1), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(engine_sequence_copy(r.context, 2, 0, 1), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(engine_sequence_reuse(r.context, 2, &token, 1, &n_found), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(n_found, 77);
+    cr_assert_eq(engine_sequence_tokens(r.context, 0, 0, 1, &token), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(engine_sequence_tokens(r.context, 0, 1, 0, &token), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(engine_sequence_tokens(r.context, 0, 0, 0, &token), ENGINE_OK);
+    cr_assert_eq(engine_sequence_reuse(r.context, 0, NULL, 0, &n_found), ENGINE_OK);
+    cr_assert_eq(n_found, 0);
+    stop(&r);
+}
