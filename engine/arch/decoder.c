@@ -144,7 +144,7 @@ struct value *decoder_embed(struct graph *g, const struct decoder *d)
     x = graph_scale(g, x, d->embedding_scale);
     if (d->n_positions > 0) {
         struct value *positions = graph_weight(g, d->n_embd, d->n_positions, "position_embd.weight");
-        x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITIONS)));
+        x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITION_ROWS)));
     }
     return decoder_has_weight(g, "token_embd_norm") ? decoder_norm(g, d, "token_embd_norm", x) : x;
 }

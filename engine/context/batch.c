@@ -100,27 +100,40 @@ static int copy_blocks(struct engine_context *context)
     return ENGINE_OK;
 }
 
+/* Fills the rest of a shape: tokens that nobody attends to, that attend to nothing and are not kept, and further rows of
+ * logits, which are not read. */
+static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted,
+                       const struct shape_key *key)
+{
+    for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
+        for (int input = 0; input < INPUT_COUNT; input++)
+            if (input != INPUT_BLOCK_TABLE && input != INPUT_OUTPUT_ROWS)
+                inputs[input][i] = inputs[input][n_tokens - 1];
+        inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = -1;
+    }
+    for (uint32_t i = n_wanted; i < key->n_outputs; i++) inputs[INPUT_OUTPUT_ROWS][i] = 0;
+}
+
 /* Runs tokens first … first+count-1, see count_part. *logits moves on past what was written. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
                     uint32_t count, float **logits)
 {
     const struct engine_plan *plan = context->plan;
     int32_t **inputs = context->inputs;
-    struct shape_key key = {.n_tokens = count};
+    uint32_t n_wanted = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t sequence = sequence_of(batch, first + i);
         inputs[INPUT_TOKENS][i] = batch->tokens[first + i];
         inputs[INPUT_SEQUENCES][i] = (int32_t)sequence;
         inputs[INPUT_POSITIONS][i] = (int32_t)kv_length(context->kv, sequence);
+        inputs[INPUT_POSITION_ROWS][i] = inputs[INPUT_POSITIONS][i];
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
-        if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][key.n_outputs++] = (int32_t)i;
+        if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][n_wanted++] = (int32_t)i;
     }
-    bool any = key.n_outputs > 0;
-    if (!any)
-        inputs[INPUT_OUTPUT_ROWS][key.n_outputs++] = 0; /* a graph has at least one row; it isn't read */
-
+    struct shape_key key = shape_for(plan, count, n_wanted);
     key.table_width = table_width(context);
+    fill_shape(inputs, count, n_wanted, &key);
     for (uint32_t s = 0; s < plan->n_sequences; s++) {
         uint32_t n = kv_blocks_for(kv_length(context->kv, s));
         memcpy(&inputs[INPUT_BLOCK_TABLE][(size_t)s * key.table_width], kv_blocks(context->kv, s),
@@ -130,10 +143,9 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     int status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
     if (!status)
-        status =
-            prepared_run(&context->executor, prepared, (const void *const *)inputs, any ? *logits : NULL);
+        status = prepared_run(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted);
     if (!status) kv_commit(context->kv);
-    if (!status && any) *logits += (size_t)key.n_outputs * plan->info.n_vocab;
+    if (!status && n_wanted > 0) *logits += (size_t)n_wanted * plan->info.n_vocab;
     return status;
 }
 

@@ -7,7 +7,7 @@
 #include "kv/cache.h"
 #include "plan/plan.h"
 
-#define MAX_PREPARED 8 /* graphs of different shapes that are kept */
+#define MAX_PREPARED 64 /* graphs of different shapes that are kept */
 
 /* A model tensor on a device. Roles of a tensor that meet on one device share it. */
 struct loaded {
@@ -38,6 +38,7 @@ struct engine_context {
     struct engine_buffer *reserved[PLACE_MAX_DEVICES];
     struct cached_graph graphs[MAX_PREPARED];
     uint64_t clock;
+    uint64_t n_prepared; /* graphs, since the context was made */
 
     /* The inputs of a batch; sizes as graph_input gives them for the largest batch. */
     int32_t *inputs[INPUT_COUNT];
@@ -53,6 +54,10 @@ static inline const struct open_device *device_at(const struct engine_context *c
  * rest is placed anew, and loading starts again; that is told once, in the end. */
 int context_load(struct engine_context *context, const struct engine_context_options *options);
 void context_unload(struct engine_context *context);
+
+/* The shape in which so many tokens run, and so many rows of logits, at least one: rounded up, so that batches of all sizes
+ * come to few shapes. The width of the block table is left 0. */
+struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs);
 
 /* The prepared graph of a shape: a kept one, or a new one in the place of the one that was not used for longest. */
 int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared);

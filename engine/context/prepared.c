@@ -29,6 +29,23 @@ static int grow_arenas(struct engine_context *context, const struct schedule *sc
     return ENGINE_OK;
 }
 
+#define MAX_STEP 16 /* tokens that are left out at most, and one */
+
+/* Tokens cost what the model costs: up to 16 are taken as they are, more are rounded up by less than an eighth. Rows of logits
+ * cost a small part of that, so theirs is a power of two where they are fewer than the tokens. */
+struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs)
+{
+    uint32_t step = 1, power = 1;
+    while (step < MAX_STEP && step * 16 < n_tokens) step *= 2;
+    while (power < n_outputs) power *= 2;
+    struct shape_key key = {.n_tokens = (n_tokens + step - 1) / step * step};
+    if (key.n_tokens > plan->n_batch) key.n_tokens = plan->n_batch;
+    key.n_outputs = n_outputs == n_tokens ? key.n_tokens : power;
+    if (key.n_outputs > key.n_tokens) key.n_outputs = key.n_tokens;
+    if (key.n_outputs > plan->max_outputs) key.n_outputs = plan->max_outputs;
+    return key;
+}
+
 int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared)
 {
     struct cached_graph *oldest = &context->graphs[0];
@@ -53,6 +70,7 @@ int prepared_for(struct engine_context *context, const struct shape_key *key, st
     oldest->prepared = NULL;
     status = prepared_create(&context->executor, schedule, &oldest->prepared);
     if (status) return status;
+    context->n_prepared++;
     oldest->key = *key;
     oldest->last_used = ++context->clock;
     *prepared = oldest->prepared;

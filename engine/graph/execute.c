@@ -128,12 +128,13 @@ static void *host_pointer(const struct executor *executor, const struct storage 
     return start ? start + storage->offset : NULL;
 }
 
-static int read_storage(const struct executor *executor, const struct storage *storage, void *target)
+/* Reads the first `size` bytes of a storage. */
+static int read_storage(const struct executor *executor, const struct storage *storage, void *target,
+                        uint64_t size)
 {
     const struct engine_backend *backend = device_at(executor, storage->device)->backend;
     struct engine_stream *stream = executor->streams[storage->device];
-    int status =
-        backend->read(stream, executor->arenas[storage->device], storage->offset, target, storage->size);
+    int status = backend->read(stream, executor->arenas[storage->device], storage->offset, target, size);
     if (!status) status = backend->stream_wait(stream);
     return on_device(executor, storage->device, status);
 }
@@ -162,7 +163,7 @@ static int copy_storage(struct executor *executor, const struct storage *source,
     if (seen_target) {
         int status = to->stream_wait(executor->streams[target->device]);
         return status ? on_device(executor, target->device, status)
-                      : read_storage(executor, source, seen_target);
+                      : read_storage(executor, source, seen_target, source->size);
     }
     if (executor->staging_size < source->size) {
         uint8_t *staging = realloc(executor->staging, source->size);
@@ -170,7 +171,7 @@ static int copy_storage(struct executor *executor, const struct storage *source,
         executor->staging = staging;
         executor->staging_size = source->size;
     }
-    int status = read_storage(executor, source, executor->staging);
+    int status = read_storage(executor, source, executor->staging, source->size);
     return status ? status : write_storage(executor, target, executor->staging);
 }
 
@@ -190,7 +191,7 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
 }
 
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-                 float *logits)
+                 float *logits, uint32_t n_rows)
 {
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;
@@ -203,7 +204,8 @@ int prepared_run(struct executor *executor, struct prepared *prepared, const voi
             status = write_storage(executor, storage, inputs[storage->value->index]);
     }
     for (size_t i = 0; i < schedule->n_steps && !status; i++) status = run_step(executor, prepared, i);
-    if (!status && logits) status = read_storage(executor, result, logits);
+    if (!status && n_rows > 0)
+        status = read_storage(executor, result, logits, n_rows * result->value->tensor.nb[1]);
     for (uint32_t d = 0; d < executor->set->n_devices;
          d++) { /* nothing is left pending, also after an error */
         if (!executor->streams[d]) continue;

@@ -24,9 +24,9 @@ int prepared_create(const struct executor *executor, struct schedule *schedule, 
 void prepared_destroy(const struct executor *executor, struct prepared *prepared);
 const struct schedule *prepared_schedule(const struct prepared *prepared);
 
-/* Writes the inputs (inputs[i] is dense, of the shape that graph_input gave it), runs all steps, and reads the logits
- * [n_vocab, n_outputs] into `logits` unless it is NULL. */
+/* Writes the inputs (inputs[i] is dense, of the shape that graph_input gave it), runs all steps, and reads the first n_rows
+ * rows of logits, of [n_vocab, n_outputs], into `logits`; 0: none. */
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-                 float *logits);
+                 float *logits, uint32_t n_rows);
 
 #endif

@@ -19,13 +19,14 @@ enum value_kind { VALUE_ACTIVATION, VALUE_WEIGHT, VALUE_INPUT, VALUE_CACHE };
 
 /* Inputs: I32 but where another type is named. */
 enum graph_input {
-    INPUT_TOKENS,       /* [n_tokens] */
-    INPUT_POSITIONS,    /* [n_tokens] */
-    INPUT_SEQUENCES,    /* [n_tokens] */
-    INPUT_SLOTS,        /* [n_tokens] */
-    INPUT_BLOCK_TABLE,  /* [table_width, n_sequences] */
-    INPUT_OUTPUT_ROWS,  /* [n_outputs]: the tokens whose logits are wanted, ascending */
-    INPUT_QUERY_SCALES, /* F32 [1, n_tokens]: of families whose queries grow with the position */
+    INPUT_TOKENS,        /* [n_tokens] */
+    INPUT_POSITIONS,     /* [n_tokens]; -1: only there to fill the shape */
+    INPUT_POSITION_ROWS, /* [n_tokens]: rows of learnt positions: the position, or any where that is -1 */
+    INPUT_SEQUENCES,     /* [n_tokens] */
+    INPUT_SLOTS,         /* [n_tokens] */
+    INPUT_BLOCK_TABLE,   /* [table_width, n_sequences] */
+    INPUT_OUTPUT_ROWS,   /* [n_outputs]: the tokens whose logits are wanted, ascending */
+    INPUT_QUERY_SCALES,  /* F32 [1, n_tokens]: of families whose queries grow with the position */
     INPUT_COUNT
 };
 
