@@ -92,6 +92,9 @@ static void each_experts(const struct case_group *group, case_visitor *visit, vo
         {"many experts",
          false,
          {.n_matrices = 60, .n_used = 6, .one_each = true, .rows = 17, .k = 288, .uneven = true}},
+        {"many experts for each token",
+         false,
+         {.n_matrices = 300, .n_used = 24, .mix = true, .rows = 5, .k = 32}},
     };
     const bool all = has_all_forms(group->argument);
     for (size_t i = 0; i < COUNT(forms); i++) {

@@ -11,8 +11,9 @@ float *run_some_case(struct fixture *fixture, const struct some_case *c)
     case CASE_ROPE: return run_rope_case(fixture, &c->as.rope);
     case CASE_ATTENTION: return run_attention_case(fixture, &c->as.attention);
     case CASE_ROUTE: return run_route_case(fixture, &c->as.route);
-    default: return run_concat_case(fixture, &c->as.concat);
+    case CASE_CONCAT: return run_concat_case(fixture, &c->as.concat);
     }
+    fixture_fail(fixture, "the suite itself is at fault: it has no case of kind %d", (int)c->kind);
 }
 
 size_t some_case_size(const struct some_case *c)
@@ -29,8 +30,9 @@ size_t some_case_size(const struct some_case *c)
         return (size_t)(attention->value_dim ? attention->value_dim : attention->head_dim) *
                attention->n_heads * attention->tokens * attention->n_sequences;
     case CASE_ROUTE: return (size_t)c->as.route.n_used * c->as.route.tokens;
-    default: return (size_t)(concat->n_a + concat->n_b) * concat->n_heads * concat->tokens;
+    case CASE_CONCAT: return (size_t)(concat->n_a + concat->n_b) * concat->n_heads * concat->tokens;
     }
+    return 0;
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */
@@ -194,12 +196,12 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         struct attention_case c = shapes[i];
         const float softcap = c.size != 0 ? 50 : 1.5f;
         if (group->argument != CHUNK) c.window = windows[i];
-        switch (group->argument) {
+        switch ((enum attention_option)group->argument) {
         case SLOPES: c.slopes = true; break;
         case SINKS: c.sinks = true; break;
         case SOFTCAP: c.softcap = softcap; break;
         case CHUNK: c.chunk = chunks[i]; break;
-        default:
+        case TOGETHER:
             c.slopes = c.sinks = true, c.softcap = softcap;
             if (c.window == 0) c.chunk = chunks[i];
             break;

@@ -53,8 +53,9 @@ static void expect_row(const struct rows_case *c, const struct second *shape, si
             out[i] = reference_activate(c->activation, c->limit, c->alpha, (double)x[i], factor);
             continue;
         }
-        double value =
-            c->op == ENGINE_OP_ADD ? (double)x[i] + (double)*factor : (double)x[i] * (double)*factor;
+        double value = c->op == ENGINE_OP_ADD   ? (double)x[i] + (double)*factor
+                       : c->op == ENGINE_OP_MUL ? (double)x[i] * (double)*factor
+                                                : (double)NAN; /* one that was forgotten here */
         out[i] = (struct expected){value, reference_row_bound(value)};
     }
 }

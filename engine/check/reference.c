@@ -25,6 +25,7 @@ static struct expected activation_of(uint32_t activation, double limit, double a
     const double size = fabs(x);
     double g = fmin(x, limit); /* of SWIGLU_CLAMPED */
     switch (activation) {
+    case ENGINE_ACTIVATION_NONE: return (struct expected){x, 0};
     case ENGINE_ACTIVATION_SILU: return (struct expected){x * sigmoid(x), 0};
     case ENGINE_ACTIVATION_GELU_ERF: return (struct expected){x / 2 * erfc(-x * sqrt(0.5)), 1e-6 * size};
     case ENGINE_ACTIVATION_GELU_TANH:
@@ -40,7 +41,7 @@ static struct expected activation_of(uint32_t activation, double limit, double a
     case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * size};
     case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
         return (struct expected){g * sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
-    default: return (struct expected){x, 0};
+    default: return (struct expected){NAN, 0}; /* one that was forgotten here: no result suits it */
     }
 }
 
@@ -195,7 +196,7 @@ void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *
     case ENGINE_TYPE_F16:
         for (size_t i = 0; i < n; i++) put_half(bytes + 2 * i, (double)values[i]);
         break;
-    default:
+    case ENGINE_TYPE_Q8_0:
         for (size_t i = 0; i < n; i += 32) put_q8_0(values + i, bytes + i / 32 * 34);
         break;
     }
