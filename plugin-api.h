@@ -578,7 +578,9 @@ struct engine_backend {
      * may be NULL for the defaults. */
     int (*device_open)(uint32_t index, const struct engine_device_options *options,
                        struct engine_device **device);
-    /* [main] Closes the device. Everything that belonged to it has been destroyed before. */
+    /* [main] Closes the device. Everything that belonged to it has been destroyed before. The plugin may be
+     * unloaded once all devices are closed: no thread that runs the plugin's code and no process that it has
+     * started may outlive that. */
     void (*device_close)(struct engine_device *device);
 
     /* Capabilities. */

@@ -113,7 +113,7 @@ const struct command commands[] = {
      .max_words = 1,
      .run = command_tokenize},
     {.name = "plugins",
-     .synopsis = "[check FILE.so] [--json]",
+     .synopsis = "[check FILE.so] [OPTION…]",
      .summary = "Lists the plugins that were found, and why any of them is not used; or checks one.",
      .details =
          "Plugins are looked for in the folders given with --plugin-dir, in those of ENGINE_PLUGIN_PATH "
@@ -125,11 +125,13 @@ const struct command commands[] = {
          "over types, shapes and strides against a reference, buffers, weights, streams, errors, threads; of "
          "tokenizers, each model kind with a made-up vocabulary. ERROR is the largest difference, of the "
          "size of the "
-         "result; OF ALLOWED the largest part of what is allowed. The exit status is 0 only if all that is "
+         "result; OF ALLOWED the largest part of what is allowed. -v lists every case that isn't claimed. "
+         "The exit status is 0 only if all that is "
          "claimed "
          "holds.",
      .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n"
-                 "  engine plugins check ~/my-plugin/build/mine.so\n",
+                 "  engine plugins check ~/my-plugin/build/mine.so\n"
+                 "  engine plugins check ~/my-plugin/build/mine.so --case 'matmul Q4_0 #17'\n",
      .words = "check FILE.so",
      .max_words = 2,
      .run = command_plugins},

@@ -98,16 +98,20 @@ enum engine_check_result {
 };
 
 struct engine_check_row {
-    size_t struct_size; /* as libengine knows it */
-    char device[32];    /* "vulkan0"; "" for the whole plugin */
-    char area[24];      /* "matmul" */
-    char what[40];      /* "Q4_0" */
-    uint32_t cases;     /* cases tried */
-    uint32_t result;    /* enum engine_check_result */
-    uint32_t measured;  /* not 0: error and share are set */
-    double error;       /* the largest difference, relative to the size of the result */
-    double share;       /* the largest difference, relative to its tolerance */
-    char message[512];  /* why it failed; else a remark or "" */
+    size_t struct_size;   /* as libengine knows it */
+    char device[32];      /* "vulkan0"; "" for the whole plugin */
+    char area[24];        /* "matmul" */
+    char what[40];        /* "Q4_0" */
+    uint32_t cases;       /* cases tried */
+    uint32_t result;      /* enum engine_check_result */
+    uint32_t measured;    /* not 0: error and share are set */
+    double error;         /* the largest difference, relative to the size of the result */
+    double share;         /* the largest difference, relative to its tolerance */
+    char message[512];    /* why it failed; else a remark or "" */
+    uint32_t number;      /* of the case that failed or hung, from 1; 0: no single case */
+    uint32_t n_unclaimed; /* cases that the plugin does not claim, in addition to `cases` */
+    char tried[1024];     /* what that case did: types, shapes, strides, options; or "" */
+    char alone[128];      /* what `only` of struct engine_check_options must be to run it alone */
 };
 
 /* A plugin's description of itself. */
@@ -125,9 +129,16 @@ struct engine_check_options {
      * Required. */
     void (*row)(void *user, const struct engine_check_row *row);
     void *user;
+    /* The checks to run: "AREA", "AREA CHECK" or "AREA CHECK #NUMBER", with the names that rows have, optionally
+     * after "DEVICE ". NULL: all. ENGINE_ERROR_ARGUMENT if there is no such case. */
+    const char *only;
+    uint32_t timeout; /* seconds that a case may take before its process is killed; 0: 300 */
+    /* Receives each case that the plugin does not claim (`number` and `tried`), before the row itself. Optional. */
+    void (*unclaimed)(void *user, const struct engine_check_row *row);
 };
 /* The conformance suite: loads a plugin from a file and checks everything it claims against plugin-api.h.
  * Each group of checks runs in its own process, so a plugin that crashes or hangs fails only that group.
+ * Whatever the plugin has started ends with it, even if the caller is killed.
  * Returns ENGINE_OK once the checks have run, whatever their results; *plugin, whose struct_size the caller
  * sets, then holds the plugin's description. ENGINE_ERROR_DATA: no plugin can be loaded from the file.
  * ENGINE_ERROR_ARGUMENT: an engine is open in this process (its plugins would be inherited). The processes

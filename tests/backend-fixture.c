@@ -9,8 +9,8 @@
 static void __attribute__((noreturn))
 fail_test(struct fixture *fixture, enum fixture_end end, const char *message)
 {
-    (void)fixture;
-    cr_assert_fail("%s%s", end == FIXTURE_UNCLAIMED ? "not supported: " : "", message);
+    cr_assert_fail("%s%s (%s; %s)", end == FIXTURE_UNCLAIMED ? "not supported: " : "", message,
+                   fixture->tried, fixture->operands);
     __builtin_unreachable();
 }
 

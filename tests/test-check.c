@@ -1,17 +1,22 @@
 /* test-check.c: `engine plugins check`: our plugins conform, and plugins with a fault are found out, each for its own. */
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine.h"
 #include "program.h"
 
 #define BUILT TEST_BINARY_DIR "/plugins/built"
 
-/* The checks of a plugin as JSON. *status is the program's. */
-static json_t *check(const char *folder, const char *name, int *status)
+/* The checks of a plugin as JSON, or those that `only` names, with a time limit of so many seconds. *status is the
+ * program's. */
+static json_t *check_only(const char *folder, const char *name, const char *only, const char *seconds,
+                          int *status)
 {
     char path[1024];
     json_error_t error;
@@ -19,12 +24,19 @@ static json_t *check(const char *folder, const char *name, int *status)
     if (!getenv("ASAN_OPTIONS")) setenv("ASAN_OPTIONS", "quarantine_size_mb=1", 1);
     snprintf(path, sizeof path, "%s/%s.so", folder, name);
     struct program_result result =
-        program_run((const char *const[]){"plugins", "check", path, "--json", NULL}, NULL, 0);
+        program_run((const char *const[]){"plugins", "check", path, "--json", "--timeout", seconds,
+                                          only ? "--case" : NULL, only, NULL},
+                    NULL, 0);
     json_t *json = json_loads(result.out, 0, &error);
     cr_assert(json, "%s: status %d, %s%s", name, result.status, result.out, result.err);
     *status = result.status;
     program_free(&result);
     return json;
+}
+
+static json_t *check(const char *folder, const char *name, int *status)
+{
+    return check_only(folder, name, NULL, "600", status);
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -103,8 +115,7 @@ Test(check, a_token_that_is_left_out)
 
 Test(check, an_input_that_is_changed)
 {
-    fails("broken-input", "matmul", "F32", "operand 1, which is only read, was changed",
-          "matmul memory limit");
+    fails("broken-input", "matmul", "F32", "`input`, which is only read, was changed", "matmul memory limit");
 }
 
 Test(check, sources_that_are_read_too_late)
@@ -120,7 +131,20 @@ Test(check, a_claim_that_is_not_true)
 
 Test(check, memory_that_is_not_given_back)
 {
-    fails("broken-leak", "buffers", "are given back", "left", "memory limit");
+    fails("broken-leak", "buffers", "are given back", "stayed in use", "buffers streams memory limit");
+}
+
+Test(check, weights_that_are_not_given_back)
+{
+    fails("broken-leak-weight", "weights", "are given back", "10 weights were destroyed, and at least",
+          "weights");
+    fails("broken-leak-handle", "weights", "small ones are given back",
+          "50 weights were destroyed, and at least", "weights");
+}
+
+Test(check, rows_taken_as_if_nothing_lay_between_them)
+{
+    fails("broken-strides", "matmul", "F32", "matmul: value", "matmul");
 }
 
 Test(check, a_crash)
@@ -137,6 +161,205 @@ Test(check, an_end_as_if_all_were_well)
 Test(check, a_tokenizer_that_cuts_characters)
 {
     fails("bytes", "test-bytes", "encode and decode", "in two parts", "test-bytes");
+}
+
+/* ---- One case ---- */
+
+/* The row of a check; NULL: there is none. */
+static json_t *row_of(const json_t *json, const char *area, const char *what)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(json, "checks"), i, row)
+    {
+        if (strcmp(text_of(row, "area"), area) == 0 && strcmp(text_of(row, "check"), what) == 0) return row;
+    }
+    return NULL;
+}
+
+static size_t count_rows(const json_t *json)
+{
+    return json_array_size(json_object_get(json, "checks"));
+}
+
+static void expect_word(const json_t *row, const char *key, const char *word)
+{
+    cr_expect(strstr(text_of(row, key), word), "no \"%s\" in %s: %s", word, key, text_of(row, key));
+}
+
+Test(check, a_failed_case_says_what_it_did_and_fails_alone)
+{
+    int status;
+    json_t *all = check_only(BUILT, "broken-strides", "broken0 matmul", "600", &status);
+    json_t *row = row_of(all, "matmul", "F32");
+    expect_word(row, "tried",
+                "F32, k 1, 15 rows, 2 tokens, gaps 12 and 0; matmul of weight F32 [1, 15], input F32 "
+                "[1, 2] strides [4, 16]");
+    cr_expect_str_eq(text_of(row, "alone"), "broken0 matmul F32 #2");
+    json_t *alone = check_only(BUILT, "broken-strides", text_of(row, "alone"), "600", &status);
+    cr_assert_eq(count_rows(alone), 1u);
+    json_t *same = json_array_get(json_object_get(alone, "checks"), 0);
+    cr_expect_eq(status, 1);
+    cr_expect_eq(json_integer_value(json_object_get(same, "cases")), 1);
+    cr_expect_str_eq(text_of(same, "tried"), text_of(row, "tried"));
+    cr_expect_str_eq(text_of(same, "message"), text_of(row, "message"));
+    json_decref(alone);
+    alone = check_only(BUILT, "broken-strides", "matmul F32 #1", "600", &status);
+    cr_expect_eq(status, 0);
+    cr_expect_eq(count_rows(alone), 1u);
+    json_decref(alone);
+    json_decref(all);
+}
+
+Test(check, areas_and_checks_by_name)
+{
+    int status;
+    json_t *json = check_only(BUILT, "minimal", "buffers", "600", &status);
+    cr_expect_eq(status, 0);
+    cr_expect_eq(count_rows(json), 8u);
+    json_decref(json);
+    json = check_only(BUILT, "minimal", "minimal0 arguments uses of weights", "600", &status);
+    cr_expect_eq(count_rows(json), 1u);
+    json_decref(json);
+    json = check_only(TEST_PLUGIN_DIR, "spm", "llama pieces", "600", &status);
+    cr_expect_eq(count_rows(json), 1u);
+    json_decref(json);
+    static const char *const none[] = {"bogus", "matmul F32 #900", "minimal1 matmul", "#3", "matmul F32 #"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        struct program_result result = PROGRAM("plugins", "check", BUILT "/minimal.so", "--case", none[i]);
+        cr_expect_eq(result.status, 2, "%s: %d", none[i], result.status);
+        cr_expect(strstr(result.err, none[i]), "%s", result.err);
+        program_free(&result);
+    }
+    struct program_result result = PROGRAM("plugins", "--case", "matmul");
+    cr_expect_eq(result.status, 2);
+    program_free(&result);
+}
+
+Test(check, what_is_claimed_in_part_is_listed)
+{
+    int status;
+    json_t *json = check_only(BUILT, "broken-part", "matmul F32", "600", &status);
+    const json_t *row = row_of(json, "matmul", "F32"), *cases = json_object_get(row, "not_claimed");
+    cr_expect_eq(status, 0);
+    cr_expect_eq(json_array_size(cases), 50u);
+    const char *first = json_string_value(json_array_get(cases, 0));
+    cr_expect_str_eq(first ? first : "", "#1: F32, k 1, 1 rows, 1 tokens");
+    json_decref(json);
+    struct program_result result =
+        PROGRAM("plugins", "check", BUILT "/broken-part.so", "--case", "matmul F32");
+    cr_expect(strstr(result.out, "F32, 50 of 60 cases:"), "%s", result.out);
+    cr_expect(strstr(result.out, "#2: F32, k 1, 15 rows"), "%s", result.out);
+    cr_expect(strstr(result.out, "and 48 more"), "%s", result.out);
+    program_free(&result);
+    result = PROGRAM("plugins", "check", BUILT "/broken-part.so", "--case", "matmul F32", "-v");
+    cr_expect_eq(program_count_lines(result.out, "#"), 50u, "%s", result.out);
+    program_free(&result);
+}
+
+/* ---- What goes on ---- */
+
+/* Where plugins write down the processes that they begin, and their own. */
+static void begin_pids(char path[32])
+{
+    strcpy(path, "/tmp/test-check-XXXXXX");
+    int file = mkstemp(path);
+    cr_assert(file >= 0);
+    close(file);
+    setenv("TEST_PID_FILE", path, 1);
+}
+
+/* Processes that the plugin wrote down, and how many of them are there still. */
+static size_t count_pids(const char *path, size_t *alive)
+{
+    FILE *file = fopen(path, "r");
+    int pid;
+    size_t n = 0;
+    *alive = 0;
+    cr_assert(file);
+    while (fscanf(file, "%d", &pid) == 1) n++, *alive += kill(pid, 0) == 0;
+    fclose(file);
+    return n;
+}
+
+static void expect_no_pids(const char *path)
+{
+    size_t alive;
+    cr_expect_geq(count_pids(path, &alive), 2u);
+    cr_expect_eq(alive, 0u);
+    unlink(path);
+}
+
+Test(check, an_operation_that_hangs)
+{
+    char pids[32];
+    int status;
+    begin_pids(pids);
+    json_t *json = check_only(BUILT, "broken-hang", "matmul F32", "3", &status);
+    const json_t *row = row_of(json, "matmul", "F32");
+    cr_expect_eq(status, 1);
+    expect_word(row, "message", "it hangs: no end after 3 s");
+    expect_word(row, "tried", "k 1, 1 rows, 1 tokens; matmul of weight F32 [1]");
+    cr_expect_str_eq(text_of(row, "alone"), "broken0 matmul F32 #1");
+    expect_no_pids(pids);
+    json_decref(json);
+}
+
+Test(check, a_device_that_hangs)
+{
+    int status;
+    json_t *json = check_only(BUILT, "broken-hang-open", NULL, "3", &status);
+    expect_word(row_of(json, "devices", "device_open"), "message", "it hangs: no end after 3 s");
+    cr_expect_eq(count_rows(json), 2u);
+    cr_expect_eq(status, 1);
+    json_decref(json);
+}
+
+Test(check, processes_and_threads_that_stay)
+{
+    char pids[32];
+    int status;
+    begin_pids(pids);
+    json_t *json = check_only(BUILT, "broken-process", "matmul F32", "600", &status);
+    expect_word(row_of(json, "matmul", "the end"), "message",
+                "1 process that it had begun still ran ('engine')");
+    cr_expect_eq(status, 1);
+    expect_no_pids(pids);
+    json_decref(json);
+    json = check_only(BUILT, "broken-thread", "matmul F32", "600", &status);
+    expect_word(row_of(json, "matmul", "the end"), "message", "the plugin crashed");
+    cr_expect_eq(status, 1);
+    json_decref(json);
+}
+
+/* Ended by a signal while a plugin hangs, it leaves nothing. */
+static void is_ended_by(int signal_number)
+{
+    char pids[32];
+    size_t alive = 0;
+    int status;
+    begin_pids(pids);
+    pid_t program = fork();
+    cr_assert(program >= 0);
+    if (program == 0) {
+        execl(TEST_ENGINE, "engine", "plugins", "check", BUILT "/broken-hang.so", "--case", "matmul F32",
+              NULL);
+        _exit(127);
+    }
+    while (count_pids(pids, &alive) < 2) usleep(10000);
+    cr_expect_eq(alive, 2u);
+    kill(program, signal_number);
+    cr_assert_eq(waitpid(program, &status, 0), program);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == signal_number);
+    for (int i = 0; i < 6000 && alive > 0; i++) usleep(10000), count_pids(pids, &alive);
+    expect_no_pids(pids);
+}
+
+Test(check, nothing_is_left_where_the_checker_is_ended)
+{
+    is_ended_by(SIGKILL);
+    is_ended_by(SIGINT);
+    is_ended_by(SIGTERM);
 }
 
 Test(check, files_that_are_no_plugins)

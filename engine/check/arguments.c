@@ -6,6 +6,7 @@
 void suite_expect_refusal(struct suite *suite, uint32_t op, const void *args, int wanted, const char *what)
 {
     struct fixture *fixture = &suite->fixture;
+    fixture_describe_operands(fixture, op, args);
     SUITE_EXPECT(suite, !fixture_supports(fixture, op, args), "%s: supported", what);
     check_host_message();
     suite_expect_error(suite, fixture_enqueue(fixture, op, args), wanted, what);

@@ -232,6 +232,7 @@ static void describe(struct fixture *fixture, const struct attention_case *c)
     if (c->window) fixture_describe_more(fixture, ", window %u", c->window);
     if (c->chunk) fixture_describe_more(fixture, ", chunk %u", c->chunk);
     if (c->softcap > 0) fixture_describe_more(fixture, ", softcap %g", (double)c->softcap);
+    if (c->scale != 0) fixture_describe_more(fixture, ", scale %g", (double)c->scale);
     if (c->size != 0) fixture_describe_more(fixture, ", scores %g", (double)c->size);
     fixture_describe_more(fixture, "%s%s%s%s", c->shared ? " within k" : "", c->slopes ? ", slopes" : "",
                           c->sinks ? ", sinks" : "", c->leave_out ? ", some left out" : "");
@@ -331,6 +332,9 @@ void run_cache_write_case(struct fixture *fixture, const struct attention_case *
 {
     uint64_t seed = c->head_dim + c->length * 13;
     struct batch batch = {0};
+    fixture_describe(fixture, "%s, head size %u, %u heads, blocks of %u, %u sequences from %u%s",
+                     format_of(c->k_type)->name, c->head_dim, c->n_kv_heads, c->block_size, c->n_sequences,
+                     c->length, c->leave_out ? ", some left out" : "");
     lay_out(fixture, c, &seed, &batch);
     struct cache cache = {.type = c->k_type, .dim = c->head_dim};
     size_t dim = c->head_dim, row = format_bytes(cache.type, dim);

@@ -113,6 +113,7 @@ static float *read_rows(struct fixture *fixture, const struct hashed_type *type,
 
 void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c)
 {
+    fixture_describe(fixture, "%s, %d rows of %d, weight for uses %u", c->type->name, ROWS, ROW, c->uses);
     float *values = read_rows(fixture, c->type, c->uses, random_blocks(fixture, c->type));
     for (size_t i = 0; i < N_VALUES; i++) values[i] += 0.0f; /* -0 becomes 0 */
     if (fnv1a(values, N_VALUES * sizeof *values) != c->type->hash)

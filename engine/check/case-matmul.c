@@ -140,6 +140,7 @@ static void describe(struct fixture *fixture, const struct matmul_case *c, uint3
     if (c->activation) fixture_describe_more(fixture, ", activation %u", c->activation);
     fixture_describe_more(fixture, "%s%s%s%s", c->bias ? ", bias" : "", c->mix ? ", mix" : "",
                           c->residual ? ", residual" : "", c->in_place ? " in place" : "");
+    if (c->data_is_kept) fixture_describe_more(fixture, ", data kept");
     if (c->gap || c->plane_gap) fixture_describe_more(fixture, ", gaps %u and %u", c->gap, c->plane_gap);
 }
 

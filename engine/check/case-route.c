@@ -40,11 +40,13 @@ float *run_route_case(struct fixture *fixture, const struct route_case *c)
     for (size_t i = 0; i < n && c->size != 0; i++) logits[i] *= c->size;
     for (size_t i = 0; i < c->n_experts; i++) bias[i] = 0.2f * bias[i] - 1; /* below what is left out */
     if (c->ties) make_ties(logits, n);
-    fixture_describe(fixture,
-                     "%u of %u experts, %u tokens, %s, %u of %u groups by score %u%s%s, floor %g, scale %g",
-                     c->n_used, c->n_experts, c->tokens, c->function ? "sigmoid" : "softmax",
-                     c->n_groups_used, c->n_groups, c->group_score, c->bias ? ", bias" : "",
-                     c->normalise ? ", normalised" : "", (double)c->floor, (double)c->scale);
+    fixture_describe(
+        fixture,
+        "%u of %u experts, %u tokens, %s, %u of %u groups by score %u%s%s%s, floor %g, scale %g, logits "
+        "of %g, gap %u",
+        c->n_used, c->n_experts, c->tokens, c->function ? "sigmoid" : "softmax", c->n_groups_used,
+        c->n_groups, c->group_score, c->bias ? ", bias" : "", c->normalise ? ", normalised" : "",
+        c->ties ? ", ties" : "", (double)c->floor, (double)c->scale, (double)c->size, c->gap);
     const struct fixture_gaps gaps = {.row = c->gap};
     const uint64_t ne[4] = {c->n_used, c->tokens, 1, 1};
     struct engine_op_route args = {

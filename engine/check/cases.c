@@ -102,9 +102,15 @@ float *run_rows_case(struct fixture *fixture, const struct rows_case *c)
     float *a = fixture_hold(fixture, random_floats(&seed, n)),
           *b = fixture_hold(fixture, random_floats(&seed, n)),
           *bias = fixture_hold(fixture, random_floats(&seed, c->n));
-    fixture_describe(fixture, "%u values, %u rows, %u planes, gaps %u and %u%s%s, activation %u, epsilon %g",
-                     c->n, c->tokens, c->planes, c->gaps.row, c->gaps.plane, c->in_place ? ", in place" : "",
-                     c->single ? ", one number for each row" : "", c->activation, (double)c->epsilon);
+    fixture_describe(fixture, "%u values, %u rows, %u planes, gaps %u and %u%s%s", c->n, c->tokens, c->planes,
+                     c->gaps.row, c->gaps.plane, c->in_place ? ", in place" : "",
+                     c->single ? ", one number for each row" : "");
+    if (c->op == ENGINE_OP_NORM)
+        fixture_describe_more(fixture, ", kind %u, epsilon %g%s%s", c->kind, (double)c->epsilon,
+                              c->second ? ", weight" : "", c->bias ? ", bias" : "");
+    if (c->op == ENGINE_OP_ACTIVATE)
+        fixture_describe_more(fixture, ", activation %u, limit %g, alpha %g%s", c->activation,
+                              (double)c->limit, (double)c->alpha, c->second ? ", factor" : "");
     for (size_t i = 0; i < n; i += 5) a[i] *= i % 3 ? 20 : 100; /* the far ends of exp as well, and beyond */
     for (size_t row = 0; row < n_rows && c->op == ENGINE_OP_NORM; row++) shape_row(c, row, a + row * c->n);
     struct second shape = second_of(c);
@@ -145,6 +151,14 @@ float *run_rope_case(struct fixture *fixture, const struct rope_case *c)
 {
     uint64_t seed = c->head_dim * 3 + c->tokens;
     size_t n = (size_t)c->head_dim * c->n_heads * c->tokens;
+    fixture_describe(
+        fixture,
+        "head size %u, %u heads, %u tokens, %u dimensions in %s, gaps %u and %u, theta %g, position "
+        "scale %g, positions to %u, magnitude %g%s%s",
+        c->head_dim, c->n_heads, c->tokens, c->n_dims,
+        c->pairs == ENGINE_ROPE_ADJACENT ? "adjacent pairs" : "halves", c->gaps.row, c->gaps.plane,
+        (double)c->theta, (double)c->position_scale, c->most_position, (double)c->magnitude,
+        c->factors ? ", factors" : "", c->in_place ? ", in place" : "");
     float *in = fixture_hold(fixture, random_floats(&seed, n));
     float *factors = fixture_hold(fixture, random_floats(&seed, c->n_dims / 2));
     int32_t *positions = fixture_room(fixture, c->tokens, sizeof *positions);
@@ -182,6 +196,12 @@ float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c)
 {
     uint64_t seed = c->n + c->count;
     size_t n = (size_t)c->n * c->count;
+    fixture_describe(fixture, "%s, %u values, %u of %u rows, gap %u, %s%s", format_of(c->type)->name, c->n,
+                     c->count, c->n_rows, c->gap,
+                     !c->uses                         ? "an activation"
+                     : c->uses & ENGINE_WEIGHT_MATMUL ? "a weight for products too"
+                                                      : "a weight",
+                     c->data_is_kept ? ", data kept" : "");
     void *data = fixture_hold(fixture, random_weight(&seed, c->type, c->n, c->n_rows));
     double *values = fixture_hold(fixture, weight_values(c->type, data, (size_t)c->n * c->n_rows));
     int32_t *rows = fixture_room(fixture, c->count, sizeof *rows);

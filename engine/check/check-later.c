@@ -21,6 +21,7 @@ static void expect_growth(struct suite *suite, uint32_t op, const void *known, s
         unsigned char bytes[256];
     } later = {0};
     suite_only_if(suite, op, known);
+    fixture_describe_operands(fixture, op, known);
     memcpy(later.bytes, known, size);
     later.struct_size = size + 2 * sizeof(uint64_t);
     SUITE_EXPECT(suite, fixture_supports(fixture, op, &later),

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "check/case-groups.h"
 #include "check/formats.h"
@@ -241,38 +240,6 @@ static void impossible_buffers(struct suite *suite, const void *args)
     api->stream_destroy(NULL);
 }
 
-static uint64_t resident_bytes(void)
-{
-    unsigned long long size = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file) return 0;
-    if (fscanf(file, "%llu %llu", &size, &resident) != 2) resident = 0;
-    fclose(file);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* What is destroyed is given back. */
-static void buffers_are_given_back(struct suite *suite, const void *args)
-{
-    enum { MIB = 1 << 20, ROUNDS = 60, EACH = 4 * MIB };
-    struct fixture *fixture = &suite->fixture;
-    uint8_t *bytes = fixture_room(fixture, EACH, 1);
-    uint64_t before = 0;
-    (void)args;
-    memset(bytes, 1, EACH);
-    for (int i = 0; i < ROUNDS; i++) {
-        struct engine_buffer *buffer = new_buffer(suite, fixture, EACH);
-        fixture_must(fixture, fixture->api->write(fixture->stream, buffer, 0, bytes, EACH), "write");
-        fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
-        fixture->api->buffer_destroy(buffer);
-        if (i == 9) before = resident_bytes();
-    }
-    uint64_t grown = resident_bytes() - before;
-    SUITE_EXPECT(suite, (int64_t)grown < (ROUNDS - 10) * (int64_t)EACH / 2,
-                 "%d buffers that were destroyed left %llu MiB behind", ROUNDS - 10,
-                 (unsigned long long)grown / MIB);
-}
-
 void check_buffers(struct suite *suite)
 {
     suite_single(suite, "buffers", "new ones are zero", buffers_are_zero, NULL);
@@ -281,7 +248,6 @@ void check_buffers(struct suite *suite)
     suite_single(suite, "buffers", "transfers beyond the end", transfers_beyond_the_end, NULL);
     suite_single(suite, "buffers", "pointers", pointers, NULL);
     suite_single(suite, "buffers", "impossible ones", impossible_buffers, NULL);
-    suite_single(suite, "buffers", "are given back", buffers_are_given_back, NULL);
 }
 
 /* ---- Weights --------------------------------------------------------------------------------------- */
@@ -313,6 +279,7 @@ static void weight_of(struct suite *suite, const void *args)
     struct engine_weight_desc desc;
     if (!describe_weight(suite, format, &desc)) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
     uint64_t seed = 1, bytes;
+    fixture_describe(fixture, "[256, 40], use %u", desc.uses);
     desc.data = fixture_hold(fixture, random_weight(&seed, format->type, 256, 40));
     struct engine_weight_desc bad = desc;
     struct engine_weight *weight = NULL;

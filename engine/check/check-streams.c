@@ -7,7 +7,7 @@
 
 #include "check/cases.h"
 #include "check/numbers.h"
-#include "check/suite.h"
+#include "check/programs.h"
 
 /* ---- Programs: random operations among a few tensors, so that most depend on several before them ---- */
 
@@ -147,6 +147,8 @@ static void in_order(struct suite *suite, const void *args)
     struct fixture *fixture = &suite->fixture;
     (void)args;
     for (uint64_t seed = 0; seed < 8; seed++) {
+        fixture_describe(fixture, "%d operations on %d tensors [%d, %d], seed %llu", N_OPS, N_TENSORS, WIDTH,
+                         TOKENS, (unsigned long long)seed);
         float *wanted = one_by_one(fixture, seed, true);
         struct program program = make_program(fixture);
         uint64_t random = seed;
@@ -190,7 +192,7 @@ void check_streams(struct suite *suite)
 
 /* ---- Recordings ------------------------------------------------------------------------------------ */
 
-static void claims_recordings(struct suite *suite)
+void programs_claim_recordings(struct suite *suite)
 {
     const struct engine_backend *api = suite->fixture.api;
     if (!ENGINE_HAS(api, recording_destroy) || !api->recording_destroy || !api->record_begin)
@@ -209,13 +211,19 @@ static struct engine_recording *record(struct program *program, uint64_t seed)
     return recording;
 }
 
+void programs_record_and_destroy(struct fixture *fixture)
+{
+    struct program program = make_program(fixture);
+    fixture->api->recording_destroy(record(&program, 5));
+}
+
 /* Nothing runs while recording; afterwards as often as is wished, in any stream. */
 static void replays(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
     const struct engine_backend *api = fixture->api;
     (void)args;
-    claims_recordings(suite);
+    programs_claim_recordings(suite);
     struct program direct = make_program(fixture), replayed = make_program(fixture);
     float *start = values_of(&replayed);
     struct engine_recording *recording = record(&replayed, 5);
@@ -246,7 +254,7 @@ static void reads_anew(struct suite *suite, const void *args)
     struct fixture *fixture = &suite->fixture;
     const struct engine_backend *api = fixture->api;
     (void)args;
-    claims_recordings(suite);
+    programs_claim_recordings(suite);
     struct program program = make_program(fixture);
     if (!program.claims) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
     struct engine_recording *recording = record(&program, 7);
@@ -373,6 +381,8 @@ static void many_threads(struct suite *suite, const void *args)
     for (int i = 0; i < N_THREADS; i++) {
         struct worker *worker = &workers[i];
         worker->suite.plugin = suite->plugin;
+        worker->suite.pipe = -1;
+        worker->suite.is_selected = true;
         worker->suite.device = suite->device;
         worker->suite.alignment = suite->alignment;
         worker->suite.fixture.stop = suite->fixture.stop;
@@ -390,7 +400,10 @@ static void many_threads(struct suite *suite, const void *args)
         if (workers[i].started) pthread_join(workers[i].thread, NULL);
     }
     for (int i = 0; i < N_THREADS; i++)
-        SUITE_EXPECT(suite, workers[i].result != CHECK_FAILED, "%s", workers[i].suite.row.message);
+        if (workers[i].started && workers[i].result == CHECK_FAILED) {
+            fixture_describe(&suite->fixture, "%s", workers[i].suite.row.tried);
+            fixture_fail(&suite->fixture, "%s", workers[i].suite.row.message);
+        }
     SUITE_EXPECT(suite, started, "no thread could be started");
     first->api->buffer_destroy(buffer);
     for (int i = 0; i < n_devices; i++) suite_close(&workers[i].suite.fixture);

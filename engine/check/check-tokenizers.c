@@ -465,6 +465,8 @@ static void many_threads(struct suite *suite, const void *args)
     struct worker *workers = fixture_room(&suite->fixture, N_THREADS, sizeof *workers);
     for (int i = 0; i < N_THREADS; i++) {
         workers[i].subject = args;
+        workers[i].suite.pipe = -1;
+        workers[i].suite.is_selected = true;
         workers[i].suite.fixture.owner = &workers[i].suite;
         workers[i].suite.fixture.stop = suite->fixture.stop;
         workers[i].started = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
@@ -504,10 +506,13 @@ static void check_model(struct suite *suite, const char *model)
     struct vocabulary *vocabulary = calloc(1, sizeof *vocabulary);
     struct subject subject = {.api = suite->plugin->tokenizers, .model = model, .vocabulary = vocabulary};
     struct subject *const pointer = &subject;
+    suite->is_whole = true; /* all others need it */
     suite_begin(suite, model, "creating one");
     if (!vocabulary) return;
     vocabulary_make(vocabulary, model);
-    if (suite_try(suite, make_subject, &pointer) != CHECK_PASSED) {
+    const enum check_result made = suite_try(suite, make_subject, &pointer);
+    suite->is_whole = false;
+    if (made != CHECK_PASSED) {
         suite_end(suite);
         free(vocabulary);
         return;

@@ -94,8 +94,6 @@ _Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    size_t used = strlen(text);
-    if (fixture->tried[0]) snprintf(text + used, sizeof text - used, " (%s)", fixture->tried);
     fixture->stop(fixture, FIXTURE_FAILED, text);
 }
 
@@ -153,7 +151,7 @@ void *fixture_release(struct fixture *fixture, void *memory)
 
 void fixture_clear(struct fixture *fixture)
 {
-    fixture->tried[0] = 0;
+    fixture->tried[0] = fixture->operands[0] = 0;
     for (struct fixture_owned *next; fixture->owned; fixture->owned = next) {
         next = fixture->owned->next;
         if (fixture->owned->buffer) fixture->api->buffer_destroy(fixture->owned->buffer);
@@ -277,6 +275,7 @@ static struct engine_tensor *weight_of(struct fixture *fixture, uint32_t type, u
     if (status == ENGINE_ERROR_UNSUPPORTED) fixture->stop(fixture, FIXTURE_UNCLAIMED, "weight_size");
     fixture_must(fixture, status, "weight_size");
     owned->size = bytes;
+    if (fixture->note) fixture->note(fixture);
     fixture_must(fixture, fixture->api->weight_create(fixture->device, &desc, &owned->weight),
                  "weight_create");
     if (!owned->weight) fixture_fail(fixture, "weight_create: ENGINE_OK, but no weight");
@@ -308,39 +307,62 @@ struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, u
 enum { MOST_OPERANDS = 9 };
 
 struct operands {
+    const char *name;
     uint8_t n;
     uint8_t outputs; /* bits */
-    uint8_t offsets[MOST_OPERANDS];
+    struct {
+        const char *name;
+        uint8_t offset;
+    } of[MOST_OPERANDS];
 };
 
-#define AT(type, field) offsetof(struct engine_op_##type, field)
+#define AT(type, field)                                                                                      \
+    {                                                                                                        \
+#field, offsetof(struct engine_op_##type, field)                                                     \
+    }
 
 static const struct operands operands[] = {
-    [ENGINE_OP_MATMUL] = {8,
+    [ENGINE_OP_MATMUL] = {"matmul",
+                          8,
                           1 << 2,
                           {AT(matmul, weight), AT(matmul, input), AT(matmul, output), AT(matmul, gate),
                            AT(matmul, bias), AT(matmul, residual), AT(matmul, experts), AT(matmul, mix)}},
-    [ENGINE_OP_ATTENTION] = {9,
+    [ENGINE_OP_ATTENTION] = {"attention",
+                             9,
                              1 << 6,
                              {AT(attention, q), AT(attention, k), AT(attention, v),
                               AT(attention, block_table), AT(attention, sequences), AT(attention, positions),
                               AT(attention, output), AT(attention, slopes), AT(attention, sinks)}},
-    [ENGINE_OP_CACHE_WRITE] = {3,
+    [ENGINE_OP_CACHE_WRITE] = {"cache write",
+                               3,
                                1 << 2,
                                {AT(cache_write, input), AT(cache_write, slots), AT(cache_write, cache)}},
-    [ENGINE_OP_ROPE] = {4,
+    [ENGINE_OP_ROPE] = {"rope",
+                        4,
                         1 << 2,
                         {AT(rope, input), AT(rope, positions), AT(rope, output), AT(rope, factors)}},
-    [ENGINE_OP_NORM] = {4, 1 << 1, {AT(norm, input), AT(norm, output), AT(norm, weight), AT(norm, bias)}},
-    [ENGINE_OP_GET_ROWS] = {3, 1 << 2, {AT(get_rows, source), AT(get_rows, rows), AT(get_rows, output)}},
-    [ENGINE_OP_ADD] = {3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
-    [ENGINE_OP_MUL] = {3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
-    [ENGINE_OP_ACTIVATE] = {3, 1 << 2, {AT(activate, input), AT(activate, factor), AT(activate, output)}},
-    [ENGINE_OP_ROUTE] = {4,
+    [ENGINE_OP_NORM] = {"norm",
+                        4,
+                        1 << 1,
+                        {AT(norm, input), AT(norm, output), AT(norm, weight), AT(norm, bias)}},
+    [ENGINE_OP_GET_ROWS] = {"get rows",
+                            3,
+                            1 << 2,
+                            {AT(get_rows, source), AT(get_rows, rows), AT(get_rows, output)}},
+    [ENGINE_OP_ADD] = {"add", 3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
+    [ENGINE_OP_MUL] = {"mul", 3, 1 << 2, {AT(binary, a), AT(binary, b), AT(binary, output)}},
+    [ENGINE_OP_ACTIVATE] = {"activate",
+                            3,
+                            1 << 2,
+                            {AT(activate, input), AT(activate, factor), AT(activate, output)}},
+    [ENGINE_OP_ROUTE] = {"route",
+                         4,
                          1 << 2 | 1 << 3,
                          {AT(route, logits), AT(route, bias), AT(route, ids), AT(route, weights)}},
-    [ENGINE_OP_CONCAT] = {3, 1 << 2, {AT(concat, a), AT(concat, b), AT(concat, output)}},
+    [ENGINE_OP_CONCAT] = {"concat", 3, 1 << 2, {AT(concat, a), AT(concat, b), AT(concat, output)}},
 };
+
+#undef AT
 
 static const struct operands *operands_of(uint32_t op)
 {
@@ -352,14 +374,57 @@ static const struct operands *operands_of(uint32_t op)
 const struct engine_tensor **fixture_operand(uint32_t op, void *args, size_t i)
 {
     const struct operands *known = operands_of(op);
-    if (i >= known->n || *(const size_t *)args < known->offsets[i] + sizeof(void *)) return NULL;
-    return (const struct engine_tensor **)(void *)((char *)args + known->offsets[i]);
+    if (i >= known->n || *(const size_t *)args < known->of[i].offset + sizeof(void *)) return NULL;
+    return (const struct engine_tensor **)(void *)((char *)args + known->of[i].offset);
 }
 
 static const struct engine_tensor *operand(uint32_t op, const void *args, size_t i)
 {
     const struct engine_tensor **at = fixture_operand(op, (void *)(uintptr_t)args, i);
     return at ? *at : NULL;
+}
+
+/* Adds to a text; what doesn't fit is cut off. */
+static void ENGINE_PRINTF(3, 4) add_text(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+/* "F32 [64, 5], strides [4, 268], at 132". */
+static void describe_tensor(char *text, size_t size, const struct engine_tensor *tensor)
+{
+    const struct format *format = format_of(tensor->type);
+    unsigned n = 4;
+    bool is_dense = !format || tensor->nb[1] == format_bytes(tensor->type, tensor->ne[0]);
+    while (n > 1 && tensor->ne[n - 1] == 1) n--;
+    for (unsigned i = 2; i < n && format; i++)
+        is_dense = is_dense && tensor->nb[i] == tensor->nb[i - 1] * tensor->ne[i - 1];
+    add_text(text, size, "%s [", format ? format->name : "?");
+    for (unsigned i = 0; i < n; i++)
+        add_text(text, size, "%s%llu", i ? ", " : "", (unsigned long long)tensor->ne[i]);
+    add_text(text, size, "]");
+    for (unsigned i = 0; i < n && !is_dense; i++)
+        add_text(text, size, "%s%llu%s", i ? ", " : " strides [", (unsigned long long)tensor->nb[i],
+                 i + 1 < n ? "" : "]");
+    if (tensor->offset) add_text(text, size, " at %llu", (unsigned long long)tensor->offset);
+}
+
+void fixture_describe_operands(struct fixture *fixture, uint32_t op, const void *args)
+{
+    const struct operands *known = operands_of(op);
+    const size_t size = sizeof fixture->operands;
+    snprintf(fixture->operands, size, "%s", known->name ? known->name : "");
+    for (size_t i = 0; i < known->n; i++) {
+        const struct engine_tensor *tensor = operand(op, args, i);
+        if (!tensor) continue;
+        add_text(fixture->operands, size, "%s%s ", i ? ", " : " of ", known->of[i].name);
+        describe_tensor(fixture->operands, size, tensor);
+    }
+    if (fixture->note) fixture->note(fixture);
 }
 
 /* An operation's arguments as they are while planning: without buffers, offsets and weights. */
@@ -457,14 +522,15 @@ static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
         fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
         for (uint64_t j = 0; j < owned->size; j++)
             if (bytes[j] != owned->written[j])
-                fixture_fail(fixture, "byte %lld of operand %zu, which is only read, was changed",
-                             (long long)j - (long long)owned->tensor.offset, i);
+                fixture_fail(fixture, "byte %lld of `%s`, which is only read, was changed",
+                             (long long)j - (long long)owned->tensor.offset, operands_of(op)->of[i].name);
         free(fixture_release(fixture, bytes));
     }
 }
 
 void fixture_run(struct fixture *fixture, uint32_t op, const void *args)
 {
+    fixture_describe_operands(fixture, op, args);
     if (!fixture_supports(fixture, op, args)) fixture->stop(fixture, FIXTURE_UNCLAIMED, "supports");
     fixture_op_memory(fixture, op, args);
     if (fixture->before) fixture->before(fixture, op, args);

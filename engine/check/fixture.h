@@ -33,10 +33,13 @@ struct fixture {
     void *library; /* of those who have loaded the plugin here */
     struct fixture_owned *owned;
     struct measure measure;
-    char tried[256]; /* what the case that is under way does, for messages; "": nothing is said */
-    void *owner;     /* for `stop` */
-    uint64_t lead;   /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
-    uint64_t views;  /* a seed; not 0: half of the tensors begin some multiple of 4 bytes later */
+    /* What the case that is under way does, for messages, and the operation with its operands; "": nothing is said. */
+    char tried[400], operands[620];
+    /* Not NULL: called when these are known, before the plugin is called. */
+    void (*note)(struct fixture *fixture);
+    void *owner;    /* for `stop` */
+    uint64_t lead;  /* where tensors begin in their buffers: 0 or a multiple of the device's alignment */
+    uint64_t views; /* a seed; not 0: half of the tensors begin some multiple of 4 bytes later */
     /* Not NULL: called by fixture_run before it enqueues. */
     void (*before)(struct fixture *fixture, uint32_t op, const void *args);
     __attribute__((noreturn)) void (*stop)(struct fixture *fixture, enum fixture_end end,
@@ -58,7 +61,9 @@ const char *check_host_message(void);
 void fixture_describe(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* The same, behind what has been said. */
 void fixture_describe_more(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
-/* Stops with a message of printf's kind, and what has been said of the case. */
+/* Says which operation, and its operands' types, shapes, strides and offsets. */
+void fixture_describe_operands(struct fixture *fixture, uint32_t op, const void *args);
+/* Stops with a message of printf's kind. */
 _Noreturn void fixture_fail(struct fixture *fixture, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* Stops if the status isn't ENGINE_OK; `what` was done. */
 void fixture_must(struct fixture *fixture, int status, const char *what);

@@ -12,8 +12,21 @@
 enum check_result {
     CHECK_PASSED = ENGINE_CHECK_PASSED,
     CHECK_FAILED = ENGINE_CHECK_FAILED,
-    CHECK_UNCLAIMED = ENGINE_CHECK_UNCLAIMED
+    CHECK_UNCLAIMED = ENGINE_CHECK_UNCLAIMED,
+    CHECK_SKIPPED /* of a try: it isn't selected */
 };
+
+/* What is to be tried: "" everything. */
+struct suite_only {
+    const char *whole; /* as it was given */
+    char text[160];    /* without the number */
+    uint32_t number;   /* of the case; 0: all of the row */
+};
+
+/* Takes "AREA CHECK #NUMBER" apart; NULL selects everything. */
+int suite_parse_only(struct suite_only *only, const char *text);
+/* Whether a row is selected. A device of NULL isn't known yet: any may be meant. */
+bool suite_selects(const struct suite_only *only, const char *device, const char *area, const char *what);
 
 struct suite {
     struct fixture fixture; /* the device; none for tokenizers */
@@ -21,12 +34,19 @@ struct suite {
     void *library;   /* that the plugin is in */
     uint32_t device; /* index */
     uint32_t alignment;
-    int pipe; /* to the parent: rows */
+    int pipe;                      /* to the parent: rows; -1: nobody receives them */
+    const struct suite_only *only; /* NULL: everything is tried */
+    const char *group;             /* which of them runs; NULL: none */
+    bool is_dry;                   /* nothing is tried: whether anything would be is in has_selected */
+    bool has_selected;             /* some row was */
+    bool is_whole;                 /* what concerns all rows: tried whatever is selected */
     jmp_buf end;
     enum fixture_end ended;
     char message[512];
     struct engine_check_row row;
-    uint32_t n_unclaimed; /* tries of the row that the plugin doesn't claim */
+    bool is_selected; /* the row is */
+    uint32_t n_tries; /* of the row, whether they are selected or not */
+    uint32_t n_run;   /* of these, those that were tried */
 };
 
 /* A try: does something and returns, or stops. */
@@ -37,6 +57,8 @@ typedef void suite_body(struct suite *suite, const void *args);
 void suite_begin(struct suite *suite, const char *area, const char *format, ...) ENGINE_PRINTF(3, 4);
 /* Tries; after a failure the rest of the row isn't tried any more. Tensors and weights are destroyed afterwards. */
 enum check_result suite_try(struct suite *suite, suite_body *body, const void *args);
+/* Lets the row fail for what several of its tries have in common. */
+void suite_fail(struct suite *suite, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* Adds a remark to the row. */
 void suite_remark(struct suite *suite, const char *format, ...) ENGINE_PRINTF(2, 3);
 void suite_end(struct suite *suite);
@@ -48,8 +70,13 @@ void suite_single(struct suite *suite, const char *area, const char *what, suite
 /* All rows have been sent and the plugin is unloaded: a process that ends without it was ended by the plugin. */
 void suite_done(struct suite *suite);
 
-/* What goes through the pipe: each row as it begins and as it ends. */
-enum suite_moment { SUITE_BEGUN, SUITE_ENDED, SUITE_DONE };
+/* What goes through the pipe: each row and case as it begins, and each row as it ends. */
+enum suite_moment {
+    SUITE_BEGUN, /* the row, or a case of it, which has a number, and once it is known what it does, `tried` */
+    SUITE_UNCLAIMED, /* this case isn't claimed */
+    SUITE_ENDED,
+    SUITE_DONE
+};
 
 struct suite_record {
     enum suite_moment moment;
@@ -84,6 +111,7 @@ extern const struct group tokenizer_groups[];
 void check_devices(struct suite *suite);
 void check_buffers(struct suite *suite);
 void check_weights(struct suite *suite);
+void check_leaks(struct suite *suite);
 void check_streams(struct suite *suite);
 void check_recordings(struct suite *suite);
 void check_arguments(struct suite *suite);

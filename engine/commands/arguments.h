@@ -61,6 +61,10 @@ struct arguments {
 
     const char *format; /* help: --format */
 
+    /* plugins check */
+    const char *check_case; /* --case */
+    uint32_t timeout;       /* --timeout: seconds */
+
     /* bench */
     uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */
     uint32_t depth;       /* -d, --depth */

@@ -195,6 +195,29 @@ const struct option options[] = {
      .maximum = 1024,
      .help = "Threads (default: `threads` in engine.conf, else one for each processor)"},
 
+    {.name = "case",
+     .value = "CASE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(check_case),
+     .commands = " plugins ",
+     .help =
+         "check: tries only these, as the table names them: an area (`matmul`), a check of it (`matmul "
+         "Q4_0`), or "
+         "one case of that (`matmul Q4_0 #17`, as a failure tells it); after a device's name, on that alone"},
+    {.name = "timeout",
+     .value = "SECONDS",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(timeout),
+     .commands = " plugins ",
+     .initial = "300",
+     .minimum = 1,
+     .maximum = 1e6,
+     .help =
+         "check: how long a case may take; then it hangs, and the plugin's process is ended with all that it "
+         "has started"},
+
     {.name = "format",
      .value = "FORMAT",
      .kind = OPTION_CHOICE,

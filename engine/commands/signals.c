@@ -101,3 +101,8 @@ void signals_end(void)
     signal(SIGINT, SIG_DFL);
     raise(SIGINT);
 }
+
+void signals_end_at_once(void)
+{
+    handle(SIGINT, on_end, 0);
+}

@@ -15,4 +15,7 @@ bool signals_reader_is_gone(void);
 /* Ends the program by SIGINT if Ctrl-C has come, so that whoever waits for it (a shell in a loop) learns of it. */
 void signals_end(void);
 
+/* From here on the first Ctrl-C ends the program, as the second does. */
+void signals_end_at_once(void);
+
 #endif

@@ -3,14 +3,25 @@
 #include "../../examples/backend-minimal/minimal.c"
 #undef engine_plugin_entry
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
 
 enum fault {
     LAST_TOKEN,  /* the last token of a long batch is left out */
     INPUT,       /* uses the input's room for what it works out */
     LATE_WRITE,  /* reads what is written later, when the caller may have reused it */
     FALSE_CLAIM, /* claims to add residuals, and doesn't */
+    STRIDES,     /* takes rows as if nothing were between them */
     LEAK,        /* gives no buffer back */
+    LEAK_WEIGHT, /* gives no weight back */
+    LEAK_HANDLE, /* gives a weight's values back, and not itself */
+    HANG,        /* in an operation, with a process that it has begun */
+    HANG_OPEN,   /* in device_open */
+    PROCESS,     /* leaves a process of a session of its own */
+    THREAD,      /* leaves a thread */
+    PART,        /* no fault: claims rows of whole words alone */
     CRASH,       /* on weights in Q8_0 */
     END          /* ends the process, as if all had been well */
 };
@@ -112,6 +123,87 @@ static void never_destroy(struct engine_buffer *buffer)
     (void)buffer;
 }
 
+static int without_strides(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    struct engine_tensor in, out;
+    if (!supports((struct engine_device *)stream, op, args)) return enqueue(stream, op, args);
+    struct engine_op_matmul m = *(const struct engine_op_matmul *)args;
+    m.struct_size = sizeof m;
+    in = *m.input, out = *m.output;
+    in.nb[1] = 4 * in.ne[0], out.nb[1] = 4 * out.ne[0];
+    m.input = &in, m.output = &out;
+    return enqueue(stream, op, &m);
+}
+
+static int of_words(struct engine_device *device, uint32_t op, const void *args)
+{
+    return supports(device, op, args) && ((const struct engine_op_matmul *)args)->input->ne[0] % 32 == 0;
+}
+
+static int enqueue_words(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    if (!of_words((struct engine_device *)stream, op, args)) return FAIL(UNSUPPORTED, "not supported");
+    return enqueue(stream, op, args);
+}
+
+static void never_destroy_weight(struct engine_weight *weight)
+{
+    (void)weight;
+}
+
+static void destroy_values(struct engine_weight *weight)
+{
+    if (weight) free(((struct engine_buffer *)weight)->data);
+}
+
+/* Goes on until somebody ends it: as a process, whose id is then in the file that TEST_PID_FILE names. */
+static void begin_process(void)
+{
+    const char *path = getenv("TEST_PID_FILE");
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        for (;;) pause();
+    }
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (!file) return;
+    fprintf(file, "%d\n%d\n", (int)pid, (int)getpid());
+    fclose(file);
+}
+
+static int hang(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    (void)stream, (void)op, (void)args;
+    begin_process();
+    return pause();
+}
+
+static int hang_open(uint32_t index, const struct engine_device_options *options,
+                     struct engine_device **device)
+{
+    (void)index, (void)options, (void)device;
+    return pause();
+}
+
+static void leave_process(struct engine_device *device)
+{
+    begin_process();
+    device_close(device);
+}
+
+static void *go_on(void *nothing)
+{
+    for (;;) usleep(1000);
+    return nothing;
+}
+
+static void leave_thread(struct engine_device *device)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, go_on, NULL) == 0) pthread_detach(thread);
+    device_close(device);
+}
+
 static int crash(struct engine_device *device, const struct engine_weight_desc *desc,
                  struct engine_weight **weight)
 {
@@ -145,6 +237,17 @@ ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engin
         broken.supports = false_supports;
         broken.enqueue = false_enqueue;
         break;
+    case STRIDES: broken.enqueue = without_strides; break;
+    case LEAK_WEIGHT: broken.weight_destroy = never_destroy_weight; break;
+    case LEAK_HANDLE: broken.weight_destroy = destroy_values; break;
+    case HANG: broken.enqueue = hang; break;
+    case HANG_OPEN: broken.device_open = hang_open; break;
+    case PROCESS: broken.device_close = leave_process; break;
+    case PART:
+        broken.supports = of_words;
+        broken.enqueue = enqueue_words;
+        break;
+    case THREAD: broken.device_close = leave_thread; break;
     case LEAK: broken.buffer_destroy = never_destroy; break;
     case CRASH: broken.weight_create = crash; break;
     case END: broken.enqueue = end; break;

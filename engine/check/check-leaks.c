@@ -1,0 +1,214 @@
+/* check-leaks.c: what is destroyed is given back: buffers, weights, streams, recordings, devices. Made and destroyed again
+ * and again, they must leave nothing behind that grows from round to round: memory of the process (the pages that it
+ * has, and what is allocated in its heap), memory that the device says is free, files, threads. Other processes use memory
+ * meanwhile, and drivers keep caches: so only what grows in every one of several rounds counts, and of the device's memory
+ * only what it loses in these rounds and not in the pauses between them. */
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check/formats.h"
+#include "check/numbers.h"
+#include "check/programs.h"
+#include "check/suite.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define MIB          ((int64_t)1 << 20)
+
+/* ---- What grows ------------------------------------------------------------------------------------ */
+
+/* What is in use. Each may be 0 throughout: then it isn't known here. */
+struct in_use {
+    int64_t resident, heap, device, files, threads;
+};
+
+static int64_t resident_bytes(void)
+{
+    long long size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (fscanf(file, "%lld %lld", &size, &resident) != 2) resident = 0;
+    fclose(file);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+static int64_t count_entries(const char *path)
+{
+    int64_t n = 0;
+    DIR *folder = opendir(path);
+    while (folder && readdir(folder)) n++;
+    if (folder) closedir(folder);
+    return n;
+}
+
+static struct in_use measure(struct suite *suite)
+{
+    struct engine_device_info info = {.struct_size = sizeof info};
+    const struct mallinfo2 heap = mallinfo2();
+    fixture_must(&suite->fixture, suite->fixture.api->device_info(suite->device, &info), "device_info");
+    return (struct in_use){.resident = resident_bytes(),
+                           .heap = (int64_t)(heap.uordblks + heap.hblkhd),
+                           .device = -(int64_t)info.memory_free,
+                           .files = count_entries("/proc/self/fd"),
+                           .threads = count_entries("/proc/self/task")};
+}
+
+/* Makes something and destroys it. */
+typedef void round_trip(struct suite *suite, const void *args);
+
+/* Something that is given back: `bytes` that it takes at least, 0: a handle. */
+struct trip {
+    const char *what; /* "weights" */
+    round_trip *make;
+    unsigned n; /* how often in a round */
+    int64_t bytes;
+    const void *args;
+    int64_t heap; /* bytes of the heap that each may leave behind; 0: none */
+};
+
+enum { ROUNDS = 5, HANDLE = 16 /* bytes of a handle, at least */ };
+
+static void expect_no_growth(struct suite *suite, const struct trip *trip, const struct in_use *least)
+{
+    const struct {
+        const char *name;
+        int64_t grown, share;
+    } all[] = {
+        {"bytes of memory", least->resident, trip->bytes ? trip->bytes / 2 : INT64_MAX / trip->n},
+        {"bytes in the heap", least->heap, HANDLE + trip->heap},
+        {"bytes of the device's memory", least->device, trip->bytes ? trip->bytes / 2 : INT64_MAX / trip->n},
+        {"open files", least->files, 1},
+        {"threads", least->threads, 1}};
+    for (size_t i = 0; i < COUNT(all); i++)
+        SUITE_EXPECT(suite, all[i].grown < trip->n * all[i].share,
+                     "%u %s were destroyed, and at least %lld %s stayed in use, in each of %d rounds",
+                     trip->n, trip->what, (long long)all[i].grown, all[i].name, ROUNDS);
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whether the device's memory is in use by others meanwhile is seen while nothing is made. */
+static void are_given_back(struct suite *suite, const void *args)
+{
+    const struct trip *trip = args;
+    struct in_use least = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+    fixture_describe(&suite->fixture, "%d rounds of %u", ROUNDS, trip->n);
+    trip->make(suite, trip->args); /* also whether it is claimed */
+    for (unsigned i = 0; i < trip->n; i++) trip->make(suite, trip->args);
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct in_use paused = measure(suite);
+        usleep(2000);
+        const struct in_use before = measure(suite);
+        for (unsigned i = 0; i < trip->n; i++) trip->make(suite, trip->args);
+        const struct in_use after = measure(suite);
+        least.resident = least_of(least.resident, after.resident - before.resident);
+        least.heap = least_of(least.heap, after.heap - before.heap);
+        least.files = least_of(least.files, after.files - before.files);
+        least.threads = least_of(least.threads, after.threads - before.threads);
+        /* A pause in which it shrinks too says that somebody else is at work. */
+        const bool quiet = llabs(before.device - paused.device) < trip->n * trip->bytes / 16;
+        least.device = least_of(least.device, quiet ? after.device - before.device : 0);
+    }
+    expect_no_growth(suite, trip, &least);
+}
+
+/* ---- What is made ---------------------------------------------------------------------------------- */
+
+static void make_buffer(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const uint64_t size = *(const uint64_t *)args;
+    struct engine_buffer *buffer = NULL;
+    fixture_must(fixture, fixture->api->buffer_create(fixture->device, size, &buffer), "buffer_create");
+    uint8_t *bytes = fixture_hold(fixture, malloc(size));
+    memset(bytes, 1, size);
+    fixture_must(fixture, fixture->api->write(fixture->stream, buffer, 0, bytes, size), "write");
+    fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
+    fixture->api->buffer_destroy(buffer);
+    fixture_clear(fixture); /* also what holds `bytes` */
+}
+
+/* For the first use and type that the plugin takes: [k, rows] of the argument. */
+static void make_weight(struct suite *suite, const void *args)
+{
+    static const uint32_t uses[] = {ENGINE_WEIGHT_MATMUL, ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_VALUES};
+    const uint64_t *shape = args;
+    struct fixture *fixture = &suite->fixture;
+    struct engine_weight_desc desc = {
+        .struct_size = sizeof desc, .name = "check.weight", .ne = {shape[0], shape[1], 1, 1}};
+    struct engine_weight *weight = NULL;
+    const struct format *format;
+    uint64_t bytes;
+    bool claimed = false;
+    for (size_t i = 0; !claimed && (format = format_at(i)); i++)
+        for (size_t use = 0; !claimed && use < COUNT(uses); use++) {
+            if (!format->is_weight) continue;
+            desc.type = format->type, desc.type_name = format->name, desc.uses = uses[use];
+            desc.data_size = format_bytes(format->type, shape[0]) * shape[1];
+            claimed = fixture->api->weight_size(fixture->device, &desc, &bytes) == ENGINE_OK;
+        }
+    if (!claimed) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+    desc.data = fixture_room(fixture, desc.data_size, 1);
+    fixture_must(fixture, fixture->api->weight_create(fixture->device, &desc, &weight), "weight_create");
+    fixture->api->weight_destroy(weight);
+    fixture_clear(fixture);
+}
+
+/* With work that nobody has waited for. */
+static void make_stream(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const struct engine_backend *api = fixture->api;
+    struct engine_stream *stream = NULL;
+    struct engine_buffer *buffer = NULL;
+    (void)args;
+    fixture_must(fixture, api->buffer_create(fixture->device, 64, &buffer), "buffer_create");
+    fixture_must(fixture, api->stream_create(fixture->device, &stream), "stream_create");
+    fixture_must(fixture, api->write(stream, buffer, 0, "abcd", 4), "write");
+    api->stream_destroy(stream);
+    api->buffer_destroy(buffer);
+}
+
+static void make_recording(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    (void)args;
+    programs_claim_recordings(suite);
+    programs_record_and_destroy(fixture);
+    fixture_clear(fixture);
+}
+
+static void make_device(struct suite *suite, const void *args)
+{
+    struct fixture fixture = {0};
+    (void)args;
+    suite_open(suite, &fixture, 1, 0);
+    suite_close(&fixture);
+}
+
+void check_leaks(struct suite *suite)
+{
+    static const uint64_t large = (uint64_t)4 << 20, small = 100, large_shape[] = {1024, 1024},
+                          small_shape[] = {256, 1};
+    static const struct {
+        const char *area, *name;
+        struct trip trip;
+    } rows[] = {
+        {"buffers", "are given back", {"buffers", make_buffer, 10, 4 * MIB, &large, 0}},
+        {"buffers", "small ones are given back", {"buffers", make_buffer, 100, 0, &small, 0}},
+        {"weights", "are given back", {"weights", make_weight, 10, MIB / 2, large_shape, 0}},
+        {"weights", "small ones are given back", {"weights", make_weight, 50, 0, small_shape, 0}},
+        {"streams", "are given back", {"streams", make_stream, 50, 0, NULL, 0}},
+        {"recordings", "are given back", {"recordings", make_recording, 10, 0, NULL, 0}},
+        /* Software drivers lose some kilobytes with each device. */
+        {"opening", "devices are given back", {"devices", make_device, 4, 0, NULL, 65536}},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        suite_single(suite, rows[i].area, rows[i].name, are_given_back, &rows[i].trip);
+}

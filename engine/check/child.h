@@ -1,0 +1,27 @@
+/* child.h: what runs in the processes of the suite that load the plugin: the first one asks what it is, each of the others
+ * runs a group of checks on a device. */
+#ifndef ENGINE_CHECK_CHILD_H
+#define ENGINE_CHECK_CHILD_H
+
+#include "check/suite.h"
+
+/* What is being checked. */
+struct run {
+    const char *path, *cache;
+    struct engine_checked_plugin *plugin;
+    struct suite_only only;
+};
+
+/* What the first process finds out. `reason`: why the plugin can't be used; "": it can. */
+struct introduction {
+    struct engine_checked_plugin plugin;
+    char reason[1024];
+};
+
+/* Loads the plugin, tells about it through a pipe (a struct introduction), and unloads it. */
+void child_introduce(const struct run *run, int to);
+
+/* The checks of a group, on a device; their rows go through the pipe (struct suite_record). */
+void child_run_group(const struct run *run, const struct group *group, uint32_t device, int to);
+
+#endif
