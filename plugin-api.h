@@ -604,7 +604,8 @@ struct engine_backend {
     /* [device] No operation on the buffer is pending. NULL is allowed. */
     void (*buffer_destroy)(struct engine_buffer *buffer);
     /* [any] Returns an address through which the host may read and write the buffer while its streams are
-     * idle, or NULL. Valid until buffer_destroy. Optional. */
+     * idle, or NULL. It is a multiple of engine_device_info.alignment, or of 64 if that is larger. Valid
+     * until buffer_destroy. Optional. */
     void *(*buffer_pointer)(struct engine_buffer *buffer);
     /* [device] Takes over a model tensor. It reads desc->data before it returns (unless data_is_kept),
      * though the upload may end later; operations enqueued afterwards see the whole tensor. May use any

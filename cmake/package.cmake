@@ -1,4 +1,4 @@
-# What is installed beside programs and plugins: headers, pkg-config files, the CMake package engine-plugin, manual pages,
+# What is installed beside programs and plugins: headers, pkg-config files, the CMake packages engine and engine-plugin, pages and examples, manual pages,
 # completions. The version of engine-plugin is that of the border, read from plugin-api.h.
 include(CMakePackageConfigHelpers)
 file(STRINGS ${PROJECT_SOURCE_DIR}/plugin-api.h abi REGEX "^#define ENGINE_ABI_(MAJOR|MINOR) [0-9]+$")
@@ -18,11 +18,23 @@ configure_package_config_file(cmake/engine-plugin-config.cmake.in engine-plugin-
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake
   VERSION ${ENGINE_ABI} COMPATIBILITY SameMajorVersion ARCH_INDEPENDENT)
 
+# For programs that use libengine.
+get_target_property(LIBENGINE_SOVERSION libengine SOVERSION)
+set(library_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/engine)
+configure_package_config_file(cmake/engine-config.cmake.in engine-config.cmake
+  INSTALL_DESTINATION ${library_package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/engine-config-version.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
+
 install(FILES plugin-api.h plugin-types.h plugin-type-grids.h include/engine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/engine.pc ${PROJECT_BINARY_DIR}/engine-plugin.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${PROJECT_BINARY_DIR}/engine-plugin-config.cmake ${PROJECT_BINARY_DIR}/engine-plugin-config-version.cmake
         DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/engine-config.cmake ${PROJECT_BINARY_DIR}/engine-config-version.cmake
+        DESTINATION ${library_package_dir})
+install(FILES docs/plugins.md docs/types.md docs/embedding.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages and completions, written by the program itself. A program for another machine can't be asked.
 if(NOT CMAKE_CROSSCOMPILING)
