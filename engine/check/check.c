@@ -41,7 +41,8 @@ static void send_news(const struct keeping *keeping, const struct news *news)
 {
     /* Smaller than PIPE_BUF: it is written whole, or the caller is gone. */
     _Static_assert(sizeof *news <= 4096, "news go through a pipe in one piece");
-    if (write(keeping->keeper.out, news, sizeof *news) != (ssize_t)sizeof *news) _exit(1);
+    if (write(keeping->keeper.out, news, sizeof *news) != (ssize_t)sizeof *news)
+        keeper_abandon(&keeping->keeper);
 }
 
 static void report(struct keeping *keeping, struct engine_check_row *row)

@@ -169,7 +169,7 @@ void keeper_clean(const struct keeper *keeper)
     if (keeper->folder) rmdir(keeper->folder);
 }
 
-static _Noreturn void end_at_once(const struct keeper *keeper)
+_Noreturn void keeper_abandon(const struct keeper *keeper)
 {
     kill_all();
     keeper_clean(keeper);
@@ -185,7 +185,7 @@ bool keeper_read(const struct keeper *keeper, struct kept *kept, void *record, s
         /* A process that it has begun may hold the pipe open: that it has ended is looked up before the last poll. */
         const bool ended = has_ended(kept);
         if (poll(wait, 2, ended ? 0 : SLICE_MS) < 0 && errno != EINTR) return false;
-        if (wait[1].revents) end_at_once(keeper);
+        if (wait[1].revents) keeper_abandon(keeper);
         if (wait[0].revents) {
             ssize_t got = read(kept->from, (char *)record + used, size - used);
             if (got > 0) used += (size_t)got;
@@ -206,7 +206,7 @@ void keeper_end(const struct keeper *keeper, struct kept *kept, bool waits)
     struct patience patience = {now(), 0};
     waits = waits && kept->end == KEEPER_RUNS;
     while (!has_ended(kept)) {
-        if (caller_is_gone(keeper)) end_at_once(keeper);
+        if (caller_is_gone(keeper)) keeper_abandon(keeper);
         if (!waits || is_over(&patience, keeper)) {
             if (kept->end == KEEPER_RUNS) kept->end = waits ? KEEPER_HANGS : KEEPER_BABBLES;
             kill(-kept->pid, SIGKILL);

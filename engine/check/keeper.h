@@ -48,6 +48,9 @@ bool keeper_read(const struct keeper *keeper, struct kept *kept, void *record, s
  * has without a word. */
 void keeper_end(const struct keeper *keeper, struct kept *kept, bool waits);
 
+/* The caller is gone: ends everything, and this process. */
+_Noreturn void keeper_abandon(const struct keeper *keeper);
+
 /* At the end, before the process ends. */
 void keeper_clean(const struct keeper *keeper);
 
