@@ -345,6 +345,15 @@ ENGINE_API int engine_sequence_copy(struct engine_context *context, uint32_t fro
  * at most n_tokens - 1, because the last token has to run to give logits. */
 ENGINE_API int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
                                      size_t n_tokens, uint32_t *n_found);
+/* Hands out a sequence, its tokens and what the cache has of them, as the bytes of a file from the first to the last.
+ * `write` returns 0; any other value is an error and is returned. */
+ENGINE_API int engine_sequence_save(struct engine_context *context, uint32_t sequence,
+                                    int (*write)(void *user, const void *data, size_t size), void *user);
+/* Replaces a sequence by a saved one. The model and the type of the cache have to be those that it was saved with; the
+ * devices, and where things are placed on them, may be others. ENGINE_ERROR_NOT_FOUND: there is no such file;
+ * ENGINE_ERROR_DATA: it is damaged, cut off, of another model, or no saved sequence; ENGINE_ERROR_MEMORY: the cache has no
+ * room. The sequence is then empty, or as it was. */
+ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t sequence, const char *path);
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */
 

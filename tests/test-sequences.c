@@ -264,3 +264,193 @@ Test(sequences, wrong_numbers_are_refused)
     cr_assert_eq(n_found, 0);
     stop(&r);
 }
+
+/* ---- Saving ---- */
+
+static int write_file(void *user, const void *data, size_t size)
+{
+    return fwrite(data, 1, size, user) == size ? 0 : 77;
+}
+
+static const char *save(struct running *r, uint32_t sequence)
+{
+    const char *path = files_path(folder, "saved");
+    FILE *file = fopen(path, "wb");
+    cr_assert_eq(engine_sequence_save(r->context, sequence, write_file, file), ENGINE_OK, "%s",
+                 engine_error_message());
+    fclose(file);
+    return path;
+}
+
+static void check_saved(const char *path)
+{
+    static float expected[MAX_VOCAB], logits[MAX_VOCAB];
+    struct running r;
+    size_t size, size_again;
+    run_alone(path, N_TOKENS, 75, 1, expected);
+    cr_assert_eq(start(path, &(struct engine_context_options){.n_sequences = 2}, &r), ENGINE_OK);
+    run_to(&r, 0, 90, 0, 2, logits); /* what it leaves in the cache doesn't get into the file */
+    engine_sequence_truncate(r.context, 0, 0);
+    run_to(&r, 0, 75, 75, 0, logits);
+    char *saved = files_read(save(&r, 0), &size);
+    stop(&r);
+
+    cr_assert_eq(start(path, &(struct engine_context_options){.n_sequences = 3, .n_batch = 16}, &r), 0);
+    run_to(&r, 1, 40, 0, 2, logits);
+    run_to(&r, 2, 40, 0, 3, logits);
+    cr_assert_eq(engine_sequence_load(r.context, 1, files_path(folder, "saved")), ENGINE_OK, "%s",
+                 engine_error_message());
+    cr_assert_eq(engine_sequence_length(r.context, 1), 75);
+    char *again = files_read(save(&r, 1), &size_again);
+    cr_expect(size == size_again && memcmp(saved, again, size) == 0, "%s: saved again", path);
+    run_to(&r, 1, N_TOKENS, 75, 1, logits);
+    check_same(&r, logits, expected, path, "a sequence from a file");
+    free(saved);
+    free(again);
+    stop(&r);
+}
+
+Test(sequences, saved_ones_go_on_as_if_they_had_never_left)
+{
+    for_all_models(check_saved);
+}
+
+static bool has_device(struct running *r, const char *plugin)
+{
+    size_t count = 0;
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){0}, r), ENGINE_OK);
+    bool found = false;
+    engine_device_count(r->engine, &count);
+    for (size_t i = 0; i < count && !found; i++) {
+        struct engine_device_entry entry;
+        found = engine_device_at(r->engine, i, &entry) == ENGINE_OK && strcmp(entry.plugin, plugin) == 0;
+    }
+    stop(r);
+    return found;
+}
+
+static double largest_difference(const float *a, const float *b, uint32_t n)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double difference = a[i] > b[i] ? (double)a[i] - b[i] : (double)b[i] - a[i];
+        if (difference > most) most = difference;
+    }
+    return most;
+}
+
+/* From the CPU to a split with a GPU, and back. */
+Test(sequences, saved_ones_go_on_wherever_the_layers_lie)
+{
+    static float expected[MAX_VOCAB], logits[MAX_VOCAB];
+    static const char *const plugins[] = {"vulkan", "opencl"};
+    struct running r;
+    const int32_t none = 0, two = 2;
+    run_alone(tiny_model, N_TOKENS, 75, 1, expected);
+    for (int i = 0; i < 2; i++) {
+        if (!has_device(&r, plugins[i])) {
+            cr_log_info("no %s device here", plugins[i]);
+            continue;
+        }
+        const struct engine_context_options options[] = {
+            {.offload = &none, .backends = "cpu"},
+            {.offload = &two, .backends = plugins[i]},
+            {.offload = &none, .backends = "cpu"},
+        };
+        for (int k = 0; k < 3; k++) {
+            cr_assert_eq(start(tiny_model, &options[k], &r), ENGINE_OK, "%s", engine_error_message());
+            if (k > 0)
+                cr_assert_eq(engine_sequence_load(r.context, 0, files_path(folder, "saved")), ENGINE_OK, "%s",
+                             engine_error_message());
+            run_to(&r, 0, 55 + 10 * (uint32_t)k, 75, 0, logits);
+            save(&r, 0);
+            run_to(&r, 0, N_TOKENS, 75, 1, logits);
+            double difference = largest_difference(logits, expected, r.n_vocab);
+            cr_expect_lt(difference, 1e-2, "%s, %d: %g", plugins[i], k, difference);
+            stop(&r);
+        }
+    }
+}
+
+static void check_refused(struct running *r, const char *path, int status, const char *words)
+{
+    uint32_t before = engine_sequence_length(r->context, 0);
+    int got = engine_sequence_load(r->context, 0, path);
+    cr_assert_eq(got, status, "%d instead of %d: %s", got, status, engine_error_message());
+    const char *message = engine_error_message();
+    cr_assert(strstr(message, words) && strstr(message, path) && !strchr(message, '\n'), "%s", message);
+    uint32_t after = engine_sequence_length(r->context, 0);
+    cr_assert(after == 0 || after == before);
+}
+
+Test(sequences, files_that_are_not_whole_are_refused)
+{
+    static float logits[MAX_VOCAB];
+    struct running r;
+    size_t size;
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){.n_sequences = 2}, &r), ENGINE_OK);
+    run_to(&r, 0, 40, 40, 0, logits);
+    char *saved = files_read(save(&r, 0), &size);
+    const char *path = files_path(folder, "damaged");
+    for (size_t i = 0; i < size; i += i < 400 ? 1 : 97) {
+        saved[i] ^= 1 << i % 8;
+        files_write(path, saved, size);
+        saved[i] ^= 1 << i % 8;
+        check_refused(&r, path, i >= 8 && i < 12 ? ENGINE_ERROR_UNSUPPORTED : ENGINE_ERROR_DATA, "");
+    }
+    for (size_t i = 0; i < size; i += i < 200 ? 1 : 997) {
+        files_write(path, saved, i);
+        check_refused(&r, path, ENGINE_ERROR_DATA, i < 8 ? "not a saved sequence, or cut off" : "");
+    }
+    files_write(path, saved, size - 1);
+    check_refused(&r, path, ENGINE_ERROR_DATA, "bytes, should have");
+    saved[size - 1] ^= 1;
+    files_write(path, saved, size);
+    check_refused(&r, path, ENGINE_ERROR_DATA, "damaged");
+    cr_assert_eq(engine_sequence_length(r.context, 0), 0);
+    /* What was read of them is found nowhere. */
+    int32_t tokens[40];
+    uint32_t n_found;
+    for (uint32_t i = 0; i < 40; i++) tokens[i] = token_at(&r, 0, i);
+    stop(&r);
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){0}, &r), ENGINE_OK);
+    check_refused(&r, path, ENGINE_ERROR_DATA, "damaged");
+    cr_assert_eq(engine_sequence_reuse(r.context, 0, tokens, 40, &n_found), ENGINE_OK);
+    cr_assert_eq(n_found, 0);
+    free(saved);
+    stop(&r);
+}
+
+Test(sequences, files_of_others_are_refused)
+{
+    static float logits[MAX_VOCAB];
+    struct running r;
+    char other_model[256];
+    struct tiny_llama config = {.seed = 4, .type = ENGINE_TYPE_F32, .n_layers = 3, .n_vocab = 320};
+    snprintf(other_model, sizeof other_model, "%s", files_path(folder, "other.gguf"));
+    cr_assert(write_tiny_llama(other_model, &config));
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){0}, &r), ENGINE_OK);
+    run_to(&r, 0, 100, 100, 0, logits);
+    const char *path = save(&r, 0);
+    check_refused(&r, tiny_model, ENGINE_ERROR_DATA, "not a saved sequence");
+    check_refused(&r, folder, ENGINE_ERROR_DATA, "not a file");
+    check_refused(&r, files_path(folder, "nothing"), ENGINE_ERROR_NOT_FOUND, "No such file");
+    cr_assert_eq(engine_sequence_length(r.context, 0), 100);
+    cr_assert_eq(engine_sequence_load(r.context, 1, path), ENGINE_ERROR_ARGUMENT);
+    stop(&r);
+
+    cr_assert_eq(start(other_model, &(struct engine_context_options){0}, &r), ENGINE_OK);
+    check_refused(&r, path, ENGINE_ERROR_DATA, "of another model");
+    stop(&r);
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){.cache_type = "f32"}, &r), ENGINE_OK);
+    check_refused(&r, path, ENGINE_ERROR_DATA, "--cache-type");
+    stop(&r);
+    cr_assert_eq(start(tiny_model, &(struct engine_context_options){.n_context = 96}, &r), ENGINE_OK);
+    check_refused(&r, path, ENGINE_ERROR_DATA, "100 positions, the context takes 96");
+    stop(&r);
+    const struct engine_context_options crowded = {.n_sequences = 2, .n_cache = 128};
+    cr_assert_eq(start(tiny_model, &crowded, &r), ENGINE_OK);
+    run_to(&r, 1, 33, 0, 1, logits);
+    check_refused(&r, path, ENGINE_ERROR_MEMORY, "no room for 100 positions");
+    stop(&r);
+}

@@ -55,6 +55,14 @@ static inline const struct open_device *device_at(const struct engine_context *c
 int context_load(struct engine_context *context, const struct engine_context_options *options);
 void context_unload(struct engine_context *context);
 
+/* ENGINE_ERROR_ARGUMENT for a sequence that there isn't. */
+int check_sequence(const struct engine_context *context, uint32_t sequence);
+
+/* Which model this is, as far as what its caches hold depends on it. */
+uint64_t context_fingerprint(const struct engine_context *context);
+/* A hash of data that comes in pieces; begins with 1. Any change of one word changes it. */
+uint64_t hash_add(uint64_t hash, const void *data, size_t size);
+
 /* The shape in which so many tokens run, and so many rows of logits, at least one: rounded up, so that batches of all sizes
  * come to few shapes. The width of the block table is left 0. */
 struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs);

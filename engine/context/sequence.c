@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "context/context.h"
 
-static int check_sequence(const struct engine_context *context, uint32_t sequence)
+int check_sequence(const struct engine_context *context, uint32_t sequence)
 {
     if (sequence < context->plan->n_sequences) return ENGINE_OK;
     return error_raise(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u of them", sequence,

@@ -16,8 +16,9 @@ struct plan_weight {
 };
 
 struct plan_cache {
-    size_t entry;  /* of its layer's caches */
-    uint64_t size; /* bytes */
+    size_t entry;      /* of its layer's caches */
+    uint64_t size;     /* bytes */
+    uint64_t row_size; /* bytes that a head keeps of a position */
 };
 
 struct engine_plan {

@@ -182,7 +182,7 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
             if (status) return status;
             plan->layer_entry[cache->layer] = entry;
         }
-        plan->caches[c] = (struct plan_cache){entry, size};
+        plan->caches[c] = (struct plan_cache){entry, size, cache->value->tensor.nb[1]};
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t max = plan->set.devices[d].info.max_buffer;
             plan->entries[entry].bytes[d] += size;

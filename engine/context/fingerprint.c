@@ -1,0 +1,65 @@
+/* fingerprint.c: which model, as its caches depend on it: the family's metadata, and the names, shapes, types and samples of
+ * the tensors. */
+#include <string.h>
+
+#include "context/context.h"
+
+#define SAMPLE 64 /* bytes, at the beginning, in the middle and at the end of a tensor */
+
+uint64_t hash_add(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    uint64_t word;
+    for (size_t i = 0; i < size; i += sizeof word) {
+        word = 0;
+        memcpy(&word, bytes + i, size - i < sizeof word ? size - i : sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return (hash ^ size) * 0xff51afd7ed558ccdu;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return hash_add(hash, text, strlen(text));
+}
+
+static uint64_t add_tensor(uint64_t hash, const struct model_tensor *tensor)
+{
+    hash = add_text(hash, tensor->name);
+    hash = hash_add(hash, &tensor->type, sizeof tensor->type);
+    hash = hash_add(hash, tensor->ne, sizeof tensor->ne);
+    if (!tensor->data) return hash;
+    const unsigned char *data = tensor->data;
+    if (tensor->size <= 3 * SAMPLE) return hash_add(hash, data, (size_t)tensor->size);
+    hash = hash_add(hash, data, SAMPLE);
+    hash = hash_add(hash, data + tensor->size / 2, SAMPLE);
+    return hash_add(hash, data + tensor->size - SAMPLE, SAMPLE);
+}
+
+static uint64_t add_entry(uint64_t hash, const struct metadata_entry *entry)
+{
+    hash = add_text(hash, entry->key);
+    if (entry->type != METADATA_STRING)
+        return hash_add(hash, entry->values, entry->count * metadata_element_size(entry->type));
+    const struct engine_string *texts = entry->values;
+    for (size_t i = 0; i < entry->count; i++) hash = hash_add(hash, texts[i].data, texts[i].length);
+    return hash;
+}
+
+uint64_t context_fingerprint(const struct engine_context *context)
+{
+    const struct engine_plan *plan = context->plan;
+    const struct model *model = plan->model->model;
+    const struct metadata *metadata = model_metadata(model);
+    const char *family = plan->architecture->name;
+    uint64_t hash = add_text(1, family);
+    for (size_t i = 0; i < metadata_count(metadata); i++) {
+        const struct metadata_entry *entry = metadata_at(metadata, i);
+        if (strncmp(entry->key, family, strlen(family)) == 0) hash = add_entry(hash, entry);
+    }
+    for (size_t i = 0; i < model_tensor_count(model); i++) hash = add_tensor(hash, model_tensor_at(model, i));
+    /* Which of them are used may depend on the context's length, as factors of rope do. */
+    for (size_t i = 0; i < plan->n_weights; i++) hash = add_tensor(hash, plan->weights[i].tensor);
+    return hash;
+}
