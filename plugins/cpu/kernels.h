@@ -17,7 +17,7 @@
 #define QUANTIZE_TRIES 6      /* see quantize */
 #define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
 #define TILE_TOKENS    12     /* most tokens that a tile kernel takes beside each other */
-#define TILE_CHUNKS    8      /* most chunks whose tiles a tile kernel takes one behind the other */
+#define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes one behind the other */
 
 /* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
 struct int8_activations {
@@ -47,10 +47,11 @@ struct int8_part {
 /* Turns a chunk of n columns into a tile. */
 typedef void unpack_function(const struct weight_type *type, const uint8_t *chunk, size_t n,
                              struct tile *tile);
-/* sums[row] = panel of k columns x one token: int8 activations, or the float32 input itself for TILE_F32. `tile` is
+/* sums[t][row] = panel of k columns x a few tokens that lie beside each other, of int8 activations; or x one token of the
+ * float32 input itself for TILE_F32. The panel is read once, at the speed of memory, and unpacked in registers. `tile` is
  * scratch memory. */
-typedef void token_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
-                            const float *input, struct tile *tile, float *sums);
+typedef void few_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                          const float *input, size_t n_tokens, struct tile *tile, float *sums);
 
 typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,
                            size_t n_padded);
@@ -59,11 +60,12 @@ struct kernels {
     const char *name; /* of the instruction set, as ENGINE_CPU_ISA takes it */
     /* Tokens of a set that lie beside each other for f32_tile and int8_tiles; at most TILE_TOKENS. */
     size_t f32_tile_tokens, int8_tile_tokens;
+    size_t int8_few_tokens;     /* most that `few` takes of int8 activations; at most int8_tile_tokens */
     size_t int8_panels_at_once; /* 1 or 2: panels that int8_tiles is best given */
 
     /* Matmul. */
     unpack_function *unpack[N_WEIGHT_TYPES];
-    token_function *token[N_WEIGHT_TYPES]; /* NULL: one token goes the way of many */
+    few_function *few[N_WEIGHT_TYPES]; /* NULL: a few tokens go the way of many */
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
     /* The same for up to int8_panels_at_once panels: sums[panel][t][row] += tiles [chunk][panel] x a part of up to

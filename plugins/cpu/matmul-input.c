@@ -6,8 +6,8 @@
 #include "matmul.h"
 
 enum {
-    PREPARE_COLUMNS = 2048, /* values of a column that a task takes at most, a multiple of GROUP */
-    PREPARE_SINGLE = 8      /* columns of a task where none lie beside each other */
+    PREPARE_COLUMNS = 512, /* values of a column that a task takes at most, a multiple of GROUP */
+    PREPARE_SINGLE = 8     /* columns of a task where none lie beside each other */
 };
 
 struct prepare_step {

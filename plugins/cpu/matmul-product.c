@@ -54,16 +54,23 @@ static struct int8_activations int8_columns_at(const struct work *work, const st
     return int8_at(&all, step->k, 0, group->first, 0);
 }
 
-/* One column: sums[p][row] = panel `panel` + p x the column. */
-static void multiply_token(const struct work *work, const struct matmul_step *step,
-                           const struct matrix *matrix, const struct group *group, size_t panel,
-                           size_t n_panels, struct tile *tile, float *const sums[PANELS])
+/* How many columns `few` takes, 0 if there is none. */
+static size_t few_columns(const struct kernels *kernels, const struct weight_type *type)
+{
+    if (!kernels->few[type->index]) return 0;
+    return type->kind == TILE_INT8 ? kernels->int8_few_tokens : 1;
+}
+
+/* A few columns: sums[p][t][row] = panel `panel` + p x the columns. */
+static void multiply_few(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
+                         const struct group *group, size_t panel, size_t n_panels, struct tile *tile,
+                         float *const sums[PANELS])
 {
     struct int8_activations activations = int8_columns_at(work, step, matrix, group);
     const float *floats = floats_at(work, step, matrix, group);
     for (size_t p = 0; p < n_panels; p++)
-        work->kernels->token[matrix->type->index](panel_at(matrix, group, panel + p), step->k, &activations,
-                                                  floats, tile, sums[p]);
+        work->kernels->few[matrix->type->index](panel_at(matrix, group, panel + p), step->k, &activations,
+                                                floats, group->n, tile, sums[p]);
 }
 
 /* sums[t][row] += a panel of floats x the group's columns. */
@@ -97,9 +104,16 @@ static void multiply_int8(const struct work *work, const struct matmul_step *ste
         part.n = smaller(TILE_CHUNKS * CHUNK, part.k - part.first);
         struct tile *tile = tiles;
         for (size_t i = 0; i < part.n; i += CHUNK, packed += matrix->chunk_size)
-            for (size_t p = 0; p < n_panels; p++)
-                work->kernels->unpack[type->index](type, packed + p * matrix->panel_size,
-                                                   smaller(CHUNK, part.n - i), tile++);
+            for (size_t p = 0; p < n_panels; p++, tile++) {
+                const uint8_t *chunk = packed + p * matrix->panel_size;
+                size_t n = smaller(CHUNK, part.n - i);
+                work->kernels->unpack[type->index](type, chunk, n, tile);
+                tile->ahead = chunk + TILE_CHUNKS * matrix->chunk_size;
+                /* What follows the end of a panel is the next one, which is in the caches where there are two. */
+                if (part.first + i + TILE_CHUNKS * CHUNK >= part.k)
+                    tile->ahead += (n_panels - 1) * matrix->panel_size;
+                tile->ahead_lines = n_parts(matrix->chunk_size, CHUNK / GROUP * 64);
+            }
         work->kernels->int8_tiles(tiles, n_panels, type, &part, sums);
     }
 }
@@ -109,8 +123,8 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
                      const struct group *group, size_t panel, size_t n_panels, struct tile *tiles,
                      float *const sums[PANELS])
 {
-    if (group->n == 1 && work->kernels->token[matrix->type->index]) {
-        multiply_token(work, step, matrix, group, panel, n_panels, tiles, sums);
+    if (group->n <= few_columns(work->kernels, matrix->type)) {
+        multiply_few(work, step, matrix, group, panel, n_panels, tiles, sums);
         return;
     }
     for (size_t p = 0; p < n_panels; p++) memset(sums[p], 0, group->n * PANEL * sizeof *sums[p]);
@@ -204,17 +218,19 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
 
 /* For many tokens, tasks small enough that all threads end together, large enough that taking them costs nothing; whole
  * sets of the `at_once` panels that meet the same tokens. */
-static size_t divide(struct matmul_step *step, unsigned n_threads, size_t at_once)
+static size_t divide(struct matmul_step *step, unsigned n_threads, const struct kernels *kernels)
 {
+    const struct weight_type *type = step->matrices[0].type;
+    size_t at_once = panels_at_once(kernels, type), few = few_columns(kernels, type);
     size_t n_tokens = step->columns.n_tokens, wanted = 4 * (size_t)n_threads;
     size_t n_panels = columns_most_groups(&step->columns) * n_parts(step->rows, PANEL);
     if (n_threads == 1)
         step->panels_per_task = n_panels;
-    else if (n_tokens == 1) /* which reads memory: the longer in one go, the faster */
+    else if (n_tokens == 1 || n_tokens <= few) /* which reads memory: the longer in one go, the faster */
         step->panels_per_task = smaller(n_parts(n_panels, 2 * (size_t)n_threads), 64);
     else
         step->panels_per_task = smaller(n_parts(n_panels, wanted), 8);
-    if (n_tokens > 1) step->panels_per_task = round_up(step->panels_per_task, at_once);
+    if (n_tokens > few) step->panels_per_task = round_up(step->panels_per_task, at_once);
     step->tokens_per_task = n_tokens;
     size_t panel_tasks = n_parts(n_panels, step->panels_per_task);
     size_t token_blocks = n_parts(n_tokens, BLOCK_TOKENS);
@@ -226,8 +242,7 @@ static size_t divide(struct matmul_step *step, unsigned n_threads, size_t at_onc
 bool matmul_multiply(const struct request *request, struct list *list, const struct matmul_step *step)
 {
     struct matmul_step divided = *step;
-    size_t n_tasks = divide(&divided, pool_threads(request->device->pool),
-                            panels_at_once(request->device->kernels, step->matrices[0].type));
+    size_t n_tasks = divide(&divided, pool_threads(request->device->pool), request->device->kernels);
     struct matmul_step *added = list_add(list, run_matmul, n_tasks, sizeof *added);
     if (!added) return false;
     *added = divided;

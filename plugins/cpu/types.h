@@ -2,7 +2,7 @@
  *
  * A packed weight is a series of panels of PANEL rows (the last one padded with rows of zeros). Within a panel
  * the values that the same column has in all rows lie side by side, so that a vector of PANEL lanes works on
- * PANEL rows at once and one broadcast activation meets them all; one token and many use the same panels.
+ * PANEL rows at once and one broadcast activation meets them all; few tokens and many use the same panels.
  *
  * A panel is a series of chunks of CHUNK columns (the last one may be shorter), each a whole: scales first, then the
  * quants, so that reading a panel is reading memory from front to back. pack.h says what a chunk looks like.
@@ -12,8 +12,9 @@
  *   TILE_F32    x[i][row], float32, the values themselves;
  *   TILE_INT8   q[i / 4][row][i % 4], unsigned bytes, and for every `sub` columns scales[.][row] and, for types that
  *               have them, mins[.][row]: the value is (q - offset) * scale - min.
- * Where a chunk holds a tile's arrays as they are, the tile points into the chunk. One token is multiplied with the
- * chunk itself (`token` in kernels.h), for types that have a packing of their own. */
+ * Where a chunk holds a tile's arrays as they are, the tile points into the chunk.
+ *
+ * A few tokens: a chunk is multiplied as it is (`few` in kernels.h), for types that have a packing of their own. */
 #ifndef CPU_TYPES_H
 #define CPU_TYPES_H
 
@@ -32,10 +33,12 @@ struct engine_block;
 enum tile_kind { TILE_F32 = 1, TILE_INT8 = 2 };
 
 struct tile {
-    const float *x;      /* [n][PANEL] */
-    const uint8_t *q;    /* [n / 4][PANEL][4] */
-    const float *scales; /* [n / sub][PANEL] */
-    const float *mins;   /* [n / sub][PANEL], negative: what is to be added; NULL: none */
+    const float *x;       /* [n][PANEL] */
+    const uint8_t *q;     /* [n / 4][PANEL][4] */
+    const float *scales;  /* [n / sub][PANEL] */
+    const float *mins;    /* [n / sub][PANEL], negative: what is to be added; NULL: none */
+    const uint8_t *ahead; /* memory that int8_tiles fetches meanwhile, so many cache lines for each GROUP */
+    size_t ahead_lines;
     bool nibbles; /* q: codes of 4 bits, as chunks hold them (pack.h); where int8_tiles takes them so */
     /* Where unpack puts what it has to make; a thread's scratch memory. */
     float *x_store;      /* [CHUNK][PANEL] */

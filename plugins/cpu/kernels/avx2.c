@@ -3,6 +3,7 @@
 #define KERNELS_NAME     "avx2"
 #define F32_TILE_TOKENS  6
 #define INT8_TILE_TOKENS 4
+#define INT8_FEW_TOKENS  4
 #define VALUE_ROWS       ((size_t)2) /* queries whose sums of values the registers hold */
 
 /* clang-format off */

@@ -186,11 +186,11 @@ FLATTEN void sum_tokens(struct token_sums *to, const int offset, const bool mins
 }
 
 /* sums[t][row] += n columns, whose codes are at `quants`, scales and mins (if there are any) in the tile, x activations.
- * ahead: 0, or how far behind the codes memory is fetched meanwhile, in bytes. */
+ * ahead: memory to be fetched meanwhile, so many lines for each group. */
 FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, const struct tile *tile,
                           int offset, const struct int8_activations *activations, const size_t n,
                           const size_t n_tokens, const size_t sub, const size_t pairs, const bool mins,
-                          const size_t ahead, float *sums)
+                          const uint8_t *ahead, const size_t ahead_lines, float *sums)
 {
     struct token_sums token_sums;
     if (pairs == 0) offset = 0; /* flipping signs takes it off */
@@ -201,8 +201,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
         UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
         for (size_t g = 0; g < n / GROUP; g++) {
             const float *scales = activations->scales + g * n_tokens;
-            for (size_t at = 0; ahead && part == 0 && at < group_size(format); at += 64)
-                prefetch(quants + g * group_size(format) + ahead + at);
+            if (part == 0) prefetch_lines(ahead + g * ahead_lines * 64, ahead_lines);
             UNROLL for (size_t h = 0; h < per_group; h++)
             {
                 size_t s = g * per_group + h;
@@ -231,7 +230,8 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
  * columns in all; sums stay in registers until the last of them. */
 FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[][2], int offset,
                                struct int8_activations at, const size_t n, const size_t n_tokens,
-                               const size_t sub, const bool mins, float *const sums[2])
+                               const size_t sub, const bool mins, const size_t ahead_lines,
+                               float *const sums[2])
 {
     const size_t per_group = GROUP / sub;
     struct token_sums token_sums;
@@ -245,6 +245,9 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
         for (size_t s = 0; s < n_here / sub; s++) {
             const int8_t *a = at.q + s * sub * n_tokens;
             const float *scales = at.scales + s / per_group * n_tokens;
+            if (s % per_group == 0)
+                UNROLL for (size_t p = 0; p < 2; p++)
+                    prefetch_lines(tile[p]->ahead + s / per_group * ahead_lines * 64, ahead_lines);
             vi sum[2][TILE_TOKENS];
             UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
                 mins ? vi_zero() : vi_set1(token_sums.start[s * n_tokens + t]);
@@ -276,15 +279,15 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
 }
 
 typedef void int8_pair(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,
-                       size_t n, size_t n_tokens, float *const sums[2]);
+                       size_t n, size_t n_tokens, size_t ahead_lines, float *const sums[2]);
 #define INT8_PAIR(name)                                                                                      \
     static void name(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,     \
-                     size_t n, size_t n_tokens, float *const sums[2])                                        \
+                     size_t n, size_t n_tokens, size_t ahead_lines, float *const sums[2])                    \
     {                                                                                                        \
         FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
     }
 #define PAIR_CALL(format, count, sub, mins)                                                                  \
-    int8_pair_columns(&format, tiles, offset, *at, n, count, sub, mins, sums)
+    int8_pair_columns(&format, tiles, offset, *at, n, count, sub, mins, ahead_lines, sums)
 
 #define int8_pair_32_call(count)           PAIR_CALL(format_raw32, count, 32, false)
 #define int8_pair_16_call(count)           PAIR_CALL(format_raw32, count, 16, false)
@@ -316,11 +319,12 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
         pairs[c][1] = &tiles[n_panels - 1];
     }
     float unused[INT8_TILE_TOKENS * PANEL] = {0};
-    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside) {
+    size_t ahead_lines = pairs[0][0]->ahead_lines; /* by the first tokens alone */
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead_lines = 0) {
         n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
         struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
         float *const to[2] = {sums[0] + t * PANEL, n_panels == 2 ? sums[1] + t * PANEL : unused};
-        pair((const struct tile *const(*)[2])pairs, format->offset, &at, part->n, n_beside, to);
+        pair((const struct tile *const(*)[2])pairs, format->offset, &at, part->n, n_beside, ahead_lines, to);
     }
 }
 
@@ -328,13 +332,13 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
 /* A function for each way in which types differ there. */
 #define INT8_TILE(name, sub, pairs)                                                                          \
     static void name(const struct tile *tile, int offset, const struct int8_activations *activations,        \
-                     size_t n, size_t n_tokens, float *sums)                                                 \
+                     size_t n, size_t n_tokens, size_t ahead_lines, float *sums)                             \
     {                                                                                                        \
         FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
     }
 #define TILE_CALL(count, sub, pairs)                                                                         \
     int8_columns(&format_raw32, tile->q, tile, offset, activations, n, count, sub, pairs,                    \
-                 tile->mins != NULL, 0, sums)
+                 tile->mins != NULL, tile->ahead, ahead_lines, sums)
 
 #define int8_tile_32_8_call(count) TILE_CALL(count, 32, 8)
 #define int8_tile_16_8_call(count) TILE_CALL(count, 16, 8)
@@ -361,7 +365,8 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     const struct format *format = type->format;
     bool narrow = format->sub == 16;
     void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *at, size_t n,
-                    size_t n_tokens, float *sums) = narrow ? int8_tile_16_8 : int8_tile_32_8;
+                    size_t n_tokens, size_t ahead_lines, float *sums) =
+        narrow ? int8_tile_16_8 : int8_tile_32_8;
 #if VEC_MOST < 255
     if (format->most > VEC_MOST) tile_of = narrow ? int8_tile_16_0 : int8_tile_32_0;
 #endif
@@ -370,47 +375,53 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     if (pairs == 4) tile_of = int8_tile_32_4;
     if (pairs == 2) tile_of = int8_tile_16_2;
 #endif
-    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside) {
+    size_t ahead_lines = tiles[0].ahead_lines; /* by the first tokens alone */
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead_lines = 0) {
         n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
         struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
         for (size_t i = 0; i < part->n; i += CHUNK, at = int8_next_chunk(at, n_beside))
             tile_of(&tiles[i / CHUNK], format->offset, &at, smaller(CHUNK, part->n - i), n_beside,
-                    sums[0] + t * PANEL);
+                    ahead_lines, sums[0] + t * PANEL);
     }
 }
 #endif
 
-/* ---- One token: chunks ----------------------------------------------------------------------------- */
+/* ---- A few tokens: chunks -------------------------------------------------------------------------- */
 
-FLATTEN void token_chunk(const struct format *format, const uint8_t *chunk,
-                         const struct int8_activations *activations, const size_t n, struct tile *tile,
-                         float *sums)
+FLATTEN void few_chunk(const struct format *format, const uint8_t *chunk,
+                       const struct int8_activations *activations, const size_t n, const size_t n_tokens,
+                       struct tile *tile, float *sums)
 {
     const struct chunk_layout layout = chunk_layout(format, n);
-    for (size_t at = 0; at < layout.quants; at += 64) prefetch(chunk + PREFETCH_AHEAD + at);
+    prefetch_lines(chunk + PREFETCH_AHEAD, layout.quants / 64);
     unpack_scales(format, chunk, n, tile);
-    int8_columns(format, chunk + layout.quants, tile, format->offset, activations, n, 1, format->sub,
-                 sums_in_16_bits(format->most), format->mins, PREFETCH_AHEAD, sums);
+    int8_columns(format, chunk + layout.quants, tile, format->offset, activations, n, n_tokens, format->sub,
+                 sums_in_16_bits(format->most), format->mins, chunk + layout.quants + PREFETCH_AHEAD,
+                 group_size(format) / 64, sums);
 }
 
-FLATTEN void token_panel(const struct format *format, const uint8_t *panel, size_t k,
-                         const struct int8_activations *activations, struct tile *tile, float *sums)
+FLATTEN void few_columns(const struct format *format, const uint8_t *panel, size_t k,
+                         const struct int8_activations *activations, const size_t n_tokens, struct tile *tile,
+                         float *sums)
 {
-    memset(sums, 0, PANEL * sizeof *sums);
+    memset(sums, 0, n_tokens * PANEL * sizeof *sums);
     struct int8_activations at = *activations;
     for (; k >= CHUNK; k -= CHUNK, panel += chunk_layout(format, CHUNK).size) {
-        token_chunk(format, panel, &at, CHUNK, tile, sums);
-        at = int8_next_chunk(at, 1);
+        few_chunk(format, panel, &at, CHUNK, n_tokens, tile, sums);
+        at = int8_next_chunk(at, n_tokens);
     }
-    if (k > 0) token_chunk(format, panel, &at, k, tile, sums);
+    if (k > 0) few_chunk(format, panel, &at, k, n_tokens, tile, sums);
 }
 
+#define FEW_CALL(count) few_columns(format, panel, k, activations, count, tile, sums)
 #define X(NAME, name)                                                                                        \
-    static void token_##name(const uint8_t *panel, size_t k, const struct int8_activations *activations,     \
-                             const float *input, struct tile *tile, float *sums)                             \
+    static void few_##name(const uint8_t *panel, size_t k, const struct int8_activations *activations,       \
+                           const float *input, size_t n_tokens, struct tile *tile, float *sums)              \
     {                                                                                                        \
+        const struct format *const format = &format_##name;                                                  \
         (void)input;                                                                                         \
-        token_panel(&format_##name, panel, k, activations, tile, sums);                                      \
+        FOR_TOKENS(INT8_FEW_TOKENS, n_tokens, FEW_CALL)                                                      \
     }
 PACKED_TYPES(X)
 #undef X
+#undef FEW_CALL

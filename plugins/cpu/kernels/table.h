@@ -4,6 +4,7 @@ const struct kernels KERNELS = {
     .name = KERNELS_NAME,
     .f32_tile_tokens = F32_TILE_TOKENS,
     .int8_tile_tokens = INT8_TILE_TOKENS,
+    .int8_few_tokens = INT8_FEW_TOKENS,
     .int8_panels_at_once = INT8_PANELS_AT_ONCE,
     .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
                [WEIGHT_F16] = unpack_f16,
@@ -15,11 +16,11 @@ const struct kernels KERNELS = {
                    RAW_TYPES(X)
 #undef X
     },
-    .token = {[WEIGHT_F32] = token_f32,
-              [WEIGHT_F16] = token_f16,
-              [WEIGHT_BF16] = token_bf16,
-#define X(NAME, name) [WEIGHT_##NAME] = token_##name,
-              PACKED_TYPES(X)
+    .few = {[WEIGHT_F32] = few_f32,
+            [WEIGHT_F16] = few_f16,
+            [WEIGHT_BF16] = few_bf16,
+#define X(NAME, name) [WEIGHT_##NAME] = few_##name,
+            PACKED_TYPES(X)
 #undef X
     },
     .f32_tile = f32_tile,

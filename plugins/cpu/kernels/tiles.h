@@ -11,12 +11,12 @@
 
 #define FLATTEN static inline __attribute__((always_inline))
 
-/* One token reads weights as fast as memory gives them: so many bytes ahead. */
+/* A few tokens read weights as fast as memory gives them: so many bytes ahead. */
 enum { PREFETCH_AHEAD = 4096 };
 
-FLATTEN void prefetch(const uint8_t *at)
+FLATTEN void prefetch_lines(const uint8_t *from, const size_t n)
 {
-    __builtin_prefetch(at);
+    for (size_t i = 0; i < n; i++) __builtin_prefetch(from + i * 64);
 }
 
 /* Calls function(…, 1 … 12, …) for n_tokens. */
@@ -82,7 +82,7 @@ static void f32_tile(const float *x, const float *activations, size_t n, size_t 
 #undef CALL
 }
 
-/* ---- One token ------------------------------------------------------------------------------------- */
+/* ---- One token: chunks ----------------------------------------------------------------------------- */
 
 /* The float32 sums of a chunk of n columns for one token, `columns` of them at once. */
 typedef void columns_function(const uint8_t *from, const float *input, vf sum[PARTS]);
@@ -123,7 +123,7 @@ FLATTEN void float_token(const uint8_t *panel, size_t k, const float *input, col
         UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_zero();
         size_t n = smaller(CHUNK, k - first), i = 0;
         for (; i + step <= n; i += step, panel += size) {
-            if (i * (size / step) % 64 == 0) prefetch(panel + PREFETCH_AHEAD);
+            if (i * (size / step) % 64 == 0) prefetch_lines(panel + PREFETCH_AHEAD, 1);
             add(panel, input + first + i, sum);
         }
         if (i < n) last(panel, input + first + i, sum);
@@ -132,23 +132,23 @@ FLATTEN void float_token(const uint8_t *panel, size_t k, const float *input, col
     UNROLL for (size_t p = 0; p < PARTS; p++) vf_store(sums + p * LANES, total[p]);
 }
 
-static void token_f32(const uint8_t *panel, size_t k, const struct int8_activations *activations,
-                      const float *input, struct tile *tile, float *sums)
+static void few_f32(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                    const float *input, size_t n_tokens, struct tile *tile, float *sums)
 {
-    (void)activations, (void)tile;
+    (void)activations, (void)n_tokens, (void)tile;
     float_token(panel, k, input, add_f32, 1, PANEL * 4, NULL, sums);
 }
 
-static void token_f16(const uint8_t *panel, size_t k, const struct int8_activations *activations,
-                      const float *input, struct tile *tile, float *sums)
+static void few_f16(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                    const float *input, size_t n_tokens, struct tile *tile, float *sums)
 {
-    (void)activations, (void)tile;
+    (void)activations, (void)n_tokens, (void)tile;
     float_token(panel, k, input, add_f16, 1, PANEL * 2, NULL, sums);
 }
 
-static void token_bf16(const uint8_t *panel, size_t k, const struct int8_activations *activations,
-                       const float *input, struct tile *tile, float *sums)
+static void few_bf16(const uint8_t *panel, size_t k, const struct int8_activations *activations,
+                     const float *input, size_t n_tokens, struct tile *tile, float *sums)
 {
-    (void)activations, (void)tile;
+    (void)activations, (void)n_tokens, (void)tile;
     float_token(panel, k, input, add_bf16, 2, PANEL * 4, add_bf16_even, sums);
 }
