@@ -1,4 +1,4 @@
-/* families.h: every family that there is, one line each. The table in arch.c and the declarations come from it. */
+/* families.h: every family, one per line. The table in arch.c and the declarations are generated from it. */
 #ifndef ENGINE_ARCH_FAMILIES_H
 #define ENGINE_ARCH_FAMILIES_H
 
@@ -48,7 +48,7 @@
 FAMILIES(X)
 #undef X
 
-/* granite.c: the factors that Granite's families have. */
+/* granite.c: the factors shared by Granite's families. */
 struct decoder;
 void granite_read_scales(struct hparams *h, struct decoder *d);
 

@@ -1,5 +1,6 @@
-/* hparams.h: reads a family's hyper-parameters from the metadata: "KEY" is that of the architecture, so "llama.KEY". The
- * first error sticks, and every function then returns its fallback: a family reads everything and is asked once. */
+/* hparams.h: reads a family's hyper-parameters from the metadata. "KEY" means that of the architecture,
+ * "llama.KEY". The first error sticks, and every later call returns its fallback, so a family reads
+ * everything and checks once. */
 #ifndef ENGINE_ARCH_HPARAMS_H
 #define ENGINE_ARCH_HPARAMS_H
 
@@ -14,32 +15,33 @@
 struct hparams {
     const struct model *model;
     char prefix[HPARAMS_PREFIX_SIZE]; /* general.architecture */
-    int status;                       /* the first error; the message is error_message() */
+    int status;                       /* the first error; error_message() has the message */
 };
 
-/* general.architecture, ended by NUL and cut to HPARAMS_PREFIX_SIZE; false if there is none. */
+/* Copies general.architecture, NUL-terminated and cut to HPARAMS_PREFIX_SIZE. False if there is none. */
 bool hparams_family(const struct model *model, char *name);
 
-/* Keeps an error that begins with the file's path, unless there is one already. status: enum engine_status. */
+/* Records an error whose message begins with the file's path, unless there is one already. status: enum
+ * engine_status. */
 void hparams_fail(struct hparams *h, int status, const char *format, ...) ENGINE_PRINTF(3, 4);
 
 bool hparams_has(const struct hparams *h, const char *key);
 
-/* Numbers from 0 to INT32_MAX. The required one is at least 1. */
+/* Numbers from 0 to INT32_MAX. A required one is at least 1. */
 uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback);
 uint32_t hparams_count_required(struct hparams *h, const char *key);
-/* Of layer `layer`, where the key may have a value for each: an array has at least n_layers of them, at most
- * block_count. */
+/* The value for layer `layer`, if the key may have one for each: an array has from n_layers to block_count
+ * elements. */
 uint32_t hparams_count_at(struct hparams *h, const char *key, uint32_t layer, uint32_t n_layers,
                           uint32_t fallback);
 
-/* Finite numbers: one that is at least 0, and one that is more, so that 1 / it is finite too. */
+/* Finite numbers: at least 0, or large enough that 1 / it is finite too. */
 float hparams_float_from_0(struct hparams *h, const char *key, float fallback);
 float hparams_float_above_0(struct hparams *h, const char *key, float fallback);
 
 bool hparams_flag(struct hparams *h, const char *key, bool fallback);
 
-/* A text, ended by NUL and cut to `size`; false if there is none. */
+/* A text, NUL-terminated and cut to `size`. False if there is none. */
 bool hparams_text(struct hparams *h, const char *key, char *text, size_t size);
 
 #endif

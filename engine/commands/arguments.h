@@ -1,6 +1,6 @@
-/* arguments.h: the command line as a struct. One table (options.c) names every option, the commands that take
- * it, its default and its help; parsing, --help, suggestions for misspelt options, manual pages and
- * completions (pages.c) come from it. */
+/* arguments.h: the command line as a struct. One table (options.c) lists every option with its commands,
+ * default and help. Parsing, --help, suggestions for misspelt options, manual pages and completions (pages.c)
+ * use it. */
 #ifndef ENGINE_COMMANDS_ARGUMENTS_H
 #define ENGINE_COMMANDS_ARGUMENTS_H
 
@@ -9,23 +9,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Options that may be given several times. `items` is ended by NULL, or NULL if there are none. */
+/* Options that may be repeated. `items` is terminated by NULL, or NULL if there are none. */
 struct argument_list {
     const char **items;
     size_t count;
 };
 
 struct arguments {
-    const struct command *command; /* NULL if `help` or `version` was asked for without one */
+    const struct command *command; /* NULL for `help` or `version` without a command */
     bool help, version;
 
     /* Every command */
     struct argument_list plugin_dirs; /* --plugin-dir */
     const char *config;               /* --config */
     bool json;                        /* --json */
-    bool verbose;                     /* -v, --verbose: notes as well as warnings */
+    bool verbose;                     /* -v, --verbose: notes too, not only warnings */
 
-    /* The model and where it runs */
+    /* The model and its devices */
     const char *model;           /* -m, --model */
     const char *tokenizer;       /* --tokenizer */
     uint32_t n_context;          /* -c, --context */
@@ -74,39 +74,39 @@ struct arguments {
     struct argument_list only; /* --only */
     bool pure;                 /* --pure */
 
-    struct argument_list words; /* what is no option */
+    struct argument_list words; /* arguments that are not options */
 
     char error[512]; /* why arguments_parse failed */
 };
 
-/* A command. The table of all of them is `commands` (main.c), ended by one without a name. */
+/* A command. `commands` (main.c) is the table of all commands, terminated by one without a name. */
 struct command {
     const char *name;
     const char *synopsis; /* "-m MODEL -p PROMPT [OPTION…]" */
     const char *summary;  /* one line for `engine --help` */
     const char *details;  /* paragraphs for `engine COMMAND --help`, or NULL */
-    const char *examples; /* lines for `engine COMMAND --help`, each ended by a newline */
-    const char *words;    /* what stands without an option in front, "MODEL"; NULL: nothing may */
+    const char *examples; /* lines for `engine COMMAND --help`, each with a newline */
+    const char *words;    /* arguments that are not options, "MODEL"; NULL: none are allowed */
     unsigned min_words, max_words;
-    const char *choices; /* of the last of these words, blanks between them; NULL: anything */
-    /* Returns the exit status; on failure it has printed why (command_fail). */
+    const char *choices; /* allowed values of the last of them, separated by spaces; NULL: any */
+    /* Returns the exit status. On failure it has printed the reason (command_fail). */
     int (*run)(const struct arguments *arguments);
 };
 extern const struct command commands[];
 
-/* A command by name, or NULL. */
+/* The command of this name, or NULL. */
 const struct command *command_find(const char *name);
 
-/* Whether a word without an option in front is the name of a model rather than a text. */
+/* Whether an argument without an option is the name of a model rather than a text. */
 bool is_model_name(const char *word);
 
-/* Parses the command line; the strings stay in argv. Without a command name the command is `run`. False if it
- * is wrong: arguments->error then says why, and suggests the nearest option or command. arguments_free frees
- * the lists, also after an error. */
+/* Parses the command line; strings stay in argv. Without a command name, the command is `run`. On error,
+ * returns false and sets arguments->error, which suggests the nearest option or command. arguments_free frees
+ * the lists, even after an error. */
 bool arguments_parse(int argc, char **argv, struct arguments *arguments);
 void arguments_free(struct arguments *arguments);
 
-/* Prints `engine --help`, or, with a command, that command's. */
+/* Prints `engine --help`, or the help of a command. */
 void arguments_help(const struct command *command, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* json.h: what --json needs of Jansson beside itself. */
+/* json.h: additions to Jansson for --json. */
 #ifndef ENGINE_COMMANDS_JSON_H
 #define ENGINE_COMMANDS_JSON_H
 
@@ -6,18 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A string of `length` bytes; what is not UTF-8 in it becomes U+FFFD. json_null for a NULL. */
+/* A string of `length` bytes; invalid UTF-8 becomes U+FFFD. NULL becomes json_null. */
 json_t *json_text(const char *text, size_t length);
-json_t *json_line(const char *text); /* the same, ended by NUL */
+json_t *json_line(const char *text); /* the same, NUL-terminated */
 
-/* Whole numbers beyond what JSON readers keep exactly (2^63 - 1) become the largest such. */
+/* Integers above 2^63 - 1, Jansson's largest, become that. */
 json_t *json_count(uint64_t number);
 
-/* The plugins that are not used, as an array; NULL: no memory. In plugins.c. */
+/* The plugins that are not used, as an array; NULL: out of memory. In plugins.c. */
 struct engine;
 json_t *refused_plugins(const struct engine *engine);
 
-/* Prints it to standard output, and drops it. Returns the exit status. NULL: no memory, as Jansson says it. */
+/* Prints it to standard output and drops the reference. Returns the exit status. NULL means out of memory, as
+ * in Jansson. */
 int json_print(json_t *json);
 
 #endif

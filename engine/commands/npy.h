@@ -9,7 +9,7 @@
 /* Writes the header of a float32 array [rows, columns] in C order. Returns 0, or -1 with errno. */
 int npy_write_header(FILE *file, size_t rows, size_t columns);
 
-/* Reads an array of whole numbers (any integer type, little-endian) of one dimension. *values is the caller's to free.
+/* Reads a one-dimensional array of integers (any integer type, little-endian). The caller frees *values.
  * Returns an enum engine_status, with command_error's message. */
 int npy_read_integers(const char *path, int32_t **values, size_t *count);
 

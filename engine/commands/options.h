@@ -10,12 +10,12 @@
 enum option_kind {
     OPTION_FLAG,   /* bool */
     OPTION_TEXT,   /* const char * */
-    OPTION_NAMES,  /* const char *, names with commas between them, one at least */
+    OPTION_NAMES,  /* const char *, one or more names separated by commas */
     OPTION_LIST,   /* struct argument_list */
     OPTION_U32,    /* uint32_t between minimum and maximum */
     OPTION_U64,    /* uint64_t */
     OPTION_FLOAT,  /* float between minimum and maximum */
-    OPTION_CHOICE, /* const char *, one of `choices`, which may hold "N" for any whole number */
+    OPTION_CHOICE, /* const char *, one of `choices`; "N" among them allows any whole number */
 };
 
 /* Headings of --help, in this order. */
@@ -25,24 +25,24 @@ extern const char *const option_group_titles[GROUP_COUNT];
 struct option {
     const char *name;  /* without dashes */
     char letter;       /* 0: none */
-    const char *value; /* what --help calls the value; NULL for flags */
+    const char *value; /* the value's name in --help; NULL for flags */
     enum option_kind kind;
     enum option_group group;
     size_t target;           /* offset of the value in struct arguments */
-    size_t given;            /* offset of a bool that tells that it was given; 0: none */
-    const char *commands;    /* names with a blank around each (" run bench "); NULL: all commands */
-    const char *initial;     /* the default, as it would be typed; NULL: zero */
+    size_t given;            /* offset of a bool that is set if the option was given; 0: none */
+    const char *commands;    /* names with a space around each (" run bench "); NULL: all commands */
+    const char *initial;     /* the default, as typed; NULL: zero */
     double minimum, maximum; /* of numbers */
     const char *choices;     /* "f16|f32" */
-    const char
-        *also; /* what other programs call it, as it is typed, with a blank around each; NULL: nothing else */
-    bool devices;     /* the value begins with a device's name: shells complete it */
-    bool endless;     /* of OPTION_U32: -1 may be typed, for as much as there can be: UINT32_MAX */
-    const char *help; /* what it does; wrapped by --help */
+    const char *also;        /* its names in other programs, as typed, with a space around each; NULL: none */
+    bool devices;            /* the value begins with a device name, which shells complete */
+    bool endless;            /* for OPTION_U32: accepts -1, which means no limit: UINT32_MAX */
+    const char *help;        /* a description; --help wraps it */
 };
-extern const struct option options[]; /* ended by one without a name */
+extern const struct option options[]; /* terminated by one without a name */
 
-/* Whether a command takes an option. NULL for a command: whether it stands alone (`engine --version`). */
+/* Whether a command takes an option. NULL for the command: whether the option works on its own (`engine
+ * --version`). */
 bool option_of(const struct option *option, const struct command *command);
 
 #endif

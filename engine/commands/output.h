@@ -6,25 +6,27 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Refuses a path that leads to one of the files that a command reads, under whatever name: by links of both kinds too.
- * `inputs` [n] may hold NULLs, and "-" for standard input. ENGINE_ERROR_ARGUMENT, through command_error. */
+/* Rejects a path that leads to one of the files that a command reads, under any name, including hard and
+ * symbolic links. `inputs` [n] may contain NULLs, and "-" for standard input. ENGINE_ERROR_ARGUMENT, through
+ * command_error. */
 int output_check(const char *path, const char *const *inputs, size_t n);
 
-/* A file that is there once it is whole, and not before: an unfinished one in the same folder takes its name at the end.
- * What is no regular file (a device, a FIFO, a symbolic link such as /dev/stdout) is written directly. */
+/* A file that appears only when it is complete: it is written under another name in the same folder, and
+ * renamed at the end. Anything but a regular file (a device, a FIFO, a symbolic link such as /dev/stdout) is
+ * written directly. */
 struct output {
     const char *path;
     FILE *file;
-    char *part; /* the unfinished file's name; NULL: there is none */
-    int lock;   /* its descriptor, with a lock on it; -1 */
+    char *part; /* the name of the unfinished file; NULL: none */
+    int lock;   /* its descriptor, which holds a lock on it; or -1 */
 };
 
-/* Says why it failed through command_error. One at a time. */
+/* Reports a failure through command_error. Only one output may be open at a time. */
 int output_open(struct output *output, const char *path);
-/* Not `whole`: what there was under that name stays. */
+/* If not `whole`, an existing file of that name is kept. */
 int output_close(struct output *output, bool whole);
 
-/* Removes the unfinished file of the output that is open, if one is: for signal handlers, which end the program then. */
+/* Removes the unfinished file of the open output, if any. For signal handlers, which then end the program. */
 void output_discard(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* table.h: tables for people: columns as wide as their widest cell. */
+/* table.h: tables for people, with columns as wide as their widest cell. */
 #ifndef ENGINE_COMMANDS_TABLE_H
 #define ENGINE_COMMANDS_TABLE_H
 
@@ -14,12 +14,12 @@ struct table {
     size_t count;
 };
 
-/* Adds a cell, row by row from left to right. Control characters become blanks. If memory runs out the table
+/* Adds a cell, row by row from left to right. Control characters become spaces. If memory runs out, the table
  * is not printed. */
 void table_add(struct table *table, const char *format, ...) ENGINE_PRINTF(2, 3);
 
-/* Prints the rows, the first of which is the heading, or `none` if there is no other, and frees the cells. Returns
- * the exit status. */
+/* Prints the rows, the first of which is the heading, and frees the cells. If there are no other rows, prints
+ * `none` instead. Returns the exit status. */
 int table_print(struct table *table, const char *none, FILE *out);
 
 #endif

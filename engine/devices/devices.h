@@ -1,11 +1,11 @@
-/* devices.h: the devices that backends announce, listed once for an engine. */
+/* devices.h: the devices of all backends, listed once per engine. */
 #ifndef ENGINE_DEVICES_DEVICES_H
 #define ENGINE_DEVICES_DEVICES_H
 
 #include "devices/hardware.h"
 #include "internal.h"
 
-/* A device that a backend has announced. */
+/* A device listed by a backend. */
 struct device {
     char name[48];               /* the plugin's name and info.id: "vulkan0" */
     const struct plugin *plugin; /* the backend */
@@ -14,22 +14,23 @@ struct device {
     double speed; /* GB/s of weights, see measure.h; 0: not measured yet */
 };
 
-/* Asks all backends for their devices, at the first call, and fills engine->devices. A backend that fails is logged and
- * passed over. Under devices_lock. */
+/* On the first call, asks all backends for their devices and fills engine->devices. A backend that fails is
+ * logged and skipped. Requires devices_lock. */
 int devices_list(struct engine *engine);
 
-/* The listed device of this name; NULL: none. Under devices_lock. */
+/* The listed device of this name; NULL: none. Requires devices_lock. */
 struct device *devices_find_open(const struct engine *engine, const char *name);
 
-/* Says in the log which backends find nothing to work with on this machine (no driver's library, say), one line each:
- * where devices are listed or chosen by us, not where somebody asks for others by name. Under devices_lock. */
+/* Logs which backends have nothing to work with on this machine (no driver library, say), one line each. For
+ * use when devices are listed or chosen automatically, not when the user names others. Requires
+ * devices_lock. */
 void report_absent_backends(struct engine *engine);
 
-/* The device that is used in place of this one where neither is asked for: the same hardware, of a higher rank or listed
- * earlier. NULL: none. Under devices_lock. */
+/* The device that replaces this one unless either is requested: the same hardware with a higher rank, or
+ * listed earlier. NULL: none. Requires devices_lock. */
 const struct device *devices_preferred(const struct engine *engine, const struct device *device);
 
-/* What a device says of itself now, with its free memory; made safe to print. Under devices_lock. */
+/* The device's current description, including its free memory, made safe to print. Requires devices_lock. */
 int devices_get_info(const struct device *device, struct engine_device_info *info);
 
 #endif

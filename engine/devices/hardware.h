@@ -1,4 +1,4 @@
-/* hardware.h: which of the devices that backends announce are the same piece of hardware, see struct engine_device_info. */
+/* hardware.h: tells which devices are the same piece of hardware, see struct engine_device_info. */
 #ifndef ENGINE_DEVICES_HARDWARE_H
 #define ENGINE_DEVICES_HARDWARE_H
 
@@ -6,7 +6,7 @@
 
 #include "plugin-api.h"
 
-/* What devices are told apart by. */
+/* What identifies a device's hardware. */
 struct hardware {
     char pci_address[24];
     uint8_t uuid[16];

@@ -1,4 +1,4 @@
-/* limits.h: how many devices one model is spread over, and what a budget is where none is known. */
+/* limits.h: the number of devices that a model can use, and the value of an unknown budget. */
 #ifndef ENGINE_DEVICES_LIMITS_H
 #define ENGINE_DEVICES_LIMITS_H
 

@@ -1,11 +1,12 @@
-/* measure.h: how fast devices are beside each other, where a model is to be shared out among several. */
+/* measure.h: compares the speed of devices, to share a model between several. */
 #ifndef ENGINE_DEVICES_MEASURE_H
 #define ENGINE_DEVICES_MEASURE_H
 
 #include "devices/open.h"
 
-/* Sets the speed of every device but the CPU: what the setting `speeds` says, else what a matmul of a few milliseconds
- * gave when the engine first needed to know. A device that can't be measured keeps 0, and a warning says why. */
+/* Sets the speed of every device except the CPU: from the setting `speeds`, else from a matmul of a few
+ * milliseconds, run when the engine first needs the speeds. A device that cannot be measured keeps 0, and a
+ * warning gives the reason. */
 void devices_measure(struct device_set *set);
 
 #endif

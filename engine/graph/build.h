@@ -1,11 +1,11 @@
-/* build.h: what the files that build graphs share: graph.c (lists), values.c (what nodes work on), nodes.c (nodes). */
+/* build.h: shared by the files that build graphs: graph.c (lists), values.c (operands), nodes.c (nodes). */
 #ifndef ENGINE_GRAPH_BUILD_H
 #define ENGINE_GRAPH_BUILD_H
 
 #include "graph/graph.h"
 
-/* Makes room for one more element of an array whose capacity is the power of two that holds its count. False after an
- * error, also an earlier one. */
+/* Makes room for one more element in an array whose capacity is its count rounded up to a power of two. False
+ * after an error, including an earlier one. */
 bool graph_grow(struct graph *graph, void **array, size_t count, size_t size);
 
 /* A dense value of this type and shape; NULL after an error. */

@@ -1,31 +1,32 @@
-/* execute.h: runs schedules. A prepared schedule has its operands tied to device memory and, where the backend can, its
- * runs of operations recorded. */
+/* execute.h: runs schedules. A prepared schedule has its operands bound to device memory and, if the backend
+ * supports it, its runs of operations recorded. */
 #ifndef ENGINE_GRAPH_EXECUTE_H
 #define ENGINE_GRAPH_EXECUTE_H
 
 #include "devices/open.h"
 #include "graph/schedule.h"
 
-/* Where the parts of a run live. Owned by the context. */
+/* The memory and streams of a run. Owned by the context. */
 struct executor {
     const struct device_set *set;
-    struct engine_stream *streams[PLACE_MAX_DEVICES]; /* NULL for devices that nothing is placed on */
+    struct engine_stream *streams[PLACE_MAX_DEVICES]; /* NULL for devices without tensors */
     struct engine_buffer *arenas[PLACE_MAX_DEVICES];
     struct engine_weight **weights; /* [graph weights] */
     struct engine_buffer **caches;  /* [graph caches] */
-    uint8_t *staging;               /* for copies between devices that the host can't look into */
+    uint8_t *staging;               /* for copies between devices whose memory the host cannot access */
     size_t staging_size;
 };
 
 struct prepared;
 
-/* Ties the schedule to memory, and records it; takes it over, also on failure. The arenas are large enough. */
+/* Binds the schedule to memory and records it. Takes over the schedule, even on failure. The arenas are large
+ * enough. */
 int prepared_create(const struct executor *executor, struct schedule *schedule, struct prepared **prepared);
 void prepared_destroy(const struct executor *executor, struct prepared *prepared);
 const struct schedule *prepared_schedule(const struct prepared *prepared);
 
-/* Writes the inputs (inputs[i] is dense, of the shape that graph_input gave it), runs all steps, and reads the first n_rows
- * rows of logits, of [n_vocab, n_outputs], into `logits`; 0: none. */
+/* Writes the inputs (inputs[i] is dense, with the shape that graph_input gave it), runs all steps, and reads
+ * the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none. */
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
                  float *logits, uint32_t n_rows);
 

@@ -1,5 +1,6 @@
-/* ops.h: the operations of plugin-api.h as data: which operands each argument struct has, and where. Whoever walks over
- * a graph (placement, fusion, scheduling, execution) uses this table instead of a switch over operations. */
+/* ops.h: the operations of plugin-api.h as data: the operands of each argument struct and their offsets. Code
+ * that walks a graph (placement, fusion, scheduling, execution) uses this table instead of a switch over
+ * operations. */
 #ifndef ENGINE_GRAPH_OPS_H
 #define ENGINE_GRAPH_OPS_H
 
@@ -25,7 +26,7 @@ union op_args {
 struct op_operand {
     size_t offset; /* of the tensor pointer in the argument struct */
     bool in_place; /* the output may be the same tensor as this one */
-    uint32_t uses; /* enum engine_weight_use, if a weight stands here */
+    uint32_t uses; /* enum engine_weight_use, if the operand is a weight */
 };
 
 #define OP_MAX_INPUTS  8
@@ -33,12 +34,12 @@ struct op_operand {
 
 struct op_info {
     const char *name;
-    size_t size;                                 /* of the argument struct */
-    size_t outputs[OP_MAX_OUTPUTS + 1];          /* offsets of the outputs' tensor pointers, ended by 0 */
-    struct op_operand inputs[OP_MAX_INPUTS + 1]; /* ended by one with offset 0 */
+    size_t size;                        /* of the argument struct */
+    size_t outputs[OP_MAX_OUTPUTS + 1]; /* offsets of the outputs' tensor pointers, terminated by 0 */
+    struct op_operand inputs[OP_MAX_INPUTS + 1]; /* terminated by one with offset 0 */
 };
 
-/* NULL for a number that is no operation. */
+/* NULL if the number is not an operation. */
 const struct op_info *graph_op_info(uint32_t op);
 
 /* The tensor pointer at `offset` in an argument struct. */

@@ -1,10 +1,10 @@
-/* place.h: which tensor lives on which device. A pure function of sizes, memory and wishes: it opens no device.
+/* place.h: assigns tensors to devices. A pure function of sizes, memory and requests: it opens no device.
  *
- * Device 0 is the CPU, which takes whatever no other device can or may take. The others are filled one
- * after the other, along with the order of the layers, so that a token crosses from device to device as rarely as
- * possible: the fastest first, for a token passes through all of them in turn and its time is the sum; of two that are as
- * fast or not known, the one that is listed later. What counts against a device's budget: its weights, the caches of its
- * layers, its activations. */
+ * Device 0 is the CPU, which takes whatever no other device can or may take. The other devices are filled one
+ * after the other, in the order of the layers, so that a token crosses between devices as rarely as possible.
+ * The fastest comes first: a token passes through all devices in turn, so its time is the sum of theirs. Of
+ * two devices of equal or unknown speed, the one listed later comes first. A device's budget covers its
+ * weights, the caches of its layers, and its activations. */
 #ifndef ENGINE_GRAPH_PLACE_H
 #define ENGINE_GRAPH_PLACE_H
 
@@ -14,35 +14,35 @@
 
 #include "devices/limits.h"
 
-#define PLACE_NONE SIZE_MAX /* no further follower */
+#define PLACE_NONE SIZE_MAX /* no more followers */
 
 struct place_device {
     const char *name;
-    uint64_t budget;      /* bytes; PLACE_NO_LIMIT if not known. Not looked at for device 0. */
-    uint64_t activations; /* bytes that it takes as soon as anything runs on it */
-    double speed;         /* beside the others; 0: not known */
+    uint64_t budget;      /* bytes; PLACE_NO_LIMIT if unknown. Ignored for device 0. */
+    uint64_t activations; /* bytes taken as soon as anything runs on it */
+    double speed;         /* relative to the other devices; 0: unknown */
 };
 
-/* Which part of the model a tensor belongs to. The parts are offloaded in this order. */
+/* The part of the model that a tensor belongs to. Parts are offloaded in this order. */
 enum place_part {
     PLACE_LAYER,    /* with `layer` */
-    PLACE_OUTPUT,   /* norm and matrix behind the last layer: read for every token */
-    PLACE_EMBEDDING /* in front of the first: one row is read for a token */
+    PLACE_OUTPUT,   /* norm and matrix after the last layer: read for every token */
+    PLACE_EMBEDDING /* before the first layer: a token reads one row */
 };
 
 struct place_tensor {
-    const char *name; /* what patterns match: "blk.3.ffn_up.weight"; the cache of a layer is "blk.3.cache" */
+    const char *name; /* What patterns match: "blk.3.ffn_up.weight"; the cache of a layer is "blk.3.cache". */
     enum place_part part;
     uint32_t layer;
-    uint32_t can;                      /* bit d: device d runs the operations that use it; bit 0 is set */
-    uint64_t bytes[PLACE_MAX_DEVICES]; /* what it takes on each device */
-    size_t
-        group; /* the first entry for the same data, which is kept once on a device; its own number for most */
-    size_t
-        leader; /* the entry that this one is placed with (a bias with its matrix); its own number for most */
-    size_t
-        next; /* the next of the entries that follow the same leader, from the leader on; PLACE_NONE: the last */
-    bool experts; /* matrices of which a token reads few: the first to stay on the CPU */
+    uint32_t can; /* bit d: device d runs the operations that use it; bit 0 is always set */
+    uint64_t bytes[PLACE_MAX_DEVICES]; /* its size on each device */
+    /* The first entry with the same data, which a device stores once. For most entries, its own index. */
+    size_t group;
+    /* The entry that this one is placed with (a bias with its matrix). For most entries, its own index. */
+    size_t leader;
+    /* The next entry with the same leader, starting at the leader; PLACE_NONE: this is the last. */
+    size_t next;
+    bool experts; /* matrices of which a token reads only a few: the first to stay on the CPU */
 };
 
 struct place_rule {
@@ -57,25 +57,26 @@ struct place_request {
     uint32_t n_devices;
     const struct place_tensor *tensors;
     size_t n_tensors;
-    const struct place_rule *rules; /* first match wins, before everything else */
+    const struct place_rule *rules; /* the first match wins and overrides everything else */
     size_t n_rules;
     uint32_t n_layers;
-    /* The last so many layers and the output; 0: nothing; PLACE_ALL: all layers, the output and the embedding. */
+    /* The number of layers at the end to offload, along with the output; 0: nothing; PLACE_ALL: all layers,
+     * the output and the embedding. */
     uint32_t offload;
-    /* Where not all of these layers fit as they are, try again without their experts: what every token reads goes to the
+    /* If not all of these layers fit, try again without their experts: what every token reads goes to the
      * devices first, then experts as long as there is room. */
     bool experts_stay;
 };
 
-/* Fills device[i] for tensor i. Returns how many layers were offloaded: fewer than asked for if they don't fit; one that rules
- * have placed whole counts as offloaded. `used` receives the bytes on each device. */
+/* Fills device[i] for tensor i. Returns the number of layers offloaded, fewer than requested if they do not
+ * fit. A layer that rules placed completely counts as offloaded. `used` receives the bytes on each device. */
 uint32_t place_tensors(const struct place_request *request, uint32_t *device,
                        uint64_t used[PLACE_MAX_DEVICES]);
 
-/* What tensor i adds to the device that it was put on, given the entries before it. */
+/* The bytes that tensor i adds to its device, given the entries before it. */
 uint64_t place_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t i);
 
-/* Whether a rule's pattern names this tensor. */
+/* Returns whether a rule's pattern matches this tensor. */
 bool place_matches(const char *pattern, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* gguf-write.h: what stands in front of the tensor data of a GGUF file. */
+/* gguf-write.h: the part of a GGUF file before the tensor data. */
 #ifndef ENGINE_MODEL_GGUF_WRITE_H
 #define ENGINE_MODEL_GGUF_WRITE_H
 
@@ -16,8 +16,9 @@ struct gguf_tensor {
     uint64_t offset; /* from the start of the tensor data, set by gguf_header */
 };
 
-/* Makes the header, metadata and tensor list of a GGUF file of version 3 with these tensors in this order. *bytes is
- * the caller's to free. Zeros belong behind it and behind each tensor, up to the next multiple of *alignment. ENGINE_ERROR_MEMORY, ENGINE_ERROR_DATA (sizes that don't fit into 64 bits). */
+/* Makes the header, metadata and tensor list of a version 3 GGUF file with these tensors in this order. The
+ * caller frees *bytes. Zeros follow it and each tensor, up to the next multiple of *alignment.
+ * ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: sizes exceed 64 bits. */
 int gguf_header(const struct metadata *metadata, struct gguf_tensor *tensors, size_t n_tensors,
                 uint8_t **bytes, size_t *size, uint64_t *alignment);
 

@@ -26,40 +26,40 @@ enum metadata_type {
 };
 
 struct metadata_entry {
-    const char *key;         /* ended by NUL */
+    const char *key;         /* NUL-terminated */
     enum metadata_type type; /* of the value, or of the elements if it is an array */
     bool is_array;
-    size_t count; /* 1, or the elements of the array */
-    const void
-        *values; /* [count] packed numbers, maybe unaligned; struct engine_string [count] for strings */
+    size_t count; /* 1, or the number of elements of the array */
+    /* [count] packed numbers, possibly unaligned; struct engine_string [count] for strings */
+    const void *values;
 };
 
 struct metadata;
 
 size_t metadata_count(const struct metadata *metadata);
-const struct metadata_entry *metadata_at(const struct metadata *metadata,
-                                         size_t index); /* in the file's order */
-const struct metadata_entry *metadata_find(const struct metadata *metadata,
-                                           const char *key); /* NULL if none */
+/* In the file's order. */
+const struct metadata_entry *metadata_at(const struct metadata *metadata, size_t index);
+/* NULL if there is none. */
+const struct metadata_entry *metadata_find(const struct metadata *metadata, const char *key);
 
 /* The type for people: "u32", "str", "arr[f32]". */
 const char *metadata_entry_type(const struct metadata_entry *entry);
 
-/* Values of scalars; false if there is no such key or its value is of another kind or doesn't fit. */
+/* Values of scalars; false if there is no such key, or its value has another kind or does not fit. */
 bool metadata_string(const struct metadata *metadata, const char *key, struct engine_string *value);
 bool metadata_integer(const struct metadata *metadata, const char *key, int64_t *value);
 bool metadata_float(const struct metadata *metadata, const char *key, double *value);
 bool metadata_boolean(const struct metadata *metadata, const char *key, bool *value);
 
-/* Element `index` of an entry of integers (or of booleans, as 0 and 1), or of floats; false if it isn't one,
- * out of range, or doesn't fit. */
+/* Element `index` of an entry of integers (or booleans, as 0 and 1) or floats; false if it has another kind,
+ * is out of range or does not fit. */
 bool metadata_entry_integer(const struct metadata_entry *entry, size_t index, int64_t *value);
 bool metadata_entry_float(const struct metadata_entry *entry, size_t index, double *value);
 
-/* The same through the plugin border; *getters is filled and points to `metadata`. */
+/* The same for plugins: fills *getters, which point to `metadata`. */
 void metadata_getters(const struct metadata *metadata, struct engine_metadata *getters);
 
-/* ---- For those who read files ---- */
+/* ---- For readers of files ---- */
 
 int metadata_create(struct metadata **metadata);
 void metadata_destroy(struct metadata *metadata);
@@ -67,19 +67,20 @@ void metadata_destroy(struct metadata *metadata);
 /* Memory that lives as long as the metadata; NULL if there is none left. */
 void *metadata_allocate(struct metadata *metadata, size_t size);
 
-/* Bytes of an element; 0 for strings, arrays, and numbers that are no type. */
+/* Bytes of an element; 0 for strings, arrays and unknown types. */
 size_t metadata_element_size(uint32_t type);
 
-/* Adds an entry. What `entry` points to is not copied and must outlive the metadata. ENGINE_ERROR_MEMORY. */
+/* Adds an entry. The data that `entry` points to is not copied and must outlive the metadata.
+ * ENGINE_ERROR_MEMORY. */
 int metadata_add(struct metadata *metadata, const struct metadata_entry *entry);
 
-/* Adds a scalar that is copied. */
+/* Add a scalar, which is copied. */
 int metadata_add_u32(struct metadata *metadata, const char *key, uint32_t value);
 int metadata_add_f32(struct metadata *metadata, const char *key, float value);
 int metadata_add_boolean(struct metadata *metadata, const char *key, bool value);
 int metadata_add_string(struct metadata *metadata, const char *key, const char *text);
 
-/* Makes the entries findable, after the last one is added. If two have the same key: ENGINE_ERROR_DATA. */
+/* Makes the entries searchable, after the last one is added. ENGINE_ERROR_DATA: two have the same key. */
 int metadata_finish(struct metadata *metadata);
 
 #endif

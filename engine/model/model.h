@@ -1,5 +1,5 @@
-/* model.h: a model file, whatever its format, as metadata and tensors. gguf.c and llama2c.c fill it; nobody
- * outside this folder knows a file format. All that is in here has been checked against the file. */
+/* model.h: a model file of any format, as metadata and tensors. gguf.c and llama2c.c fill it; only this
+ * folder knows file formats. All contents have been checked against the file. */
 #ifndef ENGINE_MODEL_MODEL_H
 #define ENGINE_MODEL_MODEL_H
 
@@ -13,11 +13,11 @@ struct model_tensor {
     uint32_t type; /* enum engine_type, one that type_info knows */
     uint32_t n_dims;
     uint64_t ne[4];
-    const void *data; /* dense rows, readable until model_close; NULL where `parts` have them */
-    uint64_t size;    /* bytes */
-    const struct model_tensor *source; /* whose values it has, see derived.h; NULL: its own */
-    const struct model_tensor *const
-        *parts; /* [n_parts] matrices that are this tensor, see derived.h; NULL: none */
+    const void *data;                  /* dense rows, readable until model_close; NULL if `parts` have them */
+    uint64_t size;                     /* bytes */
+    const struct model_tensor *source; /* the tensor whose values it has, see derived.h; NULL: its own */
+    /* [n_parts] matrices that form this tensor, see derived.h; NULL: none */
+    const struct model_tensor *const *parts;
     size_t n_parts;
 };
 
@@ -34,16 +34,17 @@ uint64_t model_file_size(const struct model *model);
 const struct metadata *model_metadata(const struct model *model);
 
 size_t model_tensor_count(const struct model *model);
-const struct model_tensor *model_tensor_at(const struct model *model, size_t index); /* in the file's order */
-const struct model_tensor *model_tensor_find(const struct model *model,
-                                             const char *name); /* NULL if there is none */
+/* In the file's order. */
+const struct model_tensor *model_tensor_at(const struct model *model, size_t index);
+/* NULL if there is none. */
+const struct model_tensor *model_tensor_find(const struct model *model, const char *name);
 
-/* A tensor's data in one piece: its own, or that of its parts put together in new memory, which *gathered receives for the
- * caller to free (else NULL). NULL after a failure for lack of memory. */
+/* A tensor's data in one piece: its own, or that of its parts copied to new memory. *gathered receives that
+ * memory, which the caller frees, else NULL. Returns NULL if out of memory. */
 const void *model_tensor_gather(const struct model_tensor *tensor, void **gathered);
 
-/* The bytes of a tensor will not be needed again soon: its pages may leave memory (they are read anew if it's
- * used). */
+/* Call it when the bytes of a tensor will not be needed soon: its pages may leave memory. They are read again
+ * if used. */
 void model_tensor_release(const struct model *model, const struct model_tensor *tensor);
 
 #endif

@@ -1,20 +1,20 @@
-/* names.h: finds the position of a name among many: metadata keys, tensor names. */
+/* names.h: finds the index of a name among many: metadata keys, tensor names. */
 #ifndef ENGINE_MODEL_NAMES_H
 #define ENGINE_MODEL_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sorted, not hashed: a file can't choose names that make it slow. */
+/* Sorted rather than hashed, so that a file cannot choose names that make it slow. */
 struct names {
     struct name {
-        const char *text; /* ended by NUL; not owned */
+        const char *text; /* NUL-terminated; not owned */
         size_t position;
-    } * items; /* [count], by text */
+    } * items; /* [count], sorted by text */
     size_t count;
 };
 
-/* names_add puts names in, then names_sort makes them findable. */
+/* names_add adds names; names_sort then makes them searchable. */
 int names_create(struct names *names, size_t capacity); /* ENGINE_ERROR_MEMORY */
 void names_destroy(struct names *names);
 void names_add(struct names *names, const char *text, size_t position);

@@ -1,4 +1,4 @@
-/* types.h: the element types of tensors: names, block lengths, sizes. The one table of them in the engine. */
+/* types.h: the element types of tensors: names, block lengths, sizes. The engine's only table of them. */
 #ifndef ENGINE_MODEL_TYPES_H
 #define ENGINE_MODEL_TYPES_H
 
@@ -13,14 +13,14 @@ struct type_info {
     uint32_t block_size;   /* bytes of a block */
 };
 
-/* NULL for a type that the engine doesn't know. */
+/* NULL for a type that the engine does not know. */
 const struct type_info *type_info(uint32_t type);
 
-/* Finds a type by name, upper or lower case; false if there is none. */
+/* Finds a type by name, in upper or lower case; false if there is none. */
 bool type_by_name(const char *name, uint32_t *type);
 
-/* For messages about types that the engine doesn't know: the name that GGUF has, or once had, for the number;
- * "unknown" if it never had one. */
+/* For messages about types that the engine does not know: the name that GGUF uses, or used, for the number;
+ * "unknown" if there was none. */
 const char *type_foreign_name(uint32_t type);
 
 /* Bytes of a row of `n` elements; false if n is not a multiple of the block length, or on overflow. */

@@ -1,4 +1,4 @@
-/* convert.h: turns tensors into other types on all threads, and hands the bytes on in the file's order. */
+/* convert.h: converts tensors to other types on all threads, and passes the bytes on in the file's order. */
 #ifndef ENGINE_QUANTIZE_CONVERT_H
 #define ENGINE_QUANTIZE_CONVERT_H
 
@@ -7,8 +7,8 @@
 
 #include "model/model.h"
 
-/* A tensor of the new file. Where `type` is the source's own, its bytes are copied; otherwise the source is F32, F16 or
- * BF16, and encoder_of knows `type`. */
+/* A tensor of the new file. If `type` is the source's own, its bytes are copied. Otherwise the source is F32,
+ * F16 or BF16, and quantize_encoder knows `type`. */
 struct conversion {
     const struct model_tensor *from;
     uint32_t type;
@@ -17,16 +17,18 @@ struct conversion {
 };
 
 struct convert_calls {
-    int (*write)(void *user, const void *data, size_t size);    /* not 0 stops: an error with a message */
-    int (*progress)(void *user, uint64_t done, uint64_t total); /* bytes read; not 0 stops. Or NULL */
+    /* not 0 stops with an error, whose message is set */
+    int (*write)(void *user, const void *data, size_t size);
+    int (*progress)(void *user, uint64_t done, uint64_t total); /* bytes read; not 0 stops; may be NULL */
     void *user;
 };
 
-/* n zeros to calls->write. */
+/* Passes n zeros to calls->write. */
 int quantize_write_zeros(const struct convert_calls *calls, uint64_t n);
 
-/* The bytes of all tensors, one after the other. Memory: less than a megabyte for each thread; pages of the
- * model that have been read are given back. ENGINE_ERROR_DATA: a value that the new type can't hold. */
+/* Writes the bytes of all tensors, one after the other. It takes less than a megabyte of memory per thread,
+ * and releases pages of the model that have been read. ENGINE_ERROR_DATA: a value that the new type cannot
+ * represent. */
 int quantize_convert(const struct model *model, const struct conversion *conversions, size_t n,
                      uint32_t n_threads, const struct convert_calls *calls);
 

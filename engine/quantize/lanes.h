@@ -1,9 +1,9 @@
-/* lanes.h: how the types with searched scales are worked on: four sub-blocks of a block side by side.
+/* lanes.h: vector arithmetic for the types with searched scales: four sub-blocks of a block side by side.
  *
- * A block of 256 values is turned, so that x[g * n + i] holds value i of the sub-blocks 4 g … 4 g + 3, of n values each.
- * Each step then does the same to four sub-blocks at once, in vectors that every processor of today has (GCC's and
- * clang's vector types). Sums run over i, one by one in each lane, and then over the lanes in order, so that the same
- * values give the same blocks everywhere. */
+ * A block of 256 values is transposed: x[g * n + i] holds value i of the sub-blocks 4 g … 4 g + 3, of n
+ * values each. Each step then treats four sub-blocks at once, in vectors that every current processor has
+ * (GCC's and clang's vector types). Sums run over i, one by one in each lane, and then over the lanes in
+ * order, so that the same values give the same blocks everywhere. */
 #ifndef ENGINE_QUANTIZE_LANES_H
 #define ENGINE_QUANTIZE_LANES_H
 
@@ -23,10 +23,11 @@
 typedef float lane __attribute__((vector_size(16)));
 typedef int32_t lane_mask __attribute__((vector_size(16)));
 
-/* The functions below and those built on them are compiled anew for each type, with its numbers as constants. */
+/* The functions below and their callers are compiled separately for each type, with its numbers as
+ * constants. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* A sub-block whose values are all smaller than this counts as zeros: no float16 scale reaches there. */
+/* A sub-block whose values are all smaller than this counts as zeros: no float16 scale is that small. */
 #define SMALLEST_PEAK 1e-15f
 
 INLINE lane splat(float value)
@@ -66,7 +67,7 @@ INLINE lane clamp(lane value, float least, float most)
     return smaller(larger(value, splat(least)), splat(most));
 }
 
-/* To the nearest whole number, for sizes up to 2^22. */
+/* To the nearest integer, for absolute values up to 2^22. */
 INLINE lane nearest(lane value)
 {
     return (value + 12582912.0f) - 12582912.0f;
@@ -77,7 +78,7 @@ INLINE lane size_of(lane value)
     return (lane)((lane_mask)value & 0x7fffffff);
 }
 
-/* 1 / value, or 0 for what is 0. */
+/* 1 / value, or 0 for 0. */
 INLINE lane inverse_of(lane value)
 {
     return pick(value != 0, 1 / value, splat(0));

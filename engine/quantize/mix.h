@@ -1,4 +1,4 @@
-/* mix.h: which type each tensor of a model gets when it is quantised. */
+/* mix.h: chooses the type of each tensor when a model is quantised. */
 #ifndef ENGINE_QUANTIZE_MIX_H
 #define ENGINE_QUANTIZE_MIX_H
 
@@ -8,7 +8,7 @@
 
 #include "model/model.h"
 
-/* What a name on the command line stands for: a type for most of the matrices, and rules for the others. */
+/* The meaning of a name on the command line: a type for most of the matrices, and rules for the others. */
 struct mix {
     const char *name;   /* "Q4_K_M" */
     uint32_t type;      /* enum engine_type */
@@ -25,21 +25,20 @@ struct mix_wish {
     uint32_t type;
 };
 
-/* Whether a wish is meant for a tensor of this name. */
+/* Whether a wish applies to a tensor of this name. */
 bool mix_matches(const struct mix_wish *wish, const struct model_tensor *tensor);
 
-/* Decides on the types of n tensors, which are in the order of mix_sort. `pure`: the mix's type for all that may be
- * quantised. The first of the wishes whose pattern matches such a tensor counts more than the mix. Where a row is no
- * multiple of a type's block length, a type with shorter blocks takes its place, and the log
- * says so. */
+/* Chooses the types of n tensors, given in the order of mix_sort. `pure`: all that may be quantised get the
+ * mix's type. The first wish whose pattern matches such a tensor overrides the mix. If a row is not a
+ * multiple of a type's block length, a type with shorter blocks replaces it, and the log says so. */
 void mix_choose(const struct mix *mix, bool pure, const struct mix_wish *wishes, size_t n_wishes,
                 const struct metadata *metadata, const struct model_tensor *const *tensors, size_t n,
                 uint32_t *types);
 
-/* Puts tensors into the order that llama-quantize gives them: those outside layers by name, then layer by layer. */
+/* Sorts tensors as llama-quantize does: those outside layers by name, then layer by layer. */
 void mix_sort(const struct model_tensor **tensors, size_t n);
 
-/* Whether a tensor is a matrix whose rounding does little harm: not a norm, a bias, a router, or a small table. */
+/* Whether a tensor is a matrix that tolerates rounding: not a norm, a bias, a router, or a small table. */
 bool mix_may_quantize(const struct model_tensor *tensor);
 
 #endif
