@@ -121,25 +121,23 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
         char kind[64];
         struct engine_string value;
         if (!metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
-            return error_raise(
-                ENGINE_ERROR_DATA,
-                "%s holds no tokenizer (one for a llama2.c checkpoint is given with --tokenizer)", path);
+            return error_raise(ENGINE_ERROR_DATA,
+                               "%s has no tokenizer (for a llama2.c checkpoint, use --tokenizer)", path);
         }
         size_t length = value.length < sizeof kind - 1 ? value.length : sizeof kind - 1;
         memcpy(kind, value.data, length);
         kind[length] = '\0';
         const struct plugin *plugin = plugins_find_tokenizer(model->engine->plugins, kind);
         if (!plugin) {
-            return error_raise(
-                ENGINE_ERROR_UNSUPPORTED,
-                "%s: no plugin for its tokenizer '%s' (`engine plugins` lists those that were found)", path,
-                kind);
+            return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                               "%s: no plugin for its tokenizer '%s' (`engine plugins` lists those found)",
+                               path, kind);
         }
         const struct engine_tokenizer_api *found = plugin->info->tokenizers;
         error_clear();
         int status = found->create(&model->getters, &model->tokenizer);
         if (status != ENGINE_OK && !error_message()[0])
-            error_raise(status, "%s: no tokenizer was made", plugin->name);
+            error_raise(status, "%s: the plugin created no tokenizer", plugin->name);
         if (status != ENGINE_OK) return error_wrap(status, "%s", path);
         model->tokenizer_api = found;
     }

@@ -1,4 +1,4 @@
-/* main.c: the program `engine`: the table of commands, and the end of standard output. */
+/* main.c: the program `engine`: the table of commands, and a check that standard output was written. */
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -10,14 +10,13 @@
 const struct command commands[] = {
     {.name = "run",
      .synopsis = "[MODEL.gguf] [PROMPT] [OPTION...]",
-     .summary = "Goes on from a prompt. The command that is meant when none is named.",
+     .summary = "Continues a prompt. This is the default command.",
      .details =
-         "The prompt and the text that the model adds go to standard output as they come; all else goes to "
-         "standard error. Without a model, the small one that comes with the engine writes: it tells "
-         "stories, and "
-         "begins one where there is no prompt either.\n"
-         "The model and the prompt may stand without -m and -p: the first word is a model if it ends in "
-         ".gguf or .bin.",
+         "The prompt and the generated text go to standard output as they are produced; everything else goes "
+         "to standard error. Without -m, the model in engine.conf runs, else the small one that comes with "
+         "the engine, which tells stories. Without a prompt, the model starts a new text.\n"
+         "The model and the prompt work without -m and -p: the first argument is a model if it ends in .gguf "
+         "or .bin.",
      .examples = "  engine -p \"Once upon a time\"\n"
                  "  engine run \"Once upon a time\"\n"
                  "  engine llama.gguf \"Once upon a time\"\n"
@@ -31,9 +30,9 @@ const struct command commands[] = {
     {.name = "info",
      .synopsis = "[--json] [MODEL]",
      .summary = "Shows a model file's metadata and tensors.",
-     .details = "Without MODEL it shows the default model.\nShapes have the row length first, as in GGUF. "
-                "With --json, arrays of more than 100 elements are cut to the first 100 (`count` is their "
-                "true length); --verbose gives them whole.",
+     .details = "Without MODEL, shows the default model.\n"
+                "Shapes have the row length first, as in GGUF. --json cuts arrays to their first 100 "
+                "elements (`count` is the true length); --verbose shows them whole.",
      .examples = "  engine info model.gguf\n"
                  "  engine info --json model.gguf | jq '.metadata[\"llama.block_count\"].value'\n"
                  "  engine info --tokenizer tok512.bin stories260K.bin\n",
@@ -43,11 +42,10 @@ const struct command commands[] = {
     {.name = "logits",
      .synopsis = "[-m MODEL] --tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
      .summary = "Writes the logits of every position of a list of tokens.",
-     .details = "The file is in NumPy's format: float32, [tokens, vocabulary]. It is replaced once the new "
-                "one is whole; "
-                "a device, a FIFO or a symbolic link is written as the logits come. OUT can't be one of the "
-                "files that are read.\nWith --json the numbers are written as JSON, to standard output where "
-                "there is no -o.",
+     .details = "The file is in NumPy format: float32, [tokens, vocabulary]. An existing file is replaced "
+                "only when the new one is complete; a device, a FIFO or a symbolic link is written directly. "
+                "OUT must not be one of the input files.\n"
+                "--json writes the numbers as JSON, to standard output without -o.",
      .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
                  "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
      .run = command_logits},
@@ -56,22 +54,18 @@ const struct command commands[] = {
      .summary = "Measures how fast a model runs here.",
      .examples = "  engine bench -m llama.gguf\n"
                  "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n"
-                 "  engine bench -m llama.gguf -d 4096          behind a long text\n",
+                 "  engine bench -m llama.gguf -d 4096          after a long text\n",
      .run = command_bench},
     {.name = "quantize",
      .synopsis = "IN OUT.gguf TYPE [--only PATTERN=TYPE...] [--pure] [-t N]",
-     .summary = "Writes a model with its matrices in another type: smaller, and faster to run.",
-     .details = "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, or a mix: Q2_K, "
-                "Q2_K_S, Q3_K_S, "
-                "Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K (Q3_K, Q4_K and Q5_K are the mixes "
-                "that end in M). "
-                "Files are put together as llama-quantize does it: the output matrix and the layers that "
-                "matter most get "
-                "more bits, unless --pure says otherwise; norms and vectors stay as they are, and so does "
-                "the metadata.\n"
-                "IN has its matrices in F32, F16 or BF16, or is a llama2.c checkpoint (with --tokenizer, its "
-                "vocabulary goes "
-                "along). OUT is replaced once the new file is whole.",
+     .summary = "Writes a model with its matrices in another type, which makes it smaller and faster.",
+     .details =
+         "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, or a mix: Q2_K, Q2_K_S, "
+         "Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K (Q3_K, Q4_K and Q5_K mean the mixes "
+         "that end in M). A mix assigns types as llama-quantize does: the output matrix and the most "
+         "important layers get more bits, unless --pure is given. Norms, vectors and metadata are kept.\n"
+         "The matrices of IN must be F32, F16 or BF16, or IN is a llama2.c checkpoint (--tokenizer adds its "
+         "vocabulary). An existing OUT is replaced only when the new file is complete.",
      .examples = "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M\n"
                  "  engine quantize llama-F16.gguf llama-Q8_0.gguf Q8_0 -t 4\n"
                  "  engine quantize llama-F16.gguf small.gguf Q4_0 --only 'blk.*.ffn_down.*=Q6_K' --only "
@@ -87,24 +81,21 @@ const struct command commands[] = {
     {.name = "plan",
      .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Shows which device would hold which tensor, without loading anything.",
-     .details = "LAYERS are those whose attention runs on a device; `parts` says that it holds weights of "
-                "layers whose "
-                "attention runs elsewhere, `-` that it holds others alone, such as the embedding. With -v, "
-                "run, logits and "
-                "bench say what each device holds.",
+     .details =
+         "LAYERS counts the layers whose attention runs on a device. `parts` means that the device holds "
+         "weights only of layers whose attention runs elsewhere; `-` means that it holds only other weights, "
+         "such as the embedding. With -v, run, logits and bench report what each device holds.",
      .examples = "  engine plan -m llama.gguf\n"
                  "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
      .run = command_plan},
     {.name = "tokenize",
      .synopsis = "[-m MODEL] [TEXT] [--ids] [-0] [--bos] [--special] [--decode]",
      .summary = "Turns text into token ids, or ids into text.",
-     .details =
-         "Without TEXT, standard input is the text. Each token is shown with its id and its piece; with "
-         "--ids there is one line of ids. A model file that holds a vocabulary and no weights is enough.\n"
-         "-0 takes many texts from standard input, each ended by a NUL, and prints a line of ids for each. "
-         "With --decode it is the other way round: a line of ids becomes a text that is ended by a NUL. With "
-         "--json "
-         "each text becomes a line of JSON.",
+     .details = "Without TEXT, reads the text from standard input. Shows each token with its id and piece; "
+                "--ids prints one line of ids. A model file with a vocabulary and no weights is sufficient.\n"
+                "-0 reads many NUL-terminated texts from standard input and prints a line of ids for each. "
+                "With --decode it does the reverse: each line of ids becomes a NUL-terminated text. With "
+                "--json, each text becomes a line of JSON.",
      .examples = "  engine tokenize -m model.gguf \"Once upon a time\"\n"
                  "  engine tokenize -m model.gguf --ids < README.md\n"
                  "  engine tokenize -m model.gguf --bos --special --ids \"<|user|>Hello<|end|>\"\n"
@@ -114,21 +105,18 @@ const struct command commands[] = {
      .run = command_tokenize},
     {.name = "plugins",
      .synopsis = "[check FILE.so] [OPTION…]",
-     .summary = "Lists the plugins that were found, and why any of them is not used; or checks one.",
+     .summary = "Lists the plugins found, and why any of them is not used; or checks one.",
      .details =
-         "Plugins are looked for in the folders given with --plugin-dir, in those of ENGINE_PLUGIN_PATH "
-         "(colons between them), in `plugin_dirs` of engine.conf, and in the engine's own folder. The first "
-         "of a name is used. A file or folder that belongs to others than you and root, or that others may "
-         "write to (as /tmp), is not used.\n"
-         "With `check`, the plugin of a file is loaded by itself and all that it claims is tried: each "
-         "operation "
-         "over types, shapes and strides against a reference, buffers, weights, streams, errors, threads; of "
-         "tokenizers, each model kind with a made-up vocabulary. ERROR is the largest difference, of the "
-         "size of the "
-         "result; OF ALLOWED the largest part of what is allowed. -v lists every case that isn't claimed. "
-         "The exit status is 0 only if all that is "
-         "claimed "
-         "holds.",
+         "The engine looks for plugins in the folders given by --plugin-dir, in those of ENGINE_PLUGIN_PATH "
+         "(separated by colons), in `plugin_dirs` of engine.conf, and in its own folder. The first plugin of "
+         "each name is used. The engine refuses a file or folder that belongs to anyone but you and root, or "
+         "that others may write to (such as /tmp).\n"
+         "`check` loads only the plugin FILE.so and tries everything that it claims: for a backend, each "
+         "operation over types, shapes and strides against a reference, then buffers, weights, streams, "
+         "errors and threads; for a tokenizer, each model kind with a made-up vocabulary. ERROR is the "
+         "largest difference, relative to the size of the result; OF ALLOWED is the largest difference, "
+         "relative to its tolerance. -v lists every case that is not claimed. The exit status is 0 only if "
+         "everything that it claims holds.",
      .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n"
                  "  engine plugins check ~/my-plugin/build/mine.so\n"
                  "  engine plugins check ~/my-plugin/build/mine.so --case 'matmul Q4_0 #17'\n",
@@ -142,7 +130,7 @@ const struct command commands[] = {
      .run = command_devices},
     {.name = "help",
      .synopsis = "[COMMAND] [--format text|man|bash|zsh|fish]",
-     .summary = "Explains a command; writes manual pages and completions for shells.",
+     .summary = "Explains a command; writes manual pages and shell completions.",
      .examples = "  engine help run\n"
                  "  engine help plan --format man | man -l -\n"
                  "  source <(engine help --format bash)\n",
@@ -158,14 +146,14 @@ static int print_version(void)
     return 0;
 }
 
-/* Nothing may be lost on the way out unnoticed, such as by a full disk. A reader that has had enough
- * (`engine … | head`) is no failure. */
+/* Output must not get lost unnoticed, for example on a full disk. A reader that closes the pipe
+ * (`engine … | head`) is not a failure. */
 static int end_output(int status)
 {
     bool lost = fflush(stdout) != 0 || ferror(stdout);
     if (signals_reader_is_gone()) return 0;
     if (!lost || status != 0) return status;
-    fputs("engine: standard output could not be written to its end\n", stderr);
+    fputs("engine: standard output could not be written completely\n", stderr);
     return 1;
 }
 

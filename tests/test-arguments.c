@@ -118,7 +118,7 @@ Test(arguments, habits)
         cr_assert_str_eq(parsed.offload, "12");
     }
     bad("-ngl", "--offload needs a value: --offload N|auto|all");
-    bad("info x -ngl 12", "info takes no option -n (run does); see engine info --help");
+    bad("info x -ngl 12", "info has no option -n (run has); see engine info --help");
     good("-n -1");
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
     good("--n-predict=-1");
@@ -196,20 +196,20 @@ Test(arguments, choices_are_checked)
     good("--offload all");
     good("--offload 12");
     cr_assert_str_eq(parsed.offload, "12");
-    bad("--offload some", "--offload: 'some' is none of N|auto|all");
-    bad("--offload 1x", "--offload: '1x' is none of N|auto|all");
-    bad("--offload 4294967297", "--offload: '4294967297' is none of N|auto|all");
+    bad("--offload some", "--offload: 'some' is not one of N|auto|all");
+    bad("--offload 1x", "--offload: '1x' is not one of N|auto|all");
+    bad("--offload 4294967297", "--offload: '4294967297' is not one of N|auto|all");
     good("--cache-type q8_0");
-    bad("--cache-type f64", "--cache-type: 'f64' is none of f16|f32|q8_0");
-    bad("--cache-type f", "--cache-type: 'f' is none of f16|f32|q8_0");
+    bad("--cache-type f64", "--cache-type: 'f64' is not one of f16|f32|q8_0");
+    bad("--cache-type f", "--cache-type: 'f' is not one of f16|f32|q8_0");
 }
 
 Test(arguments, names_are_at_least_one)
 {
     good("--backend cpu,test");
     cr_assert_str_eq(parsed.backend, "cpu,test");
-    bad("--backend=", "--backend: '' names nothing: --backend NAME[,NAME]");
-    bad("--backend ,", "--backend: ',' names nothing: --backend NAME[,NAME]");
+    bad("--backend=", "--backend: '' contains no name; use --backend NAME[,NAME]");
+    bad("--backend ,", "--backend: ',' contains no name; use --backend NAME[,NAME]");
 }
 
 Test(arguments, mistakes_get_a_suggestion)
@@ -220,10 +220,10 @@ Test(arguments, mistakes_get_a_suggestion)
     bad("--thread 3", "unknown option --thread; did you mean --threads?");
     bad("--frobnicate", "unknown option --frobnicate; see engine run --help");
     bad("-Z", "unknown option -Z; see engine run --help");
-    bad("--ids", "run takes no option --ids (tokenize does); see engine run --help");
-    bad("tokenize --top-k 3", "tokenize takes no option --top-k (run does); see engine tokenize --help");
+    bad("--ids", "run has no option --ids (tokenize has); see engine run --help");
+    bad("tokenize --top-k 3", "tokenize has no option --top-k (run has); see engine tokenize --help");
     bad("tokenise x", "unknown command 'tokenise'; did you mean tokenize?");
-    bad("xyzzy", "unknown command 'xyzzy'; see engine --help (a prompt goes behind -p)");
+    bad("xyzzy", "unknown command 'xyzzy'; see engine --help (for a prompt, use -p)");
     bad("--model", "--model needs a value: --model FILE");
     bad("-m", "--model needs a value: --model FILE");
     bad("bench --json=1", "--json takes no value");
@@ -235,8 +235,8 @@ Test(arguments, words_are_counted)
     bad("info", "info: MODEL is missing; see engine info --help");
     bad("info x y", "info: unexpected 'y'; see engine info --help");
     bad("-m x a b c", "run: unexpected 'c'; see engine run --help");
-    bad("run a b info", "the command comes first: engine info …; see engine info --help");
-    bad("-v info", "the command comes first: engine info …; see engine info --help");
+    bad("run a b info", "put the command first: engine info …; see engine info --help");
+    bad("-v info", "put the command first: engine info …; see engine info --help");
 }
 
 Test(arguments, very_long_words_do_no_harm)
@@ -280,7 +280,8 @@ Test(arguments, help)
     text = help_of(command_find("bench"));
     cr_assert(strstr(text, "Usage: engine bench\n"));
     cr_assert(strstr(text, "First paragraph.\n\nSecond paragraph.\n"));
-    cr_assert(strstr(text, "  -r, --repetitions N         Runs, of which the median counts (default: 3)\n"));
+    cr_assert(
+        strstr(text, "  -r, --repetitions N         Number of runs; reports the median (default: 3)\n"));
     cr_assert(strstr(text, "Examples:\n  engine bench -m model.gguf\n"));
     cr_assert_null(strstr(text, "--ids"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {

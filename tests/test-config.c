@@ -77,8 +77,8 @@ Test(config, home)
     reads("model = ~/a:~/b.gguf", "", "model", "/home/somebody/a:~/b.gguf");
     reads("plugin_dirs = ~/p:/q:~/r", "", "plugin_dirs", "/home/somebody/p:/q:/home/somebody/r");
     unsetenv("HOME");
-    refuses("model = ~/x", ":1: model: there is no home folder for ~/ (HOME is not set)");
-    refuses("plugin_dirs = /a:~/x", ":1: plugin_dirs: there is no home folder for ~/ (HOME is not set)");
+    refuses("model = ~/x", ":1: model: cannot expand ~/ because HOME is not set");
+    refuses("plugin_dirs = /a:~/x", ":1: plugin_dirs: cannot expand ~/ because HOME is not set");
 }
 
 Test(config, mistakes_name_the_line)
@@ -88,27 +88,28 @@ Test(config, mistakes_name_the_line)
     refuses("threads = -1", ":1: threads: '-1' is not a number from 1 to 1024");
     refuses("threads = 99999999999999999999",
             ":1: threads: '99999999999999999999' is not a number from 1 to 1024");
-    refuses("backend = ,", ":1: backend: ',' is not names with commas between them");
+    refuses("backend = ,", ":1: backend: ',' is not a list of names separated by commas");
     refuses("offload = most", ":1: offload: 'most' is not a number of layers, auto or all");
     refuses("model = model.gguf", ":1: model: 'model.gguf' is not a path that begins with / or ~/");
     refuses("plugin_dirs = /a:b",
-            ":1: plugin_dirs: '/a:b' is not paths that begin with / or ~/, with colons between them");
+            ":1: plugin_dirs: '/a:b' is not a list of paths that begin with / or ~/, separated by colons");
     static const char *const speeds[] = {"vulkan0",    "vulkan0=",  "vulkan0=fast", "=3",
                                          "vulkan0=3,", "vulkan0=0", "a=3 b=4"};
     for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
         char text[64], problem[160];
         snprintf(text, sizeof text, "speeds = %s", speeds[i]);
         snprintf(problem, sizeof problem,
-                 ":1: speeds: '%s' is not devices and numbers, like vulkan0=300, opencl0.0=40", speeds[i]);
+                 ":1: speeds: '%s' is not a list of devices and speeds, such as vulkan0=300, opencl0.0=40",
+                 speeds[i]);
         refuses(text, problem);
     }
-    refuses("modle = /x", ":1: unknown setting 'modle' (there are model, backend, offload, threads, speeds, "
-                          "plugin_dirs; plugins' own go into a section with the plugin's name)");
-    refuses("threads = 1\nthreads = 2\n", ":2: threads has been set in line 1 before");
-    refuses("[Bad Name]\nkey = 1\n", ":2: [Bad Name] can't be a plugin's name");
-    refuses("threads = 1\nnonsense\n", ":2: neither KEY = VALUE nor [SECTION] nor a # comment");
-    refuses("[open\n", ":1: neither KEY = VALUE nor [SECTION] nor a # comment");
-    refuses("nonsense\nthreads = x\n", ":1: neither KEY = VALUE nor [SECTION] nor a # comment");
+    refuses("modle = /x", ":1: unknown setting 'modle' (known: model, backend, offload, threads, speeds, "
+                          "plugin_dirs; a plugin's settings belong in a section with its name)");
+    refuses("threads = 1\nthreads = 2\n", ":2: threads is already set in line 1");
+    refuses("[Bad Name]\nkey = 1\n", ":2: [Bad Name] is not a valid plugin name");
+    refuses("threads = 1\nnonsense\n", ":2: expected KEY = VALUE, [SECTION] or a # comment");
+    refuses("[open\n", ":1: expected KEY = VALUE, [SECTION] or a # comment");
+    refuses("nonsense\nthreads = x\n", ":1: expected KEY = VALUE, [SECTION] or a # comment");
 }
 
 Test(config, lines_have_a_limit)
@@ -146,7 +147,8 @@ Test(config, what_is_no_file)
     struct config *config;
     cr_assert_eq(mkfifo(files_path(folder, "fifo.conf"), 0600), 0);
     cr_assert_neq(config_open(files_path(folder, "fifo.conf"), &config), ENGINE_OK);
-    cr_assert(strstr(error_message(), "fifo.conf: is a device or pipe, not a file"), "%s", error_message());
+    cr_assert(strstr(error_message(), "fifo.conf: is a device or pipe, not a regular file"), "%s",
+              error_message());
     cr_assert_neq(config_open("/dev/zero", &config), ENGINE_OK);
     cr_assert_eq(config_open("/dev/null", &config), ENGINE_OK, "%s", error_message());
     config_close(config);

@@ -116,7 +116,7 @@ Test(engine, no_plugin_for_the_tokenizer)
 Test(engine, no_tokenizer_in_the_model)
 {
     open_model(make_model(NULL));
-    no_tokenizer("holds no tokenizer");
+    no_tokenizer("has no tokenizer");
 }
 
 Test(engine, tokenizer_that_cannot_be_made)

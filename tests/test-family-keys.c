@@ -124,8 +124,8 @@ Test(family_keys, lies_about_experts)
         {"llama", {{"expert_weights_scale", 0, NAN}}, "expert_weights_scale is not a number"},
         {"llama", {{"expert_weights_scale", 0, -1}}, "expert_weights_scale is -1"},
         {"glm4moe", {{"expert_gating_func", 4, 0}}, "expert_gating_func 4"},
-        {"ernie4_5-moe", {{"interleave_moe_layer_step", 0, 0}}, "every 0 layers"},
-        {"llama4", {{"expert_used_count", 2, 0}}, "2 experts for each token"},
+        {"ernie4_5-moe", {{"interleave_moe_layer_step", 0, 0}}, "interleave_moe_layer_step is 0"},
+        {"llama4", {{"expert_used_count", 2, 0}}, "2 experts per token"},
     };
     expect_lies(cases, sizeof cases / sizeof *cases);
 }
@@ -133,13 +133,13 @@ Test(family_keys, lies_about_experts)
 Test(family_keys, lies_about_groups)
 {
     static const struct test_case cases[] = {
-        {"deepseek2", {{"expert_group_count", 4, 0}}, "6 experts don't go with 4 of 4 groups"},
+        {"deepseek2", {{"expert_group_count", 4, 0}}, "6 experts from 4 of 4 groups"},
         {"deepseek2", {{"expert_group_count", 3, 0}, {"expert_group_used_count", 4, 0}}, "4 of 3 groups"},
         {"deepseek2", {{"expert_group_count", 3, 0}, {"expert_group_used_count", 0, 0}}, "0 of 3 groups"},
         {"deepseek2", {{"expert_group_count", 100, 0}}, "100 groups"},
         {"deepseek2",
          {{"expert_group_count", 3, 0}, {"expert_group_used_count", 1, 0}, {"expert_used_count", 3, 0}},
-         "3 of 6 experts don't go with 1 of 3 groups"},
+         "3 of 6 experts from 1 of 3 groups"},
         /* The two best of a group count with sigmoids. */
         {"glm4moe", {{"expert_group_count", 6, 0}}, "6 of 6 groups"},
     };
@@ -149,11 +149,11 @@ Test(family_keys, lies_about_groups)
 Test(family_keys, lies_about_latent_heads)
 {
     static const struct test_case cases[] = {
-        {"deepseek2", {{"attention.kv_lora_rank", 15, 0}}, "15 latent values"},
+        {"deepseek2", {{"attention.kv_lora_rank", 15, 0}}, "15 latent"},
         {"deepseek2", {{"attention.kv_lora_rank", 0, 0}}, "attention.kv_lora_rank is missing"},
-        {"deepseek2", {{"attention.key_length_mla", 8, 0}}, "8 that turn"},
-        {"deepseek2", {{"attention.value_length_mla", 0, 0}}, "16 latent values"},
-        {"deepseek2", {{"attention.head_count_kv", 2, 0}}, "16 latent values"},
+        {"deepseek2", {{"attention.key_length_mla", 8, 0}}, "8 rotary values"},
+        {"deepseek2", {{"attention.value_length_mla", 0, 0}}, "16 latent"},
+        {"deepseek2", {{"attention.head_count_kv", 2, 0}}, "16 latent"},
         {"deepseek2", {{"rope.dimension_count", 26, 0}}, "26 dimensions"},
         {"deepseek2", {{"rope.scaling.yarn_log_multiplier", 0, NAN}}, "yarn_log_multiplier is not a number"},
     };

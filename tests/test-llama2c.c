@@ -200,9 +200,9 @@ Test(llama2c, refused)
     float *weights = llama2c_random_weights(&small, 5);
     size_t size;
     uint8_t *bytes = llama2c_checkpoint(&small, weights, 0, 0, &size);
-    expect_refusal(bytes, 27, "neither a GGUF file nor a whole llama2.c checkpoint");
+    expect_refusal(bytes, 27, "neither a GGUF file nor a complete llama2.c checkpoint");
     expect_refusal(bytes, size - 1,
-                   "neither a GGUF file nor a whole llama2.c checkpoint (as one, it would have");
+                   "neither a GGUF file nor a complete llama2.c checkpoint (which would have");
     bytes[12] = 3; /* heads that don't divide 64 */
     expect_refusal(bytes, size, "neither");
     bytes[12] = 0;
@@ -211,7 +211,7 @@ Test(llama2c, refused)
 
     bytes = llama2c_checkpoint(&small, weights, 2, 32, &size);
     expect_refusal(bytes, 255, "ends within its header");
-    expect_refusal(bytes, size - 1, "it is cut off or damaged");
+    expect_refusal(bytes, size - 1, "it is truncated or damaged");
     memcpy(bytes + 4, &(uint32_t){3}, 4);
     expect_refusal(bytes, size, "version 3; this engine reads 0, 1 and 2");
     memcpy(bytes + 4, &(uint32_t){2}, 4);
@@ -220,12 +220,12 @@ Test(llama2c, refused)
     memcpy(bytes + 37, &(uint32_t){7}, 4);
     expect_refusal(bytes, size, "describes an impossible model");
     memset(bytes + 8, 0xff, 4);
-    expect_refusal(bytes, size, "describes no Llama model");
+    expect_refusal(bytes, size, "does not describe a Llama model");
     free(bytes);
 
     bytes = llama2c_checkpoint(&small, weights, 2, 32, &size);
     memcpy(bytes + size - 4, &(uint32_t){0x7fc00000}, 4); /* NaN as the last scale */
-    expect_refusal(bytes, size, "blk.1.ffn_up.weight has a scale that is no number");
+    expect_refusal(bytes, size, "blk.1.ffn_up.weight has a scale that is not a number");
     free(bytes);
     free(weights);
 }

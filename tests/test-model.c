@@ -259,15 +259,15 @@ Test(gguf, bad_metadata)
     struct gguf_writer *writer = gguf_create(3);
     gguf_add_u32(writer, "twice", 1);
     gguf_add_f32(writer, "twice", 1);
-    expect_refusal(writer, "the metadata has twice twice");
+    expect_refusal(writer, "the key twice occurs twice in the metadata");
 
     writer = gguf_create(3);
     gguf_add_raw(writer, "odd", 13, (uint64_t[]){0}, 8);
-    expect_refusal(writer, "odd is of value type 13");
+    expect_refusal(writer, "odd has the value type 13");
 
     writer = gguf_create(3);
     gguf_add_raw(writer, "flag", METADATA_BOOL, "\2", 1);
-    expect_refusal(writer, "flag should be true or false but is 2");
+    expect_refusal(writer, "flag is 2; it must be true or false");
 
     writer = gguf_create(3);
     gguf_add_raw(writer, "nested", METADATA_ARRAY, "\x09\0\0\0\0\0\0\0\0\0\0", 12);
@@ -275,11 +275,11 @@ Test(gguf, bad_metadata)
 
     writer = gguf_create(3);
     gguf_add_u32(writer, "", 1);
-    expect_refusal(writer, "entry 0 has no proper key");
+    expect_refusal(writer, "entry 0 has no valid key");
 
     writer = gguf_create(3);
     gguf_add_u32(writer, "line\nbreak", 1);
-    expect_refusal(writer, "entry 0 has no proper key");
+    expect_refusal(writer, "entry 0 has no valid key");
 
     writer = gguf_create(3);
     gguf_add_raw(writer, "long", METADATA_STRING, (uint64_t[]){UINT64_MAX}, 8);
@@ -306,12 +306,12 @@ Test(gguf, bad_alignment)
 
     writer = gguf_create(3);
     gguf_add_string(writer, "general.alignment", "32");
-    expect_refusal(writer, "general.alignment is no integer");
+    expect_refusal(writer, "general.alignment is not an integer");
 
     writer = gguf_create(3);
     add_matrix(writer, "a");
     gguf_add_raw(writer, "general.alignment", METADATA_U64, (uint64_t[]){(uint64_t)1 << 62}, 8);
-    expect_refusal(writer, "a reaches to byte 46116860184273880");
+    expect_refusal(writer, "a ends at byte 46116860184273880");
 }
 
 Test(gguf, bad_tensors)
@@ -320,19 +320,19 @@ Test(gguf, bad_tensors)
     struct gguf_writer *writer = gguf_create(3);
     add_matrix(writer, "a");
     add_matrix(writer, "a");
-    expect_refusal(writer, "has tensor a twice");
+    expect_refusal(writer, "the tensor a occurs twice");
 
     writer = gguf_create(3);
     gguf_add_tensor_at(writer, "a", 31, 2, shape, 0);
-    expect_refusal(writer, "a is of type 31 (Q4_0_4_4)");
+    expect_refusal(writer, "a has type 31 (Q4_0_4_4)");
 
     writer = gguf_create(3);
     gguf_add_tensor_at(writer, "a", 77, 2, shape, 0);
-    expect_refusal(writer, "a is of type 77 (unknown)");
+    expect_refusal(writer, "a has type 77 (unknown)");
 
     writer = gguf_create(3);
     gguf_add_tensor_at(writer, "a", ENGINE_TYPE_Q8_0, 2, shape, 0);
-    expect_refusal(writer, "a has rows of 8 values, which isn't a multiple of Q8_0's 32");
+    expect_refusal(writer, "a has rows of 8 values, which is not a multiple of Q8_0's 32");
 
     writer = gguf_create(3);
     gguf_add_tensor_at(writer, "a", ENGINE_TYPE_F32, 5, shape, 0);
@@ -358,11 +358,11 @@ Test(gguf, bad_tensors)
     writer = gguf_create(3);
     add_matrix(writer, "a");
     gguf_add_tensor_at(writer, "b", ENGINE_TYPE_F32, 2, shape, 128);
-    expect_refusal(writer, "b reaches to byte");
+    expect_refusal(writer, "b ends at byte");
 
     writer = gguf_create(3);
     gguf_add_tensor_at(writer, "a", ENGINE_TYPE_F32, 2, shape, UINT64_MAX - 31);
-    expect_refusal(writer, "a has an impossible place");
+    expect_refusal(writer, "a has an impossible offset");
 
     writer = gguf_create(3);
     gguf_add_tensor_at(writer, "a", ENGINE_TYPE_F32, 2, shape, 4);
@@ -413,16 +413,16 @@ static void expect_no_file(const char *name, const char *tokenizer, const char *
 Test(gguf, unreadable)
 {
     expect_no_file("/nonexistent/model.gguf", NULL, "cannot open /nonexistent/model.gguf: No such file");
-    expect_no_file(TEST_BINARY_DIR, NULL, "is a folder, not a file");
+    expect_no_file(TEST_BINARY_DIR, NULL, "is a folder, not a regular file");
     cr_assert(mkfifo(path, 0600) == 0);
-    expect_no_file(path, NULL, "is a device or pipe, not a file");
+    expect_no_file(path, NULL, "is a device or pipe, not a regular file");
     unlink(path);
     cr_assert(write_bytes(path, "", 0));
     expect_no_file(path, NULL, "is empty");
     cr_assert(write_bytes(path, "hello", 5));
-    expect_no_file(path, NULL, "is neither a GGUF file nor a whole llama2.c checkpoint");
+    expect_no_file(path, NULL, "is neither a GGUF file nor a complete llama2.c checkpoint");
     cr_assert(write_tiny_llama(path, &(struct tiny_llama){.seed = 1}));
-    expect_no_file(path, "tok.bin", "leave the tokenizer file out");
+    expect_no_file(path, "tok.bin", "omit the tokenizer file");
 }
 
 Test(gguf, no_permission)

@@ -246,7 +246,7 @@ static void told_of(const char *path, int status)
     size_t size;
     char *text = files_read(err, &size);
     snprintf(expected, sizeof expected,
-             "engine: %s: the file got shorter while it was in use, or can't be read any more\n", path);
+             "engine: %s: the file was truncated while in use, or cannot be read any more\n", path);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1, "ended with %x: %s", (unsigned)status, text);
     cr_assert_str_eq(text, expected);
     free(text);

@@ -129,19 +129,19 @@ Test(plugins, bad_ones_and_a_good_one)
     } bad[] = {
         {"bad-symbol", "exports no engine_plugin_entry"},
         {"bad-name-null", "its description has no name"},
-        {"bad-name-empty", "'' is no name for a plugin"},
-        {"bad-name-space", "'Bad name' is no name for a plugin"},
-        {"bad-name-digit", "'bad2' is no name for a plugin"},
-        {"bad-name-long", "is no name for a plugin"},
+        {"bad-name-empty", "'' is not a valid plugin name"},
+        {"bad-name-space", "'Bad name' is not a valid plugin name"},
+        {"bad-name-digit", "'bad2' is not a valid plugin name"},
+        {"bad-name-long", "is not a valid plugin name"},
         {"bad-license", "its description has no license"},
-        {"bad-kind", "of a kind that this engine doesn't know (77)"},
+        {"bad-kind", "its kind, 77, is unknown to this engine"},
         {"bad-size", "malformed (struct_size 4)"},
         {"bad-size-short", "malformed (struct_size 24)"},
         {"bad-tokenizer", "is a tokenizer but has no table of functions"},
         {"bad-backend", "is a backend but has no table of functions"},
         {"bad-function", "its table of functions lacks create"},
         {"bad-entry", "libfoo.so.1 is missing"},
-        {"bad-silent", "can't work here and doesn't say why"},
+        {"bad-silent", "it cannot work here, for a reason that it does not give"},
         {"bad-undefined", "undefined symbol: engine_test_that_nobody_defines"},
     };
     char name[64];
@@ -159,7 +159,7 @@ Test(plugins, bad_ones_and_a_good_one)
         refused(name, bad[i].words);
     }
     char versions[128];
-    snprintf(versions, sizeof versions, "built for plugin ABI %d.5, this engine has %d.%d",
+    snprintf(versions, sizeof versions, "built for plugin ABI %d.5, but this engine has %d.%d",
              ENGINE_ABI_MAJOR + 1, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR);
     refused("bad-major.so", versions);
     cr_assert_eq(entry("bad-major.so")->abi_major, ENGINE_ABI_MAJOR + 1);
@@ -184,7 +184,7 @@ Test(plugins, the_first_of_a_name_wins)
     open_folder();
     used("a.so");
     char words[1200];
-    snprintf(words, sizeof words, "there is a plugin of the name 'test-bytes' already: %s/a.so", folder);
+    snprintf(words, sizeof words, "another plugin has the name 'test-bytes': %s/a.so", folder);
     refused("b.so", words);
     cr_assert_str_eq(entry("b.so")->name, "test-bytes");
 }
@@ -200,7 +200,8 @@ Test(plugins, files_that_others_may_write_to)
     open_folder();
     for (size_t i = 0; i < 3; i++) {
         char words[64];
-        snprintf(words, sizeof words, "others may write to it (mode %04o); chmod go-w", (unsigned)modes[i]);
+        snprintf(words, sizeof words, "others can write to it (mode %04o); fix it with chmod go-w",
+                 (unsigned)modes[i]);
         refused(names[i], words);
     }
 }
@@ -216,7 +217,7 @@ static void folder_is_refused(mode_t mode)
         if (strcmp(plugins_at(plugins, i)->path, folder) == 0) listed = plugins_at(plugins, i);
     }
     cr_assert(listed);
-    snprintf(words, sizeof words, "others may write to the folder (mode %04o)", (unsigned)mode);
+    snprintf(words, sizeof words, "others can write to the folder (mode %04o)", (unsigned)mode);
     cr_assert(strstr(listed->refused, words), "%s", listed->refused);
 }
 
@@ -250,7 +251,7 @@ Test(plugins, links_are_judged_by_where_they_lead)
     cr_assert_eq(symlink("/nonexistent/x.so", files_path(folder, "nowhere.so")), 0);
     cr_assert_eq(chmod(elsewhere, 0775), 0);
     open_folder();
-    refused("link.so", "others may write to the folder (mode 0775)");
+    refused("link.so", "others can write to the folder (mode 0775)");
     refused("nowhere.so", "No such file or directory");
     files_remove(elsewhere);
     free(elsewhere);
@@ -290,7 +291,7 @@ static void damaged_from_anywhere_on(bool zeros)
     open_folder();
     for (size_t i = 0; i < 64; i++) {
         snprintf(name, sizeof name, "cut%02zu.so", i);
-        refused(name, i > 0 ? "damaged or cut off" : zeros ? "invalid ELF header" : "file too short");
+        refused(name, i > 0 ? "damaged or truncated" : zeros ? "invalid ELF header" : "file too short");
     }
 }
 
@@ -437,7 +438,7 @@ Test(plugins, devices)
         n_idle++;
     }
     cr_assert_eq(n_idle, 2);
-    cr_assert(strstr(log_text, "idle: device 2 is not used: its id '0' is another device's as well"));
+    cr_assert(strstr(log_text, "idle: device 2 is not used: its id '0' is also that of another device"));
     cr_assert(strstr(log_text, "idle: device 3 is not used: its id 'x' is not made of digits and dots"));
     cr_assert_eq(engine_device_at(engine, count, &device), ENGINE_ERROR_ARGUMENT);
     engine_close(engine);

@@ -288,7 +288,7 @@ Test(quantize, files_that_can_not_be_read_or_written)
 Test(quantize, what_is_quantised_already)
 {
     quantize("in.gguf", "q8.gguf", "Q8_0", NULL);
-    REFUSES(1, "is Q8_0 already", in_folder("q8.gguf"), out, "Q4_0");
+    REFUSES(1, "is already Q8_0", in_folder("q8.gguf"), out, "Q4_0");
     /* What needs no change is copied. */
     quantize("q8.gguf", "copy.gguf", "Q8_0", NULL);
     size_t size, other;
@@ -316,7 +316,7 @@ Test(quantize, values_that_can_not_be_held)
         gguf_destroy(writer);
         free(values);
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-            REFUSES(1, "a.weight holds values", in_folder("wrong.gguf"), out, types[t], "--pure");
+            REFUSES(1, "a.weight has values", in_folder("wrong.gguf"), out, types[t], "--pure");
     }
     size_t size;
     char *old = files_read(out, &size);

@@ -83,12 +83,11 @@ Test(run, settings_that_nobody_reads)
     files_write_text(config, "threads = 2\n[vulcan]\nmatmul = dot\nmore = 1\n[cpu]\ncores = 3\n");
     struct program_result result = PROGRAM("run", model, "-n", "1", "--config", config, "--backend", "cpu");
     cr_assert_eq(result.status, 0, "%s", result.err);
-    snprintf(expected, sizeof expected, "engine: warning: %s:3: [vulcan]: there is no plugin of that name",
-             config);
+    snprintf(expected, sizeof expected, "engine: warning: %s:3: [vulcan]: no plugin has this name", config);
     cr_assert_eq(program_count_lines(result.err, "vulcan"), 1, "%s", result.err);
     cr_assert(strstr(result.err, expected), "%s", result.err);
     snprintf(expected, sizeof expected,
-             "engine: warning: %s:6: [cpu] cores: the plugin has not read this setting", config);
+             "engine: warning: %s:6: [cpu] cores: the plugin did not read this setting", config);
     cr_assert(strstr(result.err, expected), "%s", result.err);
     program_free(&result);
 }
@@ -119,7 +118,7 @@ Test(run, words)
     fails(PROGRAM("run", model, "One", "day"), 2, "unexpected 'day'");
     struct program_result endless = PROGRAM(model, "-n", "-1", "-c", "40", "--temp", "0");
     cr_assert_eq(endless.status, 0, "%s", endless.err);
-    cr_assert(strstr(endless.err, "the context of 40 positions is full"), "%s", endless.err);
+    cr_assert(strstr(endless.err, "the context of 40 tokens is full"), "%s", endless.err);
     program_free(&endless);
 }
 
@@ -209,13 +208,14 @@ Test(run, a_prompt_that_is_too_long_is_refused_before_loading)
         PROGRAM("run", model, "One day and another", "-c", "4", "--backend", "cpu", "-v");
     cr_assert_eq(result.status, 1, "%s", result.err);
     cr_assert_str_empty(result.out);
-    cr_assert(strstr(result.err, "tokens, the context takes 4: make it larger (-c) or the prompt shorter"),
+    cr_assert(strstr(result.err,
+                     "tokens but the context only 4: enlarge the context with -c, or shorten the prompt"),
               "%s", result.err);
     cr_assert_null(strstr(result.err, "of 2 layers;"), "%s", result.err);
     program_free(&result);
     result = PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", "/dev/null", "-v");
     cr_assert_eq(result.status, 1, "%s", result.err);
-    cr_assert(strstr(result.err, "the prompt has 3 tokens, the context takes 2"), "%s", result.err);
+    cr_assert(strstr(result.err, "the prompt has 3 tokens but the context only 2"), "%s", result.err);
     cr_assert_null(strstr(result.err, "of 2 layers;"), "%s", result.err);
     program_free(&result);
 }
@@ -290,12 +290,12 @@ Test(run, seeds)
 
 Test(run, mistakes)
 {
-    fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "--prompt and --file can't be given together");
+    fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "--prompt and --file cannot be combined");
     fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");
-    fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 1, "--memory cpu: should be DEVICE=SIZE");
-    fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context takes 2");
+    fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 1, "--memory cpu: expected DEVICE=SIZE");
+    fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context only 2");
 }
 
 /* The last rows of many models stand for no token: they fill up. They are not drawn. */
@@ -315,7 +315,8 @@ Test(run, more_tokens_than_rows)
     const char *cut = files_path(folder, "cut.gguf");
     const struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_vocab = 260, .n_tokens = 320};
     cr_assert(write_tiny_llama(cut, &config));
-    fails(PROGRAM("-m", cut, "-p", "a"), 1, "token 2 of the prompt is 260, but the model has 260: 0 to 259");
+    fails(PROGRAM("-m", cut, "-p", "a"), 1,
+          "token 2 of the prompt is 260, but the model has 260 tokens, 0 to 259");
 }
 
 /* Starts a run that goes on for long, and waits for the first of its text. */
@@ -458,7 +459,7 @@ Test(run, plan)
     result = PROGRAM("plan", "-m", model, "--place", "blk.*.attn_q=cpu", "--place", "blk.1.cache=cpu");
     cr_assert_eq(result.status, 0);
     cr_assert_str_eq(result.err,
-                     "engine: warning: --place blk.*.attn_q=cpu: the model has nothing of such a name\n");
+                     "engine: warning: --place blk.*.attn_q=cpu: no tensor of the model matches\n");
     program_free(&result);
 }
 
@@ -525,8 +526,7 @@ Test(run, logits_that_fail_leave_the_file_alone)
     size_t size;
     files_write_text(out, "precious");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 1, "token 1 of the prompt is 320");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", out), 1,
-          "the context takes 2");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", out), 1, "the context only 2");
     char *text = files_read(out, &size);
     cr_assert_str_eq(text, "precious");
     free(text);
@@ -540,7 +540,7 @@ Test(run, logits_that_fail_leave_the_file_alone)
     fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", files_path(folder, "no/out.npy")), 1,
           "no/out.npy: No such file or directory");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", folder), 1, "Is a directory");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "where to?");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "no output file");
 }
 
 /* Whatever leads to a file that is read is no place for the output; the file stays as it is. */

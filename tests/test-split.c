@@ -276,7 +276,7 @@ Test(split, wrong_batches_are_refused_and_change_nothing)
     static int32_t many[200];
     struct engine_batch too_long = {.struct_size = sizeof too_long, .n_tokens = 129, .tokens = many};
     cr_assert_eq(engine_decode(run.context, &too_long, logits), ENGINE_ERROR_ARGUMENT);
-    cr_assert(strstr(engine_error_message(), "context is full"), "%s", engine_error_message());
+    cr_assert(strstr(engine_error_message(), "is full; enlarge it"), "%s", engine_error_message());
     too_long.n_tokens = 128;
     cr_assert_eq(engine_decode(run.context, &too_long, logits), ENGINE_OK, "%s", engine_error_message());
     close_run(&run);
@@ -412,7 +412,7 @@ Test(split, a_device_that_lied_about_its_memory_gets_less)
         snprintf(text, sizeof text, "[toy]\nmemory = %d\n", limit);
         cr_assert(write_bytes(config_path, text, strlen(text)));
         run_once(&(struct setting){.backends = "toy", .offload = ENGINE_OFFLOAD_ALL}, logits);
-        cr_assert(strstr(log_text, "offloading less"), "%s", log_text);
+        cr_assert(strstr(log_text, "offloading fewer layers"), "%s", log_text);
         check_logits(1e-5, text);
     }
 }

@@ -235,7 +235,7 @@ static void expect_text(const char *expected, struct program_result result)
 {
     cr_assert_eq(result.status, 0, "%s", result.err);
     cr_assert_str_eq(result.out, expected);
-    cr_assert_null(strstr(result.err, "can't be measured"), "%s", result.err);
+    cr_assert_null(strstr(result.err, "cannot measure its speed"), "%s", result.err);
     program_free(&result);
 }
 
@@ -304,13 +304,12 @@ Test(three_devices, idle_devices_are_told)
     struct program_result result =
         PROGRAM("plan", "-m", model_path, "--backend", BACKENDS ",cpu", "--offload", "4");
     cr_assert_eq(result.status, 0, "%s", result.err);
-    cr_assert_eq(program_count_lines(result.err, "gets nothing: layers go to the fastest device first"), 1,
-                 "%s", result.err);
+    cr_assert_eq(program_count_lines(result.err, "gets no layers: "), 1, "%s", result.err);
     program_free(&result);
     result = PROGRAM("plan", "-m", model_path, "--backend", BACKENDS, "--offload", "0", "--place",
                      "blk.1.ffn_*=opencl0.0", "--place", "token_embd.weight=vulkan0");
     cr_assert_eq(result.status, 0, "%s", result.err);
-    cr_assert_null(strstr(result.err, "gets nothing"), "%s", result.err);
+    cr_assert_null(strstr(result.err, "gets no layers"), "%s", result.err);
     cr_assert(strstr(result.out, "opencl0.0   parts "), "%s", result.out);
     cr_assert(strstr(result.out, "vulkan0         - "), "%s", result.out);
     program_free(&result);
@@ -324,6 +323,6 @@ Test(three_devices, a_setting_of_a_plugin_that_is_wrong)
     struct program_result result =
         PROGRAM("plan", "-m", model_path, "--config", config_path, "--backend", "vulkan");
     cr_assert_eq(result.status, 1);
-    cr_assert(strstr(result.err, "engine.conf:5: vulkan: matmul = fast: there are"), "%s", result.err);
+    cr_assert(strstr(result.err, "engine.conf:5: vulkan: matmul = fast: choose"), "%s", result.err);
     program_free(&result);
 }

@@ -20,7 +20,7 @@ const struct architecture *arch_of(const struct model *model)
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (strcmp(architectures[i]->name, name) == 0) return architectures[i];
     error_raise(ENGINE_ERROR_UNSUPPORTED,
-                "%s: models of the family '%s' are not supported; docs/models.md lists those that are",
+                "%s: the model family '%s' is not supported; see docs/models.md for those that are",
                 model_path(model), name);
     return NULL;
 }

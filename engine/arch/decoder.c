@@ -22,13 +22,14 @@ static void read_sizes(struct hparams *h, struct decoder *d)
     if (d->n_context == 0) hparams_fail(h, ENGINE_ERROR_DATA, "context_length is 0");
     if (d->n_layers == 0 || d->n_layers > MAX_LAYERS) {
         hparams_fail(h, ENGINE_ERROR_DATA,
-                     "block_count %u less nextn_predict_layers %u should be from 1 to %d layers", all, extra,
+                     "block_count %u minus nextn_predict_layers %u must be 1 to %d layers", all, extra,
                      MAX_LAYERS);
         d->n_layers = 0;
     }
     const struct model_tensor *embedding = model_tensor_find(h->model, "token_embd.weight");
     if (!embedding || embedding->ne[1] > INT32_MAX)
-        hparams_fail(h, ENGINE_ERROR_DATA, "no usable tensor token_embd.weight (is this a vocabulary only?)");
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "no usable tensor token_embd.weight (does the file have only a vocabulary?)");
     else
         d->n_vocab = (uint32_t)embedding->ne[1];
     const struct model_tensor *positions = model_tensor_find(h->model, "position_embd.weight");
@@ -44,8 +45,8 @@ static void read_layer(struct hparams *h, const struct decoder *d, uint32_t i, s
     uint32_t n = layer->n_heads, n_kv = layer->n_kv_heads;
     if (n == 0 || n_kv == 0 || n % n_kv != 0 || n > 65536)
         hparams_fail(h, ENGINE_ERROR_DATA,
-                     "layer %u: attention.head_count %u doesn't go with attention.head_count_kv %u", i, n,
-                     n_kv);
+                     "layer %u: attention.head_count %u is not a multiple of attention.head_count_kv %u", i,
+                     n, n_kv);
 }
 
 static void read_heads(struct hparams *h, struct decoder *d)
@@ -54,9 +55,8 @@ static void read_heads(struct hparams *h, struct decoder *d)
     d->head_dim = hparams_count(h, "attention.key_length", d->n_embd / n_heads);
     d->value_dim = hparams_count(h, "attention.value_length", d->head_dim);
     if (d->head_dim == 0 || d->value_dim == 0 || d->head_dim > 65536 || d->value_dim > 65536)
-        hparams_fail(h, ENGINE_ERROR_DATA,
-                     "attention.key_length %u and value_length %u should be from 1 to 65536", d->head_dim,
-                     d->value_dim);
+        hparams_fail(h, ENGINE_ERROR_DATA, "attention.key_length %u and value_length %u must be 1 to 65536",
+                     d->head_dim, d->value_dim);
 }
 
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)

@@ -33,8 +33,8 @@ static void read_sizes(struct hparams *h, struct deepseek2 *m)
         fits = fits && d->layers[i].n_kv_heads == (m->absorbs ? 1 : d->layers[i].n_heads);
     if (!fits || key <= m->n_rope || m->n_value == 0)
         hparams_fail(h, ENGINE_ERROR_DATA,
-                     "keys of %u and values of %u don't come from %u latent values and %u that turn",
-                     d->head_dim, d->value_dim, m->n_latent, m->n_rope);
+                     "keys of %u and values of %u do not match %u latent and %u rotary values", d->head_dim,
+                     d->value_dim, m->n_latent, m->n_rope);
     m->n_nope = key > m->n_rope ? key - m->n_rope : 1;
     d->attention_scale = 1 / sqrtf((float)m->n_nope + (float)m->n_rope);
 }
@@ -46,7 +46,7 @@ static void read_yarn(struct hparams *h, struct decoder *d)
     float multiplier = hparams_float_from_0(h, "rope.scaling.yarn_log_multiplier", 0);
     if (d->rope.yarn <= 1) return;
     if (multiplier == 0) {
-        decoder_warn(h, "YaRN's mscale_all_dim isn't in the file; 0 is assumed");
+        decoder_warn(h, "the file lacks YaRN's mscale_all_dim; assuming 0");
         return;
     }
     float m = 1 + multiplier * logf(d->rope.yarn);
@@ -64,7 +64,7 @@ static void assume_groups(const struct hparams *h, struct experts *e)
         e->group_score =
             e->function == ENGINE_ROUTE_SIGMOID ? ENGINE_ROUTE_GROUP_TOP2 : ENGINE_ROUTE_GROUP_MAX;
     } else if (e->n != 64 && e->n != 384) { /* Lite, Kimi K2: no groups */
-        decoder_warn(h, "whether experts are chosen in groups isn't in the file; none are assumed");
+        decoder_warn(h, "the file does not say whether experts form groups; assuming that they do not");
     }
 }
 

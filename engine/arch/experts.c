@@ -24,8 +24,8 @@ static void read_groups(struct hparams *h, struct experts *e)
     uint32_t size = e->n / n, least = e->group_score == ENGINE_ROUTE_GROUP_TOP2 ? 2 : 1;
     if (e->n % n != 0 || size < least || used == 0 || used > n || e->n_used > (uint64_t)used * size)
         hparams_fail(h, ENGINE_ERROR_DATA,
-                     "expert_group_count: %u of %u experts don't go with %u of %u groups", e->n_used, e->n,
-                     used, n);
+                     "expert_group_count: cannot choose %u of %u experts from %u of %u groups", e->n_used,
+                     e->n, used, n);
 }
 
 void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function, bool normalise)
@@ -33,10 +33,10 @@ void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function
     struct experts *e = &d->experts;
     uint32_t gating = hparams_count(h, "expert_gating_func", GATING_UNKNOWN);
     if (gating > GATING_SOFTMAX_CHOSEN)
-        hparams_fail(
-            h, ENGINE_ERROR_UNSUPPORTED,
-            "expert_gating_func %u is not supported (known: 1 softmax, 2 sigmoid, 3 softmax of the chosen)",
-            gating);
+        hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
+                     "expert_gating_func %u is not supported (supported: 1 softmax, 2 sigmoid, 3 softmax of "
+                     "the chosen)",
+                     gating);
     if (gating != GATING_UNKNOWN)
         function = gating == GATING_SIGMOID ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX;
     e->function = function;
@@ -50,7 +50,7 @@ static void read_places(struct hparams *h, struct decoder *d)
     uint32_t first = hparams_count(h, "leading_dense_block_count", 0);
     uint32_t step = hparams_count(h, "interleave_moe_layer_step", 1);
     if (step == 0)
-        hparams_fail(h, ENGINE_ERROR_DATA, "interleave_moe_layer_step: a mixture of experts every 0 layers");
+        hparams_fail(h, ENGINE_ERROR_DATA, "interleave_moe_layer_step is 0; it must be at least 1");
     if (h->status) return;
     for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].is_mixture = i >= first && (i + 1) % step == 0;
 }
@@ -69,8 +69,8 @@ void experts_read(struct hparams *h, struct decoder *d)
     e->activation = ENGINE_ACTIVATION_SILU;
     if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0 || n_shared > INT32_MAX)
         hparams_fail(h, ENGINE_ERROR_DATA,
-                     "expert_used_count: %u of %u experts of %u values can't be used for a token", e->n_used,
-                     e->n, e->n_ff);
+                     "expert_used_count: a token cannot use %u of %u experts of %u values", e->n_used, e->n,
+                     e->n_ff);
     experts_read_router(h, d, ENGINE_ROUTE_SOFTMAX, true);
     read_places(h, d);
 }

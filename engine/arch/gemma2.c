@@ -21,7 +21,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
         d->attention_scale = 1 / sqrtf((float)d->n_embd / (float)d->layers[0].n_heads);
     else if (d->n_layers != 26 && d->n_layers != 42)
         decoder_warn(
-            h, "the scale of queries isn't in the file; 1 / sqrt(%u), from the size of heads, is assumed",
+            h, "the file does not give the scale of queries; assuming 1 / sqrt(%u), from the size of heads",
             d->head_dim);
     *info = decoder_info(d);
 }

@@ -76,8 +76,8 @@ uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback)
     uint32_t count = count_of(h, entry, 0, fallback);
     for (size_t i = 1; i < entry->count; i++)
         if (count_of(h, entry, i, fallback) != count)
-            hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
-                         "%s differs from layer to layer, which is not supported", entry->key);
+            hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "%s differs between layers, which is not supported",
+                         entry->key);
     return h->status ? fallback : count;
 }
 
@@ -117,7 +117,7 @@ float hparams_float_from_0(struct hparams *h, const char *key, float fallback)
 {
     float number = read_float(h, key, fallback);
     if (number >= 0) return number;
-    hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g, should be 0 or more", h->prefix, key, (double)number);
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g; it must be 0 or more", h->prefix, key, (double)number);
     return fallback;
 }
 
@@ -125,7 +125,7 @@ float hparams_float_above_0(struct hparams *h, const char *key, float fallback)
 {
     float number = read_float(h, key, fallback);
     if (number >= FLT_MIN) return number;
-    hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g, should be more than 0", h->prefix, key, (double)number);
+    hparams_fail(h, ENGINE_ERROR_DATA, "%s.%s is %g; it must be more than 0", h->prefix, key, (double)number);
     return fallback;
 }
 

@@ -14,11 +14,10 @@ static void assume_window(struct hparams *h, struct decoder *d)
         d->rope.theta == 10000) /* version 0.1; later ones have another theta and no window */
         for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].window = 4096;
     else if (n_heads > 0 && d->head_dim != d->n_embd / n_heads)
-        decoder_warn(
-            h,
-            "heads of %u values are Mistral's way; if the published model has a sliding window, this file "
-            "doesn't say so, and none is assumed",
-            d->head_dim);
+        decoder_warn(h,
+                     "heads of %u values are typical of Mistral; if the model has a sliding window, the file "
+                     "does not say so; assuming none",
+                     d->head_dim);
 }
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)

@@ -34,14 +34,16 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     e->weigh_input = true;
     e->n_ff_shared = e->n_ff;
     if (e->n > 0 && e->n_used != 1)
-        hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "%u experts for each token are not supported, only one",
+        hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "%u experts per token are not supported, only 1",
                      e->n_used);
     *info = decoder_info(d);
 
     /* Files don't say whether heads are normed: only Maverick's are not. */
     model->norms_heads = e->n != N_MAVERICK;
     if (e->n > 0 && e->n != N_MAVERICK && e->n != N_SCOUT)
-        decoder_warn(h, "norms of queries and keys aren't in the file; they are assumed, as in Scout");
+        decoder_warn(
+            h,
+            "the file does not say whether queries and keys are normed; assuming that they are, as in Scout");
     /* A window of 0 marks models where all layers have rope and see everything (MobileLLM). */
     uint32_t chunk = hparams_count(h, "attention.sliding_window", CHUNK);
     if (chunk == 0) return;

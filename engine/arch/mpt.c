@@ -13,7 +13,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].rope = NULL;
     if (model_tensor_find(h->model, "blk.0.ffn.act.scales"))
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
-                     "MPT with scales of activations (ffn.act.scales) is not supported");
+                     "MPT with activation scales (ffn.act.scales) is not supported");
     if (d->alibi_bias == 0 && d->n_positions == 0)
         hparams_fail(h, ENGINE_ERROR_DATA, "the model has neither ALiBi nor position_embd.weight");
     *info = decoder_info(d);

@@ -24,9 +24,10 @@ static void read_yarn(struct hparams *h, struct rope *rope, float factor)
     float slow = hparams_float_above_0(h, "rope.scaling.yarn_beta_slow", 1);
     bool whole = hparams_flag(h, "rope.scaling.yarn_truncate", !rope->yarn_between);
     if (rope->n_original == 0 || rope->theta <= 1)
-        hparams_fail(h, ENGINE_ERROR_DATA,
-                     "YaRN from a rope.scaling.original_context_length of %u with a rope.freq_base of %g",
-                     rope->n_original, (double)rope->theta);
+        hparams_fail(
+            h, ENGINE_ERROR_DATA,
+            "YaRN cannot extend a rope.scaling.original_context_length of %u with a rope.freq_base of %g",
+            rope->n_original, (double)rope->theta);
     if (h->status) return;
     double low = yarn_pair(rope, fast), high = yarn_pair(rope, slow), last = rope->n_dims - 1;
     if (whole) low = floor(low), high = ceil(high);
@@ -58,8 +59,9 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
     rope->theta = hparams_float_above_0(h, "rope.freq_base", 10000);
     rope->n_original = hparams_count(h, "rope.scaling.original_context_length", d->n_context);
     if (rope->n_dims == 0 || rope->n_dims % 2 != 0 || rope->n_dims > d->head_dim)
-        hparams_fail(h, ENGINE_ERROR_DATA, "rope.dimension_count: %u dimensions don't fit heads of %u values",
-                     rope->n_dims, d->head_dim);
+        hparams_fail(h, ENGINE_ERROR_DATA,
+                     "rope.dimension_count: %u dimensions do not fit heads of %u values", rope->n_dims,
+                     d->head_dim);
     float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* before rope.scaling.* */
     factor = hparams_float_above_0(h, "rope.scaling.factor", factor);
     bool named = hparams_text(h, "rope.scaling.type", scaling, sizeof scaling);
@@ -74,7 +76,7 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
         rope->position_scale = 1 / factor;
     else if (strcmp(scaling, "none") != 0 && !(strcmp(scaling, "longrope") == 0 && rope->factors_long))
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
-                     "rope scaling '%s' is not supported (known: none, linear, yarn, longrope)", scaling);
+                     "rope scaling '%s' is not supported (supported: none, linear, yarn, longrope)", scaling);
 }
 
 /* Factors by which YaRN slows angles down: 1 for pairs that turn often, `yarn` for those that turn seldom. */
@@ -95,7 +97,8 @@ static struct value *file_factors(struct graph *g, const char *name, uint32_t n)
     const float *values = factors ? g->weights[factors->index].tensor->data : NULL;
     for (uint32_t i = 0; values && i < n; i++)
         if (!(values[i] >= FLT_MIN && values[i] <= FLT_MAX)) {
-            graph_fail(g, "the tensor %s has a factor of %g, should be more than 0", name, (double)values[i]);
+            graph_fail(g, "the tensor %s has a factor of %g; it must be more than 0", name,
+                       (double)values[i]);
             return NULL;
         }
     return factors;

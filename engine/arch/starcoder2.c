@@ -12,7 +12,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     if (!hparams_has(h, "attention.sliding_window") && d->n_context == 16384)
         for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].window = 4096;
     else if (!hparams_has(h, "attention.sliding_window"))
-        decoder_warn(h, "whether the model has a sliding window isn't in the file; none is assumed");
+        decoder_warn(h, "the file does not say whether the model has a sliding window; assuming none");
     *info = decoder_info(d);
 }
 

@@ -111,11 +111,11 @@ static const struct setting {
     const char *wanted;
 } settings[] = {
     {"model", is_path, "a path that begins with / or ~/"},
-    {"backend", are_names, "names with commas between them"},
+    {"backend", are_names, "a list of names separated by commas"},
     {"offload", is_offload, "a number of layers, auto or all"},
     {"threads", is_threads, "a number from 1 to 1024"},
-    {"speeds", are_speeds, "devices and numbers, like vulkan0=300, opencl0.0=40"},
-    {"plugin_dirs", are_paths, "paths that begin with / or ~/, with colons between them"},
+    {"speeds", are_speeds, "a list of devices and speeds, such as vulkan0=300, opencl0.0=40"},
+    {"plugin_dirs", are_paths, "a list of paths that begin with / or ~/, separated by colons"},
 };
 
 #define KNOWN_SETTINGS "model, backend, offload, threads, speeds, plugin_dirs"
@@ -165,11 +165,11 @@ static int check_entry(const struct reader *reader, const char *section, const c
     const struct config *config = reader->config;
     const struct record *before = find(config, section, key);
     if (before && before->file == config->n_files - 1)
-        return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s has been set in line %u before", reader->path,
+        return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s is already set in line %u", reader->path,
                            reader->line, key, before->shown.line);
     if (section[0]) {
         if (is_section(section)) return ENGINE_OK;
-        return error_raise(ENGINE_ERROR_DATA, "%s:%u: [%s] can't be a plugin's name", reader->path,
+        return error_raise(ENGINE_ERROR_DATA, "%s:%u: [%s] is not a valid plugin name", reader->path,
                            reader->line, section);
     }
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
@@ -179,8 +179,8 @@ static int check_entry(const struct reader *reader, const char *section, const c
                            value, settings[i].wanted);
     }
     return error_raise(ENGINE_ERROR_DATA,
-                       "%s:%u: unknown setting '%s' (there are " KNOWN_SETTINGS
-                       "; plugins' own go into a section with the plugin's name)",
+                       "%s:%u: unknown setting '%s' (known: " KNOWN_SETTINGS
+                       "; a plugin's settings belong in a section with its name)",
                        reader->path, reader->line, key);
 }
 
@@ -258,8 +258,8 @@ static int add_entry(const struct reader *reader, const char *section, const cha
     entry->file = config->n_files - 1;
     if (entry->shown.value) return ENGINE_OK;
     if (copy == copy_text || getenv("HOME")) return error_memory("configuration");
-    return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s: there is no home folder for ~/ (HOME is not set)",
-                       reader->path, reader->line, key);
+    return error_raise(ENGINE_ERROR_DATA, "%s:%u: %s: cannot expand ~/ because HOME is not set", reader->path,
+                       reader->line, key);
 }
 
 /* inih's handler: 0 for an error. */
@@ -281,7 +281,7 @@ static FILE *open_file(const char *path, const char **why)
     if (file < 0) return NULL;
     bool empty = fstat(file, &info) == 0 && S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
     if (!empty && !S_ISREG(info.st_mode)) {
-        *why = S_ISDIR(info.st_mode) ? strerror(EISDIR) : "is a device or pipe, not a file";
+        *why = S_ISDIR(info.st_mode) ? strerror(EISDIR) : "is a device or pipe, not a regular file";
         close(file);
         return NULL;
     }
@@ -318,8 +318,8 @@ static int read_config(struct config *config, const char *path, bool must_exist)
     if (ferror(reader.file)) {
         reader.status = error_raise(ENGINE_ERROR_DATA, "%s: %s", path, strerror(errno));
     } else if (bad_line > 0 && (reader.status == ENGINE_OK || (unsigned)bad_line < reader.line)) {
-        reader.status = error_raise(
-            ENGINE_ERROR_DATA, "%s:%d: neither KEY = VALUE nor [SECTION] nor a # comment", path, bad_line);
+        reader.status = error_raise(ENGINE_ERROR_DATA,
+                                    "%s:%d: expected KEY = VALUE, [SECTION] or a # comment", path, bad_line);
     } else if (bad_line < 0) {
         reader.status = error_memory("configuration");
     }

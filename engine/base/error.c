@@ -29,7 +29,7 @@ int error_wrap(int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return error_raise(status, "%.1000s: %.3000s", text, message[0] ? message : "no reason was given");
+    return error_raise(status, "%.1000s: %.3000s", text, message[0] ? message : "no reason given");
 }
 
 int error_memory(const char *what)

@@ -14,7 +14,7 @@ static size_t size_of(const void *given)
 
 int sized_check(const void *given, const char *type, size_t least)
 {
-    if (!given) return error_raise(ENGINE_ERROR_ARGUMENT, "a struct %s is needed, not NULL", type);
+    if (!given) return error_raise(ENGINE_ERROR_ARGUMENT, "the struct %s is required, not NULL", type);
     if (size_of(given) >= least) return ENGINE_OK;
     return error_raise(ENGINE_ERROR_ARGUMENT, "struct %s: struct_size is %zu; set it to sizeof(struct %s)",
                        type, size_of(given), type);

@@ -144,7 +144,7 @@ static bool set_float(struct arguments *arguments, const struct option *option, 
 static bool set_names(struct arguments *arguments, const struct option *option, const char *text)
 {
     if (text[strspn(text, ", ")] == '\0') {
-        return refuse(arguments, "--%s: '%s' names nothing: --%s %s", option->name, text, option->name,
+        return refuse(arguments, "--%s: '%s' contains no name; use --%s %s", option->name, text, option->name,
                       option->value);
     }
     *(const char **)((char *)arguments + option->target) = text;
@@ -166,7 +166,7 @@ static bool set_choice(struct arguments *arguments, const struct option *option,
         }
         choice += length + (choice[length] == '|');
     }
-    return refuse(arguments, "--%s: '%s' is none of %s", option->name, text, option->choices);
+    return refuse(arguments, "--%s: '%s' is not one of %s", option->name, text, option->choices);
 }
 
 static bool list_add(struct arguments *arguments, struct argument_list *list, const char *item)
@@ -217,8 +217,8 @@ static bool refuse_option(struct arguments *arguments, const char *typed, const 
 {
     const char *command = arguments->command->name, *other = other_command(name, length, letter);
     if (other) {
-        return refuse(arguments, "%s takes no option %s (%s does); see engine %s --help", command, typed,
-                      other, command);
+        return refuse(arguments, "%s has no option %s (%s has); see engine %s --help", command, typed, other,
+                      command);
     }
     struct nearest nearest = nearest_to(name ? name : "", length);
     for (const struct option *option = options; name && option->name; option++) {
@@ -334,7 +334,7 @@ static bool parse_command(int argc, char **argv, struct arguments *arguments, in
         if (nearest) {
             return refuse(arguments, "unknown command '%.100s'; did you mean %s?", argv[1], nearest);
         }
-        return refuse(arguments, "unknown command '%.100s'; see engine --help (a prompt goes behind -p)",
+        return refuse(arguments, "unknown command '%.100s'; see engine --help (for a prompt, use -p)",
                       argv[1]);
     }
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
@@ -346,7 +346,7 @@ static bool parse_command(int argc, char **argv, struct arguments *arguments, in
         return true;
     }
     arguments->command = command_find("run");
-    if (!arguments->command) return refuse(arguments, "no command given; see engine --help");
+    if (!arguments->command) return refuse(arguments, "no command; see engine --help");
     return true;
 }
 
@@ -362,8 +362,8 @@ static bool check_words(struct arguments *arguments, bool command_is_named)
     for (size_t i = command_is_named ? command->max_words : 0; i < words->count; i++) {
         const struct command *meant = command_find(words->items[i]);
         if (meant)
-            return refuse(arguments, "the command comes first: engine %s …; see engine %s --help",
-                          meant->name, meant->name);
+            return refuse(arguments, "put the command first: engine %s …; see engine %s --help", meant->name,
+                          meant->name);
     }
     if (words->count > command->max_words)
         return refuse(arguments, "%s: unexpected '%.100s'; see engine %s --help", command->name,

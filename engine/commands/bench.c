@@ -91,10 +91,10 @@ static void print_for_people(const struct bench *b)
         printf("decode   %6u tokens  %10.2f tokens/s  (%.2f to %.2f)\n", a->n_predict, b->decode.median,
                b->decode.min, b->decode.max);
     if (a->n_predict)
-        printf("%s read for each token decoded: %.2f GB/s\n", size_text(bytes_per_token(b)).text,
+        printf("%s read per decoded token: %.2f GB/s\n", size_text(bytes_per_token(b)).text,
                (double)bytes_per_token(b) * b->decode.median * 1e-9);
     printf("median of %u runs, %u threads", a->repetitions, b->info.n_threads);
-    if (a->depth) printf(", behind %u tokens", a->depth);
+    if (a->depth) printf(", after %u tokens", a->depth);
     printf("\n");
 }
 

@@ -83,7 +83,7 @@ static void print_line(const char *prefix, const char *message)
 int command_fail(void)
 {
     const char *message = own_message[0] ? own_message : engine_error_message();
-    print_line("", message[0] ? message : "failed without giving a reason");
+    print_line("", message[0] ? message : "failed without a reason");
     return own_message[0] && own_status == ENGINE_ERROR_ARGUMENT ? 2 : 1;
 }
 
@@ -140,7 +140,7 @@ int open_model(const struct arguments *arguments, struct engine *engine, struct 
     const char *path = path_of_model(arguments, engine);
     if (path) return engine_model_open(engine, path, arguments->tokenizer, model);
     return command_error(ENGINE_ERROR_ARGUMENT,
-                         "no model: give one with -m FILE, or set `model` in engine.conf");
+                         "no model: name one with -m FILE, or set `model` in engine.conf");
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
@@ -251,14 +251,15 @@ int check_tokens(const struct engine_context *context, const int32_t *tokens, si
     struct engine_context_info info = {.struct_size = sizeof info};
     engine_context_get_info(context, &info);
     if (count > info.n_context)
-        return command_error(
-            ENGINE_ERROR,
-            "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
-            count, info.n_context);
+        return command_error(ENGINE_ERROR,
+                             "the prompt has %zu tokens but the context only %u: enlarge the context with "
+                             "-c, or shorten the prompt",
+                             count, info.n_context);
     for (size_t i = 0; i < count; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= info.n_vocab)
-            return command_error(ENGINE_ERROR, "token %zu of the prompt is %d, but the model has %u: 0 to %u",
-                                 i, tokens[i], info.n_vocab, info.n_vocab - 1);
+            return command_error(ENGINE_ERROR,
+                                 "token %zu of the prompt is %d, but the model has %u tokens, 0 to %u", i,
+                                 tokens[i], info.n_vocab, info.n_vocab - 1);
     return ENGINE_OK;
 }
 

@@ -73,8 +73,7 @@ static int print_table(struct engine *engine, size_t count)
         table_add(&table, "%s %s", device.plugin, version_of(engine, device.plugin));
         table_add(&table, "%s", size_text(device.info.memory_free).text);
         table_add(&table, "%s", total ? size_text(total).text : "unknown");
-        table_add(&table, "%s%s%s", device.info.description,
-                  device.preferred ? "; the same hardware as " : "",
+        table_add(&table, "%s%s%s", device.info.description, device.preferred ? "; same hardware as " : "",
                   device.preferred ? device.preferred : "");
     }
     int status = table_print(&table, "no devices", stdout);

@@ -66,16 +66,15 @@ static void print_options(const struct command *command, FILE *out)
 
 static void print_commands(FILE *out)
 {
-    fputs("Usage: engine [COMMAND] [OPTION…]\n\n"
-          "Runs large language models on this machine. Without a command name the command is run.\n\n"
-          "Commands:\n",
+    fputs("Usage: engine [COMMAND] [OPTION…]\n\nRuns large language models on this machine. Without a "
+          "command, engine runs a model.\n\nCommands:\n",
           out);
     for (const struct command *command = commands; command->name; command++) {
         fprintf(out, "  %-12s", command->name);
         print_wrapped(out, command->summary, 14, 14);
     }
     print_options(NULL, out);
-    fputs("\nengine COMMAND --help shows the options of a command, and examples.\n", out);
+    fputs("\nengine COMMAND --help shows a command's options and examples.\n", out);
 }
 
 void arguments_help(const struct command *command, FILE *out)

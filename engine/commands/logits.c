@@ -26,7 +26,7 @@ static int parse_tokens(const char *text, int32_t **tokens, size_t *count)
         long id = strtol(at, &end, 10);
         if (end == at || errno || id < 0 || id > INT32_MAX) {
             free(ids);
-            return command_error(ENGINE_ERROR_ARGUMENT, "--tokens: '%s' doesn't begin with a token id", at);
+            return command_error(ENGINE_ERROR_ARGUMENT, "--tokens: '%s' does not begin with a token id", at);
         }
         ids[n++] = (int32_t)id;
         at = end;
@@ -39,10 +39,10 @@ static int parse_tokens(const char *text, int32_t **tokens, size_t *count)
 static int read_tokens(const struct arguments *arguments, int32_t **tokens, size_t *count)
 {
     if (!arguments->tokens == !arguments->tokens_file)
-        return command_error(ENGINE_ERROR_ARGUMENT, "give the tokens by either --tokens or --tokens-file");
+        return command_error(ENGINE_ERROR_ARGUMENT, "use either --tokens or --tokens-file");
     int status = arguments->tokens ? parse_tokens(arguments->tokens, tokens, count)
                                    : npy_read_integers(arguments->tokens_file, tokens, count);
-    if (!status && *count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "no tokens were given");
+    if (!status && *count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "there are no tokens");
     return status;
 }
 
@@ -88,18 +88,18 @@ static int write_logits(struct engine_context *context, const int32_t *tokens, s
     int status = logits && wanted ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
     if (wanted) memset(wanted, 1, info.n_batch);
     if (!status && write_begin(file, json, count, info.n_vocab) != 0)
-        status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
+        status = command_error(ENGINE_ERROR, "cannot write the logits: %s", strerror(errno));
     for (size_t first = 0; first < count && !status && !interrupted;) {
         size_t n = count - first < info.n_batch ? count - first : info.n_batch;
         struct engine_batch batch = {
             .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first, .wanted = wanted};
         status = engine_decode(context, &batch, logits);
         if (!status && write_rows(file, json, logits, n, info.n_vocab, first == 0) != 0)
-            status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
+            status = command_error(ENGINE_ERROR, "cannot write the logits: %s", strerror(errno));
         first += n;
     }
     if (!status && !interrupted && json && fputs("\n]}\n", file) < 0)
-        status = command_error(ENGINE_ERROR, "can't write the logits: %s", strerror(errno));
+        status = command_error(ENGINE_ERROR, "cannot write the logits: %s", strerror(errno));
     free(logits);
     free(wanted);
     return status;
@@ -149,7 +149,7 @@ int command_logits(const struct arguments *arguments)
     int32_t *tokens = NULL;
     size_t count = 0;
     if (arguments->output ? !arguments->output[0] : !arguments->json)
-        return command_usage("logits: where to? give a file with -o");
+        return command_usage("logits: no output file; name one with -o");
     int status = read_tokens(arguments, &tokens, &count);
     if (!status) status = open_engine(arguments, &engine);
     if (!status) status = check_output(arguments, engine);

@@ -91,17 +91,17 @@ int npy_read_integers(const char *path, int32_t **values, size_t *count)
     }
     size_t header_size = (size_t)bytes[8] | (size_t)bytes[9] << 8;
     if (header_size == 0 || header_size > size - PREFIX_SIZE) {
-        command_error(status, "%s: the header is cut off", path);
+        command_error(status, "%s: the header is truncated", path);
         goto cleanup;
     }
     data[PREFIX_SIZE + header_size - 1] = 0; /* its newline */
     if (!parse_header(data + PREFIX_SIZE, &width, &is_signed, &n)) {
-        command_error(status, "%s: should be an array of whole numbers with one dimension", path);
+        command_error(status, "%s: must be a one-dimensional array of integers", path);
         goto cleanup;
     }
     const uint8_t *elements = bytes + PREFIX_SIZE + header_size;
     if (n > (size - PREFIX_SIZE - header_size) / width) {
-        command_error(status, "%s: the array is cut off", path);
+        command_error(status, "%s: the array is truncated", path);
         goto cleanup;
     }
     numbers = malloc((n + 1) * sizeof *numbers);
@@ -112,7 +112,7 @@ int npy_read_integers(const char *path, int32_t **values, size_t *count)
     for (size_t i = 0; i < n; i++) {
         int64_t value = element(elements + i * width, width, is_signed);
         if (value < INT32_MIN || value > INT32_MAX) {
-            command_error(status, "%s: element %zu is %" PRId64 ", which is no token", path, i, value);
+            command_error(status, "%s: element %zu is %" PRId64 ", which is not a token", path, i, value);
             goto cleanup;
         }
         numbers[i] = (int32_t)value;

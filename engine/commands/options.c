@@ -5,13 +5,13 @@
 #include <string.h>
 
 const char *const option_group_titles[GROUP_COUNT] = {
-    [GROUP_MAIN] = "Options",          [GROUP_TEXT] = "Text",       [GROUP_SAMPLING] = "Sampling",
-    [GROUP_DEVICES] = "Where it runs", [GROUP_GENERAL] = "General",
+    [GROUP_MAIN] = "Options",    [GROUP_TEXT] = "Text",       [GROUP_SAMPLING] = "Sampling",
+    [GROUP_DEVICES] = "Devices", [GROUP_GENERAL] = "General",
 };
 
 #define AT(field) offsetof(struct arguments, field)
 
-/* Commands that put a model on devices, and those that open one. */
+/* Commands that load a model onto devices, and those that open one. */
 #define RUNNING " run logits bench plan "
 #define READING " run tokenize logits bench plan "
 
@@ -23,15 +23,15 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(model),
      .commands = READING,
-     .help = "The model: a GGUF file, or a llama2.c checkpoint (default: `model` in "
-             "engine.conf, else the small one that comes with the engine)"},
+     .help = "The model: a GGUF file or a llama2.c checkpoint (default: `model` in engine.conf, else the "
+             "small model that comes with the engine)"},
     {.name = "tokenizer",
      .value = "FILE",
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokenizer),
      .commands = " run info tokenize logits bench plan quantize ",
-     .help = "The tokenizer.bin that belongs to a llama2.c checkpoint"},
+     .help = "The tokenizer.bin of a llama2.c checkpoint"},
 
     {.name = "prompt",
      .letter = 'p',
@@ -40,7 +40,7 @@ const struct option options[] = {
      .group = GROUP_TEXT,
      .target = AT(prompt),
      .commands = " run ",
-     .help = "The text to go on from; `-` reads it from standard input"},
+     .help = "The text to continue; `-` reads it from standard input"},
     {.name = "file",
      .letter = 'f',
      .value = "FILE",
@@ -60,49 +60,47 @@ const struct option options[] = {
      .maximum = 1e9,
      .endless = true,
      .also = " --n-predict ",
-     .help = "Tokens to add at most; -1: until the text ends or the context is full (default: what makes 256 "
-             "with the "
-             "prompt's, but at least 64)"},
+     .help = "Maximum number of tokens to generate; -1: until the text ends or the context is full (default: "
+             "enough for 256 tokens with the prompt, but at least 64)"},
     {.name = "no-echo",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(no_echo),
      .commands = " run ",
-     .help = "Prints what the model adds, without the prompt"},
+     .help = "Prints only the generated text, without the prompt"},
 
     {.name = "ids",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(ids),
      .commands = " tokenize ",
-     .help = "Prints ids alone, on one line for each text"},
+     .help = "Prints only the ids, one line for each text"},
     {.name = "null",
      .letter = '0',
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(nul),
      .commands = " tokenize ",
-     .help = "Reads texts from standard input, each ended by a NUL"},
+     .help = "Reads NUL-terminated texts from standard input"},
     {.name = "bos",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(bos),
      .commands = " tokenize ",
-     .help = "Adds the special tokens that the model wants around a text"},
+     .help = "Adds the special tokens that the model expects around a text"},
     {.name = "special",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(special),
      .commands = " run tokenize ",
      .help =
-         "Takes special tokens that are spelled in the text for what they are (tokenize: spells them with "
-         "--decode)"},
+         "Encodes special tokens that are spelled out in the text as such (tokenize --decode: prints them)"},
     {.name = "decode",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(decode),
      .commands = " tokenize ",
-     .help = "Takes token ids, blanks or commas between them, and prints the text that they stand for"},
+     .help = "Turns token ids, separated by spaces or commas, into text"},
 
     {.name = "tokens",
      .value = "IDS",
@@ -110,14 +108,14 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(tokens),
      .commands = " logits ",
-     .help = "Token ids, blanks or commas between them"},
+     .help = "Token ids, separated by spaces or commas"},
     {.name = "tokens-file",
      .value = "FILE",
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokens_file),
      .commands = " logits ",
-     .help = "Token ids from a NumPy file: one dimension, any integer type"},
+     .help = "Reads token ids from a NumPy file: one dimension, any integer type"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
@@ -125,7 +123,7 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(output),
      .commands = " logits ",
-     .help = "Where the logits go: NumPy format, float32, [tokens, vocabulary]"},
+     .help = "Writes the logits to a file: NumPy format, float32, [tokens, vocabulary]"},
 
     {.name = "prompt",
      .letter = 'p',
@@ -136,7 +134,7 @@ const struct option options[] = {
      .commands = " bench ",
      .initial = "512",
      .maximum = 1e9,
-     .help = "Tokens of the prompt; 0 leaves the prefill out"},
+     .help = "Number of prompt tokens; 0 skips prefill"},
     {.name = "predict",
      .letter = 'n',
      .value = "N",
@@ -147,7 +145,7 @@ const struct option options[] = {
      .commands = " bench ",
      .initial = "64",
      .maximum = 1e9,
-     .help = "Tokens to decode one by one; 0 leaves the decoding out"},
+     .help = "Number of tokens to decode one by one; 0 skips decoding"},
     {.name = "depth",
      .letter = 'd',
      .value = "N",
@@ -156,7 +154,7 @@ const struct option options[] = {
      .target = AT(depth),
      .commands = " bench ",
      .maximum = 1e9,
-     .help = "Tokens that the context holds before prefill and decoding begin (0)"},
+     .help = "Number of tokens in the context before prefill and decoding begin (0)"},
     {.name = "repetitions",
      .letter = 'r',
      .value = "N",
@@ -167,7 +165,7 @@ const struct option options[] = {
      .initial = "3",
      .minimum = 1,
      .maximum = 10000,
-     .help = "Runs, of which the median counts"},
+     .help = "Number of runs; reports the median"},
 
     {.name = "only",
      .value = "PATTERN=TYPE",
@@ -175,15 +173,14 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(only),
      .commands = " quantize ",
-     .help = "Gives the matrices that match a type of their own, such as `blk.*.ffn_down.*=Q6_K`; may be "
-             "repeated, "
-             "the first match counts"},
+     .help = "Gives matching matrices another type, such as `blk.*.ffn_down.*=Q6_K`; may be repeated, the "
+             "first match applies"},
     {.name = "pure",
      .kind = OPTION_FLAG,
      .group = GROUP_MAIN,
      .target = AT(pure),
      .commands = " quantize ",
-     .help = "Gives all matrices the one type, instead of more bits to those that need them"},
+     .help = "Gives all matrices the same type, instead of more bits to the most important ones"},
     {.name = "threads",
      .letter = 't',
      .value = "N",
@@ -193,7 +190,7 @@ const struct option options[] = {
      .commands = " quantize ",
      .minimum = 1,
      .maximum = 1024,
-     .help = "Threads (default: `threads` in engine.conf, else one for each processor)"},
+     .help = "Number of threads (default: `threads` in engine.conf, else one for each processor)"},
 
     {.name = "case",
      .value = "CASE",
@@ -225,7 +222,8 @@ const struct option options[] = {
      .target = AT(format),
      .commands = " help ",
      .choices = "text|man|bash|zsh|fish",
-     .help = "text, man (a manual page), or completions for a shell: bash, zsh, fish (default: text)"},
+     .help = "Output format: text, man (a manual page), or shell completions for bash, zsh or fish (default: "
+             "text)"},
 
     {.name = "temp",
      .value = "T",
@@ -235,7 +233,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "0.8",
      .maximum = 100,
-     .help = "Temperature; 0 always takes the likeliest token"},
+     .help = "Temperature; 0 always takes the most likely token"},
     {.name = "top-k",
      .value = "K",
      .kind = OPTION_U32,
@@ -244,7 +242,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "40",
      .maximum = 1e9,
-     .help = "Draws from the K likeliest tokens; 0: from all"},
+     .help = "Samples from the K most likely tokens; 0: off"},
     {.name = "top-p",
      .value = "P",
      .kind = OPTION_FLOAT,
@@ -253,7 +251,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "0.95",
      .maximum = 1,
-     .help = "Draws from the likeliest tokens whose probabilities reach P; 1 or 0: off"},
+     .help = "Samples from the most likely tokens whose probabilities add up to P; 1 or 0: off"},
     {.name = "min-p",
      .value = "P",
      .kind = OPTION_FLOAT,
@@ -262,7 +260,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "0.05",
      .maximum = 1,
-     .help = "Leaves out tokens less likely than P times the likeliest; 0: off"},
+     .help = "Drops tokens less likely than P times the most likely one; 0: off"},
     {.name = "typical",
      .value = "P",
      .kind = OPTION_FLOAT,
@@ -271,7 +269,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "1",
      .maximum = 1,
-     .help = "Draws from the tokens of typical surprise whose probabilities reach P; 1 or 0: off"},
+     .help = "Samples from the most typical tokens whose probabilities add up to P; 1 or 0: off"},
     {.name = "repeat-penalty",
      .value = "X",
      .kind = OPTION_FLOAT,
@@ -280,9 +278,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "1",
      .maximum = 100,
-     .help =
-         "Divides the logits of tokens that were used lately, and multiplies them where they are negative; "
-         "1 or 0: off"},
+     .help = "Divides the logits of recent tokens by X, or multiplies negative ones; 1 or 0: off"},
     {.name = "frequency-penalty",
      .value = "X",
      .kind = OPTION_FLOAT,
@@ -292,7 +288,7 @@ const struct option options[] = {
      .initial = "0",
      .minimum = -100,
      .maximum = 100,
-     .help = "Taken off a token's logit for each time that it was used lately"},
+     .help = "Subtracts X from a token's logit for each recent use"},
     {.name = "presence-penalty",
      .value = "X",
      .kind = OPTION_FLOAT,
@@ -302,7 +298,7 @@ const struct option options[] = {
      .initial = "0",
      .minimum = -100,
      .maximum = 100,
-     .help = "Taken off a token's logit once if it was used lately"},
+     .help = "Subtracts X from a token's logit if it was used recently"},
     {.name = "penalty-last-n",
      .value = "N",
      .kind = OPTION_U32,
@@ -311,7 +307,7 @@ const struct option options[] = {
      .commands = " run ",
      .initial = "64",
      .maximum = 1e6,
-     .help = "How many tokens `lately` is, for the penalties; 0: none"},
+     .help = "Number of recent tokens that the penalties consider; 0: none"},
     {.name = "seed",
      .value = "S",
      .kind = OPTION_U64,
@@ -319,7 +315,7 @@ const struct option options[] = {
      .target = AT(seed),
      .given = AT(seed_given),
      .commands = " run ",
-     .help = "Draws the same text each time (default: another one each time, told at the end)"},
+     .help = "Makes the text reproducible (default: a random seed, printed at the end)"},
 
     {.name = "backend",
      .value = "NAME[,NAME]",
@@ -329,8 +325,8 @@ const struct option options[] = {
      .devices = true,
      .commands = RUNNING,
      .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (default: `backend` in "
-             "engine.conf, else all but CPUs behind a driver; see `engine devices`). Layers go to the "
-             "fastest of them first"},
+             "engine.conf, else all except CPUs exposed by drivers; see `engine devices`). The fastest "
+             "device gets layers first"},
     {.name = "offload",
      .value = "N|auto|all",
      .kind = OPTION_CHOICE,
@@ -339,8 +335,8 @@ const struct option options[] = {
      .commands = RUNNING,
      .choices = "N|auto|all",
      .also = " -ngl --n-gpu-layers --gpu-layers ",
-     .help = "How many layers leave the CPU, counted from the last (default: `offload` in engine.conf, else "
-             "auto: as many as fit)"},
+     .help = "Number of layers to move off the CPU, counted from the last (default: `offload` in "
+             "engine.conf, else auto: as many as fit)"},
     {.name = "memory",
      .value = "DEVICE=SIZE",
      .kind = OPTION_LIST,
@@ -348,15 +344,15 @@ const struct option options[] = {
      .target = AT(memory),
      .devices = true,
      .commands = RUNNING,
-     .help = "Uses no more of a device's memory than this, such as `vulkan0=600M`; may be repeated"},
+     .help = "Limits the memory used on a device, such as `vulkan0=600M`; may be repeated"},
     {.name = "place",
      .value = "PATTERN=DEVICE",
      .kind = OPTION_LIST,
      .group = GROUP_DEVICES,
      .target = AT(place),
      .commands = RUNNING,
-     .help = "Puts the tensors that match on a device, such as `blk.*.ffn_*=cpu`; may be repeated, the first "
-             "match counts"},
+     .help = "Puts matching tensors on a device, such as `blk.*.ffn_*=cpu`; may be repeated, the first match "
+             "applies"},
     {.name = "threads",
      .letter = 't',
      .value = "N",
@@ -366,8 +362,7 @@ const struct option options[] = {
      .commands = RUNNING,
      .minimum = 1,
      .maximum = 1024,
-     .help =
-         "Threads for work on the CPU (default: `threads` in engine.conf, else one for each physical core)"},
+     .help = "Number of CPU threads (default: `threads` in engine.conf, else one for each physical core)"},
     {.name = "context",
      .letter = 'c',
      .value = "N",
@@ -378,8 +373,8 @@ const struct option options[] = {
      .minimum = 1,
      .also = " --ctx-size ",
      .maximum = 1e9,
-     .help = "Positions that the cache has room for (default: what `logits` and `bench` need; else the "
-             "model's own, at most 4096)"},
+     .help = "Context length in tokens (default: as many as `logits` and `bench` need; else the model's own, "
+             "at most 4096)"},
     {.name = "cache-size",
      .value = "N",
      .kind = OPTION_U32,
@@ -389,7 +384,7 @@ const struct option options[] = {
      .minimum = 1,
      .maximum = 1e9,
      .help =
-         "Positions that the cache has room for, all sequences together; more than one sequence takes keeps "
+         "Size of the KV cache in tokens, for all sequences together; a cache larger than the context keeps "
          "earlier texts, whose beginnings are then not computed again (default: as many as --context)"},
     {.name = "batch",
      .letter = 'b',
@@ -402,7 +397,7 @@ const struct option options[] = {
      .minimum = 1,
      .also = " --batch-size ",
      .maximum = 65536,
-     .help = "Tokens of a prompt that are worked on at once"},
+     .help = "Number of prompt tokens processed at once"},
     {.name = "cache-type",
      .value = "TYPE",
      .kind = OPTION_CHOICE,
@@ -410,7 +405,7 @@ const struct option options[] = {
      .target = AT(cache_type),
      .commands = RUNNING,
      .choices = "f16|f32|q8_0",
-     .help = "Type of the key/value cache: f16, f32 or q8_0 (default: f16)"},
+     .help = "Type of the KV cache: f16, f32 or q8_0 (default: f16)"},
 
     {.name = "json",
      .kind = OPTION_FLAG,
@@ -423,7 +418,7 @@ const struct option options[] = {
      .kind = OPTION_LIST,
      .group = GROUP_GENERAL,
      .target = AT(plugin_dirs),
-     .help = "Looks for plugins here first; may be repeated"},
+     .help = "Searches this folder for plugins first; may be repeated"},
     {.name = "config",
      .value = "FILE",
      .kind = OPTION_TEXT,
@@ -435,7 +430,7 @@ const struct option options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_GENERAL,
      .target = AT(verbose),
-     .help = "Notes on standard error, beside warnings"},
+     .help = "Prints notes to standard error, not only warnings"},
     {.name = "help",
      .letter = 'h',
      .kind = OPTION_FLAG,

@@ -27,7 +27,7 @@ int output_check(const char *path, const char *const *inputs, size_t n)
         if (found != 0 || !S_ISREG(input.st_mode)) continue; /* a terminal or pipe may be both */
         if (input.st_dev == output.st_dev && input.st_ino == output.st_ino)
             return command_error(ENGINE_ERROR_ARGUMENT,
-                                 "%s is the same file as the input %s: give the output another name", path,
+                                 "%s is the same file as the input %s: choose another output", path,
                                  standard ? "on standard input" : inputs[i]);
     }
     return ENGINE_OK;

@@ -132,10 +132,9 @@ static void man_of_engine(void)
 {
     man_begin(NULL, "runs large language models on this machine");
     fputs(".B engine\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", stdout);
-    put_roff(
-        "Reads a model file (GGUF, or a llama2.c checkpoint), spreads it over the devices that it finds, and "
-        "writes text. What depends on hardware or on a vocabulary is in plugins. Without a command name the "
-        "command is run. Each command has a manual page of its own.");
+    put_roff("Reads a model file (GGUF or a llama2.c checkpoint), spreads it over the devices that it finds, "
+             "and generates text. Everything that depends on hardware or on a vocabulary is in plugins. "
+             "Without a command, engine runs a model. Each command has its own manual page.");
     fputs("\n.SH COMMANDS\n", stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf(".TP\n\\fBengine %s\\fR\n", command->name);
@@ -144,7 +143,7 @@ static void man_of_engine(void)
     }
     man_options(NULL);
     fputs(".SH ENVIRONMENT\n.TP\n.B ENGINE_PLUGIN_PATH\n", stdout);
-    put_roff("Folders with plugins, colons between them, searched before the engine's own.");
+    put_roff("Plugin folders, separated by colons, searched before the engine's own.");
     fputs("\n.SH FILES\n.TP\n.I /etc/engine/engine.conf\n.TQ\n.I ~/.config/engine/engine.conf\n", stdout);
     put_roff("Settings; see engine.conf(5).");
     putchar('\n');
@@ -378,8 +377,7 @@ int command_help(const struct arguments *arguments)
     } else if (strcmp(format, "man") == 0) {
         man_of_engine();
     } else if (name) {
-        return command_usage("help: completions are for all commands at once: engine help --format %s",
-                             format);
+        return command_usage("help: completions cover all commands: use engine help --format %s", format);
     } else if (strcmp(format, "bash") == 0) {
         bash();
     } else if (strcmp(format, "zsh") == 0) {

@@ -71,7 +71,7 @@ static int print_for_people(const struct engine_plan *plan)
         table_add(&devices, "%s", device.budget == UINT64_MAX ? "unknown" : size_text(device.budget).text);
     }
     if (!status) status = table_print(&devices, "no devices", stdout);
-    printf("\nFor each token: %s of weights read", size_text(totals.read_bytes).text);
+    printf("\nPer token: %s of weights read", size_text(totals.read_bytes).text);
     printf(", %s between devices (%s).\n", count_text(totals.copies, "copy", "copies").text,
            size_text(totals.copy_bytes).text);
     return status;

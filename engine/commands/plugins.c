@@ -84,7 +84,7 @@ int command_plugins(const struct arguments *arguments)
     const struct argument_list *words = &arguments->words;
     if (words->count > 0 && strcmp(words->items[0], "check") != 0)
         return command_usage("plugins: unexpected '%s'; see engine plugins --help", words->items[0]);
-    if (words->count == 1) return command_usage("plugins check: which file? engine plugins check FILE.so");
+    if (words->count == 1) return command_usage("plugins check: no file; use engine plugins check FILE.so");
     if (words->count == 2) return command_plugins_check(arguments, words->items[1]);
     if (arguments->check_case) return command_usage("--case is an option of engine plugins check FILE.so");
     struct engine *engine;

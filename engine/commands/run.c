@@ -63,7 +63,7 @@ static int read_prompt(struct session *s)
     const struct arguments *arguments = s->arguments;
     bool from_input = arguments->prompt && strcmp(arguments->prompt, "-") == 0;
     if (arguments->prompt && arguments->prompt_file)
-        return command_error(ENGINE_ERROR_ARGUMENT, "--prompt and --file can't be given together");
+        return command_error(ENGINE_ERROR_ARGUMENT, "--prompt and --file cannot be combined");
     if (arguments->prompt_file || from_input)
         return read_file(from_input ? "-" : arguments->prompt_file, &s->prompt, &s->prompt_size);
     s->prompt = strdup(arguments->prompt ? arguments->prompt : "");
@@ -87,8 +87,7 @@ static int encode_prompt(struct session *s)
         s->tokens.count--;
     if (s->tokens.count == 0 && s->vocabulary.bos >= 0) return collect(&s->tokens, &s->vocabulary.bos, 1);
     if (s->tokens.count == 0)
-        return command_error(ENGINE_ERROR_ARGUMENT,
-                             "the prompt is empty, and this model needs one: give it with -p");
+        return command_error(ENGINE_ERROR_ARGUMENT, "the prompt is empty, and this model needs one: use -p");
     return ENGINE_OK;
 }
 
@@ -210,8 +209,7 @@ static int generate(struct session *s)
         if (engine_sequence_length(s->context, 0) == s->info.n_context) {
             s->end = END_CONTEXT;
             end_text();
-            fprintf(stderr,
-                    "engine: the context of %u positions is full; a larger one (-c) takes more text\n",
+            fprintf(stderr, "engine: the context of %u tokens is full; enlarge it with -c\n",
                     s->info.n_context);
             break;
         }
@@ -273,13 +271,13 @@ static int take_words(struct arguments *arguments)
     size_t next = 0;
     if (next < words->count && is_model_name(words->items[next])) {
         if (arguments->model)
-            return command_error(ENGINE_ERROR_ARGUMENT, "two models: -m %s and %s", arguments->model,
-                                 words->items[next]);
+            return command_error(ENGINE_ERROR_ARGUMENT, "two models: -m %s and %s; name one",
+                                 arguments->model, words->items[next]);
         arguments->model = words->items[next++];
     }
     if (next < words->count) {
         if (arguments->prompt || arguments->prompt_file)
-            return command_error(ENGINE_ERROR_ARGUMENT, "two prompts: '%s' stands without -p",
+            return command_error(ENGINE_ERROR_ARGUMENT, "two prompts: '%s' and that of -p or -f",
                                  words->items[next]);
         arguments->prompt = words->items[next++];
     }

@@ -53,7 +53,7 @@ static void on_bus_error(int signal_number, siginfo_t *info, void *context)
     if (progress_is_shown) put("\r\033[K");
     put("engine: ");
     put(path);
-    put(": the file got shorter while it was in use, or can't be read any more\n");
+    put(": the file was truncated while in use, or cannot be read any more\n");
     _exit(1);
 }
 

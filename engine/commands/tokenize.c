@@ -262,10 +262,10 @@ int command_tokenize(const struct arguments *arguments)
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
     if (arguments->nul && arguments->words.count)
-        return command_usage("-0 reads texts from standard input: leave \"%s\" out, or -0",
+        return command_usage("-0 reads texts from standard input: omit either it or \"%s\"",
                              arguments->words.items[0]);
     if (arguments->decode && (arguments->ids || arguments->bos))
-        return command_usage("--decode turns ids into text: %s has no meaning with it",
+        return command_usage("--decode turns ids into text: %s does not apply",
                              arguments->ids ? "--ids" : "--bos");
     int status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);

@@ -24,25 +24,26 @@ static int check_batch(const struct engine_context *context, const struct engine
     for (size_t i = 0; i < batch->n_tokens; i++) {
         uint32_t sequence = sequence_of(batch, i);
         if (sequence >= plan->n_sequences)
-            return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is of sequence %d, but there are %u", i,
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "token %zu belongs to sequence %d, but there are %u sequences", i,
                                (int)sequence, plan->n_sequences);
         if (batch->tokens[i] < 0 || (uint32_t)batch->tokens[i] >= plan->info.n_vocab)
-            return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u", i,
+            return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu is %d, but the vocabulary has %u tokens", i,
                                batch->tokens[i], plan->info.n_vocab);
         uint32_t position = kv_length(context->kv, sequence) + growth[sequence]++;
         if (batch->positions && (uint32_t)batch->positions[i] != position)
             return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "token %zu is at position %d of its sequence, should be %u", i,
+                               "token %zu is at position %d of its sequence; it must be at %u", i,
                                batch->positions[i], position);
         if (position >= plan->n_context)
             return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "the context is full: %u positions; a larger one (-c) takes more text",
+                               "the context of %u tokens is full; enlarge it (option -c, n_context)",
                                plan->n_context);
     }
     if (kv_needed(context->kv, growth) > kv_free_count(context->kv))
         return error_raise(
             ENGINE_ERROR_MEMORY,
-            "the cache is full: %u positions for all sequences; a larger one (--cache-size) takes more",
+            "the cache of %u tokens for all sequences is full; enlarge it (option --cache-size, n_cache)",
             plan->n_blocks * KV_BLOCK_SIZE);
     return ENGINE_OK;
 }

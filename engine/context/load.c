@@ -195,7 +195,7 @@ static void tell_of_less(const struct engine_plan *plan, uint32_t device, const 
 {
     struct engine_plan_device placed;
     engine_plan_device_at(plan, device, &placed);
-    log_line(ENGINE_LOG_WARNING, "%s; offloading less: %u of %u layers on %s", reason, placed.n_layers,
+    log_line(ENGINE_LOG_WARNING, "%s; offloading fewer layers: %u of %u on %s", reason, placed.n_layers,
              plan->info.n_layers, placed.name);
 }
 

@@ -5,7 +5,7 @@
 int check_sequence(const struct engine_context *context, uint32_t sequence)
 {
     if (sequence < context->plan->n_sequences) return ENGINE_OK;
-    return error_raise(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u of them", sequence,
+    return error_raise(ENGINE_ERROR_ARGUMENT, "there is no sequence %u, only %u sequences", sequence,
                        context->plan->n_sequences);
 }
 

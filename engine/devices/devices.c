@@ -23,7 +23,7 @@ int devices_get_info(const struct device *device, struct engine_device_info *inf
     int status = device->plugin->info->backend->device_info(device->index, info);
     if (status != ENGINE_OK) {
         if (error_message()[0]) return status;
-        return error_raise(status, "%s: no information on device %u", device->plugin->name, device->index);
+        return error_raise(status, "%s: cannot describe device %u", device->plugin->name, device->index);
     }
     info->struct_size = sizeof *info;
     info->id[sizeof info->id - 1] = '\0';
@@ -55,7 +55,7 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
     if (info.id[strspn(info.id, "0123456789.")] || devices_find_open(engine, device.name)) {
         log_line(ENGINE_LOG_WARNING, "%s: device %u is not used: its id '%s' is %s", plugin->name, index,
                  info.id,
-                 devices_find_open(engine, device.name) ? "another device's as well"
+                 devices_find_open(engine, device.name) ? "also that of another device"
                                                         : "not made of digits and dots");
         return ENGINE_OK;
     }
@@ -88,7 +88,7 @@ static int add_devices(struct engine *engine, const struct plugin *plugin)
     status = plugin->info->backend->device_count(&count);
     if (status == ENGINE_ERROR_NOT_FOUND) return ENGINE_OK; /* see report_absent_backends */
     if (status != ENGINE_OK) {
-        if (!error_message()[0]) error_raise(ENGINE_ERROR, "%s: its devices can't be listed", plugin->name);
+        if (!error_message()[0]) error_raise(ENGINE_ERROR, "%s: cannot list its devices", plugin->name);
         log_line(ENGINE_LOG_WARNING, "%s", error_message());
         return ENGINE_OK;
     }

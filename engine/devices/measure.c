@@ -91,7 +91,7 @@ static int try_rows(const struct open_device *device, uint32_t type, uint64_t ro
     struct engine_op_matmul args = {
         .struct_size = sizeof args, .weight = &weight, .input = &input, .output = &output};
     if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &args) != 1)
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no matmul of %s", info->name);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "it supports no matmul of %s", info->name);
     void *data = calloc(1, desc.data_size);
     desc.data = data;
     int status = data ? ENGINE_OK : error_memory("trial");
@@ -148,7 +148,7 @@ static double measure(const struct open_device *device, bool *whole)
     if (status == ENGINE_ERROR_UNSUPPORTED) status = try_type(device, ENGINE_TYPE_F32, &rows, &speed);
     *whole = rows == ROWS;
     if (status) {
-        log_line(ENGINE_LOG_WARNING, "%s: its speed can't be measured, it is taken for the slowest: %s",
+        log_line(ENGINE_LOG_WARNING, "%s: cannot measure its speed, assuming that it is the slowest: %s",
                  device->name, error_message());
         return 0;
     }

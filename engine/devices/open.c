@@ -75,7 +75,7 @@ static int open_device(const struct device *device, const struct device_request 
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: at most %d devices can be used at once",
                            device->name, PLACE_MAX_DEVICES);
     if (opened.info.alignment & (opened.info.alignment - 1))
-        return error_raise(ENGINE_ERROR, "%s: its alignment of %u is not a power of two", device->name,
+        return error_raise(ENGINE_ERROR, "%s: its alignment %u is not a power of two", device->name,
                            opened.info.alignment);
     memcpy(opened.name, device->name, sizeof opened.name);
     opened.budget = default_budget(&opened.info);
@@ -86,7 +86,7 @@ static int open_device(const struct device *device, const struct device_request 
     status = opened.backend->device_open(device->index, &options, &opened.handle);
     if (status) {
         settings_locate(set->engine->config, device->plugin->name, status);
-        return error_wrap(status, "%s: can't open the device", device->name);
+        return error_wrap(status, "%s: cannot open the device", device->name);
     }
     set->devices[set->n_devices++] = opened;
     return ENGINE_OK;
@@ -133,8 +133,8 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
     uint32_t count;
     error_clear();
     if (plugin->info->backend->device_count(&count) != ENGINE_OK && error_message()[0])
-        return error_wrap(ENGINE_ERROR_NOT_FOUND, "the backend %s can't be used", plugin->name);
-    return error_raise(ENGINE_ERROR_NOT_FOUND, "the backend %s finds no device on this machine",
+        return error_wrap(ENGINE_ERROR_NOT_FOUND, "the backend %s cannot be used", plugin->name);
+    return error_raise(ENGINE_ERROR_NOT_FOUND, "the backend %s found no device on this machine",
                        plugin->name);
 }
 
@@ -153,10 +153,10 @@ static int open_named(struct engine *engine, const char *item, const struct devi
     if (device) return open_device(device, request, set);
     if (plugin)
         return error_raise(ENGINE_ERROR_NOT_FOUND,
-                           "the backend %s has no device %s; `engine devices` lists what there is",
+                           "the backend %s has no device %s; `engine devices` lists all devices",
                            plugin->name, rest);
     return error_raise(ENGINE_ERROR_NOT_FOUND,
-                       "no backend '%s'; `engine plugins` lists what there is and what was refused", item);
+                       "no backend '%s'; `engine plugins` lists those found and those refused", item);
 }
 
 static int open_list(struct engine *engine, const char *list, const struct device_request *request,
@@ -180,7 +180,7 @@ static void open_all(struct engine *engine, const struct device_request *request
             const struct device *device = &engine->devices[i];
             if (is_cpu(device) || (devices_preferred(engine, device) != NULL) != others) continue;
             if (open_unless_same(device, NULL, request, set) != ENGINE_OK)
-                log_line(ENGINE_LOG_WARNING, "%s; going on without it", error_message());
+                log_line(ENGINE_LOG_WARNING, "%s; continuing without it", error_message());
         }
     }
 }
@@ -190,9 +190,8 @@ static int open_cpu(const struct engine *engine, const struct device_request *re
     for (size_t i = 0; i < engine->n_devices; i++)
         if (strcmp(engine->devices[i].plugin->name, "cpu") == 0)
             return open_device(&engine->devices[i], request, set);
-    return error_raise(
-        ENGINE_ERROR_NOT_FOUND,
-        "the cpu backend was not found; `engine plugins` lists what there is and what was refused");
+    return error_raise(ENGINE_ERROR_NOT_FOUND,
+                       "the cpu backend was not found; `engine plugins` lists those found and those refused");
 }
 
 /* Refuses wishes that are malformed or for devices that aren't in the set. */
@@ -204,17 +203,17 @@ static int check_budgets(const char *const *memory, const struct device_set *set
         uint64_t bytes;
         const char *equals = strchr(*memory, '=');
         if (!equals || !devices_parse_size(equals + 1, &bytes))
-            return error_raise(ENGINE_ERROR_ARGUMENT, "--memory %s: should be DEVICE=SIZE, like vulkan0=600M",
-                               *memory);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "--memory %s: expected DEVICE=SIZE, such as vulkan0=600M", *memory);
         snprintf(name, sizeof name, "%.*s", (int)(equals - *memory), *memory);
         if (!devices_find(set, name, &number))
             return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "--memory %s: no device %s in use; `engine devices` lists them", *memory,
-                               name);
+                               "--memory %s: the device %s is not in use; `engine devices` lists all devices",
+                               *memory, name);
         if (number == 0)
-            return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "--memory %s: the CPU can't be limited, it takes what no other device does",
-                               *memory);
+            return error_raise(
+                ENGINE_ERROR_ARGUMENT,
+                "--memory %s: the CPU cannot be limited because it takes what no other device does", *memory);
     }
     return ENGINE_OK;
 }

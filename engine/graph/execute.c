@@ -19,7 +19,7 @@ static const struct open_device *device_at(const struct executor *executor, uint
 static int on_device(const struct executor *executor, uint32_t number, int status)
 {
     if (!status || error_message()[0]) return status;
-    return error_raise(status, "%s failed without giving a reason", device_at(executor, number)->name);
+    return error_raise(status, "%s failed without a reason", device_at(executor, number)->name);
 }
 
 static bool records(const struct engine_backend *backend)

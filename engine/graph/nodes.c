@@ -21,8 +21,8 @@ static bool check(struct graph *graph, bool holds, const char *op, const struct 
     if (holds) return true;
     const uint64_t *x = a->tensor.ne, *y = b->tensor.ne;
     graph_fail(graph,
-               "%s: %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " doesn't go with %s of %" PRIu64
-               " x %" PRIu64 " x %" PRIu64,
+               "%s: %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " does not match %s of %" PRIu64 " x %" PRIu64
+               " x %" PRIu64,
                op, name_of(graph, a), x[0], x[1], x[2], name_of(graph, b), y[0], y[1], y[2]);
     return false;
 }
@@ -286,7 +286,7 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
     if (options->bias && !check(graph, options->bias->tensor.ne[0] == n, "route", options->bias, logits))
         return none;
     if (options->n_used == 0 || options->n_used > n) {
-        graph_fail(graph, "a token can't go to %u of %" PRIu64 " experts", options->n_used, n);
+        graph_fail(graph, "a token cannot use %u of %" PRIu64 " experts", options->n_used, n);
         return none;
     }
     routes.ids = graph_add_value(graph, VALUE_ACTIVATION, ENGINE_TYPE_I32,

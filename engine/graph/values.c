@@ -81,7 +81,7 @@ static bool has_shape(struct graph *graph, const struct model_tensor *tensor, co
     graph->status =
         error_raise(ENGINE_ERROR_DATA,
                     "%s: the tensor %s is %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                    ", should be %" PRIu64 " x %" PRIu64 " x %" PRIu64,
+                    "; expected %" PRIu64 " x %" PRIu64 " x %" PRIu64,
                     model_path(graph->model), tensor->name, is[0], is[1], is[2], is[3], ne[0], ne[1], ne[2]);
     return false;
 }
@@ -143,7 +143,7 @@ static struct value *add_values(struct graph *graph, const struct model_tensor *
     if (found) return add_weight(graph, found);
     found = derived_numbers(graph->derived, source, ne0, ne1, name, &values);
     if (!found || copy_floats(source, first, ne0 * ne1, values)) return add_derived(graph, found);
-    graph_fail(graph, "the tensor %s is %s, should be F32, F16 or BF16", source->name,
+    graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", source->name,
                type_info(source->type)->name);
     return NULL;
 }
@@ -166,7 +166,7 @@ static struct value *find_values(struct graph *graph, uint64_t ne0, uint64_t ne1
     const struct model_tensor *tensor = find_tensor(graph, name, optional);
     if (!tensor) return NULL;
     if (checked_mul(ne0, ne1, &n) || count_values(tensor) != n) {
-        graph_fail(graph, "the tensor %s has %" PRIu64 " values, should have %" PRIu64 " x %" PRIu64, name,
+        graph_fail(graph, "the tensor %s has %" PRIu64 " values; expected %" PRIu64 " x %" PRIu64, name,
                    count_values(tensor), ne0, ne1);
         return NULL;
     }
@@ -193,8 +193,8 @@ struct value *graph_rows(struct graph *graph, const struct model_tensor *source,
     const uint64_t *ne = source->ne;
     if (ne[0] != ne0 || ne[2] != 1 || ne[3] != 1 || first > ne[1] || ne1 > ne[1] - first) {
         graph_fail(graph,
-                   "the tensor %s is %" PRIu64 " x %" PRIu64 ", which doesn't hold %s of %" PRIu64
-                   " x %" PRIu64 " from row %" PRIu64 " on",
+                   "the tensor %s is %" PRIu64 " x %" PRIu64 ", too small for %s of %" PRIu64 " x %" PRIu64
+                   " from row %" PRIu64 " on",
                    source->name, ne[0], ne[1], name, ne0, ne1, first);
         return NULL;
     }
@@ -210,7 +210,7 @@ struct value *graph_stack(struct graph *graph, const struct model_tensor *const 
     for (uint64_t i = 0; i < n; i++) {
         if (!has_shape(graph, parts[i], (uint64_t[3]){k, rows, 1})) return NULL;
         if (parts[i]->type == parts[0]->type) continue;
-        graph_fail(graph, "the tensors %s and %s are of different types", parts[0]->name, parts[i]->name);
+        graph_fail(graph, "the tensors %s and %s have different types", parts[0]->name, parts[i]->name);
         return NULL;
     }
     const struct model_tensor *found = derived_find(graph->derived, name);
@@ -267,7 +267,7 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
     if (!type_row_size(shape->cache_type, width, &row)) {
         graph->status =
             error_raise(ENGINE_ERROR_UNSUPPORTED,
-                        "%s: heads of %" PRIu64 " values don't fit a %s cache; use --cache-type f16 or f32",
+                        "%s: heads of %" PRIu64 " values do not fit a %s cache; use --cache-type f16 or f32",
                         model_path(graph->model), width, type_info(shape->cache_type)->name);
         return NULL;
     }
@@ -312,7 +312,7 @@ struct value *graph_reshape(struct graph *graph, struct value *value, uint64_t n
     bool splits = ne0 * ne1 == from->ne[0] && ne2 == from->ne[1] && from->ne[2] == 1 && from->ne[3] == 1;
     if (ne0 * ne1 * ne2 != count || (!is_dense(from) && !splits)) {
         graph_fail(graph,
-                   "%" PRIu64 " x %" PRIu64 " x %" PRIu64 " values can't be taken as %" PRIu64 " x %" PRIu64
+                   "%" PRIu64 " x %" PRIu64 " x %" PRIu64 " values cannot be viewed as %" PRIu64 " x %" PRIu64
                    " x %" PRIu64,
                    from->ne[0], from->ne[1], from->ne[2], ne0, ne1, ne2);
         return NULL;
@@ -332,8 +332,8 @@ struct value *graph_slice(struct graph *graph, struct value *value, uint64_t fir
     const struct type_info *info = type_info(from->type);
     bool whole_blocks = first % info->block_length == 0 && n % info->block_length == 0;
     if (n == 0 || first > from->ne[0] || n > from->ne[0] - first || !whole_blocks) {
-        graph_fail(graph, "values %" PRIu64 " to %" PRIu64 " of rows of %" PRIu64 " in %s", first, first + n,
-                   from->ne[0], info->name);
+        graph_fail(graph, "cannot take values %" PRIu64 " to %" PRIu64 " of rows of %" PRIu64 " in %s", first,
+                   first + n, from->ne[0], info->name);
         return NULL;
     }
     struct value *view = add_view(graph, value, (uint64_t[4]){n, from->ne[1], from->ne[2], from->ne[3]});

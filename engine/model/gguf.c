@@ -79,8 +79,8 @@ static char *keep_name(struct metadata *metadata, const struct engine_string *na
 
 static int fail_cut(const struct model *model, const char *where)
 {
-    return error_raise(ENGINE_ERROR_DATA, "%s: ends within %s: the file is cut off or damaged", model->path,
-                       where);
+    return error_raise(ENGINE_ERROR_DATA, "%s: the file ends within %s; it is truncated or damaged",
+                       model->path, where);
 }
 
 /* ---- Metadata ---- */
@@ -109,7 +109,7 @@ static int read_numbers(const struct model *model, struct cursor *cursor, struct
     if (entry->type == METADATA_BOOL)
         for (size_t i = 0; i < entry->count; i++)
             if (bytes[i] > 1)
-                return error_raise(ENGINE_ERROR_DATA, "%s: %s should be true or false but is %u", model->path,
+                return error_raise(ENGINE_ERROR_DATA, "%s: %s is %u; it must be true or false", model->path,
                                    entry->key, bytes[i]);
     entry->values = bytes;
     return ENGINE_OK;
@@ -122,7 +122,7 @@ static int read_entry(struct model *model, struct cursor *cursor, uint64_t index
     uint64_t count = 1;
     if (!take_string(cursor, &key) || !take_u32(cursor, &type)) return fail_cut(model, "the metadata");
     if (!name_is_sane(&key, MAX_KEY))
-        return error_raise(ENGINE_ERROR_DATA, "%s: metadata entry %" PRIu64 " has no proper key", model->path,
+        return error_raise(ENGINE_ERROR_DATA, "%s: metadata entry %" PRIu64 " has no valid key", model->path,
                            index);
 
     struct metadata_entry entry = {.key = keep_name(model->metadata, &key)};
@@ -132,12 +132,13 @@ static int read_entry(struct model *model, struct cursor *cursor, uint64_t index
         if (!take_u32(cursor, &type) || !take_u64(cursor, &count)) return fail_cut(model, entry.key);
         if (type == METADATA_ARRAY)
             return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                               "%s: %s is an array of arrays, which this engine doesn't read", model->path,
+                               "%s: %s is an array of arrays, which is not supported", model->path,
                                entry.key);
     }
     if (type != METADATA_STRING && metadata_element_size(type) == 0)
-        return error_raise(ENGINE_ERROR_DATA, "%s: %s is of value type %" PRIu32 ", which GGUF doesn't have",
-                           model->path, entry.key, type);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s: %s has the value type %" PRIu32 ", which does not exist in GGUF", model->path,
+                           entry.key, type);
     if (count > SIZE_MAX) return fail_cut(model, entry.key);
     entry.type = type;
     entry.count = (size_t)count;
@@ -164,10 +165,10 @@ static int read_alignment(const struct model *model, uint64_t *alignment)
     int64_t value = (int64_t)*alignment;
     if (metadata_find(model->metadata, "general.alignment") &&
         !metadata_integer(model->metadata, "general.alignment", &value))
-        return error_raise(ENGINE_ERROR_DATA, "%s: general.alignment is no integer", model->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: general.alignment is not an integer", model->path);
     if (value < 8 || (value & (value - 1)) != 0)
         return error_raise(ENGINE_ERROR_DATA,
-                           "%s: general.alignment is %" PRId64 "; it must be a power of two from 8 on",
+                           "%s: general.alignment is %" PRId64 "; it must be a power of two and at least 8",
                            model->path, value);
     *alignment = (uint64_t)value;
     return ENGINE_OK;
@@ -192,7 +193,7 @@ static int measure_tensor(const struct model *model, struct model_tensor *tensor
     const struct type_info *type = type_info(tensor->type);
     if (!type)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                           "%s: %s is of type %" PRIu32 " (%s), which this engine doesn't read", model->path,
+                           "%s: %s has type %" PRIu32 " (%s), which is not supported", model->path,
                            tensor->name, tensor->type, type_foreign_name(tensor->type));
     uint64_t elements = 1;
     for (uint32_t d = 0; d < 4; d++)
@@ -201,7 +202,7 @@ static int measure_tensor(const struct model *model, struct model_tensor *tensor
                                tensor->name);
     if (tensor->ne[0] % type->block_length != 0)
         return error_raise(ENGINE_ERROR_DATA,
-                           "%s: %s has rows of %" PRIu64 " values, which isn't a multiple of %s's %" PRIu32,
+                           "%s: %s has rows of %" PRIu64 " values, which is not a multiple of %s's %" PRIu32,
                            model->path, tensor->name, tensor->ne[0], type->name, type->block_length);
     if (checked_mul(elements / type->block_length, type->block_size, &tensor->size))
         return error_raise(ENGINE_ERROR_DATA, "%s: %s has an impossible shape", model->path, tensor->name);
@@ -216,12 +217,12 @@ static int read_tensor(struct model *model, struct cursor *cursor, struct model_
     if (!take_string(cursor, &name) || !take_u32(cursor, &tensor->n_dims))
         return fail_cut(model, "the tensor list");
     if (!name_is_sane(&name, MAX_TENSOR_NAME))
-        return error_raise(ENGINE_ERROR_DATA, "%s: tensor %zu has no proper name", model->path,
+        return error_raise(ENGINE_ERROR_DATA, "%s: tensor %zu has no valid name", model->path,
                            model->n_tensors);
     tensor->name = keep_name(model->metadata, &name);
     if (!tensor->name) return error_memory("tensor list");
     if (tensor->n_dims < 1 || tensor->n_dims > 4)
-        return error_raise(ENGINE_ERROR_DATA, "%s: %s has %" PRIu32 " dimensions; 1 to 4 are possible",
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has %" PRIu32 " dimensions; it must have 1 to 4",
                            model->path, tensor->name, tensor->n_dims);
     for (uint32_t d = 0; d < 4; d++) tensor->ne[d] = 1;
     for (uint32_t d = 0; d < tensor->n_dims; d++)
@@ -238,15 +239,15 @@ static int locate_tensor(const struct model *model, struct model_tensor *tensor,
     uint64_t start, end;
     if (offset % alignment != 0)
         return error_raise(ENGINE_ERROR_DATA,
-                           "%s: %s starts at %" PRIu64 ", which isn't a multiple of %" PRIu64, model->path,
+                           "%s: %s starts at %" PRIu64 ", which is not a multiple of %" PRIu64, model->path,
                            tensor->name, offset, alignment);
     if (checked_add(data_start, offset, &start) || checked_add(start, tensor->size, &end))
-        return error_raise(ENGINE_ERROR_DATA, "%s: %s has an impossible place in the file", model->path,
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has an impossible offset in the file", model->path,
                            tensor->name);
     if (end > model->size)
         return error_raise(ENGINE_ERROR_DATA,
-                           "%s: %s reaches to byte %" PRIu64 ", but the file has %" PRIu64
-                           ": it is cut off or damaged",
+                           "%s: %s ends at byte %" PRIu64 ", but the file has %" PRIu64
+                           " bytes: it is truncated or damaged",
                            model->path, tensor->name, end, model->size);
     tensor->data = model->data + start;
     return ENGINE_OK;

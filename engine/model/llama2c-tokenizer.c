@@ -65,21 +65,22 @@ static int parse(const char *path, const uint8_t *data, uint64_t size, struct me
 {
     int32_t longest, length;
     if (size < sizeof longest)
-        return error_raise(ENGINE_ERROR_DATA, "%s is no llama2.c tokenizer: too short", path);
+        return error_raise(ENGINE_ERROR_DATA, "%s is too short for a llama2.c tokenizer", path);
     memcpy(&longest, data, sizeof longest);
     uint64_t at = sizeof longest;
     for (size_t id = 0; id < vocabulary->n_tokens; id++) {
         if (size - at < 8)
             return error_raise(
                 ENGINE_ERROR_DATA,
-                "%s has %zu tokens, but the model has %zu: it is cut off or belongs to another model", path,
+                "%s has %zu tokens, but the model has %zu: it is truncated or belongs to another model", path,
                 id, vocabulary->n_tokens);
         memcpy(&vocabulary->scores[id], data + at, 4);
         memcpy(&length, data + at + 4, 4);
         at += 8;
         if (length < 0 || length > longest || (uint64_t)length > size - at)
             return error_raise(ENGINE_ERROR_DATA,
-                               "%s is no llama2.c tokenizer, or damaged: token %zu has %" PRId32 " bytes",
+                               "%s is not a llama2.c tokenizer, or it is damaged: token %zu has %" PRId32
+                               " bytes",
                                path, id, length);
         const char *text = (const char *)data + at;
         vocabulary->kinds[id] = kind_of(id, text, (size_t)length);
@@ -118,7 +119,7 @@ int llama2c_read_tokenizer(const char *path, size_t n_tokens, struct metadata *m
     const uint8_t *data;
     uint64_t size;
     if (n_tokens <= EOS_ID)
-        return error_raise(ENGINE_ERROR_DATA, "%s can't be used: the model has only %zu tokens", path,
+        return error_raise(ENGINE_ERROR_DATA, "%s cannot be used: the model has only %zu tokens", path,
                            n_tokens);
     int status = model_map_file(path, &data, &size);
     if (status) return status;

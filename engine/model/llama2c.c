@@ -83,7 +83,7 @@ static bool read_numbers(const uint8_t *at, struct checkpoint *checkpoint)
 
 static int fail_format(const struct model *model)
 {
-    return error_raise(ENGINE_ERROR_DATA, "%s is neither a GGUF file nor a whole llama2.c checkpoint",
+    return error_raise(ENGINE_ERROR_DATA, "%s is neither a GGUF file nor a complete llama2.c checkpoint",
                        model->path);
 }
 
@@ -101,9 +101,10 @@ static int read_header(const struct model *model, struct checkpoint *checkpoint)
                            "%s is a llama2.c checkpoint of version %" PRIu32 "; this engine reads 0, 1 and 2",
                            model->path, checkpoint->version);
     if (model->size < HEADER_SIZE)
-        return error_raise(ENGINE_ERROR_DATA, "%s: ends within its header: the file is cut off", model->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: the file ends within its header; it is truncated",
+                           model->path);
     if (!read_numbers(data + 8, checkpoint))
-        return error_raise(ENGINE_ERROR_DATA, "%s: its header describes no Llama model", model->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: its header does not describe a Llama model", model->path);
     checkpoint->tied = data[36] != 0;
     if (checkpoint->version == 2) {
         int32_t n_group = int_at(data, 37);
@@ -186,12 +187,12 @@ static int lay_out(const struct model *model, const struct checkpoint *checkpoin
     if (checkpoint->version == 0)
         return error_raise(
             ENGINE_ERROR_DATA,
-            "%s is neither a GGUF file nor a whole llama2.c checkpoint (as one, it would have %" PRIu64
+            "%s is neither a GGUF file nor a complete llama2.c checkpoint (which would have %" PRIu64
             " bytes instead of %" PRIu64 ")",
             model->path, layout->end, model->size);
     return error_raise(ENGINE_ERROR_DATA,
-                       "%s: has %" PRIu64 " bytes, but its header describes %" PRIu64
-                       ": it is cut off or damaged",
+                       "%s: the file has %" PRIu64 " bytes, but its header describes %" PRIu64
+                       ": it is truncated or damaged",
                        model->path, model->size, layout->end);
 }
 
@@ -234,8 +235,9 @@ static int choose_type(const struct model *model, const struct checkpoint *check
     for (uint64_t i = 0; i < n_elements / checkpoint->n_group; i++) {
         float scale = scale_at(scales, i);
         if (!isfinite(scale))
-            return error_raise(ENGINE_ERROR_DATA, "%s: %s has a scale that is no number: the file is damaged",
-                               model->path, tensor->name);
+            return error_raise(ENGINE_ERROR_DATA,
+                               "%s: %s has a scale that is not a number: the file is damaged", model->path,
+                               tensor->name);
         halves_fit = halves_fit && to_half(scale, &half);
     }
     tensor->type = blocks_fit && halves_fit ? ENGINE_TYPE_Q8_0 : ENGINE_TYPE_F32;

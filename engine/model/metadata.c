@@ -135,7 +135,7 @@ int metadata_finish(struct metadata *metadata)
     if (status) return status;
     for (size_t i = 0; i < metadata->count; i++) names_add(&metadata->keys, metadata->entries[i].key, i);
     const char *twice = names_sort(&metadata->keys);
-    if (twice) return error_raise(ENGINE_ERROR_DATA, "the metadata has %s twice", twice);
+    if (twice) return error_raise(ENGINE_ERROR_DATA, "the key %s occurs twice in the metadata", twice);
     return ENGINE_OK;
 }
 
@@ -276,7 +276,7 @@ static int get_count(void *context, const char *key, size_t *count)
 static int check_range(const struct metadata_entry *entry, const char *key, size_t first, size_t count)
 {
     if (first <= entry->count && count <= entry->count - first) return ENGINE_OK;
-    return error_raise(ENGINE_ERROR_ARGUMENT, "%s has %zu elements; %zu from %zu on were asked for", key,
+    return error_raise(ENGINE_ERROR_ARGUMENT, "%s has %zu elements; cannot read %zu from %zu on", key,
                        entry->count, count, first);
 }
 

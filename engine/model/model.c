@@ -26,15 +26,15 @@ int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
         goto cleanup;
     }
     if (!S_ISREG(info.st_mode)) {
-        status = error_raise(ENGINE_ERROR_DATA, "%s is %s, not a file", path,
+        status = error_raise(ENGINE_ERROR_DATA, "%s is %s, not a regular file", path,
                              S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
         goto cleanup;
     }
     void *mapped = NULL;
     if (info.st_size > 0) {
         if ((uint64_t)info.st_size > SIZE_MAX) {
-            status =
-                error_raise(ENGINE_ERROR_UNSUPPORTED, "%s is too large for this machine's addresses", path);
+            status = error_raise(ENGINE_ERROR_UNSUPPORTED, "%s is too large for this machine's address space",
+                                 path);
             goto cleanup;
         }
         mapped = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
@@ -69,7 +69,7 @@ static int index_tensors(struct model *model)
     if (status) return status;
     for (size_t i = 0; i < model->n_tensors; i++) names_add(&model->names, model->tensors[i].name, i);
     const char *twice = names_sort(&model->names);
-    if (twice) return error_raise(ENGINE_ERROR_DATA, "%s: has tensor %s twice", model->path, twice);
+    if (twice) return error_raise(ENGINE_ERROR_DATA, "%s: the tensor %s occurs twice", model->path, twice);
     return ENGINE_OK;
 }
 
@@ -92,12 +92,11 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
     if (opened->size == 0) {
         status = error_raise(ENGINE_ERROR_DATA, "%s is empty", path);
     } else if (opened->size >= 4 && memcmp(opened->data, "GGUF", 4) == 0) {
-        status =
-            tokenizer_path
-                ? error_raise(
-                      ENGINE_ERROR_ARGUMENT,
-                      "%s is a GGUF file and brings its vocabulary along: leave the tokenizer file out", path)
-                : gguf_read(opened);
+        status = tokenizer_path
+                     ? error_raise(
+                           ENGINE_ERROR_ARGUMENT,
+                           "%s is a GGUF file, which contains its vocabulary: omit the tokenizer file", path)
+                     : gguf_read(opened);
     } else {
         status = llama2c_read(opened, tokenizer_path);
     }

@@ -88,7 +88,7 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
             if (plan_anchor(node) ||
                 plan_touches_cache(node)) { /* what it needs is there and can't be moved now */
                 status = error_raise(ENGINE_ERROR,
-                                     "%s ran %s for another number of tokens, but doesn't for this one",
+                                     "%s ran %s for another number of tokens, but cannot for this one",
                                      plan->set.devices[node->device].name, info->name);
                 break;
             }
@@ -99,12 +99,12 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
             const char *path = model_path(plan->model->model);
             if (weight)
                 status = error_raise(ENGINE_ERROR_UNSUPPORTED,
-                                     "%s: the cpu backend can't run %s with %s, of type %s", path, info->name,
-                                     graph->weights[weight->index].tensor->name,
+                                     "%s: the cpu backend cannot run %s with %s, of type %s", path,
+                                     info->name, graph->weights[weight->index].tensor->name,
                                      type_info(weight->tensor.type)->name);
             else
                 status = error_raise(ENGINE_ERROR_UNSUPPORTED,
-                                     "%s: the cpu backend can't run %s of its shape", path, info->name);
+                                     "%s: the cpu backend cannot run %s of this shape", path, info->name);
         }
         for (const size_t *output = info->outputs; *output; output++)
             made[value_of(*op_tensor(&node->args, *output))->root->id] = node->device;

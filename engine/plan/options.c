@@ -33,7 +33,7 @@ static int read_cache_type(const char *name, uint32_t *type)
     bool known =
         strcasecmp(name, "f16") == 0 || strcasecmp(name, "f32") == 0 || strcasecmp(name, "q8_0") == 0;
     if (!known || !type_by_name(name, type))
-        return error_raise(ENGINE_ERROR_ARGUMENT, "cache type '%s': should be f16, f32 or q8_0", name);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "cache type '%s': must be f16, f32 or q8_0", name);
     return ENGINE_OK;
 }
 
@@ -48,12 +48,12 @@ int plan_read_rules(struct engine_plan *plan, const char *const *place)
         const char *equals = strrchr(place[i], '=');
         if (!equals || equals == place[i])
             return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "--place %s: should be PATTERN=DEVICE, like 'blk.*.ffn_*=cpu'", place[i]);
+                               "--place %s: expected PATTERN=DEVICE, such as 'blk.*.ffn_*=cpu'", place[i]);
         struct place_rule *rule = &plan->rules[plan->n_rules];
         if (!devices_find(&plan->set, equals + 1, &rule->device))
             return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "--place %s: no device %s in use; `engine devices` lists them", place[i],
-                               equals + 1);
+                               "--place %s: the device %s is not in use; `engine devices` lists all devices",
+                               place[i], equals + 1);
         rule->pattern = strndup(place[i], (size_t)(equals - place[i]));
         if (!rule->pattern) return error_memory("plan");
         plan->n_rules++;
@@ -79,7 +79,7 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
 {
     int32_t offload = options->offload ? *options->offload : configured_offload(plan->model->engine);
     if (offload < ENGINE_OFFLOAD_ALL)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "offload %d: should be a number of layers, auto or all",
+        return error_raise(ENGINE_ERROR_ARGUMENT, "offload %d: must be a number of layers, auto or all",
                            offload);
     plan->offload_is_auto = offload == ENGINE_OFFLOAD_AUTO;
     plan->offload = offload < 0 ? PLACE_ALL : (uint32_t)offload;
@@ -110,34 +110,34 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     if (!options->n_context && options->n_cache > 0 && options->n_cache < plan->n_context)
         plan->n_context = options->n_cache;
     if (options->n_needed > plan->n_context)
-        return error_raise(
-            ENGINE_ERROR_ARGUMENT,
-            "the prompt has %u tokens, the context takes %u: make it larger (-c) or the prompt shorter",
-            options->n_needed, plan->n_context);
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "the prompt has %u tokens but the context only %u: enlarge the context with -c, "
+                           "or shorten the prompt",
+                           options->n_needed, plan->n_context);
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
     if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
     plan->max_outputs = plan->n_batch < MAX_OUTPUTS ? plan->n_batch : MAX_OUTPUTS;
     if (plan->max_outputs < plan->n_sequences) plan->max_outputs = plan->n_sequences;
     if (plan->n_batch > MAX_BATCH)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens: at most %d", plan->n_batch,
-                           MAX_BATCH);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a batch of %u tokens is too large; the maximum is %d",
+                           plan->n_batch, MAX_BATCH);
     if (plan->n_sequences > MAX_SEQUENCES)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "%u sequences: at most %d", plan->n_sequences,
-                           MAX_SEQUENCES);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%u sequences are too many; the maximum is %d",
+                           plan->n_sequences, MAX_SEQUENCES);
     if (plan->n_context > INT32_MAX / KV_BLOCK_SIZE / plan->n_sequences)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a context of %u positions for %u sequences is too large",
                            plan->n_context, plan->n_sequences);
     uint32_t most = plan->info.n_positions;
     if (most > 0 && plan->n_context > most)
         return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "%s: a context of %u positions, but the model has learnt only %u",
+                           "%s: a context of %u positions is too long; the model has learnt only %u",
                            model_path(plan->model->model), plan->n_context, most);
     if (plan->n_context > trained)
-        log_line(ENGINE_LOG_WARNING,
-                 "a context of %u positions, but the model was trained for %u; expect nonsense "
-                 "beyond that",
-                 plan->n_context, trained);
+        log_line(
+            ENGINE_LOG_WARNING,
+            "the context has %u positions, but the model was trained with %u; expect nonsense beyond them",
+            plan->n_context, trained);
     return read_cache_size(plan, options->n_cache);
 }
 

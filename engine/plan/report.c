@@ -14,13 +14,14 @@ static void report_wishes(const struct engine_plan *plan)
         size_t i = 0, n = plan->n_entries;
         while (i < n && !place_matches(plan->rules[r].pattern, plan->entries[i].name)) i++;
         if (i == n)
-            log_line(ENGINE_LOG_WARNING, "--place %s=%s: the model has nothing of such a name",
+            log_line(ENGINE_LOG_WARNING, "--place %s=%s: no tensor of the model matches",
                      plan->rules[r].pattern, plan->set.devices[plan->rules[r].device].name);
     }
     for (uint32_t d = 1; d < plan->set.n_devices; d++)
         if (plan->used[d] > plan->set.devices[d].budget)
             log_line(ENGINE_LOG_WARNING,
-                     "%s: what --place puts there takes %" PRIu64 " bytes, more than its budget of %" PRIu64,
+                     "%s: the tensors placed by --place take %" PRIu64
+                     " bytes, more than its budget of %" PRIu64,
                      plan->set.devices[d].name, plan->used[d], plan->set.devices[d].budget);
 }
 
@@ -44,9 +45,8 @@ static void report_idle(const struct engine_plan *plan)
     }
     if (first && idle)
         log_line(ENGINE_LOG_WARNING,
-                 "%s gets nothing: layers go to the fastest device first, and %s takes all that leave the "
-                 "CPU; --place "
-                 "or --memory shares them out",
+                 "%s gets no layers: %s is faster and takes all those that leave the CPU; share them out "
+                 "with --place or --memory",
                  plan->set.devices[idle].name, plan->set.devices[first].name);
 }
 
@@ -110,11 +110,11 @@ static void report_unused(const struct engine_plan *plan)
         if (count++ == 0) first = tensor->name;
     }
     if (count == 1)
-        log_line(ENGINE_LOG_WARNING, "%s: the tensor %s is not used: the family has no part for it",
+        log_line(ENGINE_LOG_WARNING, "%s: the tensor %s is not used: the model family has no use for it",
                  model_path(model), first);
     if (count > 1)
         log_line(ENGINE_LOG_WARNING,
-                 "%s: %zu tensors are not used, the first is %s: the family has no parts for them",
+                 "%s: %zu tensors are not used, the first is %s: the model family has no use for them",
                  model_path(model), count, first);
 }
 
@@ -127,7 +127,7 @@ void report_plan(const struct engine_plan *plan, bool named)
         size_t r = 0;
         while (r < plan->n_rules && !place_matches(plan->rules[r].pattern, plan->entries[i].name)) r++;
         if (r < plan->n_rules && !(plan->entries[i].can & 1u << plan->rules[r].device))
-            log_line(ENGINE_LOG_WARNING, "%s (%s) can't run on %s; it stays on the CPU",
+            log_line(ENGINE_LOG_WARNING, "%s (%s) cannot run on %s; it stays on the CPU",
                      plan->entries[i].name, type_info(plan->weights[i].tensor->type)->name,
                      plan->set.devices[plan->rules[r].device].name);
     }

@@ -39,7 +39,7 @@ struct library {
 
 static int fail_damaged(const char *what)
 {
-    return error_raise(ENGINE_ERROR_DATA, "the file is damaged or cut off (%s)", what);
+    return error_raise(ENGINE_ERROR_DATA, "the file is damaged or truncated (%s)", what);
 }
 
 static bool read_at(const struct library *library, uint64_t offset, void *data, size_t size)

@@ -151,7 +151,8 @@ static char *find_cache(void)
         log_line(ENGINE_LOG_WARNING, "no cache folder: %s: %s", path, strerror(errno));
     } else if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH))) {
         log_line(ENGINE_LOG_WARNING,
-                 "no cache folder: %s is not a folder of yours that you alone may write to", path);
+                 "no cache folder: %s is not a folder that belongs to you and that only you can write to",
+                 path);
     } else {
         return path;
     }
@@ -196,8 +197,7 @@ int host_begin(const struct config *config)
     }
     pthread_mutex_unlock(&lock);
     if (free_to_begin) return ENGINE_OK;
-    return error_raise(ENGINE_ERROR_ARGUMENT,
-                       "this process has an engine open already; plugins are loaded once");
+    return error_raise(ENGINE_ERROR_ARGUMENT, "this process already has an open engine; close it first");
 }
 
 bool host_has_begun(void)

@@ -76,7 +76,7 @@ static int check_functions(const void *table, const struct required *required)
 static int check_backend(const struct engine_plugin *plugin)
 {
     if (!ENGINE_HAS(plugin, backend) || !plugin->backend) {
-        return error_raise(ENGINE_ERROR_DATA, "it says that it is a backend but has no table of functions");
+        return error_raise(ENGINE_ERROR_DATA, "it is a backend but has no table of functions");
     }
     const struct engine_backend *backend = plugin->backend;
     int status = check_functions(backend, backend_functions);
@@ -87,7 +87,7 @@ static int check_backend(const struct engine_plugin *plugin)
                          (unsigned)is_set(backend, offsetof(struct engine_backend, recording_destroy));
     if (recording != 0 && recording != 4) {
         return error_raise(ENGINE_ERROR_DATA,
-                           "it has %u of the four functions for recordings; all or none must be there",
+                           "it has %u of the four functions for recordings; all or none are required",
                            recording);
     }
     return ENGINE_OK;
@@ -96,11 +96,11 @@ static int check_backend(const struct engine_plugin *plugin)
 static int check_tokenizer(const struct engine_plugin *plugin)
 {
     if (!ENGINE_HAS(plugin, tokenizers) || !plugin->tokenizers) {
-        return error_raise(ENGINE_ERROR_DATA, "it says that it is a tokenizer but has no table of functions");
+        return error_raise(ENGINE_ERROR_DATA, "it is a tokenizer but has no table of functions");
     }
     int status = check_functions(plugin->tokenizers, tokenizer_functions);
     if (status == ENGINE_OK && !plugin->tokenizers->models[0]) {
-        status = error_raise(ENGINE_ERROR_DATA, "it serves no tokenizer.ggml.model");
+        status = error_raise(ENGINE_ERROR_DATA, "it handles no tokenizer.ggml.model");
     }
     return status;
 }
@@ -111,7 +111,7 @@ static int check_text(const char *text, const char *what)
     if (!text) return error_raise(ENGINE_ERROR_DATA, "its description has no %s", what);
     for (; *text; text++) {
         if ((unsigned char)*text < ' ' || *text == 127) {
-            return error_raise(ENGINE_ERROR_DATA, "the %s in its description holds a control character",
+            return error_raise(ENGINE_ERROR_DATA, "the %s in its description contains a control character",
                                what);
         }
     }
@@ -125,11 +125,10 @@ static int check_name(const char *name)
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
     bool begins = name[0] >= 'a' && name[0] <= 'z';
     if (name[length] || !begins || length > 31 || (name[length - 1] >= '0' && name[length - 1] <= '9')) {
-        return error_raise(
-            ENGINE_ERROR_DATA,
-            "'%.40s' is no name for a plugin (a-z, then a-z, 0-9, _ or -, no digit at the end, "
-            "at most 31)",
-            name);
+        return error_raise(ENGINE_ERROR_DATA,
+                           "'%.40s' is not a valid plugin name (a-z, then a-z, 0-9, _ or -, no digit at the "
+                           "end, at most 31 characters)",
+                           name);
     }
     return ENGINE_OK;
 }
@@ -143,7 +142,7 @@ static int check_description(const struct engine_plugin *plugin)
     if (plugin->abi_major != ENGINE_ABI_MAJOR) {
         return error_raise(
             ENGINE_ERROR_UNSUPPORTED,
-            "it was built for plugin ABI %u.%u, this engine has %d.%d; a build for %d.x is needed",
+            "it was built for plugin ABI %u.%u, but this engine has %d.%d: rebuild it for %d.x",
             plugin->abi_major, plugin->abi_minor, ENGINE_ABI_MAJOR, ENGINE_ABI_MINOR, ENGINE_ABI_MAJOR);
     }
     if (!ENGINE_HAS(plugin, description)) {
@@ -159,8 +158,7 @@ static int check_description(const struct engine_plugin *plugin)
     case ENGINE_PLUGIN_BACKEND: return check_backend(plugin);
     case ENGINE_PLUGIN_TOKENIZER: return check_tokenizer(plugin);
     default:
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "it is of a kind that this engine doesn't know (%u)",
-                           plugin->kind);
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "its kind, %u, is unknown to this engine", plugin->kind);
     }
 }
 
@@ -171,7 +169,7 @@ static int fail_dl(const char *path)
 {
     const char *words = dlerror();
     size_t length = strlen(path);
-    if (!words) words = "can't be loaded";
+    if (!words) words = "cannot be loaded";
     if (strncmp(words, path, length) == 0 && strncmp(words + length, ": ", 2) == 0) words += length + 2;
     return error_raise(ENGINE_ERROR_DATA, "%s", words);
 }
@@ -190,7 +188,7 @@ static int describe(void *library, const struct engine_host *host, const struct 
     const struct engine_plugin *plugin = entry(host);
     if (!plugin) {
         if (error_message()[0]) return ENGINE_ERROR;
-        return error_raise(ENGINE_ERROR, "it can't work here and doesn't say why");
+        return error_raise(ENGINE_ERROR, "it cannot work here, for a reason that it does not give");
     }
     *info = plugin;
     return ENGINE_OK;

@@ -96,8 +96,7 @@ static int load(const struct plugins *plugins, struct plugin *plugin)
     plugin->name = strdup(plugin->info->name);
     if (!plugin->name) return error_memory("list of plugins");
     if (other) {
-        error_raise(ENGINE_ERROR, "there is a plugin of the name '%s' already: %s", plugin->name,
-                    other->path);
+        error_raise(ENGINE_ERROR, "another plugin has the name '%s': %s", plugin->name, other->path);
         return refuse(plugin);
     }
     log_line(ENGINE_LOG_INFO, "plugin %s %s: %s", plugin->name, plugin->info->version, plugin->path);

@@ -24,8 +24,7 @@ void settings_report_sections(const struct plugins *plugins, const struct config
         bool again = strcmp(entry->section, before) == 0;
         before = entry->section;
         if (entry->section[0] && !again && !is_plugin(plugins, entry->section))
-            log_line(ENGINE_LOG_WARNING,
-                     "%s:%u: [%s]: there is no plugin of that name (`engine plugins` lists them)",
+            log_line(ENGINE_LOG_WARNING, "%s:%u: [%s]: no plugin has this name (`engine plugins` lists them)",
                      entry->path, entry->line, entry->section);
     }
 }
@@ -36,7 +35,7 @@ void settings_report_unread(const struct config *config, const char *plugin)
         const struct config_entry *entry = config_at(config, i);
         if (strcmp(entry->section, plugin) == 0 && !config_was_read(config, i))
             log_line(ENGINE_LOG_WARNING,
-                     "%s:%u: [%s] %s: the plugin has not read this setting; is it misspelt?", entry->path,
+                     "%s:%u: [%s] %s: the plugin did not read this setting; is it misspelt?", entry->path,
                      entry->line, plugin, entry->key);
     }
 }

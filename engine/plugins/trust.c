@@ -28,7 +28,7 @@ int trust_folder(const char *path)
     if (status != ENGINE_OK) return status;
     if (info.st_mode & (S_IWGRP | S_IWOTH)) {
         return error_raise(ENGINE_ERROR_DATA,
-                           "others may write to the folder (mode %04o); chmod go-w would mend that",
+                           "others can write to the folder (mode %04o); fix it with chmod go-w",
                            (unsigned)info.st_mode & 07777);
     }
     return ENGINE_OK;
@@ -53,8 +53,7 @@ int trust_file(const char *path)
     int status = check_owner(&info, "it");
     if (status != ENGINE_OK) return status;
     if (info.st_mode & (S_IWGRP | S_IWOTH)) {
-        return error_raise(ENGINE_ERROR_DATA,
-                           "others may write to it (mode %04o); chmod go-w would mend that",
+        return error_raise(ENGINE_ERROR_DATA, "others can write to it (mode %04o); fix it with chmod go-w",
                            (unsigned)info.st_mode & 07777);
     }
     return trust_folder_of(path);

@@ -167,7 +167,7 @@ static int write_pieces(struct converter *converter, size_t c)
         if (state == SLOT_NO_MEMORY) return error_memory("pieces");
         if (state == SLOT_WRONG)
             return error_raise(
-                ENGINE_ERROR_DATA, "%s: %s holds values that aren't finite, or too large for %s",
+                ENGINE_ERROR_DATA, "%s: %s has values that are not finite, or too large for %s",
                 model_path(converter->model), conversion->from->name, type_info(conversion->type)->name);
         size_t read = bytes_of(conversion->from->type, n);
         status = converter->calls->write(converter->calls->user, slot->bytes, bytes_of(conversion->type, n));
@@ -257,7 +257,7 @@ int quantize_convert(const struct model *model, const struct conversion *convers
     if (status) goto cleanup;
     started = start_threads(&converter, threads, wanted);
     if (started == 0) {
-        status = error_raise(ENGINE_ERROR, "no thread could be started: %s", strerror(errno));
+        status = error_raise(ENGINE_ERROR, "cannot start a thread: %s", strerror(errno));
         goto cleanup;
     }
     status = write_tensors(&converter);

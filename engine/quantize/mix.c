@@ -340,7 +340,7 @@ static uint32_t fitting_type(const struct model_tensor *tensor, uint32_t type)
     }
     if (tensor->ne[0] % type_info(other)->block_length != 0) other = ENGINE_TYPE_F16;
     log_line(ENGINE_LOG_INFO,
-             "%s becomes %s: its rows of %" PRIu64 " values don't divide into %s's blocks of %u",
+             "%s becomes %s: its rows of %" PRIu64 " values are not a multiple of %s's blocks of %u",
              tensor->name, type_info(other)->name, tensor->ne[0], type_info(type)->name,
              type_info(type)->block_length);
     return other;
@@ -372,9 +372,8 @@ void mix_choose(const struct mix *mix, bool pure, const struct mix_wish *wishes,
         types[i] = fitting;
     }
     if (n_replaced > 0)
-        log_line(
-            ENGINE_LOG_WARNING,
-            "%zu matrices get another type than they should, because their rows don't divide into its blocks "
-            "(--verbose lists them)",
-            n_replaced);
+        log_line(ENGINE_LOG_WARNING,
+                 "%zu matrices get another type because their rows are not a multiple of its blocks "
+                 "(--verbose lists them)",
+                 n_replaced);
 }

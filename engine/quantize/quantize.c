@@ -38,14 +38,13 @@ static int read_wish(const char *text, struct mix_wish *wish)
 {
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "'%s' is no PATTERN=TYPE, such as blk.*.ffn_down.*=Q6_K",
-                           text);
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "'%s': expected PATTERN=TYPE, such as blk.*.ffn_down.*=Q6_K", text);
     if (!type_by_name(equals + 1, &wish->type) || !quantize_encoder(wish->type))
-        return error_raise(
-            ENGINE_ERROR_ARGUMENT,
-            "'%s': %s is no type that is written here; those are F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, "
-            "Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS",
-            text, equals + 1);
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "'%s': cannot write the type %s; choose F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, "
+                           "Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL or IQ4_XS",
+                           text, equals + 1);
     wish->pattern = strndup(text, (size_t)(equals - text));
     return wish->pattern ? ENGINE_OK : error_memory("patterns");
 }
@@ -72,11 +71,10 @@ static int check_wishes(const struct job *job)
                !(mix_may_quantize(job->tensors[i]) && mix_matches(&job->wishes[w], job->tensors[i])))
             i++;
         if (i == job->n)
-            return error_raise(
-                ENGINE_ERROR_ARGUMENT,
-                "'%s' matches no tensor that may be quantised (`engine info` lists them; norms and vectors "
-                "are kept as they are)",
-                job->wishes[w].pattern);
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "'%s' matches no tensor that can be quantised (`engine info` lists the "
+                               "tensors; norms and vectors are kept)",
+                               job->wishes[w].pattern);
     }
     return ENGINE_OK;
 }
@@ -113,8 +111,7 @@ static int check_source(const struct job *job, size_t i)
     if (job->types[i] == tensor->type || quantize_encodes_from(tensor->type)) return ENGINE_OK;
     return error_raise(
         ENGINE_ERROR_UNSUPPORTED,
-        "%s: %s is %s already; what is quantised has to be F32, F16 or BF16 (what has been lost doesn't come "
-        "back)",
+        "%s: %s is already %s; only F32, F16 and BF16 can be quantised (start from the original model)",
         model_path(job->model), tensor->name, type_info(tensor->type)->name);
 }
 
@@ -197,11 +194,11 @@ int engine_model_quantize(struct engine_model *model, const struct engine_quanti
     int status = SIZED_CHECK(options, engine_quantize_options, user);
     if (status) return status;
     if (!options->type || !options->write)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "a type and a function that takes the file are needed");
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a type and a write function are required");
     job.mix = mix_by_name(options->type);
     if (!job.mix)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "%s is no type that is written here; those are %s",
-                           options->type, mix_names());
+        return error_raise(ENGINE_ERROR_ARGUMENT, "cannot write the type %s; choose one of %s", options->type,
+                           mix_names());
     struct convert_calls calls = {
         .write = options->write, .progress = options->progress, .user = options->user};
     status = read_wishes(&job, options->only);

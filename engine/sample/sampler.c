@@ -43,7 +43,7 @@ struct engine_sampler {
 static int check_range(const char *name, float value, float lowest, float highest)
 {
     if (value >= lowest && value <= highest) return ENGINE_OK; /* not so for NaN */
-    return error_raise(ENGINE_ERROR_ARGUMENT, "%s is %g; it must be from %g to %g", name, (double)value,
+    return error_raise(ENGINE_ERROR_ARGUMENT, "%s is %g; it must be %g to %g", name, (double)value,
                        (double)lowest, (double)highest);
 }
 
@@ -58,7 +58,7 @@ static int check_options(const struct engine_sampler_options *options)
     if (!status) status = check_range("penalty_frequency", options->penalty_frequency, -most, most);
     if (!status) status = check_range("penalty_presence", options->penalty_presence, -most, most);
     if (!status && options->penalty_last_n > MAX_LAST_N)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "penalty_last_n is %" PRIu32 "; it may be %u at most",
+        return error_raise(ENGINE_ERROR_ARGUMENT, "penalty_last_n is %" PRIu32 "; it must be at most %u",
                            options->penalty_last_n, MAX_LAST_N);
     return status;
 }
@@ -69,7 +69,7 @@ int engine_sampler_create(const struct engine_sampler_options *options, uint32_t
     int status = SIZED_CHECK(options, engine_sampler_options, seed);
     if (status) return status;
     if (n_vocab == 0 || n_vocab > INT32_MAX)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "a vocabulary of %u tokens; a sampler takes from 1 to %d",
+        return error_raise(ENGINE_ERROR_ARGUMENT, "the vocabulary has %u tokens; a sampler supports 1 to %d",
                            n_vocab, INT32_MAX);
     struct engine_sampler *created = calloc(1, sizeof *created);
     if (!created) return error_memory("sampler");
@@ -289,7 +289,7 @@ int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token)
     const struct engine_sampler_options *options = &sampler->options;
     gather(sampler, logits);
     if (sampler->n_candidates == 0)
-        return error_raise(ENGINE_ERROR_DATA, "no logit is a finite number: the model's weights are damaged");
+        return error_raise(ENGINE_ERROR_DATA, "no logit is finite: the model's weights are damaged");
     if (options->temperature == 0) { /* greedy, whatever the other steps would leave */
         *token = greedy(sampler);
         return ENGINE_OK;

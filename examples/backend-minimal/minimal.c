@@ -36,7 +36,7 @@ static void device_close(struct engine_device *device) { free(device); }
 
 static int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **buffer)
 {
-    if (size > device->limit - device->used) return FAIL(MEMORY, "%llu bytes are too many", (unsigned long long)size);
+    if (size > device->limit - device->used) return FAIL(MEMORY, "%llu bytes exceed the limit", (unsigned long long)size);
     struct engine_buffer *made = calloc(1, sizeof *made);
     char *data = calloc(1, size);
     if (!made || !data) return free(made), free(data), FAIL(MEMORY, "out of memory");
@@ -64,7 +64,7 @@ static int weight_create(struct engine_device *device, const struct engine_weigh
                          struct engine_weight **weight)
 {
     struct engine_buffer *made; uint64_t size;
-    if (weight_size(device, desc, &size)) return FAIL(UNSUPPORTED, "%s: not such weights", desc->name);
+    if (weight_size(device, desc, &size)) return FAIL(UNSUPPORTED, "%s: unsupported weight", desc->name);
     const struct engine_layout *layout = engine_layout_of(desc->type);
     if (desc->data_size < engine_weight_bytes(layout, size / 4)) return FAIL(ARGUMENT, "%s: data is missing", desc->name);
     int status = buffer_create(device, size, &made);
@@ -114,7 +114,7 @@ static int stream_end(struct engine_stream *stream) { (void)stream; return ENGIN
 
 static int transfer(struct engine_buffer *buffer, uint64_t offset, void *target, const void *source, uint64_t size)
 {
-    if (offset > buffer->size || size > buffer->size - offset) return FAIL(ARGUMENT, "beyond the buffer's end");
+    if (offset > buffer->size || size > buffer->size - offset) return FAIL(ARGUMENT, "beyond the end of the buffer");
     memmove(target ? target : buffer->data + offset, source ? source : buffer->data + offset, size);
     return ENGINE_OK;
 }

@@ -91,8 +91,7 @@ static int create(const struct engine_metadata *metadata, struct engine_tokenize
     if (status == ENGINE_OK)
         status = metadata->get_count(metadata->context, "tokenizer.ggml.token_type", &n_types);
     if (status != ENGINE_OK || n == 0 || n > INT32_MAX || n_types != n)
-        return host->fail(ENGINE_ERROR_DATA,
-                          "tokens and their types are missing, or not as many of the one as of the other");
+        return host->fail(ENGINE_ERROR_DATA, "tokens or token types are missing, or their numbers differ");
     struct engine_tokenizer *made = calloc(1, sizeof *made);
     if (!made) return host->fail(ENGINE_ERROR_MEMORY, "out of memory");
     made->n_tokens = n;
@@ -102,7 +101,7 @@ static int create(const struct engine_metadata *metadata, struct engine_tokenize
         status = host->fail(ENGINE_ERROR_MEMORY, "out of memory");
     } else if (metadata->get_strings(metadata->context, "tokenizer.ggml.tokens", 0, n, made->pieces) ||
                metadata->get_integers(metadata->context, "tokenizer.ggml.token_type", 0, n, made->types)) {
-        status = host->fail(ENGINE_ERROR_DATA, "tokens aren't texts, or their types no numbers");
+        status = host->fail(ENGINE_ERROR_DATA, "tokens are not strings, or token types are not integers");
     } else {
         read_info(metadata, n, &made->info);
         status = find_bytes(made);

@@ -40,13 +40,13 @@ void *device_allocate(struct engine_device *device, uint64_t size, const char *w
 {
     if (device->memory_limit &&
         (device->memory_used > device->memory_limit || size > device->memory_limit - device->memory_used)) {
-        cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: %llu bytes are more than what is left of the limit of %llu",
-                       what, (unsigned long long)size, (unsigned long long)device->memory_limit);
+        cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: %llu bytes exceed what is left of the limit of %llu", what,
+                       (unsigned long long)size, (unsigned long long)device->memory_limit);
         return NULL;
     }
     void *memory = allocate(size);
     if (!memory) {
-        cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory for %llu bytes", what, (unsigned long long)size);
+        cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: out of memory (%llu bytes)", what, (unsigned long long)size);
         return NULL;
     }
     device->memory_used += size;
@@ -81,10 +81,10 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
         memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
     unsigned n_threads = given.n_threads ? given.n_threads : system_cores();
     if (n_threads > MOST_THREADS)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%u threads; at most %d are possible", n_threads,
-                              MOST_THREADS);
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%u threads requested; at most %d are supported",
+                              n_threads, MOST_THREADS);
     struct engine_device *device = calloc(1, sizeof *device);
-    if (!device) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
+    if (!device) return cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     device->memory_limit = given.memory_limit;
     int status = ENGINE_ERROR_ARGUMENT;
     device->kernels = isa_kernels();
@@ -109,9 +109,9 @@ void device_close(struct engine_device *device)
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
 {
-    if (size == 0) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "a buffer of no bytes");
+    if (size == 0) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the buffer size is 0");
     struct engine_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a buffer");
+    if (!buffer) return cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (buffer)");
     *buffer = (struct engine_buffer){device, device_allocate(device, size, "buffer"), size};
     if (!buffer->data) {
         free(buffer);

@@ -91,7 +91,7 @@ const struct kernels *isa_kernels(void)
         size_t last = 0;
         while (last < n && strcmp(choices[last].kernels->name, cap) != 0) last++;
         if (last == n) {
-            cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_ISA is '%s'; it takes " NAMES, cap);
+            cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_ISA is '%s'; choose " NAMES, cap);
             return NULL;
         }
         n = last + 1;

@@ -51,7 +51,7 @@ struct list {
 struct list *list_create(void)
 {
     struct list *list = calloc(1, sizeof *list);
-    if (!list) cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a list of operations");
+    if (!list) cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of operations)");
     return list;
 }
 
@@ -95,7 +95,7 @@ void *list_add(struct list *list, step_function *run, size_t n_tasks, size_t arg
     args_size = round_up(args_size, 16);
     if (!grow(&list->steps, sizeof *list->steps, list->n_steps, 1, &list->steps_capacity) ||
         !grow(&list->args, 1, list->args_size, args_size, &list->args_capacity)) {
-        cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a list of operations");
+        cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of operations)");
         return NULL;
     }
     struct step *step = &list->steps[list->n_steps++];
@@ -248,7 +248,7 @@ int list_run(struct list *list, struct engine_device *device, const char **messa
     for (int i = 0; i < N_SLOTS; i++) scratch += part_size(list->slot_sizes[i]);
     int status = device_reserve_scratch(device, scratch);
     if (status) {
-        *message = "no scratch memory for the operations; use a smaller batch";
+        *message = "out of memory (scratch memory); use a smaller batch";
         return status;
     }
     struct work work = {.list = list, .kernels = device->kernels, .own = device->scratch};

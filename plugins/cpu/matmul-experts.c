@@ -40,7 +40,7 @@ static size_t chosen(const struct columns *columns, const struct work *work, siz
 {
     int32_t expert = ((const int32_t *)view_row(&columns->experts, token, 0, 0))[slot];
     if (expert >= 0 && (size_t)expert < columns->n_matrices) return (size_t)expert;
-    work_fail(work, "matmul: the number of an expert is out of range");
+    work_fail(work, "matmul: an expert id is out of range");
     return 0;
 }
 

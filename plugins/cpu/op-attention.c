@@ -436,14 +436,15 @@ static int check(const struct request *request, const struct engine_op_attention
     }
     if (status) return status;
     if (q[1] % k[2] != 0)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: %zu heads share %zu key/value heads", q[1],
-                      k[2]);
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: %zu heads cannot share %zu key/value heads",
+                      q[1], k[2]);
     if (k[0] > 65536 || v[0] > 65536 || q[1] > 65536 || op->block_table.ne[0] > INT32_MAX / k[1])
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: heads or cache too large");
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: the heads or the cache are too large");
     if (args->window && args->chunk)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: both a window and chunks");
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: window and chunk cannot be combined");
     if (!(args->softcap >= 0) || !isfinite(args->softcap))
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "attention: softcap is %g", (double)args->softcap);
+        return refuse(request, ENGINE_ERROR_ARGUMENT,
+                      "attention: softcap is %g; it must be finite and at least 0", (double)args->softcap);
     op->n_repeat = (uint32_t)(q[1] / k[2]);
     op->scale = args->scale;
     op->softcap = args->softcap;

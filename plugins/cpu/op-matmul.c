@@ -50,7 +50,7 @@ static int check_experts(const struct request *request, const struct engine_op_m
     status = shape_check(request, &columns->experts, "experts", n_slots, n_tokens, 1, 1);
     if (status) return status;
     if (n_slots > columns->n_matrices || n_slots * n_tokens > UINT32_MAX)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: %zu of %zu experts", n_slots,
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: cannot use %zu of %zu experts", n_slots,
                       columns->n_matrices);
     if (!args->mix) return ENGINE_OK;
     status = view_check(request, args->mix, "mix", VIEW_F32, &found->mix);
@@ -62,16 +62,17 @@ static int check_combination(const struct request *request, const struct engine_
 {
     bool scaled = args->scale != 0 && args->scale != 1;
     if (args->mix && !args->experts)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: 'mix' goes with experts only");
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: 'mix' requires experts");
     if (args->experts && args->residual && !args->mix)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a residual of experts goes with 'mix' only");
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: with experts, a residual requires 'mix'");
     if (heads && (args->gate || args->bias || args->residual || args->activation))
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a matrix for each head goes with scale only");
+        return refuse(request, ENGINE_ERROR_ARGUMENT,
+                      "matmul: with one matrix per head, only scale is allowed");
     if (args->gate && (args->bias || scaled))
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a gate goes with neither bias nor scale");
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a gate cannot be combined with bias or scale");
     if (!activation_is_plain(args->activation))
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED,
-                      "matmul: activation %u isn't known, or takes numbers", args->activation);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: activation %u is unknown or has parameters",
+                      args->activation);
     return ENGINE_OK;
 }
 

@@ -116,14 +116,15 @@ int op_rope(const struct request *request, const void *arguments, struct list *l
     if (!status) status = shape_check(request, &positions, "positions", ne[2], 1, 1, 1);
     if (status) return status;
     if (args->n_dims == 0 || args->n_dims % 2 != 0 || args->n_dims > ne[0])
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: n_dims is %u with heads of %zu values",
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: n_dims %u does not fit heads of %zu values",
                       args->n_dims, ne[0]);
     if (args->pairs != ENGINE_ROPE_HALVES && args->pairs != ENGINE_ROPE_ADJACENT)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: pairs %u aren't known", args->pairs);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: unknown pairs %u", args->pairs);
     if (args->reserved)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: arguments of a later version");
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: the arguments are from a later version");
     if (!isfinite(args->magnitude))
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: magnitude is %g", (double)args->magnitude);
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: magnitude is %g; it must be finite",
+                      (double)args->magnitude);
     if (!(args->theta > 0)) return refuse(request, ENGINE_ERROR_ARGUMENT, "rope: theta must be above 0");
     status = values_check(request, args->factors, "factors", args->n_dims / 2, &factors);
     if (status || request->planning) return status;

@@ -160,8 +160,9 @@ static int check_shapes(const struct request *request, const struct engine_op_ro
     if (!status) status = values_check(request, args->bias, "bias", n_experts, &step->bias);
     if (status) return status;
     if (n_used > n_experts || n_experts > MOST_EXPERTS)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "route: %zu experts used of %zu, of at most %d", n_used,
-                      n_experts, MOST_EXPERTS);
+        return refuse(request, ENGINE_ERROR_ARGUMENT,
+                      "route: cannot use %zu of %zu experts (the maximum is %d)", n_used, n_experts,
+                      MOST_EXPERTS);
     return ENGINE_OK;
 }
 
@@ -170,14 +171,14 @@ static int check_groups(const struct request *request, const struct engine_op_ro
 {
     uint32_t n = args->n_groups, used = args->n_groups_used;
     if (args->group_score > ENGINE_ROUTE_GROUP_TOP2)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: group score %u isn't known",
-                      args->group_score);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: unknown group score %u", args->group_score);
     if (n <= 1 && used <= n) return ENGINE_OK;
     if (used == 0 || used > n || n_experts % n != 0 || n_used > n_experts / n * used)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "route: %u of %u groups used, for %zu of %zu experts",
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "route: %u of %u groups do not suit %zu of %zu experts",
                       used, n, n_used, n_experts);
     if (args->group_score == ENGINE_ROUTE_GROUP_TOP2 && n_experts / n < 2)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "route: groups of one expert have no two largest");
+        return refuse(request, ENGINE_ERROR_ARGUMENT,
+                      "route: groups of one expert have no second largest score");
     return ENGINE_OK;
 }
 
@@ -189,9 +190,9 @@ int op_route(const struct request *request, const void *arguments, struct list *
     if (!status) status = check_groups(request, args, step.logits.ne[0], step.ids.ne[0]);
     if (status) return status;
     if (args->function > ENGINE_ROUTE_SIGMOID)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: function %u isn't known", args->function);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: unknown function %u", args->function);
     if (args->normalise > 1 || args->reserved)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: arguments of a later version");
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: the arguments are from a later version");
     if (!(args->floor >= 0) || !isfinite(args->floor) || !isfinite(args->scale))
         return refuse(request, ENGINE_ERROR_ARGUMENT, "route: floor %g, scale %g", (double)args->floor,
                       (double)args->scale);

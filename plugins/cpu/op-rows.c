@@ -122,10 +122,10 @@ static int check_numbers(const struct request *request, const struct engine_op_a
     bool takes_limit = !activation_is_plain(args->activation);
     bool takes_alpha = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
     if (takes_limit ? !(args->limit > 0) || !isfinite(args->limit) : args->limit != 0)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u with limit %g",
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u cannot use limit %g",
                       args->activation, (double)args->limit);
     if (takes_alpha ? !isfinite(args->alpha) : args->alpha != 0)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u with alpha %g",
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u cannot use alpha %g",
                       args->activation, (double)args->alpha);
     if (args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED && !args->factor)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u needs a factor",
@@ -142,10 +142,9 @@ int op_activate(const struct request *request, const void *arguments, struct lis
     if (!status && args->factor) status = check_same(request, args->factor, "factor", &step);
     if (status) return status;
     if (args->reserved)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: arguments of a later version");
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: the arguments are from a later version");
     if (!activation_is_known(args->activation))
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: activation %u isn't known",
-                      args->activation);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: unknown activation %u", args->activation);
     status = check_numbers(request, args);
     return status || request->planning ? status : append_rows(list, &step);
 }
@@ -159,6 +158,6 @@ int op_norm(const struct request *request, const void *arguments, struct list *l
     if (!status) status = values_check(request, args->bias, "bias", step.a.ne[0], &step.bias);
     if (status) return status;
     if (args->kind != ENGINE_NORM_RMS && args->kind != ENGINE_NORM_LAYER)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: kind %u isn't known", args->kind);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: unknown kind %u", args->kind);
     return request->planning ? ENGINE_OK : append_rows(list, &step);
 }

@@ -51,15 +51,16 @@ int view_check(const struct request *request, const struct engine_tensor *tensor
     if (status) return status;
     size_t block_length, block_size;
     if (!view_block(tensor->type, types, &block_length, &block_size))
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' can't be of type %u", request->op, name,
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' cannot have type %u", request->op, name,
                       tensor->type);
     if (tensor->ne[0] % block_length != 0 || tensor->nb[0] != block_size)
         return refuse(request, ENGINE_ERROR_UNSUPPORTED,
-                      "%s: the rows of '%s' must be contiguous, whole blocks", request->op, name);
+                      "%s: the rows of '%s' must be contiguous and consist of whole blocks", request->op,
+                      name);
     unsigned step = tensor->type == ENGINE_TYPE_F32 || tensor->type == ENGINE_TYPE_I32 ? 4 : 2;
     for (int i = 1; i < 4; i++)
         if (tensor->ne[i] > 1 && (tensor->nb[i] % step != 0 || tensor->nb[i] == 0))
-            return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: stride %d of '%s' is no multiple of %u",
+            return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: stride %d of '%s' is not a multiple of %u",
                           request->op, i, name, step);
     uint64_t bytes;
     if (!view_extent(tensor, tensor->ne[0] / block_length * block_size, &bytes))
@@ -69,10 +70,10 @@ int view_check(const struct request *request, const struct engine_tensor *tensor
     if (request->planning) return ENGINE_OK;
     const struct engine_buffer *buffer = tensor->buffer;
     if (!buffer || buffer->device != request->device)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' isn't in a buffer of this device",
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' is not in a buffer of this device",
                       request->op, name);
     if (tensor->offset > buffer->size || bytes > buffer->size - tensor->offset || tensor->offset % step != 0)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' reaches beyond its buffer or is misaligned",
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' extends beyond its buffer or is misaligned",
                       request->op, name);
     view->data = buffer->data + tensor->offset;
     return ENGINE_OK;
@@ -86,12 +87,12 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
     if (status) return status;
     const struct weight_type *type = weight_type(tensor->type);
     if (!type || tensor->ne[0] % type->block_length != 0)
-        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' is of a type that isn't supported",
-                      request->op, name);
+        return refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: '%s' has an unsupported type", request->op,
+                      name);
     if (request->planning) return ENGINE_OK;
     const struct engine_weight *given = tensor->weight;
     if (!given || given->device != request->device)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' isn't a weight of this device", request->op,
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' is not a weight of this device", request->op,
                       name);
     bool same = given->type == type;
     for (int i = 0; i < 4; i++) same = same && given->ne[i] == tensor->ne[i];
@@ -101,7 +102,7 @@ int weight_check(const struct request *request, const struct engine_tensor *tens
     uint64_t n_matrices = use == ENGINE_WEIGHT_MATRICES ? tensor->ne[2] : 1;
     bool packed = use == ENGINE_WEIGHT_MATMUL || use == ENGINE_WEIGHT_MATRICES;
     if (given->n_matrices != n_matrices || (packed ? !given->packed : !given->packed && !given->plain))
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' wasn't created for this use", request->op,
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' was not created for this use", request->op,
                       name);
     *weight = given;
     return ENGINE_OK;
@@ -128,7 +129,7 @@ int value_rows_check(const struct request *request, const struct engine_tensor *
                       (unsigned long long)n, (unsigned long long)rows);
     if (request->planning) return ENGINE_OK;
     if (!weight->plain)
-        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' wasn't created for its values", request->op,
+        return refuse(request, ENGINE_ERROR_ARGUMENT, "%s: '%s' was not created for its values", request->op,
                       name);
     *values = (const float *)(const void *)weight->plain;
     return ENGINE_OK;

@@ -49,12 +49,13 @@ static int call(struct engine_device *device, bool planning, struct list *list, 
 {
     struct request request = {device, planning, "operation"};
     if (op >= sizeof ops / sizeof *ops || !ops[op].function)
-        return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "operation %u isn't known", op);
+        return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "unknown operation %u", op);
     request.op = ops[op].name;
     size_t size = args ? *(const size_t *)args : 0;
     if (size < sizeof size) return refuse(&request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", request.op);
     if (size > ops[op].args_size && !rest_is_zero(args, ops[op].args_size, size))
-        return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "%s: arguments of a later version", request.op);
+        return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "%s: the arguments are from a later version",
+                      request.op);
     union op_args copy = {0};
     memcpy(&copy, args, size < ops[op].args_size ? size : ops[op].args_size);
     return ops[op].function(&request, &copy, list);

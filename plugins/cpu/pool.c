@@ -228,7 +228,7 @@ static bool start_worker(struct pool *pool)
 int pool_create(unsigned n_threads, struct pool **out)
 {
     struct pool *pool = aligned_alloc(CPU_ALIGNMENT, round_up(sizeof *pool, CPU_ALIGNMENT));
-    if (!pool) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for the threads");
+    if (!pool) return cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (threads)");
     memset(pool, 0, sizeof *pool);
     pool->n_threads = n_threads;
     /* If threads outnumber processors, a spinning thread takes a processor from a thread with a task. */
@@ -241,8 +241,8 @@ int pool_create(unsigned n_threads, struct pool **out)
     if (!started) {
         unsigned got = pool->n_started;
         pool_destroy(pool);
-        return cpu_host->fail(ENGINE_ERROR_MEMORY, "only %u of %u threads could be started; ask for fewer",
-                              got + 1, n_threads);
+        return cpu_host->fail(ENGINE_ERROR_MEMORY, "could start only %u of %u threads; use fewer", got + 1,
+                              n_threads);
     }
     *out = pool;
     return ENGINE_OK;

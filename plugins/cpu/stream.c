@@ -22,7 +22,7 @@ struct engine_recording {
 int stream_create(struct engine_device *device, struct engine_stream **out)
 {
     struct engine_stream *stream = calloc(1, sizeof *stream);
-    if (!stream) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a stream");
+    if (!stream) return cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (stream)");
     stream->device = device;
     stream->list = list_create();
     if (!stream->list) {
@@ -78,11 +78,13 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 static int range_check(const struct engine_stream *stream, const struct engine_buffer *buffer,
                        uint64_t offset, uint64_t size, const char *what)
 {
-    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not while recording", what);
+    if (stream->recording)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not allowed while recording", what);
     if (!buffer || buffer->device != stream->device)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer isn't of this device", what);
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer belongs to another device", what);
     if (offset > buffer->size || size > buffer->size - offset)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range ends beyond the buffer's end", what);
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range extends beyond the end of the buffer",
+                              what);
     return ENGINE_OK;
 }
 
@@ -119,9 +121,9 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
 
 int stream_record_begin(struct engine_stream *stream)
 {
-    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is recording already");
+    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is already recording");
     struct engine_recording *recording = calloc(1, sizeof *recording);
-    if (!recording) return cpu_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+    if (!recording) return cpu_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
     recording->device = stream->device;
     recording->list = list_create();
     if (!recording->list) {
@@ -134,7 +136,7 @@ int stream_record_begin(struct engine_stream *stream)
 
 int stream_record_end(struct engine_stream *stream, struct engine_recording **recording)
 {
-    if (!stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream isn't recording");
+    if (!stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is not recording");
     *recording = stream->recording;
     stream->recording = NULL;
     return ENGINE_OK;
@@ -142,9 +144,10 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **re
 
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
 {
-    if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
+    if (stream->recording)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
     if (!recording || recording->device != stream->device)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
     stream_flush(stream);
     if (!list_is_empty(recording->list)) run(stream, recording->list);
     return ENGINE_OK;

@@ -37,7 +37,8 @@ static int choose_panels(struct layout *layout)
     const char *integers = getenv("ENGINE_CPU_INTEGERS");
     bool all = integers && strcmp(integers, "all") == 0;
     if (integers && *integers && !all)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_INTEGERS is '%s'; it takes 'all'", integers);
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_INTEGERS is '%s'; the only value is 'all'",
+                              integers);
     bool small = layout->k <= CHUNK && layout->rows * layout->n_matrices <= MOST / layout->k;
     bool converted = small && !all && layout->type->kind == TILE_INT8;
     layout->packed_type = converted ? weight_type(ENGINE_TYPE_F32) : layout->type;
@@ -52,22 +53,23 @@ static int plan_layout(const struct engine_weight_desc *desc, struct layout *lay
     const char *name = weight_name(desc);
     const struct weight_type *type = weight_type(desc->type);
     if (!type)
-        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: type %s isn't supported", name,
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: type %s is not supported", name,
                               desc->type_name ? desc->type_name : "?");
     bool matrices = desc->uses == ENGINE_WEIGHT_MATRICES;
     if (!matrices && (desc->uses == 0 || (desc->uses & ~(uint32_t)OTHER_USES)))
-        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: uses %#x aren't known", name, desc->uses);
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: unknown uses %#x", name, desc->uses);
     if ((desc->uses & ENGINE_WEIGHT_VALUES) && desc->type != ENGINE_TYPE_F32)
-        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: values of type %s; they must be F32", name,
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: the values have type %s; they must be F32", name,
                               type->name);
     uint64_t k = desc->ne[0], rows = 1, n_matrices = matrices ? desc->ne[2] : 1, size;
     if (matrices && desc->ne[3] != 1)
-        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: matrices in four dimensions", name);
+        return cpu_host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: matrices with four dimensions are not supported",
+                              name);
     for (int i = 1; i < 4; i++)
         if (desc->ne[i] == 0 || __builtin_mul_overflow(rows, desc->ne[i], &rows))
             return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is empty or too large", name);
     if (k == 0 || k % type->block_length != 0)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: rows of %llu values are no whole blocks of %s",
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: rows of %llu values are not whole blocks of %s",
                               name, (unsigned long long)k, type->name);
     /* A packed panel takes less than PANEL * (8 * k + 64) bytes, whatever the type; each matrix may have one that its
      * rows don't fill. */
@@ -161,10 +163,10 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     const char *name = weight_name(&given);
     uint64_t size = layout.n_matrices * layout.rows * layout.row_size;
     if (!given.data || given.data_size < size)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: %llu bytes of data, its shape takes %llu", name,
-                              (unsigned long long)given.data_size, (unsigned long long)size);
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: %llu bytes of data, but its shape requires %llu",
+                              name, (unsigned long long)given.data_size, (unsigned long long)size);
     struct engine_weight *weight = calloc(1, sizeof *weight);
-    if (!weight) return cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", name);
+    if (!weight) return cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: out of memory", name);
     weight->device = device;
     weight->type = layout.type;
     weight->packed_type = layout.packed_type;

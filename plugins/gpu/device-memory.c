@@ -7,9 +7,8 @@ int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64
 {
     uint64_t limit = budget->limit;
     if (limit && (budget->used > limit || size > limit - budget->used))
-        return host->fail(ENGINE_ERROR_MEMORY,
-                          "%s: %llu bytes are more than what is left of the limit of %llu", what,
-                          (unsigned long long)size, (unsigned long long)limit);
+        return host->fail(ENGINE_ERROR_MEMORY, "%s: %llu bytes exceed what is left of the limit of %llu",
+                          what, (unsigned long long)size, (unsigned long long)limit);
     budget->used += size;
     return ENGINE_OK;
 }

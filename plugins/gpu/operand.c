@@ -77,7 +77,7 @@ static int check_extent(const struct gpu_request *request, const struct operand 
 {
     uint32_t length, size;
     if (!gpu_type_block(view->type, &length, &size) || view->ne[0] % length != 0)
-        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: rows of %s are no whole blocks", request->op,
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: rows of %s are not whole blocks", request->op,
                           operand->name);
     uint64_t bytes = view->ne[0] / length * size;
     if (view->nb[0] != size ||
@@ -88,7 +88,7 @@ static int check_extent(const struct gpu_request *request, const struct operand 
         uint64_t reach;
         if (view->ne[i] == 1) continue;
         if (view->type != ENGINE_TYPE_Q8_0 && view->nb[i] % 4 != 0)
-            return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: strides of %s are no multiples of 4",
+            return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: strides of %s are not multiples of 4",
                               request->op, operand->name);
         if (__builtin_mul_overflow(view->nb[i], view->ne[i] - 1, &reach) ||
             __builtin_add_overflow(bytes, reach, &bytes))
@@ -119,7 +119,7 @@ static int check_handles(const struct gpu_request *request, const struct operand
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s is not on this device", request->op,
                           operand->name);
     if (view->offset % 4 != 0 || view->offset > buffer->size || view->bytes > buffer->size - view->offset)
-        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s ends beyond its buffer", request->op,
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: %s extends beyond its buffer", request->op,
                           operand->name);
     return ENGINE_OK;
 }
@@ -169,7 +169,7 @@ static int check_tensor(const struct gpu_request *request, const struct operand 
 /* ---- Operations -------------------------------------------------------------------------------------------------- */
 
 #define SHAPES(request)                                                                                      \
-    gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the shapes don't go together", (request)->op)
+    gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the shapes do not match", (request)->op)
 
 /* Activations that take neither limit nor alpha. */
 static bool is_plain(uint32_t activation)
@@ -180,7 +180,7 @@ static bool is_plain(uint32_t activation)
 static int check_fused_activation(const struct gpu_request *request, uint32_t activation)
 {
     if (is_plain(activation)) return ENGINE_OK;
-    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: activation %u can't follow it", request->op,
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: activation %u cannot follow it", request->op,
                       activation);
 }
 
@@ -244,13 +244,12 @@ static int check_matmul(const struct gpu_request *request, struct gpu_call *call
     if (gate->present && (!same_shape(gate, weight) || v[GPU_MATMUL_BIAS].present || args->scale != 0))
         return SHAPES(request);
     if (gate->present && gate->type != weight->type)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
-                          "matmul: weight and gate are of different types");
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: weight and gate have different types");
     if (call->matrices == GPU_MATRIX_PER_EXPERT && weight->ne[2] > request->limits->max_experts)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "matmul: %llu experts are too many",
                           (unsigned long long)weight->ne[2]);
     if (!has_use(call, weight) || !has_use(call, gate))
-        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a weight was made for another use");
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "matmul: a weight was created for another use");
     return check_fused_activation(request, args->activation);
 }
 
@@ -276,10 +275,11 @@ static int check_cache(const struct gpu_request *request, const struct gpu_view 
 {
     uint64_t rows = cache->ne[1] * cache->ne[2];
     if (!has_step(cache, step))
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: a cache with gaps", request->op);
-    if (cache->type == ENGINE_TYPE_F16 && cache->ne[0] % 2 != 0)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: odd head dimensions in float16",
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: a cache with gaps is not supported",
                           request->op);
+    if (cache->type == ENGINE_TYPE_F16 && cache->ne[0] % 2 != 0)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED,
+                          "%s: odd head dimensions are not supported in float16", request->op);
     if (rows > MAX_ELEMENTS || cache->ne[0] > request->limits->max_head_dim)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: heads of %llu values are too large",
                           request->op, (unsigned long long)cache->ne[0]);
@@ -307,7 +307,7 @@ static int check_attention(const struct gpu_request *request, struct gpu_call *c
         return SHAPES(request);
     if (!(args->softcap >= 0) || (args->chunk > 0 && args->window > 0))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
-                          "attention: a soft cap below zero, or a chunk together with a window");
+                          "attention: softcap is negative, or chunk and window are combined");
     call->key_step = row_size(k);
     call->value_step =
         has_step(v, row_size(v)) || v->type != k->type || v->ne[0] > k->ne[0] ? row_size(v) : call->key_step;
@@ -328,7 +328,8 @@ static int check_cache_write(const struct gpu_request *request, struct gpu_call 
 static int check_reserved(const struct gpu_request *request, uint32_t reserved)
 {
     if (reserved == 0) return ENGINE_OK;
-    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: arguments of a later version", request->op);
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: the arguments are from a later version",
+                      request->op);
 }
 
 static int check_rope(const struct gpu_request *request, struct gpu_call *call)
@@ -341,7 +342,7 @@ static int check_rope(const struct gpu_request *request, struct gpu_call *call)
         (v[GPU_ROPE_FACTORS].present && !has_shape(&v[GPU_ROPE_FACTORS], args->n_dims / 2, 1, 1, 1)))
         return SHAPES(request);
     if (args->pairs != ENGINE_ROPE_ADJACENT && args->pairs != ENGINE_ROPE_HALVES)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: pairs %u are not known", args->pairs);
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "rope: unknown pairs %u", args->pairs);
     return check_reserved(request, args->reserved);
 }
 
@@ -352,8 +353,7 @@ static int check_norm(const struct gpu_request *request, struct gpu_call *call)
         !has_values(&v[GPU_NORM_WEIGHT], input->ne[0]) || !has_values(&v[GPU_NORM_BIAS], input->ne[0]))
         return SHAPES(request);
     if (call->args.norm.kind != ENGINE_NORM_RMS && call->args.norm.kind != ENGINE_NORM_LAYER)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: kind %u is not known",
-                          call->args.norm.kind);
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "norm: unknown kind %u", call->args.norm.kind);
     return ENGINE_OK;
 }
 
@@ -387,13 +387,13 @@ static int check_activate(const struct gpu_request *request, struct gpu_call *ca
         return SHAPES(request);
     const struct engine_op_activate *args = &call->args.activate;
     if (args->activation > ENGINE_ACTIVATION_SWIGLU_CLAMPED)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: activation %u is not known",
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: unknown activation %u",
                           args->activation);
     bool is_gated_unit = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
     if ((is_plain(args->activation) ? args->limit != 0 : !(args->limit > 0)) ||
         (!is_gated_unit && args->alpha != 0) || (is_gated_unit && !factor->present))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
-                          "activate: limit, alpha or factor don't go with activation %u", args->activation);
+                          "activate: limit, alpha or factor do not suit activation %u", args->activation);
     return check_reserved(request, args->reserved);
 }
 
@@ -408,7 +408,7 @@ static int check_route(const struct gpu_request *request, struct gpu_call *call)
         !has_shape(&v[GPU_ROUTE_WEIGHTS], n_used, tokens, 1, 1) || n_used > n)
         return SHAPES(request);
     if (args->function > ENGINE_ROUTE_SIGMOID || args->group_score > ENGINE_ROUTE_GROUP_TOP2)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: a function that is not known");
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: unknown function");
     if (n > request->limits->max_experts)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "route: %llu experts are too many",
                           (unsigned long long)n);
@@ -416,7 +416,7 @@ static int check_route(const struct gpu_request *request, struct gpu_call *call)
     if ((args->n_groups > 1 && (n % args->n_groups != 0 || n_used > group * args->n_groups_used)) ||
         args->n_groups_used > args->n_groups ||
         (args->n_groups > 0 && args->group_score == ENGINE_ROUTE_GROUP_TOP2 && group < 2))
-        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "route: the groups don't fit the experts");
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "route: the groups do not suit the experts");
     if (args->normalise > 1 || !(args->floor >= 0))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "route: normalise or floor are out of range");
     return check_reserved(request, args->reserved);
@@ -534,13 +534,14 @@ int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct
 {
     request->op = "operation";
     if (op >= sizeof ops / sizeof *ops || !ops[op].name)
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "operation %u is not known", op);
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "unknown operation %u", op);
     const struct op *info = &ops[op];
     request->op = info->name;
     size_t size = args ? *(const size_t *)args : 0;
     if (size < sizeof size) return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", info->name);
     if (size > info->size && !rest_is_zero(args, info->size, size))
-        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: arguments of a later version", info->name);
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: the arguments are from a later version",
+                          info->name);
     memset(call, 0, sizeof *call);
     call->op = op;
     memcpy(&call->args, args, size < info->size ? size : info->size);

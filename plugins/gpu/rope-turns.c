@@ -28,7 +28,7 @@ int rope_turns(const struct engine_host *host, const struct rope_key *key, const
         double turn = angle / (2 * pi), whole = floor(turn), part = ldexp(turn - whole, 64);
         if (!isfinite(turn))
             return host->fail(ENGINE_ERROR_DATA,
-                              "rope: theta %g, scale %g and the factors give no finite angle",
+                              "rope: theta %g, scale %g and the factors do not give finite angles",
                               (double)key->theta, (double)key->position_scale);
         turns[i] = part < 0x1p64 ? (uint64_t)part : 0; /* rounded up to a whole turn */
     }

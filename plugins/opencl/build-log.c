@@ -32,7 +32,7 @@ void build_log(const struct engine_device *device, cl_program program, char text
 {
     char *log = read_log(device, program), *first = log;
     size_t used = 0;
-    snprintf(text, BUILD_LOG_SIZE, "the compiler gives no reason");
+    snprintf(text, BUILD_LOG_SIZE, "the compiler gave no reason");
     for (char *line = log; line && *line; line += strcspn(line, "\n"), line += strspn(line, "\n")) {
         if (!tells_of_error(line, strcspn(line, "\n"))) continue;
         first = line;

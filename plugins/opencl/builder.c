@@ -90,7 +90,7 @@ int finish(struct builder *builder)
     if (recording->count == recording->room) {
         size_t room = 2 * recording->room + 16;
         struct launch *items = realloc(recording->items, room * sizeof *items);
-        if (!items) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+        if (!items) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
         recording->items = items;
         recording->room = room;
     }

@@ -40,6 +40,6 @@ int device_finish(struct engine_device *device)
     device->n_commands = 0;
     if (!failed) return opencl_error(finished, "wait");
     char what[64];
-    snprintf(what, sizeof what, "%s, while it ran", failed);
+    snprintf(what, sizeof what, "%s, while running", failed);
     return opencl_error(first, what);
 }

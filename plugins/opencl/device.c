@@ -38,8 +38,8 @@ static int choose_integers(struct engine_device *device)
                                          : device->listed->has_dot;
     device->small_integers = integers && device->integers;
     if (integers && !device->integers && strcmp(integers, "off") != 0)
-        return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
-                                 "integers = %s: there are \"auto\", \"on\" and \"off\"", integers);
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "integers = %s: choose \"auto\", \"on\" or \"off\"",
+                                 integers);
     return ENGINE_OK;
 }
 
@@ -54,9 +54,9 @@ static int choose_kernels(struct engine_device *device)
     device->vectors = kernels ? strcmp(kernels, "vectors") == 0 : is_cpu || !takes_groups;
     if (kernels && !device->vectors && strcmp(kernels, "groups") != 0)
         return opencl_host->fail(ENGINE_ERROR_ARGUMENT,
-                                 "kernels = %s: there are \"auto\", \"vectors\" and \"groups\"", kernels);
+                                 "kernels = %s: choose \"auto\", \"vectors\" or \"groups\"", kernels);
     if (!device->vectors && !takes_groups)
-        return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED, "kernels = groups: those of %s are too small",
+        return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED, "kernels = groups: the groups of %s are too small",
                                  listed->name);
     /* A processor's driver that compiles with clang takes its instructions by name; PoCL is one. */
     device->vnni = device->vectors && is_cpu && listed->is_pocl && processor_has_vnni();
@@ -69,8 +69,7 @@ bool device_takes_vectors(struct engine_device *device)
         return false;
     device->vectors = true;
     choose_integers(device);
-    opencl_host->log(ENGINE_LOG_INFO,
-                     "%s goes on with kernels = vectors: its groups are too small for the others",
+    opencl_host->log(ENGINE_LOG_INFO, "%s uses kernels = vectors: its groups are too small for the others",
                      device->listed->name);
     return true;
 }
@@ -97,7 +96,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (options)
         memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
     struct engine_device *device = calloc(1, sizeof *device);
-    if (!device) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
+    if (!device) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     device->listed = &devices[index];
     device->budget.limit = given.memory_limit;
     device->largest = device->listed->max_allocation;

@@ -11,9 +11,8 @@ int memory_allocate(struct engine_device *device, uint64_t size, const char *wha
     cl_int error;
     void *shared = NULL;
     if (size > device->largest)
-        return opencl_host->fail(ENGINE_ERROR_MEMORY,
-                                 "%s: %llu bytes are more than the device allocates at once", what,
-                                 (unsigned long long)size);
+        return opencl_host->fail(ENGINE_ERROR_MEMORY, "%s: %llu bytes exceed the device's largest allocation",
+                                 what, (unsigned long long)size);
     if (pointer) *pointer = NULL;
     if (pointer && device->listed->has_pointers)
         shared =
@@ -99,9 +98,9 @@ static int fill_with_zeros(struct engine_device *device, const struct engine_buf
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
 {
-    if (size == 0) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "a buffer of no bytes");
+    if (size == 0) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the buffer size is 0");
     struct engine_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a buffer");
+    if (!buffer) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (buffer)");
     buffer->base = (struct gpu_buffer){device, size};
     int status = gpu_charge(opencl_host, &device->budget, size, "buffer");
     if (status) {

@@ -19,7 +19,7 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
     struct gpu_request request = make_request(device, true);
     struct gpu_call call;
     int status = gpu_check(&request, op, args, &call);
-    if (status) return opencl_host->fail(status, "memory of an operation that isn't supported");
+    if (status) return opencl_host->fail(status, "cannot tell the memory of an unsupported operation");
     *bytes = op == ENGINE_OP_ROPE || op == ENGINE_OP_MATMUL ? SMALL_MEMORY : 0;
     if (op == ENGINE_OP_MATMUL) *bytes += matmul_memory(device, &call);
     return ENGINE_OK;

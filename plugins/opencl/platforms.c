@@ -107,13 +107,13 @@ static const char *obstacle(cl_device_id device, unsigned version)
     get_text(device, CL_DEVICE_PROFILE, profile, sizeof profile);
     if (version < 12) return "its driver is older than OpenCL 1.2";
     if (strcmp(profile, "FULL_PROFILE") != 0)
-        return "it has OpenCL's embedded profile, which counts less exactly";
-    if (!get_number(device, CL_DEVICE_AVAILABLE)) return "its driver says that it isn't available";
+        return "it has only OpenCL's embedded profile, which is less accurate";
+    if (!get_number(device, CL_DEVICE_AVAILABLE)) return "its driver reports it as unavailable";
     if (!get_number(device, CL_DEVICE_COMPILER_AVAILABLE)) return "its driver has no compiler";
     if (!get_number(device, CL_DEVICE_ENDIAN_LITTLE)) return "it is big-endian";
     if (!get_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE) ||
         !get_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE))
-        return "its driver doesn't tell its limits";
+        return "its driver does not report its limits";
     return NULL;
 }
 
@@ -182,7 +182,7 @@ static int add_devices(cl_platform_id platform, uint32_t number)
     if (devices) found.devices = devices;
     if (!handles || !devices) {
         free(handles);
-        return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for the list of devices");
+        return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of devices)");
     }
     cl.clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
     cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
@@ -209,7 +209,7 @@ int list_devices(const struct listed_device **devices, uint32_t *count)
         cl_int error = cl.clGetPlatformIDs(0, NULL, &n_platforms);
         if (error != CL_SUCCESS && error != NO_PLATFORMS) return opencl_error(error, "platforms");
         cl_platform_id *platforms = calloc((size_t)n_platforms + 1, sizeof *platforms);
-        if (!platforms) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for the list of platforms");
+        if (!platforms) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (list of platforms)");
         if (n_platforms > 0)
             status = opencl_error(cl.clGetPlatformIDs(n_platforms, platforms, NULL), "platforms");
         for (cl_uint i = 0; !status && i < n_platforms; i++) status = add_devices(platforms[i], i);

@@ -104,7 +104,7 @@ static int build_source(struct engine_device *device, struct program *program)
     build_log(device, program->handle, log);
     cl.clReleaseProgram(program->handle);
     program->handle = NULL;
-    return opencl_host->fail(ENGINE_ERROR_DEVICE, "%s can't compile a kernel (error %d, options %s): %s",
+    return opencl_host->fail(ENGINE_ERROR_DEVICE, "%s cannot compile a kernel (error %d, options %s): %s",
                              device->listed->name, (int)error, program->options, log);
 }
 
@@ -112,7 +112,7 @@ static int program_get(struct engine_device *device, enum source source, const c
                        struct program **out)
 {
     struct program *program = calloc(1, sizeof *program);
-    if (!program) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a program");
+    if (!program) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (program)");
     program->source = source;
     snprintf(program->options, sizeof program->options, "-cl-std=%s%s%s%s%s%s %s",
              device->listed->has_subgroups || device->listed->has_dot ? "CL3.0" : "CL1.2",
@@ -149,7 +149,7 @@ int kernel_get(struct engine_device *device, enum source source, const char *opt
     for (*out = program->kernels; *out; *out = (*out)->next)
         if (strcmp((*out)->name, name) == 0) return ENGINE_OK;
     struct kernel *kernel = calloc(1, sizeof *kernel);
-    if (!kernel) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a kernel");
+    if (!kernel) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (kernel)");
     snprintf(kernel->name, sizeof kernel->name, "%s", name);
     kernel->handle = cl.clCreateKernel(program->handle, name, &error);
     if (error != CL_SUCCESS) {
@@ -163,8 +163,8 @@ int kernel_get(struct engine_device *device, enum source source, const char *opt
         cl.clReleaseKernel(kernel->handle);
         free(kernel);
         return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED,
-                                 "%s runs %s in groups of %zu at most, not of %zu; try kernels = vectors in "
-                                 "the section [opencl] of engine.conf",
+                                 "%s runs %s in groups of at most %zu, not %zu; try kernels = vectors in the "
+                                 "section [opencl] of engine.conf",
                                  device->listed->name, name, most, group_size);
     }
     kernel->next = program->kernels;

@@ -17,7 +17,7 @@ int rope_table_get(struct engine_device *device, const struct engine_op_rope *ar
     uint64_t *turns = malloc(size);
     int status = ENGINE_OK;
     if (!table || !turns) {
-        status = opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for rope's angles");
+        status = opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (rope angles)");
         goto cleanup;
     }
     table->key = key;

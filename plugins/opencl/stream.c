@@ -19,7 +19,7 @@ struct engine_recording {
 int stream_create(struct engine_device *device, struct engine_stream **out)
 {
     struct engine_stream *stream = calloc(1, sizeof *stream);
-    if (!stream) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a stream");
+    if (!stream) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (stream)");
     stream->device = device;
     *out = stream;
     return ENGINE_OK;
@@ -76,11 +76,13 @@ int launch_run(struct engine_device *device, const struct launch *launch)
 static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
                        uint64_t offset, uint64_t size, const char *what)
 {
-    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not while recording", what);
+    if (stream->recording)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not allowed while recording", what);
     if (!buffer || buffer->base.device != stream->device)
-        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer isn't of this device", what);
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer belongs to another device", what);
     if (offset > buffer->base.size || size > buffer->base.size - offset)
-        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range ends beyond the buffer's end", what);
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range extends beyond the end of the buffer",
+                                 what);
     return ENGINE_OK;
 }
 
@@ -140,16 +142,16 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
 
 int stream_record_begin(struct engine_stream *stream)
 {
-    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is recording already");
+    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is already recording");
     stream->recording = calloc(1, sizeof *stream->recording);
-    if (!stream->recording) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+    if (!stream->recording) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
     stream->recording->device = stream->device;
     return ENGINE_OK;
 }
 
 int stream_record_end(struct engine_stream *stream, struct engine_recording **out)
 {
-    if (!stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the stream isn't recording");
+    if (!stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is not recording");
     *out = stream->recording;
     stream->recording = NULL;
     return ENGINE_OK;
@@ -158,9 +160,10 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
 {
     int status = ENGINE_OK;
-    if (stream->recording) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
+    if (stream->recording)
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
     if (recording->device != stream->device)
-        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
     for (size_t i = 0; i < recording->launches.count && !status; i++)
         status = launch_run(stream->device, &recording->launches.items[i]);
     return status;

@@ -73,11 +73,11 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
         return unsupported(desc, "no kernel for its type");
     if (desc->uses == 0 || desc->uses & ~all_uses || (desc->uses & ENGINE_WEIGHT_MATRICES && !matrices) ||
         (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
-        return unsupported(desc, "can't be kept for all that it is used for");
+        return unsupported(desc, "cannot be kept for all of its uses");
     if (k == 0 || rows == 0 || n_matrices == 0 || desc->ne[3] != 1 || k % length != 0 || k > UINT32_MAX / 2 ||
         rows > UINT32_MAX / 2 || __builtin_mul_overflow(rows + PANEL_ROWS - 1, n_matrices, &n_rows) ||
         n_rows > UINT32_MAX)
-        return unsupported(desc, "its shape is not that of a matrix");
+        return unsupported(desc, "it is not a matrix");
     if (n_matrices > 1 && !matrices) return unsupported(desc, "it has three dimensions");
     *layout = (struct layout){.type = type,
                               .k = k,
@@ -167,7 +167,7 @@ static int fill_part(struct engine_device *device, const struct weight_part *par
     uint8_t *staging = NULL;
     int status = ENGINE_OK;
     if (!device->listed->shares_memory && !(staging = malloc((size_t)(at_once * layout->panel_size))))
-        return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for uploads");
+        return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (uploads)");
     for (uint64_t panel = 0; panel < part->n_panels && !status; panel += at_once) {
         uint64_t count = part->n_panels - panel < at_once ? part->n_panels - panel : at_once;
         void *target = staging;
@@ -190,7 +190,7 @@ static int fill_values(struct engine_device *device, struct engine_weight *weigh
                        const struct engine_weight_desc *desc, const struct layout *layout)
 {
     weight->values = calloc(1, (size_t)layout->size);
-    if (!weight->values) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for plain values");
+    if (!weight->values) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (plain values)");
     memcpy(weight->values, desc->data, (size_t)(layout->k * layout->rows * 4));
     return memory_write(device, weight->parts[0].memory, 0, weight->values, layout->size);
 }
@@ -200,7 +200,7 @@ static int create_parts(struct engine_device *device, struct engine_weight *weig
 {
     uint64_t n_parts = (layout->n_panels + layout->part_panels - 1) / layout->part_panels;
     weight->parts = calloc((size_t)n_parts, sizeof *weight->parts);
-    if (!weight->parts) return opencl_host->fail(ENGINE_ERROR_MEMORY, "no memory for a weight");
+    if (!weight->parts) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (weight)");
     int status = ENGINE_OK;
     for (uint64_t i = 0; i < n_parts && !status; i++) {
         struct weight_part *part = &weight->parts[weight->n_parts++];
@@ -225,10 +225,10 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     int status = plan_layout(device, &given, &layout);
     if (status) return status;
     if (!given.data || given.data_size / layout.row_size < layout.rows * layout.n_matrices)
-        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape takes",
+        return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape requires",
                                  given.name);
     struct engine_weight *weight = calloc(1, sizeof *weight);
-    if (!weight) return opencl_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", given.name);
+    if (!weight) return opencl_host->fail(ENGINE_ERROR_MEMORY, "%s: out of memory", given.name);
     weight->base = (struct gpu_weight){.device = device, .type = given.type, .uses = given.uses};
     memcpy(weight->base.ne, given.ne, sizeof weight->base.ne);
     status = gpu_charge(opencl_host, &device->budget, layout.size, given.name);

@@ -16,7 +16,7 @@ struct descriptor_pool {
 static int add_pool(struct commands *commands)
 {
     struct descriptor_pool *pool = calloc(1, sizeof *pool);
-    if (!pool) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for descriptors");
+    if (!pool) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (descriptors)");
     VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, SETS_PER_POOL * MAX_BINDINGS};
     VkDescriptorPoolCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                          .maxSets = SETS_PER_POOL,

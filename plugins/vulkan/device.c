@@ -101,15 +101,15 @@ static int choose_matmul(struct engine_device *device)
         strcmp(text, "tiled") != 0)
         return vulkan_host->fail(
             ENGINE_ERROR_ARGUMENT,
-            "matmul = %s: there are \"auto\", \"address\", \"tiled\", \"half\", \"dot\" and \"cooperative\"",
+            "matmul = %s: choose \"auto\", \"address\", \"tiled\", \"half\", \"dot\" or \"cooperative\"",
             text);
     if (device->cooperative && !has_cooperative && !shader_codes[SHADER_MATMUL_Q4_0_COOPERATIVE].words)
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED,
-                                 "matmul = cooperative: the plugin was built with a glslc that can't compile "
-                                 "cooperative matrices");
+                                 "matmul = cooperative: the plugin was built with a glslc that cannot "
+                                 "compile cooperative matrices");
     if ((device->addresses && !physical->has_addresses) || (device->dot && !physical->has_dot) ||
         (device->half && !physical->has_half) || (device->cooperative && !has_cooperative))
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul = %s: %s lacks what that takes", text,
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul = %s: %s does not support it", text,
                                  physical->properties.deviceName);
     return ENGINE_OK;
 }
@@ -123,10 +123,11 @@ static int choose_subgroups(struct engine_device *device)
     bool is_auto = !text || strcmp(text, "auto") == 0;
     device->subgroups = is_auto ? physical->has_subgroups : strcmp(text, "on") == 0;
     if (!is_auto && !device->subgroups && strcmp(text, "off") != 0)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
-                                 "subgroups = %s: there are \"auto\", \"on\" and \"off\"", text);
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "subgroups = %s: choose \"auto\", \"on\" or \"off\"",
+                                 text);
     if (device->subgroups && !physical->has_subgroups)
-        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "subgroups = on: %s can't add over subgroups",
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED,
+                                 "subgroups = on: %s does not support subgroup arithmetic",
                                  physical->properties.deviceName);
     device->shuffles = device->subgroups && physical->has_shuffles;
     return ENGINE_OK;
@@ -143,7 +144,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (options)
         memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
     struct engine_device *device = calloc(1, sizeof *device);
-    if (!device) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for the device");
+    if (!device) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     device->physical = &devices[index];
     device->budget.limit = given.memory_limit;
     status = choose_matmul(device);
@@ -168,7 +169,7 @@ int scratch_get(struct engine_device *device, uint64_t size, const struct memory
 {
     if (!device->scratch || device->scratch->range.size < size) {
         struct scratch *scratch = calloc(1, sizeof *scratch);
-        if (!scratch) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for scratch memory");
+        if (!scratch) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (scratch memory)");
         int status = gpu_charge(vulkan_host, &device->budget, size, "scratch memory");
         if (!status) {
             status = memory_allocate(device, MEMORY_DEVICE, size, "scratch memory", &scratch->range);
@@ -213,9 +214,9 @@ void device_close(struct engine_device *device)
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
 {
-    if (size == 0) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "a buffer of no bytes");
+    if (size == 0) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the buffer size is 0");
     struct engine_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a buffer");
+    if (!buffer) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (buffer)");
     buffer->base = (struct gpu_buffer){device, size};
     int status = gpu_charge(vulkan_host, &device->budget, size, "buffer");
     if (status) {

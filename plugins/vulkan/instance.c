@@ -72,10 +72,9 @@ static int loader_open(void)
     if (vk.vkGetInstanceProcAddr) return ENGINE_OK;
     void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return vulkan_host->fail(
-            ENGINE_ERROR_NOT_FOUND,
-            "there is no Vulkan loader (libvulkan.so.1); on Debian, install libvulkan1 and a "
-            "driver: mesa-vulkan-drivers or that of your GPU's maker");
+        return vulkan_host->fail(ENGINE_ERROR_NOT_FOUND,
+                                 "there is no Vulkan loader (libvulkan.so.1); on Debian, install libvulkan1 "
+                                 "and mesa-vulkan-drivers or your GPU vendor's driver");
     *(void **)&vk.vkGetInstanceProcAddr = dlsym(library, "vkGetInstanceProcAddr");
     bool complete = vk.vkGetInstanceProcAddr != NULL;
 #define LOAD(name)                                                                                           \
@@ -318,9 +317,8 @@ static int create_instance(void)
     VkResult result = vk.vkCreateInstance(&create, NULL, &instance.handle);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) return ENGINE_OK; /* no driver: no devices */
     if (result != VK_SUCCESS)
-        return keep_reason(ENGINE_ERROR_NOT_FOUND,
-                           "Vulkan doesn't start; is a driver's or layer's manifest damaged? "
-                           "(VK_LOADER_DEBUG=all says more)");
+        return keep_reason(ENGINE_ERROR_NOT_FOUND, "Vulkan does not start; is a driver's or layer's manifest "
+                                                   "damaged? (VK_LOADER_DEBUG=all shows details)");
     bool complete = true;
 #define LOAD(name)                                                                                           \
     vk.name = (PFN_##name)(void (*)(void))vk.vkGetInstanceProcAddr(instance.handle, #name);                  \

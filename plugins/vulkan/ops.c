@@ -294,7 +294,7 @@ int op_memory(struct engine_device *device, uint32_t op, const void *args, uint6
     struct gpu_request request = make_request(device, true);
     struct gpu_call call;
     int status = gpu_check(&request, op, args, &call);
-    if (status) return vulkan_host->fail(status, "memory of an operation that isn't supported");
+    if (status) return vulkan_host->fail(status, "cannot tell the memory of an unsupported operation");
     uint64_t scratch = 0;
     if (op == ENGINE_OP_ATTENTION && attention_splits(device, &call) > 1) scratch = attention_scratch(&call);
     if (op == ENGINE_OP_MATMUL) scratch = op_matmul_scratch(device, &call);

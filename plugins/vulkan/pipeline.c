@@ -129,11 +129,11 @@ int pipeline_get(struct engine_device *device, const struct pipeline_key *key, V
         return ENGINE_OK;
     }
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
-    if (!pipeline) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a pipeline");
+    if (!pipeline) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (pipeline)");
     VkResult result = create(device, key, &pipeline->handle);
     if (result != VK_SUCCESS) {
         free(pipeline);
-        return vulkan_error(result, "a shader can't be compiled");
+        return vulkan_error(result, "cannot compile a shader");
     }
     pipeline->key = *key;
     pipeline->next = device->pipelines;

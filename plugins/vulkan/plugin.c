@@ -16,8 +16,8 @@ static int device_count(uint32_t *count)
     if (status) return status;
     if (found == 0)
         return vulkan_host->fail(ENGINE_ERROR_NOT_FOUND,
-                                 "there is no device with a Vulkan 1.1 driver; on Debian, "
-                                 "install mesa-vulkan-drivers or that of your GPU's maker");
+                                 "there is no device with a Vulkan 1.1 driver; on Debian, install "
+                                 "mesa-vulkan-drivers or your GPU vendor's driver");
     *count = found;
     return ENGINE_OK;
 }

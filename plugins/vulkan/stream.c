@@ -89,7 +89,7 @@ static bool is_idle(const struct engine_stream *stream)
 int stream_create(struct engine_device *device, struct engine_stream **out)
 {
     struct engine_stream *stream = calloc(1, sizeof *stream);
-    if (!stream) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a stream");
+    if (!stream) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (stream)");
     stream->device = device;
     int status = ENGINE_OK;
     for (int i = 0; i < SLOTS && !status; i++) {
@@ -175,11 +175,13 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
                        uint64_t offset, uint64_t size, const char *what)
 {
-    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not while recording", what);
+    if (stream->recording)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: not allowed while recording", what);
     if (!buffer || buffer->base.device != stream->device)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer isn't of this device", what);
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the buffer belongs to another device", what);
     if (offset > buffer->base.size || size > buffer->base.size - offset)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range ends beyond the buffer's end", what);
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the range extends beyond the end of the buffer",
+                                 what);
     return ENGINE_OK;
 }
 
@@ -267,9 +269,9 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
 
 int stream_record_begin(struct engine_stream *stream)
 {
-    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is recording already");
+    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is already recording");
     struct engine_recording *recording = calloc(1, sizeof *recording);
-    if (!recording) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for a recording");
+    if (!recording) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
     VkCommandBufferInheritanceInfo inheritance = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                       .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
@@ -288,7 +290,7 @@ int stream_record_begin(struct engine_stream *stream)
 int stream_record_end(struct engine_stream *stream, struct engine_recording **out)
 {
     struct engine_recording *recording = stream->recording;
-    if (!recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream isn't recording");
+    if (!recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is not recording");
     stream->recording = NULL;
     VkResult result = vk.vkEndCommandBuffer(recording->commands.handle);
     if (result != VK_SUCCESS) {
@@ -302,9 +304,10 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording)
 {
     struct commands *commands;
-    if (stream->recording) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not while recording");
+    if (stream->recording)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
     if (recording->commands.device != stream->device)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording is of another device");
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
     int status = open_slot(stream, &commands);
     if (status) return status;
     commands_barrier(commands, false);

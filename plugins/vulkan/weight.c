@@ -89,10 +89,10 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
         return unsupported(desc, "no shader for its type");
     if (desc->uses == 0 || (desc->uses & ~known_uses && !matrices) ||
         (desc->uses & ENGINE_WEIGHT_VALUES && (!values || desc->type != ENGINE_TYPE_F32)))
-        return unsupported(desc, "can't be kept for all that it is used for");
+        return unsupported(desc, "cannot be kept for all of its uses");
     if (k == 0 || rows == 0 || n_matrices == 0 || (n_matrices != 1 && !matrices) || desc->ne[3] != 1 ||
         k % length != 0 || k > UINT32_MAX / 2 || rows > UINT32_MAX / 2 || n_matrices > UINT32_MAX / 2)
-        return unsupported(desc, "its shape is not that of a matrix");
+        return unsupported(desc, "it is not a matrix");
     *layout =
         (struct layout){.k = k, .rows = rows, .row_size = k / length * block_size, .n_matrices = n_matrices};
     if (values) {
@@ -247,7 +247,7 @@ static int fill(struct engine_device *device, struct engine_weight *weight,
 {
     if (layout->n_panels == 0) {
         weight->values = malloc(layout->size);
-        if (!weight->values) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "no memory for plain values");
+        if (!weight->values) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (plain values)");
         memcpy(weight->values, desc->data, layout->size);
         uint8_t *mapped = memory_pointer(&weight->range);
         if (!mapped) return upload_bytes(device, &weight->range, 0, desc->data, layout->size);
@@ -269,9 +269,10 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     int status = plan_layout(device, &given, &layout);
     if (status) return status;
     if (!given.data || given.data_size / layout.row_size / layout.n_matrices < layout.rows)
-        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape takes", name);
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "%s: there is less data than its shape requires",
+                                 name);
     struct engine_weight *weight = calloc(1, sizeof *weight);
-    if (!weight) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "%s: no memory", name);
+    if (!weight) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "%s: out of memory", name);
     weight->base = (struct gpu_weight){.device = device, .type = given.type, .uses = given.uses};
     memcpy(weight->base.ne, given.ne, sizeof weight->base.ne);
     weight->panel_size = layout.panel_size;

@@ -159,7 +159,7 @@ Test(bpe, pre_tokenizers_bring_their_ways)
     expect_ids(api, tokenizer, "xyz", ENGINE_ENCODE_BOS_EOS, "11 262"); /* whole words, and BOS */
     api->destroy(tokenizer);
     vocab.values[0].string = "gpt-3";
-    fake_refused(api, &vocab, ENGINE_ERROR_UNSUPPORTED, "no pre-tokenizer is known as \"gpt-3\"");
+    fake_refused(api, &vocab, ENGINE_ERROR_UNSUPPORTED, "unknown pre-tokenizer \"gpt-3\"");
     vocab.values[0].string = "";
     tokenizer = fake_open(api, &vocab); /* "default" */
     expect_ids(api, tokenizer, "a=b1234", 0, "97 61 98 49 50 51 52");

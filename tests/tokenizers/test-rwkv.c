@@ -159,7 +159,7 @@ Test(rwkv, unknown_bytes)
     struct fake_vocab vocab = {0};
     fake_piece(&vocab, "abc", 0, NORMAL);
     fake_piece(&vocab, "b", 0, NORMAL);
-    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "no token for byte 0 and none for the unknown");
+    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "no token for byte 0 and no unknown token");
     int32_t unknown = fake_piece(&vocab, "?", 0, UNKNOWN);
     cr_assert(unknown == 2);
     fake_integer(&vocab, "tokenizer.ggml.unknown_token_id", unknown);
@@ -295,7 +295,7 @@ Test(rwkv, wrong_escapes_are_refused)
         struct fake_vocab vocab = {0};
         make_small(&vocab);
         fake_piece(&vocab, wrong[i], 0, NORMAL);
-        fake_refused(api, &vocab, ENGINE_ERROR_DATA, "token 266 is not spelled right");
+        fake_refused(api, &vocab, ENGINE_ERROR_DATA, "token 266 is misspelt");
         fake_free(&vocab);
     }
     struct fake_vocab none = {0};

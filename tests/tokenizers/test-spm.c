@@ -470,11 +470,11 @@ Test(spm, wrong_vocabularies_are_refused)
     vocab.types[A] = BYTE;
     api->destroy(fake_open(api, &vocab)); /* a byte by itself is fine */
     vocab.types[AB] = BYTE;
-    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "stands for a byte");
+    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "is a byte but");
     vocab.types[AB] = 99;
     api->destroy(fake_open(api, &vocab)); /* types yet unknown are plain text */
     int32_t twin = fake_piece(&vocab, "ab", -7, NORMAL);
-    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "tokens 262 and 267 are spelled alike");
+    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "tokens 262 and 267 have the same spelling");
     vocab.pieces[twin].length = 0; /* takes a name of its own */
     struct engine_tokenizer *tokenizer = fake_open(api, &vocab);
     struct engine_string piece;

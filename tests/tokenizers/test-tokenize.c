@@ -142,11 +142,11 @@ Test(tokenize, mistakes)
     expect(PROGRAM("tokenize", "-m", model, "--decode", "99999999999"), 2, "", 0,
            "engine: not a token id: 99999999999\n");
     expect(PROGRAM("tokenize", "-m", model, "--decode", "320"), 1, "", 0,
-           "engine: spm: no token 320: the vocabulary ends at 319\n");
+           "engine: spm: there is no token 320: the vocabulary ends at 319\n");
     expect(PROGRAM("tokenize", "-m", model, "-0", "text"), 2, "", 0,
-           "engine: -0 reads texts from standard input: leave \"text\" out, or -0\n");
+           "engine: -0 reads texts from standard input: omit either it or \"text\"\n");
     expect(PROGRAM("tokenize", "-m", model, "--decode", "--bos"), 2, "", 0,
-           "engine: --decode turns ids into text: --bos has no meaning with it\n");
+           "engine: --decode turns ids into text: --bos does not apply\n");
 }
 
 /* A model without a tokenizer, one with a tokenizer that no plugin serves, and one with a wrong vocabulary. */
@@ -157,7 +157,7 @@ Test(tokenize, vocabularies_that_do_not_work)
     const char *path = files_path(folder, "none.gguf");
     cr_assert(gguf_save(writer, path));
     struct program_result result = PROGRAM("tokenize", "-m", path, "x");
-    cr_expect(result.status == 1 && strstr(result.err, "holds no tokenizer"), "%s", result.err);
+    cr_expect(result.status == 1 && strstr(result.err, "has no tokenizer"), "%s", result.err);
     program_free(&result);
 
     gguf_add_string(writer, "tokenizer.ggml.model", "llama");
@@ -165,7 +165,7 @@ Test(tokenize, vocabularies_that_do_not_work)
     gguf_add_strings(writer, "tokenizer.ggml.tokens", pieces, 5);
     cr_assert(gguf_save(writer, path));
     result = PROGRAM("tokenize", "-m", path, "x");
-    cr_expect(result.status == 1 && strstr(result.err, "tokens 3 and 4 are spelled alike: \"a\""), "%s",
+    cr_expect(result.status == 1 && strstr(result.err, "tokens 3 and 4 have the same spelling: \"a\""), "%s",
               result.err);
     program_free(&result);
     gguf_destroy(writer);

@@ -308,9 +308,9 @@ Test(ugm, wrong_maps_are_refused)
         const char *words;
     } wrong[] = {
         {"\0\0\0", 3, "it has no size"},
-        {"\0\0\0\0", 4, "it is cut off"},
-        {"\4\0\0\0\0\0\0\0", 8, "it is cut off"},
-        {"\xFF\xFF\xFF\xFF\0", 5, "it is cut off"},
+        {"\0\0\0\0", 4, "it is truncated"},
+        {"\4\0\0\0\0\0\0\0", 8, "it is truncated"},
+        {"\xFF\xFF\xFF\xFF\0", 5, "it is truncated"},
         {"\0\0\0\0x", 5, "no end"},
         /* The root's children are at 0 ^ byte; unit 1 is reached by byte 1 and ends a key whose value is in unit 1 ^
          * 1024 (beyond the end) or in unit 0. */
@@ -461,7 +461,7 @@ Test(ugm, wrong_vocabularies_are_refused)
     struct fake_vocab two = {0};
     fake_piece(&two, "a", 0, NORMAL);
     fake_piece(&two, "b", 0, NORMAL);
-    fake_refused(api, &two, ENGINE_ERROR_DATA, "no token for the unknown");
+    fake_refused(api, &two, ENGINE_ERROR_DATA, "no unknown token");
     fake_free(&two);
 }
 

@@ -283,7 +283,7 @@ Test(wpm, wrong_vocabularies_are_refused)
     fake_boolean(&vocab, "tokenizer.ggml.add_bos_token", false);
     fake_refused(api, &vocab, ENGINE_ERROR_DATA, "separator");
     fake_boolean(&vocab, "tokenizer.ggml.add_sep_token", false);
-    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "no token for the unknown");
+    fake_refused(api, &vocab, ENGINE_ERROR_DATA, "no unknown token");
     fake_integer(&vocab, "tokenizer.ggml.unknown_token_id", 0);
     api->destroy(fake_open(api, &vocab));
     fake_free(&vocab);

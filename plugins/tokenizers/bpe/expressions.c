@@ -247,7 +247,7 @@ static int compile(struct compiling *work, const char *expression)
     pcre2_code *code = work->overflow ? NULL
                                       : pcre2_compile((PCRE2_SPTR)work->pattern, work->length,
                                                       PCRE2_DOLLAR_ENDONLY, &error, &where, NULL);
-    if (!code) return host->fail(ENGINE_ERROR, "PCRE2 does not compile \"%s\"", expression);
+    if (!code) return host->fail(ENGINE_ERROR, "PCRE2 cannot compile \"%s\"", expression);
     expressions->list[i].code = code;
     expressions->list[i].jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
     return ENGINE_OK;

@@ -40,7 +40,7 @@ static int find_pretokenizer(const struct engine_metadata *metadata, const struc
     if (!name.length) name = (struct engine_string){"default", 7};
     *found = pretokenizer_find(name);
     if (*found) return ENGINE_OK;
-    return host->fail(ENGINE_ERROR_UNSUPPORTED, "no pre-tokenizer is known as \"%.*s\" (tokenizer.ggml.pre)",
+    return host->fail(ENGINE_ERROR_UNSUPPORTED, "unknown pre-tokenizer \"%.*s\" (tokenizer.ggml.pre)",
                       (int)(name.length < 60 ? name.length : 60), name.data);
 }
 
@@ -161,7 +161,7 @@ int bpe_create(struct engine_tokenizer *tokenizer, const struct engine_metadata 
     if (model->flags & PRE_ALWAYS_BOS) {
         tokenizer->vocab.add_bos = true;
         if (tokenizer->vocab.bos < 0)
-            return host->fail(ENGINE_ERROR_DATA, "texts are to begin with BOS, but the vocabulary has none");
+            return host->fail(ENGINE_ERROR_DATA, "texts should begin with BOS, but the vocabulary has none");
     }
     struct making making = {.vocab = &tokenizer->vocab, .model = model};
     status = expressions_create(&model->expressions, pretokenizer->expressions);

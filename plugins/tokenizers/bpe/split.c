@@ -26,7 +26,7 @@ static int find(const struct split *split, size_t expression, const uint8_t *tex
     if (found < 0) {
         unsigned char why[128] = "";
         pcre2_get_error_message(found, why, sizeof why);
-        return -host->fail(ENGINE_ERROR, "cutting the text into words failed: %s", (const char *)why);
+        return -host->fail(ENGINE_ERROR, "cannot split the text into words: %s", (const char *)why);
     }
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(workspace->match);
     *start = ends[0];

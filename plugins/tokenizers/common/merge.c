@@ -48,7 +48,7 @@ int merge_reserve(struct merge_workspace *workspace, size_t count)
 {
     if (count > UINT32_MAX - 1 - workspace->n_initial)
         return host->fail(ENGINE_ERROR_UNSUPPORTED,
-                          "a text without any break is too long: more than %u characters", UINT32_MAX - 1);
+                          "a text without breaks is too long: more than %u characters", UINT32_MAX - 1);
     if (!grow(&workspace->initial, &workspace->initial_capacity, workspace->n_initial + count,
               sizeof *workspace->initial))
         return fail_memory("merges");

@@ -158,7 +158,7 @@ int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text,
 int tokenizer_piece(const struct engine_tokenizer *tokenizer, int32_t id, struct engine_string *piece)
 {
     if (id < 0 || (uint32_t)id >= tokenizer->vocab.n_tokens)
-        return host->fail(ENGINE_ERROR_ARGUMENT, "no token %d: the vocabulary ends at %u", id,
+        return host->fail(ENGINE_ERROR_ARGUMENT, "there is no token %d: the vocabulary ends at %u", id,
                           tokenizer->vocab.n_tokens - 1);
     *piece = tokenizer->vocab.pieces[id];
     return ENGINE_OK;

@@ -29,7 +29,7 @@ static int read_pieces(struct vocab *vocab, const struct engine_metadata *metada
     if (metadata->get_count(metadata->context, "tokenizer.ggml.tokens", &count))
         return host->fail(ENGINE_ERROR_DATA, "the model has no vocabulary (tokenizer.ggml.tokens)");
     if (count == 0 || count > INT32_MAX)
-        return host->fail(ENGINE_ERROR_DATA, "the vocabulary has %zu tokens; 1 to %d are possible", count,
+        return host->fail(ENGINE_ERROR_DATA, "the vocabulary has %zu tokens; it must have 1 to %d", count,
                           INT32_MAX);
     vocab->pieces = allocate(count, sizeof *vocab->pieces);
     vocab->attributes = allocate(count, sizeof *vocab->attributes);
@@ -73,8 +73,8 @@ static int index_pieces(struct vocab *vocab)
         uint32_t owner = id;
         status = trie_insert(&vocab->ids, piece.data, piece.length, false, id, &owner);
         if (!status && owner != id)
-            return host->fail(ENGINE_ERROR_DATA, "tokens %u and %u are spelled alike: \"%.*s\"", owner, id,
-                              (int)(piece.length < 40 ? piece.length : 40), piece.data);
+            return host->fail(ENGINE_ERROR_DATA, "tokens %u and %u have the same spelling: \"%.*s\"", owner,
+                              id, (int)(piece.length < 40 ? piece.length : 40), piece.data);
     }
     return status;
 }
@@ -87,8 +87,8 @@ static int check_count(const struct vocab *vocab, const struct engine_metadata *
     size_t count;
     *there = metadata->get_count(metadata->context, key, &count) == ENGINE_OK;
     if (*there && count != vocab->n_tokens)
-        return host->fail(ENGINE_ERROR_DATA, "%s has %zu elements, the vocabulary %u tokens", key, count,
-                          vocab->n_tokens);
+        return host->fail(ENGINE_ERROR_DATA, "%s has %zu elements, but the vocabulary has %u tokens", key,
+                          count, vocab->n_tokens);
     return ENGINE_OK;
 }
 
@@ -151,8 +151,8 @@ static int check_bytes(const struct vocab *vocab)
         struct engine_string piece = vocab->pieces[id];
         if ((vocab->attributes[id] & ENGINE_TOKEN_BYTE) && piece.length != 1 && vocab_byte(piece) < 0)
             return host->fail(ENGINE_ERROR_DATA,
-                              "token %u stands for a byte but is spelled \"%.*s\" instead of like \"<0x0A>\"",
-                              id, (int)(piece.length < 40 ? piece.length : 40), piece.data);
+                              "token %u is a byte but is spelled \"%.*s\", not like \"<0x0A>\"", id,
+                              (int)(piece.length < 40 ? piece.length : 40), piece.data);
     }
     return ENGINE_OK;
 }
@@ -166,8 +166,8 @@ static int32_t read_id(const struct vocab *vocab, const struct engine_metadata *
     int64_t id;
     if (metadata->get_integer(metadata->context, key, &id)) return preset;
     if (id >= 0 && id < vocab->n_tokens) return (int32_t)id;
-    host->log(ENGINE_LOG_WARNING, "%s is %lld, but the vocabulary has %u tokens: left aside", key,
-              (long long)id, vocab->n_tokens);
+    host->log(ENGINE_LOG_WARNING, "%s is %lld, but the vocabulary has %u tokens: ignored", key, (long long)id,
+              vocab->n_tokens);
     return preset;
 }
 
@@ -210,7 +210,7 @@ static int read_special(struct vocab *vocab, const struct engine_metadata *metad
     for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
         if (added[i].add && added[i].id < 0)
             return host->fail(ENGINE_ERROR_DATA,
-                              "texts are to get a token for %s, but the vocabulary has none", added[i].name);
+                              "texts should get a token for %s, but the vocabulary has none", added[i].name);
     }
     return ENGINE_OK;
 }

@@ -69,7 +69,7 @@ static int add_tokens(const struct vocab *vocab, struct longest *longest)
         }
         size_t length = unescape(piece, text);
         status = length ? trie_insert(&longest->trie, text, length, false, id, NULL)
-                        : host->fail(ENGINE_ERROR_DATA, "token %u is not spelled right: \"%.*s\"", id,
+                        : host->fail(ENGINE_ERROR_DATA, "token %u is misspelt: \"%.*s\"", id,
                                      (int)(piece.length < 40 ? piece.length : 40), piece.data);
     }
     free(text);
@@ -91,7 +91,7 @@ static int create_model(struct engine_tokenizer *tokenizer, const struct engine_
         uint32_t node = longest->trie.first[byte];
         if (vocab->unknown < 0 && (node == TRIE_NONE || longest->trie.values[node] == TRIE_NONE))
             return host->fail(ENGINE_ERROR_DATA,
-                              "the vocabulary has no token for byte %d and none for the unknown", byte);
+                              "the vocabulary has no token for byte %d and no unknown token", byte);
     }
     return status ? status : longest_link(longest, (uint32_t)vocab->unknown);
 }
@@ -136,4 +136,4 @@ static const struct tokenizer_kind kind = {
     .spell = spell,
 };
 
-TOKENIZER_PLUGIN(kind, "rwkv", "greedy longest match over bytes (RWKV World)", "rwkv")
+TOKENIZER_PLUGIN(kind, "rwkv", "Greedy longest match over bytes (RWKV World)", "rwkv")

@@ -179,7 +179,7 @@ static int add_byte_tokens(const struct vocab *vocab, struct spm_model *model)
         if (!model->has_byte[byte]) model->byte_tokens[byte] = vocab->unknown;
         if (model->byte_tokens[byte] < 0)
             return host->fail(ENGINE_ERROR_DATA,
-                              "the vocabulary has no token for byte %d and none for the unknown", byte);
+                              "the vocabulary has no token for byte %d and no unknown token", byte);
     }
     return ENGINE_OK;
 }

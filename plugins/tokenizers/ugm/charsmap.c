@@ -38,9 +38,9 @@ static void visit_later(struct visits *visits, uint32_t place)
 
 static int check_key(const struct charsmap *map, uint32_t place)
 {
-    if (place >= map->n_units) return fail_map("a key ends outside of it");
+    if (place >= map->n_units) return fail_map("a key ends outside it");
     if (charsmap_value(map->units[place]) >= map->replacements_size)
-        return fail_map("a replacement begins outside of it");
+        return fail_map("a replacement begins outside it");
     return ENGINE_OK;
 }
 
@@ -114,7 +114,7 @@ int charsmap_open(struct charsmap *map, struct engine_string bytes)
     memset(map->plain + 1, true, sizeof map->plain - 1);
     if (bytes.length < 4) return fail_map("it has no size");
     size_t size = read_u32(bytes.data);
-    if (size >= bytes.length - 4) return fail_map("it is cut off");
+    if (size >= bytes.length - 4) return fail_map("it is truncated");
     map->replacements = bytes.data + 4 + size;
     map->replacements_size = bytes.length - 4 - size;
     if (map->replacements[map->replacements_size - 1]) return fail_map("the last replacement has no end");

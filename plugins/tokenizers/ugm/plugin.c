@@ -23,8 +23,7 @@ static int create_model(struct engine_tokenizer *tokenizer, const struct engine_
     struct ugm_model *model = allocate_zeroed(1, sizeof *model);
     if (!model) return fail_memory("vocabulary");
     tokenizer->model = model;
-    if (vocab->unknown < 0)
-        return host->fail(ENGINE_ERROR_DATA, "the vocabulary has no token for the unknown");
+    if (vocab->unknown < 0) return host->fail(ENGINE_ERROR_DATA, "the vocabulary has no unknown token");
 
     int merge_spaces;
     const char *key = "tokenizer.ggml.remove_extra_whitespaces";

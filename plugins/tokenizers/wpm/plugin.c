@@ -30,8 +30,7 @@ static int create_model(struct engine_tokenizer *tokenizer, const struct engine_
     struct wpm_model *model = allocate_zeroed(1, sizeof *model);
     if (!model) return fail_memory("vocabulary");
     tokenizer->model = model;
-    if (vocab->unknown < 0)
-        return host->fail(ENGINE_ERROR_DATA, "the vocabulary has no token for the unknown");
+    if (vocab->unknown < 0) return host->fail(ENGINE_ERROR_DATA, "the vocabulary has no unknown token");
     vocab->add_space_prefix = true; /* every word has one in front, so the first one's goes in decoding */
     model->lowercase = flag(metadata, "tokenizer.ggml.normalizer.lowercase", true);
     model->strip_accents = flag(metadata, "tokenizer.ggml.normalizer.strip_accents", model->lowercase);
