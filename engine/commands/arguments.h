@@ -41,7 +41,9 @@ struct arguments {
     /* Text in, text out */
     const char *prompt;      /* -p, --prompt */
     const char *prompt_file; /* -f, --file */
-    uint32_t n_predict;      /* -n, --predict */
+    const char *prompt_cache;
+    bool prompt_cache_all, prompt_cache_ro;
+    uint32_t n_predict; /* -n, --predict */
     bool n_predict_given;
     bool no_echo; /* --no-echo */
 

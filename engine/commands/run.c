@@ -7,6 +7,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/prompt-cache.h"
 
 /* Without -n a text goes on until it has this many tokens, the prompt counted, but by at least MIN_PREDICT. */
 #define TEXT_TOKENS 256
@@ -36,6 +37,8 @@ struct session {
     struct token_list tokens;          /* of the prompt */
     float *logits;                     /* [n_vocab] */
     uint32_t n_prefilled, n_generated; /* tokens; not all of the prompt after Ctrl-C */
+    uint32_t n_cached;                 /* of the prompt, that were in the prompt cache */
+    bool is_cached;                    /* the prompt cache has all of the prompt */
     uint64_t seed;
     double prefill_seconds, decode_seconds;
     enum end end;
@@ -152,10 +155,22 @@ static int prime_decoder(struct session *s)
 static int run_prompt(struct session *s)
 {
     double start = seconds_now();
-    int status = prefill(s->context, s->tokens.ids, s->tokens.count, s->logits, "prompt");
+    int status = prompt_cache_read(s->arguments, s->context, s->tokens.ids, s->tokens.count, &s->n_cached,
+                                   &s->is_cached);
+    if (!status)
+        status = prefill(s->context, s->tokens.ids + s->n_cached, s->tokens.count - s->n_cached, s->logits,
+                         "prompt");
     s->prefill_seconds = seconds_now() - start;
-    s->n_prefilled = engine_sequence_length(s->context, 0);
+    s->n_prefilled = engine_sequence_length(s->context, 0) - s->n_cached;
     return status;
+}
+
+/* Keeps the prompt once it has run; --prompt-cache-all: the text once it has ended. */
+static int keep_prompt(struct session *s, bool at_end)
+{
+    const struct arguments *a = s->arguments;
+    if (!a->prompt_cache || a->prompt_cache_ro || a->prompt_cache_all != at_end) return ENGINE_OK;
+    return s->is_cached && !at_end ? ENGINE_OK : prompt_cache_write(a, s->context);
 }
 
 /* Prints what the model adds, or keeps it for --json. */
@@ -232,6 +247,8 @@ static void print_speed(const struct session *s)
             count_text(s->n_prefilled, "token", "tokens").text, s->n_prefilled / s->prefill_seconds,
             count_text(s->n_generated, "token", "tokens").text,
             s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
+    if (s->n_cached > 0)
+        fprintf(stderr, "; from the prompt cache: %s", count_text(s->n_cached, "token", "tokens").text);
     /* What has been drawn can be had again. */
     if (!s->arguments->seed_given && s->arguments->temperature > 0)
         fprintf(stderr, "; seed: %" PRIu64, s->seed);
@@ -245,10 +262,11 @@ static int print_json(const struct session *s)
                                        [END_CONTEXT] = "context",
                                        [END_INTERRUPTED] = "interrupted"};
     return json_print(json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:f, s:f, s:o}", "prompt", json_text(s->prompt, s->prompt_size), "text",
-        json_text(s->text ? s->text : "", s->text_size), "end", ends[s->end], "prompt_tokens",
-        json_count(s->n_prefilled), "text_tokens", json_count(s->n_generated), "prompt_seconds",
-        s->prefill_seconds, "text_seconds", s->decode_seconds, "seed", json_count(s->seed)));
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:f, s:f, s:o}", "prompt", json_text(s->prompt, s->prompt_size),
+        "text", json_text(s->text ? s->text : "", s->text_size), "end", ends[s->end], "prompt_tokens",
+        json_count(s->n_cached + s->n_prefilled), "cached_tokens", json_count(s->n_cached), "text_tokens",
+        json_count(s->n_generated), "prompt_seconds", s->prefill_seconds, "text_seconds", s->decode_seconds,
+        "seed", json_count(s->seed)));
 }
 
 static void session_close(struct session *s)
@@ -294,14 +312,17 @@ int command_run(const struct arguments *given)
     int status = take_words(arguments);
     if (!status) status = read_prompt(&s);
     if (!status) status = open_engine(arguments, &s.engine);
+    if (!status) status = prompt_cache_check(arguments, s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
     if (!status) status = encode_prompt(&s);
     if (!status) status = open_context(&s);
     if (!status) status = open_sampler(&s);
     if (!status) status = prime_decoder(&s);
     if (!status) status = run_prompt(&s); /* with a bar, which would be drawn over the prompt */
+    if (!status) status = keep_prompt(&s, false);
     if (!status && !arguments->no_echo && !arguments->json) print_text(s.prompt, s.prompt_size);
     if (!status) status = generate(&s);
+    if (!status) status = keep_prompt(&s, true);
     int exit_status = 0;
     if (!status && arguments->json)
         exit_status = print_json(&s);
