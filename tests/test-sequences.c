@@ -207,8 +207,7 @@ Test(sequences, a_full_cache_refuses_a_batch_before_it_runs)
         .struct_size = sizeof batch, .n_tokens = 30, .tokens = tokens, .sequences = sequences};
     for (int i = 0; i < 30; i++) sequences[i] = i < 6 ? 2 : 0; /* the first have room */
     cr_assert_eq(engine_decode(r.context, &batch, NULL), ENGINE_ERROR_MEMORY);
-    cr_assert(strstr(engine_error_message(), "the cache is full: 160 positions"), "%s",
-              engine_error_message());
+    cr_assert(strstr(engine_error_message(), "the cache of 160 tokens"), "%s", engine_error_message());
     cr_assert_eq(engine_sequence_length(r.context, 2), 20);
     cr_assert_eq(engine_sequence_truncate(r.context, 1, 32), ENGINE_OK);
     run_to(&r, 0, 70, 70, 0, logits);
