@@ -8,7 +8,9 @@
 
 enum {
     BLOCK_TOKENS = 96, /* columns that meet tiles while these are in a core's caches; whole sets */
-    PANELS = 2         /* most panels that meet the same columns at once */
+    PANELS = 2,        /* most panels that meet the same columns at once */
+    FEW_PANELS = 64,   /* most panels of a task: for few columns, for BLOCK_TOKENS */
+    MANY_PANELS = 8
 };
 
 /* A thread's scratch memory. */
@@ -216,21 +218,20 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
     }
 }
 
-/* For many tokens, tasks small enough that all threads end together, large enough that taking them costs nothing; whole
- * sets of the `at_once` panels that meet the same tokens. */
+/* Tasks small enough that all threads end together, large enough that neither taking them costs much nor that memory is read
+ * anew: the fewer columns meet a panel, the more panels. For many columns whole sets of the panels that meet them at
+ * once. */
 static size_t divide(struct matmul_step *step, unsigned n_threads, const struct kernels *kernels)
 {
     const struct weight_type *type = step->matrices[0].type;
-    size_t at_once = panels_at_once(kernels, type), few = few_columns(kernels, type);
-    size_t n_tokens = step->columns.n_tokens, wanted = 4 * (size_t)n_threads;
-    size_t n_panels = columns_most_groups(&step->columns) * n_parts(step->rows, PANEL);
-    if (n_threads == 1)
-        step->panels_per_task = n_panels;
-    else if (n_tokens == 1 || n_tokens <= few) /* which reads memory: the longer in one go, the faster */
-        step->panels_per_task = smaller(n_parts(n_panels, 2 * (size_t)n_threads), 64);
-    else
-        step->panels_per_task = smaller(n_parts(n_panels, wanted), 8);
-    if (n_tokens > few) step->panels_per_task = round_up(step->panels_per_task, at_once);
+    size_t n_tokens = step->columns.n_tokens, n_groups = columns_most_groups(&step->columns);
+    size_t n_panels = n_groups * n_parts(step->rows, PANEL);
+    size_t n_columns = n_parts(step->columns.n_slots * n_tokens, n_groups); /* that meet a panel */
+    bool few = n_columns == 1 || n_columns <= few_columns(kernels, type);
+    size_t wanted = (few ? 2 : 4) * (size_t)n_threads;
+    size_t most = smaller(n_parts(MANY_PANELS * BLOCK_TOKENS, n_columns), FEW_PANELS);
+    step->panels_per_task = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), most);
+    if (!few) step->panels_per_task = round_up(step->panels_per_task, panels_at_once(kernels, type));
     step->tokens_per_task = n_tokens;
     size_t panel_tasks = n_parts(n_panels, step->panels_per_task);
     size_t token_blocks = n_parts(n_tokens, BLOCK_TOKENS);

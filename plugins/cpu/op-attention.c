@@ -104,6 +104,20 @@ static void fetch(const struct attention *op, const struct work *work, const str
     }
 }
 
+/* Has the caches fetch what `fetch` will read next of a block: positions first … first + n - 1, or those of them that are
+ * in one block with the first. */
+static void fetch_ahead(const struct view *cache, const struct view *block_table,
+                        const struct queries *queries, size_t first, size_t n)
+{
+    const int32_t *blocks = view_row(block_table, (size_t)queries->sequence, 0, 0);
+    size_t block_size = cache->ne[1], slot = first % block_size;
+    int32_t block = blocks[first / block_size];
+    if (block < 0 || (size_t)block >= cache->ne[3]) return; /* which `fetch` reports */
+    const uint8_t *from = cache_row(cache, (size_t)block, slot, queries->kv_head);
+    size_t size = smaller(n, block_size - slot) * cache->nb[1];
+    for (size_t at = 0; at < size; at += 64) __builtin_prefetch(from + at);
+}
+
 /* Scratch memory of attend. */
 struct attend_scratch {
     float *rows;   /* [PIECE][key_size or value_size] */
@@ -168,6 +182,8 @@ static void attend(const struct attention *op, const struct work *work, const st
     for (size_t j = begin; j < high; j += PIECE) {
         size_t n = smaller(PIECE, high - j);
         fetch(op, work, &op->k, queries, first + j, n, ks, scratch->rows);
+        if (j + n < high) fetch_ahead(&op->k, &op->block_table, queries, first + j + n, PIECE);
+        fetch_ahead(&op->v, &op->block_table, queries, first + j, n);
         kernels->attention_scores(queries->q, queries->n, scratch->rows, n, ks, op->scale,
                                   scratch->scores + j, SPAN);
     }
