@@ -31,7 +31,7 @@ static uint64_t add_tensor(uint64_t hash, const struct model_tensor *tensor)
     hash = hash_add(hash, tensor->ne, sizeof tensor->ne);
     if (!tensor->data) return hash;
     const unsigned char *data = tensor->data;
-    if (tensor->size <= 3 * SAMPLE) return hash_add(hash, data, (size_t)tensor->size);
+    if (tensor->size <= (uint64_t)3 * SAMPLE) return hash_add(hash, data, (size_t)tensor->size);
     hash = hash_add(hash, data, SAMPLE);
     hash = hash_add(hash, data + tensor->size / 2, SAMPLE);
     return hash_add(hash, data + tensor->size - SAMPLE, SAMPLE);
