@@ -89,7 +89,8 @@ enum engine_status {
     ENGINE_ERROR_MEMORY = 4,      /* out of host or device memory; the engine may retry with less */
     ENGINE_ERROR_DEVICE = 5,      /* the device failed or was lost */
     ENGINE_ERROR_DATA = 6,        /* a file, vocabulary or weight is malformed */
-    ENGINE_ERROR_NOT_FOUND = 7    /* no such key */
+    ENGINE_ERROR_NOT_FOUND = 7,   /* no such key */
+    ENGINE_ERROR_BUSY = 8         /* [1.1] no room now; the same call may succeed later */
 };
 
 /* --------------------------------------------------------------------------------------------------------
@@ -530,7 +531,15 @@ struct engine_device_info {
     char pci_address[24]; /* "0000:01:00.0", as in lspci -D; "": unknown, or several devices share it */
     uint8_t uuid[16];     /* Vulkan's deviceUUID, OpenCL's CL_DEVICE_UUID_KHR; zeros: unknown */
     uint32_t rank;        /* of the same hardware, the engine uses the first device with the highest rank */
-    uint32_t reserved;    /* 0 */
+    uint32_t flags;       /* [1.1] bits of enum engine_device_flags */
+};
+
+/* [1.1] */
+enum engine_device_flags {
+    /* The bits that an operation computes for a token do not depend on the other tokens of the batch, neither on their
+     * number nor on their values, and they are the same each time. Only then is a text independent of the requests
+     * that run beside it. */
+    ENGINE_DEVICE_BATCH_INVARIANT = 1
 };
 
 struct engine_device_options {

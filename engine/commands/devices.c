@@ -37,12 +37,14 @@ static bool ask(struct engine *engine, size_t index, struct engine_device_entry 
 static json_t *describe(const struct engine *engine, const struct engine_device_entry *device)
 {
     const struct engine_device_info *info = &device->info;
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", json_line(device->name), "plugin",
-                     json_line(device->plugin), "version", json_line(version_of(engine, device->plugin)),
-                     "kind", kind_name(info->kind), "description", json_line(info->description),
-                     "memory_free", json_count(info->memory_free), "memory_total",
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b}", "name", json_line(device->name),
+                     "plugin", json_line(device->plugin), "version",
+                     json_line(version_of(engine, device->plugin)), "kind", kind_name(info->kind),
+                     "description", json_line(info->description), "memory_free",
+                     json_count(info->memory_free), "memory_total",
                      info->memory_total ? json_count(info->memory_total) : json_null(), "preferred",
-                     device->preferred ? json_line(device->preferred) : json_null());
+                     device->preferred ? json_line(device->preferred) : json_null(), "batch_invariant",
+                     (info->flags & ENGINE_DEVICE_BATCH_INVARIANT) != 0);
 }
 
 static int print_json(struct engine *engine, size_t count)

@@ -23,7 +23,8 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     struct engine_device_info found = {.struct_size = info->struct_size,
                                        .kind = ENGINE_DEVICE_CPU,
                                        .alignment = CPU_ALIGNMENT,
-                                       .n_threads = cores};
+                                       .n_threads = cores,
+                                       .flags = ENGINE_DEVICE_BATCH_INVARIANT};
     char name[80];
     system_processor_name(name, sizeof name);
     snprintf(found.description, sizeof found.description, "%s, %s, %u thread%s", name, kernels->name, cores,
