@@ -4,6 +4,7 @@
  *   struct engine_model *model;       a file: metadata, tensors, tokenizer   engine_model_open, …_close
  *   struct engine_context *context;   the model on devices, with its cache   engine_context_create, …_destroy
  *   struct engine_sampler *sampler;   logits to tokens                       engine_sampler_create, …_destroy
+ *   struct engine_queue *queue;       many requests on one context           engine_queue_create, …_destroy
  *
  * Functions return ENGINE_OK or another enum engine_status (plugin-api.h). After a failure,
  * engine_error_message() gives the reason in one line, for the calling thread.
@@ -30,6 +31,7 @@ struct engine_model;
 struct engine_plan;
 struct engine_context;
 struct engine_sampler;
+struct engine_queue;
 
 ENGINE_API const char *engine_version(void); /* "0.1.0" */
 /* The last failure in this thread; "" if there was none. */
@@ -380,6 +382,138 @@ ENGINE_API void engine_sampler_destroy(struct engine_sampler *sampler);
 ENGINE_API int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token);
 /* Records a token that is now part of the text (sampled or from the prompt), for the penalties. */
 ENGINE_API void engine_sampler_accept(struct engine_sampler *sampler, int32_t token);
+
+/* ---- Queue ------------------------------------------------------------------------------------------------
+ *
+ * Requests go in, tokens and text come out. All requests share the context: each step runs one token of every request
+ * that is being decoded, together with a piece of the prompts that are still to be read (continuous batching, chunked
+ * prefill). Requests of a higher priority go first, older ones before younger ones. When the cache is full, the youngest
+ * request of the lowest priority gives up its place and goes on later; its text is the same. A request's tokens do not
+ * depend on the others, to the bit if all devices of the context have ENGINE_DEVICE_BATCH_INVARIANT, else as far as the
+ * device's rounding allows.
+ *
+ * Threads. One thread runs the queue (engine_queue_run). Functions marked [thread-safe] may be called by any thread at
+ * any time until engine_queue_destroy, also from within callbacks; the others not from callbacks. Callbacks are called
+ * by the thread that runs the queue, without a lock: while one is at work, no request makes progress. */
+
+struct engine_queue_options {
+    size_t struct_size;
+    uint32_t n_waiting; /* requests that may wait for their turn, before ENGINE_ERROR_BUSY; 0: 1024 */
+    /* Tokens of prompts in a step while other requests decode. 0: as many as keep a step below a quarter of a second,
+     * and at least 16. */
+    uint32_t n_chunk;
+};
+/* `options` may be NULL. From now on, until the queue is destroyed, the context is the queue's: nobody else decodes with
+ * it or changes its sequences, which must be empty. */
+ENGINE_API int engine_queue_create(struct engine_context *context, const struct engine_queue_options *options,
+                                   struct engine_queue **queue);
+/* No other thread uses the queue any more. Requests that are left get their last event (ENGINE_DONE_CANCELLED) during
+ * the call. NULL is fine. */
+ENGINE_API void engine_queue_destroy(struct engine_queue *queue);
+
+enum engine_event_kind {
+    ENGINE_EVENT_PROMPT = 1, /* a piece of the prompt has been read; only with ENGINE_REQUEST_PROGRESS */
+    ENGINE_EVENT_TOKEN = 2,  /* a token, and the text that is certain since then */
+    ENGINE_EVENT_DONE = 3    /* the last event of each request, with the rest of its text */
+};
+
+enum engine_done_reason {
+    ENGINE_DONE_END = 1,       /* the model ended its text */
+    ENGINE_DONE_LIMIT = 2,     /* max_tokens have been generated */
+    ENGINE_DONE_STOP = 3,      /* a stop text or a stop token came */
+    ENGINE_DONE_CONTEXT = 4,   /* the context, or the cache of all sequences, has no position left */
+    ENGINE_DONE_CANCELLED = 5, /* by engine_queue_cancel, engine_queue_stop or engine_queue_destroy */
+    ENGINE_DONE_FAILED = 6     /* `status` and `message` say why */
+};
+
+struct engine_event {
+    size_t struct_size; /* as libengine knows it */
+    uint64_t request;
+    uint32_t kind; /* enum engine_event_kind */
+    int32_t token; /* TOKEN; else -1 */
+    void *user;    /* the request's */
+    /* TOKEN, DONE: whole UTF-8 characters, as far as the model writes such. What may be the beginning of a stop text is
+     * held back until it is known; a stop text itself never comes. */
+    struct engine_string text;
+    /* So far: tokens of the prompt that are in the cache, those of them that an earlier request has left there, and
+     * tokens generated. */
+    uint32_t n_prompt, n_reused, n_generated;
+    /* DONE */
+    uint32_t reason;     /* enum engine_done_reason */
+    int32_t stop;        /* which of the stop texts came; -1: none */
+    int status;          /* FAILED: enum engine_status */
+    const char *message; /* FAILED: one line; else "" */
+    /* Seconds: until its turn came, until its prompt was read, and from then on. The first token comes after the first
+     * two. Times during which the request was put back count where they fall. */
+    double wait_seconds, prompt_seconds, text_seconds;
+};
+
+enum engine_request_flags {
+    ENGINE_REQUEST_PROGRESS = 1,   /* ENGINE_EVENT_PROMPT is wanted */
+    ENGINE_REQUEST_IGNORE_END = 2, /* tokens that end the text are never chosen */
+    ENGINE_REQUEST_NO_TEXT = 4,    /* tokens only: no text, no stop texts; needs no tokenizer */
+    ENGINE_REQUEST_SPECIAL = 8     /* control tokens become text as they are spelled */
+};
+
+struct engine_request {
+    size_t struct_size;
+    const int32_t *tokens; /* [n_tokens] the prompt, one at least; copied */
+    size_t n_tokens;
+    const struct engine_sampler_options *sampler; /* NULL: temperature 0 */
+    uint32_t max_tokens;                          /* 0: until the text ends or the context is full */
+    uint32_t flags;                               /* bits of enum engine_request_flags */
+    int32_t priority;                             /* higher ones go first */
+    const struct engine_string *stop;             /* [n_stop] texts, none empty; copied */
+    size_t n_stop;
+    const int32_t
+        *stop_tokens; /* [n_stop_tokens]; copied. Such a token ends the text and is not part of it */
+    size_t n_stop_tokens;
+    /* Receives the request's events, which are valid during the call; NULL: they are kept for engine_queue_poll. */
+    void (*event)(void *user, const struct engine_event *event);
+    void *user;
+};
+
+/* [thread-safe] Puts a request in line. *id, which is never 0, may be NULL; events may come before the call returns.
+ * ENGINE_ERROR_BUSY: too many are waiting already, or engine_queue_stop was called. ENGINE_ERROR_ARGUMENT: an option or
+ * token out of range, or a prompt that is longer than the context or the cache. */
+ENGINE_API int engine_queue_submit(struct engine_queue *queue, const struct engine_request *request,
+                                   uint64_t *id);
+/* [thread-safe] Ends a request: its last event comes within a step. ENGINE_ERROR_NOT_FOUND: it is done already. */
+ENGINE_API int engine_queue_cancel(struct engine_queue *queue, uint64_t id);
+
+/* [thread-safe] Takes the next event of a request without callback, or, with id 0, of any of them; waits for it for at
+ * most `milliseconds` (negative: without limit). *event stays NULL if none came in time; else it is freed with
+ * engine_event_free, whenever. ENGINE_ERROR_NOT_FOUND: there is no such request, or its last event has been taken; with
+ * id 0: there is no request whose events are left to take, and the queue is stopped. */
+ENGINE_API int engine_queue_poll(struct engine_queue *queue, uint64_t id, int milliseconds,
+                                 struct engine_event **event);
+ENGINE_API void engine_event_free(struct engine_event *event);
+
+enum engine_queue_until {
+    ENGINE_QUEUE_STOPPED = 1, /* until engine_queue_stop: waits for requests where there are none */
+    ENGINE_QUEUE_IDLE = 2,    /* until there is no request left, for programs of one thread */
+    ENGINE_QUEUE_STEP = 3     /* one step, if there is something to do */
+};
+/* Runs the queue, by one thread at a time. A step that fails ends the requests that were in it (ENGINE_DONE_FAILED); the
+ * queue goes on with the others. ENGINE_ERROR_ARGUMENT: it is running already. */
+ENGINE_API int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until);
+
+/* [thread-safe] No more requests are taken, and engine_queue_run returns: once those that are there are done, or, with
+ * `drop`, within a step, and they are cancelled. */
+ENGINE_API void engine_queue_stop(struct engine_queue *queue, int drop);
+
+struct engine_queue_info {
+    size_t struct_size;
+    uint32_t n_waiting, n_running;   /* requests; those put back are waiting */
+    uint32_t n_context, n_sequences; /* the context's */
+    uint64_t n_cache, n_cached;      /* positions: there are, and are in use */
+    /* Since the queue was made. */
+    uint64_t n_requests, n_done;              /* submitted; done for whatever reason */
+    uint64_t n_steps, n_put_back;             /* n_put_back: how often a request gave up its place */
+    uint64_t n_prompt, n_reused, n_generated; /* tokens */
+};
+/* [thread-safe] */
+ENGINE_API int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *info);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,7 @@ static char *folder;
 static struct engine *engine;
 static struct engine_model *model;
 static struct engine_context *context;
+static struct engine_queue *queue;
 
 static void begin(void)
 {
@@ -21,6 +22,7 @@ static void begin(void)
 
 static void end(void)
 {
+    engine_queue_destroy(queue);
     engine_context_destroy(context);
     engine_model_close(model);
     engine_close(engine);
@@ -55,6 +57,9 @@ union any {
     struct engine_context_info info;
     struct engine_batch batch;
     struct engine_sampler_options sampler;
+    struct engine_queue_options queue;
+    struct engine_queue_info queue_info;
+    struct engine_request request;
 };
 
 struct storage {
@@ -132,6 +137,29 @@ static int call_sampler(union any *any)
     return status;
 }
 
+static int call_queue(union any *any)
+{
+    struct engine_queue *created = NULL;
+    engine_sequence_truncate(context, 0, 0);
+    int status = engine_queue_create(context, &any->queue, &created);
+    engine_queue_destroy(created);
+    return status;
+}
+
+static int call_queue_info(union any *any)
+{
+    return engine_queue_get_info(queue, &any->queue_info);
+}
+
+static int call_request(union any *any)
+{
+    static const int32_t token = 1;
+    any->request.tokens = &token;
+    any->request.n_tokens = 1;
+    any->request.flags = ENGINE_REQUEST_NO_TEXT;
+    return engine_queue_submit(queue, &any->request, NULL);
+}
+
 /* `first` is where the fields of the first version end: it stays when others are appended. */
 #define FIRST(type, last)                                                                                    \
 #type, offsetof(struct type, last) + sizeof(((struct type *)NULL)->last), sizeof(struct type)
@@ -152,6 +180,9 @@ static const struct row {
     {"engine_context_get_info", FIRST(engine_context_info, n_threads), call_context_info, false},
     {"engine_decode", FIRST(engine_batch, wanted), call_decode, false},
     {"engine_sampler_create", FIRST(engine_sampler_options, seed), call_sampler, false},
+    {"engine_queue_create", FIRST(engine_queue_options, n_chunk), call_queue, false},
+    {"engine_queue_get_info", FIRST(engine_queue_info, n_generated), call_queue_info, false},
+    {"engine_queue_submit", FIRST(engine_request, user), call_request, false},
 };
 
 static int call_with(const struct row *row, size_t size, struct storage *storage)
@@ -191,6 +222,7 @@ static void open_context(void)
     cr_assert(write_tiny_llama(path, &(struct tiny_llama){.seed = 1}));
     cr_assert_eq(engine_model_open(engine, path, NULL, &model), ENGINE_OK, "%s", engine_error_message());
     cr_assert_eq(engine_context_create(model, NULL, &context), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_queue_create(context, NULL, &queue), ENGINE_OK, "%s", engine_error_message());
 }
 
 Test(structs, a_forgotten_size_is_refused)

@@ -15,6 +15,7 @@
 #include "base/sized.h"
 #include "engine.h"
 #include "sample/portable.h"
+#include "sample/sampler.h"
 
 #define MAX_LAST_N (1u << 24)
 
@@ -63,20 +64,26 @@ static int check_options(const struct engine_sampler_options *options)
     return status;
 }
 
+int sampler_read_options(const struct engine_sampler_options *given, struct engine_sampler_options *known)
+{
+    int status = SIZED_CHECK(given, engine_sampler_options, seed);
+    if (status) return status;
+    sized_read(known, sizeof *known, given);
+    return check_options(known);
+}
+
 int engine_sampler_create(const struct engine_sampler_options *options, uint32_t n_vocab,
                           struct engine_sampler **sampler)
 {
-    int status = SIZED_CHECK(options, engine_sampler_options, seed);
+    struct engine_sampler_options known;
+    int status = sampler_read_options(options, &known);
     if (status) return status;
     if (n_vocab == 0 || n_vocab > INT32_MAX)
         return error_raise(ENGINE_ERROR_ARGUMENT, "the vocabulary has %u tokens; a sampler supports 1 to %d",
                            n_vocab, INT32_MAX);
     struct engine_sampler *created = calloc(1, sizeof *created);
     if (!created) return error_memory("sampler");
-    sized_read(&created->options, sizeof created->options, options);
-    status = check_options(&created->options);
-    if (status) goto cleanup;
-
+    created->options = known;
     created->n_vocab = n_vocab;
     created->random = created->options.seed;
     created->candidates = calloc(n_vocab, sizeof *created->candidates);

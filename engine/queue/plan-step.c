@@ -1,0 +1,175 @@
+/* plan-step.c: see plan-step.h. */
+#include "queue/plan-step.h"
+
+#define NONE SIZE_MAX
+
+static uint64_t blocks_for(uint64_t positions, uint32_t block)
+{
+    return (positions + block - 1) / block;
+}
+
+/* Blocks that a request takes from the free ones for `n` more positions. */
+static uint64_t blocks_more(const struct step_request *request, size_t n, uint32_t block)
+{
+    return blocks_for((uint64_t)request->n_cached + n, block) - blocks_for(request->n_cached, block);
+}
+
+/* How many of its next tokens a request has room for in `n_blocks` more. */
+static size_t fitting(const struct step_request *request, size_t n, uint64_t n_blocks, uint32_t block)
+{
+    uint64_t rest = (block - request->n_cached % block) % block; /* of the block that it has begun */
+    uint64_t most = rest + n_blocks * block;
+    return n < most ? n : (size_t)most;
+}
+
+static size_t last_running(const struct step_request *requests, size_t n)
+{
+    while (n-- > 0)
+        if (requests[n].running) return n;
+    return NONE;
+}
+
+static size_t count_running(const struct step_request *requests, size_t n, bool decoding)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) count += requests[i].running && (requests[i].decoding || !decoding);
+    return count;
+}
+
+/* The free blocks that running requests don't need to reach, or go on from, their next token. */
+static uint64_t blocks_to_start(const struct step_request *requests, size_t n,
+                                const struct step_limits *limits)
+{
+    uint64_t left = limits->free_positions / limits->block, needed = 0;
+    for (size_t i = 0; i < n; i++)
+        if (requests[i].running)
+            needed += blocks_more(&requests[i], requests[i].n_pending + 1, limits->block);
+    return needed < left ? left - needed : 0;
+}
+
+/* Whether the first request that waits starts, or somebody makes room for it. PLAN_RUN: neither. */
+static enum plan_action start(const struct step_request *requests, size_t n, const struct step_limits *limits,
+                              size_t *which)
+{
+    size_t first = 0, n_running = count_running(requests, n, false);
+    while (first < n && requests[first].running) first++;
+    if (first == n) return PLAN_RUN;
+    const struct step_request *request = &requests[first];
+    *which = first;
+    if (n_running ==
+        0) { /* the cache is all its own: the token after those pending may need no position any more */
+        bool fits =
+            blocks_more(request, request->n_pending, limits->block) * limits->block <= limits->free_positions;
+        return fits ? PLAN_START : PLAN_FULL;
+    }
+    uint64_t needed = blocks_more(request, request->n_pending + 1, limits->block);
+    if (n_running < limits->n_sequences && needed <= blocks_to_start(requests, n, limits)) return PLAN_START;
+    size_t last = last_running(requests, n);
+    if (requests[last].priority >= request->priority) return PLAN_RUN;
+    *which = last;
+    return PLAN_PUT_BACK;
+}
+
+/* Requests that decode: all of their tokens or none. PLAN_RUN: there is room for each. */
+static enum plan_action take_decoding(struct step_request *requests, size_t n, uint32_t block,
+                                      uint64_t *n_free, size_t *which)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct step_request *request = &requests[i];
+        if (!request->running || !request->decoding) continue;
+        uint64_t needed = blocks_more(request, request->n_pending, block);
+        if (needed > *n_free) {
+            *which = last_running(requests, n); /* it may be the request itself */
+            return count_running(requests, n, false) > 1 ? PLAN_PUT_BACK : PLAN_FULL;
+        }
+        *n_free -= needed;
+        request->n_now = request->n_pending;
+    }
+    return PLAN_RUN;
+}
+
+/* Gives a prompt up to `most` more tokens. Returns how many. */
+static size_t give(struct step_request *request, size_t most, uint32_t block, uint64_t *n_free)
+{
+    struct step_request then = *request;
+    then.n_cached += request->n_now;
+    size_t n = request->n_pending - request->n_now;
+    if (n > most) n = most;
+    n = fitting(&then, n, *n_free, block);
+    *n_free -= blocks_more(&then, n, block);
+    request->n_now += n;
+    return n;
+}
+
+static bool reads_prompt(const struct step_request *request)
+{
+    return request->running && !request->decoding && request->n_now < request->n_pending;
+}
+
+/* Of those prompts of the highest priority that can still be given something, the one with the least missing. */
+static size_t least_missing(const struct step_request *requests, size_t n, uint32_t block, uint64_t n_free)
+{
+    size_t best = NONE, least = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const struct step_request *request = &requests[i];
+        if (best != NONE && request->priority < requests[best].priority) break;
+        struct step_request then = *request;
+        then.n_cached += request->n_now;
+        if (!reads_prompt(request) || request->n_pending - request->n_now >= least ||
+            fitting(&then, 1, n_free, block) == 0)
+            continue;
+        best = i;
+        least = request->n_pending - request->n_now;
+    }
+    return best;
+}
+
+/* A prompt that finds no room while lower ranks have some puts back the last of them. */
+static enum plan_action room_for_prompt(const struct step_request *requests, size_t n, uint32_t block,
+                                        uint64_t n_free, size_t *which)
+{
+    size_t first = 0, last = last_running(requests, n);
+    while (first < n && !reads_prompt(&requests[first])) first++;
+    if (first == n || fitting(&requests[first], 1, n_free, block) > 0) return PLAN_RUN;
+    *which = last;
+    if (count_running(requests, n, false) == 1) return PLAN_FULL;
+    return last > first ? PLAN_PUT_BACK : PLAN_RUN;
+}
+
+static void take_prompts(struct step_request *requests, size_t n, uint32_t block, uint64_t *n_free,
+                         size_t budget)
+{
+    size_t by_rank = budget - budget / 4;
+    for (size_t i = 0; i < n && by_rank > 0; i++) {
+        if (!reads_prompt(&requests[i])) continue;
+        size_t given = give(&requests[i], by_rank, block, n_free);
+        by_rank -= given;
+        budget -= given;
+    }
+    while (budget > 0) {
+        size_t best = least_missing(requests, n, block, *n_free);
+        if (best == NONE) break;
+        budget -= give(&requests[best], budget, block, n_free);
+    }
+}
+
+enum plan_action plan_step(struct step_request *requests, size_t n, const struct step_limits *limits,
+                           size_t *which)
+{
+    for (size_t i = 0; i < n; i++) requests[i].n_now = 0;
+    if (n == 0) return PLAN_NOTHING;
+    enum plan_action action = start(requests, n, limits, which);
+    if (action != PLAN_RUN) return action;
+    uint64_t n_free = limits->free_positions / limits->block;
+    action = take_decoding(requests, n, limits->block, &n_free, which);
+    if (action != PLAN_RUN) return action;
+
+    action = room_for_prompt(requests, n, limits->block, n_free, which);
+    if (action != PLAN_RUN) return action;
+
+    size_t n_decoding = count_running(requests, n, true);
+    size_t room = limits->n_batch > n_decoding ? limits->n_batch - n_decoding : 1;
+    size_t budget = n_decoding > 0 && limits->n_chunk < room ? limits->n_chunk : room;
+    take_prompts(requests, n, limits->block, &n_free, budget);
+    return PLAN_RUN;
+}

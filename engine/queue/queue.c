@@ -1,0 +1,292 @@
+/* queue.c: queues: created and destroyed, and what any thread may ask of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/sized.h"
+#include "context/context.h"
+#include "queue/queue.h"
+
+#define DEFAULT_WAITING 1024
+#define FIRST_CHUNK     64
+
+/* ---- Lists ---- */
+
+bool requests_add(struct requests *list, struct request *request)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity * 2 + 8;
+        struct request **grown = realloc(list->items, capacity * sizeof(struct request *));
+        if (!grown) return false;
+        list->items = grown;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = request;
+    return true;
+}
+
+void requests_remove(struct requests *list, const struct request *request)
+{
+    size_t at = 0;
+    while (at < list->count && list->items[at] != request) at++;
+    if (at == list->count) return;
+    memmove(&list->items[at], &list->items[at + 1], (list->count - at - 1) * sizeof *list->items);
+    list->count--;
+}
+
+/* Under the lock. Ids grow, so the list is in their order. */
+static struct request *find(const struct engine_queue *queue, uint64_t id)
+{
+    const struct requests *all = &queue->all;
+    size_t low = 0, high = all->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (all->items[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < all->count && all->items[low]->id == id ? all->items[low] : NULL;
+}
+
+/* ---- Creation ---- */
+
+/* A model without a tokenizer can still take and give tokens. */
+static void open_tokenizer(struct engine_queue *queue)
+{
+    const struct engine_tokenizer_api *api;
+    int status = engine_model_tokenizer(queue->context->plan->model, &api, &queue->tokenizer);
+    queue->n_sampled = queue->info.n_vocab;
+    queue->vocabulary.struct_size = sizeof queue->vocabulary;
+    if (!status) status = api->info(queue->tokenizer, &queue->vocabulary);
+    if (status) {
+        queue->tokenizer_status = status;
+        strncpy(queue->tokenizer_message, error_message(), sizeof queue->tokenizer_message - 1);
+        return;
+    }
+    queue->api = api;
+    /* A model may have more rows than tokens, to make their number round, and a file more tokens than rows. */
+    if (queue->vocabulary.n_tokens < queue->n_sampled) queue->n_sampled = queue->vocabulary.n_tokens;
+}
+
+static int create_locks(struct engine_queue *queue)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* engine_queue_poll waits for so long */
+    int failed = pthread_mutex_init(&queue->lock, NULL) != 0;
+    failed |= pthread_cond_init(&queue->work, NULL) != 0;
+    failed |= pthread_cond_init(&queue->events, &monotonic) != 0;
+    pthread_condattr_destroy(&monotonic);
+    return failed ? error_memory("queue") : ENGINE_OK;
+}
+
+int engine_queue_create(struct engine_context *context, const struct engine_queue_options *options,
+                        struct engine_queue **out)
+{
+    struct engine_queue_options known = {.struct_size = sizeof known};
+    if (options) {
+        int status = SIZED_CHECK(options, engine_queue_options, n_chunk);
+        if (status) return status;
+        sized_read(&known, sizeof known, options);
+    }
+    struct engine_queue *queue = calloc(1, sizeof *queue);
+    if (!queue) return error_memory("queue");
+    queue->context = context;
+    queue->info.struct_size = sizeof queue->info;
+    queue->n_waiting_most = known.n_waiting ? known.n_waiting : DEFAULT_WAITING;
+    queue->n_chunk_fixed = known.n_chunk;
+    queue->n_chunk = known.n_chunk ? known.n_chunk : FIRST_CHUNK;
+    int status = engine_context_get_info(context, &queue->info);
+    for (uint32_t s = 0; s < queue->info.n_sequences && !status; s++)
+        if (engine_sequence_length(context, s) > 0)
+            status = error_raise(ENGINE_ERROR_ARGUMENT,
+                                 "sequence %u of the context has %u tokens; a queue needs them empty", s,
+                                 engine_sequence_length(context, s));
+    if (!status) status = create_locks(queue);
+    if (status) {
+        free(queue);
+        return status;
+    }
+    queue->sequence_used = calloc(queue->info.n_sequences, sizeof *queue->sequence_used);
+    if (!queue->sequence_used) {
+        engine_queue_destroy(queue);
+        return error_memory("queue");
+    }
+    open_tokenizer(queue);
+    *out = queue;
+    return ENGINE_OK;
+}
+
+void engine_queue_destroy(struct engine_queue *queue)
+{
+    if (!queue) return;
+    engine_queue_stop(queue, 1);
+    queue_drop_all(queue);
+    for (size_t i = 0; i < queue->all.count; i++) request_destroy(queue, queue->all.items[i]);
+    free(queue->all.items);
+    free(queue->incoming.items);
+    free(queue->active.items);
+    free(queue->sequence_used);
+    free(queue->plan);
+    free(queue->batch_tokens);
+    free(queue->batch_sequences);
+    free(queue->batch_wanted);
+    free(queue->logits);
+    free(queue->end_tokens);
+    pthread_cond_destroy(&queue->events);
+    pthread_cond_destroy(&queue->work);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+/* ---- Requests ---- */
+
+/* Under the lock. */
+static int put_in_line(struct engine_queue *queue, struct request *request)
+{
+    if (queue->stopping) return error_raise(ENGINE_ERROR_BUSY, "the queue takes no more requests");
+    if (queue->counts.n_waiting >= queue->n_waiting_most)
+        return error_raise(ENGINE_ERROR_BUSY, "%u requests are waiting already; try again later",
+                           queue->counts.n_waiting);
+    if (!requests_add(&queue->all, request)) return error_memory("queue");
+    if (!requests_add(&queue->incoming, request)) {
+        queue->all.count--;
+        return error_memory("queue");
+    }
+    request->id = ++queue->last_id;
+    queue->counts.n_waiting++;
+    queue->counts.n_requests++;
+    pthread_cond_signal(&queue->work);
+    return ENGINE_OK;
+}
+
+int engine_queue_submit(struct engine_queue *queue, const struct engine_request *given, uint64_t *id)
+{
+    struct request *request;
+    int status = request_create(queue, given, &request);
+    if (status) return status;
+    uint64_t own = 0;
+    pthread_mutex_lock(&queue->lock);
+    status = put_in_line(queue, request);
+    if (!status) own = request->id; /* once the lock is open it may be gone */
+    pthread_mutex_unlock(&queue->lock);
+    if (status)
+        request_destroy(queue, request);
+    else if (id)
+        *id = own;
+    return status;
+}
+
+static int no_request(uint64_t id)
+{
+    return error_raise(ENGINE_ERROR_NOT_FOUND, "there is no request %llu, or it is done",
+                       (unsigned long long)id);
+}
+
+int engine_queue_cancel(struct engine_queue *queue, uint64_t id)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct request *request = find(queue, id);
+    bool found = request && !request->done;
+    if (found) atomic_store(&request->cancelled, true);
+    pthread_mutex_unlock(&queue->lock);
+    return found ? ENGINE_OK : no_request(id);
+}
+
+void engine_queue_stop(struct engine_queue *queue, int drop)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->stopping = true;
+    if (drop) queue->dropping = true;
+    pthread_cond_broadcast(&queue->work);
+    pthread_cond_broadcast(&queue->events);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *info)
+{
+    int status = SIZED_CHECK(info, engine_queue_info, n_generated);
+    if (status) return status;
+    pthread_mutex_lock(&queue->lock);
+    struct engine_queue_info known = queue->counts;
+    pthread_mutex_unlock(&queue->lock);
+    known.n_context = queue->info.n_context;
+    known.n_sequences = queue->info.n_sequences;
+    known.n_cache = cache_size(queue);
+    sized_write(info, &known, sizeof known);
+    return ENGINE_OK;
+}
+
+/* ---- Events ---- */
+
+/* Under the lock: the request whose event a poll takes; NULL: there is none yet. *any: there will be, or may be. */
+static struct request *find_event(const struct engine_queue *queue, uint64_t id, bool *any)
+{
+    if (id != 0) {
+        struct request *request = find(queue, id);
+        *any = request && !request->event && !(request->done && !request->first_event);
+        return *any && request->first_event ? request : NULL;
+    }
+    *any = !queue->stopping;
+    for (size_t i = 0; i < queue->all.count; i++) {
+        struct request *request = queue->all.items[i];
+        if (request->event) continue;
+        *any = *any || !request->done;
+        if (request->first_event) return request;
+    }
+    return NULL;
+}
+
+/* Under the lock. The last event takes the request with it. */
+static struct engine_event *take_event(struct engine_queue *queue, struct request *request)
+{
+    struct kept_event *kept = request->first_event;
+    request->first_event = kept->next;
+    if (!kept->next) request->last_event = NULL;
+    if (request->done && !kept->next) {
+        requests_remove(&queue->all, request);
+        request_destroy(queue, request);
+    }
+    return &kept->event;
+}
+
+static struct timespec time_after(int milliseconds)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_sec += milliseconds / 1000;
+    time.tv_nsec += milliseconds % 1000 * 1000000L;
+    if (time.tv_nsec >= 1000000000L) {
+        time.tv_sec++;
+        time.tv_nsec -= 1000000000L;
+    }
+    return time;
+}
+
+int engine_queue_poll(struct engine_queue *queue, uint64_t id, int milliseconds, struct engine_event **event)
+{
+    struct timespec until = time_after(milliseconds > 0 ? milliseconds : 0);
+    struct request *request;
+    bool any, late = milliseconds == 0;
+    *event = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (!(request = find_event(queue, id, &any)) && any && !late) {
+        if (milliseconds < 0)
+            pthread_cond_wait(&queue->events, &queue->lock);
+        else
+            late = pthread_cond_timedwait(&queue->events, &queue->lock, &until) == ETIMEDOUT;
+    }
+    if (request) *event = take_event(queue, request);
+    pthread_mutex_unlock(&queue->lock);
+    if (*event || any) return ENGINE_OK;
+    if (id != 0) return no_request(id);
+    return error_raise(ENGINE_ERROR_NOT_FOUND, "the queue is stopped, and all events have been taken");
+}
+
+void engine_event_free(struct engine_event *event)
+{
+    free(event); /* the first member of its struct kept_event */
+}

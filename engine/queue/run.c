@@ -1,0 +1,409 @@
+/* run.c: the thread that runs the queue: it takes requests in, plans each step, decodes, and hands the logits out. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "queue/queue.h"
+
+#define STEP_SECONDS 0.25 /* that a step with pieces of prompts should stay below, where others decode */
+#define LEAST_CHUNK  16
+
+double queue_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* ---- Requests that come and go ---- */
+
+/* Higher priorities before lower ones, within one the older before the younger. */
+static bool ranks_before(const struct request *a, const struct request *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
+}
+
+static void take_in(struct engine_queue *queue, struct request *request)
+{
+    struct requests *active = &queue->active; /* has room: see take_incoming */
+    size_t at = active->count++;
+    for (; at > 0 && ranks_before(request, active->items[at - 1]); at--)
+        active->items[at] = active->items[at - 1];
+    active->items[at] = request;
+}
+
+static bool make_room(struct engine_queue *queue, size_t count)
+{
+    struct requests *active = &queue->active;
+    if (count > active->capacity) {
+        size_t capacity = count + count / 2;
+        struct request **grown = realloc(active->items, capacity * sizeof(struct request *));
+        if (!grown) return false;
+        active->items = grown;
+        active->capacity = capacity;
+    }
+    if (count > queue->n_plan) {
+        struct step_request *grown = realloc(queue->plan, count * 2 * sizeof *grown);
+        if (!grown) return false;
+        queue->plan = grown;
+        queue->n_plan = count * 2;
+    }
+    return true;
+}
+
+/* Under the lock. Those without memory stay where they are, until there is some. */
+static void take_incoming(struct engine_queue *queue)
+{
+    struct requests *incoming = &queue->incoming;
+    if (!make_room(queue, queue->active.count + incoming->count)) return;
+    for (size_t i = 0; i < incoming->count; i++) take_in(queue, incoming->items[i]);
+    incoming->count = 0;
+}
+
+/* Under the lock. */
+static void count_active(struct engine_queue *queue)
+{
+    uint32_t n_running = 0;
+    for (size_t i = 0; i < queue->active.count; i++) n_running += queue->active.items[i]->sequence >= 0;
+    queue->counts.n_running = n_running;
+    queue->counts.n_waiting = (uint32_t)(queue->active.count + queue->incoming.count) - n_running;
+    queue->counts.n_cached = cache_size(queue) - cache_free(queue);
+}
+
+static void give_sequence_back(struct engine_queue *queue, struct request *request)
+{
+    if (request->sequence < 0) return;
+    cache_truncate(queue, (uint32_t)request->sequence, 0);
+    queue->sequence_used[request->sequence] = false;
+    request->sequence = -1;
+    request->n_cached = 0;
+}
+
+/* After its last event. Requests with callbacks are gone then; others stay until their events have been taken. */
+static void let_go(struct engine_queue *queue, struct request *request)
+{
+    give_sequence_back(queue, request);
+    requests_remove(&queue->active, request);
+    pthread_mutex_lock(&queue->lock);
+    queue->counts.n_done++;
+    queue->counts.n_generated += request->n_generated;
+    request->done = true;
+    if (!request->first_event) { /* none was kept, or its events have been taken already */
+        requests_remove(&queue->all, request);
+        request_destroy(queue, request);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void end_request(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
+                        int status)
+{
+    request_finish(queue, request, reason, status);
+    let_go(queue, request);
+}
+
+static void drop_cancelled(struct engine_queue *queue, bool all)
+{
+    for (size_t i = queue->active.count; i-- > 0;) {
+        struct request *request = queue->active.items[i];
+        if (all || atomic_load(&request->cancelled))
+            end_request(queue, request, ENGINE_DONE_CANCELLED, ENGINE_OK);
+    }
+}
+
+/* ---- Planning ---- */
+
+static void describe(const struct request *request, struct step_request *plan)
+{
+    size_t pending = request->n_tokens - request->n_cached;
+    *plan = (struct step_request){
+        .priority = request->priority,
+        .running = request->sequence >= 0,
+        .decoding = request->sequence >= 0 && pending == 1 && request->n_cached > 0,
+        .n_cached = request->n_cached,
+        .n_pending = pending,
+    };
+}
+
+static int start_request(struct engine_queue *queue, struct request *request)
+{
+    uint32_t sequence = 0;
+    while (queue->sequence_used[sequence]) sequence++;
+    if (request->started == 0) request->started = queue_seconds();
+    int status = request_begin(queue, request);
+    if (status) return status;
+    bool first = request->most_read == 0;
+    request->sequence = (int32_t)sequence;
+    queue->sequence_used[sequence] = true;
+    status = cache_reuse(queue, sequence, request->tokens, request->n_tokens, &request->n_cached);
+    if (status || !first) return status;
+    request->n_reused = (uint32_t)request->n_cached;
+    request->most_read = request->n_cached;
+    pthread_mutex_lock(&queue->lock);
+    queue->counts.n_reused += request->n_reused;
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+static void put_back(struct engine_queue *queue, struct request *request)
+{
+    give_sequence_back(queue, request);
+    pthread_mutex_lock(&queue->lock);
+    queue->counts.n_put_back++;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* Starts and puts back requests until a step can run. PLAN_NOTHING: there are none. */
+static enum plan_action plan_next(struct engine_queue *queue)
+{
+    for (;;) {
+        struct step_limits limits = {
+            .n_sequences = queue->info.n_sequences,
+            .block = cache_block(queue),
+            .free_positions = cache_free(queue),
+            .n_batch = queue->info.n_batch,
+            .n_chunk = queue->n_chunk,
+        };
+        size_t which = 0;
+        for (size_t i = 0; i < queue->active.count; i++) describe(queue->active.items[i], &queue->plan[i]);
+        enum plan_action action = plan_step(queue->plan, queue->active.count, &limits, &which);
+        if (action == PLAN_NOTHING || action == PLAN_RUN) return action;
+        struct request *request = queue->active.items[which];
+        if (action == PLAN_START) {
+            int status = start_request(queue, request);
+            if (status) end_request(queue, request, ENGINE_DONE_FAILED, status);
+        } else if (action == PLAN_PUT_BACK) {
+            put_back(queue, request);
+        } else {
+            end_request(queue, request, ENGINE_DONE_CONTEXT, ENGINE_OK);
+        }
+    }
+}
+
+/* ---- Steps ---- */
+
+/* What a step does. */
+struct step {
+    size_t n_tokens, n_prompt; /* in all, and of prompts */
+    size_t n_wanted;           /* rows of logits */
+};
+
+static bool grow(void **array, size_t size, size_t count)
+{
+    void *grown = realloc(*array, size * count);
+    if (grown) *array = grown;
+    return grown != NULL;
+}
+
+static int make_batch_room(struct engine_queue *queue, const struct step *step)
+{
+    if (step->n_tokens > queue->n_batch_room) {
+        size_t room = step->n_tokens * 2;
+        if (!grow((void **)&queue->batch_tokens, sizeof *queue->batch_tokens, room) ||
+            !grow((void **)&queue->batch_sequences, sizeof *queue->batch_sequences, room) ||
+            !grow((void **)&queue->batch_wanted, sizeof *queue->batch_wanted, room))
+            return error_memory("batch");
+        queue->n_batch_room = room;
+    }
+    if (step->n_wanted > queue->n_logits_room) {
+        size_t row = queue->info.n_vocab * sizeof(float);
+        if (!grow((void **)&queue->logits, row, step->n_wanted)) return error_memory("logits");
+        queue->n_logits_room = step->n_wanted;
+    }
+    return ENGINE_OK;
+}
+
+/* Whether the step reaches the last token of a request, whose logits choose the next one. */
+static bool reaches_end(const struct step_request *plan)
+{
+    return plan->n_now > 0 && plan->n_now == plan->n_pending;
+}
+
+static struct step size_up(const struct engine_queue *queue)
+{
+    struct step step = {0};
+    for (size_t i = 0; i < queue->active.count; i++) {
+        const struct step_request *plan = &queue->plan[i];
+        step.n_tokens += plan->n_now;
+        if (!plan->decoding) step.n_prompt += plan->n_now;
+        step.n_wanted += reaches_end(plan);
+    }
+    return step;
+}
+
+/* Decodes what is planned. */
+static int decode(struct engine_queue *queue, const struct step *step)
+{
+    int status = make_batch_room(queue, step);
+    if (status) return status;
+    size_t at = 0;
+    for (size_t i = 0; i < queue->active.count; i++) {
+        const struct request *request = queue->active.items[i];
+        for (size_t j = 0; j < queue->plan[i].n_now; j++, at++) {
+            queue->batch_tokens[at] = request->tokens[request->n_cached + j];
+            queue->batch_sequences[at] = request->sequence;
+            queue->batch_wanted[at] = reaches_end(&queue->plan[i]) && j + 1 == queue->plan[i].n_now;
+        }
+    }
+    struct engine_batch batch = {
+        .struct_size = sizeof batch,
+        .n_tokens = at,
+        .tokens = queue->batch_tokens,
+        .sequences = queue->batch_sequences,
+        .wanted = queue->batch_wanted,
+    };
+    return engine_decode(queue->context, &batch, step->n_wanted > 0 ? queue->logits : NULL);
+}
+
+/* The requests of a step that failed. The message is this thread's, and each of their callbacks may fail anew. */
+static void fail_step(struct engine_queue *queue, int status)
+{
+    char message[512];
+    strncpy(message, error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    for (size_t i = queue->active.count; i-- > 0;) {
+        if (queue->plan[i].n_now == 0) continue;
+        error_raise(status, "%s", message);
+        end_request(queue, queue->active.items[i], ENGINE_DONE_FAILED, status);
+    }
+}
+
+/* Rows of logits go to those who reach their end; the others tell how far their prompts are. From the last rank to the
+ * first, so that those who leave don't move the others. */
+static void hand_out(struct engine_queue *queue, const struct step *step)
+{
+    size_t row = step->n_wanted;
+    for (size_t i = queue->active.count; i-- > 0;) {
+        const struct step_request *plan = &queue->plan[i];
+        struct request *request = queue->active.items[i];
+        if (plan->n_now == 0) continue;
+        request->n_cached += plan->n_now;
+        size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;
+        bool further = n_read > request->most_read;
+        if (further) request->most_read = n_read;
+        if (!reaches_end(plan)) {
+            if (further) request_tell_progress(queue, request);
+            continue;
+        }
+        if (request->prompt_read == 0) request->prompt_read = queue_seconds();
+        if (!request_take_logits(queue, request, queue->logits + --row * queue->info.n_vocab))
+            let_go(queue, request);
+    }
+}
+
+/* Steps that take too long read shorter pieces of prompts beside tokens that are decoded, quick ones longer pieces. */
+static void adapt_chunk(struct engine_queue *queue, const struct step *step, double seconds)
+{
+    bool mixed = step->n_prompt > 0 && step->n_prompt < step->n_tokens;
+    if (queue->n_chunk_fixed > 0 || !mixed) return;
+    if (seconds > STEP_SECONDS && queue->n_chunk > LEAST_CHUNK)
+        queue->n_chunk /= 2;
+    else if (seconds < STEP_SECONDS / 3 && step->n_prompt == queue->n_chunk &&
+             queue->n_chunk < queue->info.n_batch)
+        queue->n_chunk *= 2;
+}
+
+/* After a failure sequences may be shorter than they were. */
+static void count_cached(struct engine_queue *queue)
+{
+    for (size_t i = 0; i < queue->active.count; i++) {
+        struct request *request = queue->active.items[i];
+        if (request->sequence < 0) continue;
+        size_t length = engine_sequence_length(queue->context, (uint32_t)request->sequence);
+        if (length < request->n_cached) request->n_cached = length;
+    }
+}
+
+/* Plans and decodes until the context takes it. The cache may have less room than was planned with, where requests share
+ * blocks that they go on in: then the last in rank makes some. */
+static enum plan_action decode_next(struct engine_queue *queue, struct step *step)
+{
+    for (;;) {
+        enum plan_action action = plan_next(queue);
+        if (action == PLAN_NOTHING) return action;
+        *step = size_up(queue);
+        int status = decode(queue, step);
+        if (!status) return PLAN_RUN;
+        count_cached(queue);
+        size_t last = queue->active.count, n_running = 0;
+        for (size_t i = 0; i < queue->active.count; i++)
+            if (queue->active.items[i]->sequence >= 0) last = i, n_running++;
+        if (status == ENGINE_ERROR_MEMORY && n_running > 1) {
+            put_back(queue, queue->active.items[last]);
+            continue;
+        }
+        fail_step(queue, status);
+        return PLAN_FULL;
+    }
+}
+
+static void run_step(struct engine_queue *queue)
+{
+    struct step step;
+    double start = queue_seconds();
+    bool any = decode_next(queue, &step) == PLAN_RUN;
+    if (any) {
+        adapt_chunk(queue, &step, queue_seconds() - start);
+        hand_out(queue, &step);
+    }
+    pthread_mutex_lock(&queue->lock);
+    queue->counts.n_steps += any;
+    queue->counts.n_prompt += any ? step.n_prompt : 0;
+    count_active(queue);
+    if (queue->events_kept) pthread_cond_broadcast(&queue->events);
+    queue->events_kept = false;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* ---- Running ---- */
+
+/* Waits until there is something to do. False: the queue's run is over. Takes in what has come, under the lock. */
+static bool wait_for_work(struct engine_queue *queue, enum engine_queue_until until, bool *drop)
+{
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        take_incoming(queue);
+        *drop = queue->dropping;
+        if (queue->active.count > 0 || queue->stopping || until != ENGINE_QUEUE_STOPPED) break;
+        pthread_cond_wait(&queue->work, &queue->lock);
+    }
+    bool any = queue->active.count > 0;
+    pthread_mutex_unlock(&queue->lock);
+    return any;
+}
+
+void queue_drop_all(struct engine_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    take_incoming(queue);
+    pthread_mutex_unlock(&queue->lock);
+    drop_cancelled(queue, true);
+    pthread_mutex_lock(&queue->lock);
+    count_active(queue);
+    pthread_cond_broadcast(&queue->events);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until)
+{
+    if (until < ENGINE_QUEUE_STOPPED || until > ENGINE_QUEUE_STEP)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a queue can't be run until %d", (int)until);
+    pthread_mutex_lock(&queue->lock);
+    bool running = queue->running;
+    queue->running = true;
+    pthread_mutex_unlock(&queue->lock);
+    if (running) return error_raise(ENGINE_ERROR_ARGUMENT, "the queue is running already");
+
+    bool drop;
+    while (wait_for_work(queue, until, &drop)) {
+        drop_cancelled(queue, drop);
+        run_step(queue);
+        if (until == ENGINE_QUEUE_STEP) break;
+    }
+    pthread_mutex_lock(&queue->lock);
+    queue->running = false;
+    if (queue->stopping) pthread_cond_broadcast(&queue->events);
+    pthread_mutex_unlock(&queue->lock);
+    return ENGINE_OK;
+}

@@ -1,0 +1,44 @@
+/* queue-requests.h: requests of all kinds for tests of the queue, and what each of them gives alone, worked out without
+ * the queue. */
+#ifndef TESTS_QUEUE_REQUESTS_H
+#define TESTS_QUEUE_REQUESTS_H
+
+#include <stdbool.h>
+
+#include "engine.h"
+
+#define SAMPLE_TOKENS 160 /* at most, of a prompt or of what follows */
+
+struct sample {
+    struct engine_sampler_options sampler;
+    struct engine_request request; /* points into this struct; without callback */
+    int32_t prompt[SAMPLE_TOKENS];
+    /* What it gives alone. */
+    int32_t tokens[SAMPLE_TOKENS];
+    size_t n_tokens;
+    char text[8192];
+    size_t text_size;
+    uint32_t reason; /* LIMIT, END or CONTEXT */
+    /* What the queue gave. */
+    int32_t got_tokens[SAMPLE_TOKENS];
+    size_t n_got_tokens;
+    char got_text[8192];
+    size_t got_text_size;
+    struct engine_event last; /* kind 0: it has not come; its pointers mean nothing */
+    int n_last;               /* how often it came */
+};
+
+/* Request number `number`: a prompt of 1 to `longest` random tokens, up to `most` new ones; odd numbers sample with a seed of
+ * their own, even ones take the likeliest. */
+void sample_create(struct sample *sample, uint32_t number, uint32_t n_vocab, uint32_t longest, uint32_t most);
+
+/* Works out what it gives alone, in sequence 0 of a context that nobody else uses. An enum engine_status. */
+int sample_run_alone(struct sample *sample, struct engine_model *model, struct engine_context *context);
+
+/* For the callback, with `user` the sample; for polls, with what came. */
+void sample_take(void *user, const struct engine_event *event);
+
+/* Whether the queue gave what it gives alone, or for one that was cancelled, the beginning of that. */
+bool sample_agrees(const struct sample *sample);
+
+#endif

@@ -1,0 +1,174 @@
+/* queue-threads.c: the queue under several threads at once: one runs it, four submit, cancel and poll. What comes must be
+ * what each request gives alone.
+ *
+ * A plain program, not a Criterion test, so that it runs under ThreadSanitizer, whose findings are the better half of it.
+ *
+ * usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "gguf-writer.h"
+#include "queue-requests.h"
+
+#define N_USERS   4
+#define N_SAMPLES 16 /* of each user */
+#define N_VOCAB   320
+
+static struct engine *engine;
+static struct engine_model *model;
+static struct engine_queue *queue;
+
+struct user {
+    uint32_t number;
+    pthread_mutex_t lock; /* over done: callbacks come from the thread that runs the queue */
+    pthread_cond_t all_done;
+    uint32_t n_done;
+    int n_bad;
+    struct sample samples[N_SAMPLES];
+};
+
+static void log_to_stderr(void *user, enum engine_log_level level, const char *line)
+{
+    (void)user;
+    if (level <= ENGINE_LOG_WARNING) fprintf(stderr, "queue-threads: %s\n", line);
+}
+
+static struct engine_context *open_context(uint32_t n_sequences)
+{
+    struct engine_context_options options = {.struct_size = sizeof options,
+                                             .n_context = 96,
+                                             .n_batch = 32,
+                                             .n_sequences = n_sequences,
+                                             .n_threads = 2,
+                                             .cache_type = "f32",
+                                             .backends = "cpu"};
+    struct engine_context *context;
+    if (engine_context_create(model, &options, &context) == ENGINE_OK) return context;
+    fprintf(stderr, "queue-threads: %s\n", engine_error_message());
+    exit(1);
+}
+
+/* The sample's own fields are the callback's until the last event, and the user's after it. */
+struct callback {
+    struct user *user;
+    struct sample *sample;
+};
+
+static void take(void *argument, const struct engine_event *event)
+{
+    struct callback *callback = argument;
+    sample_take(callback->sample, event);
+    if (event->kind != ENGINE_EVENT_DONE) return;
+    pthread_mutex_lock(&callback->user->lock);
+    callback->user->n_done++;
+    pthread_cond_signal(&callback->user->all_done);
+    pthread_mutex_unlock(&callback->user->lock);
+}
+
+static void poll_to_the_end(uint64_t id)
+{
+    struct engine_event *event;
+    while (engine_queue_poll(queue, id, -1, &event) == ENGINE_OK && event) {
+        sample_take(event->user, event);
+        engine_event_free(event);
+    }
+}
+
+/* Users 0 and 1 have callbacks, 2 and 3 poll. Every fifth request is cancelled. */
+static void *use_queue(void *argument)
+{
+    struct user *user = argument;
+    bool calls = user->number < 2;
+    struct callback callbacks[N_SAMPLES];
+    uint64_t ids[N_SAMPLES];
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        struct sample *sample = &user->samples[i];
+        callbacks[i] = (struct callback){user, sample};
+        sample->request.event = calls ? take : NULL;
+        if (calls) sample->request.user = &callbacks[i];
+        sample->request.priority = (int32_t)(i % 2);
+        while (engine_queue_submit(queue, &sample->request, &ids[i]) == ENGINE_ERROR_BUSY) continue;
+        if (i % 5 == 4) engine_queue_cancel(queue, ids[i - 2]);
+        struct engine_queue_info info = {.struct_size = sizeof info};
+        engine_queue_get_info(queue, &info);
+    }
+    for (uint32_t i = 0; i < N_SAMPLES && !calls; i++) poll_to_the_end(ids[i]);
+    pthread_mutex_lock(&user->lock);
+    while (calls && user->n_done < N_SAMPLES) pthread_cond_wait(&user->all_done, &user->lock);
+    pthread_mutex_unlock(&user->lock);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) user->n_bad += !sample_agrees(&user->samples[i]);
+    return NULL;
+}
+
+static void *run_queue(void *argument)
+{
+    (void)argument;
+    if (engine_queue_run(queue, ENGINE_QUEUE_STOPPED) != ENGINE_OK)
+        fprintf(stderr, "queue-threads: %s\n", engine_error_message());
+    return NULL;
+}
+
+static int run_users(struct user *users)
+{
+    pthread_t runner, threads[N_USERS];
+    int n_bad = 0;
+    if (pthread_create(&runner, NULL, run_queue, NULL) != 0) return 1;
+    for (uint32_t i = 0; i < N_USERS; i++)
+        if (pthread_create(&threads[i], NULL, use_queue, &users[i]) != 0) abort();
+    for (uint32_t i = 0; i < N_USERS; i++) pthread_join(threads[i], NULL);
+    engine_queue_stop(queue, 0);
+    pthread_join(runner, NULL);
+    for (uint32_t i = 0; i < N_USERS; i++) {
+        if (users[i].n_bad > 0)
+            fprintf(stderr, "queue-threads: user %u: %d requests are not as alone\n", i, users[i].n_bad);
+        n_bad += users[i].n_bad;
+    }
+    return n_bad;
+}
+
+static void create_user(struct user *user, uint32_t number, struct engine_context *alone)
+{
+    user->number = number;
+    pthread_mutex_init(&user->lock, NULL);
+    pthread_cond_init(&user->all_done, NULL);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        sample_create(&user->samples[i], number * N_SAMPLES + i, N_VOCAB, 60, 30);
+        if (sample_run_alone(&user->samples[i], model, alone) == ENGINE_OK) continue;
+        fprintf(stderr, "queue-threads: %s\n", engine_error_message());
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf\n");
+        return 2;
+    }
+    const char *const plugin_dirs[] = {argv[1], NULL};
+    const struct engine_options options = {
+        .struct_size = sizeof options, .plugin_dirs = plugin_dirs, .log = log_to_stderr};
+    if (!write_tiny_llama(argv[2], &(struct tiny_llama){.seed = 7, .type = ENGINE_TYPE_Q8_0}) ||
+        engine_open(&options, &engine) != ENGINE_OK ||
+        engine_model_open(engine, argv[2], NULL, &model) != ENGINE_OK) {
+        fprintf(stderr, "queue-threads: can't start: %s\n", engine_error_message());
+        return 1;
+    }
+    struct user *users = calloc(N_USERS, sizeof *users);
+    if (!users) abort();
+    struct engine_context *alone = open_context(1), *context = open_context(5);
+    for (uint32_t i = 0; i < N_USERS; i++) create_user(&users[i], i, alone);
+    struct engine_queue_options queue_options = {.struct_size = sizeof queue_options, .n_waiting = 20};
+    if (engine_queue_create(context, &queue_options, &queue) != ENGINE_OK) abort();
+    const int n_bad = run_users(users);
+    engine_queue_destroy(queue);
+    engine_context_destroy(context);
+    engine_context_destroy(alone);
+    engine_model_close(model);
+    engine_close(engine);
+    free(users);
+    return n_bad > 0;
+}

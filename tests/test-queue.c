@@ -1,0 +1,419 @@
+/* test-queue.c: many requests at once: each gives what it gives alone, whoever else is there. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+#include "files.h"
+#include "gguf-writer.h"
+#include "queue-requests.h"
+
+#define N_VOCAB   320
+#define N_CONTEXT 128
+#define N_SAMPLES 64
+
+static char *folder;
+static struct engine *engine;
+static struct engine_model *model;
+static struct engine_context *alone, *context;
+static struct engine_queue *queue;
+static struct sample samples[N_SAMPLES];
+
+static void open_model(const char *settings)
+{
+    static const char *dirs[] = {TEST_PLUGIN_DIR, TOY_DIR, NULL};
+    folder = files_folder();
+    const char *path = files_path(folder, "model.gguf"), *config = files_path(folder, "engine.conf");
+    files_write_text(config, settings);
+    cr_assert(write_tiny_llama(path, &(struct tiny_llama){.seed = 5, .type = ENGINE_TYPE_Q8_0}));
+    struct engine_options options = {
+        .struct_size = sizeof options, .plugin_dirs = dirs, .config_file = config};
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_model_open(engine, path, NULL, &model), ENGINE_OK, "%s", engine_error_message());
+}
+
+static struct engine_context *open_context(uint32_t n_sequences, const char *backends)
+{
+    struct engine_context_options options = {.struct_size = sizeof options,
+                                             .n_context = N_CONTEXT,
+                                             .n_batch = 64,
+                                             .n_sequences = n_sequences,
+                                             .n_threads = 2,
+                                             .cache_type = "f32",
+                                             .backends = backends};
+    struct engine_context *created;
+    cr_assert_eq(engine_context_create(model, &options, &created), ENGINE_OK, "%s", engine_error_message());
+    return created;
+}
+
+static void open_queue(uint32_t n_sequences, const struct engine_queue_options *options)
+{
+    context = open_context(n_sequences, "cpu");
+    cr_assert_eq(engine_queue_create(context, options, &queue), ENGINE_OK, "%s", engine_error_message());
+}
+
+static void begin(void)
+{
+    open_model("");
+    alone = open_context(1, "cpu");
+}
+
+static void end(void)
+{
+    engine_queue_destroy(queue);
+    engine_context_destroy(context);
+    engine_context_destroy(alone);
+    engine_model_close(model);
+    engine_close(engine);
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(queue, .init = begin, .fini = end, .timeout = 300);
+TestSuite(queue_faults, .fini = end, .timeout = 300);
+
+static void create_samples(uint32_t n, uint32_t longest, uint32_t most)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        sample_create(&samples[i], i, N_VOCAB, longest, most);
+        cr_assert_eq(sample_run_alone(&samples[i], model, alone), ENGINE_OK, "%s", engine_error_message());
+    }
+}
+
+static uint64_t submit(struct sample *sample)
+{
+    uint64_t id = 0;
+    cr_assert_eq(engine_queue_submit(queue, &sample->request, &id), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_neq(id, 0);
+    return id;
+}
+
+static void run(enum engine_queue_until until)
+{
+    cr_assert_eq(engine_queue_run(queue, until), ENGINE_OK, "%s", engine_error_message());
+}
+
+static struct engine_queue_info info_of_queue(void)
+{
+    struct engine_queue_info info = {.struct_size = sizeof info};
+    cr_assert_eq(engine_queue_get_info(queue, &info), ENGINE_OK);
+    return info;
+}
+
+static void expect_agreement(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        cr_assert(sample_agrees(&samples[i]), "request %u: reason %u, %zu tokens of %zu: %s", i,
+                  samples[i].last.reason, samples[i].n_got_tokens, samples[i].n_tokens,
+                  samples[i].last.reason == ENGINE_DONE_FAILED ? "failed" : "");
+}
+
+/* ---- Texts ------------------------------------------------------------------------------------------------ */
+
+Test(queue, each_gives_what_it_gives_alone)
+{
+    create_samples(24, 100, 60);
+    open_queue(6, NULL);
+    for (uint32_t i = 0; i < 24; i++) {
+        samples[i].request.event = sample_take;
+        submit(&samples[i]);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    expect_agreement(24);
+    struct engine_queue_info info = info_of_queue();
+    cr_assert_eq(info.n_requests, 24);
+    cr_assert_eq(info.n_done, 24);
+    cr_assert_eq(info.n_running + info.n_waiting, 0);
+    cr_assert_eq(info.n_cached, 0);
+    for (uint32_t i = 0; i < 24; i++) {
+        const struct engine_event *last = &samples[i].last;
+        cr_assert_eq(last->n_prompt, samples[i].request.n_tokens);
+        cr_assert_eq(last->n_generated, samples[i].n_tokens);
+        cr_assert(last->wait_seconds >= 0 && last->prompt_seconds > 0 && last->text_seconds >= 0);
+    }
+}
+
+struct canceller {
+    struct sample *sample;
+    size_t after; /* tokens; 0: never */
+};
+
+static void take_and_cancel(void *user, const struct engine_event *event)
+{
+    struct canceller *canceller = user;
+    sample_take(canceller->sample, event);
+    if (canceller->after > 0 && canceller->sample->n_got_tokens == canceller->after)
+        engine_queue_cancel(queue, event->request);
+}
+
+/* Requests that come while others run, of three priorities, some of them cancelled while they wait or run. */
+Test(queue, priorities_and_cancels)
+{
+    static struct canceller cancellers[N_SAMPLES];
+    create_samples(N_SAMPLES, 100, 60);
+    open_queue(
+        5, &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options), .n_chunk = 8});
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        cancellers[i] = (struct canceller){&samples[i], i % 7 == 3 ? 1 + i % 5 : 0};
+        samples[i].request.event = take_and_cancel;
+        samples[i].request.user = &cancellers[i];
+        samples[i].request.priority = (int32_t)(i % 3) - 1;
+        uint64_t id = submit(&samples[i]);
+        if (i % 13 == 5) cr_assert_eq(engine_queue_cancel(queue, id), ENGINE_OK);
+        for (uint32_t step = 0; step < i % 4; step++) run(ENGINE_QUEUE_STEP);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    expect_agreement(N_SAMPLES);
+    uint32_t n_cancelled = 0;
+    for (uint32_t i = 0; i < N_SAMPLES; i++) n_cancelled += samples[i].last.reason == ENGINE_DONE_CANCELLED;
+    cr_assert_geq(n_cancelled, 8);
+    cr_assert_gt(info_of_queue().n_put_back, 0, "higher priorities have taken no places");
+}
+
+/* The text with a stop text cut out of its middle is what stands before it, however tokens divide it. */
+Test(queue, stop_texts_across_tokens)
+{
+    create_samples(12, 20, 60);
+    open_queue(4, NULL);
+    struct engine_string stops[12][2];
+    size_t at[12];
+    for (uint32_t i = 0; i < 12; i++) {
+        struct sample *sample = &samples[i];
+        size_t length = sample->text_size > 9 ? 6 : 1;
+        at[i] = sample->text_size / 2;
+        stops[i][0] = (struct engine_string){"never comes \x01\x02", 14};
+        stops[i][1] = (struct engine_string){sample->text + at[i], length};
+        /* It may come earlier as well. */
+        for (size_t j = 0; j < at[i]; j++)
+            if (memcmp(sample->text + j, stops[i][1].data, length) == 0) at[i] = j;
+        sample->request.stop = stops[i];
+        sample->request.n_stop = 2;
+        sample->request.event = sample_take;
+        if (sample->text_size > 0) submit(sample);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    for (uint32_t i = 0; i < 12; i++) {
+        if (samples[i].text_size == 0) continue;
+        cr_assert_eq(samples[i].last.reason, ENGINE_DONE_STOP, "request %u", i);
+        cr_assert_eq(samples[i].last.stop, 1);
+        cr_assert_eq(samples[i].got_text_size, at[i], "request %u: %zu, not %zu", i, samples[i].got_text_size,
+                     at[i]);
+        cr_assert_eq(memcmp(samples[i].got_text, samples[i].text, at[i]), 0);
+    }
+}
+
+Test(queue, stop_tokens)
+{
+    create_samples(1, 20, 60);
+    struct sample *sample = &samples[0];
+    cr_assert_gt(sample->n_tokens, 3);
+    size_t at = 0;
+    while (sample->tokens[at] != sample->tokens[2]) at++;
+    sample->request.stop_tokens = &sample->tokens[2];
+    sample->request.n_stop_tokens = 1;
+    sample->request.event = sample_take;
+    open_queue(1, NULL);
+    submit(sample);
+    run(ENGINE_QUEUE_IDLE);
+    cr_assert_eq(sample->last.reason, ENGINE_DONE_STOP);
+    cr_assert_eq(sample->last.stop, -1);
+    cr_assert_eq(sample->n_got_tokens, at);
+}
+
+Test(queue, the_context_is_full)
+{
+    create_samples(2, 100, SAMPLE_TOKENS);
+    open_queue(2, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        /* Neither limit nor end: until the context is full. */
+        samples[i].request.max_tokens = 0;
+        samples[i].request.flags = ENGINE_REQUEST_IGNORE_END;
+        samples[i].request.event = sample_take;
+        submit(&samples[i]);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(samples[i].last.reason, ENGINE_DONE_CONTEXT, "%u", samples[i].last.reason);
+        /* The last token need not be in the cache. */
+        cr_assert_eq(samples[i].last.n_generated, N_CONTEXT + 1 - samples[i].request.n_tokens);
+    }
+}
+
+/* ---- Progress, polls, threads ------------------------------------------------------------------------------ */
+
+static void count_prompt(void *user, const struct engine_event *event)
+{
+    uint32_t *read = user;
+    if (event->kind != ENGINE_EVENT_PROMPT) return;
+    cr_assert_gt(event->n_prompt, read[0]);
+    read[0] = event->n_prompt;
+    read[1]++;
+}
+
+Test(queue, progress)
+{
+    uint32_t read[2] = {0};
+    create_samples(1, 1, 4);
+    samples[0].request.n_tokens = 120; /* zeros behind the first one */
+    samples[0].request.flags = ENGINE_REQUEST_PROGRESS;
+    samples[0].request.event = count_prompt;
+    samples[0].request.user = read;
+    open_queue(1, NULL);
+    submit(&samples[0]);
+    run(ENGINE_QUEUE_IDLE);
+    cr_assert_eq(read[0], 64); /* the batch; the rest comes with the first token */
+    cr_assert_eq(read[1], 1);
+}
+
+static void poll_all(uint64_t id)
+{
+    struct engine_event *event;
+    while (engine_queue_poll(queue, id, 0, &event) == ENGINE_OK && event) {
+        sample_take(event->user, event);
+        engine_event_free(event);
+    }
+}
+
+Test(queue, polls)
+{
+    uint64_t ids[4];
+    struct engine_event *event;
+    create_samples(4, 50, 30);
+    open_queue(2, NULL);
+    for (uint32_t i = 0; i < 4; i++) ids[i] = submit(&samples[i]);
+    cr_assert_eq(engine_queue_poll(queue, ids[0], 1, &event), ENGINE_OK);
+    cr_assert_null(event);
+    for (int i = 0; i < 10; i++) {
+        run(ENGINE_QUEUE_STEP);
+        poll_all(ids[1]);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    poll_all(ids[1]);
+    cr_assert_eq(engine_queue_poll(queue, ids[1], -1, &event), ENGINE_ERROR_NOT_FOUND);
+    cr_assert_eq(engine_queue_cancel(queue, ids[2]), ENGINE_ERROR_NOT_FOUND); /* done, though not polled */
+    poll_all(0);
+    expect_agreement(4);
+    engine_queue_stop(queue, 0);
+    cr_assert_eq(engine_queue_poll(queue, 0, -1, &event), ENGINE_ERROR_NOT_FOUND);
+}
+
+static void *run_until_stopped(void *user)
+{
+    *(int *)user = engine_queue_run(queue, ENGINE_QUEUE_STOPPED);
+    return NULL;
+}
+
+Test(queue, a_thread_runs_it_until_it_is_stopped)
+{
+    pthread_t thread;
+    int status = -1;
+    struct engine_event *event;
+    create_samples(8, 50, 30);
+    open_queue(3, NULL);
+    cr_assert_eq(pthread_create(&thread, NULL, run_until_stopped, &status), 0);
+    for (uint32_t i = 0; i < 8; i++) submit(&samples[i]);
+    for (uint32_t n_done = 0; n_done < 8;) {
+        cr_assert_eq(engine_queue_poll(queue, 0, -1, &event), ENGINE_OK);
+        cr_assert(event);
+        sample_take(event->user, event);
+        n_done += event->kind == ENGINE_EVENT_DONE;
+        engine_event_free(event);
+    }
+    expect_agreement(8);
+    while (engine_queue_run(queue, ENGINE_QUEUE_IDLE) == ENGINE_OK)
+        continue; /* the other may not have begun */
+    cr_assert(strstr(engine_error_message(), "running already"));
+    engine_queue_stop(queue, 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(status, ENGINE_OK);
+    cr_assert_eq(engine_queue_submit(queue, &samples[0].request, NULL), ENGINE_ERROR_BUSY);
+}
+
+Test(queue, stopped_at_once)
+{
+    create_samples(6, 50, 30);
+    open_queue(2, NULL);
+    for (uint32_t i = 0; i < 6; i++) {
+        samples[i].request.event = sample_take;
+        submit(&samples[i]);
+    }
+    run(ENGINE_QUEUE_STEP);
+    engine_queue_stop(queue, 1);
+    run(ENGINE_QUEUE_STOPPED);
+    for (uint32_t i = 0; i < 6; i++) cr_assert_eq(samples[i].n_last, 1, "request %u", i);
+    cr_assert_eq(samples[5].last.reason, ENGINE_DONE_CANCELLED);
+    expect_agreement(6);
+}
+
+Test(queue, destroyed_with_requests)
+{
+    create_samples(3, 50, 30);
+    open_queue(2, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        samples[i].request.event = i > 0 ? sample_take : NULL;
+        submit(&samples[i]);
+    }
+    run(ENGINE_QUEUE_STEP);
+    engine_queue_destroy(queue);
+    queue = NULL;
+    cr_assert_eq(samples[1].last.reason, ENGINE_DONE_CANCELLED);
+    cr_assert_eq(samples[2].last.reason, ENGINE_DONE_CANCELLED);
+}
+
+/* ---- Refusals and failures --------------------------------------------------------------------------------- */
+
+static void refused(const struct engine_request *request, int status, const char *message)
+{
+    cr_assert_eq(engine_queue_submit(queue, request, NULL), status);
+    cr_assert(strstr(engine_error_message(), message), "%s", engine_error_message());
+}
+
+Test(queue, refusals)
+{
+    static int32_t tokens[N_CONTEXT + 1];
+    struct engine_sampler_options sampler = {.struct_size = sizeof sampler, .temperature = -1};
+    struct engine_string stop = {"", 0};
+    open_queue(2, &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options),
+                                                 .n_waiting = 2});
+    struct engine_request good = {
+        .struct_size = sizeof good, .tokens = tokens, .n_tokens = 1, .max_tokens = 1};
+    struct engine_request bad = good;
+    bad.struct_size = 0, refused(&bad, ENGINE_ERROR_ARGUMENT, "struct_size");
+    bad = good, bad.n_tokens = 0, refused(&bad, ENGINE_ERROR_ARGUMENT, "the prompt is empty");
+    bad = good, bad.n_tokens = N_CONTEXT + 1;
+    refused(&bad, ENGINE_ERROR_ARGUMENT, "the prompt has 129 tokens, the context takes 128");
+    tokens[1] = N_VOCAB;
+    bad = good, bad.n_tokens = 2, refused(&bad, ENGINE_ERROR_ARGUMENT, "token 1 of the prompt is 320");
+    bad = good, bad.flags = 1u << 20, refused(&bad, ENGINE_ERROR_ARGUMENT, "unknown flags");
+    bad = good, bad.sampler = &sampler, refused(&bad, ENGINE_ERROR_ARGUMENT, "temperature is -1");
+    bad = good, bad.stop = &stop, bad.n_stop = 1, refused(&bad, ENGINE_ERROR_ARGUMENT, "stop text 0");
+    bad.flags = ENGINE_REQUEST_NO_TEXT;
+    refused(&bad, ENGINE_ERROR_ARGUMENT, "stop texts for a request without text");
+    cr_assert_eq(engine_queue_submit(queue, &good, NULL), ENGINE_OK);
+    cr_assert_eq(engine_queue_submit(queue, &good, NULL), ENGINE_OK);
+    refused(&good, ENGINE_ERROR_BUSY, "2 requests are waiting already");
+    run(ENGINE_QUEUE_IDLE);
+    cr_assert_eq(engine_queue_submit(queue, &good, NULL), ENGINE_OK);
+    cr_assert_eq(engine_queue_cancel(queue, 77), ENGINE_ERROR_NOT_FOUND);
+}
+
+/* A device that fails in the middle: those who were in the step hear of it, the others fail in turn; nothing hangs. */
+Test(queue_faults, a_device_that_fails)
+{
+    open_model("[toy]\nfail = 300\n");
+    context = open_context(3, "toy,cpu");
+    cr_assert_eq(engine_queue_create(context, NULL, &queue), ENGINE_OK, "%s", engine_error_message());
+    for (uint32_t i = 0; i < 8; i++) {
+        sample_create(&samples[i], i, N_VOCAB, 20, 60);
+        samples[i].request.event = sample_take;
+        samples[i].request.flags = ENGINE_REQUEST_IGNORE_END;
+        submit(&samples[i]);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    for (uint32_t i = 0; i < 8; i++) cr_assert_eq(samples[i].n_last, 1, "request %u", i);
+    cr_assert_eq(samples[7].last.reason, ENGINE_DONE_FAILED);
+    cr_assert_eq(samples[7].last.status, ENGINE_ERROR_DEVICE, "%d", samples[7].last.status);
+    cr_assert_eq(info_of_queue().n_cached, 0);
+}
