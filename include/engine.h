@@ -452,7 +452,8 @@ enum engine_request_flags {
     ENGINE_REQUEST_PROGRESS = 1,   /* ENGINE_EVENT_PROMPT is wanted */
     ENGINE_REQUEST_IGNORE_END = 2, /* tokens that end the text are never chosen */
     ENGINE_REQUEST_NO_TEXT = 4,    /* tokens only: no text, no stop texts; needs no tokenizer */
-    ENGINE_REQUEST_SPECIAL = 8     /* control tokens become text as they are spelled */
+    ENGINE_REQUEST_SPECIAL = 8,    /* control tokens become text as they are spelled */
+    ENGINE_REQUEST_NO_TOKENS = 16 /* the prompt is read into the cache, and that is all (ENGINE_DONE_LIMIT) */
 };
 
 struct engine_request {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine.h"
 #include "gguf-writer.h"
@@ -44,7 +45,8 @@ static struct engine_context *open_context(uint32_t n_sequences)
                                              .n_sequences = n_sequences,
                                              .n_threads = 2,
                                              .cache_type = "f32",
-                                             .backends = "cpu"};
+                                             .backends = "cpu",
+                                             .n_cache = 256};
     struct engine_context *context;
     if (engine_context_create(model, &options, &context) == ENGINE_OK) return context;
     fprintf(stderr, "queue-threads: %s\n", engine_error_message());
@@ -90,7 +92,7 @@ static void *use_queue(void *argument)
         sample->request.event = calls ? take : NULL;
         if (calls) sample->request.user = &callbacks[i];
         sample->request.priority = (int32_t)(i % 2);
-        while (engine_queue_submit(queue, &sample->request, &ids[i]) == ENGINE_ERROR_BUSY) continue;
+        while (engine_queue_submit(queue, &sample->request, &ids[i]) == ENGINE_ERROR_BUSY) usleep(1000);
         if (i % 5 == 4) engine_queue_cancel(queue, ids[i - 2]);
         struct engine_queue_info info = {.struct_size = sizeof info};
         engine_queue_get_info(queue, &info);
@@ -159,7 +161,7 @@ int main(int argc, char **argv)
     }
     struct user *users = calloc(N_USERS, sizeof *users);
     if (!users) abort();
-    struct engine_context *alone = open_context(1), *context = open_context(5);
+    struct engine_context *alone = open_context(1), *context = open_context(12);
     for (uint32_t i = 0; i < N_USERS; i++) create_user(&users[i], i, alone);
     struct engine_queue_options queue_options = {.struct_size = sizeof queue_options, .n_waiting = 20};
     if (engine_queue_create(context, &queue_options, &queue) != ENGINE_OK) abort();

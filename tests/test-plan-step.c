@@ -95,6 +95,21 @@ Test(plan_step, one_that_waits_starts_when_there_is_a_sequence)
     cr_assert_eq(requests[2].n_now, 0);
 }
 
+/* What it finds in the cache may be blocks that nobody has any more: they are among the free ones. */
+Test(plan_step, what_is_found_counts_once)
+{
+    struct step_limits limits = roomy;
+    limits.free_positions = 4 * 32;
+    struct step_request requests[] = {decoding(33), {.n_cached = 64, .n_pending = 31}};
+    expect(requests, 2, &limits, PLAN_START, 1);
+    requests[1].n_unowned = 64;
+    expect(requests, 2, &limits, PLAN_START, 1);
+    limits.free_positions = 2 * 32;
+    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    requests[1].n_unowned = 0; /* others have these blocks: they take no room */
+    expect(requests, 2, &limits, PLAN_START, 1);
+}
+
 /* Five blocks are free: three of them are for the rest of the prompt that is being read, one for who decodes. */
 Test(plan_step, room_that_others_need_is_not_given_away)
 {

@@ -19,6 +19,7 @@ static struct engine *engine;
 static struct engine_model *model;
 static struct engine_context *alone, *context;
 static struct engine_queue *queue;
+static uint32_t n_batch = 64;
 static struct sample samples[N_SAMPLES];
 
 static void open_model(const char *settings)
@@ -34,30 +35,32 @@ static void open_model(const char *settings)
     cr_assert_eq(engine_model_open(engine, path, NULL, &model), ENGINE_OK, "%s", engine_error_message());
 }
 
-static struct engine_context *open_context(uint32_t n_sequences, const char *backends)
+static struct engine_context *open_context(uint32_t n_sequences, uint32_t n_cache, const char *backends)
 {
     struct engine_context_options options = {.struct_size = sizeof options,
                                              .n_context = N_CONTEXT,
-                                             .n_batch = 64,
+                                             .n_batch = n_batch,
                                              .n_sequences = n_sequences,
                                              .n_threads = 2,
                                              .cache_type = "f32",
-                                             .backends = backends};
+                                             .backends = backends,
+                                             .n_cache = n_cache};
     struct engine_context *created;
     cr_assert_eq(engine_context_create(model, &options, &created), ENGINE_OK, "%s", engine_error_message());
     return created;
 }
 
-static void open_queue(uint32_t n_sequences, const struct engine_queue_options *options)
+/* n_cache: positions of all sequences together; 0: enough for all. */
+static void open_queue(uint32_t n_sequences, uint32_t n_cache, const struct engine_queue_options *options)
 {
-    context = open_context(n_sequences, "cpu");
+    context = open_context(n_sequences, n_cache, "cpu");
     cr_assert_eq(engine_queue_create(context, options, &queue), ENGINE_OK, "%s", engine_error_message());
 }
 
 static void begin(void)
 {
     open_model("");
-    alone = open_context(1, "cpu");
+    alone = open_context(1, 0, "cpu");
 }
 
 static void end(void)
@@ -115,7 +118,7 @@ static void expect_agreement(uint32_t n)
 Test(queue, each_gives_what_it_gives_alone)
 {
     create_samples(24, 100, 60);
-    open_queue(6, NULL);
+    open_queue(6, 0, NULL);
     for (uint32_t i = 0; i < 24; i++) {
         samples[i].request.event = sample_take;
         submit(&samples[i]);
@@ -148,13 +151,19 @@ static void take_and_cancel(void *user, const struct engine_event *event)
         engine_queue_cancel(queue, event->request);
 }
 
-/* Requests that come while others run, of three priorities, some of them cancelled while they wait or run. */
-Test(queue, priorities_and_cancels)
+/* All of them at once, of three priorities, some cancelled while they wait or run, with a cache for `part` of a hundredth of
+ * what they need. */
+static void run_crowd(uint32_t n_sequences, uint32_t part, bool at_once)
 {
     static struct canceller cancellers[N_SAMPLES];
+    uint32_t needed = 0;
+    n_batch = N_CONTEXT;
     create_samples(N_SAMPLES, 100, 60);
-    open_queue(
-        5, &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options), .n_chunk = 8});
+    for (uint32_t i = 0; i < N_SAMPLES; i++)
+        needed += (uint32_t)(samples[i].request.n_tokens + samples[i].n_tokens + 31) / 32 * 32;
+    open_queue(n_sequences, needed * part / 100,
+               &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options),
+                                              .n_chunk = N_CONTEXT});
     for (uint32_t i = 0; i < N_SAMPLES; i++) {
         cancellers[i] = (struct canceller){&samples[i], i % 7 == 3 ? 1 + i % 5 : 0};
         samples[i].request.event = take_and_cancel;
@@ -162,21 +171,67 @@ Test(queue, priorities_and_cancels)
         samples[i].request.priority = (int32_t)(i % 3) - 1;
         uint64_t id = submit(&samples[i]);
         if (i % 13 == 5) cr_assert_eq(engine_queue_cancel(queue, id), ENGINE_OK);
-        for (uint32_t step = 0; step < i % 4; step++) run(ENGINE_QUEUE_STEP);
+        for (uint32_t step = 0; step < i % 4 && !at_once; step++) run(ENGINE_QUEUE_STEP);
     }
     run(ENGINE_QUEUE_IDLE);
     expect_agreement(N_SAMPLES);
     uint32_t n_cancelled = 0;
     for (uint32_t i = 0; i < N_SAMPLES; i++) n_cancelled += samples[i].last.reason == ENGINE_DONE_CANCELLED;
     cr_assert_geq(n_cancelled, 8);
-    cr_assert_gt(info_of_queue().n_put_back, 0, "higher priorities have taken no places");
+    struct engine_queue_info all = info_of_queue();
+    cr_assert_gt(all.n_put_back, 0, "nobody has been put back in %lu steps; cache %lu of %u",
+                 (unsigned long)all.n_steps, (unsigned long)all.n_cache, needed);
+    cr_assert_eq(info_of_queue().n_cached, 0);
+}
+
+Test(queue, a_cache_of_a_third_of_what_is_needed)
+{
+    run_crowd(N_SAMPLES, 33, true);
+}
+
+Test(queue, a_cache_of_a_tenth_of_what_is_needed)
+{
+    run_crowd(N_SAMPLES, 10, true);
+}
+
+Test(queue, higher_priorities_take_places)
+{
+    run_crowd(5, 100, false);
+}
+
+/* A beginning that all have in common is computed once, though all come at once, and takes its room once. */
+Test(queue, a_common_beginning)
+{
+    struct sample *of;
+    uint64_t most = 0;
+    create_samples(12, 10, 12);
+    for (uint32_t i = 0; i < 12; i++) {
+        of = &samples[i];
+        memmove(of->prompt + 100, of->prompt, of->request.n_tokens * sizeof *of->prompt);
+        for (int32_t j = 0; j < 100; j++) of->prompt[j] = 3 + j;
+        of->request.n_tokens += 100;
+        of->n_tokens = of->text_size = 0;
+        cr_assert_eq(sample_run_alone(of, model, alone), ENGINE_OK, "%s", engine_error_message());
+        of->request.event = sample_take;
+    }
+    open_queue(12, 0, NULL);
+    for (uint32_t i = 0; i < 12; i++) submit(&samples[i]);
+    do {
+        run(ENGINE_QUEUE_STEP);
+        if (info_of_queue().n_cached > most) most = info_of_queue().n_cached;
+    } while (info_of_queue().n_running > 0);
+    expect_agreement(12);
+    cr_assert_leq(most, 96 + 12 * 32, "%lu", (unsigned long)most);
+    cr_assert_eq(info_of_queue().n_reused, 11 * 96, "%lu", (unsigned long)info_of_queue().n_reused);
+    cr_assert_eq(samples[5].last.n_reused, 96);
+    cr_assert_eq(samples[5].last.n_prompt, samples[5].request.n_tokens);
 }
 
 /* The text with a stop text cut out of its middle is what stands before it, however tokens divide it. */
 Test(queue, stop_texts_across_tokens)
 {
     create_samples(12, 20, 60);
-    open_queue(4, NULL);
+    open_queue(4, 0, NULL);
     struct engine_string stops[12][2];
     size_t at[12];
     for (uint32_t i = 0; i < 12; i++) {
@@ -214,7 +269,7 @@ Test(queue, stop_tokens)
     sample->request.stop_tokens = &sample->tokens[2];
     sample->request.n_stop_tokens = 1;
     sample->request.event = sample_take;
-    open_queue(1, NULL);
+    open_queue(1, 0, NULL);
     submit(sample);
     run(ENGINE_QUEUE_IDLE);
     cr_assert_eq(sample->last.reason, ENGINE_DONE_STOP);
@@ -225,7 +280,7 @@ Test(queue, stop_tokens)
 Test(queue, the_context_is_full)
 {
     create_samples(2, 100, SAMPLE_TOKENS);
-    open_queue(2, NULL);
+    open_queue(2, 0, NULL);
     for (uint32_t i = 0; i < 2; i++) {
         /* Neither limit nor end: until the context is full. */
         samples[i].request.max_tokens = 0;
@@ -260,7 +315,7 @@ Test(queue, progress)
     samples[0].request.flags = ENGINE_REQUEST_PROGRESS;
     samples[0].request.event = count_prompt;
     samples[0].request.user = read;
-    open_queue(1, NULL);
+    open_queue(1, 0, NULL);
     submit(&samples[0]);
     run(ENGINE_QUEUE_IDLE);
     cr_assert_eq(read[0], 64); /* the batch; the rest comes with the first token */
@@ -281,7 +336,7 @@ Test(queue, polls)
     uint64_t ids[4];
     struct engine_event *event;
     create_samples(4, 50, 30);
-    open_queue(2, NULL);
+    open_queue(2, 0, NULL);
     for (uint32_t i = 0; i < 4; i++) ids[i] = submit(&samples[i]);
     cr_assert_eq(engine_queue_poll(queue, ids[0], 1, &event), ENGINE_OK);
     cr_assert_null(event);
@@ -311,7 +366,7 @@ Test(queue, a_thread_runs_it_until_it_is_stopped)
     int status = -1;
     struct engine_event *event;
     create_samples(8, 50, 30);
-    open_queue(3, NULL);
+    open_queue(3, 0, NULL);
     cr_assert_eq(pthread_create(&thread, NULL, run_until_stopped, &status), 0);
     for (uint32_t i = 0; i < 8; i++) submit(&samples[i]);
     for (uint32_t n_done = 0; n_done < 8;) {
@@ -334,7 +389,7 @@ Test(queue, a_thread_runs_it_until_it_is_stopped)
 Test(queue, stopped_at_once)
 {
     create_samples(6, 50, 30);
-    open_queue(2, NULL);
+    open_queue(2, 0, NULL);
     for (uint32_t i = 0; i < 6; i++) {
         samples[i].request.event = sample_take;
         submit(&samples[i]);
@@ -350,7 +405,7 @@ Test(queue, stopped_at_once)
 Test(queue, destroyed_with_requests)
 {
     create_samples(3, 50, 30);
-    open_queue(2, NULL);
+    open_queue(2, 0, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         samples[i].request.event = i > 0 ? sample_take : NULL;
         submit(&samples[i]);
@@ -375,8 +430,9 @@ Test(queue, refusals)
     static int32_t tokens[N_CONTEXT + 1];
     struct engine_sampler_options sampler = {.struct_size = sizeof sampler, .temperature = -1};
     struct engine_string stop = {"", 0};
-    open_queue(2, &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options),
-                                                 .n_waiting = 2});
+    open_queue(
+        2, 0,
+        &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options), .n_waiting = 2});
     struct engine_request good = {
         .struct_size = sizeof good, .tokens = tokens, .n_tokens = 1, .max_tokens = 1};
     struct engine_request bad = good;
@@ -403,7 +459,7 @@ Test(queue, refusals)
 Test(queue_faults, a_device_that_fails)
 {
     open_model("[toy]\nfail = 300\n");
-    context = open_context(3, "toy,cpu");
+    context = open_context(3, 0, "toy,cpu");
     cr_assert_eq(engine_queue_create(context, NULL, &queue), ENGINE_OK, "%s", engine_error_message());
     for (uint32_t i = 0; i < 8; i++) {
         sample_create(&samples[i], i, N_VOCAB, 20, 60);

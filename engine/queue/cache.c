@@ -1,42 +1,42 @@
 /* cache.c: what the queue asks of the context's cache, in one place. */
-#include "kv/cache.h"
-
 #include "queue/queue.h"
-
-uint32_t cache_block(const struct engine_queue *queue)
-{
-    (void)queue;
-    return KV_BLOCK_SIZE;
-}
-
-/* Each sequence has blocks of its own for the whole context. */
-static uint64_t blocks_of_sequence(const struct engine_queue *queue)
-{
-    return ((uint64_t)queue->info.n_context + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE;
-}
-
-uint64_t cache_size(const struct engine_queue *queue)
-{
-    return blocks_of_sequence(queue) * queue->info.n_sequences * KV_BLOCK_SIZE;
-}
 
 uint64_t cache_free(const struct engine_queue *queue)
 {
-    uint64_t used = 0;
-    for (uint32_t s = 0; s < queue->info.n_sequences; s++)
-        used += ((uint64_t)engine_sequence_length(queue->context, s) + KV_BLOCK_SIZE - 1) / KV_BLOCK_SIZE;
-    return cache_size(queue) - used * KV_BLOCK_SIZE;
+    return engine_cache_free(queue->context);
 }
 
-int cache_reuse(const struct engine_queue *queue, uint32_t sequence, const int32_t *tokens, size_t n_tokens,
-                size_t *n_reused)
+size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request)
 {
-    (void)queue, (void)sequence, (void)tokens, (void)n_tokens;
-    *n_reused = 0;
-    return ENGINE_OK;
+    uint32_t n_found = 0;
+    int status =
+        engine_sequence_reuse(queue->context, sequence, request->tokens, request->n_tokens, &n_found);
+    return status ? 0 : n_found; /* without it all of the prompt is computed */
 }
 
-void cache_truncate(const struct engine_queue *queue, uint32_t sequence, size_t length)
+void cache_clear(const struct engine_queue *queue, uint32_t sequence)
 {
-    engine_sequence_truncate(queue->context, sequence, (uint32_t)length);
+    engine_sequence_truncate(queue->context, sequence, 0);
+}
+
+/* Tokens that two requests begin with alike. */
+static size_t common(const struct request *a, const struct request *b)
+{
+    size_t n = a->n_tokens < b->n_tokens ? a->n_tokens : b->n_tokens, i = 0;
+    while (i < n && a->tokens[i] == b->tokens[i]) i++;
+    return i;
+}
+
+bool cache_soon_has_more(const struct engine_queue *queue, const struct request *request, size_t n_found)
+{
+    uint32_t block = queue->info.cache_block;
+    for (size_t i = 0; i < queue->active.count; i++) {
+        const struct request *other = queue->active.items[i];
+        if (other->sequence < 0 || other->n_cached >= other->n_prompt) continue;
+        size_t n = common(request, other);
+        if (n == request->n_tokens) n--; /* the last token is computed in any case */
+        n -= n % block;
+        if (n > n_found && n > other->n_cached - other->n_cached % block) return true;
+    }
+    return false;
 }

@@ -14,6 +14,12 @@ static uint64_t blocks_more(const struct step_request *request, size_t n, uint32
     return blocks_for((uint64_t)request->n_cached + n, block) - blocks_for(request->n_cached, block);
 }
 
+/* Free blocks that one that waits takes for `n` positions beside those that it finds. */
+static uint64_t blocks_to_begin(const struct step_request *request, size_t n, uint32_t block)
+{
+    return blocks_for(request->n_unowned, block) + blocks_more(request, n, block);
+}
+
 /* How many of its next tokens a request has room for in `n_blocks` more. */
 static size_t fitting(const struct step_request *request, size_t n, uint64_t n_blocks, uint32_t block)
 {
@@ -52,17 +58,17 @@ static enum plan_action start(const struct step_request *requests, size_t n, con
                               size_t *which)
 {
     size_t first = 0, n_running = count_running(requests, n, false);
-    while (first < n && requests[first].running) first++;
+    while (first < n && (requests[first].running || requests[first].held)) first++;
     if (first == n) return PLAN_RUN;
     const struct step_request *request = &requests[first];
     *which = first;
     if (n_running ==
         0) { /* the cache is all its own: the token after those pending may need no position any more */
-        bool fits =
-            blocks_more(request, request->n_pending, limits->block) * limits->block <= limits->free_positions;
+        uint64_t needed = blocks_to_begin(request, request->n_pending, limits->block);
+        bool fits = needed * limits->block <= limits->free_positions;
         return fits ? PLAN_START : PLAN_FULL;
     }
-    uint64_t needed = blocks_more(request, request->n_pending + 1, limits->block);
+    uint64_t needed = blocks_to_begin(request, request->n_pending + 1, limits->block);
     if (n_running < limits->n_sequences && needed <= blocks_to_start(requests, n, limits)) return PLAN_START;
     size_t last = last_running(requests, n);
     if (requests[last].priority >= request->priority) return PLAN_RUN;

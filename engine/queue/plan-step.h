@@ -10,9 +10,11 @@
 /* A request that waits or runs. */
 struct step_request {
     int32_t priority;
+    bool held;        /* waits, and must not start now */
     bool running;     /* has a sequence */
     bool decoding;    /* its prompt is in the cache: what is pending is computed in one step */
-    size_t n_cached;  /* tokens in the cache; 0 where it waits */
+    size_t n_cached;  /* tokens in the cache; of one that waits, those that it finds there */
+    size_t n_unowned; /* of one that waits: those of n_cached that count as free still */
     size_t n_pending; /* tokens to compute before its next one can be chosen, one at least */
     size_t n_now;     /* the plan: those of the next step; 0: none */
 };

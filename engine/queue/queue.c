@@ -215,7 +215,7 @@ int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *
     pthread_mutex_unlock(&queue->lock);
     known.n_context = queue->info.n_context;
     known.n_sequences = queue->info.n_sequences;
-    known.n_cache = cache_size(queue);
+    known.n_cache = queue->info.n_cache;
     sized_write(info, &known, sizeof known);
     return ENGINE_OK;
 }

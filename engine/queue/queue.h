@@ -134,15 +134,13 @@ void queue_drop_all(struct engine_queue *queue);
 
 /* ---- cache.c ---- */
 
-/* Positions of all sequences together. */
-uint64_t cache_size(const struct engine_queue *queue);
-/* Those that can still be handed out, in whole blocks. */
+/* Positions that can still be handed out, in whole blocks. */
 uint64_t cache_free(const struct engine_queue *queue);
-uint32_t cache_block(const struct engine_queue *queue);
-/* Takes over what is left of an earlier prompt with the same beginning, but never the last token: its logits are wanted.
- * Returns how many tokens of an empty sequence are in the cache now. */
-int cache_reuse(const struct engine_queue *queue, uint32_t sequence, const int32_t *tokens, size_t n_tokens,
-                size_t *n_reused);
-void cache_truncate(const struct engine_queue *queue, uint32_t sequence, size_t length);
+/* Puts what the cache still has of a request's beginning into a sequence, never its last token: its logits are wanted.
+ * Returns how many tokens these are. */
+size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request);
+void cache_clear(const struct engine_queue *queue, uint32_t sequence);
+/* Whether a request that waits would find more than it does now once others have read their prompts. */
+bool cache_soon_has_more(const struct engine_queue *queue, const struct request *request, size_t n_found);
 
 #endif

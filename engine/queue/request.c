@@ -326,9 +326,12 @@ static bool take_token(struct engine_queue *queue, struct request *request, int3
 
 bool request_take_logits(struct engine_queue *queue, struct request *request, float *logits)
 {
-    int32_t token;
-    int status = choose(queue, request, logits, &token);
-    if (status)
+    int32_t token = -1;
+    bool none = request->flags & ENGINE_REQUEST_NO_TOKENS;
+    int status = none ? ENGINE_OK : choose(queue, request, logits, &token);
+    if (none)
+        request_finish(queue, request, ENGINE_DONE_LIMIT, ENGINE_OK);
+    else if (status)
         request_finish(queue, request, ENGINE_DONE_FAILED, status);
     else if (is_stop_token(request, token))
         request_finish(queue, request, ENGINE_DONE_STOP, ENGINE_OK);

@@ -68,13 +68,13 @@ static void count_active(struct engine_queue *queue)
     for (size_t i = 0; i < queue->active.count; i++) n_running += queue->active.items[i]->sequence >= 0;
     queue->counts.n_running = n_running;
     queue->counts.n_waiting = (uint32_t)(queue->active.count + queue->incoming.count) - n_running;
-    queue->counts.n_cached = cache_size(queue) - cache_free(queue);
+    queue->counts.n_cached = queue->info.n_cache - cache_free(queue);
 }
 
 static void give_sequence_back(struct engine_queue *queue, struct request *request)
 {
     if (request->sequence < 0) return;
-    cache_truncate(queue, (uint32_t)request->sequence, 0);
+    cache_clear(queue, (uint32_t)request->sequence);
     queue->sequence_used[request->sequence] = false;
     request->sequence = -1;
     request->n_cached = 0;
@@ -126,24 +126,57 @@ static void describe(const struct request *request, struct step_request *plan)
     };
 }
 
-static int start_request(struct engine_queue *queue, struct request *request)
+/* A sequence for the request that starts next, with what the cache has of its prompt. */
+struct start {
+    struct request *request; /* NULL: there is none */
+    uint32_t sequence;
+    size_t n_cached;
+};
+
+#define MAX_CANDIDATES 16
+
+/* Prepares the start of the first request that waits: before the plan, because what the cache has of its prompt needs no
+ * room. Requests whose prompt begins like one that is being read wait for that. */
+static struct start prepare_start(struct engine_queue *queue)
 {
-    uint32_t sequence = 0;
-    while (queue->sequence_used[sequence]) sequence++;
-    if (request->started == 0) request->started = queue_seconds();
-    int status = request_begin(queue, request);
-    if (status) return status;
-    bool first = request->most_read == 0;
-    request->sequence = (int32_t)sequence;
-    queue->sequence_used[sequence] = true;
-    status = cache_reuse(queue, sequence, request->tokens, request->n_tokens, &request->n_cached);
-    if (status || !first) return status;
-    request->n_reused = (uint32_t)request->n_cached;
-    request->most_read = request->n_cached;
-    pthread_mutex_lock(&queue->lock);
-    queue->counts.n_reused += request->n_reused;
-    pthread_mutex_unlock(&queue->lock);
-    return status;
+    struct start start = {0};
+    uint64_t n_free = cache_free(queue);
+    while (start.sequence < queue->info.n_sequences && queue->sequence_used[start.sequence]) start.sequence++;
+    bool free = start.sequence < queue->info.n_sequences;
+    size_t candidates = 0;
+    for (size_t i = 0; i < queue->active.count && free; i++) {
+        struct request *request = queue->active.items[i];
+        struct step_request *plan = &queue->plan[i];
+        if (request->sequence >= 0) continue;
+        plan->held = start.request || candidates++ >= MAX_CANDIDATES;
+        if (plan->held) continue;
+        start.n_cached = cache_reuse(queue, start.sequence, request);
+        plan->held = cache_soon_has_more(queue, request, start.n_cached);
+        if (plan->held) continue;
+        start.request = request;
+        plan->n_cached = start.n_cached;
+        plan->n_unowned = (size_t)(n_free - cache_free(queue));
+        plan->n_pending = request->n_tokens - start.n_cached;
+    }
+    if (free && !start.request) cache_clear(queue, start.sequence);
+    return start;
+}
+
+static int begin_request(struct engine_queue *queue, const struct start *start)
+{
+    struct request *request = start->request;
+    request->sequence = (int32_t)start->sequence;
+    request->n_cached = start->n_cached;
+    queue->sequence_used[start->sequence] = true;
+    if (request->started == 0) {
+        request->started = queue_seconds();
+        request->n_reused = (uint32_t)start->n_cached;
+        request->most_read = start->n_cached;
+        pthread_mutex_lock(&queue->lock);
+        queue->counts.n_reused += request->n_reused;
+        pthread_mutex_unlock(&queue->lock);
+    }
+    return request_begin(queue, request);
 }
 
 static void put_back(struct engine_queue *queue, struct request *request)
@@ -154,31 +187,40 @@ static void put_back(struct engine_queue *queue, struct request *request)
     pthread_mutex_unlock(&queue->lock);
 }
 
+/* One action of the plan. */
+static enum plan_action plan_once(struct engine_queue *queue)
+{
+    size_t which = 0;
+    for (size_t i = 0; i < queue->active.count; i++) describe(queue->active.items[i], &queue->plan[i]);
+    uint64_t n_free = cache_free(queue);
+    struct start start = prepare_start(queue);
+    struct step_limits limits = {
+        .n_sequences = queue->info.n_sequences,
+        .block = queue->info.cache_block,
+        .free_positions = n_free,
+        .n_batch = queue->info.n_batch,
+        .n_chunk = queue->n_chunk,
+    };
+    enum plan_action action = plan_step(queue->plan, queue->active.count, &limits, &which);
+    if (action != PLAN_START && start.request) cache_clear(queue, start.sequence);
+    if (action == PLAN_START) {
+        int status = begin_request(queue, &start);
+        if (status) end_request(queue, start.request, ENGINE_DONE_FAILED, status);
+    } else if (action == PLAN_PUT_BACK) {
+        put_back(queue, queue->active.items[which]);
+    } else if (action == PLAN_FULL) {
+        end_request(queue, queue->active.items[which], ENGINE_DONE_CONTEXT, ENGINE_OK);
+    }
+    return action;
+}
+
 /* Starts and puts back requests until a step can run. PLAN_NOTHING: there are none. */
 static enum plan_action plan_next(struct engine_queue *queue)
 {
-    for (;;) {
-        struct step_limits limits = {
-            .n_sequences = queue->info.n_sequences,
-            .block = cache_block(queue),
-            .free_positions = cache_free(queue),
-            .n_batch = queue->info.n_batch,
-            .n_chunk = queue->n_chunk,
-        };
-        size_t which = 0;
-        for (size_t i = 0; i < queue->active.count; i++) describe(queue->active.items[i], &queue->plan[i]);
-        enum plan_action action = plan_step(queue->plan, queue->active.count, &limits, &which);
-        if (action == PLAN_NOTHING || action == PLAN_RUN) return action;
-        struct request *request = queue->active.items[which];
-        if (action == PLAN_START) {
-            int status = start_request(queue, request);
-            if (status) end_request(queue, request, ENGINE_DONE_FAILED, status);
-        } else if (action == PLAN_PUT_BACK) {
-            put_back(queue, request);
-        } else {
-            end_request(queue, request, ENGINE_DONE_CONTEXT, ENGINE_OK);
-        }
-    }
+    enum plan_action action;
+    do action = plan_once(queue);
+    while (action != PLAN_NOTHING && action != PLAN_RUN);
+    return action;
 }
 
 /* ---- Steps ---- */
