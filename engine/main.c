@@ -27,6 +27,30 @@ const struct command commands[] = {
      .words = "MODEL.gguf PROMPT",
      .max_words = 2,
      .run = command_run},
+    {.name = "batch",
+     .synopsis = "[-m MODEL] IN.jsonl [-o OUT.jsonl] [OPTION...]",
+     .summary = "Goes on from many prompts, several at once.",
+     .details =
+         "IN has one JSON object per line: {\"prompt\": TEXT} or {\"tokens\": [IDS]}. These may stand beside "
+         "it and override the command line: id, max_tokens (or n_predict), temperature, top_k, top_p, min_p, "
+         "typical_p, repeat_penalty, frequency_penalty, presence_penalty, repeat_last_n, seed, stop (a text "
+         "or "
+         "several), ignore_eos, priority (higher ones go first). `-` is standard input.\n"
+         "Each line of OUT is a result, in the order of IN: index, id, text, finish_reason (stop, length or "
+         "context), prompt_tokens, text_tokens, seed, key; or, for a line that cannot be run, index, id and "
+         "error, and the exit status is 1 in the end. Results do not depend on --parallel.\n"
+         "A batch that was stopped or killed goes on when the same command runs again: nothing that was "
+         "written "
+         "is lost or written twice. `key` tells whether a line of OUT belongs to its line of IN, to the "
+         "model "
+         "and to the options; if one does not, nothing is written.",
+     .examples = "  engine batch -m llama.gguf questions.jsonl -o answers.jsonl\n"
+                 "  engine batch -m llama.gguf questions.jsonl -o answers.jsonl -np 16 -n 200 --temp 0\n"
+                 "  echo '{\"prompt\": \"One day\", \"stop\": [\".\"]}' | engine batch -\n",
+     .words = "IN.jsonl",
+     .min_words = 1,
+     .max_words = 1,
+     .run = command_batch},
     {.name = "info",
      .synopsis = "[--json] [MODEL]",
      .summary = "Shows a model file's metadata and tensors.",

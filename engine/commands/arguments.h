@@ -45,7 +45,8 @@ struct arguments {
     bool prompt_cache_all, prompt_cache_ro;
     uint32_t n_predict; /* -n, --predict */
     bool n_predict_given;
-    bool no_echo; /* --no-echo */
+    bool no_echo;    /* --no-echo */
+    bool ignore_end; /* --ignore-eos */
 
     /* Sampling */
     float temperature, top_p, min_p, typical_p;
@@ -71,6 +72,10 @@ struct arguments {
     uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */
     uint32_t depth;       /* -d, --depth */
     uint32_t repetitions; /* -r, --repetitions */
+
+    /* batch */
+    uint32_t n_parallel; /* -np, --parallel */
+    bool restart;        /* --restart */
 
     /* quantize */
     struct argument_list only; /* --only */

@@ -180,7 +180,7 @@ static void wipe_progress(void)
 }
 
 /* Draws how much is done, over the previous drawing, and wipes it at the end. */
-static int draw_progress(const char *what, uint64_t done, uint64_t total, bool tokens)
+static int draw_progress(const char *what, uint64_t done, uint64_t total, const char *items)
 {
     static double drawn;
     if (interrupted || done >= total) {
@@ -196,8 +196,8 @@ static int draw_progress(const char *what, uint64_t done, uint64_t total, bool t
     int full = (int)(part * BAR_WIDTH);
     fprintf(stderr, "\r%s [%.*s%*s] %3d %%  ", what, full, "##############################", BAR_WIDTH - full,
             "", (int)(part * 100));
-    if (tokens)
-        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " tokens\033[K", done, total);
+    if (items)
+        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " %s\033[K", done, total, items);
     else
         fprintf(stderr, "%s of %s\033[K", size_text(done).text, size_text(total).text);
     fflush(stderr);
@@ -206,8 +206,13 @@ static int draw_progress(const char *what, uint64_t done, uint64_t total, bool t
 
 int report_progress(void *user, uint64_t done, uint64_t total)
 {
-    if (isatty(STDERR_FILENO)) return draw_progress(user, done, total, false);
+    if (isatty(STDERR_FILENO)) return draw_progress(user, done, total, NULL);
     return interrupted ? 1 : 0;
+}
+
+void count_progress(const char *what, uint64_t done, uint64_t total, const char *items)
+{
+    if (isatty(STDERR_FILENO)) draw_progress(what, done, total, items);
 }
 
 void context_options(const struct arguments *arguments, struct engine_context_options *options,
@@ -272,7 +277,7 @@ int prefill(struct engine_context *context, const int32_t *tokens, size_t count,
     int status = ENGINE_OK;
     for (size_t first = 0; first < count && !status && !interrupted;) {
         size_t rest = count - first, n = rest < info.n_batch ? rest : info.n_batch;
-        if (shown) draw_progress(what, first, count, true);
+        if (shown) draw_progress(what, first, count, "tokens");
         struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first};
         status = engine_decode(context, &batch, n == rest ? logits : NULL);
         first += n;

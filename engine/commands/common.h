@@ -11,6 +11,7 @@
 #include "engine.h"
 
 int command_run(const struct arguments *arguments);
+int command_batch(const struct arguments *arguments);
 int command_info(const struct arguments *arguments);
 int command_tokenize(const struct arguments *arguments);
 int command_logits(const struct arguments *arguments);
@@ -77,6 +78,9 @@ int prefill(struct engine_context *context, const int32_t *tokens, size_t count,
 /* For the library's `progress` callbacks, with `user` a word such as "loading": draws a bar on a terminal.
  * After Ctrl-C it returns a value other than 0, which stops the work. */
 int report_progress(void *user, uint64_t done, uint64_t total);
+
+/* The same for a number of items ("tokens"). The bar disappears when all are done. */
+void count_progress(const char *what, uint64_t done, uint64_t total, const char *items);
 
 /* Seconds since an arbitrary moment, for measuring. */
 double seconds_now(void);

@@ -8,15 +8,7 @@
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/prompt-cache.h"
-
-/* Without -n a text goes on until it has this many tokens, the prompt counted, but by at least MIN_PREDICT. */
-#define TEXT_TOKENS 256
-#define MIN_PREDICT 64
-
-struct token_list {
-    int32_t *ids;
-    size_t count, capacity;
-};
+#include "commands/prompt.h"
 
 /* Why a text ended. */
 enum end { END_LIMIT, END_MODEL, END_CONTEXT, END_INTERRUPTED };
@@ -25,9 +17,7 @@ struct session {
     const struct arguments *arguments;
     struct engine *engine;
     struct engine_model *model;
-    const struct engine_tokenizer_api *api;
-    struct engine_tokenizer *tokenizer;
-    struct engine_tokenizer_info vocabulary;
+    struct vocabulary vocabulary;
     struct engine_decoder *decoder;
     struct engine_context *context;
     struct engine_context_info info;
@@ -46,21 +36,6 @@ struct session {
     size_t text_size, text_capacity;
 };
 
-static int collect(void *user, const int32_t *ids, size_t count)
-{
-    struct token_list *list = user;
-    if (count > list->capacity - list->count) {
-        size_t capacity = list->capacity + (count > list->capacity ? count : list->capacity);
-        int32_t *grown = realloc(list->ids, capacity * sizeof *grown);
-        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (prompt)");
-        list->ids = grown;
-        list->capacity = capacity;
-    }
-    memcpy(list->ids + list->count, ids, count * sizeof *ids);
-    list->count += count;
-    return ENGINE_OK;
-}
-
 static int read_prompt(struct session *s)
 {
     const struct arguments *arguments = s->arguments;
@@ -77,21 +52,12 @@ static int read_prompt(struct session *s)
 
 static int encode_prompt(struct session *s)
 {
-    int status = engine_model_tokenizer(s->model, &s->api, &s->tokenizer);
-    if (status) return status;
-    s->vocabulary.struct_size = sizeof s->vocabulary;
-    status = s->api->info(s->tokenizer, &s->vocabulary);
-    uint32_t how = ENGINE_ENCODE_BOS_EOS | (s->arguments->special ? ENGINE_ENCODE_SPECIAL : 0u);
-    if (!status) status = s->api->encode(s->tokenizer, s->prompt, s->prompt_size, how, collect, &s->tokens);
-    if (status) return status;
-    /* An EOS behind the prompt would end the text before it begins. */
-    if (s->vocabulary.add_eos && s->tokens.count > 0 &&
-        s->tokens.ids[s->tokens.count - 1] == s->vocabulary.eos)
-        s->tokens.count--;
-    if (s->tokens.count == 0 && s->vocabulary.bos >= 0) return collect(&s->tokens, &s->vocabulary.bos, 1);
-    if (s->tokens.count == 0)
+    int status = vocabulary_open(s->model, &s->vocabulary);
+    if (!status)
+        status = prompt_encode(&s->vocabulary, s->prompt, s->prompt_size, s->arguments->special, &s->tokens);
+    if (!status && s->tokens.count == 0)
         return command_error(ENGINE_ERROR_ARGUMENT, "the prompt is empty, and this model needs one: use -p");
-    return ENGINE_OK;
+    return status;
 }
 
 static int open_context(struct session *s)
@@ -122,31 +88,20 @@ static int open_sampler(struct session *s)
 {
     const struct arguments *a = s->arguments;
     s->seed = a->seed_given ? a->seed : new_seed();
-    struct engine_sampler_options options = {
-        .struct_size = sizeof options,
-        .penalty_last_n = a->penalty_last_n,
-        .penalty_repeat = a->repeat_penalty,
-        .penalty_frequency = a->frequency_penalty,
-        .penalty_presence = a->presence_penalty,
-        .top_k = a->top_k,
-        .typical_p = a->typical_p,
-        .top_p = a->top_p,
-        .min_p = a->min_p,
-        .temperature = a->temperature,
-        .seed = s->seed,
-    };
+    struct engine_sampler_options options = sampler_options(a, s->seed);
     /* A model may have more rows than tokens, to make their number round, and a file more tokens than rows. */
-    uint32_t n_tokens = s->vocabulary.n_tokens < s->info.n_vocab ? s->vocabulary.n_tokens : s->info.n_vocab;
+    uint32_t n_tokens = s->vocabulary.info.n_tokens;
+    if (n_tokens > s->info.n_vocab) n_tokens = s->info.n_vocab;
     return engine_sampler_create(&options, n_tokens, &s->sampler);
 }
 
 /* Shows the decoder the prompt, so that what follows is spaced as a continuation; its text has been printed as given. */
 static int prime_decoder(struct session *s)
 {
-    int status = s->api->decoder_create(s->tokenizer, 0, &s->decoder);
+    int status = s->vocabulary.api->decoder_create(s->vocabulary.tokenizer, 0, &s->decoder);
     for (size_t i = 0; i < s->tokens.count && !status; i++) {
         struct engine_string text;
-        status = s->api->decode(s->decoder, s->tokens.ids[i], &text);
+        status = s->vocabulary.api->decode(s->decoder, s->tokens.ids[i], &text);
         engine_sampler_accept(s->sampler, s->tokens.ids[i]);
     }
     return status;
@@ -193,23 +148,21 @@ static int add_text(struct session *s, const char *text, size_t length)
 static int print_token(struct session *s, int32_t token)
 {
     struct engine_string text;
-    int status = s->api->decode(s->decoder, token, &text);
+    int status = s->vocabulary.api->decode(s->decoder, token, &text);
     if (status) return status;
     return add_text(s, text.data, text.length);
 }
 
 static bool ends_text(const struct session *s, int32_t token)
 {
-    return token == s->vocabulary.bos || s->api->attributes(s->tokenizer, token) & ENGINE_TOKEN_END;
+    return token == s->vocabulary.info.bos ||
+           s->vocabulary.api->attributes(s->vocabulary.tokenizer, token) & ENGINE_TOKEN_END;
 }
 
 /* Samples, prints and decodes tokens until the text ends or is long enough. */
 static int generate(struct session *s)
 {
-    size_t prompt_tokens = s->tokens.count - (s->vocabulary.add_bos ? 1 : 0);
-    uint32_t limit =
-        prompt_tokens + MIN_PREDICT < TEXT_TOKENS ? (uint32_t)(TEXT_TOKENS - prompt_tokens) : MIN_PREDICT;
-    if (s->arguments->n_predict_given) limit = s->arguments->n_predict;
+    uint32_t limit = predict_limit(s->arguments, &s->vocabulary, s->tokens.count);
     double start = seconds_now();
     int status = ENGINE_OK;
     while (s->n_generated < limit && !interrupted) {
@@ -234,7 +187,7 @@ static int generate(struct session *s)
     }
     s->decode_seconds = seconds_now() - start;
     struct engine_string rest = {0};
-    if (!status) status = s->api->decode_end(s->decoder, &rest);
+    if (!status) status = s->vocabulary.api->decode_end(s->decoder, &rest);
     if (!status) status = add_text(s, rest.data, rest.length);
     if (interrupted) s->end = END_INTERRUPTED;
     return status;
@@ -273,7 +226,7 @@ static void session_close(struct session *s)
 {
     engine_sampler_destroy(s->sampler);
     engine_context_destroy(s->context);
-    if (s->decoder) s->api->decoder_destroy(s->decoder);
+    if (s->decoder) s->vocabulary.api->decoder_destroy(s->decoder);
     engine_model_close(s->model);
     engine_close(s->engine);
     free(s->prompt);

@@ -1,0 +1,543 @@
+/* batch.c: `engine batch`: many prompts from a file of JSON lines, many at once; the results in the order of the input, one
+ * line each, written as they come. What has been written stays: after a kill the same command goes on behind it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/batch-line.h"
+#include "commands/common.h"
+#include "commands/json.h"
+#include "commands/output.h"
+#include "commands/prompt.h"
+
+#define MAX_LINE          ((size_t)64 << 20) /* bytes */
+#define DEFAULT_POSITIONS 2048               /* of the cache, for each of --parallel */
+#define LEAST_POSITIONS   4096
+
+/* ---- Lines ---- */
+
+/* A line of a file, of MAX_LINE bytes at most. */
+struct line {
+    char *text; /* [length], and a NUL */
+    size_t length, capacity;
+    bool whole;    /* ends with a newline */
+    bool too_long; /* text is its beginning */
+    uint64_t hash; /* of all of it, without the newline */
+};
+
+/* FNV-1a, over 64 bits. */
+#define HASH_BASIS 0xcbf29ce484222325u
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* False at the end of the file, or without memory: *status tells. */
+static bool read_line(FILE *file, struct line *line, int *status)
+{
+    int c;
+    line->length = 0;
+    line->whole = line->too_long = false;
+    line->hash = HASH_BASIS;
+    while ((c = getc_unlocked(file)) != EOF) {
+        unsigned char byte = (unsigned char)c;
+        if ((line->whole = c == '\n')) break;
+        line->hash = hash_bytes(line->hash, &byte, 1);
+        if (line->length == MAX_LINE) line->too_long = true;
+        if (line->too_long) continue;
+        if (line->capacity - line->length < 2) {
+            size_t capacity = line->capacity * 2 + 4096;
+            char *grown = realloc(line->text, capacity);
+            if (!grown) {
+                *status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a line of the input)");
+                return false;
+            }
+            line->text = grown;
+            line->capacity = capacity;
+        }
+        line->text[line->length++] = (char)c;
+    }
+    if (line->text) line->text[line->length] = '\0';
+    if (ferror(file)) *status = command_error(ENGINE_ERROR, "reading failed: %s", strerror(errno));
+    return line->whole || line->length > 0 || line->too_long;
+}
+
+static bool is_blank(const struct line *line)
+{
+    for (size_t i = 0; i < line->length; i++)
+        if (!strchr(" \t\r", line->text[i]) || line->text[i] == '\0') return false;
+    return !line->too_long;
+}
+
+/* ---- The batch ---- */
+
+struct batch;
+
+/* A line of the input whose result is not written yet. */
+struct job {
+    struct batch *batch;
+    struct job *next;
+    uint64_t index, key;
+    json_t *id; /* NULL: none */
+    struct engine_sampler_options sampler;
+    struct token_list tokens; /* generated, with --ids */
+    char *text;
+    size_t text_size, text_capacity;
+    json_t *result; /* NULL: not done */
+};
+
+struct batch {
+    const struct arguments *arguments;
+    const char *in_path, *out_path; /* out_path NULL: standard output */
+    FILE *in, *out;
+    struct engine *engine;
+    struct engine_model *model;
+    struct vocabulary vocabulary;
+    struct engine_context *context;
+    struct engine_queue *queue;
+    uint64_t seed, fingerprint; /* of the model and the options that results depend on */
+    struct line line;
+    struct job *first, *last; /* in the order of the input */
+    size_t n_jobs, n_jobs_most;
+    uint64_t n_read, n_total;           /* lines of the input that are not blank; n_total 0: not known */
+    uint64_t n_written, n_found, n_bad; /* results: in all, those of an earlier run, errors among them */
+    uint64_t n_tokens;
+    bool ended; /* the input has no more lines */
+    int status;
+};
+
+/* A result belongs to its line, to the model and to the options: the key says so when a batch is gone on with. */
+static uint64_t key_of(const struct batch *b, const struct line *line)
+{
+    return hash_bytes(b->fingerprint, &line->hash, sizeof line->hash);
+}
+
+static void take_fingerprint(struct batch *b)
+{
+    const struct arguments *a = b->arguments;
+    struct engine_model_info model = {.struct_size = sizeof model};
+    char text[1024];
+    engine_model_get_info(b->model, &model);
+    int n = snprintf(text, sizeof text,
+                     "%s|%.200s|%" PRIu64 "|%" PRIu64 "|%u|%d|%g|%u|%g|%g|%g|%g|%g|%g|%u|%" PRIu64
+                     "|%u|%s|%d|%d|%d",
+                     model.architecture, model.name, model.file_size, model.n_parameters, a->n_predict,
+                     a->n_predict_given, (double)a->temperature, a->top_k, (double)a->top_p, (double)a->min_p,
+                     (double)a->typical_p, (double)a->repeat_penalty, (double)a->frequency_penalty,
+                     (double)a->presence_penalty, a->penalty_last_n, b->seed, a->n_context,
+                     a->cache_type ? a->cache_type : "", a->special, a->ids, a->ignore_end);
+    b->fingerprint = hash_bytes(HASH_BASIS, text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
+}
+
+/* A seed for each line, far from those of its neighbours (splitmix64), short enough to be typed. */
+static uint32_t seed_of_line(uint64_t seed, uint64_t index)
+{
+    uint64_t x = seed + (index + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((x ^ (x >> 31)) >> 32);
+}
+
+/* ---- Results ---- */
+
+static void set(json_t *object, const char *name, json_t *value)
+{
+    if (object && json_object_set_new(object, name, value) != 0)
+        json_object_clear(object); /* no memory: noticed when it is written */
+}
+
+static json_t *begin_result(const struct job *job)
+{
+    json_t *result = json_object();
+    set(result, "index", json_count(job->index));
+    if (job->id) json_object_set(result, "id", job->id);
+    return result;
+}
+
+static void end_result(struct job *job, json_t *result)
+{
+    char key[17];
+    snprintf(key, sizeof key, "%016" PRIx64, job->key);
+    set(result, "key", json_string(key));
+    job->result = result;
+    if (!result) job->batch->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
+}
+
+static void finish_with_error(struct job *job, const char *message)
+{
+    json_t *result = begin_result(job);
+    set(result, "error", json_line(message));
+    end_result(job, result);
+}
+
+static const char *reason_name(uint32_t reason)
+{
+    switch (reason) {
+    case ENGINE_DONE_END:
+    case ENGINE_DONE_STOP: return "stop";
+    case ENGINE_DONE_LIMIT: return "length";
+    default: return "context";
+    }
+}
+
+static void finish(struct job *job, const struct engine_event *event)
+{
+    json_t *result = begin_result(job);
+    set(result, "text", json_text(job->text ? job->text : "", job->text_size));
+    if (job->batch->arguments->ids) {
+        json_t *ids = json_array();
+        for (size_t i = 0; i < job->tokens.count; i++)
+            json_array_append_new(ids, json_integer(job->tokens.ids[i]));
+        set(result, "tokens", ids);
+    }
+    set(result, "finish_reason", json_string(reason_name(event->reason)));
+    set(result, "prompt_tokens", json_count(event->n_prompt));
+    set(result, "text_tokens", json_count(event->n_generated));
+    if (job->sampler.temperature > 0) set(result, "seed", json_count(job->sampler.seed));
+    end_result(job, result);
+    job->batch->n_tokens += event->n_generated;
+}
+
+static int keep_text(struct job *job, const struct engine_string *text)
+{
+    if (text->length > job->text_capacity - job->text_size) {
+        size_t capacity = job->text_capacity * 2 + text->length;
+        char *grown = realloc(job->text, capacity);
+        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
+        job->text = grown;
+        job->text_capacity = capacity;
+    }
+    if (text->length > 0) memcpy(job->text + job->text_size, text->data, text->length);
+    job->text_size += text->length;
+    return ENGINE_OK;
+}
+
+/* A failure that is a line's own is its result; one of the machine ends the batch, which can be gone on with later. */
+static void take_event(void *user, const struct engine_event *event)
+{
+    struct job *job = user;
+    struct batch *b = job->batch;
+    int status = keep_text(job, &event->text);
+    if (!status && event->kind == ENGINE_EVENT_TOKEN && b->arguments->ids)
+        status = token_list_add(&job->tokens, &event->token, 1);
+    if (status) b->status = status;
+    if (event->kind != ENGINE_EVENT_DONE || event->reason == ENGINE_DONE_CANCELLED) return;
+    if (event->reason != ENGINE_DONE_FAILED)
+        finish(job, event);
+    else if (event->status == ENGINE_ERROR_DATA)
+        finish_with_error(job, event->message);
+    else if (!b->status)
+        b->status = command_error(event->status, "%s", event->message);
+}
+
+static void write_results(struct batch *b)
+{
+    struct job *job;
+    while (!b->status && (job = b->first) && job->result) {
+        if (json_object_get(job->result, "error")) b->n_bad++;
+        char *text = json_dumps(job->result, 0);
+        if (!text || !json_object_get(job->result, "key"))
+            b->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
+        /* One write for each line, so that a kill leaves whole lines and one torn one at most. */
+        else if (fprintf(b->out, "%s\n", text) < 0 || fflush(b->out) != 0)
+            b->status = command_error(ENGINE_ERROR, "%s: %s", b->out_path ? b->out_path : "standard output",
+                                      strerror(errno));
+        free(text);
+        b->n_written++;
+        b->n_jobs--;
+        b->first = job->next;
+        if (!b->first) b->last = NULL;
+        json_decref(job->result);
+        json_decref(job->id);
+        free(job->tokens.ids);
+        free(job->text);
+        free(job);
+    }
+}
+
+/* ---- Going on ---- */
+
+static int foreign(const struct batch *b, uint64_t number)
+{
+    return command_error(ENGINE_ERROR_ARGUMENT,
+                         "%s: line %" PRIu64
+                         " is not the result of that line of %s with this model and these "
+                         "options; give the output another name, or begin anew with --restart",
+                         b->out_path, number + 1, b->in_path);
+}
+
+/* Whether a line of the output is the result of the current line of the input. */
+static bool belongs(struct batch *b, const struct line *result)
+{
+    char key[17];
+    json_t *json = json_loadb(result->text ? result->text : "", result->length, JSON_ALLOW_NUL, NULL);
+    snprintf(key, sizeof key, "%016" PRIx64, key_of(b, &b->line));
+    const char *theirs = json_string_value(json_object_get(json, "key"));
+    const json_t *index = json_object_get(json, "index");
+    bool same = theirs && strcmp(theirs, key) == 0 && json_is_integer(index) &&
+                (uint64_t)json_integer_value(index) == b->n_read;
+    if (same && json_object_get(json, "error")) b->n_bad++;
+    json_decref(json);
+    return same;
+}
+
+/* The next line of the input that isn't blank. */
+static bool next_line(struct batch *b)
+{
+    while (!b->status && read_line(b->in, &b->line, &b->status) && !b->status)
+        if (!is_blank(&b->line)) return true;
+    b->ended = true;
+    return false;
+}
+
+/* Whether a last line without its end was going to be a result: else it is somebody else's. */
+static bool is_torn(const struct batch *b, const struct line *result)
+{
+    char begin[64];
+    size_t n = (size_t)snprintf(begin, sizeof begin, "{\"index\": %" PRIu64 ", ", b->n_read);
+    return memcmp(result->text, begin, result->length < n ? result->length : n) == 0;
+}
+
+/* Reads what an earlier run has written, beside the input, and cuts off a torn last line. */
+static int go_on(struct batch *b)
+{
+    struct line result = {0};
+    FILE *file = fdopen(dup(fileno(b->out)), "rb");
+    off_t good = 0;
+    if (!file) return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
+    while (!b->status && read_line(file, &result, &b->status) && !b->status && result.whole) {
+        if (!next_line(b) || !belongs(b, &result)) {
+            if (!b->status) b->status = foreign(b, b->n_read);
+            break;
+        }
+        b->n_read++;
+        b->n_written++;
+        b->n_found++;
+        good = ftello(file);
+    }
+    if (!b->status && result.length > 0 && !result.whole && !is_torn(b, &result))
+        b->status = foreign(b, b->n_read);
+    fclose(file);
+    free(result.text);
+    if (!b->status && (ftruncate(fileno(b->out), good) != 0 || fseeko(b->out, good, SEEK_SET) != 0))
+        b->status = command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
+    return b->status;
+}
+
+static int open_output(struct batch *b)
+{
+    const struct arguments *a = b->arguments;
+    const char *inputs[] = {b->in_path, path_of_model(a, b->engine), a->tokenizer, a->config};
+    if (!b->out_path) {
+        b->out = stdout;
+        return ENGINE_OK;
+    }
+    int status = output_check(b->out_path, inputs, sizeof inputs / sizeof *inputs);
+    if (status) return status;
+    int file = open(b->out_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    struct stat info;
+    if (file < 0 || fstat(file, &info) != 0 || !(b->out = fdopen(file, "r+b")))
+        return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return ENGINE_OK;
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return command_error(ENGINE_ERROR, "%s: another engine is writing it", b->out_path);
+    if (!a->restart) return go_on(b);
+    if (ftruncate(file, 0) != 0) return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
+    return ENGINE_OK;
+}
+
+/* How many lines there are, for the bar, where the input can be read twice. */
+static void count_lines(struct batch *b)
+{
+    struct stat info;
+    if (fstat(fileno(b->in), &info) != 0 || !S_ISREG(info.st_mode) || ftello(b->in) != 0) return;
+    while (next_line(b)) b->n_total++;
+    b->ended = false;
+    rewind(b->in);
+}
+
+static int open_input(struct batch *b)
+{
+    bool standard = strcmp(b->in_path, "-") == 0;
+    b->in = standard ? stdin : fopen(b->in_path, "rb");
+    if (!b->in) return command_error(ENGINE_ERROR_DATA, "%s: %s", b->in_path, strerror(errno));
+    count_lines(b);
+    return b->status;
+}
+
+static int open_context(struct batch *b)
+{
+    const struct arguments *a = b->arguments;
+    struct engine_context_options options;
+    int32_t offload;
+    context_options(a, &options, &offload);
+    options.n_sequences = a->n_parallel;
+    if (options.n_cache == 0) {
+        uint64_t positions = (uint64_t)a->n_parallel * DEFAULT_POSITIONS;
+        if (positions < LEAST_POSITIONS) positions = LEAST_POSITIONS;
+        if (positions < options.n_context) positions = options.n_context;
+        options.n_cache = (uint32_t)positions;
+    }
+    int status = engine_context_create(b->model, &options, &b->context);
+    b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
+    struct engine_queue_options queue = {.struct_size = sizeof queue,
+                                         .n_waiting = (uint32_t)b->n_jobs_most + 1};
+    return status ? status : engine_queue_create(b->context, &queue, &b->queue);
+}
+
+/* ---- Running ---- */
+
+/* Puts a line in line. What is wrong with it becomes its result. */
+static int submit(struct batch *b, struct job *job, struct batch_line *line)
+{
+    struct token_list prompt = {0};
+    char message[512] = "";
+    int status = ENGINE_OK;
+    if (line->prompt)
+        status =
+            prompt_encode(&b->vocabulary, line->prompt, line->prompt_size, b->arguments->special, &prompt);
+    size_t n_tokens = line->tokens ? line->n_tokens : prompt.count;
+    if (line->max_tokens == UINT32_MAX) /* the line doesn't say */
+        line->max_tokens = predict_limit(b->arguments, &b->vocabulary, n_tokens);
+    if (line->max_tokens == UINT32_MAX) line->max_tokens = 0; /* as a request has "no limit" */
+    if (!line->seed_given) line->sampler.seed = seed_of_line(b->seed, job->index);
+    job->sampler = line->sampler;
+    struct engine_request request = {
+        .struct_size = sizeof request,
+        .tokens = line->tokens ? line->tokens : prompt.ids,
+        .n_tokens = n_tokens,
+        .sampler = &job->sampler,
+        .max_tokens = line->max_tokens,
+        .flags = line->ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u,
+        .priority = line->priority,
+        .stop = line->stop,
+        .n_stop = line->n_stop,
+        .event = take_event,
+        .user = job,
+    };
+    if (!status) status = engine_queue_submit(b->queue, &request, NULL);
+    free(prompt.ids);
+    if (!status) return ENGINE_OK;
+    snprintf(message, sizeof message, "%s", engine_error_message());
+    if (status == ENGINE_ERROR_MEMORY) return status;
+    finish_with_error(job, message);
+    return ENGINE_OK;
+}
+
+/* The current line of the input. */
+static int take_line(struct batch *b)
+{
+    const struct arguments *a = b->arguments;
+    struct job *job = calloc(1, sizeof *job);
+    char error[256];
+    if (!job) return command_error(ENGINE_ERROR_MEMORY, "out of memory (batch)");
+    job->batch = b;
+    job->index = b->n_read++;
+    job->key = key_of(b, &b->line);
+    if (b->last)
+        b->last->next = job;
+    else
+        b->first = job;
+    b->last = job;
+    b->n_jobs++;
+    struct batch_line line = {
+        .max_tokens = UINT32_MAX, .sampler = sampler_options(a, 0), .ignore_end = a->ignore_end};
+    int status = ENGINE_OK;
+    if (b->line.too_long) {
+        finish_with_error(job, "the line is longer than 64 MiB");
+    } else if (batch_line_read(b->line.text, b->line.length, &line, error)) {
+        job->id = json_incref(line.id);
+        status = submit(b, job, &line);
+    } else {
+        job->id = json_incref(line.id);
+        finish_with_error(job, error);
+    }
+    batch_line_free(&line);
+    return status;
+}
+
+static void run_batch(struct batch *b)
+{
+    double start = seconds_now();
+    bool bar =
+        b->n_total > 0 && (b->out_path || !isatty(STDOUT_FILENO)); /* or it would be in the results' way */
+    while (!b->status && !interrupted) {
+        while (!b->status && !b->ended && b->n_jobs < b->n_jobs_most && next_line(b))
+            b->status = take_line(b);
+        if (b->n_jobs == 0) break;
+        if (!b->status) b->status = engine_queue_run(b->queue, ENGINE_QUEUE_STEP);
+        write_results(b);
+        char items[80];
+        snprintf(items, sizeof items, "lines, %.1f tokens/s", (double)b->n_tokens / (seconds_now() - start));
+        if (bar) count_progress("batch", b->n_written, b->n_total, items);
+    }
+    if (bar) count_progress("batch", b->n_total, b->n_total, "lines");
+    if (!b->status && b->out_path && fsync(fileno(b->out)) != 0 && errno != EINVAL && errno != EROFS)
+        b->status = command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
+}
+
+static int print_end(const struct batch *b)
+{
+    const char *name = b->out_path ? b->out_path : "the output";
+    if (interrupted)
+        fprintf(stderr, "engine: stopped after %" PRIu64 " lines%s\n", b->n_written,
+                b->out_path ? "; the same command goes on from there" : "");
+    else if (b->n_found > 0)
+        fprintf(stderr, "engine: %s: %s, %" PRIu64 " of them from an earlier run\n", name,
+                count_text(b->n_written, "line", "lines").text, b->n_found);
+    if (b->n_bad == 0) return 0;
+    fprintf(stderr, "engine: %s of %" PRIu64 " failed; %s says why (\"error\")\n",
+            count_text(b->n_bad, "line", "lines").text, b->n_written, name);
+    return 1;
+}
+
+static void batch_close(struct batch *b)
+{
+    engine_queue_destroy(b->queue);
+    while (b->first) {
+        struct job *job = b->first;
+        b->first = job->next;
+        json_decref(job->result);
+        json_decref(job->id);
+        free(job->tokens.ids);
+        free(job->text);
+        free(job);
+    }
+    engine_context_destroy(b->context);
+    engine_model_close(b->model);
+    engine_close(b->engine);
+    if (b->in && b->in != stdin) fclose(b->in);
+    if (b->out && b->out != stdout) fclose(b->out);
+    free(b->line.text);
+}
+
+int command_batch(const struct arguments *arguments)
+{
+    struct batch b = {.arguments = arguments,
+                      .in_path = arguments->words.items[0],
+                      .out_path =
+                          arguments->output && strcmp(arguments->output, "-") != 0 ? arguments->output : NULL,
+                      .seed = arguments->seed};
+    int status = open_engine(arguments, &b.engine);
+    if (!status) status = open_model(arguments, b.engine, &b.model);
+    if (!status) status = vocabulary_open(b.model, &b.vocabulary);
+    if (!status) take_fingerprint(&b);
+    if (!status) status = open_input(&b);
+    if (!status) status = open_output(&b);
+    bool complete = !status && b.n_total > 0 && b.n_read == b.n_total;
+    if (!status && !complete) status = open_context(&b);
+    if (!status && !complete) {
+        run_batch(&b);
+        status = b.status;
+    }
+    int exit_status = status && !interrupted ? command_fail() : status ? 0 : print_end(&b);
+    batch_close(&b);
+    return exit_status;
+}

@@ -1,0 +1,74 @@
+/* prompt.c: see prompt.h. */
+#include "commands/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+
+/* Without -n a text goes on until it has this many tokens, the prompt counted, but by at least MIN_PREDICT. */
+#define TEXT_TOKENS 256
+#define MIN_PREDICT 64
+
+uint32_t predict_limit(const struct arguments *arguments, const struct vocabulary *vocabulary,
+                       size_t n_prompt)
+{
+    if (arguments->n_predict_given) return arguments->n_predict;
+    if (vocabulary->info.add_bos && n_prompt > 0) n_prompt--;
+    return n_prompt + MIN_PREDICT < TEXT_TOKENS ? (uint32_t)(TEXT_TOKENS - n_prompt) : MIN_PREDICT;
+}
+
+int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary)
+{
+    int status = engine_model_tokenizer(model, &vocabulary->api, &vocabulary->tokenizer);
+    vocabulary->info.struct_size = sizeof vocabulary->info;
+    return status ? status : vocabulary->api->info(vocabulary->tokenizer, &vocabulary->info);
+}
+
+int token_list_add(struct token_list *list, const int32_t *ids, size_t count)
+{
+    if (count > list->capacity - list->count) {
+        size_t capacity = list->capacity + (count > list->capacity ? count : list->capacity);
+        int32_t *grown = realloc(list->ids, capacity * sizeof *grown);
+        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (tokens)");
+        list->ids = grown;
+        list->capacity = capacity;
+    }
+    memcpy(list->ids + list->count, ids, count * sizeof *ids);
+    list->count += count;
+    return ENGINE_OK;
+}
+
+static int collect(void *user, const int32_t *ids, size_t count)
+{
+    return token_list_add(user, ids, count);
+}
+
+int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,
+                  struct token_list *tokens)
+{
+    const struct engine_tokenizer_info *info = &vocabulary->info;
+    uint32_t how = ENGINE_ENCODE_BOS_EOS | (special ? ENGINE_ENCODE_SPECIAL : 0u);
+    int status = vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, tokens);
+    if (status) return status;
+    /* An EOS behind the prompt would end the text before it begins. */
+    if (info->add_eos && tokens->count > 0 && tokens->ids[tokens->count - 1] == info->eos) tokens->count--;
+    return tokens->count == 0 && info->bos >= 0 ? collect(tokens, &info->bos, 1) : ENGINE_OK;
+}
+
+struct engine_sampler_options sampler_options(const struct arguments *arguments, uint64_t seed)
+{
+    return (struct engine_sampler_options){
+        .struct_size = sizeof(struct engine_sampler_options),
+        .penalty_last_n = arguments->penalty_last_n,
+        .penalty_repeat = arguments->repeat_penalty,
+        .penalty_frequency = arguments->frequency_penalty,
+        .penalty_presence = arguments->presence_penalty,
+        .top_k = arguments->top_k,
+        .typical_p = arguments->typical_p,
+        .top_p = arguments->top_p,
+        .min_p = arguments->min_p,
+        .temperature = arguments->temperature,
+        .seed = seed,
+    };
+}

@@ -1,0 +1,36 @@
+/* prompt.h: texts to tokens, as commands that go on from a text want them. */
+#ifndef ENGINE_COMMANDS_PROMPT_H
+#define ENGINE_COMMANDS_PROMPT_H
+
+#include "commands/arguments.h"
+#include "engine.h"
+
+struct token_list {
+    int32_t *ids;
+    size_t count, capacity;
+};
+
+int token_list_add(struct token_list *list, const int32_t *ids, size_t count);
+
+/* The model's tokenizer, opened once. */
+struct vocabulary {
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    struct engine_tokenizer_info info;
+};
+int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary);
+
+/* Appends the tokens of a prompt, with the special tokens in front that the model wants; `special`: those spelled in the
+ * text are taken for what they are. An empty text becomes the token that begins texts, or nothing if there is none. */
+int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,
+                  struct token_list *tokens);
+
+/* How many tokens to add to a prompt of so many at most: -n (UINT32_MAX: no limit), else what makes a text of a few
+ * paragraphs. */
+uint32_t predict_limit(const struct arguments *arguments, const struct vocabulary *vocabulary,
+                       size_t n_prompt);
+
+/* The sampling options of the command line. */
+struct engine_sampler_options sampler_options(const struct arguments *arguments, uint64_t seed);
+
+#endif

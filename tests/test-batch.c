@@ -1,0 +1,253 @@
+/* test-batch.c: `engine batch` from outside: results in order, bad lines in their places, going on after a kill. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "gguf-writer.h"
+#include "program.h"
+
+static char *folder, *model, *in, *out;
+
+static void begin(void)
+{
+    folder = files_folder();
+    model = strdup(files_path(folder, "model.gguf"));
+    in = strdup(files_path(folder, "in.jsonl"));
+    out = strdup(files_path(folder, "out.jsonl"));
+    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F32}));
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder), free(model), free(in), free(out);
+}
+
+TestSuite(batch, .init = begin, .fini = end, .timeout = 300);
+
+#define BATCH(...) PROGRAM("batch", "-m", model, "--backend", "cpu", "-n", "12", in, __VA_ARGS__)
+
+static char *read_text(const char *path)
+{
+    size_t size;
+    return files_read(path, &size);
+}
+
+/* Line number `number` of a text as JSON. */
+static json_t *line_of(const char *text, int number)
+{
+    for (int i = 0; i < number; i++) text = strchr(text, '\n') + 1;
+    json_error_t error;
+    json_t *json = json_loadb(text, strcspn(text, "\n"), JSON_ALLOW_NUL, &error);
+    cr_assert(json, "%s: %s", error.text, text);
+    cr_assert_eq(json_integer_value(json_object_get(json, "index")), number);
+    return json;
+}
+
+static void expect_text(const char *text, int line, const char *key, const char *expected)
+{
+    json_t *json = line_of(text, line);
+    const char *value = json_string_value(json_object_get(json, key));
+    cr_assert(value && strstr(value, expected), "line %d: %s, not %s", line, value ? value : "none",
+              expected);
+    json_decref(json);
+}
+
+Test(batch, bad_lines_have_their_places)
+{
+    files_write_text(in, "{\"prompt\": \"a b\", \"id\": \"first\", \"temperature\": 0}\n"
+                         "\n"
+                         "nonsense\n"
+                         "{\"prompt\": 7}\n"
+                         "{\"prompt\": \"a\", \"temprature\": 0, \"id\": 12}\n"
+                         "{\"tokens\": [5, 99999]}\n"
+                         "{\"prompt\": \"a\", \"tokens\": [1]}\n"
+                         "{\"id\": 1}\n"
+                         "{\"prompt\": \"a\", \"top_p\": 7}\n"
+                         "{\"prompt\": \"\xff\"}\n"
+                         "[1]\n"
+                         "{\"tokens\": [5, 6, 7], \"max_tokens\": 3}");
+    struct program_result result = BATCH("-o", out);
+    cr_assert_eq(result.status, 1, "%s", result.err);
+    cr_assert(strstr(result.err, "9 lines of 11 failed"), "%s", result.err);
+    cr_assert_str_empty(result.out);
+    char *text = read_text(out);
+    cr_assert_eq(program_count_lines(text, "\"index\""), 11);
+    expect_text(text, 0, "id", "first");
+    expect_text(text, 1, "error", "not JSON");
+    expect_text(text, 2, "error", "\"prompt\" should be a text");
+    expect_text(text, 3, "error", "\"temprature\" is not known");
+    expect_text(text, 4, "error", "token 1 of the prompt is 99999");
+    expect_text(text, 5, "error", "both");
+    expect_text(text, 6, "error", "neither");
+    expect_text(text, 7, "error", "top_p is 7");
+    expect_text(text, 8, "error", "not JSON");
+    expect_text(text, 9, "error", "not an object");
+    expect_text(text, 10, "finish_reason", "length");
+    free(text);
+    program_free(&result);
+}
+
+/* `n` prompts, some of them sampled, of several lengths and priorities. */
+static void write_prompts(int n)
+{
+    FILE *file = fopen(in, "w");
+    cr_assert(file);
+    for (int i = 0; i < n; i++)
+        fprintf(file, "{\"prompt\": \"%.*s %d\", \"id\": %d, \"max_tokens\": %d, \"priority\": %d%s}\n",
+                1 + i * 7 % 30, "one day the dog and the cat went", i, i, 1 + i * 5 % 20, i % 3,
+                i % 2 ? ", \"temperature\": 0" : "");
+    cr_assert_eq(fclose(file), 0);
+}
+
+static char *undisturbed(void)
+{
+    struct program_result result = BATCH("--seed", "4");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    char *text = strdup(result.out);
+    program_free(&result);
+    return text;
+}
+
+static void expect_output(const char *expected)
+{
+    char *text = read_text(out);
+    cr_assert_str_eq(text, expected);
+    free(text);
+}
+
+/* Seeds follow from --seed and the line; nobody sees how many run at once. */
+Test(batch, results_do_not_depend_on_parallel)
+{
+    write_prompts(30);
+    char *expected = undisturbed();
+    struct program_result one = BATCH("--seed", "4", "-np", "1", "-o", out);
+    cr_assert_eq(one.status, 0, "%s", one.err);
+    expect_output(expected);
+    struct program_result other = BATCH("--seed", "5", "-np", "20");
+    cr_assert_eq(other.status, 0, "%s", other.err);
+    cr_assert_str_neq(other.out, expected);
+    program_free(&one), program_free(&other);
+    free(expected);
+}
+
+static off_t size_of_output(void)
+{
+    struct stat info;
+    return stat(out, &info) == 0 ? info.st_size : 0;
+}
+
+/* Runs the batch, and kills it once the output has grown by so many bytes. */
+static void run_and_kill(off_t more)
+{
+    off_t until = size_of_output() + more;
+    int status;
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDERR_FILENO);
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        execl(TEST_ENGINE, "engine", "batch", "-m", model, "--backend", "cpu", "-n", "12", in, "--seed", "4",
+              "-o", out, (char *)NULL);
+        _exit(127);
+    }
+    while (size_of_output() < until && waitpid(child, &status, WNOHANG) == 0) usleep(200);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+}
+
+Test(batch, killed_ten_times)
+{
+    write_prompts(500);
+    char *expected = undisturbed();
+    unsigned random = 7;
+    for (int i = 0; i < 10; i++) {
+        random = random * 1664525u + 1013904223u;
+        run_and_kill(1 + (off_t)(random >> 8) % 6000);
+        cr_assert_leq((size_t)size_of_output(), strlen(expected));
+    }
+    cr_assert_gt(size_of_output(), 1000);
+    struct program_result result = BATCH("--seed", "4", "-o", out);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert(strstr(result.err, "from an earlier run"), "%s", result.err);
+    expect_output(expected);
+    program_free(&result);
+    result = BATCH("--seed", "4", "-o", out); /* there is nothing left to do */
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    expect_output(expected);
+    program_free(&result);
+    free(expected);
+}
+
+/* A torn last line is cut, wherever it is torn. */
+Test(batch, a_torn_line)
+{
+    write_prompts(3);
+    char *expected = undisturbed();
+    size_t length = strlen(expected);
+    for (size_t cut = 0; cut <= length; cut += cut < 20 ? 1 : 37) {
+        files_write(out, expected, cut);
+        struct program_result result = BATCH("--seed", "4", "-o", out);
+        cr_assert_eq(result.status, 0, "%zu: %s", cut, result.err);
+        expect_output(expected);
+        program_free(&result);
+    }
+    free(expected);
+}
+
+static void refuses(struct program_result result, const char *content)
+{
+    cr_assert_eq(result.status, 2, "%s", result.err);
+    cr_assert(strstr(result.err, "--restart"), "%s", result.err);
+    expect_output(content);
+    program_free(&result);
+}
+
+/* What belongs to other prompts, options or nobody stays as it is. */
+Test(batch, the_output_of_something_else)
+{
+    write_prompts(4);
+    char *expected = undisturbed();
+    files_write_text(out, "notes\n");
+    refuses(BATCH("--seed", "4", "-o", out), "notes\n");
+    files_write_text(out, "notes");
+    refuses(BATCH("--seed", "4", "-o", out), "notes");
+    files_write_text(out, expected);
+    refuses(BATCH("--seed", "5", "-o", out), expected);
+    refuses(BATCH("--seed", "4", "--temp", "0.5", "-o", out), expected);
+    write_prompts(3); /* fewer than there are results */
+    refuses(BATCH("--seed", "4", "-o", out), expected);
+    files_write_text(in, "{\"prompt\": \"another\"}\n");
+    refuses(BATCH("--seed", "4", "-o", out), expected);
+    struct program_result result = BATCH("--seed", "4", "--restart", "-o", out);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    char *text = read_text(out);
+    cr_assert_eq(program_count_lines(text, "index"), 1, "%s", text);
+    free(text), free(expected);
+    program_free(&result);
+}
+
+Test(batch, mistakes)
+{
+    struct program_result result = PROGRAM("batch", "-m", model, files_path(folder, "none.jsonl"));
+    cr_assert_eq(result.status, 1);
+    cr_assert(strstr(result.err, "none.jsonl: No such file"), "%s", result.err);
+    program_free(&result);
+    write_prompts(1);
+    result = BATCH("-o", in);
+    cr_assert_eq(result.status, 2);
+    cr_assert(strstr(result.err, "the same file as the input"), "%s", result.err);
+    program_free(&result);
+    result = PROGRAM("batch", "-m", model);
+    cr_assert_eq(result.status, 2);
+    program_free(&result);
+}
