@@ -215,6 +215,27 @@ Test(sequences, a_full_cache_refuses_a_batch_before_it_runs)
     stop(&r);
 }
 
+/* Bytes of cache that are planned for 4 sequences of 128 positions. */
+static uint64_t planned_cache(uint32_t n_cache)
+{
+    struct running r;
+    struct engine_plan_totals totals;
+    const struct engine_context_options options = {.n_sequences = 4, .n_cache = n_cache};
+    cr_assert_eq(start(tiny_model, &options, &r), ENGINE_OK, "%s", engine_error_message());
+    engine_plan_get_totals(engine_context_plan(r.context), &totals);
+    stop(&r);
+    return totals.cache;
+}
+
+Test(sequences, the_plan_counts_the_cache)
+{
+    uint64_t whole = planned_cache(0);
+    cr_assert_gt(whole, 0);
+    cr_assert_eq(planned_cache(512), whole);
+    cr_assert_eq(planned_cache(150) * 512, whole * 160);
+    cr_assert_eq(planned_cache(1024), whole * 2);
+}
+
 Test(sequences, a_cache_holds_at_least_one_sequence)
 {
     struct running r;
