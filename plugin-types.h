@@ -147,10 +147,10 @@ static inline void engine_read_pairs(const uint8_t *from, uint8_t *q)
             for (size_t i = 0; i < 32; i++) q[i] = from[i] >> shift & 3;
 }
 
-/* 2 n codes of four bits: of each `run` bytes first the low halves, then the high ones. */
-static inline void engine_read_nibbles(const uint8_t *from, size_t n, size_t run, uint8_t *q)
+/* 256 codes of four bits, 128 bytes: of each `run` bytes first the low halves, then the high ones. */
+static inline void engine_read_nibbles(const uint8_t *from, size_t run, uint8_t *q)
 {
-    for (size_t first = 0; first < n; first += run, from += run, q += 2 * run)
+    for (size_t first = 0; first < 128; first += run, from += run, q += 2 * run)
         for (size_t i = 0; i < run; i++) {
             q[i] = from[i] & 15;
             q[run + i] = from[i] >> 4;
@@ -160,6 +160,15 @@ static inline void engine_read_nibbles(const uint8_t *from, size_t n, size_t run
 /* --------------------------------------------------------------------------------------------------------
  * Blocks of 32 values
  */
+
+/* 32 codes of four bits: first the low halves of 16 bytes, then the high ones. */
+static inline void engine_read_codes(const uint8_t *from, uint8_t *q)
+{
+    for (int i = 0; i < 16; i++) {
+        q[i] = from[i] & 15;
+        q[16 + i] = from[i] >> 4;
+    }
+}
 
 static inline void engine_read_fifth_bits(const uint8_t *from, uint8_t *q)
 {
@@ -175,26 +184,26 @@ static inline void engine_read_q8_0(const uint8_t *from, struct engine_block *bl
 static inline void engine_read_q4_0(const uint8_t *from, struct engine_block *block)
 {
     engine_set_one_scale(block, engine_load_f16(from), 0);
-    engine_read_nibbles(from + 2, 16, 16, block->q);
+    engine_read_codes(from + 2, block->q);
 }
 
 static inline void engine_read_q4_1(const uint8_t *from, struct engine_block *block)
 {
     engine_set_one_scale(block, engine_load_f16(from), -engine_load_f16(from + 2));
-    engine_read_nibbles(from + 4, 16, 16, block->q);
+    engine_read_codes(from + 4, block->q);
 }
 
 static inline void engine_read_q5_0(const uint8_t *from, struct engine_block *block)
 {
     engine_set_one_scale(block, engine_load_f16(from), 0);
-    engine_read_nibbles(from + 6, 16, 16, block->q);
+    engine_read_codes(from + 6, block->q);
     engine_read_fifth_bits(from + 2, block->q);
 }
 
 static inline void engine_read_q5_1(const uint8_t *from, struct engine_block *block)
 {
     engine_set_one_scale(block, engine_load_f16(from), -engine_load_f16(from + 2));
-    engine_read_nibbles(from + 8, 16, 16, block->q);
+    engine_read_codes(from + 8, block->q);
     engine_read_fifth_bits(from + 4, block->q);
 }
 
@@ -206,7 +215,7 @@ static inline void engine_read_iq4_nl(const uint8_t *from, struct engine_block *
 static inline void engine_read_mxfp4(const uint8_t *from, struct engine_block *block)
 {
     engine_set_one_scale(block, engine_power_to_f32(from[0]), 0);
-    engine_read_nibbles(from + 1, 16, 16, block->q);
+    engine_read_codes(from + 1, block->q);
 }
 
 /* --------------------------------------------------------------------------------------------------------
@@ -252,7 +261,7 @@ static inline void engine_read_q4_k(const uint8_t *from, struct engine_block *bl
     block->d = engine_load_f16(from);
     block->dmin = engine_load_f16(from + 2);
     engine_read_scales_and_mins(from + 4, block);
-    engine_read_nibbles(from + 16, 128, 32, block->q);
+    engine_read_nibbles(from + 16, 32, block->q);
 }
 
 static inline void engine_read_q5_k(const uint8_t *from, struct engine_block *block)
@@ -260,7 +269,7 @@ static inline void engine_read_q5_k(const uint8_t *from, struct engine_block *bl
     block->d = engine_load_f16(from);
     block->dmin = engine_load_f16(from + 2);
     engine_read_scales_and_mins(from + 4, block);
-    engine_read_nibbles(from + 48, 128, 32, block->q);
+    engine_read_nibbles(from + 48, 32, block->q);
     for (size_t i = 0; i < 256; i++) block->q[i] |= (uint8_t)((from[16 + i % 32] >> i / 32 & 1) << 4);
 }
 
@@ -269,7 +278,7 @@ static inline void engine_read_q6_k(const uint8_t *from, struct engine_block *bl
     uint8_t high[256];
     engine_set_scale(block, engine_load_f16(from + 208));
     memcpy(block->scales, from + 192, 16);
-    engine_read_nibbles(from, 128, 64, block->q);
+    engine_read_nibbles(from, 64, block->q);
     engine_read_pairs(from + 128, high);
     for (size_t i = 0; i < 256; i++) block->q[i] |= (uint8_t)(high[i] << 4);
 }
@@ -282,7 +291,7 @@ static inline void engine_read_iq4_xs(const uint8_t *from, struct engine_block *
         int low = from[4 + i / 2] >> 4 * (i % 2) & 15;
         block->scales[i] = (int8_t)((low | (high >> 2 * i & 3) << 4) - 32);
     }
-    engine_read_nibbles(from + 8, 128, 16, block->q);
+    engine_read_nibbles(from + 8, 16, block->q);
 }
 
 /* --------------------------------------------------------------------------------------------------------
@@ -357,14 +366,23 @@ static inline uint64_t engine_with_signs(uint64_t values, uint8_t signs)
 static inline uint8_t engine_even_signs(uint32_t seven)
 {
     seven &= 127;
-    uint32_t parity = seven ^ seven >> 4;
-    parity ^= parity >> 2;
-    return (uint8_t)(seven | ((parity ^ parity >> 1) & 1) << 7);
+#if defined(__GNUC__)
+    uint32_t odd = (uint32_t)__builtin_parity(seven);
+#else
+    uint32_t odd = seven ^ seven >> 4;
+    odd ^= odd >> 2;
+    odd = (odd ^ odd >> 1) & 1;
+#endif
+    return (uint8_t)(seven | odd << 7);
 }
 
 static inline void engine_store_eight(struct engine_block *block, size_t index, uint64_t values)
 {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(block->q + 8 * index, &values, 8); /* the same, and not every compiler sees it */
+#else
     for (size_t i = 0; i < 8; i++) block->q[8 * index + i] = (uint8_t)(values >> 8 * i);
+#endif
 }
 
 /* Scales of four bits, two to a byte, the low one first: 2 s + 1. */
