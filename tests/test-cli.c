@@ -216,6 +216,6 @@ Test(cli, messages_move_no_cursor)
     struct program_result result = PROGRAM("plugins", "\033[2Jx\n\xc2\x9b"
                                                       "2J");
     cr_assert_eq(result.status, 2);
-    one_line_of_error(&result, "engine: plugins: unexpected ' [2Jx ??2J'; see engine plugins --help\n");
+    one_line_of_error(&result, "engine: plugins: unexpected ' [2Jx   2J'; see engine plugins --help\n");
     program_free(&result);
 }

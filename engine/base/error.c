@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/printable.h"
+
 #define MESSAGE_SIZE 4096 /* a compiler's log may be part of it */
 
 static _Thread_local char message[MESSAGE_SIZE];
@@ -16,8 +18,7 @@ int error_raise(int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (char *c = text; *c; c++) /* text from a file may be part of it: it stays one line, and harmless */
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
+    printable_make(text); /* text from a file may be part of it */
     memcpy(message, text, sizeof message);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "check/formats.h"
 #include "check/numbers.h"
 #include "check/suite.h"
+#include "common/printable.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -38,8 +39,8 @@ static void describes_itself(struct suite *suite, const void *args)
     SUITE_EXPECT(suite, info.id[strspn(info.id, "0123456789.")] == 0, "the id '%s' is not of digits and dots",
                  info.id);
     SUITE_EXPECT(suite, info.description[0], "there is no description");
-    for (const char *c = info.description; *c; c++)
-        SUITE_EXPECT(suite, (unsigned char)*c >= ' ' && *c != 127, "a control character in the description");
+    SUITE_EXPECT(suite, printable_is(info.description, strnlen(info.description, sizeof info.description)),
+                 "a control character in the description");
     SUITE_EXPECT(suite, info.kind >= ENGINE_DEVICE_CPU && info.kind <= ENGINE_DEVICE_ACCELERATOR,
                  "kind %u is none of enum engine_device_kind", info.kind);
     SUITE_EXPECT(suite, info.memory_free > 0, "no memory is free");

@@ -8,6 +8,7 @@
 #include "commands/json.h"
 #include "commands/signals.h"
 #include "commands/table.h"
+#include "common/printable.h"
 
 /* A case that isn't claimed: those of a row come before it. */
 struct unclaimed {
@@ -237,7 +238,7 @@ static void print_failures(const struct results *results, const char *path)
         char alone[sizeof row->alone], tried[sizeof row->tried];
         snprintf(alone, sizeof alone, "%s", row->alone);
         snprintf(tried, sizeof tried, "%s", row->tried);
-        make_printable(alone), make_printable(tried);
+        printable_make(alone), printable_make(tried);
         printf("\n%s%s%s\n  engine plugins check ", alone, tried[0] ? ": " : "", tried);
         print_quoted(path);
         printf(" --case ");

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/printable.h"
+
 volatile sig_atomic_t interrupted, progress_is_shown;
 
 /* ---- Errors -------------------------------------------------------------------------------------------- */
@@ -25,15 +27,6 @@ int command_error(int status, const char *format, ...)
     va_end(args);
     own_status = status;
     return status;
-}
-
-void make_printable(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        if (*c < ' ' || *c == 127) *c = ' ';
-        /* U+0080 to U+009F, which some terminals take for the start of a command. */
-        if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) c[0] = c[1] = '?';
-    }
 }
 
 /* ---- Text ---------------------------------------------------------------------------------------------- */
@@ -75,7 +68,7 @@ static void print_line(const char *prefix, const char *message)
 {
     char line[4200];
     snprintf(line, sizeof line, "engine: %s%s", prefix, message);
-    make_printable(line);
+    printable_make(line);
     end_text();
     fprintf(stderr, "%s\n", line);
 }

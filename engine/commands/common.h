@@ -40,10 +40,6 @@ void print_text(const char *text, size_t length);
  * is a terminal or the same file, so that the text stays unchanged. All messages call this. */
 void end_text(void);
 
-/* Replaces control characters in place, so that a terminal shows the text as one line and does nothing
- * else. */
-void make_printable(char *text);
-
 /* Opens the engine with the plugin folders and configuration from the arguments. Warnings go to standard
  * error, with --verbose notes too. */
 int open_engine(const struct arguments *arguments, struct engine **engine);

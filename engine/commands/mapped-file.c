@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "common/printable.h"
 
 #define LINE_SIZE 5000 /* a path, what precedes it, and bytes that are written as \012 */
 
@@ -63,6 +64,6 @@ bool mapped_file_at(const void *address, char *path, size_t size)
     if (length > size - 1) length = size - 1;
     memcpy(path, found, length);
     path[length] = '\0';
-    make_printable(path);
+    printable_make(path);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "commands/common.h"
+#include "common/printable.h"
 
 #define MAX_COLUMNS 16
 
@@ -17,7 +18,7 @@ void table_add(struct table *table, const char *format, ...)
     int length = vasprintf(&cell, format, args);
     va_end(args);
     if (length < 0) cell = NULL;
-    if (cell) make_printable(cell);
+    if (cell) printable_make(cell);
     char **cells = realloc(table->cells, (table->count + 1) * sizeof *cells);
     if (!cells) {
         free(cell);

@@ -7,13 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-
-static void make_printable(char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < ' ' || *text == 127) *text = ' ';
-    }
-}
+#include "common/printable.h"
 
 int devices_get_info(const struct device *device, struct engine_device_info *info)
 {
@@ -29,8 +23,8 @@ int devices_get_info(const struct device *device, struct engine_device_info *inf
     info->id[sizeof info->id - 1] = '\0';
     info->description[sizeof info->description - 1] = '\0';
     info->pci_address[sizeof info->pci_address - 1] = '\0';
-    make_printable(info->description);
-    make_printable(info->pci_address);
+    printable_make(info->description);
+    printable_make(info->pci_address);
     return ENGINE_OK;
 }
 

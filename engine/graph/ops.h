@@ -7,21 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "plugin-api.h"
-
-union op_args {
-    size_t struct_size; /* the first field of each */
-    struct engine_op_matmul matmul;
-    struct engine_op_attention attention;
-    struct engine_op_cache_write cache_write;
-    struct engine_op_rope rope;
-    struct engine_op_norm norm;
-    struct engine_op_get_rows get_rows;
-    struct engine_op_binary binary;
-    struct engine_op_activate activate;
-    struct engine_op_route route;
-    struct engine_op_concat concat;
-};
+#include "common/op-args.h"
 
 struct op_operand {
     size_t offset; /* of the tensor pointer in the argument struct */

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "common/printable.h"
 #include "model/file.h"
 #include "model/types.h"
 
@@ -62,9 +63,7 @@ static bool take_string(struct cursor *cursor, struct engine_string *value)
 static bool name_is_sane(const struct engine_string *name, size_t max_length)
 {
     if (name->length == 0 || name->length > max_length) return false;
-    for (size_t i = 0; i < name->length; i++)
-        if ((unsigned char)name->data[i] < 0x20 || name->data[i] == 0x7f) return false;
-    return true;
+    return printable_is(name->data, name->length);
 }
 
 /* A copy ended by NUL that lives as long as the metadata; NULL if there is no memory. */

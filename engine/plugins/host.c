@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "common/printable.h"
 
 #define NAME_SIZE 32
 
@@ -95,9 +96,7 @@ static void write_message(char text[static TEXT_SIZE], const char *format, va_li
     name_speaker(format, name);
     int length = snprintf(text, TEXT_SIZE, "%s", name);
     vsnprintf(text + length, TEXT_SIZE - (size_t)length, format, args);
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
-    }
+    printable_make(text);
 }
 
 static int ENGINE_PRINTF(2, 3) host_fail(int status, const char *format, ...)

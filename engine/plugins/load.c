@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/printable.h"
 
 /* ---- What a plugin says of itself ---------------------------------------------------------------------- */
 
@@ -109,13 +110,8 @@ static int check_tokenizer(const struct engine_plugin *plugin)
 static int check_text(const char *text, const char *what)
 {
     if (!text) return error_raise(ENGINE_ERROR_DATA, "its description has no %s", what);
-    for (; *text; text++) {
-        if ((unsigned char)*text < ' ' || *text == 127) {
-            return error_raise(ENGINE_ERROR_DATA, "the %s in its description contains a control character",
-                               what);
-        }
-    }
-    return ENGINE_OK;
+    if (printable_is(text, strlen(text))) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA, "the %s in its description contains a control character", what);
 }
 
 static int check_name(const char *name)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/sized.h"
 #include "cpu.h"
 #include "isa.h"
 #include "pool.h"
@@ -77,8 +78,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
 {
     if (index != 0) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
     struct engine_device_options given = {0};
-    if (options)
-        memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    if (options) sized_read(&given, sizeof given, options);
     unsigned n_threads = given.n_threads ? given.n_threads : system_cores();
     if (n_threads > MOST_THREADS)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%u threads requested; at most %d are supported",

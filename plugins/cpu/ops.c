@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "common/op-args.h"
+#include "common/sized.h"
+
 struct op {
     const char *name;
     size_t args_size;
@@ -23,28 +26,6 @@ static const struct op ops[] = {
     [ENGINE_OP_CONCAT] = {"concat", sizeof(struct engine_op_concat), op_concat},
 };
 
-union op_args {
-    size_t struct_size;
-    struct engine_op_matmul matmul;
-    struct engine_op_attention attention;
-    struct engine_op_cache_write cache_write;
-    struct engine_op_rope rope;
-    struct engine_op_norm norm;
-    struct engine_op_get_rows get_rows;
-    struct engine_op_binary binary;
-    struct engine_op_activate activate;
-    struct engine_op_route route;
-    struct engine_op_concat concat;
-};
-
-/* Whether everything that the writer of `args` knew of and we don't is absent: then we can do what it asks. */
-static bool rest_is_zero(const uint8_t *args, size_t known, size_t size)
-{
-    for (size_t i = known; i < size; i++)
-        if (args[i]) return false;
-    return true;
-}
-
 static int call(struct engine_device *device, bool planning, struct list *list, uint32_t op, const void *args)
 {
     struct request request = {device, planning, "operation"};
@@ -53,7 +34,7 @@ static int call(struct engine_device *device, bool planning, struct list *list, 
     request.op = ops[op].name;
     size_t size = args ? *(const size_t *)args : 0;
     if (size < sizeof size) return refuse(&request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", request.op);
-    if (size > ops[op].args_size && !rest_is_zero(args, ops[op].args_size, size))
+    if (size > ops[op].args_size && !sized_rest_is_zero(args, ops[op].args_size))
         return refuse(&request, ENGINE_ERROR_UNSUPPORTED, "%s: the arguments are from a later version",
                       request.op);
     union op_args copy = {0};

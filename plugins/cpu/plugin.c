@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "cpu.h"
 #include "isa.h"
 #include "system.h"
@@ -20,8 +21,7 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     const struct kernels *kernels = isa_kernels();
     if (!kernels) return ENGINE_ERROR_ARGUMENT;
     unsigned cores = system_cores();
-    struct engine_device_info found = {.struct_size = info->struct_size,
-                                       .kind = ENGINE_DEVICE_CPU,
+    struct engine_device_info found = {.kind = ENGINE_DEVICE_CPU,
                                        .alignment = CPU_ALIGNMENT,
                                        .n_threads = cores,
                                        .flags = ENGINE_DEVICE_BATCH_INVARIANT};
@@ -30,7 +30,7 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     snprintf(found.description, sizeof found.description, "%s, %s, %u thread%s", name, kernels->name, cores,
              cores == 1 ? "" : "s");
     system_memory(&found.memory_free, &found.memory_total);
-    memcpy(info, &found, info->struct_size < sizeof found ? info->struct_size : sizeof found);
+    sized_write(info, &found, sizeof found);
     return ENGINE_OK;
 }
 

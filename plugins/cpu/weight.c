@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "cpu.h"
 #include "pool.h"
 #include "types.h"
@@ -87,18 +88,11 @@ static int plan_layout(const struct engine_weight_desc *desc, struct layout *lay
     return status;
 }
 
-/* A description as far as its writer knew of it. */
-static struct engine_weight_desc known(const struct engine_weight_desc *desc)
-{
-    struct engine_weight_desc copy = {0};
-    memcpy(&copy, desc, desc->struct_size < sizeof copy ? desc->struct_size : sizeof copy);
-    return copy;
-}
-
 int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
 {
     (void)device;
-    struct engine_weight_desc given = known(desc);
+    struct engine_weight_desc given;
+    sized_read(&given, sizeof given, desc);
     struct layout layout = {0};
     int status = plan_layout(&given, &layout);
     if (!status) *bytes = layout.packed_size + layout.plain_size;
@@ -156,7 +150,8 @@ static void pack_panel(void *context, unsigned thread, size_t panel)
 int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                   struct engine_weight **out)
 {
-    struct engine_weight_desc given = known(desc);
+    struct engine_weight_desc given;
+    sized_read(&given, sizeof given, desc);
     struct layout layout = {0};
     int status = plan_layout(&given, &layout);
     if (status) return status;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/sized.h"
+
 #define MAX_ELEMENTS (UINT32_MAX / 2) /* kernels count in 32 bits */
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
@@ -128,13 +130,13 @@ static int check_handles(const struct gpu_request *request, const struct operand
 static int check_tensor(const struct gpu_request *request, const struct operand *operand,
                         const struct engine_tensor *tensor, struct gpu_view *view)
 {
-    struct engine_tensor copy = {0};
+    struct engine_tensor copy;
     memset(view, 0, sizeof *view);
     if (!tensor) {
         if (operand->flags & OPTIONAL) return ENGINE_OK;
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no %s", request->op, operand->name);
     }
-    memcpy(&copy, tensor, tensor->struct_size < sizeof copy ? tensor->struct_size : sizeof copy);
+    sized_read(&copy, sizeof copy, tensor);
     *view = (struct gpu_view){.present = true,
                               .type = copy.type,
                               .offset = copy.offset,
@@ -522,14 +524,6 @@ static const struct op ops[] = {
                           check_concat},
 };
 
-/* Whether everything that the writer of `args` knew of and we don't is absent: then we can do what it asks. */
-static bool rest_is_zero(const uint8_t *args, size_t known, size_t size)
-{
-    for (size_t i = known; i < size; i++)
-        if (args[i]) return false;
-    return true;
-}
-
 int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call)
 {
     request->op = "operation";
@@ -539,7 +533,7 @@ int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct
     request->op = info->name;
     size_t size = args ? *(const size_t *)args : 0;
     if (size < sizeof size) return gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: no arguments", info->name);
-    if (size > info->size && !rest_is_zero(args, info->size, size))
+    if (size > info->size && !sized_rest_is_zero(args, info->size))
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: the arguments are from a later version",
                           info->name);
     memset(call, 0, sizeof *call);

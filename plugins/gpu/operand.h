@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "plugin-api.h"
+#include "common/op-args.h"
 
 /* The first member of a plugin's struct engine_buffer. */
 struct gpu_buffer {
@@ -93,18 +93,7 @@ enum gpu_matrices { GPU_ONE_MATRIX, GPU_MATRIX_PER_HEAD, GPU_MATRIX_PER_EXPERT }
 struct gpu_call {
     uint32_t op;
     struct gpu_view views[GPU_MAX_OPERANDS];
-    union {
-        struct engine_op_matmul matmul;
-        struct engine_op_attention attention;
-        struct engine_op_cache_write cache_write;
-        struct engine_op_rope rope;
-        struct engine_op_norm norm;
-        struct engine_op_get_rows get_rows;
-        struct engine_op_binary binary;
-        struct engine_op_activate activate;
-        struct engine_op_route route;
-        struct engine_op_concat concat;
-    } args;                     /* its tensor pointers are not to be used: see views */
+    union op_args args;         /* its tensor pointers are not to be used: see views */
     enum gpu_matrices matrices; /* of MATMUL */
     uint64_t key_step;          /* of ATTENTION: bytes from one row of a cache to the next */
     uint64_t value_step;        /* that of v is k's where v lies within k */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "device.h"
 
 #define MAX_HEAD_DIM 1024 /* attention keeps heads in registers */
@@ -85,6 +86,23 @@ static int create_queue(struct engine_device *device)
     return opencl_error(error, device->listed->name);
 }
 
+static void destroy_table(struct engine_device *device, void *memory)
+{
+    memory_free(device, memory, NULL);
+}
+
+static int create_table(struct engine_device *device, const uint64_t *turns, uint64_t size, void **memory)
+{
+    cl_mem made = NULL;
+    int status = memory_allocate(device, size, "rope", &made, NULL);
+    if (!status) status = memory_write(device, made, 0, turns, size);
+    if (status)
+        memory_free(device, made, NULL);
+    else
+        *memory = made;
+    return status;
+}
+
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
 {
     const struct listed_device *devices;
@@ -93,11 +111,11 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (status) return status;
     if (index >= count) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
     struct engine_device_options given = {0};
-    if (options)
-        memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    if (options) sized_read(&given, sizeof given, options);
     struct engine_device *device = calloc(1, sizeof *device);
     if (!device) return opencl_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     device->listed = &devices[index];
+    device->rope_tables = (struct rope_tables){NULL, create_table, destroy_table};
     device->budget.limit = given.memory_limit;
     device->largest = device->listed->max_allocation;
     device->limits = (struct gpu_limits){.max_tensor = device->largest,
@@ -119,7 +137,7 @@ void device_close(struct engine_device *device)
 {
     if (!device) return;
     device_finish(device);
-    rope_tables_forget(device, NULL);
+    rope_tables_forget(device, &device->rope_tables, NULL);
     memory_free(device, device->scratch.memory, NULL);
     programs_release(device);
     if (device->queue) cl.clReleaseCommandQueue(device->queue);

@@ -12,7 +12,7 @@
 #include "functions.h"
 #include "identity.h"
 #include "operand.h"
-#include "rope-turns.h"
+#include "rope-table.h"
 
 extern const struct engine_host *opencl_host;
 extern struct opencl_functions cl;
@@ -77,13 +77,6 @@ void build_log(const struct engine_device *device, cl_program program, char text
 
 /* ---- An open device ------------------------------------------------------------------------------------------------ */
 
-/* Turns of rope, see gpu/rope-turns.h. */
-struct rope_table {
-    struct rope_table *next;
-    struct rope_key key;
-    cl_mem memory;
-};
-
 /* Memory for what an operation passes from one kernel to the next. Operations share it, one after the other; it grows. */
 struct scratch {
     cl_mem memory;
@@ -111,7 +104,7 @@ struct engine_device {
     bool small_integers;       /* of small matrices, too */
     bool vnni;                 /* by the processor's own instruction */
     struct program *programs;
-    struct rope_table *rope_tables;
+    struct rope_tables rope_tables;
     struct scratch scratch;
 };
 
@@ -154,12 +147,6 @@ int scratch_reserve(struct engine_device *device, uint64_t size);
 int command_begin(struct engine_device *device, const char *what, cl_event **event);
 /* Waits for all commands. The first that failed is the error. */
 int device_finish(struct engine_device *device);
-
-/* rope-table.c */
-int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
-                   const struct engine_weight *factors, cl_mem *memory);
-/* Forgets those made from `factors`; all of them if it is NULL. */
-void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors);
 
 /* weight.c */
 #define PANEL_ROWS 32

@@ -9,7 +9,8 @@ int rope(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT], *output = &v[GPU_ROPE_OUTPUT];
     const struct engine_op_rope *args = &call->args.rope;
-    cl_mem table;
+    const struct engine_weight *factors = v[GPU_ROPE_FACTORS].weight;
+    void *table;
     struct {
         struct shape shape;
         struct rows_view input, output;
@@ -19,7 +20,8 @@ int rope(struct builder *builder, const struct gpu_call *call)
            .n_dims = args->n_dims,
            .halves = args->pairs == ENGINE_ROPE_HALVES,
            .magnitude = args->magnitude == 0 ? 1 : args->magnitude};
-    int status = rope_table_get(builder->device, args, v[GPU_ROPE_FACTORS].weight, &table);
+    int status = rope_table_get(opencl_host, builder->device, &builder->device->rope_tables, args, factors,
+                                factors ? factors->values : NULL, &table);
     if (!status) status = get_group_kernel(builder, SOURCE_ROWS, "rope");
     if (status) return status;
     p.input = rows_view(add_view(builder, input), input);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "device.h"
 
 const struct engine_host *opencl_host;
@@ -33,17 +34,15 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     if (status) return status;
     if (index >= count) return opencl_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
     const struct listed_device *device = &devices[index];
-    struct engine_device_info answer = {.struct_size = info->struct_size,
-                                        .kind = kind_of(device),
-                                        .max_buffer = device->max_allocation,
-                                        .alignment = 256};
+    struct engine_device_info answer = {
+        .kind = kind_of(device), .max_buffer = device->max_allocation, .alignment = 256};
     memcpy(answer.id, device->id, sizeof answer.id);
     memcpy(answer.pci_address, device->pci_address, sizeof answer.pci_address);
     memcpy(answer.uuid, device->uuid, sizeof answer.uuid);
     snprintf(answer.description, sizeof answer.description, "%.64s, %.10s, %.40s", device->name,
              device->version, device->driver);
     listed_memory(device, &answer.memory_free, &answer.memory_total);
-    memcpy(info, &answer, info->struct_size < sizeof answer ? info->struct_size : sizeof answer);
+    sized_write(info, &answer, sizeof answer);
     return ENGINE_OK;
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "device.h"
 
 #define MAX_BLOCK_WORDS 53
@@ -96,17 +97,10 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     return ENGINE_OK;
 }
 
-/* A description as far as its writer knew of it. */
-static struct engine_weight_desc known(const struct engine_weight_desc *desc)
-{
-    struct engine_weight_desc copy = {0};
-    memcpy(&copy, desc, desc->struct_size < sizeof copy ? desc->struct_size : sizeof copy);
-    return copy;
-}
-
 int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
 {
-    struct engine_weight_desc given = known(desc);
+    struct engine_weight_desc given;
+    sized_read(&given, sizeof given, desc);
     struct layout layout = {0};
     int status = plan_layout(device, &given, &layout);
     if (!status) *bytes = layout.size;
@@ -219,7 +213,8 @@ static int create_parts(struct engine_device *device, struct engine_weight *weig
 int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                   struct engine_weight **out)
 {
-    struct engine_weight_desc given = known(desc);
+    struct engine_weight_desc given;
+    sized_read(&given, sizeof given, desc);
     struct layout layout = {0};
     if (!given.name) given.name = "weight";
     int status = plan_layout(device, &given, &layout);
@@ -248,7 +243,7 @@ void weight_destroy(struct engine_weight *weight)
 {
     if (!weight) return;
     struct engine_device *device = weight->base.device;
-    if (weight->values) rope_tables_forget(device, weight);
+    if (weight->values) rope_tables_forget(device, &device->rope_tables, weight);
     for (uint32_t i = 0; i < weight->n_parts; i++) memory_free(device, weight->parts[i].memory, NULL);
     device->budget.used -= weight->charged;
     free(weight->parts);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "device.h"
 
 #define MAX_HEAD_DIM                                                                                         \
@@ -133,6 +134,34 @@ static int choose_subgroups(struct engine_device *device)
     return ENGINE_OK;
 }
 
+/* ---- Tables of rope ---------------------------------------------------------------------------------------------- */
+
+static void destroy_table(struct engine_device *device, void *memory)
+{
+    struct memory_range *range = memory;
+    memory_free(device, range);
+    free(range);
+}
+
+static int create_table(struct engine_device *device, const uint64_t *turns, uint64_t size, void **memory)
+{
+    struct memory_range *range = calloc(1, sizeof *range);
+    if (!range) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (rope angles)");
+    int status = memory_allocate(device, MEMORY_DEVICE, size, "rope", range);
+    uint8_t *mapped = status ? NULL : memory_pointer(range);
+    if (mapped)
+        memcpy(mapped, turns, size); /* no command reads the table yet */
+    else if (!status)
+        status = upload_bytes(device, range, 0, turns, size);
+    if (status)
+        destroy_table(device, range);
+    else
+        *memory = range;
+    return status;
+}
+
+/* ---- The device -------------------------------------------------------------------------------------------------- */
+
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
 {
     const struct physical_device *devices;
@@ -141,11 +170,11 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (status) return status;
     if (index >= count) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
     struct engine_device_options given = {0};
-    if (options)
-        memcpy(&given, options, options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    if (options) sized_read(&given, sizeof given, options);
     struct engine_device *device = calloc(1, sizeof *device);
     if (!device) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     device->physical = &devices[index];
+    device->rope_tables = (struct rope_tables){NULL, create_table, destroy_table};
     device->budget.limit = given.memory_limit;
     status = choose_matmul(device);
     if (!status) status = choose_subgroups(device);
@@ -200,7 +229,7 @@ void device_close(struct engine_device *device)
     if (!device) return;
     if (device->handle) {
         vk.vkDeviceWaitIdle(device->handle);
-        rope_tables_forget(device, NULL);
+        rope_tables_forget(device, &device->rope_tables, NULL);
         scratch_free(device);
         upload_teardown(device);
         pipeline_teardown(device);

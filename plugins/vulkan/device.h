@@ -13,7 +13,7 @@
 #include "functions.h"
 #include "identity.h"
 #include "operand.h"
-#include "rope-turns.h"
+#include "rope-table.h"
 #include "shaders.h"
 
 extern const struct engine_host *vulkan_host;
@@ -105,13 +105,6 @@ struct pipeline {
     VkPipeline handle;
 };
 
-/* Angles of rope, see shaders/rope.comp. */
-struct rope_table {
-    struct rope_table *next;
-    struct rope_key key;
-    struct memory_range range;
-};
-
 /* Memory for what an operation passes from one dispatch to the next. Operations share it, one after the other; recordings
  * go on using what has become too small for others. */
 struct scratch {
@@ -145,7 +138,7 @@ struct engine_device {
     size_t pipeline_cache_size; /* of the file that was read */
     struct pipeline *pipelines;
 
-    struct rope_table *rope_tables;
+    struct rope_tables rope_tables;
     struct scratch *scratch; /* largest first */
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
@@ -191,12 +184,6 @@ int upload_submit(struct engine_device *device, struct upload_slot *slot, const 
 int upload_bytes(struct engine_device *device, const struct memory_range *target, uint64_t offset,
                  const void *source, uint64_t size);
 int upload_zeros(struct engine_device *device, const struct memory_range *target);
-
-/* rope-table.c */
-int rope_table_get(struct engine_device *device, const struct engine_op_rope *args,
-                   const struct engine_weight *factors, const struct memory_range **range);
-/* Forgets those made from `factors`; all of them if it is NULL. */
-void rope_tables_forget(struct engine_device *device, const struct engine_weight *factors);
 
 /* device.c: at least `size` bytes of scratch memory. */
 int scratch_get(struct engine_device *device, uint64_t size, const struct memory_range **range);

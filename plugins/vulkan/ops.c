@@ -141,9 +141,12 @@ static int rope(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *input = &v[GPU_ROPE_INPUT];
     const struct engine_op_rope *args = &call->args.rope;
-    const struct memory_range *table;
-    int status = rope_table_get(builder->device, args, v[GPU_ROPE_FACTORS].weight, &table);
+    const struct engine_weight *factors = v[GPU_ROPE_FACTORS].weight;
+    void *memory;
+    int status = rope_table_get(vulkan_host, builder->device, &builder->device->rope_tables, args, factors,
+                                factors ? factors->values : NULL, &memory);
     if (status) return status;
+    const struct memory_range *table = memory;
     builder->dispatch.key.shader = SHADER_ROPE;
     builder->dispatch.key.constants[1] = args->pairs == ENGINE_ROPE_HALVES;
     push(builder, input->ne[0]);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "device.h"
 
 #define RANK 1 /* before OpenCL, whose kernels for GPUs do less */
@@ -42,8 +43,7 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     if (status) return status;
     if (index >= count) return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "there is no device %u", index);
     const struct physical_device *device = &devices[index];
-    struct engine_device_info found = {
-        .struct_size = info->struct_size, .kind = kind_of(device), .alignment = 256};
+    struct engine_device_info found = {.kind = kind_of(device), .alignment = 256};
     uint32_t version = device->properties.apiVersion;
     snprintf(found.id, sizeof found.id, "%u", index);
     snprintf(found.description, sizeof found.description, "%.80s, Vulkan %u.%u%s%.24s",
@@ -54,7 +54,7 @@ static int device_info(uint32_t index, struct engine_device_info *info)
     found.rank = RANK;
     memcpy(found.pci_address, device->pci_address, sizeof found.pci_address);
     memcpy(found.uuid, device->uuid, sizeof found.uuid);
-    memcpy(info, &found, info->struct_size < sizeof found ? info->struct_size : sizeof found);
+    sized_write(info, &found, sizeof found);
     return ENGINE_OK;
 }
 

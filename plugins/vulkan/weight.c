@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "common/sized.h"
 
 #define PANEL           32
 #define MAX_BLOCK_WORDS 53
@@ -117,17 +118,10 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     return ENGINE_OK;
 }
 
-/* A description as far as its writer knew of it. */
-static struct engine_weight_desc known(const struct engine_weight_desc *desc)
-{
-    struct engine_weight_desc copy = {0};
-    memcpy(&copy, desc, desc->struct_size < sizeof copy ? desc->struct_size : sizeof copy);
-    return copy;
-}
-
 int weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes)
 {
-    struct engine_weight_desc given = known(desc);
+    struct engine_weight_desc given;
+    sized_read(&given, sizeof given, desc);
     struct layout layout = {0};
     int status = plan_layout(device, &given, &layout);
     if (!status) *bytes = memory_size(layout.size);
@@ -263,7 +257,8 @@ static int fill(struct engine_device *device, struct engine_weight *weight,
 int weight_create(struct engine_device *device, const struct engine_weight_desc *desc,
                   struct engine_weight **out)
 {
-    struct engine_weight_desc given = known(desc);
+    struct engine_weight_desc given;
+    sized_read(&given, sizeof given, desc);
     struct layout layout = {0};
     const char *name = given.name ? given.name : "weight";
     int status = plan_layout(device, &given, &layout);
@@ -297,7 +292,7 @@ void weight_destroy(struct engine_weight *weight)
 {
     if (!weight) return;
     struct engine_device *device = weight->base.device;
-    if (weight->values) rope_tables_forget(device, weight);
+    if (weight->values) rope_tables_forget(device, &device->rope_tables, weight);
     vk.vkDeviceWaitIdle(device->handle); /* its upload may be under way */
     memory_free(device, &weight->range);
     device->budget.used -= weight->charged;
