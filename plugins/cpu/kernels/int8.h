@@ -104,6 +104,30 @@ FLATTEN struct int8_activations int8_next_chunk(struct int8_activations at, cons
         at.q + CHUNK * n_tokens, at.scales + n_scales, {at.minus[0] + n_scales, at.minus[1] + 2 * n_scales}};
 }
 
+/* Memory that is fetched while others is multiplied: the lines of a chunk are shared out between the sets of tokens that
+ * meet the chunk before, so many for each group of columns. */
+struct ahead {
+    size_t lines, first, all; /* first: lines for each group that earlier sets have fetched */
+};
+
+static inline struct ahead ahead_of(const struct tile *tile, size_t n_tokens)
+{
+    size_t n_sets = (n_tokens + INT8_TILE_TOKENS - 1) / INT8_TILE_TOKENS;
+    return (struct ahead){.lines = (tile->ahead_lines + n_sets - 1) / n_sets, .all = tile->ahead_lines};
+}
+
+static inline struct ahead ahead_next(struct ahead ahead)
+{
+    ahead.first += ahead.lines;
+    if (ahead.first >= ahead.all) ahead.lines = 0;
+    return ahead;
+}
+
+FLATTEN void fetch_ahead(const uint8_t *next, const struct ahead ahead, size_t group)
+{
+    prefetch_lines(next + (ahead.first * (CHUNK / GROUP) + group * ahead.lines) * 64, ahead.lines);
+}
+
 /* ---- Products -------------------------------------------------------------------------------------- */
 
 static inline int32_t load_four(const int8_t *from)
@@ -186,11 +210,11 @@ FLATTEN void sum_tokens(struct token_sums *to, const int offset, const bool mins
 }
 
 /* sums[t][row] += n columns, whose codes are at `quants`, scales and mins (if there are any) in the tile, x activations.
- * ahead: memory to be fetched meanwhile, so many lines for each group. */
+ * next: memory to be fetched meanwhile. */
 FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, const struct tile *tile,
                           int offset, const struct int8_activations *activations, const size_t n,
                           const size_t n_tokens, const size_t sub, const size_t pairs, const bool mins,
-                          const uint8_t *ahead, const size_t ahead_lines, float *sums)
+                          const uint8_t *next, const struct ahead ahead, float *sums)
 {
     struct token_sums token_sums;
     if (pairs == 0) offset = 0; /* flipping signs takes it off */
@@ -201,7 +225,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
         UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
         for (size_t g = 0; g < n / GROUP; g++) {
             const float *scales = activations->scales + g * n_tokens;
-            if (part == 0) prefetch_lines(ahead + g * ahead_lines * 64, ahead_lines);
+            if (part == 0) fetch_ahead(next, ahead, g);
             UNROLL for (size_t h = 0; h < per_group; h++)
             {
                 size_t s = g * per_group + h;
@@ -230,7 +254,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
  * columns in all; sums stay in registers until the last of them. */
 FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[][2], int offset,
                                struct int8_activations at, const size_t n, const size_t n_tokens,
-                               const size_t sub, const bool mins, const size_t ahead_lines,
+                               const size_t sub, const bool mins, const struct ahead ahead,
                                float *const sums[2])
 {
     const size_t per_group = GROUP / sub;
@@ -246,8 +270,7 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
             const int8_t *a = at.q + s * sub * n_tokens;
             const float *scales = at.scales + s / per_group * n_tokens;
             if (s % per_group == 0)
-                UNROLL for (size_t p = 0; p < 2; p++)
-                    prefetch_lines(tile[p]->ahead + s / per_group * ahead_lines * 64, ahead_lines);
+                UNROLL for (size_t p = 0; p < 2; p++) fetch_ahead(tile[p]->ahead, ahead, s / per_group);
             vi sum[2][TILE_TOKENS];
             UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
                 mins ? vi_zero() : vi_set1(token_sums.start[s * n_tokens + t]);
@@ -279,15 +302,15 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
 }
 
 typedef void int8_pair(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,
-                       size_t n, size_t n_tokens, size_t ahead_lines, float *const sums[2]);
+                       size_t n, size_t n_tokens, struct ahead ahead, float *const sums[2]);
 #define INT8_PAIR(name)                                                                                      \
     static void name(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,     \
-                     size_t n, size_t n_tokens, size_t ahead_lines, float *const sums[2])                    \
+                     size_t n, size_t n_tokens, struct ahead ahead, float *const sums[2])                    \
     {                                                                                                        \
         FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
     }
 #define PAIR_CALL(format, count, sub, mins)                                                                  \
-    int8_pair_columns(&format, tiles, offset, *at, n, count, sub, mins, ahead_lines, sums)
+    int8_pair_columns(&format, tiles, offset, *at, n, count, sub, mins, ahead, sums)
 
 #define int8_pair_32_call(count)           PAIR_CALL(format_raw32, count, 32, false)
 #define int8_pair_16_call(count)           PAIR_CALL(format_raw32, count, 16, false)
@@ -319,12 +342,12 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
         pairs[c][1] = &tiles[n_panels - 1];
     }
     float unused[INT8_TILE_TOKENS * PANEL] = {0};
-    size_t ahead_lines = pairs[0][0]->ahead_lines; /* by the first tokens alone */
-    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead_lines = 0) {
+    struct ahead ahead = ahead_of(pairs[0][0], part->n_tokens);
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead = ahead_next(ahead)) {
         n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
         struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
         float *const to[2] = {sums[0] + t * PANEL, n_panels == 2 ? sums[1] + t * PANEL : unused};
-        pair((const struct tile *const(*)[2])pairs, format->offset, &at, part->n, n_beside, ahead_lines, to);
+        pair((const struct tile *const(*)[2])pairs, format->offset, &at, part->n, n_beside, ahead, to);
     }
 }
 
@@ -332,13 +355,13 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
 /* A function for each way in which types differ there. */
 #define INT8_TILE(name, sub, pairs)                                                                          \
     static void name(const struct tile *tile, int offset, const struct int8_activations *activations,        \
-                     size_t n, size_t n_tokens, size_t ahead_lines, float *sums)                             \
+                     size_t n, size_t n_tokens, struct ahead ahead, float *sums)                             \
     {                                                                                                        \
         FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
     }
 #define TILE_CALL(count, sub, pairs)                                                                         \
     int8_columns(&format_raw32, tile->q, tile, offset, activations, n, count, sub, pairs,                    \
-                 tile->mins != NULL, tile->ahead, ahead_lines, sums)
+                 tile->mins != NULL, tile->ahead, ahead, sums)
 
 #define int8_tile_32_8_call(count) TILE_CALL(count, 32, 8)
 #define int8_tile_16_8_call(count) TILE_CALL(count, 16, 8)
@@ -365,7 +388,7 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     const struct format *format = type->format;
     bool narrow = format->sub == 16;
     void (*tile_of)(const struct tile *tile, int offset, const struct int8_activations *at, size_t n,
-                    size_t n_tokens, size_t ahead_lines, float *sums) =
+                    size_t n_tokens, struct ahead ahead, float *sums) =
         narrow ? int8_tile_16_8 : int8_tile_32_8;
 #if VEC_MOST < 255
     if (format->most > VEC_MOST) tile_of = narrow ? int8_tile_16_0 : int8_tile_32_0;
@@ -375,13 +398,13 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     if (pairs == 4) tile_of = int8_tile_32_4;
     if (pairs == 2) tile_of = int8_tile_16_2;
 #endif
-    size_t ahead_lines = tiles[0].ahead_lines; /* by the first tokens alone */
-    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead_lines = 0) {
+    struct ahead ahead = ahead_of(&tiles[0], part->n_tokens);
+    for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead = ahead_next(ahead)) {
         n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
         struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
         for (size_t i = 0; i < part->n; i += CHUNK, at = int8_next_chunk(at, n_beside))
-            tile_of(&tiles[i / CHUNK], format->offset, &at, smaller(CHUNK, part->n - i), n_beside,
-                    ahead_lines, sums[0] + t * PANEL);
+            tile_of(&tiles[i / CHUNK], format->offset, &at, smaller(CHUNK, part->n - i), n_beside, ahead,
+                    sums[0] + t * PANEL);
     }
 }
 #endif
@@ -397,7 +420,7 @@ FLATTEN void few_chunk(const struct format *format, const uint8_t *chunk,
     unpack_scales(format, chunk, n, tile);
     int8_columns(format, chunk + layout.quants, tile, format->offset, activations, n, n_tokens, format->sub,
                  sums_in_16_bits(format->most), format->mins, chunk + layout.quants + PREFETCH_AHEAD,
-                 group_size(format) / 64, sums);
+                 (struct ahead){.lines = group_size(format) / 64}, sums);
 }
 
 FLATTEN void few_columns(const struct format *format, const uint8_t *panel, size_t k,
