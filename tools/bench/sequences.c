@@ -7,7 +7,7 @@
  * of every sequence (32 steps) and gives the logits of all of them. Random tokens: what they say doesn't matter to the
  * time. One context serves all numbers, in the order given; a short run of each warms up what is made for its shapes.
  *
- *   cc -O2 -I include -o /tmp/sequences tools/bench/sequences.c -L build/lib -Wl,-rpath,$PWD/build/lib -lengine */
+ *   cc -O2 -I include -I . -o /tmp/sequences tools/bench/sequences.c -L build/lib -Wl,-rpath,$PWD/build/lib -lengine */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
