@@ -163,8 +163,8 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     json_object_foreach(line->root, name, value)
     {
         const struct key *key = find_key(name);
-        char own[256];
-        if (key && (good || key->kind == ID) && !read_value(key, value, line, good ? error : own))
+        char later[256] = ""; /* of another mistake than the first */
+        if (key && (good || key->kind == ID) && !read_value(key, value, line, good ? error : later))
             good = false;
         if (!key && good) {
             snprintf(error, 256, "\"%.100s\" is not known", name);
