@@ -536,9 +536,8 @@ struct engine_device_info {
 
 /* [1.1] */
 enum engine_device_flags {
-    /* The bits that an operation computes for a token do not depend on the other tokens of the batch, neither on their
-     * number nor on their values, and they are the same each time. Only then is a text independent of the requests
-     * that run beside it. */
+    /* For each token, an operation gives the same bits every time, whatever the number and values of the
+     * other tokens in the batch. Only then is a text independent of the requests that run alongside it. */
     ENGINE_DEVICE_BATCH_INVARIANT = 1
 };
 

@@ -1,6 +1,7 @@
-/* plugin-type-grids.h: the grids of the IQ types, for plugin-types.h, which says how they are used: the values for which
- * an index in a block stands. An entry holds the codes of eight values in two bits each (IQ2, IQ1: 0 to 2), or of four
- * values in three bits each (IQ3: 0 to 7), the first value in the lowest bits. They are part of the GGUF format.
+/* plugin-type-grids.h: the grids of the IQ types, which map an index in a block to several values. They are
+ * part of the GGUF format; plugin-types.h shows how to use them. An entry holds the codes of eight values in
+ * two bits each (IQ2, IQ1: 0 to 2), or of four values in three bits each (IQ3: 0 to 7), the first value in
+ * the lowest bits.
  *
  * SPDX-License-Identifier: MIT. This header may be copied into any project. */
 #ifndef ENGINE_PLUGIN_TYPE_GRIDS_H

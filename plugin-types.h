@@ -1,18 +1,20 @@
-/* plugin-types.h: reads weights of every type that GGUF files have, for backends.
+/* plugin-types.h: reads weights of every type that GGUF files have. For backends.
  *
- * weight_create hands over a tensor as it is in the file: rows of blocks, one after the other. docs/types.md describes
- * the blocks byte by byte; this header is the same in C, and the code by which the engine's own CPU backend and the
- * conformance suite read them. It is all `static inline`: include it in the files that need it, there is nothing to
- * link. A backend that keeps weights as float32 needs two calls:
+ * weight_create receives a tensor as it is in the file: rows of blocks, one after the other. docs/types.md
+ * describes the blocks byte by byte. This header does the same in C; the engine's own CPU backend and the
+ * conformance suite use it. Everything is `static inline`: include the header where you need it, there is
+ * nothing to link. A backend that keeps weights as float32 needs two calls:
  *
  *     const struct engine_layout *layout = engine_layout_of(desc->type);
  *     if (!layout || desc->ne[0] % layout->length != 0) return ENGINE_ERROR_UNSUPPORTED;
  *     …
  *     engine_weight_to_float(layout, desc->data, n, values);
  *
- * One that repacks blocks calls layout->read for each of them and takes codes and scales from struct engine_block.
+ * A backend that repacks blocks calls layout->read for each of them and takes codes and scales from struct
+ * engine_block.
  *
- * Numbers in files are little-endian and need not be aligned; the code reads them byte by byte. It works in C11 and C++.
+ * Numbers in files are little-endian and need not be aligned; the code reads them byte by byte. It works in
+ * C11 and C++.
  *
  * SPDX-License-Identifier: MIT. This header may be copied into any project. */
 #ifndef ENGINE_PLUGIN_TYPES_H
@@ -55,7 +57,7 @@ static inline float engine_f16_to_f32(uint16_t half)
     return engine_float_of_bits(sign | ((magnitude << 13) + ((127 - 15) << 23)));
 }
 
-/* The nearest float16, the even one of two. */
+/* The nearest float16, ties to even. */
 static inline uint16_t engine_f32_to_f16(float value)
 {
     uint32_t bits = engine_bits_of_float(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -75,7 +77,7 @@ static inline float engine_bf16_to_f32(uint16_t half)
     return engine_float_of_bits((uint32_t)half << 16);
 }
 
-/* MXFP4's scale: 2^(code - 128), half of the power of two that the file means, because its levels are doubled. */
+/* MXFP4's scale: 2^(code - 128), half of what the file's code stands for, because the levels are doubled. */
 static inline float engine_power_to_f32(uint8_t code)
 {
     return engine_float_of_bits(code < 2 ? 0x00200000u << code : (uint32_t)(code - 1) << 23);
@@ -97,15 +99,15 @@ static inline float engine_load_f16(const uint8_t *from)
 }
 
 /* --------------------------------------------------------------------------------------------------------
- * A block, taken apart
+ * An unpacked block
  */
 
 /* Value i of a block is
  *
- *     k * (d * scales[i / sub]) - dmin * mins[i / sub],   k = levels[q[i]], or q[i] - offset where there are no levels,
+ *     k * (d * scales[i / sub]) - dmin * mins[i / sub],   k = levels[q[i]], or q[i] - offset without levels,
  *
  * in float32, in this order: only the subtraction rounds. `sub`, `offset` and `levels` are the type's (struct
- * engine_type_layout). A block of 32 values fills q[0 … 31], scales[0] and mins[0]; one of 256 fills all of q, and
+ * engine_layout). A block of 32 values fills q[0 … 31], scales[0] and mins[0]; one of 256 fills all of q, and
  * 256 / sub scales and mins. */
 struct engine_block {
     uint8_t q[256]; /* codes */
@@ -114,7 +116,7 @@ struct engine_block {
     uint8_t mins[16];
 };
 
-/* The types that take codes of four bits through a table. */
+/* The levels of the types that look up four-bit codes in a table. */
 #define ENGINE_LEVELS_IQ4                                                                                    \
     {                                                                                                        \
         -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113                             \
@@ -161,7 +163,7 @@ static inline void engine_read_nibbles(const uint8_t *from, size_t run, uint8_t 
  * Blocks of 32 values
  */
 
-/* 32 codes of four bits: first the low halves of 16 bytes, then the high ones. */
+/* 32 four-bit codes: first the low halves of 16 bytes, then the high ones. */
 static inline void engine_read_codes(const uint8_t *from, uint8_t *q)
 {
     for (int i = 0; i < 16; i++) {
@@ -245,7 +247,7 @@ static inline void engine_read_q3_k(const uint8_t *from, struct engine_block *bl
     for (size_t i = 0; i < 256; i++) block->q[i] |= (uint8_t)((from[i % 32] >> i / 32 & 1) << 2);
 }
 
-/* Eight scales and eight mins of six bits in twelve bytes. */
+/* Eight six-bit scales and eight six-bit mins in twelve bytes. */
 static inline void engine_read_scales_and_mins(const uint8_t *from, struct engine_block *block)
 {
     for (size_t i = 0; i < 4; i++) {
@@ -298,8 +300,8 @@ static inline void engine_read_iq4_xs(const uint8_t *from, struct engine_block *
  * Blocks of 256 values: ternary types and Q8_K
  */
 
-/* The digits to the base 3 of n bytes, the first digits of all of them first. A byte holds a fraction: times 3, the
- * digit is what passes 255. Returns where the next values go. */
+/* The base-3 digits of n bytes: the first digits of all bytes, then the second ones, and so on. A byte holds
+ * a fraction: multiplied by 3, what overflows 255 is the next digit. Returns where the next values go. */
 static inline uint8_t *engine_read_digits(const uint8_t *from, size_t n, size_t digits, uint8_t *q)
 {
     for (uint8_t power = 1; digits-- > 0; power = (uint8_t)(power * 3), q += n)
@@ -331,14 +333,15 @@ static inline void engine_read_q8_k(const uint8_t *from, struct engine_block *bl
 /* --------------------------------------------------------------------------------------------------------
  * Blocks of 256 values: the IQ types whose values come from grids
  *
- * An index into a grid stands for eight (IQ3: four) values; their signs are apart. Where seven bits of signs are
- * stored for eight values, the eighth makes the count of minuses even. Eight values are handled at once, a byte each
- * in a word of 64 bits, the first value in the lowest byte: no sum or product below carries into the next byte.
+ * An index into a grid stands for eight values (IQ3: four); their signs are stored separately. Where seven
+ * sign bits are stored for eight values, the eighth makes the number of minus signs even. The code handles
+ * eight values at once, one per byte of a 64-bit word, the first value in the lowest byte. No sum or product
+ * below carries into the next byte.
  */
 
 #define ENGINE_EACH(byte) (0x0101010101010101u * (uint64_t)(byte))
 
-/* Eight codes of two bits, to bytes. */
+/* Expands eight two-bit codes to bytes. */
 static inline uint64_t engine_spread_eight(uint16_t codes)
 {
     uint64_t word = codes;
@@ -347,7 +350,7 @@ static inline uint64_t engine_spread_eight(uint16_t codes)
     return (word | word << 6) & ENGINE_EACH(3);
 }
 
-/* Two times four codes of three bits, to bytes. */
+/* Expands two times four three-bit codes to bytes. */
 static inline uint64_t engine_spread_fours(uint16_t first, uint16_t second)
 {
     uint64_t word = first | (uint64_t)second << 32;
@@ -355,7 +358,7 @@ static inline uint64_t engine_spread_fours(uint16_t first, uint16_t second)
     return (word | word << 5) & ENGINE_EACH(7);
 }
 
-/* 128 + value or, where the bit of `signs` is set, 128 - value. value < 128. */
+/* 128 + value, or 128 - value where the bit of `signs` is set. value < 128. */
 static inline uint64_t engine_with_signs(uint64_t values, uint8_t signs)
 {
     uint64_t bits = ENGINE_EACH(signs) & 0x8040201008040201; /* 0 or one bit in each byte */
@@ -385,7 +388,7 @@ static inline void engine_store_eight(struct engine_block *block, size_t index, 
 #endif
 }
 
-/* Scales of four bits, two to a byte, the low one first: 2 s + 1. */
+/* Four-bit scales, two to a byte, the low one first: 2 s + 1. */
 static inline void engine_read_odd_scales(struct engine_block *block, const uint8_t *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) block->scales[i] = (int8_t)(2 * (from[i / 2] >> 4 * (i % 2) & 15) + 1);
@@ -474,7 +477,7 @@ static inline void engine_read_iq3_s(const uint8_t *from, struct engine_block *b
     }
 }
 
-/* IQ1: codes 0, 1, 2 are -1, 0, 1, all moved by 1/8 up or down. Eight times that, plus 128. */
+/* IQ1: codes 0, 1, 2 are -1, 0, 1, all shifted by 1/8 up or down. Stores eight times that, plus 128. */
 static inline uint64_t engine_iq1_values(size_t index, int down)
 {
     return (down ? ENGINE_EACH(119) : ENGINE_EACH(121)) + engine_spread_eight(engine_iq1_grid[index]) * 8;
@@ -514,8 +517,8 @@ static inline void engine_read_iq1_m(const uint8_t *from, struct engine_block *b
  * All types of weights
  */
 
-/* X(NAME, name, values of a block, bytes of a block, sub, offset, levels) for each type; plain ones have blocks of one
- * value and no function that takes a block apart. */
+/* X(NAME, name, values of a block, bytes of a block, sub, offset, levels) for each type. Plain types have
+ * blocks of one value, and no function to unpack a block. */
 #define ENGINE_PLAIN_TYPES(X)                                                                                \
     X(F32, f32, 1, 4)                                                                                        \
     X(F16, f16, 1, 2)                                                                                        \
@@ -548,16 +551,16 @@ static inline void engine_read_iq1_m(const uint8_t *from, struct engine_block *b
 struct engine_layout {
     uint32_t type;        /* enum engine_type */
     const char *name;     /* "Q4_K" */
-    uint32_t length;      /* values of a block, which a row's length is a multiple of; 1, 32 or 256 */
+    uint32_t length;      /* values of a block: 1, 32 or 256; divides a row's length */
     uint32_t size;        /* bytes of a block */
     uint32_t sub;         /* values that share a scale: 16 or 32; 0 for plain types */
-    int32_t offset;       /* taken off each code where there are no levels */
+    int32_t offset;       /* subtracted from each code if there are no levels */
     const int8_t *levels; /* [16] what the codes stand for, or NULL */
-    /* Takes a block apart; NULL for plain types: F32, F16, BF16. */
+    /* Unpacks a block; NULL for plain types: F32, F16, BF16. */
     void (*read)(const uint8_t *from, struct engine_block *block);
 };
 
-/* The types one after the other; NULL after the last. */
+/* The type at `index` in the list of all types; NULL after the last. */
 static inline const struct engine_layout *engine_layout_at(size_t index)
 {
     static const int8_t iq4[16] = ENGINE_LEVELS_IQ4, mxfp4[16] = ENGINE_LEVELS_MXFP4;
@@ -571,7 +574,7 @@ static inline const struct engine_layout *engine_layout_at(size_t index)
     return index < sizeof layouts / sizeof *layouts ? &layouts[index] : NULL;
 }
 
-/* NULL for a type that weights don't have, or that this header doesn't know. */
+/* The layout of a type; NULL if weights don't use it or this header doesn't know it. */
 static inline const struct engine_layout *engine_layout_of(uint32_t type)
 {
     size_t i = 0;
@@ -579,13 +582,14 @@ static inline const struct engine_layout *engine_layout_of(uint32_t type)
     return engine_layout_at(i);
 }
 
-/* Bytes of n values, a multiple of layout->length. */
+/* The bytes of n values; n is a multiple of layout->length. */
 static inline uint64_t engine_weight_bytes(const struct engine_layout *layout, uint64_t n)
 {
     return n / layout->length * layout->size;
 }
 
-/* n values, a multiple of layout->length, to float32: what ENGINE_OP_GET_ROWS has to give, to the bit. */
+/* Converts n values, a multiple of layout->length, to float32: bit for bit what ENGINE_OP_GET_ROWS must
+ * give. */
 static inline void engine_weight_to_float(const struct engine_layout *layout, const void *from, size_t n,
                                           float *values)
 {

@@ -113,7 +113,7 @@ struct engine_check_row {
     uint32_t number;      /* of the case that failed or hung, from 1; 0: no single case */
     uint32_t n_unclaimed; /* cases that the plugin does not claim, in addition to `cases` */
     char tried[1024];     /* what that case did: types, shapes, strides, options; or "" */
-    char alone[128];      /* what `only` of struct engine_check_options must be to run it alone */
+    char alone[128];      /* the value of engine_check_options.only that runs this case alone */
 };
 
 /* A plugin's description of itself. */
@@ -131,11 +131,12 @@ struct engine_check_options {
      * Required. */
     void (*row)(void *user, const struct engine_check_row *row);
     void *user;
-    /* The checks to run: "AREA", "AREA CHECK" or "AREA CHECK #NUMBER", with the names that rows have, optionally
-     * after "DEVICE ". NULL: all. ENGINE_ERROR_ARGUMENT if there is no such case. */
+    /* The checks to run: "AREA", "AREA CHECK" or "AREA CHECK #NUMBER", with the names used in rows,
+     * optionally preceded by "DEVICE ". NULL: all. ENGINE_ERROR_ARGUMENT if there is no such case. */
     const char *only;
     uint32_t timeout; /* seconds that a case may take before its process is killed; 0: 300 */
-    /* Receives each case that the plugin does not claim (`number` and `tried`), before the row itself. Optional. */
+    /* Receives each case that the plugin does not claim (`number` and `tried`), before the row itself.
+     * Optional. */
     void (*unclaimed)(void *user, const struct engine_check_row *row);
 };
 /* The conformance suite: loads a plugin from a file and checks everything it claims against plugin-api.h.
@@ -207,8 +208,8 @@ struct engine_quantize_options {
     /* Receives the GGUF file, from the first byte to the last. A result other than 0 is an error, which is
      * returned. */
     int (*write)(void *user, const void *data, size_t size);
-    /* Called now and then with the bytes of the old tensors that are done, and of all. Returns 0 to continue.
-     * NULL: not called. */
+    /* Called now and then with the bytes of the original tensors done so far, and in total. Returns 0 to
+     * continue. NULL: not called. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
 };
@@ -297,7 +298,7 @@ struct engine_context_info {
     size_t struct_size;
     uint32_t n_vocab, n_context, n_batch, n_sequences, n_threads;
     uint32_t n_cache;     /* positions of the cache for all sequences together */
-    uint32_t cache_block; /* positions of a block: what a sequence takes at once */
+    uint32_t cache_block; /* positions in a block; sequences grow by blocks */
 };
 ENGINE_API int engine_context_get_info(const struct engine_context *context,
                                        struct engine_context_info *info);
@@ -315,46 +316,46 @@ struct engine_batch {
 /* Runs the batch. `logits` receives float32 [n_wanted, n_vocab] in the order of the tokens; NULL: no logits
  * are wanted. ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of range, or the context is full;
  * nothing has run. ENGINE_ERROR_MEMORY with nothing run: the cache has no room for the whole batch (see
- * engine_cache_free). After any other failure sequences are as long as before, or shorter:
- * engine_sequence_length tells. */
+ * engine_cache_free). After any other failure, sequences are as long as before or shorter;
+ * engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
 
-/* The cache consists of blocks of engine_context_info.cache_block positions. A sequence of n positions has
- * n / cache_block blocks, rounded up. Sequences that begin alike can share blocks. A sequence that continues
- * within a shared block gets a copy of it first, which takes one more block. When no sequence has a block any
- * more, its contents stay until the block is needed. */
+/* The cache consists of blocks of engine_context_info.cache_block positions. A sequence of n positions uses
+ * n / cache_block blocks, rounded up. Sequences with a common beginning can share blocks. A sequence that
+ * continues within a shared block gets its own copy first, which takes one more block. A block that no
+ * sequence uses any more keeps its contents until it is needed. */
 
-/* The number of positions in blocks that no sequence has. */
+/* The number of positions in blocks that no sequence uses. */
 ENGINE_API uint32_t engine_cache_free(const struct engine_context *context);
 
-/* Removes the positions of a sequence from `position` on (0: all) from the cache. Layers with a window do not
- * keep what lies far before it: if the sequence could not continue from `position`, it gets shorter still,
- * down to where it can continue, or empty. engine_sequence_length tells what is left. */
+/* Removes the positions of a sequence from `position` on (0: all) from the cache. Layers with a window drop
+ * positions far before it. If the sequence therefore cannot continue from `position`, it is shortened
+ * further, to where it can continue, or emptied. engine_sequence_length returns what is left. */
 ENGINE_API int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position);
-/* The number of positions that a sequence has in the cache. */
+/* The number of positions of a sequence in the cache. */
 ENGINE_API uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence);
 /* Copies tokens first … first + count - 1 of a sequence. ENGINE_ERROR_ARGUMENT: it has fewer. */
 ENGINE_API int engine_sequence_tokens(const struct engine_context *context, uint32_t sequence, uint32_t first,
                                       uint32_t count, int32_t *tokens);
 /* Replaces the contents of sequence `to` by the first n_positions of sequence `from` (all if it has fewer).
- * The two share blocks, so this takes no memory and computes nothing. If layers with a window no longer keep
- * what is needed to continue from there, `to` gets shorter, as in engine_sequence_truncate. */
+ * The two share blocks, so this takes no memory and computes nothing. If layers with a window no longer have
+ * what is needed to continue from there, `to` is shortened as in engine_sequence_truncate. */
 ENGINE_API int engine_sequence_copy(struct engine_context *context, uint32_t from, uint32_t to,
                                     uint32_t n_positions);
-/* Call this before a text is run. Makes the sequence hold as much of the text's beginning as the cache still
- * has, so that only the rest has to run: what the sequence itself has of it, or whole blocks that any sequence
- * has or had. The rest of the sequence is removed. *n_found receives the number of positions that it then has,
- * at most n_tokens - 1, because the last token has to run to give logits. */
+/* Prepares a sequence for a text: keeps or takes over as much of the text's beginning as is still in the
+ * cache, so that only the rest has to run. That is either what the sequence itself has of it, or whole blocks
+ * that any sequence uses or used. Everything else is removed from the sequence. *n_found receives the
+ * sequence's new length, at most n_tokens - 1: the last token must run to give logits. */
 ENGINE_API int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
                                      size_t n_tokens, uint32_t *n_found);
-/* Hands out a sequence, its tokens and what the cache has of them, as the bytes of a file from the first to the last.
- * `write` returns 0; any other value is an error and is returned. */
+/* Writes a sequence, its tokens and its part of the cache, as a file, from the first byte to the last.
+ * `write` returns 0 to continue; any other value is an error and is returned. */
 ENGINE_API int engine_sequence_save(struct engine_context *context, uint32_t sequence,
                                     int (*write)(void *user, const void *data, size_t size), void *user);
-/* Replaces a sequence by a saved one. The model and the type of the cache have to be those that it was saved with; the
- * devices, and where things are placed on them, may be others. ENGINE_ERROR_NOT_FOUND: there is no such file;
- * ENGINE_ERROR_DATA: it is damaged, cut off, of another model, or no saved sequence; ENGINE_ERROR_MEMORY: the cache has no
- * room. The sequence is then empty, or as it was. */
+/* Replaces a sequence with a saved one. The model and the cache type must be those it was saved with; the
+ * devices and the placement may differ. ENGINE_ERROR_NOT_FOUND: there is no such file. ENGINE_ERROR_DATA: the
+ * file is damaged, truncated, from another model, or not a saved sequence. ENGINE_ERROR_MEMORY: the cache has
+ * no room. After a failure, the sequence is empty or unchanged. */
 ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t sequence, const char *path);
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */
@@ -383,45 +384,46 @@ ENGINE_API int engine_sample(struct engine_sampler *sampler, float *logits, int3
 /* Records a token that is now part of the text (sampled or from the prompt), for the penalties. */
 ENGINE_API void engine_sampler_accept(struct engine_sampler *sampler, int32_t token);
 
-/* ---- Queue ------------------------------------------------------------------------------------------------
+/* ---- Queue -----------------------------------------------------------------------------------------
  *
- * Requests go in, tokens and text come out. All requests share the context: each step runs one token of every request
- * that is being decoded, together with a piece of the prompts that are still to be read (continuous batching, chunked
- * prefill). Requests of a higher priority go first, older ones before younger ones. When the cache is full, the youngest
- * request of the lowest priority gives up its place and goes on later; its text is the same. A request's tokens do not
- * depend on the others, to the bit if all devices of the context have ENGINE_DEVICE_BATCH_INVARIANT, else as far as the
- * device's rounding allows.
+ * Requests go in; tokens and text come out. All requests share the context: each step runs one token of every
+ * request that is being decoded, together with a chunk of the prompts still to be read (continuous batching,
+ * chunked prefill). Requests with a higher priority go first, and older ones before newer ones. When the
+ * cache is full, the newest request of the lowest priority gives up its place and resumes later, with the
+ * same text. A request's tokens do not depend on other requests: to the bit if all devices of the context
+ * have ENGINE_DEVICE_BATCH_INVARIANT, otherwise up to the devices' rounding.
  *
- * Threads. One thread runs the queue (engine_queue_run). Functions marked [thread-safe] may be called by any thread at
- * any time until engine_queue_destroy, also from within callbacks; the others not from callbacks. Callbacks are called
- * by the thread that runs the queue, without a lock: while one is at work, no request makes progress. */
+ * Threads. One thread runs the queue (engine_queue_run). Functions marked [thread-safe] may be called by any
+ * thread at any time until engine_queue_destroy, including from callbacks; the others must not be called from
+ * callbacks. The thread that runs the queue calls the callbacks, and holds no lock meanwhile. Until a
+ * callback returns, no request makes progress. */
 
 struct engine_queue_options {
     size_t struct_size;
-    uint32_t n_waiting; /* requests that may wait for their turn, before ENGINE_ERROR_BUSY; 0: 1024 */
-    /* Tokens of prompts in a step while other requests decode. 0: as many as keep a step below a quarter of a second,
-     * and at least 16. */
+    uint32_t n_waiting; /* requests that may wait their turn before ENGINE_ERROR_BUSY; 0: 1024 */
+    /* Prompt tokens in a step while other requests decode. 0: as many as keep a step below a quarter of a
+     * second, but at least 16. */
     uint32_t n_chunk;
 };
-/* `options` may be NULL. From now on, until the queue is destroyed, the context is the queue's: nobody else decodes with
- * it or changes its sequences, which must be empty. */
+/* `options` may be NULL. The context's sequences must be empty. Until the queue is destroyed, the context
+ * belongs to it: nothing else may decode with the context or change its sequences. */
 ENGINE_API int engine_queue_create(struct engine_context *context, const struct engine_queue_options *options,
                                    struct engine_queue **queue);
-/* No other thread uses the queue any more. Requests that are left get their last event (ENGINE_DONE_CANCELLED) during
- * the call. NULL is fine. */
+/* No other thread may still be using the queue. Remaining requests get their last event
+ * (ENGINE_DONE_CANCELLED) during the call. NULL is allowed. */
 ENGINE_API void engine_queue_destroy(struct engine_queue *queue);
 
 enum engine_event_kind {
     ENGINE_EVENT_PROMPT = 1, /* a piece of the prompt has been read; only with ENGINE_REQUEST_PROGRESS */
-    ENGINE_EVENT_TOKEN = 2,  /* a token, and the text that is certain since then */
+    ENGINE_EVENT_TOKEN = 2,  /* a token, and the text that is now certain */
     ENGINE_EVENT_DONE = 3    /* the last event of each request, with the rest of its text */
 };
 
 enum engine_done_reason {
     ENGINE_DONE_END = 1,       /* the model ended its text */
     ENGINE_DONE_LIMIT = 2,     /* max_tokens have been generated */
-    ENGINE_DONE_STOP = 3,      /* a stop text or a stop token came */
-    ENGINE_DONE_CONTEXT = 4,   /* the context, or the cache of all sequences, has no position left */
+    ENGINE_DONE_STOP = 3,      /* a stop text or a stop token was generated */
+    ENGINE_DONE_CONTEXT = 4,   /* the context, or the cache shared by all sequences, is full */
     ENGINE_DONE_CANCELLED = 5, /* by engine_queue_cancel, engine_queue_stop or engine_queue_destroy */
     ENGINE_DONE_FAILED = 6     /* `status` and `message` say why */
 };
@@ -432,33 +434,34 @@ struct engine_event {
     uint32_t kind; /* enum engine_event_kind */
     int32_t token; /* TOKEN; else -1 */
     void *user;    /* the request's */
-    /* TOKEN, DONE: whole UTF-8 characters, as far as the model writes such. What may be the beginning of a stop text is
-     * held back until it is known; a stop text itself never comes. */
+    /* TOKEN, DONE: whole UTF-8 characters, as far as the model's output is UTF-8. Text that may be the
+     * beginning of a stop text is held back until that is decided; the stop text itself is never sent. */
     struct engine_string text;
-    /* So far: tokens of the prompt that are in the cache, those of them that an earlier request has left there, and
-     * tokens generated. */
+    /* So far: prompt tokens in the cache, how many of those an earlier request left there, and tokens
+     * generated. */
     uint32_t n_prompt, n_reused, n_generated;
     /* DONE */
     uint32_t reason;     /* enum engine_done_reason */
-    int32_t stop;        /* which of the stop texts came; -1: none */
+    int32_t stop;        /* index of the stop text that was generated; -1: none */
     int status;          /* FAILED: enum engine_status */
     const char *message; /* FAILED: one line; else "" */
-    /* Seconds: until its turn came, until its prompt was read, and from then on. The first token comes after the first
-     * two. Times during which the request was put back count where they fall. */
+    /* Seconds: waiting for its turn, then reading the prompt, then generating. The first token comes after
+     * the first two. Time that the request spends put back counts towards the phase in which it was put
+     * back. */
     double wait_seconds, prompt_seconds, text_seconds;
 };
 
 enum engine_request_flags {
-    ENGINE_REQUEST_PROGRESS = 1,   /* ENGINE_EVENT_PROMPT is wanted */
+    ENGINE_REQUEST_PROGRESS = 1,   /* send ENGINE_EVENT_PROMPT */
     ENGINE_REQUEST_IGNORE_END = 2, /* tokens that end the text are never chosen */
     ENGINE_REQUEST_NO_TEXT = 4,    /* tokens only: no text, no stop texts; needs no tokenizer */
-    ENGINE_REQUEST_SPECIAL = 8,    /* control tokens become text as they are spelled */
-    ENGINE_REQUEST_NO_TOKENS = 16 /* the prompt is read into the cache, and that is all (ENGINE_DONE_LIMIT) */
+    ENGINE_REQUEST_SPECIAL = 8,    /* control tokens appear in the text as spelled */
+    ENGINE_REQUEST_NO_TOKENS = 16  /* only read the prompt into the cache; ends with ENGINE_DONE_LIMIT */
 };
 
 struct engine_request {
     size_t struct_size;
-    const int32_t *tokens; /* [n_tokens] the prompt, one at least; copied */
+    const int32_t *tokens; /* [n_tokens], at least one: the prompt; copied */
     size_t n_tokens;
     const struct engine_sampler_options *sampler; /* NULL: temperature 0 */
     uint32_t max_tokens;                          /* 0: until the text ends or the context is full */
@@ -466,50 +469,53 @@ struct engine_request {
     int32_t priority;                             /* higher ones go first */
     const struct engine_string *stop;             /* [n_stop] texts, none empty; copied */
     size_t n_stop;
-    const int32_t
-        *stop_tokens; /* [n_stop_tokens]; copied. Such a token ends the text and is not part of it */
+    /* [n_stop_tokens]; copied. Such a token ends the text and is not part of it. */
+    const int32_t *stop_tokens;
     size_t n_stop_tokens;
-    /* Receives the request's events, which are valid during the call; NULL: they are kept for engine_queue_poll. */
+    /* Receives the request's events, each valid during the call. NULL: they are kept for
+     * engine_queue_poll. */
     void (*event)(void *user, const struct engine_event *event);
     void *user;
 };
 
-/* [thread-safe] Puts a request in line. *id, which is never 0, may be NULL; events may come before the call returns.
- * ENGINE_ERROR_BUSY: too many are waiting already, or engine_queue_stop was called. ENGINE_ERROR_ARGUMENT: an option or
- * token out of range, or a prompt that is longer than the context or the cache. */
+/* [thread-safe] Adds a request to the queue. *id receives its number, which is never 0; `id` may be NULL.
+ * Events may come before the call returns. ENGINE_ERROR_BUSY: too many requests are waiting, or
+ * engine_queue_stop has been called. ENGINE_ERROR_ARGUMENT: an option or token is out of range, or the prompt
+ * is longer than the context or the cache. */
 ENGINE_API int engine_queue_submit(struct engine_queue *queue, const struct engine_request *request,
                                    uint64_t *id);
-/* [thread-safe] Ends a request: its last event comes within a step. ENGINE_ERROR_NOT_FOUND: it is done already. */
+/* [thread-safe] Ends a request: its last event comes within a step. ENGINE_ERROR_NOT_FOUND: it has ended
+ * already. */
 ENGINE_API int engine_queue_cancel(struct engine_queue *queue, uint64_t id);
 
-/* [thread-safe] Takes the next event of a request without callback, or, with id 0, of any of them; waits for it for at
- * most `milliseconds` (negative: without limit). *event stays NULL if none came in time; else it is freed with
- * engine_event_free, whenever. ENGINE_ERROR_NOT_FOUND: there is no such request, or its last event has been taken; with
- * id 0: there is no request whose events are left to take, and the queue is stopped. */
+/* [thread-safe] Takes the next event of a request that has no callback; id 0: of any such request. Waits at
+ * most `milliseconds` (negative: without limit). *event is NULL if none came in time; otherwise, free it with
+ * engine_event_free at any time. ENGINE_ERROR_NOT_FOUND: there is no such request, or its last event has been
+ * taken; with id 0: no request has events left to take, and the queue is stopped. */
 ENGINE_API int engine_queue_poll(struct engine_queue *queue, uint64_t id, int milliseconds,
                                  struct engine_event **event);
 ENGINE_API void engine_event_free(struct engine_event *event);
 
 enum engine_queue_until {
-    ENGINE_QUEUE_STOPPED = 1, /* until engine_queue_stop: waits for requests where there are none */
-    ENGINE_QUEUE_IDLE = 2,    /* until there is no request left, for programs of one thread */
+    ENGINE_QUEUE_STOPPED = 1, /* until engine_queue_stop; waits when there are no requests */
+    ENGINE_QUEUE_IDLE = 2,    /* until no request is left; for single-threaded programs */
     ENGINE_QUEUE_STEP = 3     /* one step, if there is something to do */
 };
-/* Runs the queue, by one thread at a time. A step that fails ends the requests that were in it (ENGINE_DONE_FAILED); the
- * queue goes on with the others. ENGINE_ERROR_ARGUMENT: it is running already. */
+/* Runs the queue, in one thread at a time. A step that fails ends the requests that were in it
+ * (ENGINE_DONE_FAILED); the others continue. ENGINE_ERROR_ARGUMENT: the queue is running already. */
 ENGINE_API int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until);
 
-/* [thread-safe] No more requests are taken, and engine_queue_run returns: once those that are there are done, or, with
- * `drop`, within a step, and they are cancelled. */
+/* [thread-safe] Stops the queue. It accepts no more requests, and engine_queue_run returns once the present
+ * ones are done. With `drop` not 0, they are cancelled, and it returns within a step. */
 ENGINE_API void engine_queue_stop(struct engine_queue *queue, int drop);
 
 struct engine_queue_info {
     size_t struct_size;
-    uint32_t n_waiting, n_running;   /* requests; those put back are waiting */
+    uint32_t n_waiting, n_running;   /* requests; those put back count as waiting */
     uint32_t n_context, n_sequences; /* the context's */
-    uint64_t n_cache, n_cached;      /* positions: there are, and are in use */
-    /* Since the queue was made. */
-    uint64_t n_requests, n_done;              /* submitted; done for whatever reason */
+    uint64_t n_cache, n_cached;      /* positions of the cache, and those in use */
+    /* Since the queue was created. */
+    uint64_t n_requests, n_done;              /* submitted; ended, for whatever reason */
     uint64_t n_steps, n_put_back;             /* n_put_back: how often a request gave up its place */
     uint64_t n_prompt, n_reused, n_generated; /* tokens */
 };
