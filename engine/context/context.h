@@ -1,5 +1,5 @@
-/* context.h: a model on its devices: what the files of this folder share. Weights and caches are loaded by a plan (load.c),
- * batches (batch.c) run through prepared graphs (prepared.c). */
+/* context.h: a model on its devices, shared by the files of this folder. Weights are loaded and caches
+ * allocated according to a plan (load.c); batches (batch.c) run through prepared graphs (prepared.c). */
 #ifndef ENGINE_CONTEXT_CONTEXT_H
 #define ENGINE_CONTEXT_CONTEXT_H
 
@@ -7,9 +7,9 @@
 #include "kv/cache.h"
 #include "plan/plan.h"
 
-#define MAX_PREPARED 64 /* graphs of different shapes that are kept */
+#define MAX_PREPARED 64 /* graphs kept, of different shapes */
 
-/* A model tensor on a device. Roles of a tensor that meet on one device share it. */
+/* A model tensor on a device. A tensor's roles on the same device share it. */
 struct loaded {
     const struct model_tensor *tensor;
     uint32_t device;
@@ -38,7 +38,7 @@ struct engine_context {
     struct engine_buffer *reserved[PLACE_MAX_DEVICES];
     struct cached_graph graphs[MAX_PREPARED];
     uint64_t clock;
-    uint64_t n_prepared; /* graphs, since the context was made */
+    uint64_t n_prepared; /* graphs prepared since the context was created */
 
     /* The inputs of a batch; sizes as graph_input gives them for the largest batch. */
     int32_t *inputs[INPUT_COUNT];
@@ -50,24 +50,24 @@ static inline const struct open_device *device_at(const struct engine_context *c
     return &context->plan->set.devices[number];
 }
 
-/* Loads by the plan. Where a device turns out to have less memory than it said, its budget becomes what went in, the
- * rest is placed anew, and loading starts again; that is told once, in the end. */
+/* Loads according to the plan. If a device turns out to have less memory than it reported, its budget becomes
+ * what fitted, everything else is placed again, and loading restarts. This is reported once, at the end. */
 int context_load(struct engine_context *context, const struct engine_context_options *options);
 void context_unload(struct engine_context *context);
 
-/* ENGINE_ERROR_ARGUMENT for a sequence that there isn't. */
+/* ENGINE_ERROR_ARGUMENT if there is no such sequence. */
 int check_sequence(const struct engine_context *context, uint32_t sequence);
 
-/* Which model this is, as far as what its caches hold depends on it. */
+/* Identifies the model, as far as the contents of its caches depend on it. */
 uint64_t context_fingerprint(const struct engine_context *context);
-/* A hash of data that comes in pieces; begins with 1. Any change of one word changes it. */
+/* A hash of data in pieces; start with 1. Any change to a single word changes it. */
 uint64_t hash_add(uint64_t hash, const void *data, size_t size);
 
-/* The shape in which so many tokens run, and so many rows of logits, at least one: rounded up, so that batches of all sizes
- * come to few shapes. The width of the block table is left 0. */
+/* The shape for this many tokens and rows of logits (at least one), rounded up so that batches of all sizes
+ * need only few shapes. The width of the block table is left 0. */
 struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs);
 
-/* The prepared graph of a shape: a kept one, or a new one in the place of the one that was not used for longest. */
+/* The prepared graph of a shape: a kept one, or a new one that replaces the least recently used. */
 int prepared_for(struct engine_context *context, const struct shape_key *key, struct prepared **prepared);
 void prepared_forget(struct engine_context *context);
 

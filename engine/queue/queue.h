@@ -1,12 +1,13 @@
-/* queue.h: what the files of this folder share: the queue and its requests.
+/* queue.h: the queue and its requests, shared by the files of this folder.
  *
  *   queue.c       the functions that any thread may call: submit, cancel, poll, stop
- *   run.c         the thread that runs it: steps
+ *   run.c         the thread that runs the queue: steps
  *   request.c     one request: its tokens, its text, its events
- *   cache.c       what the queue asks of the context's cache
+ *   cache.c       the queue's use of the context's cache
  *   plan-step.c   what a step computes; stop-texts.c: text held back
  *
- * The lock is over the fields marked so. All others are set at creation or belong to the thread that runs the queue. */
+ * The lock protects the fields marked as such. All others are set at creation or belong to the thread that
+ * runs the queue. */
 #ifndef ENGINE_QUEUE_QUEUE_H
 #define ENGINE_QUEUE_QUEUE_H
 
@@ -18,7 +19,7 @@
 #include "queue/plan-step.h"
 #include "queue/stop-texts.h"
 
-/* An event that waits for engine_queue_poll, with copies of its texts behind it. */
+/* An event waiting for engine_queue_poll, followed by copies of its texts. */
 struct kept_event {
     struct engine_event event;
     struct kept_event *next;
@@ -26,7 +27,7 @@ struct kept_event {
 };
 
 struct request {
-    uint64_t id; /* grows from one to the next: the older has the smaller */
+    uint64_t id; /* increases from one request to the next */
     int32_t priority;
     uint32_t flags, max_tokens;
     void (*event)(void *user, const struct engine_event *event);
@@ -38,18 +39,18 @@ struct request {
 
     int32_t *tokens; /* [n_tokens] the prompt and what has been generated; room for [capacity] */
     size_t n_tokens, n_prompt, capacity;
-    int32_t sequence; /* in the context; -1: it waits */
-    size_t n_cached;  /* tokens that are in the cache, in `sequence` */
-    size_t most_read; /* tokens of the prompt that have been in the cache at once, for those who watch */
+    int32_t sequence; /* in the context; -1: waiting */
+    size_t n_cached;  /* tokens in the cache, in `sequence` */
+    size_t most_read; /* the most prompt tokens that were in the cache at once, for progress events */
     uint32_t n_reused, n_generated;
-    /* These stay while it is put back. NULL until it first runs. */
+    /* Kept while the request is put back. NULL until it first runs. */
     struct engine_sampler *sampler;
     struct engine_decoder *decoder;
     double submitted, started, prompt_read; /* seconds_now(); 0: not yet */
 
     atomic_bool cancelled;
     /* Under the lock: events for engine_queue_poll. */
-    bool done; /* the thread that runs the queue knows it no more */
+    bool done; /* the thread that runs the queue has dropped it */
     struct kept_event *first_event, *last_event;
 };
 
@@ -62,10 +63,10 @@ struct engine_queue {
     struct engine_context *context;
     struct engine_context_info info;
     uint32_t n_waiting_most;
-    size_t n_chunk_fixed; /* 0: n_chunk follows from how long steps take */
+    size_t n_chunk_fixed; /* 0: n_chunk is adjusted to how long steps take */
     uint32_t n_sampled;   /* tokens that may be chosen */
 
-    /* NULL: the model has none that can be used, for the reason in tokenizer_message. */
+    /* NULL: the model has no usable tokenizer; tokenizer_message says why. */
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     struct engine_tokenizer_info vocabulary;
@@ -73,17 +74,18 @@ struct engine_queue {
     char tokenizer_message[256];
 
     pthread_mutex_t lock;
-    pthread_cond_t work;   /* for the thread that runs it: a request, or stop */
+    pthread_cond_t work;   /* for the thread that runs the queue: a request, or stop */
     pthread_cond_t events; /* for engine_queue_poll */
     /* Under the lock. */
-    struct requests all; /* by id: those that are not done, and those whose events have not all been taken */
-    struct requests incoming; /* submitted, not seen yet by the thread that runs the queue; also in `all` */
+    struct requests all;      /* by id: those not done, and those whose events have not all been taken */
+    struct requests incoming; /* submitted, not yet seen by the thread that runs the queue; also in `all` */
     uint64_t last_id;
     bool running, stopping, dropping;
-    struct engine_queue_info counts; /* as told; n_running and n_waiting are kept up to date */
+    struct engine_queue_info
+        counts; /* for engine_queue_get_info; n_running and n_waiting are kept up to date */
 
-    /* Of the thread that runs it. */
-    struct requests active;    /* by rank, see plan-step.h; they wait or run */
+    /* Only for the thread that runs the queue. */
+    struct requests active;    /* by rank (see plan-step.h): waiting or running */
     bool *sequence_used;       /* [n_sequences] */
     struct step_request *plan; /* [active.count], room for [n_plan] */
     size_t n_plan;
@@ -93,9 +95,9 @@ struct engine_queue {
     size_t n_batch_room;
     float *logits; /* [n_logits_room, n_vocab] */
     size_t n_logits_room;
-    int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until somebody ignores them */
+    int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them */
     size_t n_end_tokens;
-    bool events_kept; /* some in this step: whoever waits for them has to be woken */
+    bool events_kept; /* this step kept events: wake those who wait for them */
 };
 
 /* ---- queue.c ---- */
@@ -106,22 +108,23 @@ void requests_remove(struct requests *list, const struct request *request);
 
 /* ---- request.c ---- */
 
-/* Checks a request and copies it. The queue is read only. */
+/* Checks a request and copies it. Only reads the queue. */
 int request_create(const struct engine_queue *queue, const struct engine_request *given,
                    struct request **request);
 void request_destroy(const struct engine_queue *queue, struct request *request);
 
-/* Gives it what it needs to run: a sampler and a decoder, which have seen the prompt. At its first turn only. */
+/* Gives a request what it needs to run: a sampler and a decoder that have seen the prompt. Only at its first
+ * turn. */
 int request_begin(struct engine_queue *queue, struct request *request);
 
-/* The prompt's progress, where the request wants to know it. */
+/* Reports the prompt's progress, if the request asked for it. */
 void request_tell_progress(struct engine_queue *queue, struct request *request);
 
-/* Chooses the next token by the logits behind its last one [n_vocab], which are overwritten, and tells it. True if the
- * request goes on; else its last event has been made. */
+/* Chooses the next token from the logits after the last one [n_vocab], which it overwrites, and reports it.
+ * Returns true if the request continues; otherwise its last event has been made. */
 bool request_take_logits(struct engine_queue *queue, struct request *request, float *logits);
 
-/* Makes the last event. With a status (FAILED) the message is this thread's. */
+/* Makes the last event. With a status (FAILED), the message is this thread's error message. */
 void request_finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                     int status);
 
@@ -129,18 +132,18 @@ void request_finish(struct engine_queue *queue, struct request *request, enum en
 
 double queue_seconds(void);
 
-/* Ends all requests. Nobody runs the queue. */
+/* Ends all requests. No thread may be running the queue. */
 void queue_drop_all(struct engine_queue *queue);
 
 /* ---- cache.c ---- */
 
-/* Positions that can still be handed out, in whole blocks. */
+/* Free positions, in whole blocks. */
 uint64_t cache_free(const struct engine_queue *queue);
-/* Puts what the cache still has of a request's beginning into a sequence, never its last token: its logits are wanted.
- * Returns how many tokens these are. */
+/* Makes a sequence hold what the cache still has of a request's beginning, and returns how many tokens that
+ * is. Never includes the last token, because its logits are needed. */
 size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request);
 void cache_clear(const struct engine_queue *queue, uint32_t sequence);
-/* Whether a request that waits would find more than it does now once others have read their prompts. */
+/* Whether a waiting request would find more in the cache than now once others have read their prompts. */
 bool cache_soon_has_more(const struct engine_queue *queue, const struct request *request, size_t n_found);
 
 #endif
