@@ -1,5 +1,5 @@
-/* case-groups.h: the cases of what plugin-api.h's version 1.1 added, in groups by operation: one list for the conformance
- * suite, which tries what a plugin claims, and for the tests of our own backends. */
+/* case-groups.h: the cases of what plugin-api.h's version 1.1 added, in groups by operation: one list for the
+ * conformance suite, which tries what a plugin claims, and for the tests of our own backends. */
 #ifndef ENGINE_CHECK_CASE_GROUPS_H
 #define ENGINE_CHECK_CASE_GROUPS_H
 

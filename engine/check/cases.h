@@ -1,7 +1,7 @@
-/* cases.h: operations on random data, run by a backend and compared with reference.h. Fields that are 0 ask for nothing
- * beyond the plain operation. Each returns the output, dense, in
- * new memory, so that results can also be compared with each other; it stops where results are too far off, or where
- * the backend doesn't claim the operation. */
+/* cases.h: operations on random data, run by a backend and compared with reference.h. Fields that are 0 ask
+ * for nothing beyond the plain operation. Each function returns the output, dense, in new memory, so that
+ * results can also be compared with each other. It stops if results are too far off, or if the backend
+ * doesn't claim the operation. */
 #ifndef ENGINE_CHECK_CASES_H
 #define ENGINE_CHECK_CASES_H
 
@@ -13,15 +13,16 @@ struct matmul_case {
     bool gate, bias, residual, in_place; /* in_place: the output is the residual's tensor */
     uint32_t activation;
     float scale;
-    uint32_t gap;          /* bytes behind each row of input and output */
+    uint32_t gap;          /* bytes after each row of input and output */
     uint32_t gate_type;    /* another type for the gate; only with gate, 0 (F32) means `type` */
-    double input_rounding; /* relative, that the backend may do to inputs of weights that aren't quantised */
-    uint32_t plane_gap; /* bytes behind each token's columns of input and output, where they have several */
-    /* Weights of three dimensions: so many matrices; 0: one, of two. With n_used 0 each head has its own, of which there
-     * are so many; else n_used of them are chosen for each token. What no token chooses is full of NaNs. */
+    double input_rounding; /* relative, allowed for inputs of weights that aren't quantised */
+    uint32_t plane_gap;    /* bytes after each token's columns of input and output, if they have several */
+    /* n_matrices: matrices of a weight of three dimensions; 0: the weight has two. With n_used 0, there are
+     * as many heads, and each has its own matrix. Otherwise n_used are chosen for each token; those that no
+     * token chooses are full of NaNs. */
     uint32_t n_matrices, n_used;
-    bool
-        uneven; /* all tokens choose one of them, few of the others, and none of the upper half unless they must */
+    /* All tokens choose one of them, few the others, and none the upper half unless they must. */
+    bool uneven;
     bool one_each;     /* the input has one column for each token */
     bool mix;          /* else there is no residual */
     bool data_is_kept; /* of weight and gate */
@@ -58,21 +59,21 @@ struct get_rows_case {
     uint32_t type, n, n_rows, count;
     uint32_t uses; /* of the weight; 0: the source is an activation */
     bool data_is_kept;
-    uint32_t gap; /* bytes behind each row of activations */
+    uint32_t gap; /* bytes after each row of activations */
 };
 float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c);
 
-/* Keys and values of `n_sequences` sequences, of different lengths, lie in a cache with its blocks in random order; the
- * last `tokens` positions of each attend, interleaved. */
+/* Keys and values of n_sequences sequences of different lengths are in a cache whose blocks are in random
+ * order. The last `tokens` positions of each attend, interleaved. */
 struct attention_case {
     uint32_t k_type, v_type;
     uint32_t head_dim, n_heads, n_kv_heads, block_size;
     uint32_t n_sequences, length; /* sequence s has length + 7 s positions */
     uint32_t tokens;              /* of each sequence, at most its length */
     uint32_t window;
-    struct fixture_gaps gaps;       /* of q, the output, what is written to a cache */
+    struct fixture_gaps gaps;       /* of q, the output, and what is written to a cache */
     struct fixture_gaps cache_gaps; /* of k and v */
-    uint32_t table_gap;             /* bytes behind each column of the block table */
+    uint32_t table_gap;             /* bytes after each column of the block table */
     bool leave_out;                 /* some tokens have position -1 */
     float scale;                    /* 0: 1 / sqrt(head_dim) */
     float size;         /* 0: scores are small; else about this large, and all positive or negative */
@@ -84,8 +85,8 @@ struct attention_case {
 };
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 
-/* Writes the keys of such a case into a cache of its k_type; what a cache of that type holds must come of it, and
- * nothing else must change. Returns nothing. */
+/* Writes the keys of such a case into a cache of its k_type. The cache must then hold what that type gives,
+ * and nothing else may change. */
 void run_cache_write_case(struct fixture *fixture, const struct attention_case *c);
 
 struct route_case {
@@ -95,7 +96,7 @@ struct route_case {
     float floor, scale;
     float size;   /* of the logits; 0: 1 */
     bool ties;    /* many logits are equal, others nearly so */
-    uint32_t gap; /* bytes behind each row */
+    uint32_t gap; /* bytes after each row */
 };
 /* Returns the weights; the ids must be a choice that the operation allows. */
 float *run_route_case(struct fixture *fixture, const struct route_case *c);
@@ -107,7 +108,7 @@ struct concat_case {
 };
 float *run_concat_case(struct fixture *fixture, const struct concat_case *c);
 
-/* Types that are known by hashes of what their blocks mean, see case-hashed.c. */
+/* Types that are checked by hashes of their blocks' values, see case-hashed.c. */
 struct hashed_type {
     uint32_t type;
     const char *name;
@@ -115,14 +116,15 @@ struct hashed_type {
     int scales[2];       /* bytes with the upper part of a scale; -1: none */
     uint64_t hash;       /* FNV-1a of the values as float32, zeros all positive */
 };
-const struct hashed_type *hashed_type_at(size_t index); /* NULL behind the last */
+const struct hashed_type *hashed_type_at(size_t index); /* NULL after the last */
 
 struct hashed_case {
     const struct hashed_type *type;
     uint32_t uses;   /* of get rows */
     uint32_t tokens; /* of matmul */
-    uint32_t
-        matrices; /* of matmul: 0, or the weight is so many of them, each token's expert the next; divides 256 */
+    /* Of matmul: 0, or the number of the weight's matrices, each token's expert being the next; divides
+     * 256. */
+    uint32_t matrices;
 };
 void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c);
 void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c);

@@ -1,5 +1,5 @@
-/* child.h: what runs in the processes of the suite that load the plugin: the first one asks what it is, each of the others
- * runs a group of checks on a device. */
+/* child.h: what runs in the processes of the suite that load the plugin: the first one asks what it is, each
+ * of the others runs a group of checks on a device. */
 #ifndef ENGINE_CHECK_CHILD_H
 #define ENGINE_CHECK_CHILD_H
 

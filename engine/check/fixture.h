@@ -1,6 +1,6 @@
-/* fixture.h: a small host for one device of a backend plugin: makes tensors and weights, runs operations, reads results
- * back, compares. What goes wrong ends the case that is under way: `stop` doesn't return. The conformance suite jumps
- * back to its list of cases, tests/ fail the test. */
+/* fixture.h: a small host for one device of a backend plugin: makes tensors and weights, runs operations,
+ * reads results back, compares. What goes wrong ends the case that is under way: `stop` doesn't return. The
+ * conformance suite jumps back to its list of cases, tests/ fail the test. */
 #ifndef ENGINE_CHECK_FIXTURE_H
 #define ENGINE_CHECK_FIXTURE_H
 
@@ -33,7 +33,8 @@ struct fixture {
     void *library; /* of those who have loaded the plugin here */
     struct fixture_owned *owned;
     struct measure measure;
-    /* What the case that is under way does, for messages, and the operation with its operands; "": nothing is said. */
+    /* What the case that is under way does, for messages, and the operation with its operands; "": nothing is
+     * said. */
     char tried[400], operands[620];
     /* Not NULL: called when these are known, before the plugin is called. */
     void (*note)(struct fixture *fixture);
@@ -79,15 +80,15 @@ void *fixture_release(struct fixture *fixture, void *memory);
 /* Destroys all tensors, weights and memory that were made with the fixture. */
 void fixture_clear(struct fixture *fixture);
 
-/* A tensor [ne0, ne1, ne2, ne3] in a buffer of its own, dense, filled with `data` (or zeros). It belongs to the
- * fixture, as all that follows. Type: F32, I32, F16 or Q8_0. */
+/* A tensor [ne0, ne1, ne2, ne3] in a buffer of its own, dense, filled with `data` (or zeros). It belongs to
+ * the fixture, as all that follows. Type: F32, I32, F16 or Q8_0. */
 struct engine_tensor *fixture_tensor(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
                                      const void *data);
 struct engine_tensor *fixture_f32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
                                   const float *data);
 struct engine_tensor *fixture_i32(struct fixture *fixture, uint64_t ne0, uint64_t ne1, const int32_t *data);
-/* Bytes behind each row, each plane of ne1 rows, and each ne2 planes, that aren't part of a tensor (a view of a larger
- * one): they are filled with NaNs, and numbers that are out of range. */
+/* Bytes behind each row, each plane of ne1 rows, and each ne2 planes, that aren't part of a tensor (a view of
+ * a larger one): they are filled with NaNs, and numbers that are out of range. */
 struct fixture_gaps {
     uint32_t row, plane, volume;
 };
@@ -99,8 +100,8 @@ struct engine_tensor *fixture_output(struct fixture *fixture, uint32_t type, con
 /* A view of float32; without data as of fixture_output. */
 struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uint64_t ne1, uint64_t ne2,
                                       const struct fixture_gaps *gaps, const float *data);
-/* A weight from data as it is in files; `data` is kept by the caller until the fixture is cleared. Unclaimed if the
- * plugin's weight_size says so. */
+/* A weight from data as it is in files; `data` is kept by the caller until the fixture is cleared. Unclaimed
+ * if the plugin's weight_size says so. */
 struct engine_tensor *fixture_weight(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
                                      uint32_t uses, bool data_is_kept, const void *data);
 /* The same of n matrices, [k, rows, n], for ENGINE_WEIGHT_MATRICES. */
@@ -109,32 +110,32 @@ struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, u
 
 /* ---- Operations ---- */
 
-/* Where the pointer to operand `i` of an operation's struct is, in the struct's order; NULL: there are fewer, as far as the
- * struct reaches. */
+/* Where the pointer to operand `i` of an operation's struct is, in the struct's order; NULL: there are fewer,
+ * as far as the struct reaches. */
 const struct engine_tensor **fixture_operand(uint32_t op, void *args, size_t i);
 /* Whether the backend says that it supports the operation, the handles hidden from it as they are while
  * planning. `args` is the operation's struct. */
 bool fixture_supports(struct fixture *fixture, uint32_t op, const void *args);
-/* What the operation takes beyond its operands, asked likewise; 0 where the backend doesn't say. Stops if it can't tell,
- * or tells something else the second time. */
+/* What the operation takes beyond its operands, asked likewise; 0 where the backend doesn't say. Stops if it
+ * can't tell, or tells something else the second time. */
 uint64_t fixture_op_memory(struct fixture *fixture, uint32_t op, const void *args);
 /* The bytes of all tensors and weights that belong to the fixture, as a limit counts them. */
 uint64_t fixture_memory(const struct fixture *fixture);
 /* A buffer that nothing lies in; it belongs to the fixture. */
 void fixture_fill(struct fixture *fixture, uint64_t size);
-/* Enqueues and waits. Unclaimed if the backend doesn't support it. What is only read must then be as it was made; what
- * has been an output since isn't looked at. */
+/* Enqueues and waits. Unclaimed if the backend doesn't support it. What is only read must then be as it was
+ * made; what has been an output since isn't looked at. */
 void fixture_run(struct fixture *fixture, uint32_t op, const void *args);
 /* Only enqueues; the status. */
 int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args);
-/* The elements of an F32 tensor, dense, in new memory. Fails if bytes around them, as the tensor was made, have
- * changed. */
+/* The elements of an F32 tensor, dense, in new memory. Fails if bytes around them, as the tensor was made,
+ * have changed. */
 float *fixture_read(struct fixture *fixture, const struct engine_tensor *tensor);
 /* The rows of a tensor of any type, likewise. */
 uint8_t *fixture_read_rows(struct fixture *fixture, const struct engine_tensor *tensor);
 
-/* Measures n values against what they should be; stops at the first that is farther off than it may be, and at what is no
- * number. */
+/* Measures n values against what they should be; stops at the first that is farther off than it may be, and
+ * at what is no number. */
 void fixture_compare(struct fixture *fixture, const char *what, const float *got,
                      const struct expected *expected, size_t n);
 

@@ -1,6 +1,6 @@
 /* formats.h: the types that the conformance suite knows: random data, and what it means in double precision.
- * plugin-types.h takes the blocks apart, as it does for plugins; what it makes of them is compared with gguf-py
- * (case-hashed.c, tests/test-types.c). The functions take types that format_of knows. */
+ * plugin-types.h takes the blocks apart, as it does for plugins; what it makes of them is compared with
+ * gguf-py (case-hashed.c, tests/test-types.c). The functions take types that format_of knows. */
 #ifndef ENGINE_CHECK_FORMATS_H
 #define ENGINE_CHECK_FORMATS_H
 

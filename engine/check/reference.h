@@ -1,5 +1,5 @@
-/* reference.h: what each operation should give, in double precision and as plainly as can be, and how far a backend may
- * be from it: plugin-api.h's formulas and tolerances. */
+/* reference.h: the result of each operation, in double precision and as plainly as possible, and how far a
+ * backend may deviate from it: plugin-api.h's formulas and tolerances. */
 #ifndef ENGINE_CHECK_REFERENCE_H
 #define ENGINE_CHECK_REFERENCE_H
 
@@ -18,23 +18,26 @@ struct expected {
 
 bool reference_is_quantised(uint32_t type);
 
-/* A row of a weight of some type times a column, both [k]. `rounding`: relative, that the backend may do to inputs of
+/* A row of a weight of some type times a column, both [k]. `rounding`: relative, allowed for inputs of
  * weights that aren't quantised. */
 struct expected reference_dot(uint32_t type, const double *weight, const float *input, size_t k,
                               double rounding);
 
-/* What ENGINE_OP_MATMUL makes of a product, and of the gate's if that is there. Pointers to single values or NULL. */
+/* The result of ENGINE_OP_MATMUL's later steps on a product, and the gate's product if there is a gate.
+ * Pointers are to single values or NULL. */
 struct expected reference_matmul(struct expected product, const struct expected *gate, uint32_t activation,
                                  float scale, const float *bias, const float *residual);
-/* The sum of n such results, [n], by their shares, plus a residual. */
+/* The weighted sum of n such results, [n], plus a residual. */
 struct expected reference_mix(const struct expected *results, const float *mix, size_t n,
                               const float *residual);
-/* How far a whole product, 64 values or more, may be off: root mean square, of its size. */
+/* How far a whole product of 64 values or more may be off: the root mean square, relative to the
+ * product's. */
 double reference_matmul_share(bool quantised, double rounding);
 
 /* ---- Rows ---- */
 
-/* activation(x), times the factor where it isn't NULL (1 + factor, clamped, for SWIGLU_CLAMPED, which wants one). */
+/* activation(x), times the factor unless that is NULL (1 + factor, clamped, for SWIGLU_CLAMPED, which
+ * requires one). */
 struct expected reference_activate(uint32_t activation, float limit, float alpha, double x,
                                    const float *factor);
 /* A row of n values, normed. `weight`, `bias`: [n] or NULL. */
@@ -50,29 +53,29 @@ double reference_turn_bound(double a, double b);
 
 /* ---- Attention ---- */
 
-/* A row of n values as a cache of a type (F32, F16, Q8_0) keeps it, by plugin-api.h's rule. */
+/* A row of n values as a cache of a type (F32, F16, Q8_0) stores it, by plugin-api.h's rule. */
 void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *bytes);
 
-/* One head of one token, which stands at the last of the positions that it sees. */
+/* One head of one token, whose own position is the last that it sees. */
 struct seen {
-    const double *keys, *values;     /* row j of either is that of position j, the last is the token's own */
+    const double *keys, *values;     /* row j is that of position j; the last is the token's own */
     size_t n;                        /* positions */
     size_t key_stride, value_stride; /* elements from one row to the next */
     size_t dim, value_dim;
     double scale, softcap, slope; /* softcap 0: none */
     const float *sink;            /* NULL: none */
 };
-/* `out` has room for value_dim. *size: the largest sum of |scale * q * key| + slope * distance. Returns false without
- * memory. */
+/* `out` has room for value_dim. *size: the largest sum of |scale * q * key| + slope * distance. Returns false
+ * if out of memory. */
 bool reference_attend(const float *q, const struct seen *seen, double *out, double *size);
-/* How far a value may be off, where no value that is summed up is larger than `largest`, and no position's sum than
- * `size`. */
+/* How far a value may be off if no value summed is larger than `largest`, and no position's sum is larger
+ * than `size`. */
 double reference_attention_bound(double largest, double size);
 
 /* ---- Route ---- */
 
-/* Of one token: p[n_experts], what experts count, and c[n_experts], what the choice goes by. `bias`: [n_experts] or
- * NULL. */
+/* For one token: p[n_experts], the experts' weights, and c[n_experts], the basis of the choice. `bias`:
+ * [n_experts] or NULL. */
 void reference_route(const struct engine_op_route *args, size_t n_experts, const float *logits,
                      const float *bias, double *p, double *c);
 /* Whether `ids`, [n_used], is a choice that the operation allows. */

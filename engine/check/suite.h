@@ -1,5 +1,5 @@
-/* suite.h: what the groups of checks stand on: one row at a time is begun, tried and ended; a try that fails comes back
- * here (fixture.h's `stop`). Runs in the process that has the plugin. */
+/* suite.h: the base of the groups of checks. One row at a time is begun, tried and ended; a try that fails
+ * returns here (fixture.h's `stop`). Runs in the process that has loaded the plugin. */
 #ifndef ENGINE_CHECK_SUITE_H
 #define ENGINE_CHECK_SUITE_H
 
@@ -8,56 +8,55 @@
 #include "check/fixture.h"
 #include "engine.h"
 
-/* What came of a try, and in the end of its row. */
+/* The result of a try, and finally of its row. */
 enum check_result {
     CHECK_PASSED = ENGINE_CHECK_PASSED,
     CHECK_FAILED = ENGINE_CHECK_FAILED,
     CHECK_UNCLAIMED = ENGINE_CHECK_UNCLAIMED,
-    CHECK_SKIPPED /* of a try: it isn't selected */
+    CHECK_SKIPPED /* only of a try: it isn't selected */
 };
 
-/* What is to be tried: "" everything. */
+/* What to try; "": everything. */
 struct suite_only {
-    const char *whole; /* as it was given */
+    const char *whole; /* as given */
     char text[160];    /* without the number */
     uint32_t number;   /* of the case; 0: all of the row */
 };
 
-/* Takes "AREA CHECK #NUMBER" apart; NULL selects everything. */
+/* Parses "AREA CHECK #NUMBER"; NULL selects everything. */
 int suite_parse_only(struct suite_only *only, const char *text);
-/* Whether a row is selected. A device of NULL isn't known yet: any may be meant. */
+/* Whether a row is selected. A NULL device isn't known yet, and matches any. */
 bool suite_selects(const struct suite_only *only, const char *device, const char *area, const char *what);
 
 struct suite {
     struct fixture fixture; /* the device; none for tokenizers */
     const struct engine_plugin *plugin;
-    void *library;   /* that the plugin is in */
+    void *library;   /* the plugin's */
     uint32_t device; /* index */
     uint32_t alignment;
     int pipe;                      /* to the parent: rows; -1: nobody receives them */
     const struct suite_only *only; /* NULL: everything is tried */
-    const char *group;             /* which of them runs; NULL: none */
-    bool is_dry;                   /* nothing is tried: whether anything would be is in has_selected */
-    bool has_selected;             /* some row was */
-    bool is_whole;                 /* what concerns all rows: tried whatever is selected */
+    const char *group;             /* the group that runs; NULL: none */
+    bool is_dry;                   /* tries nothing, only sets has_selected */
+    bool has_selected;             /* some row was selected */
+    bool is_whole;                 /* concerns all rows: tried whatever is selected */
     jmp_buf end;
     enum fixture_end ended;
     char message[512];
     struct engine_check_row row;
     bool is_selected; /* the row is */
     uint32_t n_tries; /* of the row, whether they are selected or not */
-    uint32_t n_run;   /* of these, those that were tried */
+    uint32_t n_run;   /* those of them that were tried */
 };
 
 /* A try: does something and returns, or stops. */
 typedef void suite_body(struct suite *suite, const void *args);
 
-/* A row, from begin to end; what the suite is at is known to the parent from the beginning, in case that the process
- * ends here. */
+/* A row, from begin to end. The parent is told at the beginning, in case the process ends during the row. */
 void suite_begin(struct suite *suite, const char *area, const char *format, ...) ENGINE_PRINTF(3, 4);
-/* Tries; after a failure the rest of the row isn't tried any more. Tensors and weights are destroyed afterwards. */
+/* Runs a try, unless one of the row has failed before. Destroys tensors and weights afterwards. */
 enum check_result suite_try(struct suite *suite, suite_body *body, const void *args);
-/* Lets the row fail for what several of its tries have in common. */
+/* Makes the row fail because of something that several of its tries have in common. */
 void suite_fail(struct suite *suite, const char *format, ...) ENGINE_PRINTF(2, 3);
 /* Adds a remark to the row. */
 void suite_remark(struct suite *suite, const char *format, ...) ENGINE_PRINTF(2, 3);
@@ -67,12 +66,14 @@ void suite_end(struct suite *suite);
 void suite_single(struct suite *suite, const char *area, const char *what, suite_body *body,
                   const void *args);
 
-/* All rows have been sent and the plugin is unloaded: a process that ends without it was ended by the plugin. */
+/* Reports that all rows have been sent and the plugin is unloaded. A process that ends without this was ended
+ * by the plugin. */
 void suite_done(struct suite *suite);
 
-/* What goes through the pipe: each row and case as it begins, and each row as it ends. */
+/* What is sent through the pipe: each row and case when it begins, and each row when it ends. */
 enum suite_moment {
-    SUITE_BEGUN, /* the row, or a case of it, which has a number, and once it is known what it does, `tried` */
+    /* The row, or one of its cases: that has a number and, once it is known what it does, `tried`. */
+    SUITE_BEGUN,
     SUITE_UNCLAIMED, /* this case isn't claimed */
     SUITE_ENDED,
     SUITE_DONE
@@ -83,7 +84,7 @@ struct suite_record {
     struct engine_check_row row;
 };
 
-/* Stops the try with a message unless it holds. */
+/* Stops the try with a message unless the condition holds. */
 #define SUITE_EXPECT(suite, holds, ...)                                                                      \
     do {                                                                                                     \
         if (!(holds)) fixture_fail(&(suite)->fixture, __VA_ARGS__);                                          \
@@ -93,7 +94,7 @@ struct suite_record {
 void suite_open(struct suite *suite, struct fixture *fixture, uint32_t n_threads, uint64_t memory_limit);
 void suite_close(struct fixture *fixture);
 
-/* The status must be an error with a message: `wanted`, or any if that is ENGINE_OK. */
+/* The status must be an error with a message: `wanted`, or any error if `wanted` is ENGINE_OK. */
 void suite_expect_error(struct suite *suite, int status, int wanted, const char *what);
 
 /* ---- The groups ---- */
@@ -104,7 +105,7 @@ struct group {
     void (*run)(struct suite *suite);
 };
 
-/* Ended by one without a name. */
+/* Terminated by a group without a name. */
 extern const struct group backend_groups[];
 extern const struct group tokenizer_groups[];
 
