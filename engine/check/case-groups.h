@@ -9,8 +9,8 @@ enum case_kind { CASE_MATMUL, CASE_ROWS, CASE_ROPE, CASE_ATTENTION, CASE_ROUTE, 
 
 struct some_case {
     enum case_kind kind;
-    const char *form; /* what a plugin may claim or not; NULL: there is but one in the group */
-    bool again;       /* differs from the case before in nothing but what changes from run to run */
+    const char *form; /* what a plugin may or may not claim; NULL: the group has only one form */
+    bool again;       /* differs from the previous case only in what changes from run to run */
     union {
         struct matmul_case matmul;
         struct rows_case rows;
@@ -30,9 +30,9 @@ struct case_group {
 typedef void group_visitor(void *user, const struct case_group *group);
 
 void each_case_group(group_visitor *visit, void *user);
-void each_matmul_group(group_visitor *visit, void *user); /* those of them that are products */
+void each_matmul_group(group_visitor *visit, void *user); /* only those that are matrix products */
 
 float *run_some_case(struct fixture *fixture, const struct some_case *c);
-size_t some_case_size(const struct some_case *c); /* how many floats it returns */
+size_t some_case_size(const struct some_case *c); /* how many floats run_some_case returns */
 
 #endif

@@ -1,5 +1,5 @@
-/* child.h: what runs in the processes of the suite that load the plugin: the first one asks what it is, each
- * of the others runs a group of checks on a device. */
+/* child.h: the code of the suite's processes that load the plugin. The first one asks what the plugin is;
+ * each of the others runs a group of checks on a device. */
 #ifndef ENGINE_CHECK_CHILD_H
 #define ENGINE_CHECK_CHILD_H
 
@@ -18,10 +18,10 @@ struct introduction {
     char reason[1024];
 };
 
-/* Loads the plugin, tells about it through a pipe (a struct introduction), and unloads it. */
+/* Loads the plugin, sends its description through a pipe (a struct introduction), and unloads it. */
 void child_introduce(const struct run *run, int to);
 
-/* The checks of a group, on a device; their rows go through the pipe (struct suite_record). */
+/* Runs a group of checks on a device and sends their rows through the pipe (struct suite_record). */
 void child_run_group(const struct run *run, const struct group *group, uint32_t device, int to);
 
 #endif

@@ -1,6 +1,6 @@
-/* formats.h: the types that the conformance suite knows: random data, and what it means in double precision.
- * plugin-types.h takes the blocks apart, as it does for plugins; what it makes of them is compared with
- * gguf-py (case-hashed.c, tests/test-types.c). The functions take types that format_of knows. */
+/* formats.h: the types that the conformance suite knows: random data, and its values in double precision.
+ * plugin-types.h unpacks the blocks, as it does for plugins; its results are compared with gguf-py
+ * (case-hashed.c, tests/test-types.c). The functions take types that format_of knows. */
 #ifndef ENGINE_CHECK_FORMATS_H
 #define ENGINE_CHECK_FORMATS_H
 
@@ -15,20 +15,20 @@ struct format {
     bool is_weight;                  /* a type of weights */
     struct format_half {
         size_t offset;
-        double size; /* of a random one; 0: there is none */
-    } halves[2];     /* where a block has numbers in float16, by which its values become of the order of 1 */
+        double size; /* of a random number; 0: there is none */
+    } halves[2];     /* the block's float16 numbers, random ones sized so that its values are about 1 */
 };
 
 const struct format *format_of(uint32_t type); /* NULL: unknown */
-const struct format *format_at(size_t index);  /* one after the other; NULL behind the last */
+const struct format *format_at(size_t index);  /* the list of all; NULL after the last */
 
 /* Bytes of a dense row of n elements. */
 uint64_t format_bytes(uint32_t type, uint64_t n);
 /* Random weights as in files, in new memory: rows of k elements. NULL: no memory. */
 void *random_weight(uint64_t *seed, uint32_t type, uint64_t k, uint64_t rows);
-/* What one block means. */
+/* The values of one block. */
 void block_values(const struct format *format, const uint8_t *block, double *values);
-/* What such weights (or cache rows) mean: n elements, in new memory. NULL: no memory. */
+/* The values of such weights (or cache rows): n elements, in new memory. NULL: no memory. */
 double *weight_values(uint32_t type, const void *data, size_t n);
 
 #endif

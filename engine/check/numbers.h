@@ -13,7 +13,7 @@ float *random_floats(uint64_t *seed, size_t n); /* normal, in new memory; NULL: 
 double random_scale(uint64_t *seed, double size);
 void random_bytes(uint64_t *seed, uint8_t *at, size_t n);
 
-/* float16. half_of takes the nearest, the even one of two. */
+/* float16. half_of rounds to nearest, ties to even. */
 double half_value(uint16_t half);
 uint16_t half_of(double value);
 void put_half(uint8_t *at, double value);

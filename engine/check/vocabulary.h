@@ -1,4 +1,4 @@
-/* vocabulary.h: made-up metadata of tokenizers, for each way in which vocabularies spell their tokens. */
+/* vocabulary.h: made-up tokenizer metadata, for each way in which vocabularies spell their tokens. */
 #ifndef ENGINE_CHECK_VOCABULARY_H
 #define ENGINE_CHECK_VOCABULARY_H
 
@@ -9,7 +9,7 @@
 #include "plugin-api.h"
 
 enum spelling {
-    SPELLS_MARKED,    /* "▁the", bytes as "<0x0A>": SentencePiece, and what we don't know */
+    SPELLS_MARKED,    /* "▁the", bytes as "<0x0A>": SentencePiece, and kinds we don't know */
     SPELLS_BYTES,     /* GPT-2's letters for bytes: "Ġthe" */
     SPELLS_ESCAPED,   /* RWKV's: " the", "\xE2" */
     SPELLS_WORDPIECES /* "▁the", "ing" within words, no bytes */
@@ -37,17 +37,17 @@ struct vocabulary {
     size_t n_bytes;
 };
 
-/* Whether any bytes that are encoded come back from decoding. */
+/* Whether decoding restores any bytes that were encoded. */
 bool vocabulary_is_lossless(const struct vocabulary *vocabulary);
 
-/* Fills it for a model kind: some words, all bytes where the kind has them, special tokens. */
+/* Fills it for a kind of model: some words, all bytes if the kind has them, special tokens. */
 void vocabulary_make(struct vocabulary *vocabulary, const char *model);
-/* Sets a number, which may be there already. */
+/* Sets a number, replacing an existing one. */
 void vocabulary_set(struct vocabulary *vocabulary, const char *key, int64_t value);
-/* Getters over it, valid as long as it is. */
+/* Getters for it, valid as long as it is. */
 struct engine_metadata vocabulary_metadata(struct vocabulary *vocabulary);
 
-/* Words that it has, ended by NULL. */
+/* The words that it has, terminated by NULL. */
 extern const char *const vocabulary_words[];
 
 #endif
