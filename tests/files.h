@@ -15,7 +15,7 @@ const char *files_path(const char *folder, const char *name);
 void files_write(const char *path, const void *data, size_t size);
 void files_write_text(const char *path, const char *text);
 
-/* The whole file, with a NUL behind; the caller frees it. */
+/* The whole file, with a NUL appended; the caller frees it. */
 char *files_read(const char *path, size_t *size);
 
 /* Copies the first `size` bytes of a file, all if SIZE_MAX, mode 0644. */

@@ -6,9 +6,9 @@
 
 struct program_result {
     int status; /* the exit status; 128 + the signal that ended it */
-    char *out;  /* standard output; a NUL behind */
+    char *out;  /* standard output, NUL-terminated */
     size_t out_size;
-    char *err; /* standard error; a NUL behind */
+    char *err; /* standard error, NUL-terminated */
 };
 
 /* Runs TEST_ENGINE with the arguments (ended by NULL, the program's name left out) and `input` on standard

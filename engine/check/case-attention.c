@@ -139,8 +139,8 @@ static float scale_of(const struct attention_case *c)
     return c->scale != 0 ? c->scale : 1 / sqrtf((float)c->head_dim);
 }
 
-/* Large scores: those of a query spread over c->size / 4, and all are moved by c->size, up and down by turns, by way of
- * the first value, which all keys have in common. */
+/* Large scores: those of a query spread over c->size / 4, and all are moved by c->size, up and down by turns,
+ * by way of the first value, which all keys have in common. */
 static void enlarge(const struct attention_case *c, float *q, size_t n, float common)
 {
     float spread = c->size / 4 / (scale_of(c) * sqrtf((float)c->head_dim));
@@ -287,7 +287,8 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
 
 /* ---- Writing to the cache -------------------------------------------------------------------------- */
 
-/* A row of Q8_0: d to the bit, and each value on one of the steps beside it, of two that are equally near either. */
+/* A row of Q8_0: d to the bit, and each value on one of the steps beside it, of two that are equally near
+ * either. */
 static void check_q8_0_row(struct fixture *fixture, const float *values, const uint8_t *wanted,
                            const uint8_t *got, size_t dim)
 {

@@ -28,8 +28,8 @@ static void each_batch(const char *form, uint32_t type, const struct matmul_case
     }
 }
 
-/* Two types have every form of theirs tried, the others those that have most in them: each takes a GPU's compiler a
- * while. */
+/* Two types have every form of theirs tried, the others those that have most in them: each takes a GPU's
+ * compiler a while. */
 static bool has_all_forms(uint32_t type)
 {
     return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_Q8_0;

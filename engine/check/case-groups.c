@@ -1,4 +1,5 @@
-/* case-groups.c: see case-groups.h. Rows, rope, attention, the router; case-groups-matmul.c has the products. */
+/* case-groups.c: see case-groups.h. Rows, rope, attention, the router; case-groups-matmul.c has the
+ * products. */
 #include "check/case-groups.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -100,7 +101,8 @@ static void each_activation(const struct case_group *group, case_visitor *visit,
 static void each_magnitude(const struct case_group *group, case_visitor *visit, void *user)
 {
     static const struct rope_case cases[] = {
-        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position, … */
+        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position,
+         * … */
         {64, 3, 5, 64, 0, false, true, 10000, 0, 100, .gaps = {0, 16, 0}, .magnitude = 1.2f},
         {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, .gaps = {8, 0, 0}, .magnitude = 0.7f},
         {80, 1, 70, 22, 0, false, true, 10000, 0, 1000000, .gaps = {4, 0, 0}, .magnitude = 1.5f},
@@ -143,7 +145,8 @@ static void each_cache(const char *form, const struct attention_case *base, case
     }
 }
 
-/* Shapes that every option is tried with: one token far on, a prompt, some of two sequences with gaps, a long batch. */
+/* Shapes that every option is tried with: one token far on, a prompt, some of two sequences with gaps, a long
+ * batch. */
 static const struct attention_case shapes[] = {
     {.head_dim = 64,
      .n_heads = 8,

@@ -1,6 +1,6 @@
-/* case-hashed.c: types whose blocks are looked up in tables that are too large to be written down twice. Random blocks, the
- * same everywhere, have to give the values that gguf-py reads from them (tests/tools/dequantised-hashes printed the hashes);
- * products are then compared with these values. */
+/* case-hashed.c: types whose blocks are looked up in tables that are too large to be written down twice.
+ * Random blocks, the same everywhere, have to give the values that gguf-py reads from them
+ * (tests/tools/dequantised-hashes printed the hashes); products are then compared with these values. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* case-matmul.c: products, of one matrix, of one for each head, and of experts that are chosen for each token; see
- * cases.h. */
+/* case-matmul.c: products, of one matrix, of one for each head, and of experts that are chosen for each
+ * token; see cases.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

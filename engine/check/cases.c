@@ -85,8 +85,9 @@ static void run_rows_op(struct fixture *fixture, const struct rows_case *c, cons
     fixture_run(fixture, c->op, args);
 }
 
-/* Rows of a norm are of very different sizes: where the squares are far below epsilon, about as large, far above, and a
- * row of zeros. Some are far from zero too: what is left of such a row once its mean is taken away is much smaller. */
+/* Rows of a norm are of very different sizes: where the squares are far below epsilon, about as large, far
+ * above, and a row of zeros. Some are far from zero too: what is left of such a row once its mean is taken
+ * away is much smaller. */
 static void shape_row(const struct rows_case *c, size_t row, float *values)
 {
     static const float sizes[] = {1, 1e-3f, 0, 3e-5f, 1e4f, 0.03f}, means[] = {0, 30, -700, 0.1f, 0};

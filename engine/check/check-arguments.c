@@ -1,5 +1,6 @@
-/* check-arguments.c: what a backend has to refuse: operations and arguments that it doesn't know, operands that are
- * missing or don't fit together. `supports` says 0 and `enqueue` fails with a message; nothing runs. */
+/* check-arguments.c: what a backend has to refuse: operations and arguments that it doesn't know, operands
+ * that are missing or don't fit together. `supports` says 0 and `enqueue` fails with a message; nothing
+ * runs. */
 #include "check/arguments.h"
 
 static void unknown_operations(struct suite *suite, const void *args)

@@ -1,5 +1,5 @@
-/* check-later.c: what a backend has to refuse of version 1.1's additions and of those still to come: fields, enumerators and
- * shapes that it doesn't know, and new operands that don't fit. See check-arguments.c. */
+/* check-later.c: what a backend has to refuse of version 1.1's additions and of those still to come: fields,
+ * enumerators and shapes that it doesn't know, and new operands that don't fit. See check-arguments.c. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
-/* check-leaks.c: what is destroyed is given back: buffers, weights, streams, recordings, devices. Made and destroyed again
- * and again, they must leave nothing behind that grows from round to round: memory of the process (the pages that it
- * has, and what is allocated in its heap), memory that the device says is free, files, threads. Other processes use memory
- * meanwhile, and drivers keep caches: so only what grows in every one of several rounds counts, and of the device's memory
- * only what it loses in these rounds and not in the pauses between them. */
+/* check-leaks.c: what is destroyed is given back: buffers, weights, streams, recordings, devices. Made and
+ * destroyed again and again, they must leave nothing behind that grows from round to round: memory of the
+ * process (the pages that it has, and what is allocated in its heap), memory that the device says is free,
+ * files, threads. Other processes use memory meanwhile, and drivers keep caches: so only what grows in every
+ * one of several rounds counts, and of the device's memory only what it loses in these rounds and not in the
+ * pauses between them. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>

@@ -405,8 +405,9 @@ static void weights_count_too(struct suite *suite, const void *args)
     suite_close(&fixture);
 }
 
-/* An operation under a limit that the fixture's tensors and weights are far from: it runs where no more is left than the
- * backend says that it takes besides, and a second time, as that isn't taken anew. All else stays taken. */
+/* An operation under a limit that the fixture's tensors and weights are far from: it runs where no more is
+ * left than the backend says that it takes besides, and a second time, as that isn't taken anew. All else
+ * stays taken. */
 static void at_the_limit(struct fixture *fixture, uint32_t op, const void *args)
 {
     const struct engine_backend *api = fixture->api;

@@ -1,5 +1,5 @@
-/* check-operations.c: every operation over types, shapes, strides and odd sizes, against the reference. One row for each
- * form that a backend may or may not claim. */
+/* check-operations.c: every operation over types, shapes, strides and odd sizes, against the reference. One
+ * row for each form that a backend may or may not claim. */
 #include <stdlib.h>
 
 #include "check/case-groups.h"
@@ -8,8 +8,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Tries a case of a form; what a backend says of one must hold for all, as they differ only in what changes from run to
- * run. `first`: what came of the first of them, CHECK_FAILED before that. */
+/* Tries a case of a form; what a backend says of one must hold for all, as they differ only in what changes
+ * from run to run. `first`: what came of the first of them, CHECK_FAILED before that. */
 static void try_form(struct suite *suite, suite_body *body, const void *c, enum check_result *first)
 {
     enum check_result result = suite_try(suite, body, c);
@@ -273,7 +273,8 @@ static void rope(struct suite *suite, const void *c)
 void check_rope(struct suite *suite)
 {
     static const struct rope_case cases[] = {
-        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position, gaps */
+        /* head_dim, heads, tokens, n_dims, pairs, factors, in place, theta, position scale, most position,
+         * gaps */
         {64, 3, 5, 64, 0, false, true, 10000, 0, 100, .gaps = {0, 16, 0}},
         {64, 3, 40, 64, 0, true, false, 500000, 0, 200000, .gaps = {8, 0, 0}},
         {8, 2, 33, 8, 0, false, false, 10000, 0.25f, 5000, .gaps = {0, 0, 0}},

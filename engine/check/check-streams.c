@@ -1,5 +1,5 @@
-/* check-streams.c: the order of what is enqueued, several streams, recordings, several devices in several threads, and
- * opening and closing again and again. */
+/* check-streams.c: the order of what is enqueued, several streams, recordings, several devices in several
+ * threads, and opening and closing again and again. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -292,7 +292,8 @@ enum { N_THREADS = 4, ROUNDS = 6 };
 
 struct worker {
     struct suite suite; /* of this thread alone */
-    /* Another's device, and a buffer there, of which this one asks what every thread may. NULL: it works on its own. */
+    /* Another's device, and a buffer there, of which this one asks what every thread may. NULL: it works on
+     * its own. */
     struct engine_device *asked;
     struct engine_buffer *buffer;
     pthread_t thread;

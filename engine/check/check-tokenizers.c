@@ -221,7 +221,8 @@ static bool has_unknown(const struct subject *subject, const struct ids *ids)
     return false;
 }
 
-/* What a text becomes there and back is what becomes of that again, unless something in it couldn't be expressed. */
+/* What a text becomes there and back is what becomes of that again, unless something in it couldn't be
+ * expressed. */
 static void there_and_back(struct suite *suite, const void *args)
 {
     const struct subject *subject = args;

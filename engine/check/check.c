@@ -1,6 +1,6 @@
-/* check.c: the conformance suite for plugins, as engine.h offers it. The caller's process only receives rows. A keeper
- * (keeper.h) runs a process for each group of checks and device: that one loads the plugin, checks, and sends rows through
- * a pipe (child.h). */
+/* check.c: the conformance suite for plugins, as engine.h offers it. The caller's process only receives rows.
+ * A keeper (keeper.h) runs a process for each group of checks and device: that one loads the plugin, checks,
+ * and sends rows through a pipe (child.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -489,7 +489,8 @@ void fixture_fill(struct fixture *fixture, uint64_t size)
     owned->size = size;
 }
 
-/* The entry of the buffer that an operand is in; NULL: it is absent, a weight, or in none of the fixture's. */
+/* The entry of the buffer that an operand is in; NULL: it is absent, a weight, or in none of the
+ * fixture's. */
 static struct fixture_owned *owner_of(const struct fixture *fixture, const struct engine_tensor *operand)
 {
     if (!operand || !operand->buffer) return NULL;

@@ -144,7 +144,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* A time limit that only counts while this process runs too: neither a debugger nor Ctrl-Z makes anything hang. */
+/* A time limit that only counts while this process runs too: neither a debugger nor Ctrl-Z makes anything
+ * hang. */
 struct patience {
     double last, spent;
 };
@@ -182,7 +183,8 @@ bool keeper_read(const struct keeper *keeper, struct kept *kept, void *record, s
     size_t used = 0;
     while (used < size) {
         struct pollfd wait[2] = {{.fd = kept->from, .events = POLLIN}, {.fd = keeper->out}};
-        /* A process that it has begun may hold the pipe open: that it has ended is looked up before the last poll. */
+        /* A process that it has begun may hold the pipe open: that it has ended is looked up before the last
+         * poll. */
         const bool ended = has_ended(kept);
         if (poll(wait, 2, ended ? 0 : SLICE_MS) < 0 && errno != EINTR) return false;
         if (wait[1].revents) keeper_abandon(keeper);

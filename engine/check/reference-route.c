@@ -1,5 +1,5 @@
-/* reference-route.c: the router, see reference.h. Which experts a choice may name isn't one answer: where two are as good
- * as equal, either will do. */
+/* reference-route.c: the router, see reference.h. Which experts a choice may name isn't one answer: where two
+ * are as good as equal, either will do. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -48,8 +48,8 @@ static int check_batch(const struct engine_context *context, const struct engine
     return ENGINE_OK;
 }
 
-/* Block tables are as wide as the longest sequence needs, rounded up to a power of two, so that a growing text changes
- * the shape of the graph only now and then. */
+/* Block tables are as wide as the longest sequence needs, rounded up to a power of two, so that a growing
+ * text changes the shape of the graph only now and then. */
 static uint32_t table_width(const struct engine_context *context)
 {
     uint32_t longest = 1, max = kv_blocks_for(context->plan->n_context), width = 8;
@@ -59,7 +59,8 @@ static uint32_t table_width(const struct engine_context *context)
     return width < max ? width : max;
 }
 
-/* How many of the tokens from `first` on go through the graph together: as many as a batch takes, and their logits. */
+/* How many of the tokens from `first` on go through the graph together: as many as a batch takes, and their
+ * logits. */
 static uint32_t count_part(const struct engine_context *context, const struct engine_batch *batch,
                            size_t first, bool logits)
 {
@@ -72,7 +73,8 @@ static uint32_t count_part(const struct engine_context *context, const struct en
     return count;
 }
 
-/* Writes what the family's queries are multiplied with at a position, where that is an input of its graphs. */
+/* Writes what the family's queries are multiplied with at a position, where that is an input of its
+ * graphs. */
 static void write_query_scale(const struct engine_plan *plan, uint32_t position, int32_t *input)
 {
     if (!plan->info.query_scale) return;
@@ -101,8 +103,8 @@ static int copy_blocks(struct engine_context *context)
     return ENGINE_OK;
 }
 
-/* Fills the rest of a shape: tokens that nobody attends to, that attend to nothing and are not kept, and further rows of
- * logits, which are not read. */
+/* Fills the rest of a shape: tokens that nobody attends to, that attend to nothing and are not kept, and
+ * further rows of logits, which are not read. */
 static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted,
                        const struct shape_key *key)
 {

@@ -1,5 +1,5 @@
-/* fingerprint.c: which model, as its caches depend on it: the family's metadata, and the names, shapes, types and samples of
- * the tensors. */
+/* fingerprint.c: which model, as its caches depend on it: the family's metadata, and the names, shapes, types
+ * and samples of the tensors. */
 #include <string.h>
 
 #include "context/context.h"

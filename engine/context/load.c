@@ -1,5 +1,5 @@
-/* load.c: loads a context by its plan: streams, arenas, caches and weights on their devices; places less where a device
- * has less memory than it said. */
+/* load.c: loads a context by its plan: streams, arenas, caches and weights on their devices; places less
+ * where a device has less memory than it said. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -146,8 +146,8 @@ static int create_buffer(const struct engine_context *context, uint32_t number, 
     return ENGINE_OK;
 }
 
-/* Arenas, caches, and a buffer in the place of the working memory, which a backend takes only while the first batch runs:
- * a device that has no room for it shows that here, where less can still be placed there. */
+/* Arenas, caches, and a buffer in the place of the working memory, which a backend takes only while the first
+ * batch runs: a device that has no room for it shows that here, where less can still be placed there. */
 static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLACE_MAX_DEVICES],
                           uint32_t *full_device)
 {
@@ -175,8 +175,9 @@ static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLA
     return ENGINE_OK;
 }
 
-/* Unloads everything and lowers the budget of a device to what went in, so that less is placed there; `reason` becomes
- * what the device said. Ends with `status` where that changes nothing: wishes by --place don't heed budgets. */
+/* Unloads everything and lowers the budget of a device to what went in, so that less is placed there;
+ * `reason` becomes what the device said. Ends with `status` where that changes nothing: wishes by --place
+ * don't heed budgets. */
 static int place_less(struct engine_context *context, uint32_t full_device, uint64_t loaded, int status,
                       char reason[REASON_SIZE])
 {

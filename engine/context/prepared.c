@@ -12,7 +12,8 @@ void prepared_forget(struct engine_context *context)
     }
 }
 
-/* Makes the arenas large enough for a schedule. All prepared graphs refer to them, so they go when one grows. */
+/* Makes the arenas large enough for a schedule. All prepared graphs refer to them, so they go when one
+ * grows. */
 static int grow_arenas(struct engine_context *context, const struct schedule *schedule)
 {
     for (uint32_t d = 0; d < context->plan->set.n_devices; d++) {
@@ -31,8 +32,9 @@ static int grow_arenas(struct engine_context *context, const struct schedule *sc
 
 #define MAX_STEP 16 /* tokens that are left out at most, and one */
 
-/* Tokens cost what the model costs: up to 16 are taken as they are, more are rounded up by less than an eighth. Rows of logits
- * cost a small part of that, so theirs is a power of two where they are fewer than the tokens. */
+/* Tokens cost what the model costs: up to 16 are taken as they are, more are rounded up by less than an
+ * eighth. Rows of logits cost a small part of that, so theirs is a power of two where they are fewer than the
+ * tokens. */
 struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs)
 {
     uint32_t step = 1, power = 1;

@@ -1,6 +1,7 @@
-/* saved.c: sequences in files. A file has a header, a table of the caches, the tokens, then the blocks of each cache in the
- * order of the sequence, and a hash of all that comes before it. The caches' layout is the plugin border's, so that a
- * sequence goes on wherever the model's layers lie then. Numbers are little-endian. */
+/* saved.c: sequences in files. A file has a header, a table of the caches, the tokens, then the blocks of
+ * each cache in the order of the sequence, and a hash of all that comes before it. The caches' layout is the
+ * plugin border's, so that a sequence goes on wherever the model's layers lie then. Numbers are
+ * little-endian. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* sequence.c: sequences as programs see them: how long they are, what they are made of, and what they share. */
+/* sequence.c: sequences as programs see them: how long they are, what they are made of, and what they
+ * share. */
 #include "base/error.h"
 #include "context/context.h"
 

@@ -1,4 +1,5 @@
-/* cache.c: see cache.h. Blocks are in one of three places: owned by sequences, idle (in the tree, without owners), or free. */
+/* cache.c: see cache.h. Blocks are in one of three places: owned by sequences, idle (in the tree, without
+ * owners), or free. */
 #include "kv/cache.h"
 
 #include <stdlib.h>
@@ -240,7 +241,8 @@ uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth)
         if (length % KV_BLOCK_SIZE == 0) continue;
         int32_t b = sequence->blocks[length / KV_BLOCK_SIZE];
         cache->appenders[b]++;
-        /* Of the owners that all append to a block, the last one can have it; or leaves it to the idle for another. */
+        /* Of the owners that all append to a block, the last one can have it; or leaves it to the idle for
+         * another. */
         needed += cache->appenders[b] < cache->blocks[b].owners;
     }
     for (uint32_t s = 0; s < cache->n_sequences; s++) {

@@ -112,7 +112,8 @@ static bool reads_prompt(const struct step_request *request)
     return request->running && !request->decoding && request->n_now < request->n_pending;
 }
 
-/* Of those prompts of the highest priority that can still be given something, the one with the least missing. */
+/* Of those prompts of the highest priority that can still be given something, the one with the least
+ * missing. */
 static size_t least_missing(const struct step_request *requests, size_t n, uint32_t block, uint64_t n_free)
 {
     size_t best = NONE, least = SIZE_MAX;

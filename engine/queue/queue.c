@@ -67,7 +67,8 @@ static void open_tokenizer(struct engine_queue *queue)
         return;
     }
     queue->api = api;
-    /* A model may have more rows than tokens, to make their number round, and a file more tokens than rows. */
+    /* A model may have more rows than tokens, to make their number round, and a file more tokens than
+     * rows. */
     if (queue->vocabulary.n_tokens < queue->n_sampled) queue->n_sampled = queue->vocabulary.n_tokens;
 }
 
@@ -222,7 +223,8 @@ int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *
 
 /* ---- Events ---- */
 
-/* Under the lock: the request whose event a poll takes; NULL: there is none yet. *any: there will be, or may be. */
+/* Under the lock: the request whose event a poll takes; NULL: there is none yet. *any: there will be, or may
+ * be. */
 static struct request *find_event(const struct engine_queue *queue, uint64_t id, bool *any)
 {
     if (id != 0) {

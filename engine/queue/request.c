@@ -201,8 +201,8 @@ static int flush_text(const struct engine_queue *queue, struct request *request,
     return stop_texts_add(&request->stop, rest.data, rest.length, true, text, stop);
 }
 
-/* `stop`: the stop text that has ended it already, with what stood before it as `text`; else -1, and what was held back
- * goes out. */
+/* `stop`: the stop text that has ended it already, with what stood before it as `text`; else -1, and what was
+ * held back goes out. */
 static void finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                    int status, int32_t stop, struct engine_string text)
 {

@@ -1,4 +1,5 @@
-/* run.c: the thread that runs the queue: it takes requests in, plans each step, decodes, and hands the logits out. */
+/* run.c: the thread that runs the queue: it takes requests in, plans each step, decodes, and hands the logits
+ * out. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -80,7 +81,8 @@ static void give_sequence_back(struct engine_queue *queue, struct request *reque
     request->n_cached = 0;
 }
 
-/* After its last event. Requests with callbacks are gone then; others stay until their events have been taken. */
+/* After its last event. Requests with callbacks are gone then; others stay until their events have been
+ * taken. */
 static void let_go(struct engine_queue *queue, struct request *request)
 {
     give_sequence_back(queue, request);
@@ -135,8 +137,8 @@ struct start {
 
 #define MAX_CANDIDATES 16
 
-/* Prepares the start of the first request that waits: before the plan, because what the cache has of its prompt needs no
- * room. Requests whose prompt begins like one that is being read wait for that. */
+/* Prepares the start of the first request that waits: before the plan, because what the cache has of its
+ * prompt needs no room. Requests whose prompt begins like one that is being read wait for that. */
 static struct start prepare_start(struct engine_queue *queue)
 {
     struct start start = {0};
@@ -298,7 +300,8 @@ static int decode(struct engine_queue *queue, const struct step *step)
     return engine_decode(queue->context, &batch, step->n_wanted > 0 ? queue->logits : NULL);
 }
 
-/* The requests of a step that failed. The message is this thread's, and each of their callbacks may fail anew. */
+/* The requests of a step that failed. The message is this thread's, and each of their callbacks may fail
+ * anew. */
 static void fail_step(struct engine_queue *queue, int status)
 {
     char message[512];
@@ -311,8 +314,8 @@ static void fail_step(struct engine_queue *queue, int status)
     }
 }
 
-/* Rows of logits go to those who reach their end; the others tell how far their prompts are. From the last rank to the
- * first, so that those who leave don't move the others. */
+/* Rows of logits go to those who reach their end; the others tell how far their prompts are. From the last
+ * rank to the first, so that those who leave don't move the others. */
 static void hand_out(struct engine_queue *queue, const struct step *step)
 {
     size_t row = step->n_wanted;
@@ -334,7 +337,8 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
     }
 }
 
-/* Steps that take too long read shorter pieces of prompts beside tokens that are decoded, quick ones longer pieces. */
+/* Steps that take too long read shorter pieces of prompts beside tokens that are decoded, quick ones longer
+ * pieces. */
 static void adapt_chunk(struct engine_queue *queue, const struct step *step, double seconds)
 {
     bool mixed = step->n_prompt > 0 && step->n_prompt < step->n_tokens;
@@ -357,8 +361,8 @@ static void count_cached(struct engine_queue *queue)
     }
 }
 
-/* Plans and decodes until the context takes it. The cache may have less room than was planned with, where requests share
- * blocks that they go on in: then the last in rank makes some. */
+/* Plans and decodes until the context takes it. The cache may have less room than was planned with, where
+ * requests share blocks that they go on in: then the last in rank makes some. */
 static enum plan_action decode_next(struct engine_queue *queue, struct step *step)
 {
     for (;;) {
@@ -400,7 +404,8 @@ static void run_step(struct engine_queue *queue)
 
 /* ---- Running ---- */
 
-/* Waits until there is something to do. False: the queue's run is over. Takes in what has come, under the lock. */
+/* Waits until there is something to do. False: the queue's run is over. Takes in what has come, under the
+ * lock. */
 static bool wait_for_work(struct engine_queue *queue, enum engine_queue_until until, bool *drop)
 {
     pthread_mutex_lock(&queue->lock);

@@ -60,7 +60,8 @@ static int append(struct stop_texts *stop, const char *text, size_t length)
     return ENGINE_OK;
 }
 
-/* How much of a stop text stands at a place of the held text: all that is there, if it agrees. 0: it doesn't. */
+/* How much of a stop text stands at a place of the held text: all that is there, if it agrees. 0: it
+ * doesn't. */
 static size_t agreement(const struct stop_texts *stop, const struct engine_string *text, size_t at)
 {
     size_t left = stop->n_held - at, n = text->length < left ? text->length : left;

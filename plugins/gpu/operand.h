@@ -47,7 +47,7 @@ struct gpu_view {
     bool present;
     uint32_t type;
     uint64_t ne[4], nb[4];
-    uint64_t bytes; /* from its first to behind its last byte */
+    uint64_t bytes; /* from its first byte to its last */
     uint64_t offset;
     struct engine_buffer *buffer;       /* NULL while planning, and for weights */
     const struct engine_weight *weight; /* NULL while planning, and for what is in a buffer */

@@ -19,7 +19,7 @@ enum {
     MATMUL_MANY_ADDRESS,
     GET_ROWS
 };
-/* Those with _SUBGROUPS stand behind the same ones without. */
+/* Those with _SUBGROUPS follow the same ones without. */
 enum shader {
     WEIGHT_SHADERS(F32),
     WEIGHT_SHADERS(F16),

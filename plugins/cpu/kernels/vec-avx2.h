@@ -31,7 +31,7 @@ static inline void vf_store(float *to, vf x)
 {
     _mm256_storeu_ps(to, x);
 }
-/* The first n < LANES values, zeros behind; nothing else is touched. */
+/* The first n < LANES values, then zeros; nothing else is touched. */
 static inline vf vf_load_end(const float *from, size_t n)
 {
     float padded[LANES] = {0};

@@ -31,7 +31,7 @@ static inline void vf_store(float *to, vf x)
 {
     _mm512_storeu_ps(to, x);
 }
-/* The first n < LANES values, zeros behind; nothing else is touched. */
+/* The first n < LANES values, then zeros; nothing else is touched. */
 static inline vf vf_load_end(const float *from, size_t n)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);

@@ -39,7 +39,7 @@ struct engine_tokenizer {
     void *_Atomic idle;        /* a struct workspace that nobody uses, or NULL */
 };
 
-/* For struct engine_tokenizer_api, but for `create`, which names the kind. */
+/* For struct engine_tokenizer_api, except `create`, which names the kind. */
 int tokenizer_create(const struct tokenizer_kind *kind, const struct engine_metadata *metadata,
                      struct engine_tokenizer **tokenizer);
 void tokenizer_destroy(struct engine_tokenizer *tokenizer);

@@ -8,8 +8,8 @@
 /* Attributes beside those of enum engine_token_attributes, for the plugins alone. */
 enum vocab_attributes {
     VOCAB_NORMAL = 1 << 16,      /* plain text */
-    VOCAB_STRIP_LEFT = 1 << 17,  /* white space in front of it belongs to it, where it is found in a text */
-    VOCAB_STRIP_RIGHT = 1 << 18, /* white space behind it likewise */
+    VOCAB_STRIP_LEFT = 1 << 17,  /* white space before it in a text belongs to it */
+    VOCAB_STRIP_RIGHT = 1 << 18, /* so does white space after it */
     VOCAB_PUBLIC = 0xFFFF        /* mask of those that the engine knows */
 };
 

@@ -17,7 +17,7 @@ struct charsmap {
     size_t n_units;
     const char *replacements; /* [replacements_size], the last byte is NUL */
     size_t replacements_size;
-    bool plain[128]; /* by itself or with ASCII behind it the character is never replaced */
+    bool plain[128]; /* by itself or followed by ASCII, the character is never replaced */
 };
 
 /* Reads and checks a map: all that can be reached in it lies within it. The replacements stay where they are.

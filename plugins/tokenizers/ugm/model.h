@@ -31,7 +31,7 @@ struct ugm_model {
     bool plain[128];    /* ASCII that stays as it is, if no character beyond ASCII follows */
     int32_t bytes[256]; /* byte tokens */
     bool has_bytes;     /* all of them are there */
-    bool add_space;     /* in front of the text */
+    bool add_space;     /* before the text */
     bool merge_spaces;  /* of several spaces one remains, none at the end */
 };
 
