@@ -88,7 +88,7 @@ static void *make_room(const struct engine_plan *plan, uint32_t n_tokens)
     return room;
 }
 
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------------------------------------ */
 
 struct writer {
     int (*write)(void *user, const void *data, size_t size);
@@ -154,7 +154,7 @@ int engine_sequence_save(struct engine_context *context, uint32_t sequence,
     return status;
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------ */
 
 struct reader {
     FILE *file;

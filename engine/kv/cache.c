@@ -43,7 +43,7 @@ struct kv_cache {
     size_t n_copies;
 };
 
-/* ---- Beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- Beginning and end -------------------------------------------------------------------------------- */
 
 static bool allocate(struct kv_cache *cache, uint32_t max_blocks)
 {
@@ -96,7 +96,7 @@ void kv_destroy(struct kv_cache *cache)
     free(cache);
 }
 
-/* ---- The tree ---------------------------------------------------------------------------------------------------- */
+/* ---- The tree ----------------------------------------------------------------------------------------- */
 
 static int32_t *tokens_of(const struct kv_cache *cache, int32_t block)
 {
@@ -156,7 +156,7 @@ static void take_out(struct kv_cache *cache, int32_t b)
     block->is_known = false;
 }
 
-/* ---- Owners ------------------------------------------------------------------------------------------------------ */
+/* ---- Owners ------------------------------------------------------------------------------------------- */
 
 static void add_idle(struct kv_cache *cache, int32_t b)
 {
@@ -222,7 +222,7 @@ uint32_t kv_free_count(const struct kv_cache *cache)
     return cache->n_free + cache->n_idle;
 }
 
-/* ---- Growing ----------------------------------------------------------------------------------------------------- */
+/* ---- Growing ------------------------------------------------------------------------------------------ */
 
 /* Whether other blocks of the tree go on from this one, so that its tokens can't change. */
 static bool is_kept(const struct block *block)
@@ -338,7 +338,7 @@ void kv_commit(struct kv_cache *cache)
     for (uint32_t s = 0; s < cache->n_sequences; s++) commit_sequence(cache, &cache->sequences[s]);
 }
 
-/* ---- Sequences --------------------------------------------------------------------------------------------------- */
+/* ---- Sequences ---------------------------------------------------------------------------------------- */
 
 void kv_truncate(struct kv_cache *cache, uint32_t s, uint32_t length)
 {
