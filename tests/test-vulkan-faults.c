@@ -459,6 +459,15 @@ Test(vulkan_no_driver, nor_the_layers_that_are_asked_for)
     free(folder);
 }
 
+Test(vulkan_no_driver, nor_layers_by_another_name)
+{
+    need_model();
+    setenv("ENGINE_VULKAN_VALIDATION", "maybe", 1);
+    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan");
+    program_expect_failure(&asked, "validation = maybe: choose \"off\", \"on\" or \"gpu\"");
+    program_free(&asked);
+}
+
 Test(vulkan_no_driver, nor_a_loader)
 {
     need_model();

@@ -176,7 +176,8 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     device->physical = &devices[index];
     device->rope_tables = (struct rope_tables){NULL, create_table, destroy_table};
     device->budget.limit = given.memory_limit;
-    status = choose_matmul(device);
+    status = validation_check_setting();
+    if (!status) status = choose_matmul(device);
     if (!status) status = choose_subgroups(device);
     if (!status) status = create_device(device);
     if (!status) {

@@ -51,6 +51,8 @@ int instance_devices(const struct physical_device **devices, uint32_t *count);
 void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
 /* ENGINE_ERROR and its words if the validation layers have found something; ENGINE_OK where they are off. */
 int validation_status(void);
+/* Fails if [vulkan] validation is none of off, on and gpu. */
+int validation_check_setting(void);
 
 /* cooperative.c: fills device->cooperative, for Vulkan 1.3 with VK_KHR_cooperative_matrix. */
 void cooperative_find(struct physical_device *device);

@@ -115,12 +115,28 @@ int validation_status(void)
 
 enum { VALIDATION_OFF, VALIDATION_ON, VALIDATION_GPU };
 
-static int wanted_validation(void)
+static const char *validation_setting(void)
 {
     const char *text = getenv("ENGINE_VULKAN_VALIDATION");
-    if (!text) text = vulkan_host->setting("vulkan", "validation");
-    if (!text || strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || !*text) return VALIDATION_OFF;
-    return strcmp(text, "gpu") == 0 ? VALIDATION_GPU : VALIDATION_ON;
+    if (!text || !*text) text = vulkan_host->setting("vulkan", "validation");
+    return text ? text : "off";
+}
+
+/* Any other text is off until a device is opened, which it then prevents. */
+static int wanted_validation(void)
+{
+    const char *text = validation_setting();
+    return strcmp(text, "gpu") == 0  ? VALIDATION_GPU
+           : strcmp(text, "on") == 0 ? VALIDATION_ON
+                                     : VALIDATION_OFF;
+}
+
+int validation_check_setting(void)
+{
+    const char *text = validation_setting();
+    if (wanted_validation() || strcmp(text, "off") == 0) return ENGINE_OK;
+    return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "validation = %s: choose \"off\", \"on\" or \"gpu\"",
+                             text);
 }
 
 static bool has_layer(void)
