@@ -92,6 +92,10 @@ Test(prompt_cache, wrong_files_are_refused)
                      "no sequence, whatever its name says, and long enough to be taken for a header or more");
     fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache), 1, "prompt.cache: not a saved sequence");
     fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", model), 2, "same file as the input");
+    fails(PROGRAM("-m", model, "-f", cache, "--prompt-cache", cache), 2, "same file as the input");
+    fails(program_run((const char *const[]){"-m", model, "-p", "-", "--prompt-cache", "/dev/stdin", NULL},
+                      "a", 1),
+          2, "same file as the input on standard input");
     fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", ""), 2, "which file?");
     fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache-all"), 2, "goes with --prompt-cache FILE");
     fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache, "--prompt-cache-all", "--prompt-cache-ro"),

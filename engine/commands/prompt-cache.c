@@ -10,8 +10,9 @@
 
 int prompt_cache_check(const struct arguments *arguments, const struct engine *engine)
 {
+    bool from_input = arguments->prompt && strcmp(arguments->prompt, "-") == 0;
     const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->prompt_file,
-                            arguments->config};
+                            from_input ? "-" : NULL, arguments->config};
     const char *path = arguments->prompt_cache;
     if (!path && (arguments->prompt_cache_all || arguments->prompt_cache_ro))
         return command_error(ENGINE_ERROR_ARGUMENT, "%s goes with --prompt-cache FILE",
