@@ -123,8 +123,8 @@ Test(arguments, habits)
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
     good("--n-predict=-1");
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
-    bad("-n -2", "--predict: '-2' is not a whole number");
-    bad("bench -n -1", "--predict: '-1' is not a whole number");
+    bad("-n -2", "--predict: '-2' is negative, and only -1 may be: no limit");
+    bad("bench -n -1", "--predict: '-1' is negative");
     good("--ctx-size 64 --batch-size 8");
     cr_assert_eq(parsed.n_context, 64);
     cr_assert_eq(parsed.n_batch, 8);
@@ -174,7 +174,7 @@ Test(arguments, numbers_are_checked)
 {
     bad("--top-k abc", "--top-k: 'abc' is not a whole number");
     bad("--top-k 1.5", "--top-k: '1.5' is not a whole number");
-    bad("--top-k -1", "--top-k: '-1' is not a whole number");
+    bad("--top-k -1", "--top-k: '-1' is negative");
     bad("--top-k=", "--top-k: '' is not a whole number");
     bad("--top-k 4294967296", "--top-k: 4294967296 is out of range (0 to 1000000000)");
     bad("--top-k 99999999999999999999999",

@@ -111,7 +111,12 @@ static bool set_whole(struct arguments *arguments, const struct option *option, 
         return true;
     }
     if (!read_whole(text, &number, &too_large)) {
-        return refuse(arguments, "--%s: '%s' is not a whole number", option->name, text);
+        uint64_t size;
+        bool negative = text[0] == '-' && read_whole(text + 1, &size, &too_large);
+        return refuse(arguments, "--%s: '%s' is %s", option->name, text,
+                      !negative         ? "not a whole number"
+                      : option->endless ? "negative, and only -1 may be: no limit"
+                                        : "negative");
     }
     if (option->kind == OPTION_U64) {
         if (too_large) return refuse(arguments, "--%s: %s is too large", option->name, text);
