@@ -160,6 +160,18 @@ static int call_request(union any *any)
     return engine_queue_submit(queue, &any->request, NULL);
 }
 
+/* The options of a sampler within a request have a size of their own. */
+static int call_request_sampler(union any *any)
+{
+    static const int32_t token = 1;
+    struct engine_request request = {.struct_size = sizeof request,
+                                     .tokens = &token,
+                                     .n_tokens = 1,
+                                     .flags = ENGINE_REQUEST_NO_TEXT,
+                                     .sampler = &any->sampler};
+    return engine_queue_submit(queue, &request, NULL);
+}
+
 /* `first` is where the fields of the first version end: it stays when others are appended. */
 #define FIRST(type, last)                                                                                    \
 #type, offsetof(struct type, last) + sizeof(((struct type *)NULL)->last), sizeof(struct type)
@@ -183,6 +195,7 @@ static const struct row {
     {"engine_queue_create", FIRST(engine_queue_options, n_chunk), call_queue, false},
     {"engine_queue_get_info", FIRST(engine_queue_info, n_generated), call_queue_info, false},
     {"engine_queue_submit", FIRST(engine_request, user), call_request, false},
+    {"engine_queue_submit", FIRST(engine_sampler_options, seed), call_request_sampler, false},
 };
 
 static int call_with(const struct row *row, size_t size, struct storage *storage)
