@@ -119,6 +119,114 @@ static void expect_agreement(uint32_t n)
                   samples[i].last.reason == ENGINE_DONE_FAILED ? "failed" : "");
 }
 
+/* ---- Guesses ---------------------------------------------------------------------------------------------- */
+
+static struct engine_context *draft;
+
+/* Prompts that repeat themselves and texts without penalties, which do so soon: there is something to look up. */
+static void create_repeating(uint32_t n, uint32_t most)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct sample *sample = &samples[i];
+        sample_create(sample, i, N_VOCAB, 100, most);
+        for (size_t j = 5; j < sample->request.n_tokens; j++) sample->prompt[j] = sample->prompt[j - 5];
+        sample->sampler.penalty_last_n = 0;
+        cr_assert_eq(sample_run_alone(sample, model, alone), ENGINE_OK, "%s", engine_error_message());
+    }
+}
+
+static void forget_results(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        samples[i].n_got_tokens = samples[i].got_text_size = 0, samples[i].n_last = 0;
+}
+
+/* Runs the first n samples with guesses. Returns what the queue says of them; it is gone then. */
+static struct engine_queue_info run_with_guesses(uint32_t n, uint32_t n_cache,
+                                                 const struct engine_queue_options *options)
+{
+    context = open_context(4, n_cache, "cpu");
+    cr_assert_eq(engine_queue_create(context, options, &queue), ENGINE_OK, "%s", engine_error_message());
+    forget_results(n);
+    for (uint32_t i = 0; i < n; i++) {
+        samples[i].request.event = sample_take;
+        submit(&samples[i]);
+    }
+    run(ENGINE_QUEUE_IDLE);
+    expect_agreement(n);
+    struct engine_queue_info info = info_of_queue();
+    cr_expect_leq(info.n_accepted, info.n_guessed);
+    struct engine_context_info of_draft = {.struct_size = sizeof of_draft};
+    if (options->draft) engine_context_get_info(draft, &of_draft);
+    if (options->draft) cr_expect_eq(engine_cache_free(draft), of_draft.n_cache, "what it knew is gone");
+    engine_queue_destroy(queue);
+    engine_context_destroy(context);
+    queue = NULL;
+    context = NULL;
+    return info;
+}
+
+Test(queue, texts_are_the_same_with_lookup)
+{
+    create_repeating(24, 60);
+    struct engine_queue_options options = {.struct_size = sizeof options, .lookup = 1};
+    run_with_guesses(24, 0, &options);
+    for (uint32_t n = 1; n <= 15; n += 7) {
+        options.n_guess_least = options.n_guess_most = n;
+        struct engine_queue_info info = run_with_guesses(24, 0, &options);
+        cr_expect_gt(info.n_accepted, 0);
+        cr_expect_lt(info.n_accepted, info.n_guessed);
+    }
+}
+
+/* The model drafts for itself: without penalties and at temperature 0 all guesses come true that the text has room for. */
+Test(queue, texts_are_the_same_with_a_draft)
+{
+    create_repeating(24, 60);
+    draft = open_context(4, 0, "cpu");
+    struct engine_queue_options options = {.struct_size = sizeof options, .draft = draft};
+    run_with_guesses(24, 0, &options);
+    for (uint32_t n = 1; n <= 15; n += 7) {
+        options.n_guess_least = options.n_guess_most = n;
+        struct engine_queue_info info = run_with_guesses(24, 0, &options);
+        cr_expect_gt(info.n_accepted, info.n_guessed / 20);
+        if (n > 1) cr_expect_lt(info.n_steps, info.n_generated);
+    }
+    engine_context_destroy(draft);
+}
+
+/* With both, and a cache of which one or the other has too little for all. */
+Test(queue, texts_are_the_same_with_guesses_and_little_cache)
+{
+    create_samples(16, 100, 60);
+    draft = open_context(4, 0, "cpu");
+    struct engine_queue_options options = {
+        .struct_size = sizeof options, .lookup = 1, .draft = draft, .n_guess_least = 5, .n_guess_most = 5};
+    cr_expect_gt(run_with_guesses(16, 192, &options).n_put_back, 0);
+    engine_context_destroy(draft);
+    options.draft = draft = open_context(4, 160, "cpu");
+    run_with_guesses(16, 0, &options);
+    engine_context_destroy(draft);
+}
+
+Test(queue, refuses_drafts_that_cannot_work)
+{
+    context = open_context(2, 0, "cpu");
+    draft = open_context(1, 0, "cpu");
+    struct engine_queue_options options = {.struct_size = sizeof options, .draft = draft};
+    cr_assert_eq(engine_queue_create(context, &options, &queue), ENGINE_ERROR_ARGUMENT);
+    cr_assert(strstr(engine_error_message(), "1 sequences; it needs 2"), "%s", engine_error_message());
+    options.draft = context;
+    cr_assert_eq(engine_queue_create(context, &options, &queue), ENGINE_ERROR_ARGUMENT);
+    cr_assert(strstr(engine_error_message(), "a context of its own"), "%s", engine_error_message());
+    options = (struct engine_queue_options){
+        .struct_size = sizeof options, .lookup = 1, .n_guess_least = 8, .n_guess_most = 4};
+    cr_assert_eq(engine_queue_create(context, &options, &queue), ENGINE_ERROR_ARGUMENT);
+    cr_assert(strstr(engine_error_message(), "at least 8 tokens and at most 4"), "%s",
+              engine_error_message());
+    engine_context_destroy(draft);
+}
+
 /* ---- Texts ------------------------------------------------------------------------------------------------ */
 
 Test(queue, each_gives_what_it_gives_alone)

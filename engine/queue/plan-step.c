@@ -180,3 +180,14 @@ enum plan_action plan_step(struct step_request *requests, size_t n, const struct
     take_prompts(requests, n, limits->block, &n_free, budget);
     return PLAN_RUN;
 }
+
+size_t plan_room(const struct step_request *requests, size_t n, const struct step_limits *limits,
+                 size_t which)
+{
+    uint64_t n_free = limits->free_positions / limits->block, needed = 0;
+    for (size_t i = 0; i < n; i++)
+        needed += blocks_more(&requests[i], requests[i].n_now + requests[i].n_guess, limits->block);
+    struct step_request then = requests[which];
+    then.n_cached += then.n_now + then.n_guess;
+    return needed > n_free ? 0 : fitting(&then, SIZE_MAX, n_free - needed, limits->block);
+}

@@ -18,6 +18,7 @@ struct step_request {
     size_t n_unowned; /* if it waits: those of n_cached that still count as free */
     size_t n_pending; /* tokens to compute before its next one can be chosen, at least one */
     size_t n_now;     /* the plan: tokens to compute in the next step */
+    size_t n_guess;   /* guessed tokens to compute with them, see plan_room */
 };
 
 struct step_limits {
@@ -45,5 +46,9 @@ enum plan_action {
  * is put back. */
 enum plan_action plan_step(struct step_request *requests, size_t n, const struct step_limits *limits,
                            size_t *which);
+
+/* How many tokens more than planned, n_now and n_guess, request `which` has room for. */
+size_t plan_room(const struct step_request *requests, size_t n, const struct step_limits *limits,
+                 size_t which);
 
 #endif

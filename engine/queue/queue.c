@@ -84,6 +84,18 @@ static int create_locks(struct engine_queue *queue)
     return failed ? error_memory("queue") : ENGINE_OK;
 }
 
+static int take_guesses(struct engine_queue *queue, const struct engine_queue_options *options)
+{
+    queue->lookup = options->lookup != 0;
+    queue->n_guess_least = options->n_guess_least;
+    queue->n_guess_most =
+        options->n_guess_most && options->n_guess_most < PACE_MOST ? options->n_guess_most : PACE_MOST;
+    if (queue->n_guess_least > queue->n_guess_most)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "guesses of at least %u tokens and at most %u",
+                           queue->n_guess_least, queue->n_guess_most);
+    return options->draft ? draft_create(queue, options->draft, &queue->draft) : ENGINE_OK;
+}
+
 int engine_queue_create(struct engine_context *context, const struct engine_queue_options *options,
                         struct engine_queue **out)
 {
@@ -117,6 +129,11 @@ int engine_queue_create(struct engine_context *context, const struct engine_queu
         return error_memory("queue");
     }
     open_tokenizer(queue);
+    status = take_guesses(queue, &known);
+    if (status) {
+        engine_queue_destroy(queue);
+        return status;
+    }
     *out = queue;
     return ENGINE_OK;
 }
@@ -137,6 +154,7 @@ void engine_queue_destroy(struct engine_queue *queue)
     free(queue->batch_wanted);
     free(queue->logits);
     free(queue->end_tokens);
+    draft_destroy(queue->draft);
     pthread_cond_destroy(&queue->events);
     pthread_cond_destroy(&queue->work);
     pthread_mutex_destroy(&queue->lock);

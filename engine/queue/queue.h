@@ -5,6 +5,8 @@
  *   request.c     one request: its tokens, its text, its events
  *   cache.c       the queue's use of the context's cache
  *   plan-step.c   what a step computes; stop-texts.c: text held back
+ *   guess.c       tokens that are guessed, and checked by the step
+ *   draft.c       the model that guesses them; lookup.c: guesses without one; pace.c: how many are worth it
  *
  * The lock protects the fields marked as such. All others are set at creation or belong to the thread that
  * runs the queue. */
@@ -16,6 +18,8 @@
 #include <stdbool.h>
 
 #include "engine.h"
+#include "queue/lookup.h"
+#include "queue/pace.h"
 #include "queue/plan-step.h"
 #include "queue/stop-texts.h"
 
@@ -24,6 +28,14 @@ struct kept_event {
     struct engine_event event;
     struct kept_event *next;
     char bytes[];
+};
+
+/* What a request expects to go on with in the next step. */
+struct guesses {
+    int32_t tokens[PACE_MOST]; /* [count] */
+    size_t count;
+    enum pace_source source;
+    double cost; /* as pace_choose says */
 };
 
 struct request {
@@ -47,6 +59,13 @@ struct request {
     struct engine_sampler *sampler;
     struct engine_decoder *decoder;
     double submitted, started, prompt_read; /* seconds_now(); 0: not yet */
+
+    /* Where the queue guesses. */
+    struct lookup *lookup; /* NULL until it first runs */
+    struct pace pace;
+    struct guesses guesses;
+    bool no_draft; /* the draft model's cache was full once */
+    uint32_t n_guessed, n_accepted;
 
     atomic_bool cancelled;
     /* Under the lock: events for engine_queue_poll. */
@@ -98,6 +117,11 @@ struct engine_queue {
     int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them */
     size_t n_end_tokens;
     bool events_kept; /* this step kept events: wake those who wait for them */
+
+    bool lookup;         /* guesses from what requests have said before */
+    struct draft *draft; /* NULL: there is none */
+    uint32_t n_guess_least, n_guess_most;
+    struct step_costs costs;
 };
 
 /* ---- queue.c ---- */
@@ -134,6 +158,33 @@ double queue_seconds(void);
 
 /* Ends all requests. No thread may be running the queue. */
 void queue_drop_all(struct engine_queue *queue);
+
+/* ---- guess.c ---- */
+
+/* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more. NULL: not measured. */
+int measured_decode(struct engine_context *context, const struct engine_batch *batch, float *logits,
+                    struct step_costs *costs);
+
+/* At a request's first turn. */
+int guess_begin(const struct engine_queue *queue, struct request *request);
+/* Guesses for the requests that decode in the planned step, as far as it pays and the cache has room: sets their guesses and
+ * what the plan has of them. */
+int guess_step(struct engine_queue *queue, const struct step_limits *limits);
+/* A request's last pending token and its guesses have been decoded: chooses tokens by their logits [1 + guesses, n_vocab] as
+ * long as they are those that were guessed, and one more. True if the request goes on. */
+bool guess_check(struct engine_queue *queue, struct request *request, float *logits);
+
+/* ---- draft.c ---- */
+
+/* Checks that a context's model has the queue's vocabulary. */
+int draft_create(const struct engine_queue *queue, struct engine_context *context, struct draft **draft);
+void draft_destroy(struct draft *draft);
+/* Seconds that the guesses for a request take: each, and what the first takes longer. */
+void draft_seconds(const struct draft *draft, const struct request *request, double *once, double *each);
+/* Makes the guesses of all requests that want some from the draft model: fills in guesses.tokens. */
+int draft_guess(struct draft *draft, const struct requests *requests);
+/* Forgets what the draft model knows of a request beyond so many tokens: guesses that did not come true, or all. */
+void draft_truncate(const struct draft *draft, const struct request *request, size_t n_tokens);
 
 /* ---- cache.c ---- */
 

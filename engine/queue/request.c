@@ -100,6 +100,7 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     }
     if (request->decoder) queue->api->decoder_destroy(request->decoder);
     engine_sampler_destroy(request->sampler);
+    lookup_destroy(request->lookup);
     stop_texts_destroy(&request->stop);
     free(request->stop_tokens);
     free(request->tokens);
@@ -111,6 +112,7 @@ int request_begin(struct engine_queue *queue, struct request *request)
     if (request->sampler) return ENGINE_OK;
     int status = engine_sampler_create(&request->sampler_options, queue->n_sampled, &request->sampler);
     bool text = !(request->flags & ENGINE_REQUEST_NO_TEXT);
+    if (!status) status = guess_begin(queue, request);
     if (!status && text)
         status = queue->api->decoder_create(queue->tokenizer, (request->flags & ENGINE_REQUEST_SPECIAL) != 0,
                                             &request->decoder);
@@ -173,6 +175,8 @@ static struct engine_event new_event(const struct request *request, uint32_t kin
         .n_prompt = (uint32_t)request->most_read,
         .n_reused = request->n_reused,
         .n_generated = request->n_generated,
+        .n_guessed = request->n_guessed,
+        .n_accepted = request->n_accepted,
         .stop = -1,
         .message = "",
     };

@@ -76,6 +76,7 @@ static void give_sequence_back(struct engine_queue *queue, struct request *reque
 {
     if (request->sequence < 0) return;
     cache_clear(queue, (uint32_t)request->sequence);
+    if (queue->draft) draft_truncate(queue->draft, request, 0);
     queue->sequence_used[request->sequence] = false;
     request->sequence = -1;
     request->n_cached = 0;
@@ -90,6 +91,8 @@ static void let_go(struct engine_queue *queue, struct request *request)
     pthread_mutex_lock(&queue->lock);
     queue->counts.n_done++;
     queue->counts.n_generated += request->n_generated;
+    queue->counts.n_guessed += request->n_guessed;
+    queue->counts.n_accepted += request->n_accepted;
     request->done = true;
     if (!request->first_event) { /* none was kept, or its events have been taken already */
         requests_remove(&queue->all, request);
@@ -189,20 +192,24 @@ static void put_back(struct engine_queue *queue, struct request *request)
     pthread_mutex_unlock(&queue->lock);
 }
 
+static struct step_limits limits_of(const struct engine_queue *queue)
+{
+    return (struct step_limits){
+        .n_sequences = queue->info.n_sequences,
+        .block = queue->info.cache_block,
+        .free_positions = cache_free(queue),
+        .n_batch = queue->info.n_batch,
+        .n_chunk = queue->n_chunk,
+    };
+}
+
 /* One action of the plan. */
 static enum plan_action plan_once(struct engine_queue *queue)
 {
     size_t which = 0;
     for (size_t i = 0; i < queue->active.count; i++) describe(queue->active.items[i], &queue->plan[i]);
-    uint64_t n_free = cache_free(queue);
+    struct step_limits limits = limits_of(queue);
     struct start start = prepare_start(queue);
-    struct step_limits limits = {
-        .n_sequences = queue->info.n_sequences,
-        .block = queue->info.cache_block,
-        .free_positions = n_free,
-        .n_batch = queue->info.n_batch,
-        .n_chunk = queue->n_chunk,
-    };
     enum plan_action action = plan_step(queue->plan, queue->active.count, &limits, &which);
     if (action != PLAN_START && start.request) cache_clear(queue, start.sequence);
     if (action == PLAN_START) {
@@ -230,6 +237,7 @@ static enum plan_action plan_next(struct engine_queue *queue)
 /* What a step does. */
 struct step {
     size_t n_tokens, n_prompt; /* in all, and of prompts */
+    size_t n_guess;            /* in all, guessed */
     size_t n_wanted;           /* rows of logits */
 };
 
@@ -269,9 +277,10 @@ static struct step size_up(const struct engine_queue *queue)
     struct step step = {0};
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct step_request *plan = &queue->plan[i];
-        step.n_tokens += plan->n_now;
+        step.n_tokens += plan->n_now + plan->n_guess;
+        step.n_guess += plan->n_guess;
         if (!plan->decoding) step.n_prompt += plan->n_now;
-        step.n_wanted += reaches_end(plan);
+        if (reaches_end(plan)) step.n_wanted += 1 + plan->n_guess;
     }
     return step;
 }
@@ -284,10 +293,12 @@ static int decode(struct engine_queue *queue, const struct step *step)
     size_t at = 0;
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct request *request = queue->active.items[i];
-        for (size_t j = 0; j < queue->plan[i].n_now; j++, at++) {
-            queue->batch_tokens[at] = request->tokens[request->n_cached + j];
+        size_t n_now = queue->plan[i].n_now, n_guess = queue->plan[i].n_guess;
+        for (size_t j = 0; j < n_now + n_guess; j++, at++) {
+            queue->batch_tokens[at] =
+                j < n_now ? request->tokens[request->n_cached + j] : request->guesses.tokens[j - n_now];
             queue->batch_sequences[at] = request->sequence;
-            queue->batch_wanted[at] = reaches_end(&queue->plan[i]) && j + 1 == queue->plan[i].n_now;
+            queue->batch_wanted[at] = reaches_end(&queue->plan[i]) && j + 1 >= n_now;
         }
     }
     struct engine_batch batch = {
@@ -297,7 +308,8 @@ static int decode(struct engine_queue *queue, const struct step *step)
         .sequences = queue->batch_sequences,
         .wanted = queue->batch_wanted,
     };
-    return engine_decode(queue->context, &batch, step->n_wanted > 0 ? queue->logits : NULL);
+    return measured_decode(queue->context, &batch, step->n_wanted > 0 ? queue->logits : NULL,
+                           step->n_prompt == 0 ? &queue->costs : NULL);
 }
 
 /* The requests of a step that failed. The message is this thread's, and each of their callbacks may fail
@@ -332,8 +344,8 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
             continue;
         }
         if (request->prompt_read == 0) request->prompt_read = queue_seconds();
-        if (!request_take_logits(queue, request, queue->logits + --row * queue->info.n_vocab))
-            let_go(queue, request);
+        row -= 1 + plan->n_guess;
+        if (!guess_check(queue, request, queue->logits + row * queue->info.n_vocab)) let_go(queue, request);
     }
 }
 
@@ -365,13 +377,21 @@ static void count_cached(struct engine_queue *queue)
  * requests share blocks that they go on in: then the last in rank makes some. */
 static enum plan_action decode_next(struct engine_queue *queue, struct step *step)
 {
-    for (;;) {
+    for (bool guess = true;;) {
         enum plan_action action = plan_next(queue);
         if (action == PLAN_NOTHING) return action;
+        struct step_limits limits = limits_of(queue);
+        int status = guess ? guess_step(queue, &limits) : ENGINE_OK;
+        if (status) {
+            fail_step(queue, status);
+            return PLAN_FULL;
+        }
         *step = size_up(queue);
-        int status = decode(queue, step);
+        status = decode(queue, step);
         if (!status) return PLAN_RUN;
         count_cached(queue);
+        guess = false;
+        if (status == ENGINE_ERROR_MEMORY && step->n_guess > 0) continue;
         size_t last = queue->active.count, n_running = 0;
         for (size_t i = 0; i < queue->active.count; i++)
             if (queue->active.items[i]->sequence >= 0) last = i, n_running++;

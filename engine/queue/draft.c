@@ -1,0 +1,242 @@
+/* draft.c: a smaller model with the same vocabulary guesses how texts go on. Its context has a sequence for each of the queue's,
+ * under the same number. What it says is only ever a guess, so it takes its likeliest token. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "context/context.h"
+#include "queue/queue.h"
+
+struct draft {
+    struct engine_context *context;
+    struct engine_context_info info;
+    uint32_t n_sampled; /* tokens that may be chosen */
+    struct step_costs costs;
+    /* The batch of a round. */
+    int32_t *tokens, *sequences; /* [n_room] */
+    uint8_t *wanted;
+    size_t n_room;
+    float *logits; /* [n_sequences, n_vocab] */
+};
+
+/* ---- Creation ---- */
+
+/* The vocabularies are the same if all tokens are spelled alike. Models without a tokenizer have numbers only. */
+static int check_vocabulary(const struct engine_queue *queue, const struct draft *draft)
+{
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    if (draft->info.n_vocab < queue->n_sampled)
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "the draft model has %u tokens, the model %u; both need the same vocabulary",
+                           draft->info.n_vocab, queue->n_sampled);
+    if (!queue->api) return ENGINE_OK;
+    int status = engine_model_tokenizer(draft->context->plan->model, &api, &tokenizer);
+    if (status) return error_wrap(status, "draft model");
+    for (uint32_t id = 0; id < queue->n_sampled; id++) {
+        struct engine_string ours, theirs;
+        status = queue->api->piece(queue->tokenizer, (int32_t)id, &ours);
+        if (status) return status;
+        if (api->piece(tokenizer, (int32_t)id, &theirs) || ours.length != theirs.length ||
+            memcmp(ours.data, theirs.data, ours.length) != 0)
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "token %u of the draft model is not the model's '%.*s'; both need the same "
+                               "vocabulary",
+                               id, (int)(ours.length < 100 ? ours.length : 100), ours.data);
+    }
+    return ENGINE_OK;
+}
+
+static int check_context(const struct engine_queue *queue, const struct draft *draft)
+{
+    if (draft->context == queue->context)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "the draft model needs a context of its own");
+    if (draft->info.n_sequences < queue->info.n_sequences)
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "the draft model's context has %u sequences; it needs %u, as many as the model's",
+                           draft->info.n_sequences, queue->info.n_sequences);
+    for (uint32_t s = 0; s < draft->info.n_sequences; s++)
+        if (engine_sequence_length(draft->context, s) > 0)
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "sequence %u of the draft model's context has %u tokens; a queue needs them "
+                               "empty",
+                               s, engine_sequence_length(draft->context, s));
+    return ENGINE_OK;
+}
+
+int draft_create(const struct engine_queue *queue, struct engine_context *context, struct draft **draft)
+{
+    struct draft *created = calloc(1, sizeof *created);
+    if (!created) return error_memory("draft model");
+    created->context = context;
+    created->n_sampled = queue->n_sampled;
+    created->info.struct_size = sizeof created->info;
+    int status = engine_context_get_info(context, &created->info);
+    if (!status) status = check_context(queue, created);
+    if (!status) status = check_vocabulary(queue, created);
+    if (!status) {
+        created->logits = calloc(queue->info.n_sequences, created->info.n_vocab * sizeof *created->logits);
+        if (!created->logits) status = error_memory("draft model");
+    }
+    if (status) {
+        draft_destroy(created);
+        return status;
+    }
+    *draft = created;
+    return ENGINE_OK;
+}
+
+void draft_destroy(struct draft *draft)
+{
+    if (!draft) return;
+    free(draft->logits);
+    free(draft->wanted);
+    free(draft->sequences);
+    free(draft->tokens);
+    free(draft);
+}
+
+/* ---- Rounds ---- */
+
+static size_t n_known(const struct draft *draft, const struct request *request)
+{
+    return engine_sequence_length(draft->context, (uint32_t)request->sequence);
+}
+
+void draft_seconds(const struct draft *draft, const struct request *request, double *once, double *each)
+{
+    size_t known = n_known(draft, request), from = known > request->n_prompt ? known : request->n_prompt;
+    *each = costs_of(&draft->costs, 1);
+    /* Text that it has not read. Its prompt is part of starting. */
+    size_t n_behind = request->n_tokens > from + 1 ? request->n_tokens - from - 1 : 0;
+    double many = costs_of(&draft->costs, 1 + (n_behind < COST_COLUMNS ? n_behind : COST_COLUMNS - 1));
+    *once = many - *each;
+    if (n_behind >= COST_COLUMNS) *once *= (double)n_behind / COST_COLUMNS;
+}
+
+/* Requests that want another guess in round `round`. */
+static bool takes_part(const struct request *request, size_t round)
+{
+    return request->guesses.count > round && request->guesses.source == PACE_DRAFT;
+}
+
+/* What a request adds to a round: all that the draft model doesn't know, then guess after guess. */
+static size_t pending(const struct draft *draft, const struct request *request, size_t round,
+                      const int32_t **tokens)
+{
+    size_t known = n_known(draft, request);
+    *tokens = round == 0 ? request->tokens + known : &request->guesses.tokens[round - 1];
+    return round == 0 ? request->n_tokens - known : 1;
+}
+
+static bool grow(struct draft *draft, size_t count)
+{
+    if (count <= draft->n_room) return true;
+    size_t room = count * 2;
+    int32_t *tokens = realloc(draft->tokens, room * sizeof *tokens);
+    if (tokens) draft->tokens = tokens;
+    int32_t *sequences = realloc(draft->sequences, room * sizeof *sequences);
+    if (sequences) draft->sequences = sequences;
+    uint8_t *wanted = realloc(draft->wanted, room);
+    if (wanted) draft->wanted = wanted;
+    if (!tokens || !sequences || !wanted) return false;
+    draft->n_room = room;
+    return true;
+}
+
+static int fill_batch(struct draft *draft, const struct requests *requests, size_t round, size_t *n_tokens)
+{
+    size_t at = 0;
+    const int32_t *tokens;
+    *n_tokens = 0;
+    for (size_t i = 0; i < requests->count; i++)
+        if (takes_part(requests->items[i], round))
+            *n_tokens += pending(draft, requests->items[i], round, &tokens);
+    if (!grow(draft, *n_tokens)) return error_memory("draft model");
+    for (size_t i = 0; i < requests->count; i++) {
+        const struct request *request = requests->items[i];
+        if (!takes_part(request, round)) continue;
+        size_t n = pending(draft, request, round, &tokens);
+        for (size_t j = 0; j < n; j++, at++) {
+            draft->tokens[at] = tokens[j];
+            draft->sequences[at] = request->sequence;
+            draft->wanted[at] = j + 1 == n;
+        }
+    }
+    return ENGINE_OK;
+}
+
+static int32_t likeliest(const struct draft *draft, const float *logits)
+{
+    uint32_t best = 0;
+    for (uint32_t id = 1; id < draft->n_sampled; id++)
+        if (logits[id] > logits[best]) best = id;
+    return (int32_t)best;
+}
+
+static int run_round(struct draft *draft, const struct requests *requests, size_t round, size_t n_tokens)
+{
+    struct engine_batch batch = {
+        .struct_size = sizeof batch,
+        .n_tokens = n_tokens,
+        .tokens = draft->tokens,
+        .sequences = draft->sequences,
+        .wanted = draft->wanted,
+    };
+    int status = measured_decode(draft->context, &batch, draft->logits, &draft->costs);
+    if (status) return status;
+    const float *row = draft->logits;
+    for (size_t i = 0; i < requests->count; i++) {
+        struct request *request = requests->items[i];
+        if (!takes_part(request, round)) continue;
+        request->guesses.tokens[round] = likeliest(draft, row);
+        row += draft->info.n_vocab;
+    }
+    return ENGINE_OK;
+}
+
+/* Its cache is full: the requests that took part go on without it, so that the others have room. */
+static void leave_out(struct draft *draft, const struct requests *requests, size_t round)
+{
+    for (size_t i = 0; i < requests->count; i++) {
+        struct request *request = requests->items[i];
+        if (!takes_part(request, round)) continue;
+        request->no_draft = true;
+        request->guesses.count = 0;
+        engine_sequence_truncate(draft->context, (uint32_t)request->sequence, 0);
+    }
+}
+
+int draft_guess(struct draft *draft, const struct requests *requests)
+{
+    for (size_t i = 0; i < requests->count; i++) { /* its context may be smaller */
+        struct request *request = requests->items[i];
+        if (!takes_part(request, 0)) continue;
+        size_t room =
+            draft->info.n_context > request->n_tokens ? draft->info.n_context - request->n_tokens : 0;
+        if (request->guesses.count > room) request->guesses.count = room;
+        draft_truncate(draft, request, request->n_tokens - 1); /* after a step that was planned anew */
+        if (n_known(draft, request) == 0) {
+            uint32_t n_found;
+            int status = engine_sequence_reuse(draft->context, (uint32_t)request->sequence, request->tokens,
+                                               request->n_tokens, &n_found);
+            if (status) return status;
+        }
+    }
+    for (size_t round = 0; round < PACE_MOST; round++) {
+        size_t n_tokens;
+        int status = fill_batch(draft, requests, round, &n_tokens);
+        if (status || n_tokens == 0) return status;
+        status = run_round(draft, requests, round, n_tokens);
+        if (status == ENGINE_ERROR_MEMORY)
+            leave_out(draft, requests, round);
+        else if (status)
+            return error_wrap(status, "draft model");
+    }
+    return ENGINE_OK;
+}
+
+void draft_truncate(const struct draft *draft, const struct request *request, size_t n_tokens)
+{
+    engine_sequence_truncate(draft->context, (uint32_t)request->sequence, (uint32_t)n_tokens);
+}

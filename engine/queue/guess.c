@@ -1,0 +1,151 @@
+/* guess.c: tokens that requests expect to go on with (speculation). A step computes them together with the token that is
+ * pending, because several tokens cost little more than one: the weights are read once. Then tokens are chosen one after the
+ * other, as always, by the logits of the places where they stand; the first that isn't what was guessed ends it, and what the
+ * cache has of the wrong guesses is forgotten.
+ *
+ * So a text is the same to the byte with guesses and without, at any temperature, whatever was guessed and how many. For a
+ * guess that is certain of itself this is what rejection sampling comes to (Leviathan et al., arXiv 2211.17192; Chen et al.,
+ * arXiv 2302.01318): guess g is accepted with the model's probability p(g), and what replaces it is drawn from p without g.
+ * Drafts that are drawn from a distribution of their own would be accepted more often where that is flat, but then the text of
+ * a seed would depend on how many were guessed, which follows from measured times. */
+#include "base/error.h"
+#include "context/context.h"
+#include "queue/queue.h"
+
+int measured_decode(struct engine_context *context, const struct engine_batch *batch, float *logits,
+                    struct step_costs *costs)
+{
+    uint64_t n_prepared = context->n_prepared;
+    double start = queue_seconds();
+    int status = engine_decode(context, batch, logits);
+    if (!status && costs && context->n_prepared == n_prepared)
+        costs_measured(costs, batch->n_tokens, queue_seconds() - start);
+    return status;
+}
+
+int guess_begin(const struct engine_queue *queue, struct request *request)
+{
+    pace_create(&request->pace);
+    if (!queue->lookup || request->lookup) return ENGINE_OK;
+    request->lookup = lookup_create();
+    return request->lookup ? ENGINE_OK : error_memory("lookup");
+}
+
+static enum pace_source source_of(size_t n_alike)
+{
+    if (n_alike >= 8) return PACE_LOOKUP_8;
+    if (n_alike >= 4) return PACE_LOOKUP_4;
+    return n_alike == 3 ? PACE_LOOKUP_3 : PACE_LOOKUP_2;
+}
+
+/* The most guesses that a request has a use and the step has room for. */
+static size_t most_guesses(const struct engine_queue *queue, const struct step_limits *limits, size_t which,
+                           size_t n_tokens)
+{
+    const struct request *request = queue->active.items[which];
+    size_t most = queue->n_guess_most, room = plan_room(queue->plan, queue->active.count, limits, which);
+    size_t context = queue->info.n_context - request->n_tokens; /* not negative: it would be done */
+    size_t batch = queue->info.n_batch > n_tokens ? queue->info.n_batch - n_tokens : 0;
+    if (room < most) most = room;
+    if (context < most) most = context;
+    if (batch < most) most = batch;
+    if (request->max_tokens > 0 && request->max_tokens - request->n_generated - 1 < most)
+        most = request->max_tokens - request->n_generated - 1; /* the last comes without a guess */
+    return most;
+}
+
+/* How many guesses to make where they come from one source. */
+static struct pace_answer ask(const struct engine_queue *queue, const struct request *request,
+                              const struct pace_question *question)
+{
+    if (queue->n_guess_least == queue->n_guess_most) return (struct pace_answer){.n_guess = question->n_most};
+    return pace_choose(&request->pace, question);
+}
+
+/* Chooses where the guesses of one request come from, and how many. */
+static int choose(struct engine_queue *queue, struct request *request, struct pace_question *question)
+{
+    struct guesses *guesses = &request->guesses;
+    struct pace_answer best = {0};
+    if (queue->lookup) {
+        if (!lookup_extend(request->lookup, request->tokens, request->n_tokens))
+            return error_memory("lookup");
+        size_t alike = lookup_guess(request->lookup, request->tokens, request->n_tokens, question->n_most,
+                                    guesses->tokens);
+        guesses->source = question->source = source_of(alike);
+        if (alike > 0) best = ask(queue, request, question);
+    }
+    if (queue->draft && !request->no_draft) {
+        question->source = PACE_DRAFT;
+        draft_seconds(queue->draft, request, &question->seconds_once, &question->seconds_each);
+        struct pace_answer answer = ask(queue, request, question);
+        if (answer.n_guess > 0 && (best.n_guess == 0 || answer.gain > best.gain)) {
+            best = answer;
+            guesses->source = PACE_DRAFT;
+        }
+    }
+    if (best.n_guess < queue->n_guess_least && best.n_guess < question->n_most) best.n_guess = 0;
+    guesses->count = best.n_guess;
+    guesses->cost = best.cost;
+    return ENGINE_OK;
+}
+
+/* Steps that read prompts are left alone: others wait for them. */
+static bool reads_prompts(const struct engine_queue *queue)
+{
+    for (size_t i = 0; i < queue->active.count; i++)
+        if (queue->plan[i].n_now > 0 && !queue->plan[i].decoding) return true;
+    return false;
+}
+
+int guess_step(struct engine_queue *queue, const struct step_limits *limits)
+{
+    size_t n_requests = 0;
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < queue->active.count; i++) {
+        queue->active.items[i]->guesses.count = 0;
+        n_requests += queue->plan[i].n_now > 0;
+    }
+    if ((!queue->lookup && !queue->draft) || reads_prompts(queue)) return ENGINE_OK;
+    size_t n_tokens = n_requests;
+    for (size_t i = 0; i < queue->active.count && !status; i++) {
+        struct request *request = queue->active.items[i];
+        if (queue->plan[i].n_now == 0) continue;
+        struct pace_question question = {.n_most = most_guesses(queue, limits, i, n_tokens),
+                                         .n_requests = n_requests,
+                                         .n_tokens = n_tokens,
+                                         .costs = &queue->costs};
+        status = choose(queue, request, &question);
+        queue->plan[i].n_guess = request->guesses.count;
+        n_tokens += request->guesses.count;
+    }
+    if (!status && queue->draft) status = draft_guess(queue->draft, &queue->active);
+    for (size_t i = 0; i < queue->active.count; i++) /* the draft's cache may have been full */
+        queue->plan[i].n_guess = queue->active.items[i]->guesses.count;
+    return status;
+}
+
+bool guess_check(struct engine_queue *queue, struct request *request, float *logits)
+{
+    struct guesses *guesses = &request->guesses;
+    size_t n_accepted = 0;
+    bool goes_on;
+    request->n_guessed += (uint32_t)guesses->count;
+    for (;;) {
+        goes_on = request_take_logits(queue, request, logits + n_accepted * queue->info.n_vocab);
+        if (!goes_on || n_accepted == guesses->count || atomic_load(&request->cancelled)) break;
+        if (request->tokens[request->n_tokens - 1] != guesses->tokens[n_accepted]) break;
+        n_accepted++;
+        request->n_accepted++;
+    }
+    pace_record(&request->pace, guesses->source, guesses->count, n_accepted, guesses->cost);
+    pace_earn(&request->pace, n_accepted + 1);
+    if (goes_on && guesses->count > 0) {
+        request->n_cached += n_accepted;
+        uint32_t sequence = (uint32_t)request->sequence;
+        engine_sequence_truncate(queue->context, sequence, (uint32_t)request->n_cached);
+        request->n_cached = engine_sequence_length(queue->context, sequence);
+    }
+    if (goes_on && queue->draft) draft_truncate(queue->draft, request, request->n_tokens - 1);
+    return goes_on;
+}
