@@ -288,6 +288,43 @@ Test(run, seeds)
     program_free(&drawn);
 }
 
+Test(run, guesses_do_not_change_the_text)
+{
+    static const char *const temperatures[] = {"0", "1.5"};
+    for (int i = 0; i < 2; i++) {
+        const char *t = temperatures[i];
+        struct program_result plain =
+            PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4");
+        cr_assert_eq(plain.status, 0, "%s", plain.err);
+        prints(PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4", "--lookup"),
+               plain.out);
+        prints(PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4", "-md", model,
+                       "--draft-max", "5", "--draft-min", "5"),
+               plain.out);
+        program_free(&plain);
+    }
+    struct program_result draft = PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", "0", "--draft",
+                                          model, "--draft-min", "3", "--draft-max", "3", "--json");
+    json_t *json = json_loads(draft.out, JSON_ALLOW_NUL, NULL);
+    cr_assert_eq(draft.status, 0, "%s", draft.err);
+    cr_assert_gt(json_integer_value(json_object_get(json, "accepted_tokens")), 0, "%s", draft.out);
+    cr_assert_eq(json_integer_value(json_object_get(json, "accepted_tokens")),
+                 json_integer_value(json_object_get(json, "guessed_tokens")), "%s", draft.out);
+    json_decref(json);
+    program_free(&draft);
+}
+
+Test(run, guesses_that_cannot_be_made)
+{
+    const char *other = files_path(folder, "other.gguf");
+    fails(PROGRAM("-m", model, "-p", "a", "--draft-max", "3"), 2, "need --lookup or --draft");
+    fails(PROGRAM("-m", model, "-p", "a", "--lookup", "--draft-min", "3", "--draft-max", "2"), 2,
+          "--draft-min 3 is above --draft-max 2");
+    cr_assert(
+        write_tiny_llama(other, &(struct tiny_llama){.seed = 4, .type = ENGINE_TYPE_F32, .n_vocab = 300}));
+    fails(PROGRAM("-m", model, "-p", "a", "--draft", other), 1, "both need the same vocabulary");
+}
+
 Test(run, mistakes)
 {
     fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "--prompt and --file cannot be combined");

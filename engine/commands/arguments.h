@@ -45,8 +45,13 @@ struct arguments {
     bool prompt_cache_all, prompt_cache_ro;
     uint32_t n_predict; /* -n, --predict */
     bool n_predict_given;
-    bool no_echo;    /* --no-echo */
-    bool ignore_end; /* --ignore-eos */
+    bool no_echo; /* --no-echo */
+
+    /* Guesses */
+    bool lookup;                   /* --lookup */
+    const char *draft;             /* --draft */
+    uint32_t draft_min, draft_max; /* --draft-min, --draft-max; 0: not given */
+    bool ignore_end;               /* --ignore-eos */
 
     /* Sampling */
     float temperature, top_p, min_p, typical_p;

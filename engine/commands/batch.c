@@ -11,6 +11,7 @@
 
 #include "commands/batch-line.h"
 #include "commands/common.h"
+#include "commands/guesses.h"
 #include "commands/json.h"
 #include "commands/output.h"
 #include "commands/prompt.h"
@@ -101,6 +102,7 @@ struct batch {
     struct engine_model *model;
     struct vocabulary vocabulary;
     struct engine_context *context;
+    struct draft_model draft;
     struct engine_queue *queue;
     uint64_t seed, fingerprint; /* of the model and the options that results depend on */
     struct line line;
@@ -389,6 +391,7 @@ static int open_context(struct batch *b)
     b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
     struct engine_queue_options queue = {.struct_size = sizeof queue,
                                          .n_waiting = (uint32_t)b->n_jobs_most + 1};
+    if (!status) status = guesses_open(a, b->engine, &options, &b->draft, &queue);
     return status ? status : engine_queue_create(b->context, &queue, &b->queue);
 }
 
@@ -510,6 +513,7 @@ static void batch_close(struct batch *b)
         free(job->text);
         free(job);
     }
+    guesses_close(&b->draft);
     engine_context_destroy(b->context);
     engine_model_close(b->model);
     engine_close(b->engine);
@@ -525,7 +529,8 @@ int command_batch(const struct arguments *arguments)
                       .out_path =
                           arguments->output && strcmp(arguments->output, "-") != 0 ? arguments->output : NULL,
                       .seed = arguments->seed};
-    int status = open_engine(arguments, &b.engine);
+    int status = guesses_check(arguments);
+    if (!status) status = open_engine(arguments, &b.engine);
     if (!status) status = open_model(arguments, b.engine, &b.model);
     if (!status) status = vocabulary_open(b.model, &b.vocabulary);
     if (!status) take_fingerprint(&b);

@@ -12,8 +12,9 @@ const char *const option_group_titles[GROUP_COUNT] = {
 #define AT(field) offsetof(struct arguments, field)
 
 /* Commands that load a model onto devices, and those that open one. */
-#define RUNNING " run batch logits bench plan "
-#define READING " run batch tokenize logits bench plan "
+#define RUNNING  " run batch logits bench plan "
+#define GUESSING " run batch "
+#define READING  " run batch tokenize logits bench plan "
 
 const struct option options[] = {
     {.name = "model",
@@ -68,6 +69,42 @@ const struct option options[] = {
      .target = AT(ignore_end),
      .commands = " batch ",
      .help = "Never chooses the tokens that end a text"},
+    {.name = "lookup",
+     .kind = OPTION_FLAG,
+     .group = GROUP_TEXT,
+     .target = AT(lookup),
+     .commands = GUESSING,
+     .help =
+         "Guesses tokens from what the text has said before, and checks several in one step where that is "
+         "faster; the text is the same"},
+    {.name = "draft",
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_TEXT,
+     .target = AT(draft),
+     .commands = GUESSING,
+     .also = " -md --model-draft ",
+     .help = "Guesses tokens with this smaller model of the same vocabulary; the text is the same"},
+    {.name = "draft-max",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_TEXT,
+     .target = AT(draft_max),
+     .commands = GUESSING,
+     .minimum = 1,
+     .maximum = 15,
+     .also = " --draft-n ",
+     .help = "Tokens guessed in a step at most (default: 15); how many follows from what pays"},
+    {.name = "draft-min",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_TEXT,
+     .target = AT(draft_min),
+     .commands = GUESSING,
+     .minimum = 1,
+     .maximum = 15,
+     .also = " --draft-n-min ",
+     .help = "Guesses no fewer tokens in a step, or none; if equal to --draft-max, always so many"},
     {.name = "no-echo",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,

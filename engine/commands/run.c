@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "commands/common.h"
+#include "commands/guesses.h"
 #include "commands/json.h"
 #include "commands/prompt-cache.h"
 #include "commands/prompt.h"
@@ -21,6 +22,11 @@ struct session {
     struct engine_decoder *decoder;
     struct engine_context *context;
     struct engine_context_info info;
+    /* With --lookup or --draft */
+    struct draft_model draft;
+    struct engine_queue *queue;
+    uint32_t n_guessed, n_accepted;
+    int status; /* of printing */
     struct engine_sampler *sampler;
     char *prompt;
     size_t prompt_size;
@@ -193,6 +199,69 @@ static int generate(struct session *s)
     return status;
 }
 
+/* ---- With guesses ---- */
+
+static int check_guesses(const struct arguments *arguments)
+{
+    int status = guesses_check(arguments);
+    if (status || !wants_guesses(arguments) || !arguments->prompt_cache_all) return status;
+    return command_error(ENGINE_ERROR_ARGUMENT,
+                         "--prompt-cache-all and --%s cannot be combined: guessing keeps no text at its end",
+                         arguments->lookup ? "lookup" : "draft");
+}
+
+static void take_event(void *user, const struct engine_event *event)
+{
+    struct session *s = user;
+    if (!s->status) s->status = add_text(s, event->text.data, event->text.length);
+    s->n_generated = event->n_generated;
+    s->n_guessed = event->n_guessed;
+    s->n_accepted = event->n_accepted;
+    s->decode_seconds = event->text_seconds;
+    if (event->reason == ENGINE_DONE_END) s->end = END_MODEL;
+    if (event->reason == ENGINE_DONE_CONTEXT) s->end = END_CONTEXT;
+    if (event->reason == ENGINE_DONE_FAILED) s->status = command_error(event->status, "%s", event->message);
+    if (interrupted || s->status) engine_queue_cancel(s->queue, event->request);
+}
+
+static int open_queue(struct session *s)
+{
+    struct engine_queue_options queue = {.struct_size = sizeof queue};
+    struct engine_context_options options;
+    int32_t offload;
+    context_options(s->arguments, &options, &offload);
+    int status = guesses_open(s->arguments, s->engine, &options, &s->draft, &queue);
+    /* The queue begins with an empty sequence. It finds the prompt in the cache, except its last few tokens. */
+    if (!status) status = engine_sequence_truncate(s->context, 0, 0);
+    return status ? status : engine_queue_create(s->context, &queue, &s->queue);
+}
+
+/* The same as generate(), with a queue, which guesses. */
+static int generate_with_guesses(struct session *s)
+{
+    struct engine_sampler_options sampler = sampler_options(s->arguments, s->seed);
+    uint32_t limit = predict_limit(s->arguments, &s->vocabulary, s->tokens.count);
+    struct engine_request request = {
+        .struct_size = sizeof request,
+        .tokens = s->tokens.ids,
+        .n_tokens = s->tokens.count,
+        .sampler = &sampler,
+        .max_tokens = limit == UINT32_MAX ? 0 : limit,
+        .flags = limit == 0 ? ENGINE_REQUEST_NO_TOKENS : 0u,
+        .event = take_event,
+        .user = s,
+    };
+    int status = engine_queue_submit(s->queue, &request, NULL);
+    if (!status) status = engine_queue_run(s->queue, ENGINE_QUEUE_IDLE);
+    if (!status) status = s->status;
+    if (interrupted) s->end = END_INTERRUPTED;
+    if (!status && s->end == END_CONTEXT) {
+        end_text();
+        fprintf(stderr, "engine: the context of %u tokens is full; enlarge it with -c\n", s->info.n_context);
+    }
+    return status;
+}
+
 static void print_speed(const struct session *s)
 {
     end_text();
@@ -202,6 +271,9 @@ static void print_speed(const struct session *s)
             s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
     if (s->n_cached > 0)
         fprintf(stderr, "; from the prompt cache: %s", count_text(s->n_cached, "token", "tokens").text);
+    if (wants_guesses(s->arguments))
+        fprintf(stderr, "; guessed: %s, %u of them right", count_text(s->n_guessed, "token", "tokens").text,
+                s->n_accepted);
     /* What has been drawn can be had again. */
     if (!s->arguments->seed_given && s->arguments->temperature > 0)
         fprintf(stderr, "; seed: %" PRIu64, s->seed);
@@ -215,15 +287,18 @@ static int print_json(const struct session *s)
                                        [END_CONTEXT] = "context",
                                        [END_INTERRUPTED] = "interrupted"};
     return json_print(json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:f, s:f, s:o}", "prompt", json_text(s->prompt, s->prompt_size),
-        "text", json_text(s->text ? s->text : "", s->text_size), "end", ends[s->end], "prompt_tokens",
-        json_count(s->n_cached + s->n_prefilled), "cached_tokens", json_count(s->n_cached), "text_tokens",
-        json_count(s->n_generated), "prompt_seconds", s->prefill_seconds, "text_seconds", s->decode_seconds,
-        "seed", json_count(s->seed)));
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "prompt",
+        json_text(s->prompt, s->prompt_size), "text", json_text(s->text ? s->text : "", s->text_size), "end",
+        ends[s->end], "prompt_tokens", json_count(s->n_cached + s->n_prefilled), "cached_tokens",
+        json_count(s->n_cached), "text_tokens", json_count(s->n_generated), "guessed_tokens",
+        json_count(s->n_guessed), "accepted_tokens", json_count(s->n_accepted), "prompt_seconds",
+        s->prefill_seconds, "text_seconds", s->decode_seconds, "seed", json_count(s->seed)));
 }
 
 static void session_close(struct session *s)
 {
+    engine_queue_destroy(s->queue);
+    guesses_close(&s->draft);
     engine_sampler_destroy(s->sampler);
     engine_context_destroy(s->context);
     if (s->decoder) s->vocabulary.api->decoder_destroy(s->decoder);
@@ -263,6 +338,7 @@ int command_run(const struct arguments *given)
     struct arguments own = *given, *arguments = &own;
     struct session s = {.arguments = arguments};
     int status = take_words(arguments);
+    if (!status) status = check_guesses(arguments);
     if (!status) status = read_prompt(&s);
     if (!status) status = open_engine(arguments, &s.engine);
     if (!status) status = prompt_cache_check(arguments, s.engine);
@@ -273,8 +349,9 @@ int command_run(const struct arguments *given)
     if (!status) status = prime_decoder(&s);
     if (!status) status = run_prompt(&s); /* with a bar, which would be drawn over the prompt */
     if (!status) status = keep_prompt(&s, false);
+    if (!status && wants_guesses(arguments)) status = open_queue(&s);
     if (!status && !arguments->no_echo && !arguments->json) print_text(s.prompt, s.prompt_size);
-    if (!status) status = generate(&s);
+    if (!status) status = wants_guesses(arguments) ? generate_with_guesses(&s) : generate(&s);
     if (!status) status = keep_prompt(&s, true);
     int exit_status = 0;
     if (!status && arguments->json)
