@@ -404,15 +404,16 @@ struct engine_queue_options {
     /* Prompt tokens in a step while other requests decode. 0: as many as keep a step below a quarter of a
      * second, but at least 16. */
     uint32_t n_chunk;
-    /* Speculation. Tokens are guessed and then checked together in one step where that is faster than one after the other.
-     * How many are guessed follows from how often guesses came true and from how long steps take; where guesses fail,
-     * little time is lost. Texts are the same, at any temperature, wherever results do not depend on the batch (ENGINE_DEVICE_BATCH_INVARIANT). */
+    /* Speculation. Tokens are guessed and then checked together in one step where that is faster than one
+     * after the other. How many are guessed follows from how often guesses came true and from how long
+     * steps take; where guesses fail, little time is lost. Texts are the same, at any temperature,
+     * wherever results do not depend on the batch (ENGINE_DEVICE_BATCH_INVARIANT). */
     uint32_t lookup; /* not 0: guesses what followed when a request's last tokens came before */
-    /* The least and the most tokens that are guessed for a request in a step; 0: 1 and 15, which is the limit. If
-     * both are equal and not 0, so many are guessed whether or not it pays, for measurements. */
+    /* The least and the most tokens that are guessed for a request in a step; 0: 1 and 15, which is the
+     * limit. If both are equal and not 0, so many are guessed whether or not it pays, for measurements. */
     uint32_t n_guess_least, n_guess_most;
-    /* Guesses by a smaller model with the same vocabulary, on any device; NULL: none. It has as many sequences as the
-     * queue's context, empty ones, and is the queue's as well. */
+    /* Guesses by a smaller model with the same vocabulary, on any device; NULL: none. It has as many
+     * sequences as the queue's context, empty ones, and is the queue's as well. */
     struct engine_context *draft;
 };
 /* `options` may be NULL. The context's sequences must be empty. Until the queue is destroyed, the context

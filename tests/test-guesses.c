@@ -1,5 +1,5 @@
-/* test-guesses.c: guesses of the queue, on paper: what a text is expected to go on with, and how many tokens are worth
- * guessing. */
+/* test-guesses.c: guesses of the queue, on paper: what a text is expected to go on with, and how many
+ * tokens are worth guessing. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <string.h>
@@ -97,8 +97,8 @@ Test(pace, costs_are_estimated_from_their_neighbours)
 
 /* ---- Pace ---- */
 
-/* A text of n tokens whose guesses come true as `comes_true` says; each token beyond the first costs `slope` of one. Returns the
- * time, in tokens' times. */
+/* A text of n tokens whose guesses come true as `comes_true` says; each token beyond the first costs
+ * `slope` of one. Returns the time, in tokens' times. */
 static double run_text(size_t n, double slope, bool (*comes_true)(size_t token))
 {
     struct step_costs costs = {0};

@@ -17,7 +17,8 @@ bool wants_guesses(const struct arguments *arguments);
 /* Whether the options fit together. */
 int guesses_check(const struct arguments *arguments);
 
-/* Loads the draft model, if one is named, with the context options of the model, and completes the options of its queue. */
+/* Loads the draft model, if one is named, with the context options of the model, and completes the options
+ * of its queue. */
 int guesses_open(const struct arguments *arguments, struct engine *engine,
                  const struct engine_context_options *options, struct draft_model *draft,
                  struct engine_queue_options *queue);

@@ -1,5 +1,6 @@
-/* draft.c: a smaller model with the same vocabulary guesses how texts go on. Its context has a sequence for each of the queue's,
- * under the same number. What it says is only ever a guess, so it takes its likeliest token. */
+/* draft.c: a smaller model with the same vocabulary guesses how texts go on. Its context has a sequence
+ * for each of the queue's, under the same number. What it says is only ever a guess, so it takes its
+ * most likely token. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ struct draft {
 
 /* ---- Creation ---- */
 
-/* The vocabularies are the same if all tokens are spelled alike. Models without a tokenizer have numbers only. */
+/* The vocabularies are the same if all tokens are spelled alike. Models without a tokenizer have numbers
+ * only. */
 static int check_vocabulary(const struct engine_queue *queue, const struct draft *draft)
 {
     const struct engine_tokenizer_api *api;

@@ -1,13 +1,14 @@
-/* guess.c: tokens that requests expect to go on with (speculation). A step computes them together with the token that is
- * pending, because several tokens cost little more than one: the weights are read once. Then tokens are chosen one after the
- * other, as always, by the logits of the places where they stand; the first that isn't what was guessed ends it, and what the
- * cache has of the wrong guesses is forgotten.
+/* guess.c: tokens that requests expect to go on with (speculation). A step computes them together with the
+ * token that is pending, because several tokens cost little more than one: the weights are read once. Then
+ * tokens are chosen one after the other, as always, by the logits of the places where they stand; the
+ * first that isn't what was guessed ends it, and what the cache has of the wrong guesses is forgotten.
  *
- * So a text is the same to the byte with guesses and without, at any temperature, whatever was guessed and how many. For a
- * guess that is certain of itself this is what rejection sampling comes to (Leviathan et al., arXiv 2211.17192; Chen et al.,
- * arXiv 2302.01318): guess g is accepted with the model's probability p(g), and what replaces it is drawn from p without g.
- * Drafts that are drawn from a distribution of their own would be accepted more often where that is flat, but then the text of
- * a seed would depend on how many were guessed, which follows from measured times. */
+ * So a text is the same to the byte with guesses and without, at any temperature, whatever was guessed and
+ * how many. For a guess that is certain of itself this is what rejection sampling comes to (Leviathan et
+ * al., arXiv 2211.17192; Chen et al., arXiv 2302.01318): guess g is accepted with the model's probability
+ * p(g), and what replaces it is drawn from p without g. Drafts that are drawn from a distribution of their
+ * own would be accepted more often where that is flat, but then the text of a seed would depend on how
+ * many were guessed, which follows from measured times. */
 #include "base/error.h"
 #include "context/context.h"
 #include "queue/queue.h"

@@ -1,9 +1,9 @@
-/* pace.h: how many tokens to guess for a request in the next step, from how often guesses came true and what steps with more
- * tokens cost. Pure arithmetic, tested on paper.
+/* pace.h: how many tokens to guess for a request in the next step, from how often guesses came true and
+ * what steps with more tokens cost. Pure arithmetic, tested on paper.
  *
- * Guessing never costs much where it fails, whatever the estimates say, because a request stakes only what it has: half a
- * token's time at first, a hundredth of the time of each token that it gets, and what guesses have won, up to a few tokens'
- * time. */
+ * Guessing never costs much where it fails, whatever the estimates say, because a request stakes only what
+ * it has: half a token's time at first, a hundredth of the time of each token that it gets, and what
+ * guesses have won, up to a few tokens' time. */
 #ifndef ENGINE_QUEUE_PACE_H
 #define ENGINE_QUEUE_PACE_H
 
@@ -12,7 +12,8 @@
 #define PACE_MOST    15 /* tokens guessed in a step at most */
 #define COST_COLUMNS 64
 
-/* Where a guess comes from: how many tokens agree in a lookup, or the draft model. Each source has its own rates. */
+/* Where a guess comes from: how many tokens agree in a lookup, or the draft model. Each source has its own
+ * rates. */
 enum pace_source { PACE_LOOKUP_2, PACE_LOOKUP_3, PACE_LOOKUP_4, PACE_LOOKUP_8, PACE_DRAFT, PACE_SOURCES };
 
 /* What a step of so many tokens costs, as measured. */
@@ -48,8 +49,8 @@ struct pace_answer {
     double gain;    /* expected, less the cost */
 };
 
-/* The number is 1, 3, 7, 15 or n_most, so that steps have few different shapes. Where no number pays, one token is guessed now
- * and then to see whether that has changed. */
+/* The number is 1, 3, 7, 15 or n_most, so that steps have few different shapes. Where no number pays, one
+ * token is guessed now and then to see whether that has changed. */
 struct pace_answer pace_choose(const struct pace *pace, const struct pace_question *question);
 
 /* What became of the guesses of a step. */

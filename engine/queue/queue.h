@@ -161,17 +161,19 @@ void queue_drop_all(struct engine_queue *queue);
 
 /* ---- guess.c ---- */
 
-/* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more. NULL: not measured. */
+/* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.
+ * NULL: not measured. */
 int measured_decode(struct engine_context *context, const struct engine_batch *batch, float *logits,
                     struct step_costs *costs);
 
 /* At a request's first turn. */
 int guess_begin(const struct engine_queue *queue, struct request *request);
-/* Guesses for the requests that decode in the planned step, as far as it pays and the cache has room: sets their guesses and
- * what the plan has of them. */
+/* Guesses for the requests that decode in the planned step, as far as it pays and the cache has room: sets
+ * their guesses and what the plan has of them. */
 int guess_step(struct engine_queue *queue, const struct step_limits *limits);
-/* A request's last pending token and its guesses have been decoded: chooses tokens by their logits [1 + guesses, n_vocab] as
- * long as they are those that were guessed, and one more. True if the request goes on. */
+/* A request's last pending token and its guesses have been decoded: chooses tokens by their logits [1 +
+ * guesses, n_vocab] as long as they are those that were guessed, and one more. True if the request goes
+ * on. */
 bool guess_check(struct engine_queue *queue, struct request *request, float *logits);
 
 /* ---- draft.c ---- */
@@ -183,7 +185,8 @@ void draft_destroy(struct draft *draft);
 void draft_seconds(const struct draft *draft, const struct request *request, double *once, double *each);
 /* Makes the guesses of all requests that want some from the draft model: fills in guesses.tokens. */
 int draft_guess(struct draft *draft, const struct requests *requests);
-/* Forgets what the draft model knows of a request beyond so many tokens: guesses that did not come true, or all. */
+/* Forgets what the draft model knows of a request beyond so many tokens: guesses that did not come true,
+ * or all. */
 void draft_truncate(const struct draft *draft, const struct request *request, size_t n_tokens);
 
 /* ---- cache.c ---- */
