@@ -625,6 +625,10 @@ Test(run, logits_go_to_what_is_no_file)
     cr_assert_eq(result.out_size % 64, 0);
     cr_assert_gt(result.out_size, 2 * 320 * 4);
     cr_assert_eq(memcmp(result.out, "\x93NUMPY", 6), 0);
+    struct program_result dash = PROGRAM("logits", "-m", model, "--tokens", "5 6", "-o", "-");
+    cr_assert_eq(dash.status, 0, "%s", dash.err);
+    cr_assert(dash.out_size == result.out_size && memcmp(dash.out, result.out, result.out_size) == 0);
+    program_free(&dash);
     program_free(&result);
 
     cr_assert_eq(symlink("/dev/full", out), 0);

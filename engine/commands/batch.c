@@ -526,8 +526,7 @@ int command_batch(const struct arguments *arguments)
 {
     struct batch b = {.arguments = arguments,
                       .in_path = arguments->words.items[0],
-                      .out_path =
-                          arguments->output && strcmp(arguments->output, "-") != 0 ? arguments->output : NULL,
+                      .out_path = path_of_output(arguments),
                       .seed = arguments->seed};
     int status = guesses_check(arguments);
     if (!status) status = open_engine(arguments, &b.engine);

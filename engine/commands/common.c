@@ -128,6 +128,11 @@ const char *path_of_model(const struct arguments *arguments, const struct engine
     return arguments->model ? arguments->model : engine_default_model(engine);
 }
 
+const char *path_of_output(const struct arguments *arguments)
+{
+    return arguments->output && strcmp(arguments->output, "-") != 0 ? arguments->output : NULL;
+}
+
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)
 {
     const char *path = path_of_model(arguments, engine);

@@ -53,7 +53,10 @@ void print_refused_plugins(const struct engine *engine);
  * NULL if there is none. */
 const char *path_of_model(const struct arguments *arguments, const struct engine *engine);
 
-/* Opens that model. If there is none, the error says what to do. */
+/* The path that -o names; NULL, for standard output, without it and for "-". */
+const char *path_of_output(const struct arguments *arguments);
+
+/* Opens the model at path_of_model. If there is none, the error says what to do. */
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
 
 /* Options for contexts and plans from the arguments. `offload` is storage for options->offload. If standard

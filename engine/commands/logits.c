@@ -118,12 +118,13 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     int status = engine_context_create(model, &options, &context);
     if (status) return status;
     status = check_tokens(context, tokens, count);
-    if (!arguments->output) {
-        if (!status) status = write_logits(context, tokens, count, stdout, true);
+    const char *path = path_of_output(arguments);
+    if (!path) {
+        if (!status) status = write_logits(context, tokens, count, stdout, arguments->json);
         engine_context_destroy(context);
         return status;
     }
-    if (!status) status = output_open(&output, arguments->output);
+    if (!status) status = output_open(&output, path);
     if (!status) {
         status = write_logits(context, tokens, count, output.file, arguments->json);
         int closed = output_close(&output, !status && !interrupted);
@@ -138,8 +139,9 @@ static int check_output(const struct arguments *arguments, const struct engine *
 {
     const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file,
                             arguments->config};
-    if (!arguments->output) return ENGINE_OK;
-    return output_check(arguments->output, inputs, sizeof inputs / sizeof *inputs);
+    const char *path = path_of_output(arguments);
+    if (!path) return ENGINE_OK;
+    return output_check(path, inputs, sizeof inputs / sizeof *inputs);
 }
 
 int command_logits(const struct arguments *arguments)

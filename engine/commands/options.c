@@ -193,7 +193,8 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(output),
      .commands = " logits ",
-     .help = "Writes the logits to a file: NumPy format, float32, [tokens, vocabulary]"},
+     .help = "Writes the logits to a file (`-`: standard output): NumPy format, float32, [tokens, "
+             "vocabulary]; with --json as JSON"},
 
     {.name = "output",
      .letter = 'o',
