@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 static void read_sizes(struct hparams *h, struct decoder *d)
 {
@@ -123,7 +123,7 @@ void decoder_warn(const struct hparams *h, const char *format, ...)
     log_line(ENGINE_LOG_WARNING, "%s: %s", model_path(h->model), message);
 }
 
-/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- Blocks -------------------------------------------------------------------------------------------- */
 
 /* "blk.N.NAME", or NAME outside the layers. */
 #define TENSOR_NAME_SIZE 96

@@ -7,7 +7,7 @@
 #include "arch/decoder.h"
 #include "base/error.h"
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 /* expert_gating_func of the file. */
 enum gating { GATING_UNKNOWN, GATING_SOFTMAX, GATING_SIGMOID, GATING_SOFTMAX_CHOSEN };
@@ -75,7 +75,7 @@ void experts_read(struct hparams *h, struct decoder *d)
     read_places(h, d);
 }
 
-/* ---- Blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- Blocks -------------------------------------------------------------------------------------------- */
 
 /* Files made before April 2024 have a tensor for each expert, "blk.N.ffn_up.E.weight". */
 static struct value *stacked(struct graph *g, const char *name, uint64_t k, uint64_t rows, uint32_t n)

@@ -33,7 +33,7 @@ int output_check(const char *path, const char *const *inputs, size_t n)
     return ENGINE_OK;
 }
 
-/* ---- The unfinished file -------------------------------------------------------------------------------- */
+/* ---- The unfinished file ------------------------------------------------------------------------------- */
 
 /* "OUT.1a2b3c4d5e6f.engine-part", beside the output. Whoever writes one holds a lock on it, so one without a lock is left over
  * from a program that was killed: the next to write the same output removes it. */
@@ -112,7 +112,7 @@ static int create_part(const char *path, char **part)
     return -1;
 }
 
-/* ---- The output ------------------------------------------------------------------------------------------ */
+/* ---- The output ---------------------------------------------------------------------------------------- */
 
 void output_discard(void)
 {

@@ -8,7 +8,7 @@
 #include "commands/options.h"
 #include "engine.h"
 
-/* ---- Manual pages (man(7)) ---------------------------------------------------------------------------------------- */
+/* ---- Manual pages (man(7)) ----------------------------------------------------------------------------- */
 
 /* Text in which nothing is a request or an escape. */
 static void put_roff(const char *text)
@@ -150,7 +150,7 @@ static void man_of_engine(void)
     man_end(NULL);
 }
 
-/* ---- Completions -------------------------------------------------------------------------------------------------- */
+/* ---- Completions --------------------------------------------------------------------------------------- */
 
 /* What shells are told of an option: its help's first clause. Its length. */
 static size_t short_help(const struct option *option)
@@ -362,7 +362,7 @@ static void fish(void)
     }
 }
 
-/* ---- The command -------------------------------------------------------------------------------------------------- */
+/* ---- The command --------------------------------------------------------------------------------------- */
 
 int command_help(const struct arguments *arguments)
 {

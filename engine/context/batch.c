@@ -1,4 +1,4 @@
-/* batch.c: a batch is checked, cut into parts that fit, and run through prepared graphs. */
+/* batch.c: checks a batch, cuts it into parts that fit, and runs them through prepared graphs. */
 #include <string.h>
 
 #include "base/error.h"
@@ -48,8 +48,8 @@ static int check_batch(const struct engine_context *context, const struct engine
     return ENGINE_OK;
 }
 
-/* Block tables are as wide as the longest sequence needs, rounded up to a power of two, so that a growing
- * text changes the shape of the graph only now and then. */
+/* Block tables are as wide as the longest sequence needs, rounded up to a power of two, so that growing text
+ * rarely changes the shape of the graph. */
 static uint32_t table_width(const struct engine_context *context)
 {
     uint32_t longest = 1, max = kv_blocks_for(context->plan->n_context), width = 8;
@@ -59,8 +59,8 @@ static uint32_t table_width(const struct engine_context *context)
     return width < max ? width : max;
 }
 
-/* How many of the tokens from `first` on go through the graph together: as many as a batch takes, and their
- * logits. */
+/* How many tokens from `first` on go through the graph together: at most a batch, and no more logits than
+ * fit. */
 static uint32_t count_part(const struct engine_context *context, const struct engine_batch *batch,
                            size_t first, bool logits)
 {
@@ -73,16 +73,15 @@ static uint32_t count_part(const struct engine_context *context, const struct en
     return count;
 }
 
-/* Writes what the family's queries are multiplied with at a position, where that is an input of its
- * graphs. */
+/* Writes the factor of the family's queries at a position, if its graphs take that as an input. */
 static void write_query_scale(const struct engine_plan *plan, uint32_t position, int32_t *input)
 {
     if (!plan->info.query_scale) return;
     float scale = plan->info.query_scale(plan->hparams, position);
-    memcpy(input, &scale, sizeof scale); /* inputs are kept as numbers of 32 bits, whatever their type */
+    memcpy(input, &scale, sizeof scale); /* inputs are stored as 32-bit numbers, whatever their type */
 }
 
-/* Gives sequences that go on within a block of others their own copy of it, in all caches. */
+/* Gives each sequence that continues inside a shared block its own copy of it, in all caches. */
 static int copy_blocks(struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
@@ -103,8 +102,8 @@ static int copy_blocks(struct engine_context *context)
     return ENGINE_OK;
 }
 
-/* Fills the rest of a shape: tokens that nobody attends to, that attend to nothing and are not kept, and
- * further rows of logits, which are not read. */
+/* Fills up a shape: padding tokens that attend to nothing, that nobody attends to and that are not kept, and
+ * extra rows of logits, which are not read. */
 static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted,
                        const struct shape_key *key)
 {
@@ -117,7 +116,7 @@ static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wan
     for (uint32_t i = n_wanted; i < key->n_outputs; i++) inputs[INPUT_OUTPUT_ROWS][i] = 0;
 }
 
-/* Runs tokens first … first+count-1, see count_part. *logits moves on past what was written. */
+/* Runs tokens first … first+count-1, see count_part. Advances *logits past what was written. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
                     uint32_t count, float **logits)
 {
@@ -152,7 +151,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     return status;
 }
 
-/* Runs a batch that has been checked, part by part. */
+/* Runs a checked batch, part by part. */
 static int run_batch(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
     int status = ENGINE_OK;
@@ -176,7 +175,7 @@ int engine_decode(struct engine_context *context, const struct engine_batch *bat
     for (uint32_t s = 0; s < plan->n_sequences; s++) context->lengths[s] = kv_length(context->kv, s);
     status = run_batch(context, &known, logits);
     if (!status) return ENGINE_OK;
-    /* As if nothing had run, as far as that can be had. */
+    /* Restore the state before the batch, as far as possible. */
     for (uint32_t s = 0; s < plan->n_sequences; s++) kv_truncate(context->kv, s, context->lengths[s]);
     kv_copies_failed(context->kv);
     return status;

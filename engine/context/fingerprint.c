@@ -1,10 +1,10 @@
-/* fingerprint.c: which model, as its caches depend on it: the family's metadata, and the names, shapes, types
- * and samples of the tensors. */
+/* fingerprint.c: identifies a model as far as its caches depend on it: the family's metadata, and the names,
+ * shapes, types and samples of the tensors. */
 #include <string.h>
 
 #include "context/context.h"
 
-#define SAMPLE 64 /* bytes, at the beginning, in the middle and at the end of a tensor */
+#define SAMPLE 64 /* bytes at the beginning, middle and end of a tensor */
 
 uint64_t hash_add(uint64_t hash, const void *data, size_t size)
 {
@@ -59,7 +59,7 @@ uint64_t context_fingerprint(const struct engine_context *context)
         if (strncmp(entry->key, family, strlen(family)) == 0) hash = add_entry(hash, entry);
     }
     for (size_t i = 0; i < model_tensor_count(model); i++) hash = add_tensor(hash, model_tensor_at(model, i));
-    /* Which of them are used may depend on the context's length, as factors of rope do. */
+    /* The context's length may decide which of them are used (rope factors, for example). */
     for (size_t i = 0; i < plan->n_weights; i++) hash = add_tensor(hash, plan->weights[i].tensor);
     return hash;
 }

@@ -1,5 +1,5 @@
-/* load.c: loads a context by its plan: streams, arenas, caches and weights on their devices; places less
- * where a device has less memory than it said. */
+/* load.c: loads a context by its plan: streams, arenas, caches and weights on their devices. Places less on a
+ * device that turns out to have less memory than it reported. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "context/context.h"
 
-#define REASON_SIZE 512 /* bytes of what a device says */
+#define REASON_SIZE 512 /* bytes of a device's message */
 
 static void release_reserved(struct engine_context *context)
 {
@@ -55,7 +55,7 @@ static struct loaded *find_loaded(const struct engine_context *context, const st
     return NULL;
 }
 
-/* Whether a device keeps a tensor in one piece for these uses too. */
+/* Whether a device also keeps a tensor in one piece for these uses. */
 static bool takes_uses(const struct engine_context *context, const struct loaded *loaded, uint32_t uses)
 {
     const struct open_device *device = device_at(context, loaded->device);
@@ -64,7 +64,7 @@ static bool takes_uses(const struct engine_context *context, const struct loaded
     return device->backend->weight_size(device->handle, &desc, &bytes) == ENGINE_OK;
 }
 
-/* Lists what the plan wants on each device. */
+/* Lists what the plan puts on each device. */
 static int list_weights(struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
@@ -86,7 +86,7 @@ static int list_weights(struct engine_context *context)
     return ENGINE_OK;
 }
 
-/* Ties the roles of the graph's weights to what was loaded. */
+/* Binds the roles of the graph's weights to the loaded tensors. */
 static void bind_weights(struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
@@ -100,7 +100,7 @@ static void bind_weights(struct engine_context *context)
         }
 }
 
-/* Names the device in the message and keeps its number where memory ran out. */
+/* Names the device in the message; remembers its number if memory ran out. */
 static int failed_on(const struct engine_context *context, uint32_t device, const char *what, int status,
                      uint32_t *full_device)
 {
@@ -134,7 +134,7 @@ static int load_weights(struct engine_context *context, const struct engine_cont
     return ENGINE_OK;
 }
 
-/* Creates a buffer and counts what now is on its device. */
+/* Creates a buffer and counts it as used on its device. */
 static int create_buffer(const struct engine_context *context, uint32_t number, const char *what,
                          uint64_t size, struct engine_buffer **buffer, uint64_t loaded_on[PLACE_MAX_DEVICES],
                          uint32_t *full_device)
@@ -146,8 +146,8 @@ static int create_buffer(const struct engine_context *context, uint32_t number, 
     return ENGINE_OK;
 }
 
-/* Arenas, caches, and a buffer in the place of the working memory, which a backend takes only while the first
- * batch runs: a device that has no room for it shows that here, where less can still be placed there. */
+/* Arenas, caches, and a stand-in buffer for the working memory that a backend allocates only during the first
+ * batch: a device without room for it fails here, while less can still be placed on it. */
 static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLACE_MAX_DEVICES],
                           uint32_t *full_device)
 {
@@ -175,9 +175,8 @@ static int create_buffers(struct engine_context *context, uint64_t loaded_on[PLA
     return ENGINE_OK;
 }
 
-/* Unloads everything and lowers the budget of a device to what went in, so that less is placed there;
- * `reason` becomes what the device said. Ends with `status` where that changes nothing: wishes by --place
- * don't heed budgets. */
+/* Unloads everything and lowers the budget of a device to what fitted, so that less is placed there; `reason`
+ * becomes the device's message. Ends with `status` if that changes nothing: --place ignores budgets. */
 static int place_less(struct engine_context *context, uint32_t full_device, uint64_t loaded, int status,
                       char reason[REASON_SIZE])
 {

@@ -1,4 +1,4 @@
-/* prepared.c: the prepared graphs of the last few shapes, and the arenas that they share. */
+/* prepared.c: the prepared graphs of the last few shapes, and the arenas they share. */
 #include <string.h>
 
 #include "base/error.h"
@@ -12,8 +12,8 @@ void prepared_forget(struct engine_context *context)
     }
 }
 
-/* Makes the arenas large enough for a schedule. All prepared graphs refer to them, so they go when one
- * grows. */
+/* Makes the arenas large enough for a schedule. All prepared graphs refer to them, so they are dropped when
+ * one grows. */
 static int grow_arenas(struct engine_context *context, const struct schedule *schedule)
 {
     for (uint32_t d = 0; d < context->plan->set.n_devices; d++) {
@@ -30,11 +30,11 @@ static int grow_arenas(struct engine_context *context, const struct schedule *sc
     return ENGINE_OK;
 }
 
-#define MAX_STEP 16 /* tokens that are left out at most, and one */
+#define MAX_STEP 16 /* most tokens of padding, plus one */
 
-/* Tokens cost what the model costs: up to 16 are taken as they are, more are rounded up by less than an
- * eighth. Rows of logits cost a small part of that, so theirs is a power of two where they are fewer than the
- * tokens. */
+/* Padding tokens cost as much as real ones: up to 16 tokens are taken as they are, more are rounded up by
+ * less than an eighth. Rows of logits cost a small part of that, so their number is rounded up to a power of
+ * two if it is below that of the tokens. */
 struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs)
 {
     uint32_t step = 1, power = 1;

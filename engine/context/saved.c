@@ -1,6 +1,6 @@
-/* saved.c: sequences in files. A file has a header, a table of the caches, the tokens, then the blocks of
- * each cache in the order of the sequence, and a hash of all that comes before it. The caches' layout is the
- * plugin border's, so that a sequence goes on wherever the model's layers lie then. Numbers are
+/* saved.c: sequences in files. A file has a header, a table of the caches, the tokens, the blocks of each
+ * cache in the order of the sequence, and a hash of everything before it. The caches have the layout of the
+ * plugin API, so a sequence can be continued wherever the model's layers are then. Numbers are
  * little-endian. */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,14 +21,14 @@ struct header {
     uint64_t fingerprint; /* of the model */
     uint64_t file_size;
     uint32_t n_tokens, reserved;
-    uint64_t hash; /* of what comes before it */
+    uint64_t hash; /* of everything before it */
 };
 
 /* A cache in the file. */
 struct cache_entry {
     uint64_t block_bytes;
-    uint32_t first_block; /* of the sequence that is in the file */
-    uint32_t n_blocks;    /* that are */
+    uint32_t first_block; /* first block of the sequence in the file */
+    uint32_t n_blocks;    /* number of blocks in the file */
 };
 
 static uint64_t block_bytes(const struct engine_plan *plan, size_t cache)
@@ -36,7 +36,7 @@ static uint64_t block_bytes(const struct engine_plan *plan, size_t cache)
     return plan->caches[cache].size / plan->n_blocks;
 }
 
-/* Where block `b` of a cache lies. */
+/* Where block `b` of a cache is. */
 struct place {
     const struct engine_backend *backend;
     struct engine_stream *stream;
@@ -102,7 +102,7 @@ static int put(struct writer *writer, const void *data, size_t size)
     return writer->write(writer->user, data, size);
 }
 
-/* Wipes the positions of a block that the sequence doesn't have: they may be another's. */
+/* Wipes the positions of a block beyond the sequence: they may be another's. */
 static void wipe(const struct plan_cache *cache, unsigned char *block, uint64_t size, uint32_t n_positions)
 {
     uint64_t head = cache->row_size * KV_BLOCK_SIZE, used = cache->row_size * n_positions;
@@ -177,7 +177,7 @@ static int damaged(const struct reader *reader, const char *what)
     return error_raise(ENGINE_ERROR_DATA, "%s: the file is damaged: %s", reader->path, what);
 }
 
-/* Whether the file is one of ours, whole, and of this model and its settings. */
+/* Whether the file is a saved sequence, complete, and of this model and its settings. */
 static int check_header(const struct engine_context *context, const struct reader *reader,
                         const struct header *header)
 {
@@ -212,7 +212,7 @@ static int check_header(const struct engine_context *context, const struct reade
     return ENGINE_OK;
 }
 
-/* Appends the file's tokens to the sequence, which is empty. */
+/* Appends the file's tokens to the empty sequence. */
 static int get_tokens(struct reader *reader, struct engine_context *context, uint32_t sequence,
                       uint32_t n_tokens, int32_t *tokens)
 {
@@ -258,7 +258,7 @@ static int wait_for_devices(const struct engine_context *context)
     return status ? error_wrap(status, "writing the cache") : ENGINE_OK;
 }
 
-/* What follows the header. */
+/* Reads everything after the header. */
 static int get_contents(struct reader *reader, struct engine_context *context, uint32_t sequence,
                         uint32_t n_tokens, void *room)
 {

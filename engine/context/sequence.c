@@ -1,5 +1,4 @@
-/* sequence.c: sequences as programs see them: how long they are, what they are made of, and what they
- * share. */
+/* sequence.c: sequences as programs see them: their length, their tokens, and what they share. */
 #include "base/error.h"
 #include "context/context.h"
 
@@ -48,7 +47,7 @@ int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, con
 {
     int status = check_sequence(context, sequence);
     if (status) return status;
-    size_t most = n_tokens > 0 ? n_tokens - 1 : 0; /* the last one has to run, so that there are logits */
+    size_t most = n_tokens > 0 ? n_tokens - 1 : 0; /* the last one has to run to give logits */
     *n_found = kv_reuse(context->kv, sequence, tokens, most < UINT32_MAX ? (uint32_t)most : UINT32_MAX);
     return ENGINE_OK;
 }

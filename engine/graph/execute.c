@@ -15,7 +15,7 @@ static const struct open_device *device_at(const struct executor *executor, uint
     return &executor->set->devices[number];
 }
 
-/* Sees to it that a failure of a device has a message: backends should leave one. */
+/* Makes sure that a device's failure has a message: backends should leave one. */
 static int on_device(const struct executor *executor, uint32_t number, int status)
 {
     if (!status || error_message()[0]) return status;
@@ -28,7 +28,8 @@ static bool records(const struct engine_backend *backend)
            backend->replay && backend->recording_destroy;
 }
 
-/* ---- Preparing --------------------------------------------------------------------------------------------------- */
+/* ---- Preparing
+ * --------------------------------------------------------------------------------------------------- */
 
 static void bind_values(const struct executor *executor, struct schedule *schedule)
 {
@@ -118,7 +119,8 @@ const struct schedule *prepared_schedule(const struct prepared *prepared)
     return prepared->schedule;
 }
 
-/* ---- Running ----------------------------------------------------------------------------------------------------- */
+/* ---- Running
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void *host_pointer(const struct executor *executor, const struct storage *storage)
 {
@@ -147,8 +149,8 @@ static int write_storage(const struct executor *executor, const struct storage *
                                     storage->offset, source, storage->size));
 }
 
-/* From device to device by the shortest way: out of memory that the host sees, into memory that it sees, or through the
- * staging memory. */
+/* From device to device by the shortest way: from memory that the host can access, into such memory, or
+ * through the staging memory. */
 static int copy_storage(struct executor *executor, const struct storage *source, const struct storage *target)
 {
     const struct engine_backend *from = device_at(executor, source->device)->backend;
@@ -185,7 +187,8 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
     struct engine_stream *stream = executor->streams[step->device];
     struct engine_recording *recording = prepared->recordings[number];
     int status = recording ? backend->replay(stream, recording) : enqueue_run(executor, schedule, step);
-    /* What follows may be another device's work: this one should not wait for it. The last run needs no flush. */
+    /* The next step may belong to another device, which should not wait for this one. The last run needs no
+     * flush. */
     if (!status && number + 1 < schedule->n_steps) status = backend->stream_flush(stream);
     return on_device(executor, step->device, status);
 }
@@ -196,7 +199,7 @@ int prepared_run(struct executor *executor, struct prepared *prepared, const voi
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;
     int status = ENGINE_OK;
-    error_clear(); /* so that a message is this run's */
+    error_clear(); /* so that a message comes from this run */
     for (size_t i = 0; i < schedule->n_storages && !status; i++) {
         const struct storage *storage = &schedule->storages[i];
         if (storage->value == schedule->graph->logits) result = storage;
@@ -206,8 +209,7 @@ int prepared_run(struct executor *executor, struct prepared *prepared, const voi
     for (size_t i = 0; i < schedule->n_steps && !status; i++) status = run_step(executor, prepared, i);
     if (!status && n_rows > 0)
         status = read_storage(executor, result, logits, n_rows * result->value->tensor.nb[1]);
-    for (uint32_t d = 0; d < executor->set->n_devices;
-         d++) { /* nothing is left pending, also after an error */
+    for (uint32_t d = 0; d < executor->set->n_devices; d++) { /* leave nothing pending, even after an error */
         if (!executor->streams[d]) continue;
         int waited = device_at(executor, d)->backend->stream_wait(executor->streams[d]);
         if (!status) status = on_device(executor, d, waited);

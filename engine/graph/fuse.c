@@ -1,5 +1,6 @@
-/* fuse.c: rewrites a graph so that matrix products do what follows them in the same pass: activation(gate) * up, bias, activation,
- * residual. A rewrite happens only where one device runs all the parts and says that it supports the whole. */
+/* fuse.c: rewrites a graph so that matrix products also do the operations after them in the same pass:
+ * activation(gate) * up, bias, activation, residual. A rewrite happens only if one device runs all the parts
+ * and says that it supports the whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static struct node *matmul_behind(const struct fuse *fuse, const struct engine_t
     return ours && same_shape(node->args.matmul.output, tensor) ? node : NULL;
 }
 
-/* Turns `node` into `args` of a matmul if the device agrees; `absorbed` and `absorbed2` then vanish. */
+/* Turns `node` into `args` of a matmul if the device agrees; `absorbed` and `absorbed2` then disappear. */
 static void replace(const struct fuse *fuse, struct node *node, const struct engine_op_matmul *args,
                     struct node *absorbed, struct node *absorbed2)
 {
@@ -56,7 +57,7 @@ static bool is_plain(const struct engine_op_matmul *args)
            !args->mix;
 }
 
-/* One matrix for each head: nothing else goes with it. */
+/* One matrix for each head: nothing can be fused with it. */
 static bool is_per_head(const struct engine_op_matmul *args)
 {
     return args->weight->ne[2] > 1 && !args->experts;

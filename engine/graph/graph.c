@@ -1,4 +1,4 @@
-/* graph.c: a graph's beginning and end, and the lists that grow while it is built. See graph.h. */
+/* graph.c: creates and destroys graphs, and grows their lists while they are built. See graph.h. */
 #include "graph/graph.h"
 
 #include <stdarg.h>

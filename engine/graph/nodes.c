@@ -1,5 +1,5 @@
-/* nodes.c: the operations of a graph. Each function checks the shapes of its operands, makes the output and adds a node.
- * See graph.h. */
+/* nodes.c: the operations of a graph. Each function checks the shapes of its operands, makes the output and
+ * adds a node. See graph.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 #include "graph/build.h"
 #include "model/model.h"
 
-/* What a message calls a value: the tensor's name, or what made it. */
+/* The name of a value in messages: the tensor's, or that of the operation that made it. */
 static const char *name_of(const struct graph *graph, const struct value *value)
 {
     return value->kind == VALUE_WEIGHT ? graph->weights[value->index].tensor->name : "its input";
 }
 
-/* Fails unless `holds`: the operands of an operation don't go together. */
+/* Fails unless `holds`: the operands of an operation don't match. */
 static bool check(struct graph *graph, bool holds, const char *op, const struct value *a,
                   const struct value *b)
 {
@@ -27,7 +27,7 @@ static bool check(struct graph *graph, bool holds, const char *op, const struct 
     return false;
 }
 
-/* Whether all operands are there. One that is missing without an error before it is a mistake of the family. */
+/* Whether all operands exist. A missing one without an earlier error is a bug of the family. */
 static bool have(struct graph *graph, const char *op, const struct value *a, const struct value *b)
 {
     if (!graph->status && (!a || !b)) graph_fail(graph, "%s lacks an operand", op);
@@ -56,7 +56,7 @@ static const struct engine_tensor *tensor_of(const struct value *value)
     return value ? &value->tensor : NULL;
 }
 
-/* Which use a weight is loaded for that stands at this operand. */
+/* The use that the weight at this operand is loaded for. */
 static uint32_t use_of(const struct node *node, const struct op_operand *operand)
 {
     const struct engine_op_matmul *args = &node->args.matmul;
@@ -77,7 +77,8 @@ static void add_node(struct graph *graph, uint32_t op, const union op_args *args
     }
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+/* ---- Rows
+ * -------------------------------------------------------------------------------------------------------- */
 
 struct value *graph_get_rows(struct graph *graph, struct value *source, struct value *rows)
 {
@@ -154,7 +155,7 @@ static bool reads(struct node *node, const struct value *value)
     return false;
 }
 
-/* The product that makes a value which nothing has read yet, if it can take a factor; NULL if there is none. */
+/* The product that makes a value nobody has read yet, if it can take a factor; otherwise NULL. */
 static struct engine_op_matmul *scalable_matmul(const struct graph *graph, const struct value *value)
 {
     for (size_t i = graph->n_nodes; i-- > 0;) {
@@ -216,7 +217,8 @@ struct value *graph_concat(struct graph *graph, struct value *a, struct value *b
     return output;
 }
 
-/* ---- Matrix products --------------------------------------------------------------------------------------------- */
+/* ---- Matrix products
+ * --------------------------------------------------------------------------------------------- */
 
 struct value *graph_matmul(struct graph *graph, struct value *weight, struct value *input)
 {
@@ -308,7 +310,8 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
     return routes;
 }
 
-/* ---- Positions --------------------------------------------------------------------------------------------------- */
+/* ---- Positions
+ * --------------------------------------------------------------------------------------------------- */
 
 struct value *graph_rope(struct graph *graph, struct value *input, const struct rope_options *options)
 {
@@ -332,7 +335,8 @@ struct value *graph_rope(struct graph *graph, struct value *input, const struct 
     return output;
 }
 
-/* ---- Attention --------------------------------------------------------------------------------------------------- */
+/* ---- Attention
+ * --------------------------------------------------------------------------------------------------- */
 
 void graph_cache_write(struct graph *graph, struct value *cache, struct value *input)
 {

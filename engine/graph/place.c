@@ -9,12 +9,14 @@
 
 struct state {
     const struct place_request *request;
-    uint32_t *device;                  /* [n_tensors] */
-    uint64_t *used;                    /* [n_devices] */
-    uint32_t order[PLACE_MAX_DEVICES]; /* [n_devices - 1] in which the devices but the CPU are filled */
+    uint32_t *device; /* [n_tensors] */
+    uint64_t *used;   /* [n_devices] */
+    /* [n_devices - 1] the order in which devices other than the CPU are filled */
+    uint32_t order[PLACE_MAX_DEVICES];
 };
 
-/* What tensor i adds to device d beyond what the first `n` entries have there of the same data. */
+/* The bytes that tensor i adds to device d, beyond those that the first `n` entries already have there of the
+ * same data. */
 static uint64_t extra_bytes(const struct place_tensor *tensors, const uint32_t *device, size_t n, size_t i,
                             uint32_t d)
 {
@@ -35,7 +37,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* What a tensor and those that follow it add to device d. */
+/* The bytes that a tensor and its followers add to device d. */
 static uint64_t cost(const struct state *state, size_t i, uint32_t d)
 {
     const struct place_tensor *tensors = state->request->tensors;
@@ -57,10 +59,10 @@ static bool leads(const struct place_request *request, size_t i)
     return request->tensors[i].leader == i;
 }
 
-/* Which tensors of a part are meant. */
+/* Which tensors of a part are placed. */
 enum share { WHOLE, BUT_EXPERTS, EXPERTS };
 
-/* Whether tensor i has no place yet, is one of those meant, and can be on device d. */
+/* Whether tensor i has no place yet, belongs to the share, and can be on device d. */
 static bool may_go(const struct state *state, size_t i, enum place_part part, uint32_t layer,
                    enum share share, uint32_t d)
 {
@@ -71,7 +73,7 @@ static bool may_go(const struct state *state, size_t i, enum place_part part, ui
            tensor->can & 1u << d;
 }
 
-/* Puts the tensors of a part that have no place yet on device d, as far as it can run them, if all of those fit. */
+/* Puts the unplaced tensors of a part on device d, as far as it can run them, if all of those fit. */
 static bool put_part(struct state *state, enum place_part part, uint32_t layer, enum share share, uint32_t d)
 {
     const struct place_request *request = state->request;
@@ -106,7 +108,7 @@ static void apply_rules(struct state *state)
     }
 }
 
-/* The faster before the slower, else the later before the earlier. */
+/* Faster devices before slower ones; of equals, later before earlier. */
 static void find_order(struct state *state)
 {
     const struct place_device *devices = state->request->devices;
@@ -124,7 +126,7 @@ static void put_somewhere(struct state *state, enum place_part part)
         if (put_part(state, part, 0, WHOLE, state->order[i])) return;
 }
 
-/* Whether rules have left something of a layer. */
+/* Whether rules have left any of a layer unplaced. */
 static bool has_unplaced(const struct state *state, uint32_t layer, enum share share)
 {
     for (size_t i = 0; i < state->request->n_tensors; i++)
@@ -132,9 +134,10 @@ static bool has_unplaced(const struct state *state, uint32_t layer, enum share s
     return false;
 }
 
-/* The layers are offloaded from the last towards the first, so the first device in order holds the end of the model. The
- * walk goes back over layers and devices together; a device that is full is left for good, a layer that rules have placed
- * whole is passed over. Then come the output and, last because just a row of it is read for a token, the embedding. */
+/* Offloads layers from the last to the first, so the first device in order holds the end of the model. The
+ * walk advances over layers and devices together: it never returns to a full device, and skips layers that
+ * rules have placed entirely. Then come the output and, last because a token reads just one row of it, the
+ * embedding. */
 static uint32_t offload_layers(struct state *state, enum share share)
 {
     const struct place_request *request = state->request;
@@ -152,7 +155,7 @@ static uint32_t offload_layers(struct state *state, enum share share)
     return done;
 }
 
-/* The experts of offloaded layers, from the last backwards, as long as devices have room for a layer's. */
+/* Places the experts of offloaded layers, last layer first, while devices have room for those of a layer. */
 static void offload_experts(struct state *state, uint32_t n_layers)
 {
     const struct place_request *request = state->request;
@@ -167,7 +170,7 @@ static void offload_experts(struct state *state, uint32_t n_layers)
     }
 }
 
-/* Begins anew with what the rules say. */
+/* Starts over from the rules alone. */
 static void start(struct state *state)
 {
     memset(state->used, 0, sizeof *state->used * PLACE_MAX_DEVICES);

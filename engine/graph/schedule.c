@@ -1,5 +1,6 @@
-/* schedule.c: see schedule.h. Three passes: give every operand a storage on the device that reads it (adding copies),
- * find out how long each storage is needed, and lay them out in arenas so that lifetimes share memory. */
+/* schedule.c: see schedule.h. Three passes: give each operand a storage on the device that reads it (adding
+ * copies), find how long each storage is needed, and lay them out in arenas so that storages with separate
+ * lifetimes share memory. */
 #include "graph/schedule.h"
 
 #include <stdlib.h>
@@ -13,16 +14,15 @@
 /* When a storage is first written and last read, counted in nodes. */
 struct lifetime {
     size_t birth, death;
-    uint32_t alias; /* the storage whose bytes it takes over, or NONE */
+    uint32_t alias; /* the storage whose bytes it reuses, or NONE */
 };
 
 struct build {
     struct schedule *schedule;
     struct lifetime *lifetimes; /* [capacity of storages] */
     uint32_t *stored;           /* [n_values before copies, PLACE_MAX_DEVICES]: storage, or NONE */
-    uint32_t *home; /* [n_values before copies]: device where the value is made, NONE for inputs */
-    struct value *
-        *copied; /* [n_values before copies, PLACE_MAX_DEVICES]: this value's stand-in on a device */
+    uint32_t *home;        /* [n_values before copies]: device where the value is made, NONE for inputs */
+    struct value **copied; /* [n_values before copies, PLACE_MAX_DEVICES]: this value's copy on a device */
 };
 
 static bool is_stored(const struct value *value)
@@ -35,9 +35,10 @@ static uint64_t dense_size(const struct value *value)
     return value->tensor.nb[3] * value->tensor.ne[3];
 }
 
-/* ---- Operands, copies -------------------------------------------------------------------------------------------- */
+/* ---- Operands, copies
+ * -------------------------------------------------------------------------------------------- */
 
-/* A second value like `value` in the graph, for another device. The graph's array of values owns it. */
+/* A second value like `value`, for another device. The graph's array of values owns it. */
 static struct value *clone_value(struct graph *graph, const struct value *value)
 {
     struct value *clone = malloc(sizeof *clone);
@@ -73,7 +74,8 @@ static int add_step(struct schedule *schedule, const struct step *step)
     return ENGINE_OK;
 }
 
-/* Makes sure that the root of a value is on `device` before node `now` and puts its storage's number into *storage. */
+/* Makes sure that the root of a value is on `device` before node `now` and puts its storage's number into
+ * *storage. */
 static int store_root(struct build *build, struct value *root, uint32_t device, size_t now, uint32_t *storage)
 {
     uint32_t *slot = &build->stored[root->id * PLACE_MAX_DEVICES + device];
@@ -102,7 +104,7 @@ static int store_root(struct build *build, struct value *root, uint32_t device, 
     return ENGINE_OK;
 }
 
-/* Points an operand of a node at the value's stand-in on the node's device, views included. */
+/* Points an operand of a node at the value's copy on the node's device, including through views. */
 static int bind_operand(struct build *build, const struct engine_tensor **operand, uint32_t device,
                         size_t now)
 {
@@ -148,7 +150,8 @@ static int add_node(struct build *build, size_t now)
     return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+/* ---- Memory
+ * ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t storage_of(const struct build *build, const struct engine_tensor *tensor)
 {
@@ -159,7 +162,7 @@ static uint32_t storage_of(const struct build *build, const struct engine_tensor
     return NONE;
 }
 
-/* Whether the storage is read through just one operand of the node. */
+/* Whether the node reads the storage through just one operand. */
 static bool read_once(struct node *node, const struct value *root)
 {
     int reads = 0;
@@ -170,7 +173,7 @@ static bool read_once(struct node *node, const struct value *root)
     return reads == 1;
 }
 
-/* Lets outputs take over the bytes of an input that is read for the last time by the node that makes them. */
+/* Lets outputs reuse the bytes of an input that the node making them is the last to read. */
 static void alias_in_place(struct build *build, const uint32_t *number_of_root)
 {
     struct schedule *schedule = build->schedule;
@@ -188,7 +191,8 @@ static void alias_in_place(struct build *build, const uint32_t *number_of_root)
             if (schedule->storages[source].size != schedule->storages[target].size) continue;
             if (!read_once(node, value_of(tensor)->root)) continue;
             build->lifetimes[target].alias = source;
-            /* From now on the bytes belong to the target; whoever asks for the source's end gets the target's. */
+            /* From now on the bytes belong to the target; whoever looks up the source's end gets the
+             * target's. */
             build->lifetimes[source].death = SIZE_MAX;
         }
     }
@@ -200,7 +204,7 @@ static uint32_t resolve(const struct build *build, uint32_t storage)
     return storage;
 }
 
-/* First fit, in the order of birth: each storage goes to the lowest gap among those that live at the same time. */
+/* First fit, in order of birth: each storage gets the lowest gap among those alive at the same time. */
 static int lay_out(struct build *build, const uint32_t alignment[PLACE_MAX_DEVICES])
 {
     struct schedule *schedule = build->schedule;
@@ -209,7 +213,7 @@ static int lay_out(struct build *build, const uint32_t alignment[PLACE_MAX_DEVIC
     if (!placed) return error_memory("schedule");
     size_t n_placed = 0;
     int status = ENGINE_OK;
-    for (uint32_t i = 0; i < n; i++) { /* storages are made in the order of birth, inputs live from 0 on */
+    for (uint32_t i = 0; i < n; i++) { /* storages are created in order of birth; inputs live from 0 */
         struct storage *storage = &schedule->storages[i];
         const struct lifetime *life = &build->lifetimes[i];
         if (life->alias != NONE) {
@@ -250,7 +254,7 @@ static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX
     memset(number_of_root, 0xff, graph->n_values * sizeof *number_of_root);
     for (uint32_t i = 0; i < schedule->n_storages; i++) number_of_root[schedule->storages[i].value->id] = i;
 
-    /* Inputs are written before the run and the logits are read behind it. */
+    /* Inputs are written before the run, and logits are read after it. */
     for (uint32_t i = 0; i < schedule->n_storages; i++)
         if (schedule->storages[i].value->kind == VALUE_INPUT) build->lifetimes[i].death = graph->n_nodes;
     build->lifetimes[storage_of(build, &graph->logits->tensor)].death = graph->n_nodes;
@@ -267,7 +271,7 @@ static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX
     return lay_out(build, alignment);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ */
+/* -------------------------------------------------------------------------------------------------------- */
 
 int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES], struct schedule **out)
 {

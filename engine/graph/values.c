@@ -1,4 +1,4 @@
-/* values.c: what a graph's nodes work on: weights, inputs, caches, and views of values. See graph.h. */
+/* values.c: the values of a graph: weights, inputs, caches, and views. See graph.h. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_
     return value;
 }
 
-/* ---- Weights ----------------------------------------------------------------------------------------------------- */
+/* ---- Weights
+ * ----------------------------------------------------------------------------------------------------- */
 
 #define FORMAT_NAME(name, format)                                                                            \
     char name[128];                                                                                          \
@@ -56,7 +57,7 @@ static struct value *add_weight(struct graph *graph, const struct model_tensor *
     return value;
 }
 
-/* Adds a derived tensor as a weight; NULL is what its making gave up with. */
+/* Adds a derived tensor as a weight; NULL means that making it failed. */
 static struct value *add_derived(struct graph *graph, const struct model_tensor *tensor)
 {
     if (!tensor) graph->status = ENGINE_ERROR_MEMORY;
@@ -119,7 +120,7 @@ static uint64_t count_values(const struct model_tensor *tensor)
     return count;
 }
 
-/* Copies values of a type that model files keep norms and biases in. */
+/* Copies values of a type that model files use for norms and biases. */
 static bool copy_floats(const struct model_tensor *tensor, uint64_t first, uint64_t n, float *values)
 {
     const uint8_t *data = tensor->data;
@@ -158,7 +159,7 @@ struct value *graph_values_part(struct graph *graph, const struct model_tensor *
     return NULL;
 }
 
-/* The values of a tensor as F32 [ne0, ne1]: itself where it is that, else a copy. */
+/* The values of a tensor as F32 [ne0, ne1]: the tensor itself if it has that form, otherwise a copy. */
 static struct value *find_values(struct graph *graph, uint64_t ne0, uint64_t ne1, bool optional,
                                  const char *name)
 {
@@ -237,7 +238,8 @@ const struct model_tensor *graph_find(const struct graph *graph, const char *for
     return model_tensor_find(graph->model, name);
 }
 
-/* ---- Inputs and caches ------------------------------------------------------------------------------------------- */
+/* ---- Inputs and caches
+ * ------------------------------------------------------------------------------------------- */
 
 struct value *graph_input(struct graph *graph, enum graph_input input)
 {
@@ -280,7 +282,8 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
     return value;
 }
 
-/* ---- Views ------------------------------------------------------------------------------------------------------- */
+/* ---- Views
+ * ------------------------------------------------------------------------------------------------------- */
 
 static struct value *add_view(struct graph *graph, const struct value *value, const uint64_t ne[4])
 {

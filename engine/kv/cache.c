@@ -9,7 +9,7 @@
 
 struct block {
     uint32_t owners; /* sequences */
-    bool is_known;   /* it is full and computed, and in the tree: */
+    bool is_known;   /* full, computed, and in the tree */
     int32_t parent;  /* the block before it, NONE for the first of a text */
     uint32_t n_children;
     uint64_t hash; /* of its tokens and of all before them */
@@ -20,25 +20,25 @@ struct block {
 
 struct sequence {
     uint32_t length;
-    uint32_t n_known; /* so many of its blocks, from the first on, are in the tree */
+    uint32_t n_known; /* number of its leading blocks that are in the tree */
     int32_t *blocks;  /* [max_blocks] */
 };
 
 struct kv_cache {
     uint32_t n_sequences, n_positions;
     struct sequence *sequences; /* [n_sequences] */
-    int32_t *tables;            /* [n_sequences, max_blocks] what the sequences' `blocks` point into */
+    int32_t *tables;            /* [n_sequences, max_blocks] storage of the sequences' `blocks` */
     uint32_t n_blocks;
     struct block *blocks; /* [n_blocks] */
     int32_t *tokens;      /* [n_blocks, KV_BLOCK_SIZE] */
-    int32_t *free;        /* [n_blocks] stack; the next one to give is the last */
+    int32_t *free;        /* [n_blocks] stack of free blocks; the last one is given next */
     uint32_t n_free;
     int32_t oldest, newest; /* of the idle */
     uint32_t n_idle;
     int32_t *buckets; /* [n_buckets] of the tree's blocks, by hash */
     uint32_t n_buckets;
     uint64_t seed;
-    uint32_t *appenders;    /* [n_blocks] zeros; for kv_needed */
+    uint32_t *appenders;    /* [n_blocks] zeros between calls of kv_needed */
     struct kv_copy *copies; /* [n_sequences] */
     size_t n_copies;
 };
@@ -70,7 +70,7 @@ struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t 
     cache->n_positions = n_positions;
     cache->n_blocks = cache->n_free = n_blocks;
     cache->oldest = cache->newest = NONE;
-    cache->seed = (uint64_t)(uintptr_t)cache; /* so that nobody can choose texts that share a bucket */
+    cache->seed = (uint64_t)(uintptr_t)cache; /* so that nobody can craft texts that share a bucket */
     if (n_blocks > INT32_MAX / KV_BLOCK_SIZE || !allocate(cache, max_blocks)) {
         kv_destroy(cache);
         return NULL;
@@ -185,13 +185,13 @@ static void remove_idle(struct kv_cache *cache, int32_t b)
     cache->n_idle--;
 }
 
-/* Gives a block of the tree, or one that has an owner, one more. */
+/* Adds an owner to a block that is in the tree or has an owner. */
 static void own(struct kv_cache *cache, int32_t b)
 {
     if (cache->blocks[b].owners++ == 0) remove_idle(cache, b);
 }
 
-/* Sequences release their last blocks first, so that among the idle children are older than their parents. */
+/* Sequences release their last blocks first, so idle children are older than their parents. */
 static void release(struct kv_cache *cache, int32_t b)
 {
     struct block *block = &cache->blocks[b];
@@ -202,7 +202,7 @@ static void release(struct kv_cache *cache, int32_t b)
         cache->free[cache->n_free++] = b;
 }
 
-/* A block with one owner and without contents; NONE: all have owners. */
+/* A block with one owner and no contents; NONE: all have owners. */
 static int32_t take(struct kv_cache *cache)
 {
     int32_t b = NONE;
@@ -224,7 +224,7 @@ uint32_t kv_free_count(const struct kv_cache *cache)
 
 /* ---- Growing ------------------------------------------------------------------------------------------ */
 
-/* Whether other blocks of the tree go on from this one, so that its tokens can't change. */
+/* Whether other blocks of the tree continue from this one, so that its tokens can't change. */
 static bool is_kept(const struct block *block)
 {
     return block->is_known && block->n_children > 0;
@@ -241,8 +241,7 @@ uint32_t kv_needed(struct kv_cache *cache, const uint32_t *growth)
         if (length % KV_BLOCK_SIZE == 0) continue;
         int32_t b = sequence->blocks[length / KV_BLOCK_SIZE];
         cache->appenders[b]++;
-        /* Of the owners that all append to a block, the last one can have it; or leaves it to the idle for
-         * another. */
+        /* Of owners that all append to a block, the last can have it, or leaves it idle for another. */
         needed += cache->appenders[b] < cache->blocks[b].owners;
     }
     for (uint32_t s = 0; s < cache->n_sequences; s++) {
@@ -258,7 +257,7 @@ uint32_t kv_length(const struct kv_cache *cache, uint32_t sequence)
     return cache->sequences[sequence].length;
 }
 
-/* Gives a sequence that goes on within block i a copy of it, unless nobody else needs the block. */
+/* Gives a sequence that continues inside block i a copy of it, unless nobody else needs the block. */
 static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
 {
     struct sequence *sequence = &cache->sequences[s];
@@ -366,7 +365,7 @@ void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t lengt
     target->n_known = source->n_known < n_full ? source->n_known : n_full;
 }
 
-/* How many of the tokens a sequence begins with. */
+/* How many of the tokens the sequence already begins with. */
 static uint32_t count_common(const struct kv_cache *cache, const struct sequence *sequence,
                              const int32_t *tokens, uint32_t n_tokens)
 {
@@ -382,7 +381,7 @@ uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uin
     if (n_tokens > cache->n_positions) n_tokens = cache->n_positions;
     uint32_t n = count_common(cache, sequence, tokens, n_tokens);
     kv_truncate(cache, s, n);
-    /* What is found goes on from the last block that is in the tree, of the sequence's own or of others. */
+    /* Matches continue from the last block in the tree, whether it is the sequence's own or another's. */
     uint32_t i = sequence->n_known;
     int32_t last = i > 0 ? sequence->blocks[i - 1] : NONE;
     while ((i + 1) * KV_BLOCK_SIZE <= n_tokens) {

@@ -1,5 +1,5 @@
-/* assign.c: the graph of a shape with a device for every node, as the placement of the weights and caches asks for it, and
- * its schedule. */
+/* assign.c: builds the graph of a shape, chooses a device for each node from the placement of weights and
+ * caches, and schedules it. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -56,8 +56,9 @@ const struct value *plan_anchor(const struct node *node)
     return weight && value_of(weight)->kind == VALUE_WEIGHT ? value_of(weight) : NULL;
 }
 
-/* Where a node without a weight should run: what touches the cache with the cache; sums of a layer where its attention
- * is, which is where its norms are; all else where its first operand is made. `made[id]` is the device of each value. */
+/* Where a node without a weight should run: nodes that touch the cache run with the cache; sums of a layer
+ * run where its attention is, that is, where its norms are; everything else runs where its first operand is
+ * made. `made[id]` is the device of each value. */
 static uint32_t wanted_device(const struct engine_plan *plan, const struct node *node, const uint32_t *made)
 {
     const struct value *weight = plan_anchor(node);
@@ -74,7 +75,7 @@ bool plan_touches_cache(const struct node *node)
     return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE;
 }
 
-/* Sets the device of every node: the wanted one, or the CPU if it doesn't do the operation. */
+/* Sets the device of every node: the wanted one, or the CPU if that one doesn't support the operation. */
 static int assign_devices(const struct engine_plan *plan, struct graph *graph)
 {
     uint32_t *made = calloc(graph->n_values, sizeof *made);
@@ -85,8 +86,7 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
         node->device = wanted_device(plan, node, made);
         void *asked = (void *)(uintptr_t)plan;
         if (node->device != 0 && !plan_supports(asked, node->device, node->op, &node->args)) {
-            if (plan_anchor(node) ||
-                plan_touches_cache(node)) { /* what it needs is there and can't be moved now */
+            if (plan_anchor(node) || plan_touches_cache(node)) { /* its weight or cache can't be moved now */
                 status = error_raise(ENGINE_ERROR,
                                      "%s ran %s for another number of tokens, but cannot for this one",
                                      plan->set.devices[node->device].name, info->name);

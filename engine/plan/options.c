@@ -1,4 +1,5 @@
-/* options.c: the wishes of a caller and of engine.conf, checked: sizes, the cache's type, what to offload, rules. */
+/* options.c: checks the options of a caller and of engine.conf: sizes, the cache's type, offloading,
+ * rules. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,7 +15,7 @@
 #define DEFAULT_BATCH   512
 #define MAX_BATCH       65536
 #define MAX_SEQUENCES   4096
-#define MAX_OUTPUTS     64 /* unless there are more sequences: vocabularies are large, and logits take memory */
+#define MAX_OUTPUTS     64 /* unless there are more sequences: logits of large vocabularies take memory */
 
 int plan_read_context_options(const struct engine_context_options *given,
                               struct engine_context_options *known)
@@ -86,7 +87,7 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
     return ENGINE_OK;
 }
 
-/* One sequence has to be able to grow to its end. */
+/* One sequence must be able to grow to full length. */
 static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
 {
     plan->n_blocks = n_cache ? kv_blocks_for(n_cache) : kv_blocks_for(plan->n_context) * plan->n_sequences;

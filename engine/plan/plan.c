@@ -1,5 +1,5 @@
-/* plan.c: see plan.h. Reads the options, opens the devices, surveys them, and places tensors until each device's share fits
- * its budget. */
+/* plan.c: see plan.h. Reads the options, opens the devices, surveys them, and places tensors until each
+ * device's share fits its budget. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -27,8 +27,8 @@ static void decide(struct engine_plan *plan)
     plan->n_offloaded = place_tensors(&request, plan->device, plan->used);
 }
 
-/* Replaces the estimate of activations by what this placement really needs. Returns true if a device then is over its
- * budget. */
+/* Replaces the estimate of activations with what this placement needs. Sets *over if a device then exceeds
+ * its budget. */
 static int measure(struct engine_plan *plan, bool *over)
 {
     struct schedule *batch = NULL, *token = NULL;
@@ -61,7 +61,8 @@ int plan_place(struct engine_plan *plan)
     bool over = true;
     int status = ENGINE_OK;
     if (plan->set.n_devices == 1) plan->offload = 0;
-    /* Each round offers fewer layers; with none, only rules can fill a device, and those are the user's wish. */
+    /* Each round offers fewer layers; with none left, only rules can fill a device, and the user chose
+     * those. */
     while (!status && over) {
         decide(plan);
         status = measure(plan, &over);
@@ -73,7 +74,7 @@ int plan_place(struct engine_plan *plan)
     return status;
 }
 
-/* Finds the family of the model, and has it read its hyper-parameters. */
+/* Finds the family of the model, and lets it read its hyper-parameters. */
 static int read_architecture(struct engine_plan *plan)
 {
     plan->architecture = arch_of(plan->model->model);

@@ -1,4 +1,5 @@
-/* report.c: what a plan tells: warnings of wishes that could not be met, and the plan as a table, through engine.h. */
+/* report.c: reports on a plan: warnings for options that could not be met, and the plan as a table, through
+ * engine.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "model/types.h"
 #include "plan/steps.h"
 
-/* One line for each wish that names nothing, or more than a device has. */
+/* Warns of each option that matches nothing, or asks for more than a device has. */
 static void report_wishes(const struct engine_plan *plan)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
@@ -25,7 +26,7 @@ static void report_wishes(const struct engine_plan *plan)
                      plan->set.devices[d].name, plan->used[d], plan->set.devices[d].budget);
 }
 
-/* Whether anything lies on a device of the same plugin. */
+/* Whether anything is placed on a device of the same plugin. */
 static bool plugin_is_used(const struct engine_plan *plan, uint32_t device)
 {
     for (uint32_t d = 1; d < plan->set.n_devices; d++)
@@ -34,8 +35,8 @@ static bool plugin_is_used(const struct engine_plan *plan, uint32_t device)
     return false;
 }
 
-/* Layers go to the fastest device first: one line where all that was wanted fits there, and a backend that was named has
- * nothing to do. */
+/* Layers go to the fastest device first. Prints one line if everything fits there and a backend that the user
+ * named is left without work. */
 static void report_idle(const struct engine_plan *plan)
 {
     uint32_t idle = 0, first = 0;
@@ -50,7 +51,7 @@ static void report_idle(const struct engine_plan *plan)
                  plan->set.devices[idle].name, plan->set.devices[first].name);
 }
 
-/* Plugins whose devices are open have read their settings. */
+/* Plugins with open devices have read their settings. */
 static void report_settings(const struct engine_plan *plan)
 {
     const struct engine *engine = plan->model->engine;
@@ -89,8 +90,8 @@ static bool is_used(const struct engine_plan *plan, const struct model_tensor *t
     return false;
 }
 
-/* Tensors that no graph of the family reads though the file has them: layers that predict further tokens, and factors of
- * rope for other contexts. */
+/* Tensors in the file that no graph of the family reads: layers that predict further tokens, and rope factors
+ * for other contexts. */
 static bool is_left_out(const struct engine_plan *plan, const char *name)
 {
     unsigned layer;
@@ -98,7 +99,7 @@ static bool is_left_out(const struct engine_plan *plan, const char *name)
     return strncmp(name, "rope_f", strlen("rope_f")) == 0;
 }
 
-/* One line where the file has tensors that the family knows nothing of: it may be another kind of model. */
+/* Prints one line if the file has tensors that the family doesn't know: it may be another kind of model. */
 static void report_unused(const struct engine_plan *plan)
 {
     const struct model *model = plan->model->model;
@@ -142,7 +143,8 @@ void report_plan(const struct engine_plan *plan, bool named)
                  "%u of %u layers fit on the devices; the others run on the CPU", plan->n_offloaded, wanted);
 }
 
-/* ---- The plan as a table ----------------------------------------------------------------------------------------- */
+/* ---- The plan as a table
+ * ----------------------------------------------------------------------------------------- */
 
 size_t engine_plan_tensor_count(const struct engine_plan *plan)
 {

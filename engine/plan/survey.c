@@ -1,5 +1,5 @@
-/* survey.c: what a plan is made from: the entries of its weights and caches, what each device can run of the graph
- * (`supports`), and what things take there (`weight_size`, `op_memory`). */
+/* survey.c: gathers the input of a plan: the entries of its weights and caches, the parts of the graph that
+ * each device can run (`supports`), and the memory they take there (`weight_size`, `op_memory`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +16,15 @@ struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, ui
         .type = tensor->type,
         .type_name = type_info(tensor->type)->name,
         .uses = uses,
-        .data_is_kept = tensor->data != NULL, /* what is put together of parts is not */
+        .data_is_kept = tensor->data != NULL, /* tensors assembled from parts are not kept */
         .data_size = tensor->size,
     };
     memcpy(desc.ne, tensor->ne, sizeof desc.ne);
     return desc;
 }
 
-/* The entry that decides where a node runs: its weight's or its cache's; NULL for one that runs where others do. */
+/* The entry that decides where a node runs: its weight's or its cache's; NULL if the node runs where others
+ * do. */
 static struct place_tensor *entry_of(struct engine_plan *plan, const struct node *node)
 {
     const struct value *weight = plan_anchor(node);
@@ -31,7 +32,7 @@ static struct place_tensor *entry_of(struct engine_plan *plan, const struct node
     return plan_touches_cache(node) ? &plan->entries[plan->layer_entry[node->layer]] : NULL;
 }
 
-/* Clears the bits of devices that can't run the nodes of this graph from the entries that these go with. */
+/* Clears the bits of devices that can't run the nodes of this graph from the nodes' entries. */
 static void ask_support(struct engine_plan *plan, const struct graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -59,7 +60,7 @@ static void ask_sizes(struct engine_plan *plan)
     }
 }
 
-/* Makes a weight follow the entry that its node goes with: a bias its matrix, slopes the cache. */
+/* Makes a weight follow the entry that its node follows: a bias its matrix, slopes the cache. */
 static void follow(struct engine_plan *plan, size_t weight, struct place_tensor *leader)
 {
     struct place_tensor *entry = &plan->entries[weight];
@@ -110,7 +111,7 @@ static size_t find_group(const struct engine_plan *plan, size_t i)
     return k;
 }
 
-/* Counts the layers that have caches. The caches of a layer stand beside each other in the graph. */
+/* Counts the layers that have caches. The caches of a layer are adjacent in the graph. */
 static size_t count_cached_layers(const struct graph *graph)
 {
     size_t count = 0;
@@ -133,7 +134,7 @@ static int create_lists(struct engine_plan *plan, const struct graph *graph)
     return whole ? ENGINE_OK : error_memory("plan");
 }
 
-/* Fills what all entries have. */
+/* Fills the fields that all entries have. */
 static int start_entry(struct engine_plan *plan, size_t i, const char *name, uint32_t layer,
                        enum place_part part)
 {
