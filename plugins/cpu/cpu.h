@@ -1,12 +1,14 @@
-/* cpu.h: what the files of the CPU plugin share: the host's services, the device, its buffers and weights.
+/* cpu.h: shared by the files of the CPU plugin: the host's services, the device, its buffers and weights.
  *
- *   plugin.c   the entry point, the device that there is        device.c  devices, buffers, their memory
+ *   plugin.c   the entry point and its one device               device.c  devices, buffers, their memory
  *   weight.c   model tensors, packed                            stream.c  queues of operations, recordings
- *   list.c     steps, what must wait for what, running them     pool.c    the threads
+ *   list.c     steps, their dependencies, running them          pool.c    the threads
  *   op-*.c     operations: arguments checked, made into steps   operand.c tensors checked, made into views
  *   matmul-*.c the steps of ENGINE_OP_MATMUL, see matmul.h
- *   types.c    the weight types                                 kernels.h arithmetic, for each instruction set
- *   isa.c      which instruction set                            system.c  processors and memory of the machine */
+ *   types.c    the weight types                                 kernels.h arithmetic, for each instruction
+ *   set
+ *   isa.c      choice of the instruction set                    system.c  processors and memory of the
+ *   machine */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
@@ -16,7 +18,7 @@
 
 #include "plugin-api.h"
 
-#define CPU_ALIGNMENT 64 /* bytes, of buffers, weights and scratch memory: a cache line, a vector */
+#define CPU_ALIGNMENT 64 /* bytes; of buffers, weights and scratch memory: a cache line, a vector */
 
 struct kernels;
 struct list;
@@ -31,7 +33,7 @@ struct engine_device {
     struct pool *pool;
     uint64_t memory_limit; /* bytes; 0: none */
     uint64_t memory_used;  /* by buffers and weights */
-    uint8_t *scratch;      /* of the operations that are running: shared, then each thread's own */
+    uint8_t *scratch;      /* of the running operations: the shared part, then each thread's own */
     size_t scratch_size;
 };
 
@@ -49,15 +51,14 @@ struct engine_weight {
     uint64_t
         n_matrices; /* 1 unless made for ENGINE_WEIGHT_MATRICES: other dimensions are counted into rows */
     uint64_t ne[4]; /* as in the file */
-    const uint8_t
-        *packed; /* panels, see types.h, of one matrix after the other; NULL where no matmul uses it */
-    const uint8_t *plain; /* rows as in the file, or NULL where `packed` serves them */
-    uint8_t *memory;      /* what belongs to the weight of the above; NULL: nothing */
+    const uint8_t *packed; /* panels, see types.h, matrix after matrix; NULL if no matmul uses it */
+    const uint8_t *plain;  /* rows as in the file, or NULL where `packed` serves them */
+    uint8_t *memory;       /* memory that the weight owns for `packed` and `plain`; NULL: none */
     uint64_t memory_size;
 };
 
-/* Memory, zeroed, aligned to CPU_ALIGNMENT and, where it is large, in huge pages if the system has them to
- * give. Counted against the device's limit. NULL after host->fail. */
+/* Zeroed memory, aligned to CPU_ALIGNMENT and, if it is large, in huge pages where the system has them.
+ * Counted against the device's limit. NULL after host->fail. */
 void *device_allocate(struct engine_device *device, uint64_t size, const char *what);
 void device_free(struct engine_device *device, void *memory, uint64_t size);
 

@@ -10,7 +10,10 @@
 #include "system.h"
 #include "types.h"
 
-enum { MOST_THREADS = 1024, MAPPED_SIZE = 1 << 20 /* from here on memory comes from the system, in pages */ };
+enum {
+    MOST_THREADS = 1024,
+    MAPPED_SIZE = 1 << 20 /* from this size on memory comes from the system, in pages */
+};
 
 /* ---- Memory ---------------------------------------------------------------------------------------- */
 
@@ -25,7 +28,7 @@ static void *allocate(uint64_t size)
     }
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return NULL;
-    madvise(memory, size, MADV_HUGEPAGE); /* a wish: most systems have it */
+    madvise(memory, size, MADV_HUGEPAGE); /* a hint: most systems support it */
     return memory;
 }
 

@@ -1,7 +1,8 @@
-/* formats.h: what the integer weight types have in common and where they differ, as constants that the compiler sees:
- * kernels made for a type take its format as an argument and fold it away.
+/* formats.h: the common properties of the integer weight types and their differences, as constants that the
+ * compiler sees: kernels take the format as an argument, which is folded away in the copy for each type.
  *
- * A value is (q - offset) * scale - min; q is the code of the file or, where the type has a table, values[code]. */
+ * A value is (q - offset) * scale - min; q is the code in the file or, for types with a table,
+ * values[code]. */
 #ifndef CPU_FORMATS_H
 #define CPU_FORMATS_H
 
@@ -14,8 +15,8 @@ enum scale_kind {
     SCALES_F16,     /* a float16 for each block of 32 */
     SCALES_POWER,   /* a power of two for each block of 32: its exponent + 128, a byte */
     SCALES_INT8,    /* a float16 for 256 columns, times an int8 for each `sub` of them */
-    SCALES_NIBBLES, /* likewise, times 4 bits, and 4 bits above them times another float16 for mins */
-    SCALES_RAW      /* blocks stay as they are in files, and `read` takes them apart again and again */
+    SCALES_NIBBLES, /* the same, times 4 bits, with 4 bits above them times another float16 for mins */
+    SCALES_RAW      /* blocks stay as they are in files, and `read` decodes them each time */
 };
 
 struct format {
@@ -23,7 +24,7 @@ struct format {
     uint16_t block; /* columns of a block in files: 32 or 256 */
     uint8_t sub;    /* columns that share a scale: 16 or 32 */
     bool mins;
-    uint8_t base, high; /* bits of a code: those packed first (2, 4, 8), those packed behind them (0, 1, 2) */
+    uint8_t base, high; /* bits of a code: those packed first (2, 4, 8), those packed after them (0, 1, 2) */
     uint8_t offset, most;  /* most: the largest q. If it is above 127, offset is 128 */
     const uint8_t *values; /* [16] */
 };
@@ -54,7 +55,8 @@ static const struct format
     format_raw16   = {SCALES_RAW,     256, 16, false, 8, 0, 128, 255, NULL};
 /* clang-format on */
 
-/* The integer types by name, of constants and of functions: those with a packing of their own, the others. */
+/* The integer types by name of constants and functions: first those with a packing of their own, then the
+ * others. */
 #define PACKED_TYPES(X)                                                                                      \
     X(Q8_0, q8_0)                                                                                            \
     X(Q4_0, q4_0)                                                                                            \

@@ -1,4 +1,4 @@
-/* half.h: float16 numbers and powers of two as they are packed; plugin-types.h has the conversions. */
+/* half.h: packed float16 numbers and powers of two; plugin-types.h has the conversions. */
 #ifndef CPU_HALF_H
 #define CPU_HALF_H
 

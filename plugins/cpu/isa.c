@@ -1,4 +1,4 @@
-/* isa.c: asks the processor and the system what they can do, and chooses kernels. */
+/* isa.c: finds out what the processor and the system support, and chooses kernels. */
 #include "isa.h"
 
 #include <stdbool.h>
@@ -52,7 +52,7 @@ static struct features detect(void)
 
 #define NAMES "scalar, neon or neondot on this architecture"
 
-/* What Linux says of the processor; the vector registers are saved by every system that has them. */
+/* Linux's flags of the processor; every system that has the vector registers saves them. */
 static bool has(unsigned long feature)
 {
     return (getauxval(AT_HWCAP) & feature) != 0;
@@ -71,7 +71,7 @@ struct choice {
 
 const struct kernels *isa_kernels(void)
 {
-    /* From the plainest to the best; a cap excludes what stands behind it. */
+    /* From the plainest to the best; a cap excludes all that follow it. */
     const struct choice choices[] = {
         {&kernels_scalar, true},
 #ifdef CPU_X86

@@ -4,8 +4,8 @@
 
 #include "kernels.h"
 
-/* The best kernels that this processor and system run, at most those that the environment variable
- * ENGINE_CPU_ISA names. NULL after host->fail if it names none. */
+/* The best kernels for this processor and system, limited by the environment variable ENGINE_CPU_ISA. NULL
+ * after host->fail if the variable names no instruction set. */
 const struct kernels *isa_kernels(void);
 
 #endif

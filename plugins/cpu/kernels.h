@@ -1,11 +1,11 @@
 /* kernels.h: the arithmetic, one table of functions for each instruction set.
  *
- * Kernels know nothing of tensors, threads or operations: plain pointers, counts, no failure. Every table is
- * complete. kernels/scalar-*.c are the reference, plain C; the others are made from the templates
- * kernels/{tiles,unpack,rows,attention}.h over the vectors of kernels/vec-*.h.
+ * Kernels know nothing of tensors, threads or operations: they take plain pointers and counts, and cannot
+ * fail. Every table is complete. kernels/scalar-*.c are the reference, plain C; the others are made from the
+ * templates kernels/{tiles,unpack,rows,attention}.h over the vectors of kernels/vec-*.h.
  *
- * Sums are added up in an order that depends on the shapes of the operation alone, never on how many tokens
- * or rows a call is given: a token's result is the same to the bit in whatever batch it is computed. */
+ * The order of a sum depends only on the operation's shapes, never on how many tokens or rows a call is
+ * given: a token's result is the same to the bit in any batch. */
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 
@@ -16,18 +16,18 @@
 
 #define QUANTIZE_TRIES 6      /* see quantize */
 #define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
-#define TILE_TOKENS    12     /* most tokens that a tile kernel takes beside each other */
-#define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes one behind the other */
+#define TILE_TOKENS    12     /* most tokens that a tile kernel takes at once */
+#define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes in one call */
 
-/* Activations that a matmul of TILE_INT8 takes, T tokens beside each other: value = q * scale. */
+/* Activations for a TILE_INT8 matmul, T tokens interleaved: value = q * scale. */
 struct int8_activations {
     int8_t *q;         /* [n / 4][T][4] */
     float *scales;     /* [n / GROUP][T] */
-    int32_t *minus[2]; /* minus the sums of q: of each group, [n / GROUP][T], and of each half of one */
+    int32_t *minus[2]; /* negated sums of q: of each group, [n / GROUP][T], and of each half of a group */
 };
 
-/* Of tokens that lie in sets beside each other, one set behind the other, k columns each: where column `first` (a
- * multiple of GROUP) of token `token`, which begins a set of n_tokens, lies. */
+/* The activations at column `first` (a multiple of GROUP) of token `token`, which begins a set of n_tokens.
+ * Sets follow one another; the tokens of a set are interleaved and have k columns each. */
 static inline struct int8_activations int8_at(const struct int8_activations *all, size_t k, size_t first,
                                               size_t token, size_t n_tokens)
 {
@@ -37,8 +37,8 @@ static inline struct int8_activations int8_at(const struct int8_activations *all
                                      {all->minus[0] + group, all->minus[1] + 2 * group}};
 }
 
-/* What int8_tiles multiplies: columns first … first + n - 1 of n_tokens tokens in sets of int8_tile_tokens, the last of
- * which may be smaller. */
+/* Input of int8_tiles: columns first … first + n - 1 of n_tokens tokens in sets of int8_tile_tokens; the last
+ * set may be smaller. */
 struct int8_part {
     struct int8_activations all;
     size_t k, first, n, n_tokens;
@@ -47,9 +47,9 @@ struct int8_part {
 /* Turns a chunk of n columns into a tile. */
 typedef void unpack_function(const struct weight_type *type, const uint8_t *chunk, size_t n,
                              struct tile *tile);
-/* sums[t][row] = panel of k columns x a few tokens that lie beside each other, of int8 activations; or x one token of the
- * float32 input itself for TILE_F32. The panel is read once, at the speed of memory, and unpacked in registers. `tile` is
- * scratch memory. */
+/* sums[t][row] = panel of k columns x a few interleaved tokens: int8 activations or, for one token and
+ * TILE_F32, the float32 input itself. The panel is read once, at the speed of memory, and unpacked in
+ * registers. `tile` is scratch memory. */
 typedef void few_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
                           const float *input, size_t n_tokens, struct tile *tile, float *sums);
 
@@ -57,24 +57,25 @@ typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, si
                            size_t n_padded);
 
 struct kernels {
-    const char *name; /* of the instruction set, as ENGINE_CPU_ISA takes it */
-    /* Tokens of a set that lie beside each other for f32_tile and int8_tiles; at most TILE_TOKENS. */
+    const char *name; /* of the instruction set, as in ENGINE_CPU_ISA */
+    /* Interleaved tokens of a set for f32_tile and int8_tiles; at most TILE_TOKENS. */
     size_t f32_tile_tokens, int8_tile_tokens;
-    size_t int8_few_tokens;     /* most that `few` takes of int8 activations; at most int8_tile_tokens */
-    size_t int8_panels_at_once; /* 1 or 2: panels that int8_tiles is best given */
+    size_t int8_few_tokens; /* most tokens of int8 activations that `few` takes; at most int8_tile_tokens */
+    size_t int8_panels_at_once; /* 1 or 2: the best number of panels for int8_tiles */
 
     /* Matmul. */
     unpack_function *unpack[N_WEIGHT_TYPES];
-    few_function *few[N_WEIGHT_TYPES]; /* NULL: a few tokens go the way of many */
+    few_function *few[N_WEIGHT_TYPES]; /* NULL: a few tokens are computed like many */
     /* sums[t][row] += tile x activations [n][n_tokens], over n columns. */
     void (*f32_tile)(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
-    /* The same for up to int8_panels_at_once panels: sums[panel][t][row] += tiles [chunk][panel] x a part of up to
-     * TILE_CHUNKS chunks. */
+    /* The same for up to int8_panels_at_once panels: sums[panel][t][row] += tiles [chunk][panel] x a part of
+     * up to TILE_CHUNKS chunks. */
     void (*int8_tiles)(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums);
-    /* One token's n values become int8, a scale for each GROUP. The largest value of a group becomes 127, or one of
-     * the QUANTIZE_TRIES - 1 numbers below it if the group rounds better so, which takes a tenth off the error. Results
-     * go where `out` points, `step` tokens beside each other; n is a multiple of GROUP. */
+    /* Converts one token's n values to int8, with a scale for each GROUP. The largest value of a group
+     * becomes 127, or one of the QUANTIZE_TRIES - 1 numbers below it if the group rounds better that way,
+     * which reduces the error by a tenth. Results go to `out`, `step` tokens interleaved; n is a multiple of
+     * GROUP. */
     void (*quantize)(const float *x, size_t n, size_t step, const struct int8_activations *out);
 
     /* Rows of n values. Outputs may be the same as inputs. */
@@ -82,8 +83,8 @@ struct kernels {
     void (*mul)(const float *a, const float *b, float *out, size_t n);
     void (*add_number)(const float *a, float b, float *out, size_t n);
     void (*mul_number)(const float *a, float b, float *out, size_t n);
-    /* out = activation (of activations.h) of x, times factor (for SWIGLU_CLAMPED, times what becomes of it) unless that
-     * is NULL. */
+    /* out = activation (of activations.h) of x, times the activation's form of factor (for SWIGLU_CLAMPED;
+     * otherwise factor itself) unless factor is NULL. */
     void (*activate)(uint32_t activation, float limit, float alpha, const float *x, const float *factor,
                      float *out, size_t n);
     /* kind: enum engine_norm_kind; weight and bias may be NULL. */
@@ -93,22 +94,22 @@ struct kernels {
     void (*rope_adjacent)(const float *x, const float *table, float *out, size_t n_pairs);
     void (*rope_halves)(const float *x, const float *table, float *out, size_t n_pairs);
 
-    /* A row of n values to the cache's types. Q8_0: n is a multiple of 32. */
+    /* Converts a row of n values to the cache's types. Q8_0: n is a multiple of 32. */
     void (*f32_to_f16)(const float *from, uint8_t *to, size_t n);
     void (*f32_to_q8_0)(const float *from, uint8_t *to, size_t n);
-    /* And back: n_rows rows of n values, `stride` bytes apart, become rows of n_padded, a multiple of PANEL, zeros
-     * behind. */
+    /* The reverse: n_rows rows of n values, `stride` bytes apart, become rows of n_padded values, a multiple
+     * of PANEL, padded with zeros. */
     rows_function *f32_rows, *f16_rows, *q8_0_rows;
 
-    /* Attention; n, the length of rows of q, keys and values, and all strides are multiples of PANEL, the
-     * rows padded with zeros; scratch pointers are aligned to 64 bytes.
-     * scores[i][j] = scale * q[i] . keys[j] */
+    /* Attention. n (the length of rows of q, keys and values) and all strides are multiples of PANEL; rows
+     * are padded with zeros; scratch pointers are aligned to 64 bytes. scores[i][j] = scale * q[i] .
+     * keys[j] */
     void (*attention_scores)(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
                              float scale, float *scores, size_t scores_stride);
     /* scores[j] -= slope * (distance - j), n a multiple of PANEL */
     void (*subtract_slope)(float *scores, size_t n, float slope, float distance);
-    /* scores[j] = exp(scores[j] - max), n a multiple of PANEL; returns their sum, *max = their maximum,
-     * which isn't -infinity. */
+    /* scores[j] = exp(scores[j] - max), n a multiple of PANEL; returns their sum. *max = their maximum, which
+     * must not be -infinity. */
     float (*softmax)(float *scores, size_t n, float *max);
     /* out[i] += sum over j of weights[i][j] * values[j] */
     void (*attention_values)(const float *weights, size_t weights_stride, size_t n_q, const float *values,

@@ -19,7 +19,7 @@ struct step {
     size_t end;   /* of its tasks, counted from the first of its phase; while it runs */
 };
 
-/* A range of memory that a step touches. Slots stand in the address space where no memory is. */
+/* A range of memory that a step uses. Slots get addresses where no memory is. */
 struct access {
     uintptr_t begin, end;
     bool write;
@@ -78,7 +78,7 @@ bool list_is_empty(const struct list *list)
     return list->n_steps == 0;
 }
 
-/* Makes room for `size` more elements of `width` bytes behind the first n. */
+/* Makes room for `size` more elements of `width` bytes after the first n. */
 static bool grow(void *memory, size_t width, size_t n, size_t size, size_t *capacity)
 {
     if (size <= *capacity - n) return true;

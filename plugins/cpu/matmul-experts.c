@@ -1,12 +1,13 @@
-/* matmul-experts.c: a mixture of experts: which columns meet which matrix, and what the experts of a token gave, mixed;
- * see matmul.h. Which experts tokens chose is known only when the step runs. */
+/* matmul-experts.c: a mixture of experts: assigns columns to matrices and mixes the results of a token's
+ * experts; see matmul.h. The tokens' choice of experts is known only when the step runs. */
 #include <string.h>
 
 #include "matmul.h"
 
 /* ---- Groups ---------------------------------------------------------------------------------------- */
 
-/* What SLOT_EXPERTS holds: the groups of the experts that any token chose, the pairs in the order of their columns. */
+/* What SLOT_EXPERTS holds: the groups of the experts that any token chose, the pairs in the order of their
+ * columns. */
 struct expert_group {
     uint32_t expert, first, n;
 };
@@ -35,7 +36,7 @@ static size_t choice_size(const struct columns *columns)
            columns_most_groups(columns) * sizeof(struct expert_group);
 }
 
-/* The expert of a slot; if the choice is none that there is, the first one. */
+/* The expert of a slot; the first one if the choice is not a valid expert. */
 static size_t chosen(const struct columns *columns, const struct work *work, size_t slot, size_t token)
 {
     int32_t expert = ((const int32_t *)view_row(&columns->experts, token, 0, 0))[slot];

@@ -1,13 +1,13 @@
-/* matmul-input.c: brings the input of a matmul into the layout and the rounding that tiles are multiplied with; see
- * matmul.h. A column that several experts meet is rounded once, in a layout of its own (SLOT_TOKENS), and copied to each
- * of its places. */
+/* matmul-input.c: brings the input of a matmul into the layout and the rounding that tiles are multiplied
+ * with; see matmul.h. A column that several experts meet is rounded once, in a layout of its own
+ * (SLOT_TOKENS), and copied to each of its places. */
 #include <string.h>
 
 #include "matmul.h"
 
 enum {
     PREPARE_COLUMNS = 512, /* values of a column that a task takes at most, a multiple of GROUP */
-    PREPARE_SINGLE = 8     /* columns of a task where none lie beside each other */
+    PREPARE_SINGLE = 8     /* columns of a task if they are not interleaved */
 };
 
 struct prepare_step {
@@ -41,7 +41,7 @@ static size_t prepared_size(enum tile_kind kind, size_t k, size_t n_columns)
     return round_up(k * n_columns, CPU_ALIGNMENT) + 4 * per_group_size(k, n_columns);
 }
 
-/* The most sets that there can be: where columns are sorted, how many there are is known only then. */
+/* The largest possible number of sets: for sorted columns the number is known only when the step runs. */
 static size_t most_sets(const struct columns *columns, size_t tile_tokens)
 {
     size_t n = columns_count(columns);
@@ -131,7 +131,7 @@ static bool add_step(struct list *list, const struct prepare_step *prepare)
     return true;
 }
 
-/* Has the columns of all tokens rounded in SLOT_TOKENS, each by itself. */
+/* Gets the columns of all tokens rounded in SLOT_TOKENS, each separately. */
 static bool round_tokens(struct list *list, const struct prepare_step *spread, const struct view *input)
 {
     const struct prepared_key key = {.kind = TILE_INT8, .n = 1, .input = *input};

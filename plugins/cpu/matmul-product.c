@@ -1,6 +1,6 @@
-/* matmul-product.c: panels of matrices meet the prepared columns of their groups, what follows the sums, and the way out;
- * see matmul.h. Tasks are ranges of panels, counted through all groups, so that a thread reads long runs of memory also
- * where matrices are small. */
+/* matmul-product.c: multiplies panels of matrices with the prepared columns of their groups, finishes the
+ * sums and writes them out; see matmul.h. Tasks are ranges of panels, counted through all groups, so that a
+ * thread reads long runs of memory even if matrices are small. */
 #include <string.h>
 
 #include "matmul.h"
@@ -111,7 +111,7 @@ static void multiply_int8(const struct work *work, const struct matmul_step *ste
                 size_t n = smaller(CHUNK, part.n - i);
                 work->kernels->unpack[type->index](type, chunk, n, tile);
                 tile->ahead = chunk + TILE_CHUNKS * matrix->chunk_size;
-                /* What follows the end of a panel is the next one, which is in the caches where there are two. */
+                /* The next panel follows the end of this one; with two panels it is in the caches. */
                 if (part.first + i + TILE_CHUNKS * CHUNK >= part.k)
                     tile->ahead += (n_panels - 1) * matrix->panel_size;
                 tile->ahead_lines = n_parts(matrix->chunk_size, CHUNK / GROUP * 64);
@@ -120,7 +120,8 @@ static void multiply_int8(const struct work *work, const struct matmul_step *ste
     }
 }
 
-/* sums[p][t][row] = panel `panel` + p x the group's columns, the first of which begins a set; 1 or 2 panels. */
+/* sums[p][t][row] = panel `panel` + p x the group's columns, the first of which begins a set; 1 or 2
+ * panels. */
 static void multiply(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
                      const struct group *group, size_t panel, size_t n_panels, struct tile *tiles,
                      float *const sums[PANELS])
@@ -139,7 +140,7 @@ static void multiply(const struct work *work, const struct matmul_step *step, co
 
 /* ---- What follows them ----------------------------------------------------------------------------- */
 
-/* sums, gate: [group->n][PANEL] of a panel. What is mixed later stays where it is. */
+/* sums, gate: [group->n][PANEL] of a panel. Results to be mixed later stay in place. */
 static void finish(const struct work *work, const struct matmul_step *step, const struct group *group,
                    size_t panel, float *sums, const float *gate)
 {
@@ -218,9 +219,9 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
     }
 }
 
-/* Tasks small enough that all threads end together, large enough that neither taking them costs much nor that memory is read
- * anew: the fewer columns meet a panel, the more panels. For many columns whole sets of the panels that meet them at
- * once. */
+/* Tasks small enough that all threads end together, but large enough that taking them costs little and memory
+ * is not read again: the fewer columns a panel has, the more panels. With many columns, whole sets of the
+ * panels that are multiplied at once. */
 static size_t divide(struct matmul_step *step, unsigned n_threads, const struct kernels *kernels)
 {
     const struct weight_type *type = step->matrices[0].type;

@@ -1,18 +1,20 @@
-/* matmul.h: what the files of ENGINE_OP_MATMUL share. op-matmul.c checks the arguments and adds the steps, which are
+/* matmul.h: shared by the files of ENGINE_OP_MATMUL. op-matmul.c checks the arguments and adds the steps:
  *
- *   matmul-experts.c   where tokens chose experts: (token, slot) pairs sorted by expert, once for all matmuls of a choice
- *   matmul-input.c     the input in the layout and the rounding that the weight's tiles are multiplied with, once for all
- *                      matmuls of that input
- *   matmul-product.c   panels of the weight become tiles and meet it
- *   matmul-experts.c   what the experts of a token gave is mixed
+ *   matmul-experts.c   if tokens chose experts: sorts (token, slot) pairs by expert, once for all matmuls of
+ *   a choice
+ *   matmul-input.c     converts the input to the layout and rounding of the weight's tiles, once for all
+ *   matmuls of
+ *                      that input
+ *   matmul-product.c   makes tiles of the weight's panels and multiplies them with the input
+ *   matmul-experts.c   mixes the results of a token's experts
  *
- * A weight is one matrix or several. A slot is a head, or the number of an expert among those of its token; where the
- * weight is one matrix, there is one slot. A column is what a matrix meets: the input of one token and slot, of k
- * values. Columns of the same matrix form a group and are numbered one after the other, in the order of tokens: they
- * come in sets of at most T (the kernels' tile_tokens) that lie beside each other, the group's last set may be smaller.
- * Slot of the prepared input:
+ * A weight is one matrix or several. A slot is a head, or the index of an expert among those of its token; a
+ * weight of one matrix has one slot. A column is the input of one token and slot, k values, that a matrix is
+ * multiplied with. The columns of one matrix form a group and are numbered in the order of tokens. They are
+ * stored in sets of at most T (the kernels' tile_tokens) interleaved columns; the group's last set may be
+ * smaller. Slot of the prepared input:
  *   TILE_F32    float32 [set][k][T]
- *   TILE_INT8   the arrays of struct int8_activations (kernels.h), one behind the other, each [set]… */
+ *   TILE_INT8   the arrays of struct int8_activations (kernels.h) in order, each [set]… */
 #ifndef CPU_MATMUL_H
 #define CPU_MATMUL_H
 
@@ -22,7 +24,7 @@
 
 /* Float32 rows of an operand, one for each token and slot; strides in bytes. */
 struct rows {
-    uint8_t *data; /* NULL: no such operand */
+    uint8_t *data; /* NULL: the operation has no such operand */
     size_t slot_stride, token_stride;
 };
 static inline float *row_at(const struct rows *rows, size_t slot, size_t token)
@@ -30,19 +32,19 @@ static inline float *row_at(const struct rows *rows, size_t slot, size_t token)
     return (float *)(void *)(rows->data + slot * rows->slot_stride + token * rows->token_stride);
 }
 
-/* Which columns there are, and which matrix each of them meets. */
+/* The columns, and the matrix of each. */
 struct columns {
     size_t n_matrices, n_slots, n_tokens;
     struct view experts; /* I32 [n_slots, n_tokens]; data NULL: slot s meets matrix s */
-    bool shared;         /* the slots of a token have one input */
+    bool shared;         /* all slots of a token have the same input */
 };
 
-/* Columns that meet the same matrix, or some of them. */
+/* Columns of one matrix: all or some of them. */
 struct group {
-    size_t matrix;            /* of sorted columns; for others see group_matrix */
+    size_t matrix;            /* of sorted columns; otherwise see group_matrix */
     size_t first, n;          /* columns */
-    size_t slot, token;       /* of the first one, the others are of the next tokens; where pairs is NULL */
-    const struct pair *pairs; /* of each */
+    size_t slot, token;       /* of the first column, the others are of the next tokens; if pairs is NULL */
+    const struct pair *pairs; /* of each column */
 };
 struct pair {
     uint32_t slot, token;
@@ -58,20 +60,20 @@ static inline bool columns_sorted(const struct columns *columns)
 {
     return columns->experts.data && columns->n_tokens > 1;
 }
-/* How many lie in a prepared input: of one token all slots can share one. */
+/* Number of columns in a prepared input: the slots of a single token can share one. */
 static inline size_t columns_count(const struct columns *columns)
 {
     return (columns->shared && columns->n_tokens == 1 ? 1 : columns->n_slots) * columns->n_tokens;
 }
-/* The most groups that there can be. */
+/* The largest possible number of groups. */
 static inline size_t columns_most_groups(const struct columns *columns)
 {
     return columns_sorted(columns) ? smaller(columns->n_matrices, columns->n_slots * columns->n_tokens)
                                    : columns->n_slots;
 }
-/* Group number i; false if there is none. */
+/* Group number i; false if it does not exist. */
 bool columns_group(const struct columns *columns, const struct work *work, size_t i, struct group *group);
-/* The matrix that a group meets. Only steps that wait for the choice may ask. */
+/* The matrix of a group. Only steps that wait for the choice may call this. */
 size_t group_matrix(const struct columns *columns, const struct work *work, const struct group *group);
 /* Slot and token of a group's column i. */
 static inline void group_row(const struct group *group, size_t i, size_t *slot, size_t *token)
@@ -88,18 +90,19 @@ static inline struct group group_part(const struct group *group, size_t i, size_
 
 /* ---- matmul-experts.c ---- */
 
-/* Has the pairs sorted in SLOT_EXPERTS. Returns false after host->fail, as all of these. */
+/* Gets the pairs sorted in SLOT_EXPERTS. Like all of these, returns false after host->fail. */
 bool matmul_sort(struct list *list, const struct columns *columns);
 
-/* Adds the step that makes output = sum over slots of mix * product, plus the residual, of the products in
- * SLOT_PRODUCTS: float32 [panel][column][PANEL], columns in the order of groups, of one token in that of slots. */
+/* Adds the step that makes output = sum over slots of mix * product, plus the residual. The products are in
+ * SLOT_PRODUCTS: float32 [panel][column][PANEL], columns in the order of groups, or of slots for a single
+ * token. */
 struct mixing {
     struct columns columns;
     size_t n_rows;
-    struct view mix, residual, output; /* residual: data NULL where there is none */
+    struct view mix, residual, output; /* residual: data NULL if there is none */
 };
 bool matmul_mix(struct list *list, const struct mixing *mixing);
-/* Where the products of a group's first column and a panel go. */
+/* The place of the products of a group's first column and a panel. */
 static inline float *product_at(const struct columns *columns, const struct work *work,
                                 const struct group *group, size_t panel)
 {
@@ -110,7 +113,7 @@ static inline float *product_at(const struct columns *columns, const struct work
 
 /* ---- matmul-input.c ---- */
 
-/* Has the input ready in a slot for tiles of this kind; `used` (or NULL) must not be overwritten. */
+/* Gets the input ready in a slot for tiles of this kind; `used` (or NULL) must not be overwritten. */
 bool matmul_prepare(const struct request *request, struct list *list, enum tile_kind kind,
                     const struct columns *columns, const struct view *input, const enum slot *used,
                     enum slot *slot);
@@ -141,7 +144,7 @@ struct matmul_step {
     float scale;
     uint32_t activation;
 };
-/* Adds the step; what it reads and writes is for the caller to declare. `step` is complete but for what a task is. */
+/* Adds the step; the caller declares what it reads and writes. `step` is complete except for its tasks. */
 bool matmul_multiply(const struct request *request, struct list *list, const struct matmul_step *step);
 
 #endif

@@ -5,7 +5,7 @@
  * such partial results up, in the order of the spans (the online softmax of arXiv 1805.02867). Spans begin at
  * multiples of SPAN, so that a query's result doesn't depend on how the work was divided.
  *
- * Few tokens: a task for each token, key/value head and span, whose results meet in a second step. Many
+ * Few tokens: a task for each token, key/value head and span; a second step merges their results. Many
  * tokens: a task for QUERIES queries of a key/value head, which walks along the spans. */
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum {
     SPAN = 256,   /* positions */
-    PIECE = 32,   /* positions whose keys or values are float32 at a time; divides SPAN */
+    PIECE = 32,   /* positions whose keys or values are converted to float32 at a time; divides SPAN */
     QUERIES = 64, /* queries that a task of many tokens takes together, where heads allow it */
     FEW_TOKENS = 8
 };
@@ -104,8 +104,8 @@ static void fetch(const struct attention *op, const struct work *work, const str
     }
 }
 
-/* Has the caches fetch what `fetch` will read next of a block: positions first … first + n - 1, or those of them that are
- * in one block with the first. */
+/* Prefetches what `fetch` will read next of a block: positions first … first + n - 1, or those of them in the
+ * same block as the first. */
 static void fetch_ahead(const struct view *cache, const struct view *block_table,
                         const struct queries *queries, size_t first, size_t n)
 {
@@ -129,8 +129,8 @@ static size_t head_of(const struct attention *op, const struct queries *queries,
     return queries->kv_head * op->n_repeat + i % op->n_repeat;
 }
 
-/* Soft cap and slope of n scores of query i, n a multiple of PANEL. `ahead` positions after the first one is the
- * query's. */
+/* Soft cap and slope of n scores of query i, n a multiple of PANEL. `ahead` positions after the first one is
+ * the query's. */
 static void change_scores(const struct attention *op, const struct work *work, const struct queries *queries,
                           size_t i, float ahead, float *scores, size_t n)
 {
@@ -139,8 +139,8 @@ static void change_scores(const struct attention *op, const struct work *work, c
     if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head_of(op, queries, i)], ahead);
 }
 
-/* Scores inside of what a query sees become exponentials, those outside zeros. begin and end are relative to
- * the span, which starts at position `first`, and multiples of PANEL. */
+/* Turns scores of positions that a query sees into exponentials, the others into zeros. begin and end are
+ * relative to the span, which starts at position `first`, and multiples of PANEL. */
 static void span_softmax(const struct attention *op, const struct work *work, const struct queries *queries,
                          size_t first, size_t begin, size_t end, float *scores, const struct partial *partial)
 {
@@ -324,7 +324,7 @@ static size_t spans_now(const struct attention *op)
     return n;
 }
 
-/* Where a token's part for a key/value head and a span stands in the slot. */
+/* The place in the slot of a token's part for a key/value head and a span. */
 static struct partial stored_partial(const struct attention *op, const struct work *work, size_t token,
                                      size_t kv_head, size_t span)
 {

@@ -1,9 +1,9 @@
-/* op-matmul.c: matrix products: what is asked for is checked and becomes steps, see matmul.h. */
+/* op-matmul.c: matrix products: checks the arguments and makes steps of them, see matmul.h. */
 #include "activations.h"
 #include "matmul.h"
 #include "ops.h"
 
-/* What was found of the operands. Views are [k or rows, slots, tokens], whatever the tensors' dimensions. */
+/* The operands that were found. Views are [k or rows, slots, tokens], whatever the tensors' dimensions. */
 struct matmul_operands {
     struct view input, output, residual, mix;      /* data NULL: absent, or planning */
     const struct engine_weight *weights[MATRICES]; /* weight, gate */
@@ -13,7 +13,7 @@ struct matmul_operands {
 
 /* ---- Checks ---------------------------------------------------------------------------------------- */
 
-/* A view [n, slots, tokens] of a tensor that is that, or [n, tokens] where `flat`. */
+/* A view [n, slots, tokens] of a tensor of that shape, or of [n, tokens] if `flat`. */
 static int slots_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                        bool flat, size_t n, size_t n_slots, size_t n_tokens, struct view *view)
 {

@@ -1,5 +1,6 @@
-/* op-route.c: which experts each token goes to, and how much each of them counts. The choice goes by float32 scores; the
- * weights of those that are chosen are worked out in double precision, where none is too small. */
+/* op-route.c: which experts each token goes to, and how much each of them counts. The choice goes by float32
+ * scores; the weights of those that are chosen are worked out in double precision, where none is too
+ * small. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static struct route_scratch route_scratch(const struct route_step *step, uint8_t
     return scratch;
 }
 
-/* Scores of all experts, their sum being 1 for softmax. What they were divided by is exp(*max) * *sum. */
+/* Scores of all experts; for softmax their sum is 1, and they were divided by exp(*max) * *sum. */
 static void make_scores(const struct route_step *step, const struct kernels *kernels, const float *logits,
                         float *scores, float *max, float *sum)
 {
@@ -61,8 +62,8 @@ static void make_scores(const struct route_step *step, const struct kernels *ker
     kernels->mul_number(scores, 1 / *sum, scores, n);
 }
 
-/* Puts number i where its score belongs among the *n_chosen that are chosen, of at most `most`, the best first; of equal
- * ones the lower number is the better. Where scores are no numbers some choice comes out. */
+/* Inserts number i by its score among the *n_chosen chosen ones, of at most `most`, the best first; of equal
+ * ones the lower number wins. If scores are NaN, the choice is arbitrary but valid. */
 static void offer(const float *scores, int32_t i, int32_t *chosen, size_t *n_chosen, size_t most)
 {
     size_t at = *n_chosen;
@@ -106,7 +107,8 @@ static void choose(const struct route_step *step, const struct route_scratch *sc
     }
 }
 
-/* The weights of the chosen ones. Where normalising finds nothing but zeros, beyond double precision, they stay zeros. */
+/* The weights of the chosen ones. Where normalising finds nothing but zeros, beyond double precision, they
+ * stay zeros. */
 static void weigh(const struct route_step *step, const float *logits, const int32_t *ids, float max,
                   float sum, float *weights)
 {

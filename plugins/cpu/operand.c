@@ -16,7 +16,7 @@ static bool view_block(uint32_t type, unsigned types, size_t *length, size_t *si
     }
 }
 
-/* The bytes from the first to behind the last element; false on overflow. */
+/* The bytes from the first element to the end of the last; false on overflow. */
 static bool view_extent(const struct engine_tensor *tensor, size_t row_size, uint64_t *bytes)
 {
     *bytes = row_size;

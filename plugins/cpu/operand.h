@@ -1,19 +1,19 @@
-/* operand.h: tensors of operations, checked and made into plain views. */
+/* operand.h: checks the tensors of operations and makes plain views of them. */
 #ifndef CPU_OPERAND_H
 #define CPU_OPERAND_H
 
 #include "cpu.h"
 
-/* A tensor in memory. `bytes` reaches from its first to its last byte. */
+/* A tensor in memory. `bytes` is the distance from its first byte to its end. */
 struct view {
     uint32_t type;
-    uint8_t *data; /* NULL while supports is asked */
+    uint8_t *data; /* NULL during `supports` */
     size_t ne[4];
     size_t nb[4];
     size_t bytes;
 };
 
-/* Who asks, for whom. While planning, handles are absent and refusals are silent. */
+/* The context of a check. While planning, handles are absent and refusals are silent. */
 struct request {
     struct engine_device *device;
     bool planning;
@@ -24,11 +24,11 @@ struct request {
 #define refuse(request, status, ...)                                                                         \
     ((request)->planning ? (int)(status) : cpu_host->fail((int)(status), __VA_ARGS__))
 
-/* That a tensor is there and has a shape, before anything of it is used. The checks below do so too. */
+/* Checks that a tensor is present and has a shape, before any other use. The checks below include this. */
 int tensor_check(const struct request *request, const struct engine_tensor *tensor, const char *name);
 
-/* An activation, input tensor or cache: in a buffer, rows contiguous, of one of the types in `types` (bits of
- * VIEW_…). `name` is the argument's. */
+/* An activation, input tensor or cache: in a buffer, with contiguous rows, of one of the types in `types`
+ * (bits of VIEW_…). `name` is the argument's. */
 enum view_types { VIEW_F32 = 1, VIEW_I32 = 2, VIEW_F16 = 4, VIEW_Q8_0 = 8 };
 int view_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                unsigned types, struct view *view);
@@ -38,7 +38,7 @@ int view_check(const struct request *request, const struct engine_tensor *tensor
 int weight_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                  uint32_t use, const struct engine_weight **weight);
 
-/* The values of an F32 weight of n elements. *values is NULL while planning, or where the tensor is. */
+/* The values of an F32 weight of n elements. *values is NULL while planning, or if the tensor is absent. */
 int values_check(const struct request *request, const struct engine_tensor *tensor, const char *name,
                  uint64_t n, const float **values);
 

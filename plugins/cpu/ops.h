@@ -1,6 +1,6 @@
-/* ops.h: the operations. Each has one function, which checks the arguments and, unless the engine only asks
- * whether they are supported (request->planning, then list is NULL), appends the operation's steps. `args` is
- * the operation's struct, complete: what its writer didn't know of is zero. */
+/* ops.h: the operations. Each has one function, which checks the arguments and appends the operation's steps,
+ * unless the engine only asks whether they are supported (request->planning; list is then NULL). `args` is
+ * the operation's complete struct: members that the writer did not know are zero. */
 #ifndef CPU_OPS_H
 #define CPU_OPS_H
 
@@ -19,7 +19,7 @@ int op_activate(const struct request *request, const void *args, struct list *li
 int op_route(const struct request *request, const void *args, struct list *list);
 int op_concat(const struct request *request, const void *args, struct list *list);
 
-/* Tasks of operations over independent rows: enough rows in each that taking a task costs little. */
+/* Tasks of operations over independent rows: enough rows in each to make the cost of taking a task small. */
 struct row_tasks {
     size_t n_rows, rows_per_task;
 };

@@ -1,4 +1,4 @@
-/* plugin.c: the entry point, and the one device that there is: the processor. */
+/* plugin.c: the entry point, and the only device: the processor. */
 #include <stdio.h>
 #include <string.h>
 

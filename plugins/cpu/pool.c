@@ -1,8 +1,9 @@
 /* pool.c: threads that take tasks; see pool.h.
  *
- * Tasks are numbered through all phases of all runs. Numbers below `next` have been taken; those below `limit` may be taken.
- * No number returns in the life of the pool, so a thread that was held up while taking one fails, however much happened
- * meanwhile. Only a thread that has taken a task may look at the work, which can't end before that task does. */
+ * Tasks are numbered through all phases of all runs. Numbers below `next` have been taken; those below
+ * `limit` may be taken. No number repeats in the life of the pool, so a thread that was delayed while taking
+ * one fails, no matter how much happened meanwhile. Only a thread that has taken a task may look at the work,
+ * which can't end before that task does. */
 #include "pool.h"
 
 #include <linux/futex.h>
@@ -36,7 +37,7 @@ struct pool {
     pthread_t *threads; /* those but the caller */
     struct seat *seats; /* [n_threads] */
 
-    /* What runs, and the number of the phase's first task. Written only while there is no task to take. */
+    /* The current work, and the number of the phase's first task. Written only while no task can be taken. */
     const struct pool_work *work;
     void *context;
     uint64_t first;
@@ -72,7 +73,8 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Whether a thread can stop waiting for tasks: the caller of pool_run when the run has ended, the others when the pool ends. */
+/* Whether a thread can stop waiting for tasks: the caller of pool_run when the run has ended, the others when
+ * the pool ends. */
 static bool is_over(struct pool *pool, unsigned thread)
 {
     return thread == 0 ? !atomic_load(&pool->running) : atomic_load(&pool->stop);
@@ -98,8 +100,9 @@ static bool spin(struct pool *pool, unsigned thread)
     }
 }
 
-/* A thread that has something for others first makes it visible and then looks for sleepers. A sleeper first counts itself
- * and then looks again. All of these operations are sequentially consistent, so one of the two sees the other. */
+/* A thread that has something for others first makes it visible and then looks for sleepers. A sleeper first
+ * counts itself and then looks again. All of these operations are sequentially consistent, so one of the two
+ * sees the other. */
 static void sleep_until_woken(struct pool *pool, unsigned thread)
 {
     atomic_uint *asleep = &pool->seats[thread].asleep;
@@ -140,8 +143,8 @@ static bool take(struct pool *pool, uint64_t *task)
     return false;
 }
 
-/* Opens the next phase and takes its first task; false: the run has ended. Phases of one task are run here, without a word
- * to the other threads. */
+/* Opens the next phase and takes its first task; false: the run has ended. Phases of one task are run here,
+ * without a word to the other threads. */
 static bool open_phase(struct pool *pool, unsigned thread, uint64_t *task)
 {
     size_t n;

@@ -1,5 +1,5 @@
 /* stream.c: streams and recordings. A stream is a list of steps that runs, in the calling thread and the
- * device's others, when it is flushed or when a transfer comes; a recording is a list that is kept. */
+ * device's others, when it is flushed or at a transfer; a recording is a list that is kept. */
 #include <stdlib.h>
 #include <string.h>
 

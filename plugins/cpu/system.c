@@ -141,8 +141,7 @@ static bool parse_bytes(const char *text, uint64_t *bytes)
     return sscanf(text, "%" SCNu64, bytes) == 1; /* not "max" */
 }
 
-/* What the control group allows and what of it is in use, files that are merely cached not counted; false:
- * no limit. */
+/* The control group's limit and its use, without files that are merely cached; false: no limit. */
 static bool control_group_memory(uint64_t *limit, uint64_t *used)
 {
     char line[256], path[1200];

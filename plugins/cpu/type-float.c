@@ -1,7 +1,7 @@
 /* type-float.c: weights of plain float types.
  *
  * F32, F16: a chunk is [n][PANEL] values. BF16: [n / 2][PANEL][2], pairs of columns in one dword, an odd last
- * column with a zero beside it; shifting and masking a vector of dwords then gives two columns as float32. */
+ * column paired with zero; shifting and masking a vector of dwords then gives two columns as float32. */
 #include <string.h>
 
 #include "type-functions.h"

@@ -1,20 +1,23 @@
 /* types.h: the weight types, and how weights are packed.
  *
- * A packed weight is a series of panels of PANEL rows (the last one padded with rows of zeros). Within a panel
- * the values that the same column has in all rows lie side by side, so that a vector of PANEL lanes works on
- * PANEL rows at once and one broadcast activation meets them all; few tokens and many use the same panels.
+ * A packed weight is a series of panels of PANEL rows (the last one padded with rows of zeros). Within a
+ * panel the values of one column are adjacent for all rows, so that a vector of PANEL lanes works on PANEL
+ * rows at once with one broadcast activation. Few tokens and many use the same panels.
  *
- * A panel is a series of chunks of CHUNK columns (the last one may be shorter), each a whole: scales first, then the
- * quants, so that reading a panel is reading memory from front to back. pack.h says what a chunk looks like.
+ * A panel is a series of chunks of CHUNK columns (the last one may be shorter). Each chunk is self-contained,
+ * scales first, then the quants, so that a panel is read from start to end. pack.h describes the layout of a
+ * chunk.
  *
- * Many tokens: `unpack` (kernels.h) turns a chunk into a tile, one of two kinds whatever the type, so that a new type
- * needs no new matmul:
+ * Many tokens: `unpack` (kernels.h) turns a chunk into a tile. There are two kinds of tiles for all types, so
+ * that a new type needs no new matmul:
  *   TILE_F32    x[i][row], float32, the values themselves;
- *   TILE_INT8   q[i / 4][row][i % 4], unsigned bytes, and for every `sub` columns scales[.][row] and, for types that
- *               have them, mins[.][row]: the value is (q - offset) * scale - min.
- * Where a chunk holds a tile's arrays as they are, the tile points into the chunk.
+ *   TILE_INT8   q[i / 4][row][i % 4], unsigned bytes, and for every `sub` columns scales[.][row] and, for
+ *   types
+ *               with mins, mins[.][row]: the value is (q - offset) * scale - min.
+ * If a chunk holds a tile's arrays unchanged, the tile points into the chunk.
  *
- * A few tokens: a chunk is multiplied as it is (`few` in kernels.h), for types that have a packing of their own. */
+ * A few tokens: types with a packing of their own are multiplied chunk by chunk, without tiles (`few` in
+ * kernels.h). */
 #ifndef CPU_TYPES_H
 #define CPU_TYPES_H
 
@@ -26,28 +29,29 @@
 
 #define PANEL ((size_t)16)  /* rows */
 #define CHUNK ((size_t)256) /* most columns of a tile; a multiple of every type's block length */
-#define GROUP ((size_t)32)  /* activations that share a scale when they are int8 */
+#define GROUP ((size_t)32)  /* int8 activations that share a scale */
 
 struct engine_block;
 
 enum tile_kind { TILE_F32 = 1, TILE_INT8 = 2 };
 
 struct tile {
-    const float *x;       /* [n][PANEL] */
-    const uint8_t *q;     /* [n / 4][PANEL][4] */
-    const float *scales;  /* [n / sub][PANEL] */
-    const float *mins;    /* [n / sub][PANEL], negative: what is to be added; NULL: none */
-    const uint8_t *ahead; /* memory that int8_tiles fetches meanwhile, so many cache lines for each GROUP */
+    const float *x;      /* [n][PANEL] */
+    const uint8_t *q;    /* [n / 4][PANEL][4] */
+    const float *scales; /* [n / sub][PANEL] */
+    const float *mins;   /* [n / sub][PANEL], negated, to be added; NULL: none */
+    /* memory that int8_tiles prefetches meanwhile: this many cache lines for each GROUP */
+    const uint8_t *ahead;
     size_t ahead_lines;
-    bool nibbles; /* q: codes of 4 bits, as chunks hold them (pack.h); where int8_tiles takes them so */
-    /* Where unpack puts what it has to make; a thread's scratch memory. */
+    bool nibbles; /* q: codes of 4 bits as in chunks (pack.h), if int8_tiles takes them in this form */
+    /* Where unpack puts what it has to make; scratch memory of a thread. */
     float *x_store;      /* [CHUNK][PANEL] */
     uint8_t *q_store;    /* [CHUNK / 4][PANEL][4] */
     float *scales_store; /* [CHUNK / 16][PANEL] */
     float *mins_store;   /* [CHUNK / 16][PANEL] */
 };
-/* Bytes of the stores of a tile: of either kind, of TILE_INT8; and a tile whose stores are in so much memory. That of
- * floats lies over the other three. */
+/* Bytes of the stores of a tile of either kind and of TILE_INT8, and a tile whose stores are in memory of
+ * that size. The store of floats overlaps the other three. */
 #define TILE_STORE_SIZE (CHUNK * PANEL * sizeof(float))
 #define INT8_STORE_SIZE (2 * (CHUNK / 16) * PANEL * sizeof(float) + CHUNK * PANEL)
 static inline struct tile tile_in(uint8_t *memory)
@@ -87,20 +91,20 @@ struct weight_type {
     size_t block_size;   /* its bytes */
     enum tile_kind kind;
     const struct format *format; /* of TILE_INT8 */
-    /* TILE_INT8: takes a block of a file apart. */
+    /* TILE_INT8: decodes a block of a file. */
     void (*read)(const uint8_t *from, struct engine_block *block);
 
     /* Bytes of a chunk of n columns; a multiple of CPU_ALIGNMENT. */
     size_t (*chunk_size)(const struct weight_type *type, size_t n);
-    /* Packs n columns of `n_rows` rows (1 … PANEL), which are row_size bytes apart, into a chunk that is zero. */
+    /* Packs n columns of `n_rows` rows (1 … PANEL), which are row_size bytes apart, into a zeroed chunk. */
     void (*pack)(const struct weight_type *type, const uint8_t *rows, size_t row_size, size_t n_rows,
                  size_t n, uint8_t *chunk);
 };
 
-/* NULL for a type that isn't there. */
+/* NULL for an unknown type. */
 const struct weight_type *weight_type(uint32_t type);
 
-/* Turns n values, a multiple of block_length, of a row as it is in files into float32. */
+/* Converts n values, a multiple of block_length, of a row as in files to float32. */
 void weight_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values);
 
 /* Bytes of a row of k columns in files. k is a multiple of block_length. */

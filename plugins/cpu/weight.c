@@ -1,6 +1,7 @@
-/* weight.c: takes over model tensors. What a matmul uses is packed into panels (types.h), by all threads, which begin
- * anew at each matrix of a weight that has several; a weight of one also serves get-rows from its panels. Weights that only give rows stay as they are in the file, in
- * place if the engine keeps them; plain values (norms, biases) are copied. */
+/* weight.c: takes over model tensors. Weights of matmuls are packed into panels (types.h) by all threads;
+ * each matrix of a weight with several starts a new panel, and a weight of one also serves get-rows from its
+ * panels. Weights that only give rows stay as they are in the file, in place if the engine keeps them; plain
+ * values (norms, biases) are copied. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "pool.h"
 #include "types.h"
 
-/* What a weight takes and where it goes. */
+/* The size and the place of a weight. */
 struct layout {
     const struct weight_type *type, *packed_type; /* in the file, of panels */
     uint64_t k, rows, n_matrices;                 /* rows of a matrix */
@@ -29,9 +30,9 @@ static size_t n_panels(uint64_t rows)
     return (rows + PANEL - 1) / PANEL;
 }
 
-/* The type of the panels. Small matrices with short rows become float32, so that their inputs aren't rounded to int8: they
- * stay in the caches either way, where few bits save little. ENGINE_CPU_INTEGERS=all leaves them as they are, which is how
- * tests reach the kernels for int8 with them. */
+/* The type of the panels. Small matrices with short rows become float32, so that their inputs aren't rounded
+ * to int8: they stay in the caches either way, where few bits save little. ENGINE_CPU_INTEGERS=all leaves
+ * them as they are, which is how tests reach the kernels for int8 with them. */
 static int choose_panels(struct layout *layout)
 {
     enum { MOST = 1 << 18 /* values in all */ };
@@ -72,8 +73,8 @@ static int plan_layout(const struct engine_weight_desc *desc, struct layout *lay
     if (k == 0 || k % type->block_length != 0)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: rows of %llu values are not whole blocks of %s",
                               name, (unsigned long long)k, type->name);
-    /* A packed panel takes less than PANEL * (8 * k + 64) bytes, whatever the type; each matrix may have one that its
-     * rows don't fill. */
+    /* A packed panel takes less than PANEL * (8 * k + 64) bytes for every type; each matrix may have one
+     * panel that its rows don't fill. */
     if (rows > UINT64_MAX / 64 / PANEL ||
         __builtin_mul_overflow(k + 8, (rows + n_matrices * PANEL) * 8, &size) || size > SIZE_MAX / 2)
         return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s: the shape is too large", name);

@@ -1,5 +1,5 @@
-/* activate.h: template of the activations, each a function of a vector. Expects vec-*.h, vec.h. A new one is such a
- * function and a line in activations.h. */
+/* activate.h: template of the activations, each a function of a vector. Expects vec-*.h, vec.h. A new one is
+ * such a function and a line in activations.h. */
 #include "activations.h"
 
 /* In all lanes. */
@@ -33,8 +33,8 @@ static inline vf vf_sigmoid(vf x, const struct activation_numbers *numbers)
     return vf_sigmoid_times(vf_set1(1), x);
 }
 
-/* x times the normal distribution's function of x. With z = |x| / sqrt(2), erfc(z) = (a1 t + … + a5 t^5) exp(-z^2),
- * t = 1 / (1 + p z), within 1.5e-7: Abramowitz and Stegun, 7.1.26. */
+/* x times the normal distribution's function of x. With z = |x| / sqrt(2), erfc(z) = (a1 t + … + a5 t^5)
+ * exp(-z^2), t = 1 / (1 + p z), within 1.5e-7: Abramowitz and Stegun, 7.1.26. */
 static inline vf vf_gelu_erf(vf x, const struct activation_numbers *numbers)
 {
     (void)numbers;
@@ -70,8 +70,8 @@ static inline vf vf_relu_squared(vf x, const struct activation_numbers *numbers)
     return vf_mul(y, y);
 }
 
-/* Up to 0.625: x + x^3 P(x^2), P of degree 4 through the function at the zeros of a Chebyshev polynomial, which leaves
- * 2e-8 of the value. Above: (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)), which loses nothing there. */
+/* Up to 0.625: x + x^3 P(x^2), P of degree 4 through the function at the zeros of a Chebyshev polynomial,
+ * with a relative error of 2e-8. Above: (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)), which loses nothing there. */
 static inline vf vf_tanh(vf x, const struct activation_numbers *numbers)
 {
     (void)numbers;
@@ -88,8 +88,8 @@ static inline vf vf_tanh(vf x, const struct activation_numbers *numbers)
     return vf_if_above(size, vf_set1(0.625F), large, small);
 }
 
-/* max(x, 0) + ln(1 + u), u = exp(-|x|). With s = u / (2 + u) <= 1/3, ln(1 + u) = 2 artanh(s) = 2 (s + s^3 / 3 + …): what
- * the terms behind s^13 / 13 add is below 2e-8. */
+/* max(x, 0) + ln(1 + u), u = exp(-|x|). With s = u / (2 + u) <= 1/3, ln(1 + u) = 2 artanh(s) = 2
+ * (s + s^3 / 3 + …): the terms after s^13 / 13 add less than 2e-8. */
 static inline vf vf_softplus(vf x, const struct activation_numbers *numbers)
 {
     vf u = vf_exp(vf_sub(vf_zero(), vf_abs(x)));

@@ -1,8 +1,8 @@
-/* int8.h: template of the matmul kernels of integer types: chunks to tiles, tiles times many tokens, chunks times one.
- * The layout of chunks is described in pack.h. Expects vec-*.h, vec.h, tiles.h.
+/* int8.h: template of the matmul kernels of integer types: chunks to tiles, tiles times many tokens, chunks
+ * times one. The layout of chunks is described in pack.h. Expects vec-*.h, vec.h, tiles.h.
  *
- * The same code multiplies tiles and chunks: a tile is a chunk whose codes have 8 bits. `format` is a constant in every
- * copy. */
+ * The same code multiplies tiles and chunks: a tile is a chunk whose codes have 8 bits. `format` is a
+ * constant in every copy. */
 #include "half.h"
 #include "pack.h"
 #include "scalar.h"
@@ -25,7 +25,7 @@ FLATTEN vb weight_bytes(const struct format *format, const uint8_t *group, const
     return format->values ? vb_lookup(q, format->values) : q;
 }
 
-/* The scales and mins of a chunk go to the tile's stores. */
+/* Writes the scales and mins of a chunk to the tile's stores. */
 FLATTEN void unpack_scales(const struct format *format, const uint8_t *chunk, const size_t n,
                            struct tile *tile)
 {
@@ -60,8 +60,8 @@ FLATTEN void unpack_scales(const struct format *format, const uint8_t *chunk, co
     }
 }
 
-/* Codes that tiles point to where they lie. Pairs of tiles take nibbles too: to mask them again for each few tokens costs
- * them less than to store bytes once and load them. */
+/* Whether tiles point to the codes in the chunk. Pairs of tiles do so for nibbles too: masking them again for
+ * every few tokens costs less than storing bytes once and loading them. */
 FLATTEN bool stays_packed(const struct format *format)
 {
 #ifdef INT8_TILE_PAIRS
@@ -104,10 +104,10 @@ FLATTEN struct int8_activations int8_next_chunk(struct int8_activations at, cons
         at.q + CHUNK * n_tokens, at.scales + n_scales, {at.minus[0] + n_scales, at.minus[1] + 2 * n_scales}};
 }
 
-/* Memory that is fetched while others is multiplied: the lines of a chunk are shared out between the sets of tokens that
- * meet the chunk before, so many for each group of columns. */
+/* Memory to prefetch while other memory is multiplied: the lines of a chunk are divided among the sets of
+ * tokens that are multiplied with the previous chunk, a number for each group of columns. */
 struct ahead {
-    size_t lines, first, all; /* first: lines for each group that earlier sets have fetched */
+    size_t lines, first, all; /* first: lines for each group that earlier sets have prefetched */
 };
 
 static inline struct ahead ahead_of(const struct tile *tile, size_t n_tokens)
@@ -137,8 +137,8 @@ static inline int32_t load_four(const int8_t *from)
     return four;
 }
 
-/* How many sums of two products an int16 takes without overflow, for q up to `most`, where sums aren't made in 32 bits
- * at once; 0: no product takes q, which has all 8 bits (and offset is 128), but q - 128. */
+/* How many sums of two products fit into an int16 without overflow, for q up to `most`, if sums aren't made
+ * in 32 bits at once; 0: products take q - 128 instead of q, which has all 8 bits (and offset is 128). */
 static inline size_t sums_in_16_bits(unsigned most)
 {
     if (most > VEC_MOST) return 0;
@@ -189,10 +189,10 @@ FLATTEN void integer_sums(const struct format *format, const uint8_t *group, con
 }
 #endif
 
-/* What comes from the sums of activations, each [n / sub][n_tokens]. */
+/* Values made from the sums of activations, each [n / sub][n_tokens]. */
 struct token_sums {
     _Alignas(64) int32_t start[CHUNK / 16 * TILE_TOKENS]; /* sum of (q - offset) * a = start + sum of q * a */
-    _Alignas(64) float values[CHUNK / 16 * TILE_TOKENS];  /* what mins are multiplied with */
+    _Alignas(64) float values[CHUNK / 16 * TILE_TOKENS];  /* multiplied with mins */
 };
 
 FLATTEN void sum_tokens(struct token_sums *to, const int offset, const bool mins,
@@ -209,15 +209,15 @@ FLATTEN void sum_tokens(struct token_sums *to, const int offset, const bool mins
                 (float)-minus[i] * activations->scales[s / per_group * n_tokens + i % n_tokens];
 }
 
-/* sums[t][row] += n columns, whose codes are at `quants`, scales and mins (if there are any) in the tile, x activations.
- * next: memory to be fetched meanwhile. */
+/* sums[t][row] += n columns x activations. The codes of the columns are at `quants`, scales and mins (if any)
+ * in the tile. next: memory to be prefetched meanwhile. */
 FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, const struct tile *tile,
                           int offset, const struct int8_activations *activations, const size_t n,
                           const size_t n_tokens, const size_t sub, const size_t pairs, const bool mins,
                           const uint8_t *next, const struct ahead ahead, float *sums)
 {
     struct token_sums token_sums;
-    if (pairs == 0) offset = 0; /* flipping signs takes it off */
+    if (pairs == 0) offset = 0; /* flipping signs subtracts it */
     sum_tokens(&token_sums, offset, mins, activations, n, n_tokens, sub);
     const size_t per_group = GROUP / sub;
     for (size_t part = 0; part < PANEL; part += LANES) {
@@ -250,7 +250,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
 /* ---- Many tokens: tiles ---------------------------------------------------------------------------- */
 
 #ifdef INT8_TILE_PAIRS
-/* Two panels: an activation that is broadcast meets both, which halves what is loaded. tiles: [chunk][panel], for n
+/* Two panels: each broadcast activation serves both, which halves the loads. tiles: [chunk][panel], for n
  * columns in all; sums stay in registers until the last of them. */
 FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[][2], int offset,
                                struct int8_activations at, const size_t n, const size_t n_tokens,
@@ -325,7 +325,7 @@ INT8_PAIR(int8_pair_16_mins)
 INT8_PAIR(int8_pair_nibbles)
 INT8_PAIR(int8_pair_nibbles_mins)
 
-/* A panel without another meets the tokens as both of a pair. */
+/* A panel without a partner is multiplied as both panels of a pair. */
 #define INT8_PANELS_AT_ONCE 2
 static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums)
@@ -352,7 +352,7 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
 }
 
 #else
-/* A function for each way in which types differ there. */
+/* A function for each way in which types differ here. */
 #define INT8_TILE(name, sub, pairs)                                                                          \
     static void name(const struct tile *tile, int offset, const struct int8_activations *activations,        \
                      size_t n, size_t n_tokens, struct ahead ahead, float *sums)                             \

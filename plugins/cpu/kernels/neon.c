@@ -1,4 +1,4 @@
-/* neon.c: the kernels for NEON as every 64-bit ARM processor has it. */
+/* neon.c: the kernels for NEON, which every 64-bit ARM processor has. */
 #define KERNELS          kernels_neon
 #define KERNELS_NAME     "neon"
 #define F32_TILE_TOKENS  6

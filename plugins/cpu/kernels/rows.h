@@ -1,5 +1,5 @@
-/* rows.h: template of the kernels on rows: activations to int8, elementwise operations, norm, rope, the cache's
- * types. Expects vec-*.h, vec.h. Row ends that fill no vector go through a padded copy. */
+/* rows.h: template of the kernels on rows: activations to int8, elementwise operations, norm, rope, the
+ * cache's types. Expects vec-*.h, vec.h. Row ends that fill no vector go through a padded copy. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void scale_add(float *out, float a, const float *x, float b, size_t n)
 
 static float sum_of_squares(const float *x, size_t n)
 {
-    enum { ROWS = 2 }; /* virtual vectors that add up at once */
+    enum { ROWS = 2 }; /* virtual vectors summed at once */
     vf sum[ROWS * PARTS];
     UNROLL for (size_t p = 0; p < ROWS * PARTS; p++) sum[p] = vf_zero();
     size_t i = 0;
@@ -98,8 +98,8 @@ static void sum_differences(const float *x, size_t n, float middle, float *sum, 
     *squares = vec_sum(square_sums);
 }
 
-/* A row's mean and variance, in two passes; the second also takes off what rounding has left in the first one's mean
- * (Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). */
+/* A row's mean and variance, in two passes; the second also corrects the rounding error of the first one's
+ * mean (Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). */
 static void mean_and_variance(const float *x, size_t n, float *mean, float *variance)
 {
     float sum, squares, count = (float)n;
@@ -169,8 +169,8 @@ static inline void load_groups(const float *x, struct groups *groups)
     }
 }
 
-/* Rounds to whole numbers at x * inverse; *product = sum of x * q, *square = sum of q^2. The scale that fits q best is
- * product / square, and it takes product^2 / square off the sum of x^2. */
+/* Rounds to whole numbers at x * inverse; *product = sum of x * q, *square = sum of q^2. The scale that fits
+ * q best is product / square; it reduces the sum of x^2 by product^2 / square. */
 static inline void round_groups(const struct groups *groups, vf inverse, vf *product, vf *square)
 {
     vf products[4], squares[4];
@@ -185,7 +185,7 @@ static inline void round_groups(const struct groups *groups, vf inverse, vf *pro
     *square = vf_add(vf_add(squares[0], squares[1]), vf_add(squares[2], squares[3]));
 }
 
-/* The first n groups of LANES. What is no number ends in a scale that is none. */
+/* The first n groups of LANES. A NaN gives a NaN scale. */
 static inline void quantize_groups(const float *x, size_t n, size_t step, const struct int8_activations *out)
 {
     struct groups groups;
@@ -197,7 +197,7 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
     for (float top = 127; top > 127 - QUANTIZE_TRIES; top--) {
         vf inverse = vf_mul(one, vf_set1(top)), product, square;
         round_groups(&groups, inverse, &product, &square);
-        vf ratio = vf_div(product, square), score = vf_mul(ratio, product); /* the larger, the less is left */
+        vf ratio = vf_div(product, square), score = vf_mul(ratio, product); /* larger means a smaller error */
         scale = vf_if_above(score, best, ratio, scale);
         best_inverse = vf_if_above(score, best, inverse, best_inverse);
         best = vf_if_above(score, best, score, best);
@@ -220,7 +220,7 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
             }
             vi_store(fours[i / 4], vi_bytes(q));
         }
-        /* What is no number became some integer: its sum must be one that can be multiplied. */
+        /* A NaN became some integer: its sum must be one that can be multiplied. */
         vi_store(sums[half], vi_from_vf(vf_max(vf_min(vi_to_vf(sum), limit), vf_sub(vf_zero(), limit))));
     }
     for (size_t g = 0; g < n; g++) {

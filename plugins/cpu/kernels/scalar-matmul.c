@@ -56,9 +56,9 @@ void scalar_int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     }
 }
 
-/* Rounds a group at x * inverse, and fits the scale to what came out by least squares. Returns by how much that lowers
- * the sum of squares: the larger, the better the fit. The order of the sums is that of rows.h, so that all instruction
- * sets choose the same. */
+/* Rounds a group at x * inverse, and fits the scale to the result by least squares. Returns the reduction of
+ * the sum of squares: larger is better. The order of the sums is that of rows.h, so that all instruction sets
+ * choose the same. */
 static float round_group(const float *x, float inverse, int8_t q[GROUP], float *scale)
 {
     float products[4] = {0}, squares[4] = {0};
@@ -81,7 +81,7 @@ void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_ac
         for (size_t i = 0; i < GROUP; i++) max = fmaxf(max, fabsf(x[i]));
         for (float top = 127; !(max <= QUANTIZE_LEAST) && top > 127 - QUANTIZE_TRIES; top--) {
             float score = round_group(x, 1 / max * top, q, &scale);
-            if (score <= best_score) continue; /* what is no number is kept */
+            if (score <= best_score) continue; /* NaN is kept */
             best_score = score;
             best_scale = scale;
             memcpy(best, q, sizeof best);

@@ -1,4 +1,4 @@
-/* scalar.h: the kernels in plain C. Other tables take from here what they have no faster way for. */
+/* scalar.h: the kernels in plain C. Other tables use these where they have nothing faster. */
 #ifndef CPU_KERNELS_SCALAR_H
 #define CPU_KERNELS_SCALAR_H
 

@@ -1,5 +1,5 @@
-/* table.h: template of the table of kernels; behind the other templates. Expects KERNELS, the table's name, and
- * KERNELS_NAME, the instruction set's. */
+/* table.h: template of the table of kernels; included after the other templates. Expects KERNELS, the table's
+ * name, and KERNELS_NAME, the instruction set's. */
 const struct kernels KERNELS = {
     .name = KERNELS_NAME,
     .f32_tile_tokens = F32_TILE_TOKENS,

@@ -1,17 +1,17 @@
-/* tiles.h: template of the matmul kernels of float types, and what they share with those of integer types (int8.h).
- * Expects vec-*.h, vec.h, and
- *   F32_TILE_TOKENS, INT8_TILE_TOKENS   how many tokens' sums the registers hold, at most TILE_TOKENS
- *   INT8_TILE_PAIRS                     two tiles of integers meet the tokens at once
- * For each number of tokens there is a copy of the code in which it is a constant.
+/* tiles.h: template of the matmul kernels of float types, and parts shared with those of integer types
+ * (int8.h). Expects vec-*.h, vec.h, and
+ *   F32_TILE_TOKENS, INT8_TILE_TOKENS   number of tokens whose sums fit in registers, at most TILE_TOKENS
+ *   INT8_TILE_PAIRS                     two tiles of integers are multiplied with the tokens at once
+ * The code is copied for each number of tokens, which is a constant in the copy.
  *
- * A token's sum over a row is made in the same order whatever the number of tokens: float32 products of a tile
- * one after the other, then added to the sum of the tiles before; integer products of a group exactly, then
+ * A token's sum over a row is made in the same order for any number of tokens: float32 products of a tile one
+ * after the other, then added to the sum of the previous tiles; integer products of a group exactly, then
  * times both scales and added to the sum. */
 #include <string.h>
 
 #define FLATTEN static inline __attribute__((always_inline))
 
-/* A few tokens read weights as fast as memory gives them: so many bytes ahead. */
+/* A few tokens read weights at the speed of memory: prefetch this many bytes ahead. */
 enum { PREFETCH_AHEAD = 4096 };
 
 FLATTEN void prefetch_lines(const uint8_t *from, const size_t n)

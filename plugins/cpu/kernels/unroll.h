@@ -1,4 +1,5 @@
-/* unroll.h: UNROLL stands before loops over tokens, rows or parts of a vector, whose arrays must end up in registers. */
+/* unroll.h: UNROLL precedes loops over tokens, rows or parts of a vector whose arrays must end up in
+ * registers. */
 #ifndef CPU_KERNELS_UNROLL_H
 #define CPU_KERNELS_UNROLL_H
 

@@ -148,7 +148,7 @@ static inline void vi_store(int32_t *to, vi x)
 {
     _mm256_storeu_si256((__m256i *)(void *)to, x);
 }
-/* The low bytes of x[0] … x[3] beside each other, lane by lane. */
+/* The low bytes of x[0] … x[3], interleaved lane by lane. */
 static inline vi vi_bytes(const vi x[4])
 {
     const __m256i low = _mm256_set1_epi32(255);

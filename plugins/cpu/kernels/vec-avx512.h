@@ -136,7 +136,7 @@ static inline void vi_store(int32_t *to, vi x)
 {
     _mm512_storeu_si512(to, x);
 }
-/* The low bytes of x[0] … x[3] beside each other, lane by lane. */
+/* The low bytes of x[0] … x[3], interleaved lane by lane. */
 static inline vi vi_bytes(const vi x[4])
 {
     const __m512i low = _mm512_set1_epi32(255);

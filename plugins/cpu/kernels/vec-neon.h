@@ -1,5 +1,5 @@
-/* vec-neon.h: vectors of 4 lanes, NEON as every 64-bit ARM processor has it, and its dot products where the compiler
- * may use them (ARMv8.2's dotprod); see vec.h. */
+/* vec-neon.h: vectors of 4 lanes, NEON as every 64-bit ARM processor has it, and its dot products where the
+ * compiler may use them (ARMv8.2's dotprod); see vec.h. */
 #ifndef CPU_KERNELS_VEC_NEON_H
 #define CPU_KERNELS_VEC_NEON_H
 
@@ -14,7 +14,7 @@
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;
-typedef int32x4_t vb; /* one type for all whole numbers, as the templates have it from x86 */
+typedef int32x4_t vb; /* one type for all whole numbers, as the templates expect from x86 */
 
 static inline vf vf_zero(void)
 {
@@ -149,7 +149,7 @@ static inline void vi_store(int32_t *to, vi x)
 {
     vst1q_s32(to, x);
 }
-/* The low bytes of x[0] … x[3] beside each other, lane by lane. */
+/* The low bytes of x[0] … x[3], interleaved lane by lane. */
 static inline vi vi_bytes(const vi x[4])
 {
     return vsliq_n_s32(vsliq_n_s32(vsliq_n_s32(x[0], x[1], 8), x[2], 16), x[3], 24);
@@ -185,11 +185,12 @@ static inline vb vb_flip_signs(vb x)
     return veorq_s32(x, vdupq_n_s32((int32_t)0x80808080));
 }
 
-#define VEC_MOST 127 /* products are of signed bytes with signed ones */
+#define VEC_MOST 127 /* products are of signed bytes only */
 
 #if defined(__ARM_FEATURE_DOTPROD)
 #define VEC_DOT4 2
-/* sum[t] += weights x activations [n_tokens][4]; an instruction takes those of a token out of a vector of four. */
+/* sum[t] += weights x activations [n_tokens][4]; one instruction takes a token's four from a vector of four
+ * tokens. */
 static inline __attribute__((always_inline)) void
 vb_dot4_tokens(vi *sum, vb weights, const int8_t *activations, const size_t n_tokens)
 {

@@ -1,14 +1,14 @@
-/* vec.h: what the kernels' templates expect of a vec-*.h, which is to be included before it.
+/* vec.h: the interface between the kernels' templates and a vec-*.h, which must be included before it.
  *
  *   vf      LANES float32           vi      LANES int32           vb      4 * LANES bytes
  *   VEC_DOT4  1: vb_dot4, sums of four products of bytes; 2: vb_dot4_tokens, the same for several tokens;
- *             0: vb_dot2 and what goes with it, sums of two
- *   VEC_MOST  the largest byte of a weight that these take as it is; larger ones less 128, as signed bytes
+ *             0: vb_dot2 and its helpers, sums of two
+ *   VEC_MOST  the largest byte of a weight that these take unchanged; larger ones less 128, as signed bytes
  *   SCORE_ROWS, vec_sums, four_sums, store_scaled   for attention.h
  *
- * Where values are summed up over a row, 16 lanes are kept whatever the vector's length (PARTS vectors), and
- * their sum is ((l0 + l8) + (l4 + l12)) + … : halves are added, then halves of that, and so on. Results are
- * then the same on all instruction sets but the scalar one. */
+ * Sums over a row keep 16 lanes for any vector length (PARTS vectors), and are then added as
+ * ((l0 + l8) + (l4 + l12)) + … : halves are added, then halves of that, and so on. Results are therefore the
+ * same on all instruction sets except the scalar one. */
 #ifndef CPU_KERNELS_VEC_H
 #define CPU_KERNELS_VEC_H
 
@@ -16,8 +16,8 @@
 
 #define PARTS (PANEL / LANES) /* vectors of a row of a tile, of 16 lanes */
 
-/* e^x within 1 unit in the last place or so; 0 below -104, infinity above 89. x = n ln 2 + r, |r| <= ln 2 / 2,
- * e^r by its Taylor series up to r^7 / 7!, whose remainder is below 1e-8. */
+/* e^x within about 1 unit in the last place; 0 below -104, infinity above 89. x = n ln 2 + r, |r| <= ln
+ * 2 / 2, e^r by its Taylor series up to r^7 / 7!, whose remainder is below 1e-8. */
 static inline vf vf_exp(vf x)
 {
     x = vf_max(vf_set1(-104), vf_min(vf_set1(89), x)); /* keeps NaN: min and max then return the second */
