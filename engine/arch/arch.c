@@ -1,4 +1,4 @@
-/* arch.c: the table of families, and how a model finds its own. See arch.h. */
+/* arch.c: the table of families, and the lookup of a model's family. See arch.h. */
 #include "arch/arch.h"
 
 #include <string.h>

@@ -9,7 +9,8 @@ static const struct decoder_layer *this_layer(const struct graph *g, const struc
     return &d->layers[g->layer];
 }
 
-/* Rows `first` … `first + n - 1` of the fused matrix "attn_qkv", with its bias, as a product called `name`. */
+/* Rows `first` … `first + n - 1` of the fused matrix "attn_qkv", with its bias, as a product called
+ * `name`. */
 static struct value *fused_part(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
                                 uint64_t n, struct value *x)
 {
@@ -23,7 +24,7 @@ static struct value *fused_part(struct graph *g, const struct decoder *d, const 
     return graph_add(g, output, graph_values_part(g, bias, first, n, full));
 }
 
-/* The product of one of the three matrices, wherever its rows are. */
+/* The product with one of the three matrices, whichever tensor has its rows. */
 static struct value *project(struct graph *g, const struct decoder *d, const char *name, uint64_t first,
                              uint64_t n, struct value *x)
 {
@@ -34,8 +35,8 @@ static struct value *project(struct graph *g, const struct decoder *d, const cha
     return output;
 }
 
-/* The norm of queries or keys [dim * n, columns], where the layer has one: over the whole width, or over each head, with
- * the same weight or each with its own. */
+/* The norm of queries or keys [dim * n, columns], if the layer has one: over the whole width, or over each
+ * head, with shared or separate weights. */
 static struct value *norm_heads(struct graph *g, const struct decoder *d, const char *name, uint64_t n,
                                 struct value *heads)
 {
@@ -77,7 +78,8 @@ struct slopes {
     uint32_t n_heads;
 };
 
-/* Geometric in the heads up to a power of two, then every other of the finer series (as published with ALiBi). */
+/* Geometric in the heads up to a power of two, then every other of the finer series (as published with
+ * ALiBi). */
 static void fill_slopes(const void *user, float *values, uint64_t n)
 {
     const struct slopes *slopes = user;

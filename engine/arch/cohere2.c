@@ -1,5 +1,5 @@
-/* cohere2.c: Command-R7B, Command A: Command-R of which three of four layers slide, and the fourth has no positions. arXiv
- * 2504.00698. */
+/* cohere2.c: Command-R7B, Command A: Command-R with a sliding window in three of four layers and no positions
+ * in the fourth. arXiv 2504.00698. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

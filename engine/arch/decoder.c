@@ -1,4 +1,5 @@
-/* decoder.c: reads what decoders have in common, and builds what is not attention and not feed-forward. See decoder.h. */
+/* decoder.c: reads the hyper-parameters that decoders share, and builds everything except attention and
+ * feed-forward networks. See decoder.h. */
 #include "arch/decoder.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ static void read_sizes(struct hparams *h, struct decoder *d)
 {
     d->n_embd = hparams_count_required(h, "embedding_length");
     d->n_context = hparams_count(h, "context_length", 2048);
-    /* Layers that predict further tokens at once come last, and are left out. */
+    /* Layers that predict several tokens at once come last, and are left out. */
     uint32_t all = hparams_count_required(h, "block_count"),
              extra = hparams_count(h, "nextn_predict_layers", 0);
     d->n_layers = extra < all ? all - extra : 0;
@@ -224,7 +225,7 @@ void decoder_build_parallel(struct graph *g, const void *decoder)
     decoder_build_logits(g, d, x);
 }
 
-/* A block of a layer: its input normed, or what it adds, or both. */
+/* A block of a layer: its normed input, or its contribution to x, or both. */
 static struct value *block(struct graph *g, const struct decoder *d, struct value *x,
                            struct value *(*run)(struct graph *g, const struct decoder *d, struct value *x),
                            const char *norm_before, const char *norm_after)

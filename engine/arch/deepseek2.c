@@ -1,23 +1,26 @@
-/* deepseek2.c: DeepSeek-V2, V3, R1 and what is built like them (Kimi K2, GLM-4.7-Flash): multi-head latent attention, where
- * the cache holds one short vector a token that the keys and values of all heads come from, and one key that turns
- * with the position; then mixtures of experts chosen in groups. arXiv 2405.04434, 2412.19437. */
+/* deepseek2.c: DeepSeek-V2, V3, R1 and similar models (Kimi K2, GLM-4.7-Flash): multi-head latent attention,
+ * whose cache holds one short vector a token, from which the keys and values of all heads are computed, and
+ * one key that is rotated by position; then mixtures of experts chosen in groups. arXiv 2405.04434,
+ * 2412.19437. */
 #include <math.h>
 #include <stdio.h>
 
 #include "arch/decoder.h"
 #include "arch/families.h"
 
-#define LATENT_EPSILON 1e-6f /* of the norms of latent vectors, whatever it is in the others */
+#define LATENT_EPSILON 1e-6f /* of the norms of latent vectors, whatever that of the other norms */
 
 struct deepseek2 {
     struct decoder decoder;
-    uint32_t n_q_latent;              /* queries come from a short vector too; 0: they don't */
-    uint32_t n_latent;                /* what keys and values come from */
-    uint32_t n_nope, n_rope, n_value; /* of a head: values of a key that don't turn, that turn, of a value */
-    bool absorbs; /* the file has the matrices of each head apart, so that attention runs on latent vectors */
+    uint32_t n_q_latent; /* length of the vector that queries are computed from; 0: there is none */
+    uint32_t n_latent;   /* length of the vector that keys and values are computed from */
+    /* in a head: values of a key that aren't rotated, that are rotated, values of a value */
+    uint32_t n_nope, n_rope, n_value;
+    bool absorbs; /* the file has separate matrices for each head, so attention runs on latent vectors */
 };
 
-/* Sizes of heads. Files with one matrix for keys and values have the true ones, the others those of what is cached. */
+/* Sizes of heads. Files with one matrix for keys and values give the true sizes, others those of the cached
+ * vectors. */
 static void read_sizes(struct hparams *h, struct deepseek2 *m)
 {
     struct decoder *d = &m->decoder;
@@ -39,8 +42,9 @@ static void read_sizes(struct hparams *h, struct deepseek2 *m)
     d->attention_scale = 1 / sqrtf((float)m->n_nope + (float)m->n_rope);
 }
 
-/* Under YaRN the published code scales scores, not what turns: by m^2, m = 1 + 0.1 * mscale_all_dim * ln(factor), of which
- * files have 0.1 * mscale_all_dim. Its other number, mscale, equals that one in all published models. */
+/* Under YaRN the published code scales scores rather than the rotated part: by m^2, where
+ * m = 1 + 0.1 * mscale_all_dim * ln(factor). Files have the product 0.1 * mscale_all_dim. The code's other
+ * number, mscale, equals mscale_all_dim in all published models. */
 static void read_yarn(struct hparams *h, struct decoder *d)
 {
     float multiplier = hparams_float_from_0(h, "rope.scaling.yarn_log_multiplier", 0);
@@ -54,7 +58,7 @@ static void read_yarn(struct hparams *h, struct decoder *d)
     d->rope.magnitude = 1;
 }
 
-/* Files of early 2025 and before don't have the groups that experts are chosen in. */
+/* Files up to early 2025 lack the groups that experts are chosen in. */
 static void assume_groups(const struct hparams *h, struct experts *e)
 {
     if (e->n == 0 || hparams_has(h, "expert_group_count")) return;
@@ -76,7 +80,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
     read_sizes(h, m);
     read_yarn(h, d);
-    /* The bias came with V3's sigmoids. */
+    /* The bias came with V3's sigmoid gating. */
     snprintf(bias, sizeof bias, "blk.%u.exp_probs_b.bias", d->n_layers > 0 ? d->n_layers - 1 : 0);
     bool is_v3 = model_tensor_find(h->model, bias) != NULL;
     experts_read_router(h, d, is_v3 ? ENGINE_ROUTE_SIGMOID : ENGINE_ROUTE_SOFTMAX, false);
@@ -84,7 +88,8 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = decoder_info(d);
 }
 
-/* What all heads share of a token: its latent vector [n_latent, n_tokens], and the key that turns [n_rope, 1, n_tokens]. */
+/* The part of a token that all heads share: its latent vector [n_latent, n_tokens], and the rotated key
+ * [n_rope, 1, n_tokens]. */
 struct latent {
     struct value *c, *key;
 };
@@ -111,8 +116,8 @@ static struct value *queries(struct graph *g, const struct deepseek2 *m, struct 
     return graph_reshape(g, q, key, n_heads, g->shape.n_tokens);
 }
 
-/* Queries are taken to where keys are latent, so that q . k is what it would be between full ones, and what comes of latent
- * values is taken to full ones afterwards. */
+/* Maps queries into the latent space of the keys, so that q . k equals that of the full vectors; the results
+ * from latent values are mapped back afterwards. */
 static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, struct value *q_nope,
                                    struct value *q_rope, const struct latent *latent)
 {
@@ -132,7 +137,7 @@ static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, s
     return graph_reshape(g, out, n_heads * m->n_value, columns, 1);
 }
 
-/* Keys and values of all heads, as older files want it. */
+/* Keys and values of all heads, as older files need them. */
 static struct value *attend_heads(struct graph *g, const struct deepseek2 *m, struct value *q_nope,
                                   struct value *q_rope, const struct latent *latent)
 {

@@ -1,5 +1,5 @@
-/* exaone4.c: EXAONE 4: norms on what blocks add, and on each head of queries and keys. Where it has a sliding window, every
- * fourth layer sees everything and has no positions. arXiv 2507.11407. */
+/* exaone4.c: EXAONE 4: norms on the output of blocks, and on each head of queries and keys. With a sliding
+ * window, every fourth layer attends to everything and has no positions. arXiv 2507.11407. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

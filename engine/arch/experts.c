@@ -1,5 +1,5 @@
-/* experts.c: mixtures of experts: a router chooses some of many feed-forward networks for each token (Shazeer et al.,
- * arXiv 1701.06538). See decoder.h. */
+/* experts.c: mixtures of experts: a router chooses some of many feed-forward networks for each token (Shazeer
+ * et al., arXiv 1701.06538). See decoder.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void read_groups(struct hparams *h, struct experts *e)
     if (n <= 1) return;
     e->n_groups = n;
     e->n_groups_used = used;
-    /* DeepSeek-V2 goes by a group's best expert; with sigmoids, since V3, it is the two best. */
+    /* DeepSeek-V2 ranks a group by its best expert; with sigmoids, since V3, by its two best. */
     e->group_score = e->function == ENGINE_ROUTE_SIGMOID ? ENGINE_ROUTE_GROUP_TOP2 : ENGINE_ROUTE_GROUP_MAX;
     uint32_t size = e->n / n, least = e->group_score == ENGINE_ROUTE_GROUP_TOP2 ? 2 : 1;
     if (e->n % n != 0 || size < least || used == 0 || used > n || e->n_used > (uint64_t)used * size)
@@ -44,7 +44,7 @@ void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function
     read_groups(h, e);
 }
 
-/* Mixtures begin after some dense layers, and are every so many layers. */
+/* Mixtures begin after some dense layers, and occur every so many layers. */
 static void read_places(struct hparams *h, struct decoder *d)
 {
     uint32_t first = hparams_count(h, "leading_dense_block_count", 0);
@@ -65,7 +65,7 @@ void experts_read(struct hparams *h, struct decoder *d)
     uint64_t n_shared = (uint64_t)hparams_count(h, "expert_shared_count", 0) * e->n_ff;
     e->n_ff_shared =
         hparams_count(h, "expert_shared_feed_forward_length", n_shared > INT32_MAX ? 0 : (uint32_t)n_shared);
-    e->scale = hparams_float_from_0(h, "expert_weights_scale", 1); /* 0 is none, too */
+    e->scale = hparams_float_from_0(h, "expert_weights_scale", 1); /* 0 also means none */
     e->activation = ENGINE_ACTIVATION_SILU;
     if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0 || n_shared > INT32_MAX)
         hparams_fail(h, ENGINE_ERROR_DATA,
@@ -156,8 +156,8 @@ struct routes decoder_route(struct graph *g, const struct decoder *d, struct val
     return graph_route(g, logits, &options);
 }
 
-/* The expert that serves all tokens, where the layer has one; some models weigh it by a sigmoid of each token. Files that
- * don't say its length have it in the matrix. */
+/* The expert that serves all tokens, if the layer has one; some models weight it by a sigmoid for each token.
+ * If the file doesn't give its length, the matrix does. */
 static struct value *add_shared_expert(struct graph *g, const struct decoder *d, struct value *x,
                                        struct value *sum)
 {

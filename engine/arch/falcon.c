@@ -1,5 +1,5 @@
-/* falcon.c: Falcon: attention and feed-forward network read the same x. The model of 7e9 weights has one norm for both, that of
- * 40e9 another for attention. Almazrouei et al., arXiv 2311.16867. */
+/* falcon.c: Falcon: attention and feed-forward network read the same x. The 7B model has one norm for both,
+ * the 40B model another for attention. Almazrouei et al., arXiv 2311.16867. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

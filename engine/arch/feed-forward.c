@@ -1,9 +1,10 @@
-/* feed-forward.c: feed-forward networks, with and without a gate, their matrices split or fused. See decoder.h. */
+/* feed-forward.c: feed-forward networks, with and without a gate, their matrices split or fused. See
+ * decoder.h. */
 #include <stdio.h>
 
 #include "arch/decoder.h"
 
-/* The rows of gate (part 0) and up (1), which files of some families have in one tensor "ffn_up". */
+/* The rows of gate (part 0) and up (1), which some families have in one tensor "ffn_up". */
 static struct value *fused_part(struct graph *g, const struct decoder *d, const char *suffix,
                                 const struct model_tensor *fused, uint64_t part, uint64_t n_ff,
                                 struct value *x)

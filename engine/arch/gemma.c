@@ -1,5 +1,5 @@
-/* gemma.c: Gemma: Llama with an embedding scaled by sqrt(n_embd), GELU in place of SiLU and rotary positions on halves. The 1
- * that its norms add to their weights is in the file's. arXiv 2403.08295. */
+/* gemma.c: Gemma: Llama with an embedding scaled by sqrt(n_embd), GELU in place of SiLU and rotary positions
+ * on halves. Its norms add 1 to their weights; the weights in the file include it. arXiv 2403.08295. */
 #include <math.h>
 
 #include "arch/decoder.h"

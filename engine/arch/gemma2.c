@@ -1,5 +1,5 @@
-/* gemma2.c: Gemma 2: Gemma with norms around each block, a sliding window in every other layer, and soft caps on scores and
- * logits. arXiv 2408.00118. */
+/* gemma2.c: Gemma 2: Gemma with norms around each block, a sliding window in every other layer, and soft caps
+ * on scores and logits. arXiv 2408.00118. */
 #include <math.h>
 
 #include "arch/decoder.h"
@@ -15,8 +15,8 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     d->attention_softcap = hparams_float_from_0(h, "attn_logit_softcapping", 50);
     d->logit_softcap = hparams_float_from_0(h, "final_logit_softcapping", 30);
     decoder_read_windows(h, d, 2, false);
-    /* The file doesn't have query_pre_attn_scalar: it is the head's size in the models of 2e9 and 9e9 weights, and
-     * n_embd / n_heads in that of 27e9. */
+    /* The file doesn't have query_pre_attn_scalar: it is the head's size in the 2B and 9B models, and
+     * n_embd / n_heads in the 27B model. */
     if (d->n_layers == 46 && d->n_embd == 4608)
         d->attention_scale = 1 / sqrtf((float)d->n_embd / (float)d->layers[0].n_heads);
     else if (d->n_layers != 26 && d->n_layers != 42)

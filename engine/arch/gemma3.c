@@ -1,5 +1,5 @@
-/* gemma3.c: Gemma 3: Gemma 2 without soft caps, with norms on each head of queries and keys. Five of six layers slide and have
- * positions of their own base. arXiv 2503.19786. */
+/* gemma3.c: Gemma 3: Gemma 2 without soft caps, with norms on each head of queries and keys. Five of six
+ * layers have a sliding window, and a rope base of their own. arXiv 2503.19786. */
 #include <math.h>
 
 #include "arch/decoder.h"
@@ -7,7 +7,7 @@
 
 struct gemma3 {
     struct decoder decoder;
-    struct rope local; /* of the layers that slide */
+    struct rope local; /* of the layers with a sliding window */
 };
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)
@@ -21,7 +21,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     d->logit_softcap = hparams_float_from_0(h, "final_logit_softcapping", 0);
     decoder_read_windows(h, d, 6, false);
     decoder_local_rope(d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
-    /* As in Gemma 2: n_embd / n_heads in the model of 27e9 weights, the head's size in the others that are known. */
+    /* As in Gemma 2: n_embd / n_heads in the 27B model, the head's size in the other known models. */
     if (d->n_layers == 62 && d->n_embd == 5376)
         d->attention_scale = 1 / sqrtf((float)d->n_embd / (float)d->layers[0].n_heads);
     else if (d->n_layers != 18 && d->n_layers != 26 && d->n_layers != 34 && d->n_layers != 48)

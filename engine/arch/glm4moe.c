@@ -1,5 +1,5 @@
-/* glm4moe.c: GLM-4.5 and 4.6: dense layers first, then mixtures of experts chosen by sigmoids with a bias (as in
- * DeepSeek-V3), rope on half of each head, biases on queries, keys and values. arXiv 2508.06471. */
+/* glm4moe.c: GLM-4.5 and 4.6: dense layers first, then mixtures of experts chosen by sigmoids with a bias (as
+ * in DeepSeek-V3), rope on half of each head, biases on queries, keys and values. arXiv 2508.06471. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,5 +1,5 @@
-/* gptneox.c: GPT-NeoX, Pythia, Dolly: attention and feed-forward network read the same x, each through a norm of its own;
- * RedPajama-INCITE has them one after the other. Black et al., arXiv 2204.06745. */
+/* gptneox.c: GPT-NeoX, Pythia, Dolly: attention and feed-forward network read the same x, each through its
+ * own norm; in RedPajama-INCITE one follows the other. Black et al., arXiv 2204.06745. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
@@ -28,7 +28,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     struct gptneox *neox = hparams;
     struct decoder *d = &neox->decoder;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
-    /* No key says which GELU. Of the published models only GPT-NeoX-20B has the approximation. */
+    /* No key says which GELU. Of the published models, only GPT-NeoX-20B uses the approximation. */
     bool is_20b = d->n_embd == 6144 && d->n_layers == 44;
     d->activation = is_20b ? ENGINE_ACTIVATION_GELU_TANH : ENGINE_ACTIVATION_GELU_ERF;
     neox->parallel = hparams_flag(h, "use_parallel_residual", true);

@@ -1,5 +1,5 @@
-/* granite.c: Granite 3, dense: Llama with factors on the embedding, what blocks add, attention scores and logits. arXiv
- * 2405.04324. */
+/* granite.c: Granite 3, dense: Llama with scale factors on the embedding, on the output of blocks, on
+ * attention scores and on logits. arXiv 2405.04324. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
@@ -8,7 +8,7 @@ void granite_read_scales(struct hparams *h, struct decoder *d)
     d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     d->embedding_scale = hparams_float_above_0(h, "embedding_scale", 1);
     d->residual_scale = hparams_float_above_0(h, "residual_scale", 1);
-    d->logit_scale = 1 / hparams_float_above_0(h, "logit_scale", 1); /* the file has a divisor */
+    d->logit_scale = 1 / hparams_float_above_0(h, "logit_scale", 1); /* the file gives a divisor */
     if (hparams_flag(h, "rope.scaling.finetuned", true)) return;
     for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].rope = NULL; /* Granite 4 without positions */
 }

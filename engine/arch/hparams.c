@@ -56,7 +56,8 @@ static uint32_t count_of(struct hparams *h, const struct metadata_entry *entry, 
     return fallback;
 }
 
-/* An array must have a value for each of at least n_layers layers, and of no more than the file has. */
+/* An array must have a value for each of at least n_layers layers, and no more values than the file has
+ * layers. */
 static bool fits_layers(struct hparams *h, const struct metadata_entry *entry, uint32_t n_layers)
 {
     int64_t n_all;

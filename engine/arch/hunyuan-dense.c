@@ -1,5 +1,5 @@
-/* hunyuan-dense.c: Hunyuan, dense: Llama with rotary positions on halves, and norms on queries and keys after they have
- * turned. */
+/* hunyuan-dense.c: Hunyuan, dense: Llama with rotary positions on halves, and norms on queries and keys after
+ * rope. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,4 +1,4 @@
-/* hunyuan-moe.c: Hunyuan A13B: heads normed after rope, mixtures of experts with a shared one. */
+/* hunyuan-moe.c: Hunyuan A13B: norms on heads after rope, mixtures of experts with a shared expert. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,4 +1,4 @@
-/* internlm2.c: InternLM 2: Llama; its fused matrices are split in GGUF. Cai et al., arXiv 2403.17297. */
+/* internlm2.c: InternLM 2: Llama; GGUF files have its fused matrices split. Cai et al., arXiv 2403.17297. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,10 +1,11 @@
-/* llama.c: LLaMA and what is built like it (Llama 1 to 3, Mistral, TinyLlama, Mixtral, …): a transformer with RMS norms
- * before each block, rotary positions on adjacent pairs, grouped-query attention and a SiLU-gated feed-forward network, or
- * a mixture of those. Touvron et al., arXiv 2302.13971 and 2307.09288; Jiang et al., arXiv 2401.04088. */
+/* llama.c: LLaMA and similar models (Llama 1 to 3, Mistral, TinyLlama, Mixtral, …): a transformer with RMS
+ * norms before each block, rotary positions on adjacent pairs, grouped-query attention and a SiLU-gated
+ * feed-forward network, or a mixture of those. Touvron et al., arXiv 2302.13971 and 2307.09288; Jiang et al.,
+ * arXiv 2401.04088. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
-/* Converters don't write Mistral's window, and its files are Llama's. */
+/* Converters don't write Mistral's window, and label its files as Llama. */
 static void assume_window(struct hparams *h, struct decoder *d)
 {
     uint32_t n_heads = d->layers[0].n_heads;

@@ -1,6 +1,7 @@
-/* llama4.c: Llama 4 (Scout, Maverick): three of four layers have rope and attend within chunks of 8192 tokens, heads normed
- * in Scout; the fourth has neither, sees everything, and its queries grow with the position. Mixtures of experts of
- * which each token goes to one, its input weighed by a sigmoid, besides a shared one. */
+/* llama4.c: Llama 4 (Scout, Maverick): three of four layers have rope and attend within chunks of 8192
+ * tokens, with norms on heads in Scout; the fourth has neither, attends to everything, and scales its queries
+ * with the position. Mixtures of experts that route each token to one expert, its input weighted by a
+ * sigmoid, besides a shared one. */
 #include <math.h>
 
 #include "arch/decoder.h"
@@ -17,7 +18,7 @@ struct llama4 {
     bool norms_heads; /* in the layers with rope */
 };
 
-/* What queries of the layers without rope are multiplied with. */
+/* The factor of queries in the layers without rope. */
 static float query_scale(const void *hparams, uint32_t position)
 {
     (void)hparams;
@@ -38,13 +39,13 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
                      e->n_used);
     *info = decoder_info(d);
 
-    /* Files don't say whether heads are normed: only Maverick's are not. */
+    /* Files don't say whether heads are normed: all models but Maverick norm them. */
     model->norms_heads = e->n != N_MAVERICK;
     if (e->n > 0 && e->n != N_MAVERICK && e->n != N_SCOUT)
         decoder_warn(
             h,
             "the file does not say whether queries and keys are normed; assuming that they are, as in Scout");
-    /* A window of 0 marks models where all layers have rope and see everything (MobileLLM). */
+    /* A window of 0 marks models where all layers have rope and attend to everything (MobileLLM). */
     uint32_t chunk = hparams_count(h, "attention.sliding_window", CHUNK);
     if (chunk == 0) return;
     info->query_scale = query_scale;
@@ -65,7 +66,7 @@ static struct value *llama4_attention(struct graph *g, const struct llama4 *mode
         h.q = graph_norm(g, h.q, NULL, NULL, d->norm, d->epsilon);
         h.k = graph_norm(g, h.k, NULL, NULL, d->norm, d->epsilon);
     }
-    if (!layer->rope && g->shape.n_context >= SCALE_FLOOR) { /* up to there it is 1 */
+    if (!layer->rope && g->shape.n_context >= SCALE_FLOOR) { /* below that position it is 1 */
         h.q = graph_reshape(g, h.q, width, g->shape.n_tokens, 1);
         h.q = graph_mul(g, h.q, graph_input(g, INPUT_QUERY_SCALES));
         h.q = graph_reshape(g, h.q, d->head_dim, layer->n_heads, g->shape.n_tokens);

@@ -1,5 +1,5 @@
-/* minicpm.c: MiniCPM 1 and 2: Llama with Granite's factors, which files from before they were written lack. Hu et al.,
- * arXiv 2404.06395. */
+/* minicpm.c: MiniCPM 1 and 2: Llama with Granite's scale factors, which older files lack. Hu et al., arXiv
+ * 2404.06395. */
 #include <math.h>
 
 #include "arch/decoder.h"

@@ -1,5 +1,5 @@
-/* mpt.c: MPT: GPT-2 with ALiBi (or learnt positions) and, in most of its models, without biases. Some clamp queries, keys and
- * values, or norm them over their whole width. */
+/* mpt.c: MPT: GPT-2 with ALiBi (or learnt positions) and, in most of its models, without biases. Some clamp
+ * queries, keys and values, or norm them over their whole width. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,5 +1,6 @@
-/* nemotron.c: Nemotron 3 and 4, Minitron: layer norms, whose added 1 is in the file's weights, rotary positions on a part of
- * each head, and a feed-forward network of squared ReLU without a gate. arXiv 2402.16819. */
+/* nemotron.c: Nemotron 3 and 4, Minitron: layer norms (the weights in the file include the 1 that they add),
+ * rotary positions on a part of each head, and a feed-forward network of squared ReLU without a gate. arXiv
+ * 2402.16819. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,11 +1,12 @@
-/* olmo2.c: OLMo 2 and 3: norms on what blocks add instead of before them, and on the whole width of queries and keys. OLMo 3
- * slides in three of four layers, which keep plain positions where the others are stretched. arXiv 2501.00656. */
+/* olmo2.c: OLMo 2 and 3: norms on the output of blocks instead of their input, and on the whole width of
+ * queries and keys. OLMo 3 has a sliding window in three of four layers, which use plain rope where the
+ * others scale it. arXiv 2501.00656. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 
 struct olmo2 {
     struct decoder decoder;
-    struct rope local; /* of the layers that slide */
+    struct rope local; /* of the layers with a sliding window */
 };
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)

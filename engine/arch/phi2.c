@@ -1,5 +1,5 @@
-/* phi2.c: Phi 1, 1.5 and 2: blocks that read the same norm of x, rotary positions on a part of each head, biases everywhere.
- * Li et al., arXiv 2309.05463. */
+/* phi2.c: Phi 1, 1.5 and 2: blocks that read the same norm of x, rotary positions on a part of each head,
+ * biases everywhere. Li et al., arXiv 2309.05463. */
 #include <stdio.h>
 
 #include "arch/decoder.h"
@@ -10,7 +10,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
     d->activation = ENGINE_ACTIVATION_GELU_TANH;
-    /* Converters write 4 * n_embd for the feed-forward length whatever it is; the matrix tells. */
+    /* Converters always write 4 * n_embd as the feed-forward length; the matrix has the true one. */
     for (uint32_t i = 0; i < d->n_layers; i++) {
         char name[48];
         snprintf(name, sizeof name, "blk.%u.ffn_up.weight", i);

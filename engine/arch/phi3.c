@@ -1,5 +1,5 @@
-/* phi3.c: Phi 3, 3.5 and 4: Llama with fused matrices, rotary positions on halves, a sliding window in all layers, and
- * longrope (arXiv 2402.13753) in the models of long contexts. Abdin et al., arXiv 2404.14219. */
+/* phi3.c: Phi 3, 3.5 and 4: Llama with fused matrices, rotary positions on halves, a sliding window in all
+ * layers, and longrope (arXiv 2402.13753) in the long-context models. Abdin et al., arXiv 2404.14219. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

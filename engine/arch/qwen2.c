@@ -1,5 +1,5 @@
-/* qwen2.c: Qwen 2 and 2.5: Llama with biases on queries, keys and values, and rotary positions on halves. Published
- * models leave their sliding window off. Yang et al., arXiv 2407.10671. */
+/* qwen2.c: Qwen 2 and 2.5: Llama with biases on queries, keys and values, and rotary positions on halves.
+ * Published models disable their sliding window. Yang et al., arXiv 2407.10671. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -1,5 +1,5 @@
-/* qwen3moe.c: Qwen 3 with experts: Qwen 3 whose feed-forward networks are mixtures, the chosen weights normalised. arXiv
- * 2505.09388. */
+/* qwen3moe.c: Qwen 3 with experts: Qwen 3 whose feed-forward networks are mixtures, the chosen weights
+ * normalised. arXiv 2505.09388. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

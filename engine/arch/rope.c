@@ -1,5 +1,5 @@
-/* rope.c: rotary positions (RoFormer, arXiv 2104.09864) and how models stretch them: linear scaling, YaRN (arXiv
- * 2309.00071), factors that the file brings (Llama 3, longrope). See decoder.h. */
+/* rope.c: rotary positions (RoFormer, arXiv 2104.09864) and the ways that models stretch them: linear
+ * scaling, YaRN (arXiv 2309.00071), factors in the file (Llama 3, longrope). See decoder.h. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define TENSOR_FACTORS_SHORT "rope_factors_short.weight"
 #define TENSOR_FACTORS_LONG  "rope_factors_long.weight"
 
-/* The pair that turns `turns` times over the original context, as a real number. */
+/* The pair that makes `turns` turns over the original context, as a real number. */
 static double yarn_pair(const struct rope *rope, float turns)
 {
     double length = (double)rope->n_original / ((double)turns * 2 * M_PI);
@@ -32,7 +32,7 @@ static void read_yarn(struct hparams *h, struct rope *rope, float factor)
     double low = yarn_pair(rope, fast), high = yarn_pair(rope, slow), last = rope->n_dims - 1;
     if (whole) low = floor(low), high = ceil(high);
     low = fmax(low, 0), high = fmin(high, last);
-    if (high <= low) high = low + 0.001; /* a step in place of the ramp */
+    if (high <= low) high = low + 0.001; /* a step instead of the ramp */
     rope->yarn = factor;
     rope->yarn_low = (float)low;
     rope->yarn_high = (float)high;
@@ -62,7 +62,7 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
         hparams_fail(h, ENGINE_ERROR_DATA,
                      "rope.dimension_count: %u dimensions do not fit heads of %u values", rope->n_dims,
                      d->head_dim);
-    float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* before rope.scaling.* */
+    float factor = hparams_float_above_0(h, "rope.scale_linear", 1); /* the key used before rope.scaling.* */
     factor = hparams_float_above_0(h, "rope.scaling.factor", factor);
     bool named = hparams_text(h, "rope.scaling.type", scaling, sizeof scaling);
 
@@ -79,7 +79,7 @@ void rope_read(struct hparams *h, const struct decoder *d, uint32_t pairs, struc
                      "rope scaling '%s' is not supported (supported: none, linear, yarn, longrope)", scaling);
 }
 
-/* Factors by which YaRN slows angles down: 1 for pairs that turn often, `yarn` for those that turn seldom. */
+/* Factors by which YaRN slows angles down: 1 for pairs that turn often, `yarn` for those that seldom turn. */
 static void fill_yarn(const void *user, float *values, uint64_t n)
 {
     const struct rope *rope = user;
@@ -90,7 +90,7 @@ static void fill_yarn(const void *user, float *values, uint64_t n)
     }
 }
 
-/* Angles are divided by them, so they must be finite and more than 0. */
+/* Angles are divided by them, so they must be finite and greater than 0. */
 static struct value *file_factors(struct graph *g, const char *name, uint32_t n)
 {
     struct value *factors = graph_values(g, n, 1, "%s", name);

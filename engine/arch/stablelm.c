@@ -1,5 +1,6 @@
-/* stablelm.c: StableLM 2: Llama with layer norms and rotary positions on a quarter of each head. The model of 12e9 weights norms
- * each head of queries and keys, and its blocks read the same norm of x: it has no ffn_norm. arXiv 2402.17834. */
+/* stablelm.c: StableLM 2: Llama with layer norms and rotary positions on a quarter of each head. The 12B
+ * model norms each head of queries and keys, and its blocks read the same norm of x: it has no ffn_norm.
+ * arXiv 2402.17834. */
 #include "arch/decoder.h"
 #include "arch/families.h"
 

@@ -9,7 +9,7 @@
 
 struct derived_tensor {
     struct model_tensor tensor; /* its name is owned */
-    void *owned;                /* numbers, or the list of parts; NULL: neither */
+    void *owned;                /* numbers, or the list of parts; NULL if neither */
 };
 
 struct derived {
@@ -40,7 +40,7 @@ void derived_destroy(struct derived *derived)
     free(derived);
 }
 
-/* The place of a name in the sorted list: of the tensor that has it, or where that would go. */
+/* The index of a name in the sorted list: that of its tensor, or where it would be inserted. */
 static size_t place_of(const struct derived *derived, const char *name)
 {
     size_t low = 0, high = derived->n_tensors;
@@ -61,7 +61,7 @@ const struct model_tensor *derived_find(const struct derived *derived, const cha
     return found ? &derived->tensors[place]->tensor : NULL;
 }
 
-/* Adds a tensor of this name, type and shape; `owned` is taken over, also on failure. */
+/* Adds a tensor of this name, type and shape; takes ownership of `owned`, even on failure. */
 static struct model_tensor *add(struct derived *derived, const char *name, uint32_t type,
                                 const uint64_t ne[3], void *owned)
 {

@@ -1,4 +1,4 @@
-/* gguf-write.c: see gguf-write.h. The format is that of gguf.c. */
+/* gguf-write.c: see gguf-write.h. For the format see gguf.c. */
 #include "model/gguf-write.h"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ int gguf_header(const struct metadata *metadata, struct gguf_tensor *tensors, si
         if (checked_add(offset, tensors[i].size, &offset) || checked_align(offset, *alignment, &offset))
             return error_raise(ENGINE_ERROR_DATA, "%s: too large for a file", tensors[i].name);
     }
-    /* All that is put here has been read from a file, so that its size fits. */
+    /* Everything written here has been read from a file, so its size fits. */
     struct sink sink = {0};
     put_all(&sink, metadata, tensors, n_tensors);
     sink.to = malloc(sink.at);

@@ -1,6 +1,7 @@
-/* gguf.c: reads GGUF files, versions 2 and 3, as https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
- * describes them: header, metadata, tensor list, padding, tensor data. Numbers are little-endian, strings have
- * a 64-bit length in front. Nothing of the file is trusted. */
+/* gguf.c: reads GGUF files, versions 2 and 3, as described in
+ * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md: header, metadata, tensor list, padding, tensor
+ * data. Numbers are little-endian; strings begin with their length in 64 bits. Nothing in the file is
+ * trusted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,14 @@
 #include "model/types.h"
 
 #define DEFAULT_ALIGNMENT 32
-#define MAX_KEY           65535 /* bytes, as GGUF says */
-#define MAX_TENSOR_NAME   255   /* GGUF says 64; longer ones do no harm */
+#define MAX_KEY           65535 /* bytes, by GGUF's specification */
+#define MAX_TENSOR_NAME   255   /* GGUF's limit is 64; longer names do no harm */
 
-/* The least bytes that an entry of the metadata and of the tensor list take: they bound the counts. */
+/* The fewest bytes that an entry of the metadata and of the tensor list can take: they limit the counts. */
 #define MIN_ENTRY_SIZE  (8 + 1 + 4 + 1)
 #define MIN_TENSOR_SIZE (8 + 1 + 4 + 8 + 4 + 8)
 
-/* Where reading has got to. at <= size. */
+/* The reading position. at <= size. */
 struct cursor {
     const uint8_t *data; /* [size] */
     uint64_t size, at;
@@ -59,14 +60,15 @@ static bool take_string(struct cursor *cursor, struct engine_string *value)
     return true;
 }
 
-/* Names end up in messages, on terminals and as C strings: neither empty nor with control characters. */
+/* Names appear in messages, on terminals and as C strings: they may not be empty or have control
+ * characters. */
 static bool name_is_sane(const struct engine_string *name, size_t max_length)
 {
     if (name->length == 0 || name->length > max_length) return false;
     return printable_is(name->data, name->length);
 }
 
-/* A copy ended by NUL that lives as long as the metadata; NULL if there is no memory. */
+/* A NUL-terminated copy that lives as long as the metadata; NULL if out of memory. */
 static char *keep_name(struct metadata *metadata, const struct engine_string *name)
 {
     char *copy = metadata_allocate(metadata, name->length + 1);
@@ -84,10 +86,10 @@ static int fail_cut(const struct model *model, const char *where)
 
 /* ---- Metadata ---- */
 
-/* Strings of entry->count. */
+/* Reads entry->count strings. */
 static int read_strings(struct model *model, struct cursor *cursor, struct metadata_entry *entry)
 {
-    /* Each has a length of 8 bytes in the file, so what is allocated here stays below twice the file. */
+    /* Each has a length of 8 bytes in the file, so less than twice the file's size is allocated here. */
     if (entry->count > (cursor->size - cursor->at) / 8) return fail_cut(model, entry->key);
     struct engine_string *strings =
         metadata_allocate(model->metadata, entry->count * sizeof(struct engine_string));
@@ -98,7 +100,7 @@ static int read_strings(struct model *model, struct cursor *cursor, struct metad
     return ENGINE_OK;
 }
 
-/* Numbers and booleans of entry->count: they stay where they are in the file. */
+/* Locates entry->count numbers or booleans: they stay in the file. */
 static int read_numbers(const struct model *model, struct cursor *cursor, struct metadata_entry *entry)
 {
     uint64_t size;
@@ -158,7 +160,7 @@ static int read_metadata(struct model *model, struct cursor *cursor, uint64_t co
     return status ? error_wrap(status, "%s", model->path) : ENGINE_OK;
 }
 
-/* *alignment stays as it is where the file says nothing. */
+/* *alignment is unchanged if the file doesn't give one. */
 static int read_alignment(const struct model *model, uint64_t *alignment)
 {
     int64_t value = (int64_t)*alignment;
@@ -173,7 +175,8 @@ static int read_alignment(const struct model *model, uint64_t *alignment)
     return ENGINE_OK;
 }
 
-/* The other parts of a split model hold tensors that would be missed only later, and with less of a hint. */
+/* The other parts of a split model have tensors that would otherwise be missed later, with a less helpful
+ * message. */
 static int check_unsplit(const struct model *model)
 {
     int64_t parts;
@@ -186,7 +189,7 @@ static int check_unsplit(const struct model *model)
 
 /* ---- Tensors ---- */
 
-/* Works out the bytes of a tensor whose type and shape are set. */
+/* Calculates the size in bytes of a tensor whose type and shape are set. */
 static int measure_tensor(const struct model *model, struct model_tensor *tensor)
 {
     const struct type_info *type = type_info(tensor->type);
@@ -208,7 +211,7 @@ static int measure_tensor(const struct model *model, struct model_tensor *tensor
     return ENGINE_OK;
 }
 
-/* Reads a line of the tensor list; *offset is relative to the start of the tensor data. */
+/* Reads an entry of the tensor list; *offset is relative to the start of the tensor data. */
 static int read_tensor(struct model *model, struct cursor *cursor, struct model_tensor *tensor,
                        uint64_t *offset)
 {
@@ -308,7 +311,7 @@ cleanup:
 
 int gguf_read(struct model *model)
 {
-    struct cursor cursor = {.data = model->data, .size = model->size, .at = 4}; /* behind "GGUF" */
+    struct cursor cursor = {.data = model->data, .size = model->size, .at = 4}; /* after "GGUF" */
     uint32_t version;
     if (!take_u32(&cursor, &version)) return fail_cut(model, "its header");
     if (version == 0x02000000 || version == 0x03000000)

@@ -1,7 +1,7 @@
 /* llama2c-tokenizer.c: reads llama2.c's tokenizer.bin: int32 length of the longest token, then for each token
- * float32 score, int32 length, bytes. It is a SentencePiece vocabulary that lost three things on its way: the
- * mark U+2581 for a space became a space, the kinds of the tokens are gone, and BOS and EOS are spelled with
- * newlines around. They are put back, so that the same metadata come out as in a GGUF file. */
+ * float32 score, int32 length, bytes. It is a SentencePiece vocabulary that was changed in three ways: U+2581
+ * for a space became a space, the types of the tokens were dropped, and BOS and EOS are spelled with newlines
+ * around them. This file undoes the changes, so the metadata equal those of a GGUF file. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -123,7 +123,7 @@ int llama2c_read_tokenizer(const char *path, size_t n_tokens, struct metadata *m
                            n_tokens);
     int status = model_map_file(path, &data, &size);
     if (status) return status;
-    if (n_tokens > size / 8) { /* each takes 8 bytes at least, which bounds what is allocated */
+    if (n_tokens > size / 8) { /* each takes at least 8 bytes, which limits the allocation */
         status = error_raise(ENGINE_ERROR_DATA, "%s is too short for the model's %zu tokens", path, n_tokens);
         goto cleanup;
     }

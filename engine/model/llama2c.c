@@ -1,15 +1,16 @@
-/* llama2c.c: reads checkpoints of https://github.com/karpathy/llama2.c and hands them out as if they were a
- * GGUF file of architecture `llama`: the same metadata keys, the same tensor names, rows the same way round.
+/* llama2c.c: reads checkpoints of https://github.com/karpathy/llama2.c and presents them as a GGUF file of
+ * architecture `llama`: the same metadata keys, the same tensor names, rows in the same order.
  *
  * All versions: int32 dim, hidden_dim, n_layers, n_heads, n_kv_heads, n_vocab, n_positions, then the weights
- * without names. The order of the weights and what stands around these numbers depend on the version:
- *   0  nothing in front; a negative n_vocab says that the output matrix isn't the embedding; float32
- *   1  "ak42" (as a little-endian uint32) and int32 1 in front, a byte "output is the embedding" behind,
- *      weights from byte 256 on; float32
- *   2  like 1, with an int32 group length behind that byte; norms are float32, matrices int8 in groups, which
- *      run on from row to row: all of a matrix's int8, then a float32 scale for each group
+ * without names. The order of the weights and the data around these numbers depend on the version:
+ *   0  nothing before; a negative n_vocab: the output matrix isn't the embedding; float32
+ *   1  before: "ak42" (as a little-endian uint32) and int32 1; after: a byte "output is the embedding";
+ *   weights
+ *      from byte 256 on; float32
+ *   2  like 1, with an int32 group length after that byte; norms are float32, matrices int8 in groups, which
+ *      continue from row to row: all of a matrix's int8, then a float32 scale for each group
  *
- * Norm epsilon and rope theta are not in the file; llama2.c has them as constants. */
+ * Norm epsilon and rope theta are not in the file; llama2.c defines them as constants. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,10 +36,10 @@ struct checkpoint {
     uint32_t n_group; /* weights that share a scale; version 2 only */
 };
 
-/* A stretch of the file: a tensor, or one for each layer, one after the other. */
+/* A range of the file: a tensor, or one for each layer, in order. */
 struct part {
-    const char *name;    /* "attn_q.weight"; NULL: of no use any more */
-    bool per_layer;      /* its name gets "blk.N." in front */
+    const char *name;    /* "attn_q.weight"; NULL: no longer used */
+    bool per_layer;      /* its name is prefixed with "blk.N." */
     bool is_matrix;      /* [k, rows]; else [k] */
     uint64_t k, rows;    /* rows is 1 for vectors */
     uint64_t n_elements; /* of one tensor */
@@ -49,7 +50,7 @@ struct part {
 struct layout {
     struct part parts[MAX_PARTS]; /* in the file's order */
     size_t n_parts;
-    uint64_t end; /* the size that the file must have */
+    uint64_t end; /* the size the file must have */
 };
 
 /* ---- Header ---- */
@@ -61,7 +62,7 @@ static int32_t int_at(const uint8_t *data, size_t offset)
     return value;
 }
 
-/* The seven numbers from `at` on. False if they describe no Llama. */
+/* Reads the seven numbers from `at` on. False if they don't describe a Llama model. */
 static bool read_numbers(const uint8_t *at, struct checkpoint *checkpoint)
 {
     int32_t numbers[7];
@@ -77,8 +78,9 @@ static bool read_numbers(const uint8_t *at, struct checkpoint *checkpoint)
     checkpoint->n_kv_heads = (uint32_t)numbers[4];
     checkpoint->n_vocab = (uint32_t)numbers[5];
     checkpoint->n_positions = (uint32_t)numbers[6];
+    /* rope rotates pairs */
     return checkpoint->dim % checkpoint->n_heads == 0 && checkpoint->n_heads % checkpoint->n_kv_heads == 0 &&
-           checkpoint->dim / checkpoint->n_heads % 2 == 0; /* rope turns pairs */
+           checkpoint->dim / checkpoint->n_heads % 2 == 0;
 }
 
 static int fail_format(const struct model *model)
@@ -166,7 +168,7 @@ static bool measure_part(const struct checkpoint *checkpoint, struct part *part)
            !checked_add(part->n_elements, scales, &part->size);
 }
 
-/* Where everything is. The sum must be the file's size to the byte: version 0 has no other mark of its own. */
+/* Computes where everything is. The sum must be exactly the file's size: version 0 has no other signature. */
 static int lay_out(const struct model *model, const struct checkpoint *checkpoint, struct layout *layout)
 {
     list_parts(checkpoint, layout);
@@ -198,8 +200,8 @@ static int lay_out(const struct model *model, const struct checkpoint *checkpoin
 
 /* ---- Tensors ---- */
 
-/* float32 to float16, rounded to nearest, ties to even. True if float16 has it as a normal number (or 0), so
- * that no more than 11 bits' rounding is lost. */
+/* float32 to float16, rounded to nearest, ties to even. True if the result is a normal float16 (or 0), so
+ * that rounding loses no more than float16's 11 bits imply. */
 static bool to_half(float value, uint16_t *half)
 {
     uint32_t bits;
@@ -223,8 +225,8 @@ static float scale_at(const uint8_t *scales, uint64_t group)
     return scale;
 }
 
-/* The type of a version 2 matrix: Q8_0 where its blocks of 32 lie within one group and one row, and float16
- * holds the scales; else float32, which is exact. */
+/* The type of a version 2 matrix: Q8_0 if its blocks of 32 lie within one group and one row, and float16 can
+ * hold the scales; otherwise float32, which is exact. */
 static int choose_type(const struct model *model, const struct checkpoint *checkpoint,
                        struct model_tensor *tensor, const uint8_t *source, uint64_t n_elements)
 {
@@ -280,7 +282,7 @@ static const char *make_name(struct metadata *metadata, const struct part *part,
 /* Fills the tensor list; data points into the file. */
 static int list_tensors(struct model *model, const struct checkpoint *checkpoint, const struct layout *layout)
 {
-    /* Every tensor has bytes in the file, so their number is bounded by its size. */
+    /* Every tensor has bytes in the file, so their number is limited by its size. */
     int status = model_reserve_tensors(model, (size_t)checkpoint->n_layers * 9 + 3);
     if (status) return status;
     for (size_t i = 0; i < layout->n_parts; i++) {
@@ -302,7 +304,7 @@ static int list_tensors(struct model *model, const struct checkpoint *checkpoint
     return ENGINE_OK;
 }
 
-/* Version 2: replaces the matrices, whose data are int8 groups, by tensors that GGUF has a type for. */
+/* Version 2: replaces the matrices, which are groups of int8, with tensors of types that GGUF has. */
 static int convert_matrices(struct model *model, const struct checkpoint *checkpoint)
 {
     uint64_t total = 0, padded;

@@ -10,7 +10,7 @@
 
 #define CHUNK_SIZE 65536
 
-/* Memory is taken in chunks and given back all at once. */
+/* Memory is allocated in chunks and freed all at once. */
 struct chunk {
     struct chunk *next;
     size_t size, used; /* of `bytes` */
@@ -162,7 +162,7 @@ const char *metadata_entry_type(const struct metadata_entry *entry)
     return entry->is_array ? value_types[entry->type].array_name : value_types[entry->type].name;
 }
 
-/* Reads the element of `type` at `at`, which needn't be aligned. */
+/* Reads the element of `type` at `at`, which may be unaligned. */
 #define LOAD(type, at) (*(const struct __attribute__((packed, may_alias)) { type value; } *)(at)).value
 
 bool metadata_entry_integer(const struct metadata_entry *entry, size_t index, int64_t *value)

@@ -1,4 +1,4 @@
-/* model.c: see model.h. Opens files, finds out their format, and looks after what the format's reader makes
+/* model.c: see model.h. Opens files, detects their format, and owns the data that the format's reader makes
  * of them. */
 #include "model/model.h"
 
@@ -16,7 +16,7 @@
 int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
 {
     int status;
-    /* Not to wait for the other end of a pipe. */
+    /* Don't wait for the other end of a pipe. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return error_raise(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
 
@@ -182,9 +182,9 @@ void model_tensor_release(const struct model *model, const struct model_tensor *
     if (!tensor->data) return;
     uintptr_t start = (uintptr_t)tensor->data, end = start + (uintptr_t)tensor->size;
     uintptr_t map = (uintptr_t)model->data, map_end = map + (uintptr_t)model->size;
-    if (start < map || end > map_end) return; /* converted: it has no file to come back from */
+    if (start < map || end > map_end) return; /* converted: it can't be read again from a file */
 
-    /* Whole pages only: their other part may belong to a neighbour that is still wanted. */
+    /* Whole pages only: the rest of a page may belong to a neighbour that is still in use. */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     start = (start + page - 1) & ~(page - 1);
     end &= ~(page - 1);

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "plugin-types.h"
 
-/* Indexed by enum engine_type; numbers that the engine doesn't know have no name. */
+/* Indexed by enum engine_type; numbers unknown to the engine have no name. */
 #define PLAIN(NAME, name, length, size)                      [ENGINE_TYPE_##NAME] = {#NAME, length, size},
 #define BLOCK(NAME, name, length, size, sub, offset, levels) PLAIN(NAME, name, length, size)
 /* clang-format off */
@@ -23,7 +23,7 @@ static const struct type_info types[] = {
 /* clang-format on */
 #define N_TYPES (sizeof types / sizeof types[0])
 
-/* Types that GGUF withdrew, keeps for activations, or added later. */
+/* Types that GGUF has withdrawn, reserves for activations, or added later. */
 static const struct {
     uint32_t type;
     const char *name;

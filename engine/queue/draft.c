@@ -1,6 +1,6 @@
-/* draft.c: a smaller model with the same vocabulary guesses how texts go on. Its context has a sequence
- * for each of the queue's, under the same number. What it says is only ever a guess, so it takes its
- * most likely token. */
+/* draft.c: a smaller model with the same vocabulary guesses how texts continue. Its context has a sequence
+ * for each of the queue's, with the same number. It always takes its most likely token, because its output is
+ * only a guess. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +22,7 @@ struct draft {
 
 /* ---- Creation ---- */
 
-/* The vocabularies are the same if all tokens are spelled alike. Models without a tokenizer have numbers
- * only. */
+/* Vocabularies are the same if all tokens are spelled alike. Models without a tokenizer have only numbers. */
 static int check_vocabulary(const struct engine_queue *queue, const struct draft *draft)
 {
     const struct engine_tokenizer_api *api;
@@ -109,7 +108,7 @@ void draft_seconds(const struct draft *draft, const struct request *request, dou
 {
     size_t known = n_known(draft, request), from = known > request->n_prompt ? known : request->n_prompt;
     *each = costs_of(&draft->costs, 1);
-    /* Text that it has not read. Its prompt is part of starting. */
+    /* Text that it has not read. Its prompt is read when it starts. */
     size_t n_behind = request->n_tokens > from + 1 ? request->n_tokens - from - 1 : 0;
     double many = costs_of(&draft->costs, 1 + (n_behind < COST_COLUMNS ? n_behind : COST_COLUMNS - 1));
     *once = many - *each;
@@ -122,7 +121,8 @@ static bool takes_part(const struct request *request, size_t round)
     return request->guesses.count > round && request->guesses.source == PACE_DRAFT;
 }
 
-/* What a request adds to a round: all that the draft model doesn't know, then guess after guess. */
+/* The tokens that a request adds to a round: first all that the draft model hasn't seen, then guess after
+ * guess. */
 static size_t pending(const struct draft *draft, const struct request *request, size_t round,
                       const int32_t **tokens)
 {
@@ -197,7 +197,7 @@ static int run_round(struct draft *draft, const struct requests *requests, size_
     return ENGINE_OK;
 }
 
-/* Its cache is full: the requests that took part go on without it, so that the others have room. */
+/* Its cache is full: the requests of this round continue without it, so that others have room. */
 static void leave_out(struct draft *draft, const struct requests *requests, size_t round)
 {
     for (size_t i = 0; i < requests->count; i++) {
@@ -217,7 +217,7 @@ int draft_guess(struct draft *draft, const struct requests *requests)
         size_t room =
             draft->info.n_context > request->n_tokens ? draft->info.n_context - request->n_tokens : 0;
         if (request->guesses.count > room) request->guesses.count = room;
-        draft_truncate(draft, request, request->n_tokens - 1); /* after a step that was planned anew */
+        draft_truncate(draft, request, request->n_tokens - 1); /* after a step that was planned again */
         if (n_known(draft, request) == 0) {
             uint32_t n_found;
             int status = engine_sequence_reuse(draft->context, (uint32_t)request->sequence, request->tokens,

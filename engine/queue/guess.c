@@ -1,14 +1,14 @@
-/* guess.c: tokens that requests expect to go on with (speculation). A step computes them together with the
- * token that is pending, because several tokens cost little more than one: the weights are read once. Then
- * tokens are chosen one after the other, as always, by the logits of the places where they stand; the
- * first that isn't what was guessed ends it, and what the cache has of the wrong guesses is forgotten.
+/* guess.c: tokens that requests are expected to continue with (speculation). A step computes them together
+ * with the pending token, because several tokens cost little more than one: the weights are read once. Then
+ * tokens are chosen one after the other, as always, from the logits of their positions; the first that
+ * differs from its guess ends this, and the wrong guesses are dropped from the cache.
  *
- * So a text is the same to the byte with guesses and without, at any temperature, whatever was guessed and
- * how many. For a guess that is certain of itself this is what rejection sampling comes to (Leviathan et
- * al., arXiv 2211.17192; Chen et al., arXiv 2302.01318): guess g is accepted with the model's probability
- * p(g), and what replaces it is drawn from p without g. Drafts that are drawn from a distribution of their
- * own would be accepted more often where that is flat, but then the text of a seed would depend on how
- * many were guessed, which follows from measured times. */
+ * So a text is identical to the byte with and without guesses, at any temperature, whatever was guessed and
+ * however much. For a deterministic guess this is equivalent to rejection sampling (Leviathan et al., arXiv
+ * 2211.17192; Chen et al., arXiv 2302.01318): guess g is accepted with the model's probability p(g), and its
+ * replacement is drawn from p without g. Drafts drawn from their own distribution would be accepted more
+ * often where that is flat, but then the text of a seed would depend on the number of guesses, which depends
+ * on measured times. */
 #include "base/error.h"
 #include "context/context.h"
 #include "queue/queue.h"
@@ -39,23 +39,24 @@ static enum pace_source source_of(size_t n_alike)
     return n_alike == 3 ? PACE_LOOKUP_3 : PACE_LOOKUP_2;
 }
 
-/* The most guesses that a request has a use and the step has room for. */
+/* The most guesses that a request can use and the step has room for. */
 static size_t most_guesses(const struct engine_queue *queue, const struct step_limits *limits, size_t which,
                            size_t n_tokens)
 {
     const struct request *request = queue->active.items[which];
     size_t most = queue->n_guess_most, room = plan_room(queue->plan, queue->active.count, limits, which);
-    size_t context = queue->info.n_context - request->n_tokens; /* not negative: it would be done */
+    size_t context = queue->info.n_context - request->n_tokens; /* not negative: the request would be done */
     size_t batch = queue->info.n_batch > n_tokens ? queue->info.n_batch - n_tokens : 0;
     if (room < most) most = room;
     if (context < most) most = context;
     if (batch < most) most = batch;
+    /* the last token comes without a guess */
     if (request->max_tokens > 0 && request->max_tokens - request->n_generated - 1 < most)
-        most = request->max_tokens - request->n_generated - 1; /* the last comes without a guess */
+        most = request->max_tokens - request->n_generated - 1;
     return most;
 }
 
-/* How many guesses to make where they come from one source. */
+/* How many guesses to make from one source. */
 static struct pace_answer ask(const struct engine_queue *queue, const struct request *request,
                               const struct pace_question *question)
 {
@@ -63,7 +64,7 @@ static struct pace_answer ask(const struct engine_queue *queue, const struct req
     return pace_choose(&request->pace, question);
 }
 
-/* Chooses where the guesses of one request come from, and how many. */
+/* Chooses the source and number of one request's guesses. */
 static int choose(struct engine_queue *queue, struct request *request, struct pace_question *question)
 {
     struct guesses *guesses = &request->guesses;
@@ -91,7 +92,7 @@ static int choose(struct engine_queue *queue, struct request *request, struct pa
     return ENGINE_OK;
 }
 
-/* Steps that read prompts are left alone: others wait for them. */
+/* Steps that read prompts make no guesses: others wait for them. */
 static bool reads_prompts(const struct engine_queue *queue)
 {
     for (size_t i = 0; i < queue->active.count; i++)

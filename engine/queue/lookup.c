@@ -8,9 +8,9 @@
 #define MOST_TRIES  32 /* positions looked at for a guess */
 
 struct lookup {
-    int32_t *heads;    /* [n_heads] by hash: the last position; NONE: there is none */
+    int32_t *heads;    /* [n_heads] by hash: the last position, or NONE */
     size_t n_heads;    /* a power of two */
-    int32_t *previous; /* [n_indexed] the position before with the same hash; room for [capacity] */
+    int32_t *previous; /* [n_indexed] the previous position with the same hash; room for [capacity] */
     size_t n_indexed, capacity;
 };
 
@@ -32,7 +32,7 @@ static void index_from(struct lookup *lookup, const int32_t *tokens, size_t firs
     lookup->n_indexed = n_tokens;
 }
 
-/* Twice as many heads, and all positions linked anew. */
+/* Doubles the number of heads and links all positions again. */
 static bool grow_heads(struct lookup *lookup, const int32_t *tokens, size_t n_heads)
 {
     int32_t *heads = malloc(n_heads * sizeof *heads);
@@ -81,7 +81,7 @@ bool lookup_extend(struct lookup *lookup, const int32_t *tokens, size_t n_tokens
     return true;
 }
 
-/* How many tokens up to `at` agree with those up to the last one. */
+/* How many tokens up to `at` match those up to the last one. */
 static size_t count_alike(const int32_t *tokens, size_t at, size_t last)
 {
     size_t n = 0;

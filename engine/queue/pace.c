@@ -3,8 +3,8 @@
 
 #define FIRST_BALANCE 0.5
 #define MOST_BALANCE  4.0
-#define SHARE         0.01 /* of each token's time that may be staked */
-#define SLOPE         0.1  /* of one token's time: what a further one costs as long as nobody knows */
+#define SHARE         0.01 /* of each token's time that may be risked */
+#define SLOPE         0.1  /* of one token's time: the assumed cost of a further token until it is known */
 
 /* ---- Costs ---- */
 
@@ -52,7 +52,7 @@ void pace_create(struct pace *pace)
     };
 }
 
-/* The tokens that n guesses are expected to give, each if all those before it come true. */
+/* The tokens that n guesses are expected to give; each counts only if all those before it are right. */
 static double expected(const struct pace *pace, enum pace_source source, size_t n)
 {
     double sum = 0, chance = pace->first[source];
@@ -85,7 +85,7 @@ struct pace_answer pace_choose(const struct pace *pace, const struct pace_questi
     return best.n_guess > 0 ? best : probe;
 }
 
-/* ---- What became of it ---- */
+/* ---- Results ---- */
 
 static void approach(double *rate, double value, double weight)
 {

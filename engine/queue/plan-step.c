@@ -8,22 +8,22 @@ static uint64_t blocks_for(uint64_t positions, uint32_t block)
     return (positions + block - 1) / block;
 }
 
-/* Blocks that a request takes from the free ones for `n` more positions. */
+/* Free blocks that a request takes for `n` more positions. */
 static uint64_t blocks_more(const struct step_request *request, size_t n, uint32_t block)
 {
     return blocks_for((uint64_t)request->n_cached + n, block) - blocks_for(request->n_cached, block);
 }
 
-/* Free blocks that one that waits takes for `n` positions beside those that it finds. */
+/* Free blocks that a waiting request takes for `n` positions beyond those found in the cache. */
 static uint64_t blocks_to_begin(const struct step_request *request, size_t n, uint32_t block)
 {
     return blocks_for(request->n_unowned, block) + blocks_more(request, n, block);
 }
 
-/* How many of its next tokens a request has room for in `n_blocks` more. */
+/* How many of its next tokens a request can store in `n_blocks` more. */
 static size_t fitting(const struct step_request *request, size_t n, uint64_t n_blocks, uint32_t block)
 {
-    uint64_t rest = (block - request->n_cached % block) % block; /* of the block that it has begun */
+    uint64_t rest = (block - request->n_cached % block) % block; /* of the block it has begun */
     uint64_t most = rest + n_blocks * block;
     return n < most ? n : (size_t)most;
 }
@@ -42,7 +42,7 @@ static size_t count_running(const struct step_request *requests, size_t n, bool 
     return count;
 }
 
-/* The free blocks that running requests don't need to reach, or go on from, their next token. */
+/* The free blocks that remain once each running request has what it needs for its next token. */
 static uint64_t blocks_to_start(const struct step_request *requests, size_t n,
                                 const struct step_limits *limits)
 {
@@ -53,7 +53,7 @@ static uint64_t blocks_to_start(const struct step_request *requests, size_t n,
     return needed < left ? left - needed : 0;
 }
 
-/* Whether the first request that waits starts, or somebody makes room for it. PLAN_RUN: neither. */
+/* Starts the first waiting request, or chooses one to make room for it. PLAN_RUN: neither. */
 static enum plan_action start(const struct step_request *requests, size_t n, const struct step_limits *limits,
                               size_t *which)
 {
@@ -62,8 +62,7 @@ static enum plan_action start(const struct step_request *requests, size_t n, con
     if (first == n) return PLAN_RUN;
     const struct step_request *request = &requests[first];
     *which = first;
-    if (n_running ==
-        0) { /* the cache is all its own: the token after those pending may need no position any more */
+    if (n_running == 0) { /* it has the whole cache: the token after the pending ones may need no position */
         uint64_t needed = blocks_to_begin(request, request->n_pending, limits->block);
         bool fits = needed * limits->block <= limits->free_positions;
         return fits ? PLAN_START : PLAN_FULL;
@@ -76,7 +75,7 @@ static enum plan_action start(const struct step_request *requests, size_t n, con
     return PLAN_PUT_BACK;
 }
 
-/* Requests that decode: all of their tokens or none. PLAN_RUN: there is room for each. */
+/* Decoding requests get all of their tokens or none. PLAN_RUN: there is room for each. */
 static enum plan_action take_decoding(struct step_request *requests, size_t n, uint32_t block,
                                       uint64_t *n_free, size_t *which)
 {
@@ -112,8 +111,7 @@ static bool reads_prompt(const struct step_request *request)
     return request->running && !request->decoding && request->n_now < request->n_pending;
 }
 
-/* Of those prompts of the highest priority that can still be given something, the one with the least
- * missing. */
+/* Among the prompts of the highest priority that can take more tokens, the one with the fewest left. */
 static size_t least_missing(const struct step_request *requests, size_t n, uint32_t block, uint64_t n_free)
 {
     size_t best = NONE, least = SIZE_MAX;
@@ -131,7 +129,7 @@ static size_t least_missing(const struct step_request *requests, size_t n, uint3
     return best;
 }
 
-/* A prompt that finds no room while lower ranks have some puts back the last of them. */
+/* A prompt without room while lower ranks hold some puts back the last of those. */
 static enum plan_action room_for_prompt(const struct step_request *requests, size_t n, uint32_t block,
                                         uint64_t n_free, size_t *which)
 {

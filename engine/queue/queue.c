@@ -1,4 +1,4 @@
-/* queue.c: queues: created and destroyed, and what any thread may ask of them. */
+/* queue.c: creates and destroys queues, and answers the calls that any thread may make. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ void requests_remove(struct requests *list, const struct request *request)
     list->count--;
 }
 
-/* Under the lock. Ids grow, so the list is in their order. */
+/* Under the lock. Ids grow, so the list is sorted by id. */
 static struct request *find(const struct engine_queue *queue, uint64_t id)
 {
     const struct requests *all = &queue->all;
@@ -67,8 +67,7 @@ static void open_tokenizer(struct engine_queue *queue)
         return;
     }
     queue->api = api;
-    /* A model may have more rows than tokens, to make their number round, and a file more tokens than
-     * rows. */
+    /* A model may have more rows than tokens, to round their number, and a file more tokens than rows. */
     if (queue->vocabulary.n_tokens < queue->n_sampled) queue->n_sampled = queue->vocabulary.n_tokens;
 }
 
@@ -76,7 +75,7 @@ static int create_locks(struct engine_queue *queue)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* engine_queue_poll waits for so long */
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* engine_queue_poll waits this long */
     int failed = pthread_mutex_init(&queue->lock, NULL) != 0;
     failed |= pthread_cond_init(&queue->work, NULL) != 0;
     failed |= pthread_cond_init(&queue->events, &monotonic) != 0;
@@ -190,7 +189,7 @@ int engine_queue_submit(struct engine_queue *queue, const struct engine_request 
     uint64_t own = 0;
     pthread_mutex_lock(&queue->lock);
     status = put_in_line(queue, request);
-    if (!status) own = request->id; /* once the lock is open it may be gone */
+    if (!status) own = request->id; /* once the lock is released it may be gone */
     pthread_mutex_unlock(&queue->lock);
     if (status)
         request_destroy(queue, request);
@@ -241,8 +240,8 @@ int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *
 
 /* ---- Events ---- */
 
-/* Under the lock: the request whose event a poll takes; NULL: there is none yet. *any: there will be, or may
- * be. */
+/* Under the lock: the request whose event a poll takes; NULL: there is none yet. *any: whether one will or
+ * may come. */
 static struct request *find_event(const struct engine_queue *queue, uint64_t id, bool *any)
 {
     if (id != 0) {

@@ -1,4 +1,4 @@
-/* request.c: one request of the queue: what it asks for, its tokens, its text and its events. */
+/* request.c: one request of the queue: its options, tokens, text and events. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
     return check_tokens(queue, given);
 }
 
-/* A copy of `count` tokens with room for one at least; NULL: out of memory. */
+/* A copy of `count` tokens with room for at least one; NULL: out of memory. */
 static int32_t *copy_tokens(const int32_t *tokens, size_t count)
 {
     int32_t *copy = calloc(count > 0 ? count : 1, sizeof *copy);
@@ -116,7 +116,7 @@ int request_begin(struct engine_queue *queue, struct request *request)
     if (!status && text)
         status = queue->api->decoder_create(queue->tokenizer, (request->flags & ENGINE_REQUEST_SPECIAL) != 0,
                                             &request->decoder);
-    /* The decoder sees the prompt, so that what follows is spaced as a continuation. */
+    /* The decoder sees the prompt, so that the generated text is spaced as a continuation. */
     for (size_t i = 0; i < request->n_prompt && !status; i++) {
         struct engine_string ignored;
         engine_sampler_accept(request->sampler, request->tokens[i]);
@@ -127,7 +127,7 @@ int request_begin(struct engine_queue *queue, struct request *request)
 
 /* ---- Events ---- */
 
-/* A copy of an event for engine_queue_poll; its texts lie behind it. */
+/* A copy of an event for engine_queue_poll, followed by its texts. */
 static struct kept_event *keep_event(const struct engine_event *event)
 {
     size_t length = strlen(event->message),
@@ -143,7 +143,7 @@ static struct kept_event *keep_event(const struct engine_event *event)
     return kept;
 }
 
-/* Without memory a kept event is lost; whoever polls for it learns then that the request is done. */
+/* Out of memory, a kept event is lost; the next poll then learns that the request is done. */
 static void hand_over(struct engine_queue *queue, struct request *request, struct engine_event *event)
 {
     if (request->event) {
@@ -195,7 +195,7 @@ void request_tell_progress(struct engine_queue *queue, struct request *request)
     hand_over(queue, request, &event);
 }
 
-/* The text that was held back, whether or not the bytes of its last character are complete. */
+/* Sends the text held back, even if the bytes of its last character are incomplete. */
 static int flush_text(const struct engine_queue *queue, struct request *request, struct engine_string *text,
                       int32_t *stop)
 {
@@ -205,8 +205,8 @@ static int flush_text(const struct engine_queue *queue, struct request *request,
     return stop_texts_add(&request->stop, rest.data, rest.length, true, text, stop);
 }
 
-/* `stop`: the stop text that has ended it already, with what stood before it as `text`; else -1, and what was
- * held back goes out. */
+/* `stop`: the stop text that has ended the request, with the text before it as `text`; otherwise -1, and the
+ * text held back is sent. */
 static void finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                    int status, int32_t stop, struct engine_string text)
 {
@@ -253,7 +253,7 @@ static int never_end(struct engine_queue *queue, float *logits)
     return status;
 }
 
-/* A beginning of a text within one ends it as well. */
+/* A token that begins a text also ends the one before. */
 static bool ends_text(const struct engine_queue *queue, const struct request *request, int32_t token)
 {
     if (request->flags & ENGINE_REQUEST_IGNORE_END || !queue->api) return false;
@@ -301,7 +301,7 @@ static int text_of(const struct engine_queue *queue, struct request *request, in
     return status ? status : stop_texts_add(&request->stop, added.data, added.length, false, text, stop);
 }
 
-/* Makes a chosen token part of the text. True if the request goes on. */
+/* Makes a chosen token part of the text. True if the request continues. */
 static bool take_token(struct engine_queue *queue, struct request *request, int32_t token)
 {
     struct engine_event event;

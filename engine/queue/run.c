@@ -1,5 +1,5 @@
-/* run.c: the thread that runs the queue: it takes requests in, plans each step, decodes, and hands the logits
- * out. */
+/* run.c: the thread that runs the queue: takes in requests, plans each step, decodes, and distributes the
+ * logits. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "queue/queue.h"
 
-#define STEP_SECONDS 0.25 /* that a step with pieces of prompts should stay below, where others decode */
+#define STEP_SECONDS 0.25 /* the target for steps that read prompts while other requests decode */
 #define LEAST_CHUNK  16
 
 double queue_seconds(void)
@@ -19,7 +19,7 @@ double queue_seconds(void)
 
 /* ---- Requests that come and go ---- */
 
-/* Higher priorities before lower ones, within one the older before the younger. */
+/* Higher priorities before lower ones; within one, older before younger. */
 static bool ranks_before(const struct request *a, const struct request *b)
 {
     return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
@@ -53,7 +53,7 @@ static bool make_room(struct engine_queue *queue, size_t count)
     return true;
 }
 
-/* Under the lock. Those without memory stay where they are, until there is some. */
+/* Under the lock. Requests that memory runs out for stay where they are until there is some. */
 static void take_incoming(struct engine_queue *queue)
 {
     struct requests *incoming = &queue->incoming;
@@ -82,7 +82,7 @@ static void give_sequence_back(struct engine_queue *queue, struct request *reque
     request->n_cached = 0;
 }
 
-/* After its last event. Requests with callbacks are gone then; others stay until their events have been
+/* After its last event. Requests with callbacks are then gone; others stay until their events have been
  * taken. */
 static void let_go(struct engine_queue *queue, struct request *request)
 {
@@ -94,7 +94,7 @@ static void let_go(struct engine_queue *queue, struct request *request)
     queue->counts.n_guessed += request->n_guessed;
     queue->counts.n_accepted += request->n_accepted;
     request->done = true;
-    if (!request->first_event) { /* none was kept, or its events have been taken already */
+    if (!request->first_event) { /* no event was kept, or all have been taken */
         requests_remove(&queue->all, request);
         request_destroy(queue, request);
     }
@@ -131,7 +131,7 @@ static void describe(const struct request *request, struct step_request *plan)
     };
 }
 
-/* A sequence for the request that starts next, with what the cache has of its prompt. */
+/* A sequence for the request that starts next, with the part of its prompt found in the cache. */
 struct start {
     struct request *request; /* NULL: there is none */
     uint32_t sequence;
@@ -140,8 +140,8 @@ struct start {
 
 #define MAX_CANDIDATES 16
 
-/* Prepares the start of the first request that waits: before the plan, because what the cache has of its
- * prompt needs no room. Requests whose prompt begins like one that is being read wait for that. */
+/* Prepares the start of the first waiting request. This comes before planning, because the part of its prompt
+ * in the cache needs no room. A request whose prompt begins like one being read waits for that one. */
 static struct start prepare_start(struct engine_queue *queue)
 {
     struct start start = {0};
@@ -236,7 +236,7 @@ static enum plan_action plan_next(struct engine_queue *queue)
 
 /* What a step does. */
 struct step {
-    size_t n_tokens, n_prompt; /* in all, and of prompts */
+    size_t n_tokens, n_prompt; /* in total, and of prompts */
     size_t n_guess;            /* in all, guessed */
     size_t n_wanted;           /* rows of logits */
 };
@@ -285,7 +285,7 @@ static struct step size_up(const struct engine_queue *queue)
     return step;
 }
 
-/* Decodes what is planned. */
+/* Decodes the planned tokens. */
 static int decode(struct engine_queue *queue, const struct step *step)
 {
     int status = make_batch_room(queue, step);
@@ -312,8 +312,7 @@ static int decode(struct engine_queue *queue, const struct step *step)
                            step->n_prompt == 0 ? &queue->costs : NULL);
 }
 
-/* The requests of a step that failed. The message is this thread's, and each of their callbacks may fail
- * anew. */
+/* Fails the requests of a failed step. The message is this thread's, and each callback may set a new one. */
 static void fail_step(struct engine_queue *queue, int status)
 {
     char message[512];
@@ -326,8 +325,8 @@ static void fail_step(struct engine_queue *queue, int status)
     }
 }
 
-/* Rows of logits go to those who reach their end; the others tell how far their prompts are. From the last
- * rank to the first, so that those who leave don't move the others. */
+/* Gives rows of logits to requests that have reached their end; others report the progress of their prompts.
+ * From the last rank to the first, so that requests that leave don't move the others. */
 static void hand_out(struct engine_queue *queue, const struct step *step)
 {
     size_t row = step->n_wanted;
@@ -349,8 +348,7 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
     }
 }
 
-/* Steps that take too long read shorter pieces of prompts beside tokens that are decoded, quick ones longer
- * pieces. */
+/* Slow steps read shorter pieces of prompts while other requests decode; quick ones read longer pieces. */
 static void adapt_chunk(struct engine_queue *queue, const struct step *step, double seconds)
 {
     bool mixed = step->n_prompt > 0 && step->n_prompt < step->n_tokens;
@@ -362,7 +360,7 @@ static void adapt_chunk(struct engine_queue *queue, const struct step *step, dou
         queue->n_chunk *= 2;
 }
 
-/* After a failure sequences may be shorter than they were. */
+/* After a failure, sequences may be shorter than before. */
 static void count_cached(struct engine_queue *queue)
 {
     for (size_t i = 0; i < queue->active.count; i++) {
@@ -373,8 +371,8 @@ static void count_cached(struct engine_queue *queue)
     }
 }
 
-/* Plans and decodes until the context takes it. The cache may have less room than was planned with, where
- * requests share blocks that they go on in: then the last in rank makes some. */
+/* Plans and decodes until the context accepts the step. The cache may have less room than planned, when
+ * requests share blocks that they continue in: then the last in rank makes room. */
 static enum plan_action decode_next(struct engine_queue *queue, struct step *step)
 {
     for (bool guess = true;;) {
@@ -424,8 +422,7 @@ static void run_step(struct engine_queue *queue)
 
 /* ---- Running ---- */
 
-/* Waits until there is something to do. False: the queue's run is over. Takes in what has come, under the
- * lock. */
+/* Waits until there is work. False: the queue's run is over. Takes in new requests, under the lock. */
 static bool wait_for_work(struct engine_queue *queue, enum engine_queue_until until, bool *drop)
 {
     pthread_mutex_lock(&queue->lock);

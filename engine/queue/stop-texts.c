@@ -60,8 +60,8 @@ static int append(struct stop_texts *stop, const char *text, size_t length)
     return ENGINE_OK;
 }
 
-/* How much of a stop text stands at a place of the held text: all that is there, if it agrees. 0: it
- * doesn't. */
+/* How many bytes of the held text from a position on agree with a stop text, up to the end of either. 0: they
+ * differ. */
 static size_t agreement(const struct stop_texts *stop, const struct engine_string *text, size_t at)
 {
     size_t left = stop->n_held - at, n = text->length < left ? text->length : left;
@@ -79,7 +79,7 @@ int stop_texts_add(struct stop_texts *stop, const char *text, size_t length, boo
     if (status) return status;
 
     size_t from = stop->n_held,
-           begin = 0; /* the first byte that has to be held back; where a whole one begins */
+           begin = 0; /* the first byte to hold back; with a complete stop text, where that begins */
     size_t end = SIZE_MAX;
     for (size_t at = 0; at < stop->n_held; at++)
         for (size_t i = 0; i < stop->n_texts; i++) {
