@@ -19,17 +19,17 @@
 #include "base/error.h"
 #include "base/folders.h"
 
-/* A setting; that of a later file takes the place of an earlier one's. */
+/* A setting; one from a later file replaces one from an earlier file. */
 struct record {
     struct config_entry shown;
-    unsigned file; /* counted from 0 as they are read */
+    unsigned file; /* index, in the order of reading */
     atomic_bool was_read;
 };
 
 struct config {
-    struct record **entries; /* [count], in the order in which they were first set */
+    struct record **entries; /* [count], in the order of first setting */
     size_t count, capacity;
-    void *tree;   /* the same by section and key, for tsearch */
+    void *tree;   /* the same entries by section and key, for tsearch */
     char **paths; /* [n_files] */
     unsigned n_files;
 };
@@ -73,7 +73,7 @@ static bool are_names(const char *text)
     return text[strspn(text, ", ")] != '\0';
 }
 
-/* Relative to what would be a riddle: files may come from anywhere, programs may run anywhere. */
+/* Relative paths would be ambiguous: files may come from anywhere, and programs may run anywhere. */
 static bool is_path(const char *text)
 {
     return text[0] == '/' || strncmp(text, "~/", 2) == 0;
@@ -120,7 +120,7 @@ static const struct setting {
 
 #define KNOWN_SETTINGS "model, backend, offload, threads, speeds, plugin_dirs"
 
-/* Plugins' names, which sections carry: see struct engine_plugin. */
+/* Names of plugins, which are the names of sections: see struct engine_plugin. */
 static bool is_section(const char *text)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
@@ -134,11 +134,11 @@ struct reader {
     const char *path;
     FILE *file;
     unsigned line;
-    int status; /* of the first thing that went wrong, for which the message is kept */
+    int status; /* of the first error, whose message is kept */
 };
 
-/* A line for inih, which cuts longer ones in pieces. Blanks in front are taken away: inih would take the line
- * for the rest of the one above. */
+/* A line for inih, which splits longer ones. Leading blanks are removed: inih would treat the line as a
+ * continuation of the one above. */
 static char *read_line(char *text, int size, void *user)
 {
     struct reader *reader = user;
@@ -184,7 +184,7 @@ static int check_entry(const struct reader *reader, const char *section, const c
                        reader->path, reader->line, key);
 }
 
-/* Replaces ~/ in each of the paths with colons between them. */
+/* Expands ~/ in each of the paths, which are separated by colons. */
 static char *expand_paths(const char *value)
 {
     char *text = NULL, *rest = strdup(value), *save = NULL;
@@ -220,7 +220,7 @@ static void free_entry(struct record *entry)
     free(entry);
 }
 
-/* Adds one without a value. NULL: no memory. */
+/* Adds an entry without a value. NULL: no memory. */
 static struct record *new_entry(struct config *config, const char *section, const char *key)
 {
     if (config->count == config->capacity) {
@@ -262,7 +262,7 @@ static int add_entry(const struct reader *reader, const char *section, const cha
                        reader->line, key);
 }
 
-/* inih's handler: 0 for an error. */
+/* inih's handler: returns 0 for an error. */
 static int take_entry(void *user, const char *section, const char *key, const char *value)
 {
     struct reader *reader = user;
@@ -272,8 +272,8 @@ static int take_entry(void *user, const char *section, const char *key, const ch
     return reader->status == ENGINE_OK;
 }
 
-/* Opens a file, or /dev/null, which is an empty one. What else is no regular file might never end, or never begin: NULL,
- * with errno, or a reason in *why. */
+/* Opens a regular file, or /dev/null as an empty one. Anything else might never end, or block: NULL, with
+ * errno, or a reason in *why. */
 static FILE *open_file(const char *path, const char **why)
 {
     struct stat info;
@@ -290,7 +290,7 @@ static FILE *open_file(const char *path, const char **why)
     return stream;
 }
 
-/* Keeps the path as long as the configuration. NULL: no memory. */
+/* Keeps the path as long as the configuration lives. NULL: no memory. */
 static const char *add_path(struct config *config, const char *path)
 {
     char **larger = realloc(config->paths, (config->n_files + 1) * sizeof *larger);
@@ -300,7 +300,7 @@ static const char *add_path(struct config *config, const char *path)
     return larger[config->n_files] ? larger[config->n_files++] : NULL;
 }
 
-/* Reads a file behind those that have been read. If it needn't exist, that is no error. */
+/* Reads a file after those already read. A missing file is an error only if it is required. */
 static int read_config(struct config *config, const char *path, bool must_exist)
 {
     const char *why = NULL;
@@ -329,7 +329,7 @@ static int read_config(struct config *config, const char *path, bool must_exist)
 
 /* ---- Finding the files --------------------------------------------------------------------------------- */
 
-/* The engine.conf that was installed with this libengine. NULL: there is no way to tell where. */
+/* The engine.conf installed with this libengine. NULL: its place is unknown. */
 static char *installed_config(void)
 {
     char *folder = folders_own(), *path = NULL;

@@ -7,18 +7,18 @@
 
 #include "common/printable.h"
 
-#define MESSAGE_SIZE 4096 /* a compiler's log may be part of it */
+#define MESSAGE_SIZE 4096 /* may include a compiler's log */
 
 static _Thread_local char message[MESSAGE_SIZE];
 
 int error_raise(int status, const char *format, ...)
 {
-    char text[MESSAGE_SIZE]; /* an argument may be the present message itself */
+    char text[MESSAGE_SIZE]; /* an argument may be the current message itself */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    printable_make(text); /* text from a file may be part of it */
+    printable_make(text); /* may include text from a file */
     memcpy(message, text, sizeof message);
     return status;
 }

@@ -14,7 +14,7 @@ char *folders_own(void)
     static const char here;
     Dl_info info;
     if (!dladdr(&here, &info) || !info.dli_fname) return NULL;
-    /* For the program itself dli_fname is how it was called, which need not be a path. */
+    /* For the program itself, dli_fname is the name it was called by, which may not be a path. */
     bool program = strcmp(info.dli_fname, program_invocation_name) == 0;
     char *path = realpath(program ? "/proc/self/exe" : info.dli_fname, NULL);
     if (!path) return NULL;
@@ -25,7 +25,8 @@ char *folders_own(void)
 
 char *folders_installed_model(void)
 {
-    /* The build tree's, beside the plugins; the installed one, as seen from libengine or by an absolute path. */
+    /* The build tree's folder, beside the plugins; the installed one, relative to libengine or as an absolute
+     * path. */
     static const char *const folders[] = {"engine/models", ENGINE_DATADIR "/engine/models"};
     char *own = folders_own(), *found = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {

@@ -36,7 +36,7 @@ struct device *devices_find_open(const struct engine *engine, const char *name)
     return NULL;
 }
 
-/* Adds device `index` of a plugin under its name. What is wrong with the device is logged. */
+/* Adds device `index` of a plugin under its name. Faults of the device are logged. */
 static int add_device(struct engine *engine, const struct plugin *plugin, uint32_t index)
 {
     struct engine_device_info info;

@@ -12,7 +12,7 @@ struct hardware hardware_of(const struct engine_device_info *info)
     return hardware;
 }
 
-/* Addresses come first: some drivers give cards of one kind the same uuid. */
+/* Addresses first: some drivers give all cards of one kind the same uuid. */
 bool hardware_same(const struct hardware *a, const struct hardware *b)
 {
     static const uint8_t unknown[sizeof a->uuid];

@@ -1,5 +1,5 @@
-/* measure.c: see measure.h. A token's time is that of reading all weights once, so what counts is how many bytes of weights
- * a device gets through in a matmul of one column. */
+/* measure.c: see measure.h. A token takes the time of reading all weights once, so the measure is the bytes
+ * of weights per second that a device reads in a matmul of one column. */
 #include "devices/measure.h"
 
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 #define K          UINT64_C(2048)
 #define ROWS       UINT64_C(4096)
-#define LEAST_ROWS UINT64_C(16) /* where there is less memory than for ROWS */
+#define LEAST_ROWS UINT64_C(16) /* where memory is too small for ROWS */
 #define ROUNDS     5
-#define SECONDS    0.001 /* that a round takes at least */
+#define SECONDS    0.001 /* minimum time of a round */
 
-/* What one device needs for it. */
+/* Everything that one device needs for the measurement. */
 struct trial {
     const struct engine_backend *backend;
     struct engine_weight *weight;
@@ -41,12 +41,12 @@ static int repeat(const struct trial *trial, const struct engine_op_matmul *args
     return status ? status : trial->backend->stream_wait(trial->stream);
 }
 
-/* Bytes per second in the fastest of several rounds, as others may use the machine during some. The number of matmuls of
- * a round is found by doubling it. */
+/* Bytes per second of the fastest of several rounds, because other programs may use the machine during some.
+ * The number of matmuls in a round is found by doubling it. */
 static int run(const struct trial *trial, const struct engine_op_matmul *args, uint64_t bytes, double *speed)
 {
     uint64_t count = 1;
-    int status = repeat(trial, args, 1); /* kernels are compiled, memory is there */
+    int status = repeat(trial, args, 1); /* compiles kernels, allocates memory */
     *speed = 0;
     for (int round = 0; !status && round < ROUNDS;) {
         double start = now();
@@ -63,7 +63,7 @@ static int run(const struct trial *trial, const struct engine_op_matmul *args, u
     return status;
 }
 
-/* Weights of zeros take as long as others. */
+/* Weights of zeros are as slow as any others. */
 static int try_rows(const struct open_device *device, uint32_t type, uint64_t rows, double *speed)
 {
     struct trial trial = {.backend = device->backend};
@@ -111,7 +111,7 @@ static int try_rows(const struct open_device *device, uint32_t type, uint64_t ro
     return status;
 }
 
-/* Of as many rows as there is memory for: within --memory, too. */
+/* With as many rows as memory and --memory allow. */
 static int try_type(const struct open_device *device, uint32_t type, uint64_t *rows, double *speed)
 {
     int status;
@@ -123,7 +123,7 @@ static int try_type(const struct open_device *device, uint32_t type, uint64_t *r
     return status;
 }
 
-/* The number after the device's name in "vulkan0=300, opencl0.0=40"; false if it isn't there. */
+/* The number after the device's name in "vulkan0=300, opencl0.0=40"; false if the name isn't there. */
 static bool configured_speed(const char *text, const char *name, double *speed)
 {
     size_t length = strlen(name);
@@ -138,7 +138,7 @@ static bool configured_speed(const char *text, const char *name, double *speed)
     return false;
 }
 
-/* GB/s; 0 if they can't be measured. *whole: with all rows. */
+/* GB/s; 0 if it can't be measured. *whole: whether all rows were used. */
 static double measure(const struct open_device *device, bool *whole)
 {
     double speed = 0;
@@ -160,7 +160,7 @@ void devices_measure(struct device_set *set)
 {
     struct engine *engine = set->engine;
     const char *text = engine_setting(engine, "", "speeds");
-    pthread_mutex_lock(&engine->devices_lock); /* one at a time, too, so that they don't slow each other */
+    pthread_mutex_lock(&engine->devices_lock); /* one at a time, so that they don't slow each other */
     for (uint32_t d = 1; d < set->n_devices; d++) {
         struct open_device *device = &set->devices[d];
         struct device *listed = devices_find_open(engine, device->name);

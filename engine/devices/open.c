@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "devices/devices.h"
 
-/* Part of the free memory that is left to others: drivers, the screen, estimates that are a little off. */
+/* Part of the free memory left to others: drivers, the screen, errors of estimates. */
 #define MARGIN_SHARE 20
 #define MARGIN_LEAST (64u << 20)
 
@@ -51,7 +51,8 @@ static uint64_t default_budget(const struct engine_device_info *info)
     return info->memory_free > margin ? info->memory_free - margin : 0;
 }
 
-/* The bytes of the wish for this device, the last one if there are several; false if there is none. */
+/* The bytes of the budget given for this device, the last one if there are several; false if there is
+ * none. */
 static bool find_budget(const char *const *memory, const char *device, uint64_t *bytes)
 {
     size_t length = strlen(device);
@@ -62,7 +63,7 @@ static bool find_budget(const char *const *memory, const char *device, uint64_t 
     return found;
 }
 
-/* Opens a device and adds it to the set, unless it is there already. */
+/* Opens a device and adds it to the set, unless it is already there. */
 static int open_device(const struct device *device, const struct device_request *request,
                        struct device_set *set)
 {
@@ -98,8 +99,8 @@ static bool is_cpu(const struct device *device)
     return devices_get_info(device, &info) == ENGINE_OK && info.kind == ENGINE_DEVICE_CPU;
 }
 
-/* Opens a device that isn't asked for by its own name, unless one is open that is the same hardware: of the same backend
- * where `plugin` isn't NULL, of any otherwise. */
+/* Opens a device that wasn't named itself, unless the same hardware is already open: by the same backend if
+ * `plugin` isn't NULL, by any otherwise. */
 static int open_unless_same(const struct device *device, const struct plugin *plugin,
                             const struct device_request *request, struct device_set *set)
 {
@@ -115,7 +116,7 @@ static int open_unless_same(const struct device *device, const struct plugin *pl
     return open_device(device, request, set);
 }
 
-/* Opens a backend's devices but CPUs; those too where it has nothing else. */
+/* Opens a backend's devices except CPUs; CPUs too if it has nothing else. */
 static int open_backend(const struct engine *engine, const struct plugin *plugin,
                         const struct device_request *request, struct device_set *set)
 {
@@ -138,7 +139,7 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
                        plugin->name);
 }
 
-/* One item of --backend: "vulkan", or a device of it as "vulkan:1" or by its name, "vulkan1". */
+/* One item of --backend: "vulkan", or one of its devices, as "vulkan:1" or by name, "vulkan1". */
 static int open_named(struct engine *engine, const char *item, const struct device_request *request,
                       struct device_set *set)
 {
@@ -171,7 +172,8 @@ static int open_list(struct engine *engine, const char *list, const struct devic
     return status;
 }
 
-/* Of devices that are the same hardware the preferred one comes first; the others follow in case it can't be opened. */
+/* Of several devices on the same hardware, the preferred one comes first; the others follow in case it can't
+ * be opened. */
 static void open_all(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
     report_absent_backends(engine);
@@ -194,7 +196,7 @@ static int open_cpu(const struct engine *engine, const struct device_request *re
                        "the cpu backend was not found; `engine plugins` lists those found and those refused");
 }
 
-/* Refuses wishes that are malformed or for devices that aren't in the set. */
+/* Refuses budgets that are malformed or for devices not in the set. */
 static int check_budgets(const char *const *memory, const struct device_set *set)
 {
     for (; memory && *memory; memory++) {

@@ -1,7 +1,8 @@
-/* elf.c: looks a library over before the dynamic loader gets it. The loader trusts what a library says of itself: one
- * that was cut off, or whose copy ended in zeros, would end the process rather than dlopen. So what the program headers
- * and the dynamic section promise is held against the file. Files that aren't ELF, or are for other machines, are left
- * to dlopen and its words; contents (relocations, code) can't be judged from outside. */
+/* elf.c: checks a library before the dynamic loader gets it. The loader trusts a library's own data: a
+ * truncated library, or a copy that ends in zeros, would end the process instead of failing in dlopen. So the
+ * program headers and the dynamic section are checked against the file. Files that aren't ELF, or are for
+ * other machines, are left to dlopen and its messages; contents (relocations, code) can't be checked from
+ * outside. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -49,8 +50,8 @@ static bool read_at(const struct library *library, uint64_t offset, void *data, 
     return pread(library->file, data, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* The section headers, which the loader doesn't need, are what linkers write last: where they are whole, so is the file.
- * Libraries without any are fine. */
+/* Linkers write the section headers last, and the loader doesn't need them: if they are complete, so is the
+ * file. Libraries without section headers are accepted. */
 static int check_end(const struct library *library, const elf_header *header)
 {
     elf_section section;
@@ -64,7 +65,7 @@ static int check_end(const struct library *library, const elf_header *header)
     return ENGINE_OK;
 }
 
-/* The segment in which `size` bytes from `address` on will be in memory, or NULL. */
+/* The segment that will hold `size` bytes from `address` on in memory, or NULL. */
 static const elf_segment *segment_of(const struct library *library, uint64_t address, uint64_t size)
 {
     uint64_t end;
@@ -79,7 +80,7 @@ static const elf_segment *segment_of(const struct library *library, uint64_t add
     return NULL;
 }
 
-/* Segments that are mapped: within the file, accessible, one behind the other. */
+/* Mapped segments: within the file, accessible, in ascending order. */
 static int check_loads(const struct library *library)
 {
     uint64_t last_end = 0;
@@ -97,7 +98,7 @@ static int check_loads(const struct library *library)
     return ENGINE_OK;
 }
 
-/* Segments that the loader reads, or makes read-only when it has written to them, lie in those that are mapped. */
+/* Segments that the loader reads, or makes read-only after writing to them, are inside mapped ones. */
 static int check_others(const struct library *library)
 {
     for (unsigned i = 0; i < library->n_segments; i++) {
@@ -105,7 +106,7 @@ static int check_others(const struct library *library)
         bool read = segment->p_type == PT_DYNAMIC || segment->p_type == PT_NOTE || segment->p_type == PT_TLS;
         bool written = segment->p_type == PT_GNU_RELRO;
         if ((!read && !written) || segment->p_memsz == 0) continue;
-        /* p_memsz may reach farther: zeroed thread-local data, padding to a page. */
+        /* p_memsz may be larger: zeroed thread-local data, padding to a page. */
         const elf_segment *load = segment_of(library, segment->p_vaddr, segment->p_filesz);
         if (!load || (written && !(load->p_flags & PF_W))) return fail_damaged("segments");
     }
@@ -120,11 +121,11 @@ static uint64_t dynamic_value(const struct library *library, elf_tag tag)
     return 0;
 }
 
-/* The tables that the loader will read lie in the library, and those that it can't do without are there. */
+/* The tables that the loader will read are inside the library, and the required ones exist. */
 static int check_dynamic(const struct library *library)
 {
     static const struct {
-        elf_tag table, size; /* size: the entry that tells it, or 0 */
+        elf_tag table, size; /* size: the entry that gives its size, or 0 */
         bool needed;
     } tables[] = {
         {DT_STRTAB, DT_STRSZ, true},
@@ -154,7 +155,7 @@ static int check_dynamic(const struct library *library)
     return ENGINE_OK;
 }
 
-/* Reads the dynamic section up to its end mark, and checks it. A library without one is dlopen's to refuse. */
+/* Reads the dynamic section up to its end mark, and checks it. dlopen refuses a library without one. */
 static int take_dynamic(struct library *library)
 {
     const elf_segment *segment = NULL;
@@ -178,7 +179,7 @@ static int take_dynamic(struct library *library)
     return fail_damaged("dynamic section");
 }
 
-/* Whether dlopen would take the file for a library for this machine. */
+/* Whether dlopen would accept the file as a library for this machine. */
 static bool is_ours(const elf_header *header)
 {
     static const uint16_t one = 1;

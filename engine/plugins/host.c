@@ -24,15 +24,15 @@ struct library {
     char plugin[NAME_SIZE];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over all that follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
 static bool begun;
 static const struct config *settings;
 static struct library *libraries; /* [n_libraries] */
 static size_t n_libraries;
-static char *cache; /* the folder, once it has been asked for and could be had */
+static char *cache; /* the folder, once it has been requested and found */
 static bool cache_tried;
 
-/* ---- Who speaks ---------------------------------------------------------------------------------------- */
+/* ---- Which plugin speaks ------------------------------------------------------------------------------- */
 
 static const void *library_base(const void *address)
 {
@@ -40,9 +40,9 @@ static const void *library_base(const void *address)
     return dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
-/* Writes "NAME: " for the plugin that a format string belongs to, nothing if it belongs to none. Plugins
- * don't say who they are, but their texts are literals in their libraries; who calls could not be told, for
- * `return host->fail(…)` is compiled to a jump. */
+/* Writes "NAME: " for the plugin that a format string belongs to, or nothing if it belongs to none. Plugins
+ * don't identify themselves, but their texts are literals in their libraries. The caller's address would not
+ * do, because `return host->fail(…)` is compiled to a jump. */
 static void name_speaker(const char *format, char name[static NAME_SIZE + 2])
 {
     const void *base = library_base(format);
@@ -89,7 +89,7 @@ void host_forget(const void *address)
 
 #define TEXT_SIZE 4096
 
-/* "NAME: TEXT" on one line, whatever control characters the plugin put into it. */
+/* "NAME: TEXT" on one line, with the plugin's control characters replaced. */
 static void write_message(char text[static TEXT_SIZE], const char *format, va_list args)
 {
     char name[NAME_SIZE + 2];
@@ -123,11 +123,11 @@ static void ENGINE_PRINTF(2, 3) host_log(enum engine_log_level level, const char
 
 static const char *host_setting(const char *plugin, const char *key)
 {
-    /* `settings` stays as it is while plugins are loaded. */
+    /* `settings` doesn't change while plugins are loaded. */
     return settings && plugin && plugin[0] && key ? config_get(settings, plugin, key) : NULL;
 }
 
-/* Makes a folder and those above it, for the user alone, as far as they are missing. False: see errno. */
+/* Makes a folder and its parents, where they are missing, for the user alone. False: see errno. */
 static bool make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -139,8 +139,8 @@ static bool make_folders(char *path)
     return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-/* The folder, or NULL after a warning. What is in it will be run (compiled kernels): only its owner may be
- * able to put anything there. */
+/* The folder, or NULL after a warning. Its contents will be run (compiled kernels), so only its owner may be
+ * able to add anything. */
 static char *find_cache(void)
 {
     char *path = folders_user("XDG_CACHE_HOME", ".cache");

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "common/printable.h"
 
-/* ---- What a plugin says of itself ---------------------------------------------------------------------- */
+/* ---- A plugin's description ---------------------------------------------------------------------------- */
 
-/* A member of a vtable that must be there. */
+/* A required member of a vtable. */
 struct required {
     size_t offset;
     const char *name;
@@ -53,7 +53,7 @@ static const struct required tokenizer_functions[] = {
     TOKENIZER(decoder_destroy), TOKENIZER(decode), TOKENIZER(decode_end), {0, NULL},
 };
 
-/* Whether the pointer at `offset` of a struct that begins with its size is there and not NULL. */
+/* Whether a struct that begins with its size has a pointer at `offset` that isn't NULL. */
 static bool is_set(const void *table, size_t offset)
 {
     size_t size;
@@ -106,7 +106,7 @@ static int check_tokenizer(const struct engine_plugin *plugin)
     return status;
 }
 
-/* A text of the description, for people: one line. */
+/* A text of the description, for people: a single line. */
 static int check_text(const char *text, const char *what)
 {
     if (!text) return error_raise(ENGINE_ERROR_DATA, "its description has no %s", what);
@@ -160,7 +160,7 @@ static int check_description(const struct engine_plugin *plugin)
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
-/* dlerror's words, without the path that it likes to begin with. */
+/* dlerror's message, without the path that it usually begins with. */
 static int fail_dl(const char *path)
 {
     const char *words = dlerror();
@@ -170,7 +170,7 @@ static int fail_dl(const char *path)
     return error_raise(ENGINE_ERROR_DATA, "%s", words);
 }
 
-/* The entry of a loaded library, called. */
+/* Calls the entry of a loaded library. */
 static int describe(void *library, const struct engine_host *host, const struct engine_plugin **info)
 {
     const struct engine_plugin *(*entry)(const struct engine_host *);

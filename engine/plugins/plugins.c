@@ -17,7 +17,7 @@
 #include "plugins/load.h"
 
 struct plugins {
-    struct plugin *items; /* [count], in the order in which they were found */
+    struct plugin *items; /* [count], in the order found */
     size_t count;
 };
 
@@ -58,7 +58,7 @@ static void clear(struct plugin *plugin)
     free(plugin->refused);
 }
 
-/* Keeps error_message() as the reason, and says so in the log. */
+/* Keeps error_message() as the reason, and logs it. */
 static int refuse(struct plugin *plugin)
 {
     unload(plugin);
@@ -82,7 +82,7 @@ static struct plugin *add(struct plugins *plugins)
 
 /* ---- Files and folders --------------------------------------------------------------------------------- */
 
-/* Loads the file of a new entry; refused ones stay in the list. Errors are those of the engine itself. */
+/* Loads the file of a new entry; refused plugins stay in the list. Errors are the engine's own. */
 static int load(const struct plugins *plugins, struct plugin *plugin)
 {
     int status = plugin_load(plugin->real_path, host_services(), &plugin->library, &plugin->info);
@@ -103,7 +103,7 @@ static int load(const struct plugins *plugins, struct plugin *plugin)
     return host_name(plugin->info, plugin->name);
 }
 
-/* Looks at one file of a folder, which may be no file at all. */
+/* Looks at one entry of a folder, which may be no file at all. */
 static int take_file(struct plugins *plugins, const char *folder, const char *file)
 {
     struct stat info;
@@ -117,7 +117,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *fi
     if (exists && !S_ISREG(info.st_mode)) goto cleanup;
     int problem = errno;
     real_path = exists ? realpath(path, NULL) : NULL;
-    if (real_path && has_file(plugins, real_path)) goto cleanup; /* found before, by another way */
+    if (real_path && has_file(plugins, real_path)) goto cleanup; /* already found by another path */
 
     struct plugin *plugin = add(plugins);
     if (!plugin) {
@@ -130,7 +130,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *fi
     if (plugin->real_path) {
         status = load(plugins, plugin);
     } else {
-        error_raise(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a link that leads nowhere */
+        error_raise(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a dangling link */
         status = refuse(plugin);
     }
 
@@ -151,7 +151,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* A folder that can't be used, for error_message(), stands in the list itself, refused. */
+/* A folder that can't be used is listed as refused, with error_message() as the reason. */
 static int refuse_folder(struct plugins *plugins, const char *folder)
 {
     struct plugin *plugin = add(plugins);
@@ -160,8 +160,8 @@ static int refuse_folder(struct plugins *plugins, const char *folder)
     return plugin->path ? refuse(plugin) : error_memory("path of a plugin");
 }
 
-/* Loads what is in a folder. ENGINE_ERROR_NOT_FOUND, and a message without its name: there is no such
- * folder, or it can't be read. */
+/* Loads the plugins in a folder. ENGINE_ERROR_NOT_FOUND, with a message that doesn't name the folder: it
+ * doesn't exist or can't be read. */
 static int take_folder(struct plugins *plugins, const char *folder)
 {
     struct dirent **files = NULL;
@@ -181,7 +181,7 @@ static int take_folder(struct plugins *plugins, const char *folder)
     return status;
 }
 
-/* Folders with colons between them, from the environment or the configuration. */
+/* Folders separated by colons, from the environment or the configuration. */
 static int take_path(struct plugins *plugins, const char *path)
 {
     char *folders = strdup(path ? path : ""), *save = NULL;
@@ -196,8 +196,8 @@ static int take_path(struct plugins *plugins, const char *path)
     return status;
 }
 
-/* The folder that belongs to this libengine: engine/plugins beside it, installed or in the build tree; for a
- * program that libengine is a part of, the one below ../lib. It may be absent. */
+/* The folder of this libengine: engine/plugins beside it, installed or in the build tree; for a program that
+ * contains libengine, the one below ../lib. It may not exist. */
 static int take_own_folder(struct plugins *plugins)
 {
     static const char *const places[] = {"engine/plugins", "../lib/engine/plugins"};

@@ -1,5 +1,5 @@
-/* settings.c: what in plugins' sections of engine.conf can't be meant: sections without a plugin, settings that their plugin
- * hasn't read, values that it refuses. Told with file and line; see plugins.h. */
+/* settings.c: finds mistakes in plugins' sections of engine.conf: sections without a plugin, settings that
+ * their plugin hasn't read, values that it refuses. Reported with file and line; see plugins.h. */
 #include <stdio.h>
 #include <string.h>
 

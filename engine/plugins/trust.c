@@ -1,8 +1,9 @@
-/* trust.c: whether a plugin's file may be run. A plugin is code in our process: whoever can write to its file,
- * or replace it, could run code as the user. So file and folder must belong to the user or to root, and nobody
- * else may write to them; a group counts as somebody else. The sticky bit (/tmp) makes no difference: others
- * can't replace our files there, but they can add libraries that ours would load. (Folders farther up are not looked at: who renames
- * them away can only put files and folders of his own there, and those are refused.) */
+/* trust.c: whether a plugin's file may be run. A plugin is code in our process: whoever can write to its
+ * file, or replace it, could run code as the user. So file and folder must belong to the user or to root, and
+ * nobody else may write to them; a group counts as somebody else. The sticky bit (/tmp) makes no difference:
+ * others can't replace our files there, but they can add libraries that ours would load. (Folders farther up
+ * are not checked: whoever renames one of them can only put files and folders of their own there, and those
+ * are refused.) */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,14 +10,14 @@
 
 double portable_exp(double x)
 {
-    /* 1/13!, 1/12!, … 1/2!: Taylor's series, whose rest is below 2^-57 for |r| <= ln 2 / 2. */
+    /* 1/13!, 1/12!, … 1/2!: Taylor series, whose remainder is below 2^-57 for |r| <= ln 2 / 2. */
     static const double coefficients[] = {
         1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
         1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
         1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        1.0 / 2.0,
     };
     if (!(x >= -708)) return 0;
-    int64_t exponent = (int64_t)(x * LOG2_E - 0.5); /* to nearest, as x <= 0 */
+    int64_t exponent = (int64_t)(x * LOG2_E - 0.5); /* to nearest, because x <= 0 */
     double k = (double)exponent;
     double r = (x - k * LN2_HIGH) - k * LN2_LOW; /* x = k ln 2 + r */
     double sum = 0;

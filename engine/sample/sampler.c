@@ -1,10 +1,10 @@
 /* sampler.c: from logits to a token (engine.h, "Sampling"). The chain: penalties, top-k, typical, top-p,
- * min-p, temperature, draw. Each step works on the candidates that the one before has left, and leaves at
- * least one. Probabilities are always those among the candidates that are left.
+ * min-p, temperature, draw. Each step works on the candidates left by the step before, and leaves at least
+ * one. Probabilities are always those among the remaining candidates.
  *
- * The same options, seed and logits choose the same token on every machine: see portable.h for what that
- * takes. Sums run over the candidates in an order that depends on their logits and ids alone. Nothing is
- * allocated after engine_sampler_create. */
+ * The same options, seed and logits give the same token on every machine: portable.h says how. Sums run over
+ * the candidates in an order that depends only on their logits and ids. Nothing is allocated after
+ * engine_sampler_create. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 struct candidate {
     double logit; /* after penalties */
-    double key;   /* higher is better; what it is depends on the step */
+    double key;   /* higher is better; its meaning depends on the step */
     int32_t id;
 };
 
@@ -33,7 +33,7 @@ struct engine_sampler {
     struct candidate *candidates; /* [n_candidates], room for [n_vocab] */
     size_t n_candidates;
 
-    /* The last tokens of the text, for the penalties; NULL if those are off. */
+    /* The last tokens of the text, for the penalties; NULL if there are none. */
     int32_t *history; /* [penalty_last_n], a ring */
     size_t n_history, history_at;
     uint32_t *counts; /* [n_vocab], how often each token is in the history */
@@ -43,14 +43,14 @@ struct engine_sampler {
 
 static int check_range(const char *name, float value, float lowest, float highest)
 {
-    if (value >= lowest && value <= highest) return ENGINE_OK; /* not so for NaN */
+    if (value >= lowest && value <= highest) return ENGINE_OK; /* false for NaN */
     return error_raise(ENGINE_ERROR_ARGUMENT, "%s is %g; it must be %g to %g", name, (double)value,
                        (double)lowest, (double)highest);
 }
 
 static int check_options(const struct engine_sampler_options *options)
 {
-    const float most = 3.4e38f; /* any finite number, nearly */
+    const float most = 3.4e38f; /* nearly any finite number */
     int status = check_range("temperature", options->temperature, 0, most);
     if (!status) status = check_range("top_p", options->top_p, 0, 1);
     if (!status) status = check_range("min_p", options->min_p, 0, 1);
@@ -117,8 +117,9 @@ void engine_sampler_accept(struct engine_sampler *sampler, int32_t token)
 {
     if (!sampler->history || token < 0 || (uint32_t)token >= sampler->n_vocab) return;
     int32_t *place = &sampler->history[sampler->history_at];
+    /* the oldest one leaves the ring */
     if (sampler->n_history == sampler->options.penalty_last_n)
-        sampler->counts[*place]--; /* the oldest one drops out */
+        sampler->counts[*place]--;
     else
         sampler->n_history++;
     *place = token;
@@ -128,13 +129,13 @@ void engine_sampler_accept(struct engine_sampler *sampler, int32_t token)
 
 /* ---- Choosing the best ---- */
 
-/* Higher keys are better; of equal ones the lower id. No two candidates are equal. */
+/* Higher keys are better; of equal keys the lower id. No two candidates are equal. */
 static bool better(const struct candidate *a, const struct candidate *b)
 {
     return a->key > b->key || (a->key == b->key && a->id < b->id);
 }
 
-/* Moves heap[at] down to its place in a heap with the best candidate at the top, or with the worst one. */
+/* Moves heap[at] down to its place in a heap with the best, or the worst, candidate at the top. */
 static void sift_down(struct candidate *heap, size_t count, size_t at, bool worst_on_top)
 {
     struct candidate moving = heap[at];
@@ -154,7 +155,7 @@ static void make_heap(struct candidate *heap, size_t count, bool worst_on_top)
 /* Keeps the `count` candidates with the best keys, in no particular order; there are at least as many. */
 static void keep_best(struct engine_sampler *sampler, size_t count)
 {
-    struct candidate *heap = sampler->candidates; /* [count], the worst of those kept at the top */
+    struct candidate *heap = sampler->candidates; /* [count], the worst of the kept ones at the top */
     make_heap(heap, count, true);
     for (size_t i = count; i < sampler->n_candidates; i++) {
         if (!better(&sampler->candidates[i], &heap[0])) continue;
@@ -172,7 +173,7 @@ static double highest_logit(const struct engine_sampler *sampler)
     return highest;
 }
 
-/* The sum of exp(logit - highest): 1 / it is the probability of a candidate with the highest logit. */
+/* The sum of exp(logit - highest): its inverse is the probability of a candidate with the highest logit. */
 static double total_weight(const struct engine_sampler *sampler, double highest)
 {
     double total = 0;
@@ -182,7 +183,7 @@ static double total_weight(const struct engine_sampler *sampler, double highest)
 }
 
 /* Keeps the candidates with the best keys, best first, until their probabilities add up to `mass`, or, with
- * `exceed`, to more than it. A heap yields them one by one, so that the time goes with what is kept. */
+ * `exceed`, to more than it. A heap yields them one by one, so the time depends on how many are kept. */
 static void keep_mass(struct engine_sampler *sampler, double mass, bool exceed)
 {
     struct candidate *heap = sampler->candidates;
@@ -194,7 +195,7 @@ static void keep_mass(struct engine_sampler *sampler, double mass, bool exceed)
         struct candidate best = heap[0];
         heap[0] = heap[--count];
         if (count > 0) sift_down(heap, count, 0, false);
-        heap[count] = best; /* those kept gather at the end, the best last */
+        heap[count] = best; /* kept ones collect at the end, the best last */
         kept++;
         sum += portable_exp(best.logit - highest) / total;
     }
@@ -208,8 +209,8 @@ static void keep_mass(struct engine_sampler *sampler, double mass, bool exceed)
 
 /* ---- The chain ---- */
 
-/* Keskar et al., CTRL, arXiv 1909.05858, with the sign taken into account; frequency and presence as in
- * OpenAI's interface. */
+/* Keskar et al., CTRL, arXiv 1909.05858, with the logit's sign taken into account; frequency and presence as
+ * in OpenAI's API. */
 static double penalize(const struct engine_sampler *sampler, double logit, uint32_t count)
 {
     const struct engine_sampler_options *options = &sampler->options;
@@ -245,8 +246,8 @@ static void key_by_logit(struct engine_sampler *sampler)
         sampler->candidates[i].key = sampler->candidates[i].logit;
 }
 
-/* Locally typical sampling (arXiv 2202.00666): those whose information -log p is nearest to the entropy H,
- * until their probabilities exceed typical_p. With d = logit - highest: -log p = log total - d and
+/* Locally typical sampling (arXiv 2202.00666): keeps the tokens whose information -log p is nearest to the
+ * entropy H, until their probabilities exceed typical_p. With d = logit - highest: -log p = log total - d and
  * H = log total - mean of d, so |-log p - H| = |mean - d|, and no logarithm is needed. */
 static void key_by_typicality(struct engine_sampler *sampler)
 {
@@ -260,7 +261,7 @@ static void key_by_typicality(struct engine_sampler *sampler)
         sampler->candidates[i].key = -fabs(mean - (sampler->candidates[i].logit - highest));
 }
 
-/* Those at least min_p times as probable as the most probable one. */
+/* Keeps candidates at least min_p times as probable as the most probable one. */
 static void keep_min_p(struct engine_sampler *sampler)
 {
     double highest = highest_logit(sampler);
@@ -271,7 +272,7 @@ static void keep_min_p(struct engine_sampler *sampler)
     sampler->n_candidates = kept;
 }
 
-/* Draws one with the probabilities softmax(logits / temperature). */
+/* Draws a candidate with the probabilities softmax(logits / temperature). */
 static int32_t draw(struct engine_sampler *sampler)
 {
     double highest = highest_logit(sampler), temperature = (double)sampler->options.temperature, total = 0;
@@ -297,7 +298,7 @@ int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token)
     gather(sampler, logits);
     if (sampler->n_candidates == 0)
         return error_raise(ENGINE_ERROR_DATA, "no logit is finite: the model's weights are damaged");
-    if (options->temperature == 0) { /* greedy, whatever the other steps would leave */
+    if (options->temperature == 0) { /* greedy, regardless of the other steps */
         *token = greedy(sampler);
         return ENGINE_OK;
     }
