@@ -1,4 +1,4 @@
-/* identity.h: how GPU plugins write down which hardware a device is. */
+/* identity.h: how GPU plugins identify a device's hardware. */
 #ifndef GPU_IDENTITY_H
 #define GPU_IDENTITY_H
 

@@ -7,7 +7,7 @@
 
 #define MAX_ELEMENTS (UINT32_MAX / 2) /* kernels count in 32 bits */
 
-/* ---- Types ------------------------------------------------------------------------------------------------------- */
+/* ---- Types --------------------------------------------------------------------------------------------- */
 
 bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size)
 {
@@ -33,14 +33,14 @@ bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size)
     }
 }
 
-/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
+/* ---- Tensors ------------------------------------------------------------------------------------------- */
 
 enum { IN_BUFFER = 1, IS_WEIGHT = 2, OPTIONAL = 4, IS_I32 = 8, IS_CACHE = 16, ANY_TYPE = 32 };
 
 struct operand {
     const char *name;
     size_t offset;  /* of the pointer in the argument struct */
-    unsigned flags; /* what may stand here */
+    unsigned flags; /* what this argument may be */
     uint32_t use;   /* of a weight */
 };
 
@@ -72,8 +72,8 @@ static int check_type(const struct gpu_request *request, const struct operand *o
                       type, operand->name);
 }
 
-/* The extent of a tensor in a buffer, with arithmetic that can't overflow: all counts are below 2^31 and the extent is
- * within max_tensor. */
+/* The extent of a tensor in a buffer, with arithmetic that can't overflow: all counts are below 2^31 and the
+ * extent is within max_tensor. */
 static int check_extent(const struct gpu_request *request, const struct operand *operand,
                         struct gpu_view *view)
 {
@@ -126,7 +126,7 @@ static int check_handles(const struct gpu_request *request, const struct operand
     return ENGINE_OK;
 }
 
-/* While planning, a tensor that could be either is told apart by its type: activations are F32. */
+/* While planning, the type tells which of the two a tensor is: activations are F32. */
 static int check_tensor(const struct gpu_request *request, const struct operand *operand,
                         const struct engine_tensor *tensor, struct gpu_view *view)
 {
@@ -168,7 +168,7 @@ static int check_tensor(const struct gpu_request *request, const struct operand 
     return status;
 }
 
-/* ---- Operations -------------------------------------------------------------------------------------------------- */
+/* ---- Operations ---------------------------------------------------------------------------------------- */
 
 #define SHAPES(request)                                                                                      \
     gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the shapes do not match", (request)->op)
@@ -220,7 +220,7 @@ static bool experts_fit(const struct gpu_view *v)
            (!residual->present || has_shape(residual, rows, tokens, 1, 1));
 }
 
-/* Whether a weight was made for what it is used for here. One matrix for one token may be of either use. */
+/* Whether a weight was made for this use. One matrix for one token may be of either use. */
 static bool has_use(const struct gpu_call *call, const struct gpu_view *view)
 {
     const struct gpu_weight *weight = (const void *)view->weight;
@@ -263,7 +263,7 @@ static uint64_t row_size(const struct gpu_view *view)
     return view->ne[0] / length * size;
 }
 
-/* Kernels number a cache's rows: whether each lies `step` bytes behind the one before. */
+/* Kernels number a cache's rows: whether each begins `step` bytes after the one before. */
 static bool has_step(const struct gpu_view *view, uint64_t step)
 {
     for (int i = 1; i < 4; i++) {
@@ -433,7 +433,7 @@ static int check_concat(const struct gpu_request *request, struct gpu_call *call
     return ENGINE_OK;
 }
 
-/* ---- The table --------------------------------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------------------- */
 
 #define AT(type, field, ...)                                                                                 \
     {                                                                                                        \

@@ -1,6 +1,7 @@
-/* operand.h: operations as the GPU plugins take them: argument structs copied as far as their writer knew them, tensors
- * checked and made into plain views. Shared by the backends whose kernels address memory in 32-bit words. Nothing here
- * knows a driver: a plugin's engine_buffer and engine_weight begin with the structs below. */
+/* operand.h: operations as the GPU plugins take them: argument structs copied as far as their writer knew
+ * them, tensors checked and made into plain views. Shared by the backends whose kernels address memory in
+ * 32-bit words. Nothing here depends on a driver: a plugin's engine_buffer and engine_weight begin with the
+ * structs below. */
 #ifndef GPU_OPERAND_H
 #define GPU_OPERAND_H
 
@@ -21,7 +22,7 @@ struct gpu_weight {
     uint64_t ne[4];
 };
 
-/* What a device can; filled by the plugin. */
+/* A device's capabilities; filled by the plugin. */
 struct gpu_limits {
     uint64_t max_tensor;                /* bytes of an activation or cache that a kernel can address */
     uint32_t max_head_dim;              /* of attention */
@@ -29,7 +30,7 @@ struct gpu_limits {
     bool (*weight_type)(uint32_t type); /* of matmul and get-rows */
 };
 
-/* Who asks, for whom. While planning, handles are absent and refusals are silent. */
+/* The context of a check. While planning, handles are absent and refusals are silent. */
 struct gpu_request {
     const struct engine_host *host;
     struct engine_device *device;
@@ -50,7 +51,7 @@ struct gpu_view {
     uint64_t bytes; /* from its first byte to its last */
     uint64_t offset;
     struct engine_buffer *buffer;       /* NULL while planning, and for weights */
-    const struct engine_weight *weight; /* NULL while planning, and for what is in a buffer */
+    const struct engine_weight *weight; /* NULL while planning, and for tensors in a buffer */
     bool is_weight;
 };
 
@@ -86,20 +87,20 @@ enum { GPU_ROUTE_LOGITS, GPU_ROUTE_BIAS, GPU_ROUTE_IDS, GPU_ROUTE_WEIGHTS };
 enum { GPU_CONCAT_A, GPU_CONCAT_B, GPU_CONCAT_OUTPUT };
 #define GPU_MAX_OPERANDS 9
 
-/* Which matrices of its weight a matmul takes. */
+/* The matrices of its weight that a matmul uses. */
 enum gpu_matrices { GPU_ONE_MATRIX, GPU_MATRIX_PER_HEAD, GPU_MATRIX_PER_EXPERT };
 
 /* A checked operation. */
 struct gpu_call {
     uint32_t op;
     struct gpu_view views[GPU_MAX_OPERANDS];
-    union op_args args;         /* its tensor pointers are not to be used: see views */
+    union op_args args;         /* don't use its tensor pointers: see views */
     enum gpu_matrices matrices; /* of MATMUL */
     uint64_t key_step;          /* of ATTENTION: bytes from one row of a cache to the next */
-    uint64_t value_step;        /* that of v is k's where v lies within k */
+    uint64_t value_step;        /* of v; the same as k's if v is a part of k */
 };
 
-/* Checks an operation against the border's rules and the device's limits, and fills *call. */
+/* Checks an operation against the rules of plugin-api.h and the device's limits, and fills *call. */
 int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call);
 
 /* Elements and bytes of a block of a type that GPU plugins know; false for others. */

@@ -1,4 +1,4 @@
-/* build-log.c: what a driver's compiler says of a program that it can't build, as one line. */
+/* build-log.c: puts the compiler's log of a program that it can't build into one line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "device.h"
 
-/* The log, ended by NUL, for the caller to free; NULL where there is none. */
+/* The log, ended by NUL, which the caller frees; NULL if there is none. */
 static char *read_log(const struct engine_device *device, cl_program program)
 {
     cl_device_id handle = device->listed->handle;

@@ -1,5 +1,5 @@
-/* commands.c: what a device was given to do and has not been waited for. Each command has an event, which tells whether it
- * was done: waiting for the queue alone doesn't. */
+/* commands.c: the commands that a device has not been waited for. Each command has its own event: a finished
+ * queue does not mean that every command succeeded. */
 #include <stdio.h>
 
 #include "device.h"

@@ -8,7 +8,7 @@
 #define MAX_HEAD_DIM 1024 /* attention keeps heads in registers */
 #define MAX_EXPERTS  512  /* and the router their scores in local memory, see kernels/experts.cl */
 
-/* What the kernels for GPUs take. */
+/* The kernels for GPUs need at least these. */
 #define LEAST_GROUP 128  /* work-items of a group, */
 #define LEAST_ROWS  4    /* those of its second dimension, */
 #define LEAST_LOCAL 8192 /* and local memory */

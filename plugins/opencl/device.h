@@ -1,7 +1,7 @@
-/* device.h: what the files of the OpenCL backend share: the devices that there are, an open device and what belongs to it.
+/* device.h: shared by the files of the OpenCL backend: the devices, an open device and its parts.
  *
- * All that a device does goes through one queue, in order. Kernels come in two forms, see kernels/common.cl: for GPUs, and
- * for processors with vector registers. */
+ * All work of a device goes through one queue, in order. Kernels come in two forms, see kernels/common.cl:
+ * for GPUs, and for processors with vector registers. */
 #ifndef OPENCL_DEVICE_H
 #define OPENCL_DEVICE_H
 
@@ -17,14 +17,14 @@
 extern const struct engine_host *opencl_host;
 extern struct opencl_functions cl;
 
-/* ---- platforms.c: the loader, and the devices that there are ------------------------------------------------------- */
+/* ---- platforms.c: the loader, and the devices ---------------------------------------------------------- */
 
 struct listed_device {
     cl_platform_id platform;
     cl_device_id handle;
     char id[16];                       /* "0.1": platform and device */
-    char pci_address[GPU_PCI_ADDRESS]; /* "" if the device doesn't say */
-    uint8_t uuid[16];                  /* zeros likewise */
+    char pci_address[GPU_PCI_ADDRESS]; /* "" if unknown */
+    uint8_t uuid[16];                  /* zeros if unknown */
     char name[128], driver[64], version[128], platform_version[128];
     cl_device_type type;
     uint32_t units;
@@ -50,10 +50,10 @@ bool has_extension(cl_device_id device, const char *name);
 /* identity.c: fills device->pci_address and device->uuid. */
 void find_identity(struct listed_device *device);
 
-/* Makes a status of an OpenCL error, with a message "what: …". */
+/* Turns an OpenCL error into a status, with a message "what: …". */
 int opencl_error(cl_int error, const char *what);
 
-/* ---- program.c ----------------------------------------------------------------------------------------------------- */
+/* ---- program.c ----------------------------------------------------------------------------------------- */
 
 enum source { SOURCE_MATMUL, SOURCE_INPUTS, SOURCE_EXPERTS, SOURCE_GET_ROWS, SOURCE_ATTENTION, SOURCE_ROWS };
 
@@ -65,19 +65,20 @@ struct kernel {
     cl_kernel handle;
 };
 
-/* A kernel of a program, which is built when it is first asked for. `options` are definitions beyond the form's own:
- * "-DTYPE=2 -DTOKENS=1". `group_size`: work-items of the groups that it is to run in. */
+/* A kernel of a program, which is built at the first request. `options` are definitions in addition to the
+ * form's own: "-DTYPE=2 -DTOKENS=1". `group_size`: work-items in the groups that will run it. */
 int kernel_get(struct engine_device *device, enum source source, const char *options, const char *name,
                size_t group_size, const struct kernel **kernel);
 void programs_release(struct engine_device *device);
 
-/* build-log.c: the log of a program that couldn't be built, from the first line that tells of an error on. */
+/* build-log.c: the log of a program that couldn't be built, starting at the first line with an error. */
 #define BUILD_LOG_SIZE 2000
 void build_log(const struct engine_device *device, cl_program program, char text[BUILD_LOG_SIZE]);
 
-/* ---- An open device ------------------------------------------------------------------------------------------------ */
+/* ---- An open device ------------------------------------------------------------------------------------ */
 
-/* Memory for what an operation passes from one kernel to the next. Operations share it, one after the other; it grows. */
+/* Memory for results that an operation passes from one kernel to the next. Operations use it one after the
+ * other; it grows. */
 struct scratch {
     cl_mem memory;
     uint64_t size; /* counted in the device's budget */
@@ -93,7 +94,7 @@ struct engine_device {
     const struct listed_device *listed;
     cl_context context;
     cl_command_queue queue;
-    struct command commands[MOST_COMMANDS]; /* enqueued since the queue was last waited for */
+    struct command commands[MOST_COMMANDS]; /* enqueued since the last wait for the queue */
     uint32_t n_commands;
     struct gpu_limits limits;
     struct gpu_budget budget;  /* of buffers and weights */
@@ -111,7 +112,7 @@ struct engine_device {
 struct engine_buffer {
     struct gpu_buffer base;
     cl_mem memory;
-    uint8_t *pointer; /* where the host may use it at any time, or NULL */
+    uint8_t *pointer; /* if the host may use it at any time, or NULL */
 };
 
 /* Panels first … of a weight. */
@@ -124,7 +125,7 @@ struct engine_weight {
     struct gpu_weight base;
     struct weight_part *parts; /* [n_parts] */
     uint32_t n_parts;
-    float *values;    /* of plain values: what rope makes its turns from */
+    float *values;    /* of plain values: rope makes its turns from these */
     uint64_t charged; /* against the memory limit */
 };
 
@@ -135,15 +136,17 @@ void memory_free(struct engine_device *device, cl_mem memory, uint8_t *pointer);
 /* Transfers outside of streams, complete on return. */
 int memory_write(struct engine_device *device, cl_mem memory, uint64_t offset, const void *source,
                  uint64_t size);
-/* The memory where the host may fill it, until memory_unmap: in place where it shares memory with the device. */
+/* Maps the memory for the host to fill, until memory_unmap: in place if the device shares memory with the
+ * host. */
 int memory_map(struct engine_device *device, cl_mem memory, uint64_t offset, uint64_t size, bool read,
                void **pointer);
 int memory_unmap(struct engine_device *device, cl_mem memory, void *pointer);
 
-/* Sees to it that scratch memory has at least `size` bytes. */
+/* Makes scratch memory at least `size` bytes. */
 int scratch_reserve(struct engine_device *device, uint64_t size);
 
-/* commands.c. Before a command is enqueued: where its event goes. `what` stays valid until the queue is waited for. */
+/* commands.c. The place for a command's event, to be called before it is enqueued. `what` must stay valid
+ * until the queue is waited for. */
 int command_begin(struct engine_device *device, const char *what, cl_event **event);
 /* Waits for all commands. The first that failed is the error. */
 int device_finish(struct engine_device *device);
@@ -152,14 +155,14 @@ int device_finish(struct engine_device *device);
 #define PANEL_ROWS 32
 bool weight_type_known(uint32_t type);
 
-/* device.c: changes to kernels for processors where a kernel's groups turned out to be too large. False where they
- * weren't, or where the configuration chooses. */
+/* device.c: changes to kernels for processors if a kernel's groups turned out to be too large. False if they
+ * weren't, or if the configuration chooses the kernels. */
 bool device_takes_vectors(struct engine_device *device);
 
 /* ops.c: builds a program that every model needs. */
 int op_try(struct engine_device *device);
 
-/* ---- The border ---------------------------------------------------------------------------------------------------- */
+/* ---- The border ---------------------------------------------------------------------------------------- */
 
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **device);
 void device_close(struct engine_device *device);

@@ -10,7 +10,8 @@
 #define DEVICE_PCI      0x410f /* CL_DEVICE_PCI_BUS_INFO_KHR: domain, bus, device, function */
 #define DEVICE_TOPOLOGY 0x4037 /* CL_DEVICE_TOPOLOGY_AMD */
 
-/* What AMD's own extension gives. It knows no domain: where the system has an address in several it says nothing. */
+/* The address from AMD's own extension, which has no domain: if the address exists in several domains, it
+ * stays unknown. */
 static void find_amd_address(struct listed_device *device)
 {
     struct {

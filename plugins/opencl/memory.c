@@ -4,7 +4,8 @@
 
 #include "device.h"
 
-/* Devices that the host shares memory with get memory that both see; where that holds at any time, its address. */
+/* Devices that the host shares memory with get memory that both see; where that holds at any time, its
+ * address. */
 int memory_allocate(struct engine_device *device, uint64_t size, const char *what, cl_mem *memory,
                     uint8_t **pointer)
 {
@@ -78,7 +79,7 @@ int memory_write(struct engine_device *device, cl_mem memory, uint64_t offset, c
     return memory_unmap(device, memory, mapped);
 }
 
-/* ---- Buffers ------------------------------------------------------------------------------------------------------- */
+/* ---- Buffers ------------------------------------------------------------------------------------------- */
 
 static int fill_with_zeros(struct engine_device *device, const struct engine_buffer *buffer)
 {
@@ -132,7 +133,7 @@ void *buffer_pointer(struct engine_buffer *buffer)
     return buffer->pointer;
 }
 
-/* The smaller memory goes first, so that there are never two. */
+/* The smaller memory is freed first, so that there are never two. */
 int scratch_reserve(struct engine_device *device, uint64_t size)
 {
     struct scratch *scratch = &device->scratch;

@@ -1,12 +1,13 @@
-/* op-matmul.c: matmul, of one matrix, or of several (a mixture of experts, one for each head). Scratch memory holds what
- * passes from kernel to kernel:
+/* op-matmul.c: matmul, of one matrix, or of several (a mixture of experts, one for each head). Scratch memory
+ * holds the data that kernels pass on:
  *
- *   the tiles of the input: 32 values for each chunk and column, and behind them, where these are bytes, 16 bytes about each
- *   the table of tiles, where columns are sorted by matrix (kernels/experts.cl)
+ *   the tiles of the input: 32 values for each chunk and column, followed, if these are bytes, by 16 bytes
+ *   about each
+ *   the table of tiles, if columns are sorted by matrix (kernels/experts.cl)
  *   the products of a token's experts, before they are mixed
  *
- * A column of several matrices is a token and a slot (of a chosen expert, of a head). Few columns meet their matrix one by
- * one; many are sorted first, so that a matrix is read once for a whole tile. */
+ * With several matrices a column is a token and a slot (of a chosen expert, of a head). Few columns are
+ * multiplied one by one; many are sorted first, so that a matrix is read once for a whole tile. */
 #include <stdio.h>
 
 #include "builder.h"
@@ -103,7 +104,7 @@ uint64_t matmul_memory(const struct engine_device *device, const struct gpu_call
     return matmul_form(device, call).size;
 }
 
-/* ---- What comes before the products -------------------------------------------------------------------------------- */
+/* ---- What comes before the products -------------------------------------------------------------------- */
 
 /* Makes the table of tiles. */
 static int sort_columns(const struct builder *builder, const struct gpu_call *call,
@@ -168,7 +169,7 @@ static int tile_inputs(const struct builder *builder, const struct gpu_call *cal
     return status ? status : finish(&tiles);
 }
 
-/* ---- The sum over a token's experts -------------------------------------------------------------------------------- */
+/* ---- The sum over a token's experts -------------------------------------------------------------------- */
 
 static int mix(const struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
 {
@@ -198,7 +199,7 @@ static int mix(const struct builder *builder, const struct gpu_call *call, const
     return status ? status : finish(&sum);
 }
 
-/* ---- The products -------------------------------------------------------------------------------------------------- */
+/* ---- The products -------------------------------------------------------------------------------------- */
 
 struct matmul_parameters {
     uint32_t n_chunks, rows, n_columns;

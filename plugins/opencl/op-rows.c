@@ -1,4 +1,5 @@
-/* op-rows.c: operations that go through rows: norms, rope, what is done element by element, rows of a matrix, the router. */
+/* op-rows.c: operations that go through rows: norms, rope, what is done element by element, rows of a matrix,
+ * the router. */
 #include <stdio.h>
 
 #include "builder.h"
@@ -57,7 +58,7 @@ int norm(struct builder *builder, const struct gpu_call *call)
     return status ? status : finish(builder);
 }
 
-/* ---- Element by element -------------------------------------------------------------------------------------------- */
+/* ---- Element by element -------------------------------------------------------------------------------- */
 
 enum rows_op { ROWS_ADD, ROWS_MUL, ROWS_ACTIVATE, ROWS_GATED };
 
@@ -69,7 +70,7 @@ struct rows_parameters {
     float limit, alpha;
 };
 
-/* Fills in all but what is done. b may be a row that is repeated, or absent. */
+/* Fills in everything except the kind of operation. b may be a row that is repeated, or absent. */
 static int rows(struct builder *builder, const struct gpu_view *a, const struct gpu_view *b,
                 const struct gpu_view *output, struct rows_parameters *p)
 {
@@ -114,7 +115,7 @@ int concat(struct builder *builder, const struct gpu_call *call)
     return status ? status : rows(&second, &repeated, &none, &output, &p);
 }
 
-/* ---- Get rows ------------------------------------------------------------------------------------------------------ */
+/* ---- Get rows ------------------------------------------------------------------------------------------ */
 
 static int pick_rows(struct builder *builder, const struct gpu_view *source, const struct gpu_view *which,
                      const struct gpu_view *output)
@@ -166,7 +167,7 @@ int get_rows(struct builder *builder, const struct gpu_call *call)
     return status;
 }
 
-/* ---- Route --------------------------------------------------------------------------------------------------------- */
+/* ---- Route --------------------------------------------------------------------------------------------- */
 
 int route(struct builder *builder, const struct gpu_call *call)
 {

@@ -1,4 +1,5 @@
-/* ops.c: operations, checked and handed to those who launch their kernels; what a device can run, and what it takes. */
+/* ops.c: checks operations and passes them to the functions that launch their kernels; tells what a device
+ * supports and how much memory it takes. */
 #include "builder.h"
 
 static struct gpu_request make_request(struct engine_device *device, bool planning)
@@ -13,7 +14,8 @@ int op_supports(struct engine_device *device, uint32_t op, const void *args)
     return gpu_check(&request, op, args, &call) == ENGINE_OK;
 }
 
-/* Scratch memory; rope's angles, which stay beside it, are in either operation's answer, as only the largest counts. */
+/* Scratch memory. Rope's angles, which exist besides it, are part of the result for both ROPE and MATMUL:
+ * only the largest result counts. */
 int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
 {
     struct gpu_request request = make_request(device, true);

@@ -1,5 +1,5 @@
-/* program.c: programs, built when a kernel of theirs is first asked for, from what an earlier run has left in the cache
- * folder or from source. */
+/* program.c: programs, built at the first request for one of their kernels, from a binary that an earlier run
+ * left in the cache folder or from source. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +27,9 @@ static const char *const source_texts[][MAX_PARTS] = {
     [SOURCE_ROWS] = {source_common, source_activation, source_rows, ""},
 };
 
-/* ---- The cache ----------------------------------------------------------------------------------------------------- */
+/* ---- The cache ----------------------------------------------------------------------------------------- */
 
-/* What a binary depends on, and the file that it is in. */
+/* Everything that a binary depends on, and its file. */
 struct program_key {
     char text[1024];
     char name[64];
@@ -90,7 +90,7 @@ static void save_binary(const struct engine_device *device, const struct program
     free(data);
 }
 
-/* ---- Building ------------------------------------------------------------------------------------------------------ */
+/* ---- Building ------------------------------------------------------------------------------------------ */
 
 static int build_source(struct engine_device *device, struct program *program)
 {

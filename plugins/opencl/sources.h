@@ -1,4 +1,4 @@
-/* sources.h: the kernels' sources; CMake makes the table of kernels/. */
+/* sources.h: the kernels' sources; CMake makes this table from kernels/. */
 #ifndef OPENCL_SOURCES_H
 #define OPENCL_SOURCES_H
 

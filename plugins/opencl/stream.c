@@ -1,6 +1,6 @@
-/* stream.c: streams and recordings. All streams of a device go through its one queue; a recording is a list of launches.
- * Transfers are the shortest that a device allows: by the host itself where buffers are the host's memory as well, in
- * place where both share memory, else by the queue. */
+/* stream.c: streams and recordings. All streams of a device go through its one queue; a recording is a list
+ * of launches. Transfers take the shortest way that the device allows: a copy by the host if buffers are in
+ * host memory, in place if host and device share memory, otherwise through the queue. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ int launch_run(struct engine_device *device, const struct launch *launch)
     return opencl_error(error, launch->kernel->name);
 }
 
-/* ---- Transfers ----------------------------------------------------------------------------------------------------- */
+/* ---- Transfers ----------------------------------------------------------------------------------------- */
 
 /* A transfer's range within a buffer. */
 static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
@@ -138,7 +138,7 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                         "copy");
 }
 
-/* ---- Recordings ---------------------------------------------------------------------------------------------------- */
+/* ---- Recordings ---------------------------------------------------------------------------------------- */
 
 int stream_record_begin(struct engine_stream *stream)
 {

@@ -1,15 +1,18 @@
-/* weight.c: model tensors on the device. Matrices lie in panels of 32 rows, the words of the rows side by side, so that
- * work-items that take neighbouring rows read neighbouring memory, and vectors of rows are one read:
+/* weight.c: model tensors on the device. Matrices are stored in panels of 32 rows, the words of the rows side
+ * by side, so that work-items that take neighbouring rows read neighbouring memory, and vectors of rows are
+ * one read:
  *
  *   [panel][block][word][32 rows]
  *
- * A block is that of the file, its first bytes (see `head`) in a word of their own, but for:
+ * A block is that of the file, its first bytes (see `head`) in a word of their own, except for:
  *
  *   F32, F16, BF16  32 values
- *   Q8_0, Q4_0      two of the file's blocks: their scales in one word, then the bytes of both; Q8_0's with 128 added
+ *   Q8_0, Q4_0      two of the file's blocks: their scales in one word, then the bytes of both; Q8_0's with
+ *   128 added
  *
- * Rows are padded with zeros to whole blocks, matrices to whole panels; of several matrices each begins with a panel of its
- * own. What is larger than one allocation may be is cut between panels. Plain values (norms, biases) lie as in the file, padded to whole panels too. */
+ * Rows are padded with zeros to whole blocks, matrices to whole panels; each of several matrices starts a new
+ * panel. A weight that is larger than one allocation may be is split between panels. Plain values (norms,
+ * biases) are stored as in the file, also padded to whole panels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +36,7 @@ static const struct weight_type types[] = {
     {ENGINE_TYPE_MXFP4, 32, 5, 1},
 };
 
-/* What a weight takes. */
+/* The memory that a weight takes. */
 struct layout {
     const struct weight_type *type;
     uint64_t k, rows, n_matrices; /* rows: of one matrix */
@@ -107,7 +110,7 @@ int weight_size(struct engine_device *device, const struct engine_weight_desc *d
     return status;
 }
 
-/* ---- Packing ------------------------------------------------------------------------------------------------------- */
+/* ---- Packing ------------------------------------------------------------------------------------------- */
 
 /* Puts the words of block `number` of a row together; `words` is zero. */
 static void gather_block(const struct layout *layout, const uint8_t *row, uint64_t number, uint8_t *words)
@@ -148,7 +151,7 @@ static void pack_panel(const struct layout *layout, const uint8_t *data, uint64_
     }
 }
 
-/* ---- Creating ------------------------------------------------------------------------------------------------------ */
+/* ---- Creating ------------------------------------------------------------------------------------------ */
 
 #define STAGING (8u << 20) /* bytes that are packed before they go to a device with memory of its own */
 

@@ -1,5 +1,5 @@
-/* builder.h: a dispatch that is being put together. Operations push a shader's parameters in the order of its Parameters and
- * bind what it reads and writes. */
+/* builder.h: assembles a dispatch. Operations push a shader's parameters in the order of its Parameters and
+ * bind the memory that it reads and writes. */
 #ifndef VULKAN_BUILDER_H
 #define VULKAN_BUILDER_H
 
@@ -20,21 +20,22 @@ void push_float(struct builder *builder, float value);
 
 void bind_range(struct builder *builder, int number, const struct memory_range *range, uint64_t offset,
                 uint64_t size, unsigned access);
-/* Binds a tensor in a buffer. Returns the word at which it begins in the binding. */
+/* Binds a tensor in a buffer. Returns its first word in the binding. */
 uint32_t bind_view(struct builder *builder, int number, const struct gpu_view *view, unsigned access);
-/* The stride of a dimension in words; 0 where there is just one element. */
+/* The stride of a dimension in words; 0 if it has just one element. */
 uint32_t stride(const struct gpu_view *view, int dimension);
 /* Binds a tensor and pushes its offset and strides. */
 void bind_rows(struct builder *builder, int number, const struct gpu_view *view, unsigned access);
-/* Binds plain values: a weight or an activation. Returns the word at which they begin. */
+/* Binds plain values: a weight or an activation. Returns their first word in the binding. */
 uint32_t bind_values(struct builder *builder, int number, const struct gpu_view *view);
 
 uint32_t least(uint64_t a, uint32_t b);
-/* Workgroups for `n` elements; kernels go on in strides where that is more than a device takes. */
+/* Workgroups for `n` elements; beyond the device's limit kernels loop with a stride. */
 void spread(struct builder *builder, uint64_t n);
 int add(struct builder *builder);
 
-/* Panels of a weight that can be bound at once: an even number, so that parts begin where bindings may. */
+/* Panels of a weight that can be bound at once: an even number, so that parts begin at valid binding
+ * offsets. */
 uint64_t panels_in_part(const struct engine_device *device, const struct engine_weight *weight);
 /* Binds panels first … first+count-1 as bindings number (values) and number+1 (scales). */
 void bind_panels(struct builder *builder, int number, const struct engine_weight *weight, uint64_t first,

@@ -1,4 +1,4 @@
-/* commands.h: a list of dispatches in a Vulkan command buffer, with the barriers that they need and no others. */
+/* commands.h: a list of dispatches in a Vulkan command buffer, with only the barriers that they need. */
 #ifndef VULKAN_COMMANDS_H
 #define VULKAN_COMMANDS_H
 
@@ -14,7 +14,7 @@ struct binding {
     VkBuffer buffer; /* VK_NULL_HANDLE: not used */
     uint64_t offset, size;
     unsigned access;
-    uint64_t address; /* of the buffer; 0 where shaders don't use addresses */
+    uint64_t address; /* of the buffer; 0 if shaders don't use addresses */
 };
 
 struct dispatch {
@@ -46,9 +46,9 @@ struct commands {
 
 /* Adds a dispatch. */
 int commands_dispatch(struct commands *commands, const struct dispatch *dispatch);
-/* A barrier between all before and all behind, whatever they are; `host` where the host reads what comes out. */
+/* A full barrier between everything before and everything after; `host` if the host reads the results. */
 void commands_barrier(struct commands *commands, bool host);
-/* Gives the descriptor sets back: the commands have run and are about to be recorded anew. */
+/* Frees the descriptor sets: the commands have run and are about to be recorded again. */
 int commands_reset(struct commands *commands);
 void commands_destroy(struct commands *commands);
 

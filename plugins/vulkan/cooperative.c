@@ -3,10 +3,10 @@
 
 #include "device.h"
 
-#define INVOCATIONS 128 /* of a workgroup, which makes a tile of so many rows and columns: */
+#define INVOCATIONS 128 /* of a workgroup; it makes a tile of this many rows and columns: */
 #define TILE        64
 #define DEPTH       32                                              /* values of k at once */
-#define STAGED      (3 * TILE * (DEPTH + 8) * 2 + 2 * TILE * 4 + 4) /* bytes of shared memory beside the slots */
+#define STAGED      (3 * TILE * (DEPTH + 8) * 2 + 2 * TILE * 4 + 4) /* shared memory besides the slots */
 #define INTEL       0x8086
 
 static bool has_features(const struct physical_device *device)
@@ -24,7 +24,7 @@ static bool has_features(const struct physical_device *device)
            later.subgroupSizeControl && later.computeFullSubgroups;
 }
 
-/* The size of subgroups that is asked for; 0 where matrices are not for compute shaders, or the size can't be had. */
+/* The subgroup size to request; 0 if compute shaders can't use matrices or can't get this size. */
 static uint32_t subgroup_size(const struct physical_device *device)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR matrices = {
@@ -78,7 +78,7 @@ void cooperative_find(struct physical_device *device)
     if (!sizes) return;
     for (uint32_t i = 0; i < count; i++) sizes[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
     VkResult result = vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device->handle, &count, sizes);
-    /* Drivers name first what they do best. */
+    /* Drivers list their preferred sizes first. */
     for (uint32_t i = 0; result == VK_SUCCESS && i < count; i++)
         if (share_out(device, subgroup, &sizes[i], &device->cooperative)) break;
     free(sizes);

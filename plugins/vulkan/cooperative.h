@@ -1,4 +1,5 @@
-/* cooperative.h: what vulkan.h says of VK_KHR_cooperative_matrix, for headers that are older than it (Debian 12's). */
+/* cooperative.h: vulkan.h's declarations of VK_KHR_cooperative_matrix, for headers that are older than it
+ * (Debian 12's). */
 #ifndef VULKAN_COOPERATIVE_H
 #define VULKAN_COOPERATIVE_H
 

@@ -78,8 +78,8 @@ static void read_limits(struct engine_device *device)
     device->unrolled = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 32;
 }
 
-/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half, dot or cooperative; ENGINE_VULKAN_MATMUL
- * overrides it. */
+/* Chooses the form of matmul: [vulkan] matmul = auto, address, tiled, half, dot or cooperative;
+ * ENGINE_VULKAN_MATMUL overrides it. */
 static int choose_matmul(struct engine_device *device)
 {
     const struct physical_device *physical = device->physical;
@@ -115,7 +115,8 @@ static int choose_matmul(struct engine_device *device)
     return ENGINE_OK;
 }
 
-/* Chooses whether workgroups add over subgroups: [vulkan] subgroups = auto, on or off; ENGINE_VULKAN_SUBGROUPS overrides it. */
+/* Chooses whether workgroups add over subgroups: [vulkan] subgroups = auto, on or off;
+ * ENGINE_VULKAN_SUBGROUPS overrides it. */
 static int choose_subgroups(struct engine_device *device)
 {
     const struct physical_device *physical = device->physical;
@@ -134,7 +135,7 @@ static int choose_subgroups(struct engine_device *device)
     return ENGINE_OK;
 }
 
-/* ---- Tables of rope ---------------------------------------------------------------------------------------------- */
+/* ---- Tables of rope ------------------------------------------------------------------------------------ */
 
 static void destroy_table(struct engine_device *device, void *memory)
 {
@@ -160,7 +161,7 @@ static int create_table(struct engine_device *device, const uint64_t *turns, uin
     return status;
 }
 
-/* ---- The device -------------------------------------------------------------------------------------------------- */
+/* ---- The device ---------------------------------------------------------------------------------------- */
 
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **out)
 {
@@ -240,7 +241,7 @@ void device_close(struct engine_device *device)
     free(device);
 }
 
-/* ---- Buffers ------------------------------------------------------------------------------------------------------ */
+/* ---- Buffers ------------------------------------------------------------------------------------------- */
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **out)
 {
@@ -273,7 +274,7 @@ void buffer_destroy(struct engine_buffer *buffer)
     free(buffer);
 }
 
-/* Memory of a GPU's own that the host can be shown is too slow to read for that. */
+/* The host can map a GPU's own memory, but reads of it are too slow for that. */
 void *buffer_pointer(struct engine_buffer *buffer)
 {
     VkPhysicalDeviceType type = buffer->base.device->physical->properties.deviceType;

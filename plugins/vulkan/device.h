@@ -1,8 +1,8 @@
-/* device.h: what the files of the Vulkan backend share: the process's instance, an open device and what belongs to it.
+/* device.h: shared by the files of the Vulkan backend: the process's instance, an open device and its parts.
  *
- * All that a device computes goes through one queue, in the order of submission; command buffers begin with a barrier
- * behind everything before them. Memory comes in blocks, each under one VkBuffer, of which buffers and weights are
- * ranges. */
+ * All work of a device goes through one queue, in the order of submission; command buffers begin with a
+ * barrier after everything before them. Memory comes in blocks, each under one VkBuffer; buffers and weights
+ * are ranges of these. */
 #ifndef VULKAN_DEVICE_H
 #define VULKAN_DEVICE_H
 
@@ -19,21 +19,21 @@
 extern const struct engine_host *vulkan_host;
 extern struct vulkan_functions vk;
 
-/* ---- instance.c: the loader, the instance, the devices that there are --------------------------------------------- */
+/* ---- instance.c: the loader, the instance, the devices ------------------------------------------------- */
 
 /* Cooperative matrices, float16 times float16 to float32. */
 struct cooperative {
-    uint32_t rows, columns, depth;        /* rows x depth by depth x columns; rows 0: there are none */
-    uint32_t region_rows, region_columns; /* that a subgroup makes of a workgroup's tile */
-    uint32_t subgroup;                    /* invocations of one */
+    uint32_t rows, columns, depth;        /* rows x depth by depth x columns; rows 0: not available */
+    uint32_t region_rows, region_columns; /* computed by a subgroup, in a workgroup's tile */
+    uint32_t subgroup;                    /* invocations of a subgroup */
 };
 
 struct physical_device {
     VkPhysicalDevice handle;
     VkPhysicalDeviceProperties properties;
     uint8_t uuid[VK_UUID_SIZE];
-    char pci_address[GPU_PCI_ADDRESS];    /* "" if it doesn't say */
-    char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if it doesn't say */
+    char pci_address[GPU_PCI_ADDRESS];    /* "" if unknown */
+    char driver[VK_MAX_DRIVER_NAME_SIZE]; /* "" if unknown */
     uint32_t queue_family;
     bool has_addresses;     /* bufferDeviceAddress, 64-bit integers */
     bool has_half;          /* arithmetic in float16 */
@@ -49,7 +49,7 @@ struct physical_device {
 int instance_devices(const struct physical_device **devices, uint32_t *count);
 /* Fills memory_free, memory_total. */
 void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total);
-/* ENGINE_ERROR and its words if the validation layers have found something; ENGINE_OK where they are off. */
+/* ENGINE_ERROR and the validation layers' message if they have found something; ENGINE_OK if they are off. */
 int validation_status(void);
 /* Fails if [vulkan] validation is none of off, on and gpu. */
 int validation_check_setting(void);
@@ -57,10 +57,10 @@ int validation_check_setting(void);
 /* cooperative.c: fills device->cooperative, for Vulkan 1.3 with VK_KHR_cooperative_matrix. */
 void cooperative_find(struct physical_device *device);
 
-/* Makes a status of a VkResult, with a message "what: …". */
+/* Turns a VkResult into a status, with a message "what: …". */
 int vulkan_error(VkResult result, const char *what);
 
-/* ---- memory.c ----------------------------------------------------------------------------------------------------- */
+/* ---- memory.c ------------------------------------------------------------------------------------------ */
 
 struct memory_block;
 
@@ -75,18 +75,18 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
                     struct memory_range *range);
 void memory_free(struct engine_device *device, struct memory_range *range);
 VkBuffer memory_buffer(const struct memory_range *range);
-/* Where shaders see the range's buffer; 0 where they don't use addresses. */
+/* The address in shaders of the range's buffer; 0 if shaders don't use addresses. */
 uint64_t memory_address(const struct memory_range *range);
-/* Where the host sees the range, or NULL. */
+/* The host's pointer to the range, or NULL. */
 uint8_t *memory_pointer(const struct memory_range *range);
-/* Whether the host sees all ranges of a kind. */
+/* Whether the host can access all ranges of a kind. */
 bool memory_is_seen(const struct engine_device *device, enum memory_kind kind);
-/* The size that a request of `size` bytes takes. */
+/* The memory that a request of `size` bytes takes. */
 uint64_t memory_size(uint64_t size);
-/* Chooses the types of memory; says if there is none. */
+/* Chooses the types of memory; fails if there is none. */
 int memory_choose(struct engine_device *device);
 
-/* ---- The device --------------------------------------------------------------------------------------------------- */
+/* ---- The device ---------------------------------------------------------------------------------------- */
 
 #define MAX_BINDINGS  9
 #define MAX_CONSTANTS 12
@@ -98,7 +98,7 @@ struct pipeline_key {
     enum shader shader;
     uint32_t constants[MAX_CONSTANTS]; /* by constant_id */
     uint32_t full_subgroups;           /* 1: the shader needs them */
-    uint32_t subgroup_size;            /* that the shader needs; 0: any */
+    uint32_t subgroup_size;            /* required by the shader; 0: any */
 };
 
 struct pipeline {
@@ -107,8 +107,8 @@ struct pipeline {
     VkPipeline handle;
 };
 
-/* Memory for what an operation passes from one dispatch to the next. Operations share it, one after the other; recordings
- * go on using what has become too small for others. */
+/* Memory for results that an operation passes from one dispatch to the next. Operations use it one after the
+ * other; recordings keep using memory that has become too small for others. */
 struct scratch {
     struct scratch *next;
     struct memory_range range;
@@ -149,9 +149,9 @@ struct engine_device {
     bool dot;          /* use the shaders with integer dot products */
     bool cooperative;  /* use the shaders with cooperative matrices */
     bool subgroups;    /* use the shaders that sum over subgroups */
-    bool shuffles;     /* use those that shuffle within them */
+    bool shuffles;     /* use those that shuffle within subgroups */
     bool splits;       /* attention over few heads and long contexts */
-    uint32_t k_slices; /* that share out a long sum where few rows must fill the device */
+    uint32_t k_slices; /* workgroups that share a long sum when few rows must fill the device */
     uint32_t unrolled; /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
 };
 
@@ -165,8 +165,8 @@ struct engine_weight {
     struct memory_range range;
     uint64_t panel_size, scale_size; /* bytes of a panel of values and of its scales */
     uint64_t n_panels;               /* 0: plain values */
-    uint64_t matrix_panels;          /* of one matrix, where there are several: an even number */
-    float *values;                   /* of plain values: what rope makes its angles from */
+    uint64_t matrix_panels;          /* of one matrix, if there are several: an even number */
+    float *values;                   /* of plain values: rope makes its angles from these */
     uint64_t charged;                /* against the memory limit */
 };
 
@@ -175,10 +175,10 @@ int pipeline_setup(struct engine_device *device);
 void pipeline_teardown(struct engine_device *device);
 int pipeline_get(struct engine_device *device, const struct pipeline_key *key, VkPipeline *handle);
 
-/* upload.c: transfers outside of streams. They come behind all that was submitted before them. */
+/* upload.c: transfers outside of streams. They run after everything submitted before them. */
 int upload_setup(struct engine_device *device);
 void upload_teardown(struct engine_device *device);
-/* Waits for a free slot and hands out its UPLOAD_SIZE bytes of staging memory. */
+/* Waits for a free slot and returns its UPLOAD_SIZE bytes of staging memory. */
 int upload_begin(struct engine_device *device, struct upload_slot **slot);
 /* Copies the first `size` bytes of the slot to `target` + offset. */
 int upload_submit(struct engine_device *device, struct upload_slot *slot, const struct memory_range *target,
@@ -190,18 +190,18 @@ int upload_zeros(struct engine_device *device, const struct memory_range *target
 /* device.c: at least `size` bytes of scratch memory. */
 int scratch_get(struct engine_device *device, uint64_t size, const struct memory_range **range);
 
-/* weight.c: how weights of a type lie in memory. */
+/* weight.c: the layout of weights of a type in memory. */
 struct weight_type {
     uint32_t type;
     enum shader first; /* of its WEIGHT_SHADERS */
     uint32_t block_words,
-        head; /* words of a block, of which the first holds its first `head` bytes; 0: other layouts */
+        head; /* words of a block, the first of which holds its first `head` bytes; 0: other layouts */
 };
-/* NULL: there are no shaders for it. */
+/* NULL: no shaders for this type. */
 const struct weight_type *weight_type(uint32_t type);
 bool weight_type_known(uint32_t type);
 
-/* ---- The border ---------------------------------------------------------------------------------------------------- */
+/* ---- The border ---------------------------------------------------------------------------------------- */
 
 int device_open(uint32_t index, const struct engine_device_options *options, struct engine_device **device);
 void device_close(struct engine_device *device);

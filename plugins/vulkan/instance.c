@@ -1,6 +1,7 @@
-/* instance.c: the Vulkan loader and the instance, made once in a process and kept until its end: drivers start threads
- * and register handlers that don't bear being unloaded. Also the list of devices, and the validation layers
- * ([vulkan] validation = on, or "gpu" for GPU-assisted validation too; ENGINE_VULKAN_VALIDATION overrides it). */
+/* instance.c: the Vulkan loader and the instance, made once in a process and kept until its end: drivers
+ * start threads and register handlers that don't bear being unloaded. Also the list of devices, and the
+ * validation layers ([vulkan] validation = on, or "gpu" for GPU-assisted validation too;
+ * ENGINE_VULKAN_VALIDATION overrides it). */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,14 +59,14 @@ int vulkan_error(VkResult result, const char *what)
     return status ? vulkan_host->fail(status, "%s", message) : ENGINE_OK;
 }
 
-/* Keeps why there is no instance, for all who ask. */
+/* Keeps the reason why there is no instance, for all later calls. */
 static int keep_reason(int status, const char *message)
 {
     snprintf(instance.message, sizeof instance.message, "%s", message);
     return status;
 }
 
-/* ---- Loader ------------------------------------------------------------------------------------------------------- */
+/* ---- Loader -------------------------------------------------------------------------------------------- */
 
 static int loader_open(void)
 {
@@ -89,7 +90,7 @@ static int loader_open(void)
                              "the Vulkan loader (libvulkan.so.1) is older than Vulkan 1.1");
 }
 
-/* ---- Validation --------------------------------------------------------------------------------------------------- */
+/* ---- Validation ---------------------------------------------------------------------------------------- */
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL complain(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                VkDebugUtilsMessageTypeFlagsEXT types,
@@ -149,7 +150,7 @@ static bool has_layer(void)
     return false;
 }
 
-/* ---- Devices ------------------------------------------------------------------------------------------------------ */
+/* ---- Devices ------------------------------------------------------------------------------------------- */
 
 static bool find_queue(struct physical_device *device)
 {
@@ -291,7 +292,7 @@ static int list_devices(void)
     return describe(result, "devices", instance.message, sizeof instance.message);
 }
 
-/* ---- Instance ----------------------------------------------------------------------------------------------------- */
+/* ---- Instance ------------------------------------------------------------------------------------------ */
 
 static int create_instance(void)
 {
@@ -369,7 +370,7 @@ int instance_devices(const struct physical_device **devices, uint32_t *count)
     return ENGINE_OK;
 }
 
-/* ---- Free memory -------------------------------------------------------------------------------------------------- */
+/* ---- Free memory --------------------------------------------------------------------------------------- */
 
 void physical_memory(const struct physical_device *device, uint64_t *bytes_free, uint64_t *bytes_total)
 {

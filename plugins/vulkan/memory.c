@@ -1,5 +1,5 @@
-/* memory.c: device memory in a few large blocks, each bound to one VkBuffer. Ranges are found first fit in a sorted
- * list of gaps. Blocks grow with what is in use, so that little is taken that nobody asked for. */
+/* memory.c: device memory in a few large blocks, each bound to one VkBuffer. Ranges are found first fit in a
+ * sorted list of gaps. Blocks grow with the memory in use, so that little is allocated in vain. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ uint8_t *memory_pointer(const struct memory_range *range)
     return range->block->mapped ? range->block->mapped + range->offset : NULL;
 }
 
-/* ---- Types of memory ---------------------------------------------------------------------------------------------- */
+/* ---- Types of memory ----------------------------------------------------------------------------------- */
 
 static bool find_type(struct engine_device *device, uint32_t usable, VkMemoryPropertyFlags flags,
                       uint32_t *type)
@@ -101,7 +101,7 @@ int memory_choose(struct engine_device *device)
                  : vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "the device has no memory for buffers");
 }
 
-/* ---- Blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- Blocks -------------------------------------------------------------------------------------------- */
 
 static void destroy_block(struct engine_device *device, struct memory_block *block)
 {
@@ -188,8 +188,9 @@ static bool take(struct memory_block *block, uint64_t size, struct memory_range 
     return false;
 }
 
-/* The size of a new block for `rounded` bytes: more than that, unless less is left of the memory limit. The last of a
- * limit comes in one block: gaps at the ends of several, into which nothing fits, would take the sum above it. */
+/* The size of a new block for `rounded` bytes: more than that, unless less is left of the memory limit. The
+ * last of a limit comes in one block: gaps at the ends of several, into which nothing fits, would take the
+ * sum above it. */
 static uint64_t block_size(const struct engine_device *device, enum memory_kind kind, uint64_t in_use,
                            uint64_t rounded)
 {
@@ -223,8 +224,8 @@ int memory_allocate(struct engine_device *device, enum memory_kind kind, uint64_
     return ENGINE_OK;
 }
 
-/* Puts the gap back where it was, joined with its neighbours. Where there's no memory for one more gap, the range stays
- * out of use until its block goes. */
+/* Puts the gap back where it was, joined with its neighbours. Where there's no memory for one more gap, the
+ * range stays out of use until its block goes. */
 static void put_back(struct memory_block *block, const struct memory_range *range)
 {
     size_t i = 0;

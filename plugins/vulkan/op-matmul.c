@@ -1,5 +1,6 @@
-/* op-matmul.c: ENGINE_OP_MATMUL as dispatches of shaders/matmul.comp: one for each part of a weight that can be bound. Where
- * experts are chosen, columns are grouped before that, and what the experts make is mixed behind it. */
+/* op-matmul.c: ENGINE_OP_MATMUL as dispatches of shaders/matmul.comp: one for each part of a weight that can
+ * be bound. With chosen experts, columns are first grouped by expert, and the experts' results are mixed
+ * afterwards. */
 #include "builder.h"
 
 #define MATMUL_FIRST_ROW   3  /* numbers of push constants: of a weight's part, */
@@ -14,7 +15,8 @@
 
 #define GROUP_LANES 128 /* invocations of shaders/group.comp */
 
-/* Bytes of what experts make before it is mixed; where that is more, some tokens go after the others. */
+/* Bytes of the experts' results before they are mixed; beyond that, tokens are processed in several
+ * rounds. */
 #define MOST_PRODUCT (64u << 20)
 
 /* A form of shaders/matmul.comp. */
@@ -71,8 +73,8 @@ static void push_address(struct builder *builder, int number)
 /* How workgroups find their matrix and columns: MATRICES of shaders/matmul.comp. */
 enum matrices { SINGLE, BY_HEAD, BY_COLUMN, BY_GROUP };
 
-/* A matmul of one matrix or several. Its operands are views, of which dimension 1 is that of heads or experts where there are
- * several matrices, else that of tokens. */
+/* A matmul of one matrix or several. Its operands are views; their dimension 1 is that of heads or experts if
+ * there are several matrices, otherwise that of tokens. */
 struct product {
     const struct gpu_call *call;
     struct gpu_view input, experts, mix, output, residual;
@@ -110,8 +112,8 @@ static uint32_t most_tokens(const struct gpu_call *call)
     return least(tokens, most > 0 ? (uint32_t)most : 1);
 }
 
-/* Some of the tokens of a matmul. Experts take columns in groups, each with a matrix, where those have two columns or more on
- * average; else every column has workgroups of its own, of the form for one. */
+/* Some of the tokens of a matmul. Experts take columns in groups, each with a matrix, where those have two
+ * columns or more on average; else every column has workgroups of its own, of the form for one. */
 static struct product make_product(const struct engine_device *device, const struct gpu_call *call,
                                    uint32_t first, uint32_t count)
 {
@@ -154,7 +156,7 @@ uint64_t op_matmul_scratch(const struct engine_device *device, const struct gpu_
     return make_product(device, call, 0, most_tokens(call)).scratch;
 }
 
-/* ---- Several matrices ---------------------------------------------------------------------------------------------- */
+/* ---- Several matrices ---------------------------------------------------------------------------------- */
 
 /* Groups columns by their experts, in scratch memory: tiles, then the list of columns. */
 static int group(const struct builder *builder, const struct product *product,
@@ -195,11 +197,12 @@ static int mix(const struct builder *builder, const struct product *product,
     return add(&last);
 }
 
-/* ---- The products themselves --------------------------------------------------------------------------------------- */
+/* ---- The products themselves --------------------------------------------------------------------------- */
 
-/* Adds the dispatches of a matmul that is put together but for its weights: one for each part that can be bound. Parts
- * write other rows than those before them, but wait for them all the same: that is little beside reading a binding full of
- * weights. Of several matrices each part has the workgroups of all, which leave what isn't bound to other parts. */
+/* Adds the dispatches of a matmul that is complete except for its weights: one for each part that can be
+ * bound. A part writes other rows than those before it, yet waits for them: that costs little compared to
+ * reading a binding full of weights. With several matrices each part has the workgroups of all; those skip
+ * what isn't bound. */
 static int add_parts(struct builder *builder, const struct product *product)
 {
     const struct gpu_view *v = product->call->views;
@@ -225,7 +228,7 @@ static int add_parts(struct builder *builder, const struct product *product)
     return ENGINE_OK;
 }
 
-/* Pushes and binds what a product writes: its output, or scratch memory if that is to be mixed. */
+/* Pushes and binds the output of a product, or scratch memory if it is to be mixed. */
 static void bind_output(struct builder *builder, const struct product *product,
                         const struct memory_range *scratch, uint32_t *slots)
 {

@@ -1,4 +1,5 @@
-/* ops.c: operations as dispatches of shaders. The push constants are in the order of the shader's Parameters. */
+/* ops.c: operations as dispatches of shaders. The push constants are in the order of the shader's
+ * Parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define MOST_SPLITS     16
 #define SPLIT_POSITIONS 256
 
-/* ---- Attention and its cache -------------------------------------------------------------------------------------- */
+/* ---- Attention and its cache --------------------------------------------------------------------------- */
 
 static enum shader attention_shader(const struct engine_device *device, uint32_t k, uint32_t v)
 {
@@ -27,8 +28,8 @@ static enum shader attention_shader(const struct engine_device *device, uint32_t
     return shaders[row][column] + (device->subgroups ? 1 : 0);
 }
 
-/* How many workgroups share the positions of a head: enough of SPLIT_POSITIONS each, where heads and tokens alone are too
- * few to fill a GPU. The block table's width says how far back tokens may look. */
+/* How many workgroups share the positions of a head: enough of SPLIT_POSITIONS each, where heads and tokens
+ * alone are too few to fill a GPU. The block table's width says how far back tokens may look. */
 static uint32_t attention_splits(const struct engine_device *device, const struct gpu_call *call)
 {
     const struct gpu_view *q = &call->views[GPU_ATTENTION_Q];
@@ -41,8 +42,8 @@ static uint32_t attention_splits(const struct engine_device *device, const struc
     return splits < 1 ? 1 : least(splits, MOST_SPLITS);
 }
 
-/* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split for, so that it
- * doesn't grow as contexts do. */
+/* Scratch memory of a split attention: enough for as many tokens and splits as these heads are ever split
+ * for, so that it doesn't grow as contexts do. */
 static uint64_t attention_scratch(const struct gpu_call *call)
 {
     uint64_t n_heads = call->views[GPU_ATTENTION_Q].ne[1], tokens = FEW_HEADS / n_heads;
@@ -63,7 +64,7 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
     push(&second, bind_view(&second, 5, &v[GPU_ATTENTION_POSITIONS], ACCESS_READ));
     bind_rows(&second, 6, &v[GPU_ATTENTION_OUTPUT], ACCESS_WRITE);
     bind_range(&second, 7, parts, 0, parts->size, ACCESS_READ);
-    second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* stands in for those that aren't used */
+    second.dispatch.bindings[0] = second.dispatch.bindings[5]; /* placeholder for unused ones */
     if (v[GPU_ATTENTION_SINKS].present) bind_values(&second, 0, &v[GPU_ATTENTION_SINKS]);
     second.dispatch.groups[0] = (uint32_t)q->ne[1];
     second.dispatch.groups[1] = builder->dispatch.groups[1];
@@ -135,7 +136,7 @@ static int cache_write(struct builder *builder, const struct gpu_call *call)
     return add(builder);
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------------------------------------- */
 
 static int rope(struct builder *builder, const struct gpu_call *call)
 {
@@ -183,11 +184,11 @@ static int norm(struct builder *builder, const struct gpu_call *call)
     return add(builder);
 }
 
-/* What b of shaders/rows.comp is for. */
+/* The use of b in shaders/rows.comp. */
 enum { B_ABSENT, B_SUMMAND, B_FACTOR, B_BEHIND };
 
-/* ENGINE_OP_ADD, MUL, ACTIVATE and CONCAT, whose operands are in the same order. b may be one row or one number for each
- * row, which is repeated, or absent. */
+/* ENGINE_OP_ADD, MUL, ACTIVATE and CONCAT, whose operands are in the same order. b may be a row, or one
+ * number for each row, that is repeated, or absent. */
 static int rows(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *a = &v[GPU_BINARY_A], *b = &v[GPU_BINARY_B],
@@ -215,7 +216,7 @@ static int rows(struct builder *builder, const struct gpu_call *call)
     return add(builder);
 }
 
-/* ---- Route -------------------------------------------------------------------------------------------------------- */
+/* ---- Route --------------------------------------------------------------------------------------------- */
 
 static int route(struct builder *builder, const struct gpu_call *call)
 {
@@ -244,7 +245,7 @@ static int route(struct builder *builder, const struct gpu_call *call)
     return add(builder);
 }
 
-/* ---- Get rows ----------------------------------------------------------------------------------------------------- */
+/* ---- Get rows ------------------------------------------------------------------------------------------ */
 
 static int get_rows(struct builder *builder, const struct gpu_call *call)
 {
@@ -277,7 +278,7 @@ static int get_rows(struct builder *builder, const struct gpu_call *call)
     return ENGINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ */
+/* -------------------------------------------------------------------------------------------------------- */
 
 static struct gpu_request make_request(struct engine_device *device, bool planning)
 {
@@ -291,7 +292,8 @@ int op_supports(struct engine_device *device, uint32_t op, const void *args)
     return gpu_check(&request, op, args, &call) == ENGINE_OK;
 }
 
-/* Scratch memory; rope's angles, which stay beside it, are in either operation's answer, as only the largest counts. */
+/* Scratch memory. Rope's angles, which exist besides it, are part of the result for both ROPE and MATMUL:
+ * only the largest result counts. */
 int op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
 {
     struct gpu_request request = make_request(device, true);

@@ -1,5 +1,5 @@
-/* pipeline.c: compute pipelines, made when they are first used. All have the same layout: storage buffers and push
- * constants. */
+/* pipeline.c: compute pipelines, made when they are first used. All have the same layout: storage buffers and
+ * push constants. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cache-file.h"
 #include "device.h"
 
-/* What the compiled pipelines of earlier runs depend on, and the file that has them. */
+/* The key of the compiled pipelines of earlier runs, and their file. */
 struct pipelines_key {
     uint32_t vendor, device, driver_version, api_version;
     uint8_t device_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
@@ -62,7 +62,7 @@ int pipeline_setup(struct engine_device *device)
     return vulkan_error(result, "pipelines");
 }
 
-/* Keeps what was compiled, if it is more than what the file had. */
+/* Saves the compiled pipelines if there are more than in the file. */
 static void save_cache(struct engine_device *device)
 {
     struct pipelines_key space;

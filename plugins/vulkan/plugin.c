@@ -1,4 +1,4 @@
-/* plugin.c: the entry point, and what the devices are called. */
+/* plugin.c: the entry point, and the names of devices. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* shaders.h: the shaders' numbers and code. CMakeLists.txt says what each is compiled from, and makes the table. */
+/* shaders.h: the shaders' numbers and code. CMakeLists.txt lists the source of each and makes the table. */
 #ifndef VULKAN_SHADERS_H
 #define VULKAN_SHADERS_H
 #include <stddef.h>
 #include <stdint.h>
-/* Of each type of weights, in this order. */
+/* For each type of weights, in this order. */
 #define WEIGHT_SHADERS(type)                                                                                 \
     SHADER_MATMUL_##type##_ONE, SHADER_MATMUL_##type##_ONE_SUBGROUPS, SHADER_MATMUL_##type##_TILED,          \
         SHADER_MATMUL_##type##_HALF, SHADER_MATMUL_##type##_COOPERATIVE, SHADER_MATMUL_##type##_ONE_ADDRESS, \
@@ -72,7 +72,7 @@ enum shader {
     SHADER_COUNT
 };
 struct shader_code {
-    const uint32_t *words; /* NULL: not built, for glslc can't compile it */
+    const uint32_t *words; /* NULL: not built, because glslc can't compile it */
     size_t size;           /* bytes */
 };
 extern const struct shader_code shader_codes[SHADER_COUNT];

@@ -1,5 +1,6 @@
-/* stream.c: streams and recordings. A stream fills one of a few primary command buffers, which is submitted when it is
- * flushed. A recording is a secondary command buffer that primaries execute: once for each replay. */
+/* stream.c: streams and recordings. A stream fills one of a few primary command buffers, which is submitted
+ * when it is flushed. A recording is a secondary command buffer that primaries execute: once for each
+ * replay. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ struct engine_recording {
     struct commands commands;
 };
 
-/* ---- Slots -------------------------------------------------------------------------------------------------------- */
+/* ---- Slots --------------------------------------------------------------------------------------------- */
 
 static int create_commands(struct engine_device *device, VkCommandBufferLevel level,
                            struct commands *commands)
@@ -99,7 +100,8 @@ int stream_create(struct engine_device *device, struct engine_stream **out)
         if (!status)
             status = create_commands(device, VK_COMMAND_BUFFER_LEVEL_PRIMARY, &stream->slots[i].commands);
     }
-    /* Now rather than at the first read, so that what a device lacks shows while there is time to place less there. */
+    /* Done now rather than at the first read, so that a lack of memory shows while less can still be placed
+     * on the device. */
     if (!status && !memory_is_seen(device, MEMORY_DEVICE))
         status = memory_allocate(device, MEMORY_STAGING, READBACK_SIZE, "readback", &stream->readback);
     if (status) {
@@ -125,7 +127,7 @@ void stream_destroy(struct engine_stream *stream)
     free(stream);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 int stream_flush(struct engine_stream *stream)
 {
@@ -169,7 +171,7 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
     return status ? status : op_append(stream->device, commands, op, args);
 }
 
-/* ---- Transfers ---------------------------------------------------------------------------------------------------- */
+/* ---- Transfers ----------------------------------------------------------------------------------------- */
 
 /* A transfer's range within a buffer. */
 static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
@@ -265,7 +267,7 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
     return ENGINE_OK;
 }
 
-/* ---- Recordings --------------------------------------------------------------------------------------------------- */
+/* ---- Recordings ---------------------------------------------------------------------------------------- */
 
 int stream_record_begin(struct engine_stream *stream)
 {

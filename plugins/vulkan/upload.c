@@ -1,5 +1,5 @@
-/* upload.c: transfers from the host outside of streams, through a ring of staging buffers that is as large as it ever
- * gets; and directly into memory that the host sees. */
+/* upload.c: transfers from the host outside of streams, through a ring of staging buffers of fixed size, or
+ * directly into memory that the host can access. */
 #include <string.h>
 
 #include "device.h"
@@ -50,7 +50,7 @@ int upload_begin(struct engine_device *device, struct upload_slot **slot)
     return status;
 }
 
-/* A barrier behind all that came before, for all that comes. */
+/* A barrier between everything before and everything after. */
 static void barrier(VkCommandBuffer commands)
 {
     VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,

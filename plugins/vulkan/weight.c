@@ -1,15 +1,17 @@
-/* weight.c: model tensors on the device. Matrices lie in panels of 32 rows, so that invocations that work on
- * neighbouring rows read neighbouring memory:
+/* weight.c: model tensors on the device. Matrices are stored in panels of 32 rows, so that invocations that
+ * work on neighbouring rows read neighbouring memory:
  *
  *   F32            [panel][k / 4][32 rows] of 4 values        (16 bytes each)
  *   F16, BF16      [panel][k / 8][32 rows] of 8 values
  *   Q8_0           [panel][block][2 halves][32 rows] of 16 values
- *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's complement
+ *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's
+ *   complement
  *   the others     [panel][block][word][32 rows]: the words of the file's blocks, see struct weight_type
  *
- * Rows are padded with zeros to whole units and panels. Of several matrices each begins with a panel of its own, and has an
- * even number of them: kernels take two at a time. The scales of Q8_0's and Q4_0's blocks (float16) follow behind all
- * panels: [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) lie as in the file. */
+ * Rows are padded with zeros to whole units and panels. Each of several matrices starts a new panel and has
+ * an even number of them: kernels take two at a time. The scales of Q8_0's and Q4_0's blocks (float16) follow
+ * after all panels: [panel][pair of blocks][32 rows] of 2 scales. Plain values (norms, biases) are stored as
+ * in the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,7 @@
 #define PANEL           32
 #define MAX_BLOCK_WORDS 53
 
-/* What a weight takes. */
+/* The memory that a weight takes. */
 struct layout {
     uint64_t k, rows, row_size; /* of a matrix; row_size: bytes in the file */
     uint64_t n_matrices, matrix_panels;
@@ -128,7 +130,7 @@ int weight_size(struct engine_device *device, const struct engine_weight_desc *d
     return status;
 }
 
-/* ---- Packing ------------------------------------------------------------------------------------------------------ */
+/* ---- Packing ------------------------------------------------------------------------------------------- */
 
 /* A row of `size` bytes in units of 16, the last one padded: unit u goes to target + u * 16 * PANEL. */
 static void spread_units(const uint8_t *row, size_t size, uint8_t *target)
@@ -158,8 +160,8 @@ static const uint8_t *panel_rows(const struct layout *layout, const uint8_t *dat
                                  uint64_t *n_rows)
 {
     uint64_t matrix = panel / layout->matrix_panels, first = panel % layout->matrix_panels * PANEL;
-    uint64_t rest =
-        first < layout->rows ? layout->rows - first : 0; /* none in what makes their number even */
+    /* none in the panel that makes their number even */
+    uint64_t rest = first < layout->rows ? layout->rows - first : 0;
     *n_rows = rest < PANEL ? rest : PANEL;
     return data + (matrix * layout->rows + (rest > 0 ? first : 0)) * layout->row_size;
 }
@@ -213,8 +215,8 @@ static void pack_scales(uint32_t type, const struct layout *layout, const uint8_
 typedef void pack_function(uint32_t type, const struct layout *layout, const uint8_t *data, uint64_t panel,
                            uint8_t *target);
 
-/* Packs all panels, `size` bytes each, to `offset` of the range: in place where the host sees it, else as many at a
- * time as fit into a staging buffer. */
+/* Packs all panels, `size` bytes each, to `offset` of the range: in place where the host sees it, else as
+ * many at a time as fit into a staging buffer. */
 static int pack_all(struct engine_device *device, const struct memory_range *range, uint64_t offset,
                     uint64_t size, pack_function *pack, const struct engine_weight_desc *desc,
                     const struct layout *layout)
