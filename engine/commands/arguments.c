@@ -1,4 +1,4 @@
-/* arguments.c: parses the command line by the table in options.c. See arguments.h. */
+/* arguments.c: parses the command line using the table in options.c. See arguments.h. */
 #include "commands/arguments.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ const struct command *command_find(const char *name)
 
 #define LONGEST_NAME 64
 
-/* Edits (insertions, deletions, replacements) that turn a into b; Levenshtein, row by row. */
+/* Edits (insertions, deletions, replacements) that turn a into b; Levenshtein distance, row by row. */
 static size_t distance(const char *a, size_t a_length, const char *b)
 {
     size_t b_length = strlen(b), row[LONGEST_NAME + 1]; /* [b_length + 1] */
@@ -53,7 +53,7 @@ static size_t distance(const char *a, size_t a_length, const char *b)
     return row[b_length];
 }
 
-/* The nearest of several names to what was typed, for "did you mean". */
+/* The name nearest to the typed one, for "did you mean". */
 struct nearest {
     const char *typed;
     size_t length;
@@ -63,7 +63,7 @@ struct nearest {
 
 static struct nearest nearest_to(const char *typed, size_t length)
 {
-    /* Farther than a third of its letters, a name is another word rather than a misspelling. */
+    /* A name that differs in more than a third of its letters is another word, not a misspelling. */
     return (struct nearest){.typed = typed, .length = length, .distance = (length + 2) / 3 + 1};
 }
 
@@ -90,7 +90,7 @@ static const char *nearest_command(const char *typed)
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
-/* Digits to a number; *too_large where they say more than fits. */
+/* Digits to a number; sets *too_large if it doesn't fit. */
 static bool read_whole(const char *text, uint64_t *value, bool *too_large)
 {
     if (!isdigit((unsigned char)text[0])) return false;
@@ -185,7 +185,7 @@ static bool list_add(struct arguments *arguments, struct argument_list *list, co
     return true;
 }
 
-/* Stores a value that has been typed, or a default. Flags have none. */
+/* Stores a typed value, or a default. Flags have none. */
 static bool set(struct arguments *arguments, const struct option *option, const char *text)
 {
     void *target = (char *)arguments + option->target;
@@ -204,7 +204,7 @@ static bool set(struct arguments *arguments, const struct option *option, const 
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-/* The command that takes the option that was typed, for a hint, if the present one doesn't. */
+/* The command that takes the typed option, for a hint, if the current one doesn't. */
 static const char *other_command(const char *name, size_t length, char letter)
 {
     for (const struct option *option = options; option->name; option++) {
@@ -246,7 +246,7 @@ static const struct option *find_option(const struct command *command, const cha
     return NULL;
 }
 
-/* By the name that other programs have for it, dashes included. */
+/* By its name in other programs, dashes included. */
 static const struct option *find_foreign(const struct command *command, const char *typed, size_t length)
 {
     char word[LONGEST_NAME];
@@ -267,7 +267,7 @@ static bool apply(struct arguments *arguments, const struct option *option, cons
     return true;
 }
 
-/* --name, --name value, --name=value. `next` is the argument behind, or NULL; *used tells if it was taken. */
+/* --name, --name value, --name=value. `next` is the next argument, or NULL; *used: whether it was taken. */
 static bool parse_long(struct arguments *arguments, const char *typed, const char *next, bool *used)
 {
     const char *name = typed + 2, *equals = strchr(name, '=');
@@ -288,7 +288,7 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     return apply(arguments, option, equals ? equals + 1 : next);
 }
 
-/* -x, -x value, -xvalue, and several flags in one: -0v. */
+/* -x, -x value, -xvalue, and several flags together: -0v. */
 static bool parse_short(struct arguments *arguments, const char *typed, const char *next, bool *used)
 {
     const struct option *foreign = find_foreign(arguments->command, typed, strlen(typed));
@@ -300,7 +300,7 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
         const struct option *option = find_option(arguments->command, NULL, 0, *letter);
         if (!option) {
             char shown[3] = {'-', *letter, '\0'};
-            /* A character beyond ASCII would be shown in part: then all of it. */
+            /* A character beyond ASCII would be shown in part: then show all of it. */
             bool plain = isgraph((unsigned char)*letter);
             return refuse_option(arguments, plain ? shown : typed, NULL, 0, *letter);
         }
@@ -322,7 +322,7 @@ bool is_model_name(const char *word)
     return !strchr(word, ' ') || access(word, F_OK) == 0; /* a text may end in a file's name */
 }
 
-/* Takes the command's name off the front of the line. */
+/* Removes the command's name from the start of the line. */
 static bool parse_command(int argc, char **argv, struct arguments *arguments, int *next)
 {
     *next = 1;
@@ -331,7 +331,7 @@ static bool parse_command(int argc, char **argv, struct arguments *arguments, in
         arguments->command = command_find(argv[1]);
         if (arguments->command) return true;
         if (is_model_name(argv[1])) {
-            *next = 1; /* a word of run */
+            *next = 1; /* the word belongs to run */
             arguments->command = command_find("run");
             return true;
         }
@@ -363,7 +363,7 @@ static bool check_words(struct arguments *arguments, bool command_is_named)
         return refuse(arguments, "%s: %s is missing; see engine %s --help", command->name, command->words,
                       command->name);
     }
-    /* Without a command's name it is run, and what stands there might be a text; but rather it is the command. */
+    /* Without a command's name it is run, and this word might be a text; more likely it is a command. */
     for (size_t i = command_is_named ? command->max_words : 0; i < words->count; i++) {
         const struct command *meant = command_find(words->items[i]);
         if (meant)

@@ -1,4 +1,4 @@
-/* batch-line.c: see batch-line.h. The names are those that users of OpenAI's API and of llama.cpp's server know. */
+/* batch-line.c: see batch-line.h. The names are those of OpenAI's API and of llama.cpp's server. */
 #include "commands/batch-line.h"
 
 #include <math.h>
@@ -121,7 +121,7 @@ static bool read_value(const struct key *key, json_t *value, struct batch_line *
     case LIMIT:
         if (json_is_integer(value) && number == 0)
             return wrong(error, key->name, "at least 1, or -1 for no limit");
-        *(uint32_t *)target = 0; /* what -1 is in a request */
+        *(uint32_t *)target = 0; /* the meaning of -1 in a request */
         return (json_is_integer(value) && number == -1) || read_count(key->name, value, target, error);
     case COUNT: return read_count(key->name, value, target, error);
     case NUMBER: return read_number(key->name, value, target, error);
@@ -163,7 +163,7 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     json_object_foreach(line->root, name, value)
     {
         const struct key *key = find_key(name);
-        char later[256] = ""; /* of another mistake than the first */
+        char later[256] = ""; /* of any mistake after the first */
         if (key && (good || key->kind == ID) && !read_value(key, value, line, good ? error : later))
             good = false;
         if (!key && good) {

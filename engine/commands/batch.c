@@ -1,5 +1,6 @@
-/* batch.c: `engine batch`: many prompts from a file of JSON lines, many at once; the results in the order of the input, one
- * line each, written as they come. What has been written stays: after a kill the same command goes on behind it. */
+/* batch.c: `engine batch`: many prompts from a file of JSON lines, many at once; the results in the order of
+ * the input, one line each, written as they are finished. Written results are kept: after a kill, the same
+ * command resumes after them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,13 +23,13 @@
 
 /* ---- Lines ---- */
 
-/* A line of a file, of MAX_LINE bytes at most. */
+/* A line of a file, at most MAX_LINE bytes. */
 struct line {
     char *text; /* [length], and a NUL */
     size_t length, capacity;
     bool whole;    /* ends with a newline */
-    bool too_long; /* text is its beginning */
-    uint64_t hash; /* of all of it, without the newline */
+    bool too_long; /* text is only its beginning */
+    uint64_t hash; /* of the whole line, without the newline */
 };
 
 /* FNV-1a, over 64 bits. */
@@ -40,7 +41,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* False at the end of the file, or without memory: *status tells. */
+/* False at the end of the file, or out of memory: see *status. */
 static bool read_line(FILE *file, struct line *line, int *status)
 {
     int c;
@@ -81,7 +82,7 @@ static bool is_blank(const struct line *line)
 
 struct batch;
 
-/* A line of the input whose result is not written yet. */
+/* A line of the input whose result has not been written yet. */
 struct job {
     struct batch *batch;
     struct job *next;
@@ -91,7 +92,7 @@ struct job {
     struct token_list tokens; /* generated, with --ids */
     char *text;
     size_t text_size, text_capacity;
-    json_t *result; /* NULL: not done */
+    json_t *result; /* NULL: not finished */
 };
 
 struct batch {
@@ -104,18 +105,19 @@ struct batch {
     struct engine_context *context;
     struct draft_model draft;
     struct engine_queue *queue;
-    uint64_t seed, fingerprint; /* of the model and the options that results depend on */
+    uint64_t seed, fingerprint; /* of the model and of the options that affect results */
     struct line line;
     struct job *first, *last; /* in the order of the input */
     size_t n_jobs, n_jobs_most;
     uint64_t n_read, n_total;           /* lines of the input that are not blank; n_total 0: not known */
-    uint64_t n_written, n_found, n_bad; /* results: in all, those of an earlier run, errors among them */
+    uint64_t n_written, n_found, n_bad; /* results: in total, from an earlier run, with errors */
     uint64_t n_tokens;
     bool ended; /* the input has no more lines */
     int status;
 };
 
-/* A result belongs to its line, to the model and to the options: the key says so when a batch is gone on with. */
+/* A result belongs to its line, to the model and to the options: the key identifies these when a batch is
+ * resumed. */
 static uint64_t key_of(const struct batch *b, const struct line *line)
 {
     return hash_bytes(b->fingerprint, &line->hash, sizeof line->hash);
@@ -138,7 +140,7 @@ static void take_fingerprint(struct batch *b)
     b->fingerprint = hash_bytes(HASH_BASIS, text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
 }
 
-/* A seed for each line, far from those of its neighbours (splitmix64), short enough to be typed. */
+/* A seed for each line, far from those of its neighbours (splitmix64), short enough to type. */
 static uint32_t seed_of_line(uint64_t seed, uint64_t index)
 {
     uint64_t x = seed + (index + 1) * 0x9e3779b97f4a7c15u;
@@ -151,8 +153,8 @@ static uint32_t seed_of_line(uint64_t seed, uint64_t index)
 
 static void set(json_t *object, const char *name, json_t *value)
 {
-    if (object && json_object_set_new(object, name, value) != 0)
-        json_object_clear(object); /* no memory: noticed when it is written */
+    /* out of memory: noticed when it is written */
+    if (object && json_object_set_new(object, name, value) != 0) json_object_clear(object);
 }
 
 static json_t *begin_result(const struct job *job)
@@ -221,7 +223,7 @@ static int keep_text(struct job *job, const struct engine_string *text)
     return ENGINE_OK;
 }
 
-/* A failure that is a line's own is its result; one of the machine ends the batch, which can be gone on with later. */
+/* A line's own failure is its result; a failure of the machine ends the batch, which can be resumed later. */
 static void take_event(void *user, const struct engine_event *event)
 {
     struct job *job = user;
@@ -247,7 +249,7 @@ static void write_results(struct batch *b)
         char *text = json_dumps(job->result, 0);
         if (!text || !json_object_get(job->result, "key"))
             b->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
-        /* One write for each line, so that a kill leaves whole lines and one torn one at most. */
+        /* One write for each line, so that a kill leaves whole lines and at most one torn one. */
         else if (fprintf(b->out, "%s\n", text) < 0 || fflush(b->out) != 0)
             b->status = command_error(ENGINE_ERROR, "%s: %s", b->out_path ? b->out_path : "standard output",
                                       strerror(errno));
@@ -264,7 +266,7 @@ static void write_results(struct batch *b)
     }
 }
 
-/* ---- Going on ---- */
+/* ---- Resuming ---- */
 
 static int foreign(const struct batch *b, uint64_t number)
 {
@@ -299,7 +301,7 @@ static bool next_line(struct batch *b)
     return false;
 }
 
-/* Whether a last line without its end was going to be a result: else it is somebody else's. */
+/* Whether an incomplete last line looks like a result; otherwise it belongs to something else. */
 static bool is_torn(const struct batch *b, const struct line *result)
 {
     char begin[64];
@@ -307,7 +309,7 @@ static bool is_torn(const struct batch *b, const struct line *result)
     return memcmp(result->text, begin, result->length < n ? result->length : n) == 0;
 }
 
-/* Reads what an earlier run has written, beside the input, and cuts off a torn last line. */
+/* Reads the results of an earlier run along with the input, and cuts off a torn last line. */
 static int go_on(struct batch *b)
 {
     struct line result = {0};
@@ -355,7 +357,7 @@ static int open_output(struct batch *b)
     return ENGINE_OK;
 }
 
-/* How many lines there are, for the bar, where the input can be read twice. */
+/* Counts the lines, for the bar, if the input can be read twice. */
 static void count_lines(struct batch *b)
 {
     struct stat info;
@@ -397,7 +399,7 @@ static int open_context(struct batch *b)
 
 /* ---- Running ---- */
 
-/* Puts a line in line. What is wrong with it becomes its result. */
+/* Submits a line. If it has a mistake, that becomes its result. */
 static int submit(struct batch *b, struct job *job, struct batch_line *line)
 {
     struct token_list prompt = {0};
@@ -407,9 +409,9 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
         status =
             prompt_encode(&b->vocabulary, line->prompt, line->prompt_size, b->arguments->special, &prompt);
     size_t n_tokens = line->tokens ? line->n_tokens : prompt.count;
-    if (line->max_tokens == UINT32_MAX) /* the line doesn't say */
+    if (line->max_tokens == UINT32_MAX) /* not set in the line */
         line->max_tokens = predict_limit(b->arguments, &b->vocabulary, n_tokens);
-    if (line->max_tokens == UINT32_MAX) line->max_tokens = 0; /* as a request has "no limit" */
+    if (line->max_tokens == UINT32_MAX) line->max_tokens = 0; /* in a request, 0 is "no limit" */
     if (!line->seed_given) line->sampler.seed = seed_of_line(b->seed, job->index);
     job->sampler = line->sampler;
     struct engine_request request = {
@@ -469,8 +471,8 @@ static int take_line(struct batch *b)
 static void run_batch(struct batch *b)
 {
     double start = seconds_now();
-    bool bar =
-        b->n_total > 0 && (b->out_path || !isatty(STDOUT_FILENO)); /* or it would be in the results' way */
+    /* otherwise the bar would mix with the results */
+    bool bar = b->n_total > 0 && (b->out_path || !isatty(STDOUT_FILENO));
     while (!b->status && !interrupted) {
         while (!b->status && !b->ended && b->n_jobs < b->n_jobs_most && next_line(b))
             b->status = take_line(b);

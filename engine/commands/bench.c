@@ -1,5 +1,6 @@
-/* bench.c: `engine bench`: how fast a model runs here: prefill (many tokens at once) and decode (one by one), and the
- * memory bandwidth that decoding makes. Random tokens: what they say doesn't matter to the time. */
+/* bench.c: `engine bench`: how fast a model runs here: prefill (many tokens at once) and decode (one by one),
+ * and the memory bandwidth that decoding reaches. Uses random tokens, because their values don't affect the
+ * time. */
 #include <stdlib.h>
 
 #include "commands/common.h"
@@ -16,7 +17,7 @@ struct bench {
     struct engine_context *context;
     struct engine_context_info info;
     struct engine_plan_totals plan;
-    int32_t *tokens; /* [the longest of the two parts and the depth] */
+    int32_t *tokens; /* [the longer of the two parts, plus the depth] */
     float *logits;   /* [n_vocab] */
     double *speeds;  /* [repetitions] scratch */
     struct speed prefill, decode;
@@ -50,13 +51,13 @@ static int run_decode(struct bench *b, uint32_t count)
     return status;
 }
 
-/* Takes out of the context what lies behind the depth asked for. */
+/* Removes everything after the requested depth from the context. */
 static int go_back(struct bench *b)
 {
     return engine_sequence_truncate(b->context, 0, b->arguments->depth);
 }
 
-/* One part, `repetitions` times after a short run that warms caches and graphs up. */
+/* One part, `repetitions` times, after a short run that warms up caches and graphs. */
 static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32_t count, struct speed *speed)
 {
     uint32_t repetitions = b->arguments->repetitions;
@@ -73,8 +74,8 @@ static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32
     return status;
 }
 
-/* Bytes that must move for one token: all weights, and the cache of the positions behind it, half of the new ones on
- * average. */
+/* Bytes that must move for one token: all weights, and the cache of the positions before it, on average half
+ * of the new ones. */
 static uint64_t bytes_per_token(const struct bench *b)
 {
     uint64_t positions = b->arguments->depth + (uint64_t)b->arguments->n_predict / 2;

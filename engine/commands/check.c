@@ -10,7 +10,7 @@
 #include "commands/table.h"
 #include "common/printable.h"
 
-/* A case that isn't claimed: those of a row come before it. */
+/* An unclaimed case: those of a row come before it. */
 struct unclaimed {
     size_t row;
     char text[160];
@@ -19,12 +19,12 @@ struct unclaimed {
 struct results {
     struct engine_check_row *rows; /* [count] */
     size_t count, passed, failed, unclaimed;
-    struct unclaimed *cases; /* [n_cases] of rows that are claimed in part */
+    struct unclaimed *cases; /* [n_cases] of partly claimed rows */
     size_t n_cases;
     bool out_of_memory, shows_progress;
 };
 
-/* What is under way, on a terminal: some devices take a minute. */
+/* The check that is running, on a terminal: some devices take a minute. */
 static void show_progress(const struct results *results, const struct engine_check_row *row)
 {
     if (results->shows_progress)
@@ -49,7 +49,7 @@ static void keep_case(void *user, const struct engine_check_row *row)
 static void keep_row(void *user, const struct engine_check_row *row)
 {
     struct results *results = user;
-    /* Of a row of which nothing is claimed the name says enough. */
+    /* If nothing in a row is claimed, its name says enough. */
     while (row->result == ENGINE_CHECK_UNCLAIMED && results->n_cases > 0 &&
            results->cases[results->n_cases - 1].row == results->count)
         results->n_cases--;
@@ -130,7 +130,7 @@ static bool is_of(const struct engine_check_row *row, const struct engine_check_
     return strcmp(row->device, first->device) == 0 && strcmp(row->area, first->area) == 0;
 }
 
-/* A list that is wrapped into rows of a table, the device and area in the first of them. */
+/* A list wrapped into rows of a table, with the device and area in the first of them. */
 struct list {
     struct table *table;
     const char *device, *area;
@@ -163,7 +163,7 @@ static void ENGINE_PRINTF(2, 3) add_item(struct list *list, const char *format, 
                                    list->used ? "; " : "", item);
 }
 
-/* The cases of a row that aren't claimed, in lines of their own. */
+/* The unclaimed cases of a row, on lines of their own. */
 static void add_cases(struct list *list, const struct results *results, size_t number, bool all)
 {
     const struct engine_check_row *row = &results->rows[number];
@@ -182,7 +182,7 @@ static void add_cases(struct list *list, const struct results *results, size_t n
     end_line(list);
 }
 
-/* What isn't claimed of the area of results->rows[first], the first row of it. */
+/* The unclaimed part of the area of results->rows[first], which is its first row. */
 static void add_unclaimed(struct table *table, const struct results *results, size_t first, bool all_names)
 {
     const struct engine_check_row *head = &results->rows[first];
@@ -217,7 +217,7 @@ static int print_unclaimed(const struct results *results, bool all_names)
     return table_print(&table, "", stdout);
 }
 
-/* Text between single quotes, as shells take it. */
+/* Text in single quotes, as shells read it. */
 static void print_quoted(const char *text)
 {
     putchar('\'');
@@ -229,7 +229,7 @@ static void print_quoted(const char *text)
     putchar('\'');
 }
 
-/* What failed, and how it is tried alone. */
+/* The failures, and how to run each alone. */
 static void print_failures(const struct results *results, const char *path)
 {
     for (size_t i = 0; i < results->count; i++) {

@@ -63,7 +63,7 @@ void end_text(void)
 
 /* ---- Messages ------------------------------------------------------------------------------------------ */
 
-/* What files and the command line say comes back in messages: it must not reach the terminal as commands. */
+/* Messages contain text from files and the command line: it must not reach the terminal as control codes. */
 static void print_line(const char *prefix, const char *message)
 {
     char line[4200];
@@ -93,8 +93,8 @@ int command_usage(const char *format, ...)
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
-static enum engine_log_level log_level; /* what is less important stays untold */
-static bool listing;                    /* refused plugins will be listed: no warnings now */
+static enum engine_log_level log_level; /* less important messages are dropped */
+static bool listing;                    /* refused plugins will be listed, so don't warn of them */
 
 static void print_log(void *user, enum engine_log_level level, const char *line)
 {
@@ -169,7 +169,7 @@ struct count_text count_text(uint64_t number, const char *one, const char *sever
 }
 
 #define BAR_WIDTH       30
-#define SECONDS_BETWEEN 0.05 /* between two drawings of the bar */
+#define SECONDS_BETWEEN 0.05 /* between two updates of the bar */
 
 static void wipe_progress(void)
 {
@@ -177,7 +177,7 @@ static void wipe_progress(void)
     progress_is_shown = 0;
 }
 
-/* Draws how much is done, over the previous drawing, and wipes it at the end. */
+/* Draws the progress over the previous drawing, and erases it at the end. */
 static int draw_progress(const char *what, uint64_t done, uint64_t total, const char *items)
 {
     static double drawn;

@@ -1,4 +1,4 @@
-/* devices.c: `engine devices`: what models can run on. */
+/* devices.c: `engine devices`: the devices that models can run on. */
 #include <string.h>
 
 #include "commands/common.h"
@@ -11,7 +11,7 @@ static const char *kind_name(uint32_t kind)
     case ENGINE_DEVICE_CPU: return "cpu";
     case ENGINE_DEVICE_GPU: return "gpu";
     case ENGINE_DEVICE_INTEGRATED_GPU: return "integrated-gpu";
-    default: return "accelerator"; /* so are kinds that a newer plugin knows */
+    default: return "accelerator"; /* including kinds that only newer plugins know */
     }
 }
 
@@ -26,7 +26,7 @@ static const char *version_of(const struct engine *engine, const char *plugin)
     return "";
 }
 
-/* Asks a device. One that doesn't answer (any more) is left out, with a warning. */
+/* Asks a device. One that doesn't answer (any more) is skipped with a warning. */
 static bool ask(struct engine *engine, size_t index, struct engine_device_entry *device)
 {
     if (engine_device_at(engine, index, device) == ENGINE_OK) return true;

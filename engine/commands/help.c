@@ -6,12 +6,12 @@
 #include "commands/options.h"
 
 #define WIDTH  90
-#define INDENT 30 /* where the explanation of an option begins */
+#define INDENT 30 /* column where the description of an option begins */
 
-/* A blank at which lines are not broken. */
+/* A blank where lines are not broken. */
 #define TIGHT '\x1f'
 
-/* Prints text from column `column` on, broken at blanks before WIDTH; further lines begin at `indent`. */
+/* Prints text from column `column` on, broken at blanks before WIDTH; continued lines begin at `indent`. */
 static void print_wrapped(FILE *out, const char *text, size_t column, size_t indent)
 {
     bool first = true;
@@ -87,7 +87,7 @@ void arguments_help(const struct command *command, FILE *out)
             command->synopsis);
     print_wrapped(out, command->summary, 0, 0);
     for (const char *line = command->details; line && *line;) {
-        /* Paragraphs are divided by newlines. */
+        /* Paragraphs are separated by newlines. */
         size_t length = strcspn(line, "\n");
         char paragraph[1024];
         snprintf(paragraph, sizeof paragraph, "%.*s", (int)length, line);

@@ -1,5 +1,5 @@
-/* info.c: `engine info`: a model file's metadata and tensors. Values are read into JSON once, for people as for
- * programs. */
+/* info.c: `engine info`: a model file's metadata and tensors. Values are read into JSON once, for both kinds
+ * of output. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "commands/json.h"
 #include "commands/table.h"
 
-#define JSON_ELEMENTS  100 /* of an array, unless all are asked for */
+#define JSON_ELEMENTS  100 /* of an array, unless all are requested */
 #define SHOWN_ELEMENTS 16
 #define SHOWN_BYTES    60
 
 /* ---- Metadata ---- */
 
-/* Element `index` of an array, or, with SIZE_MAX, a scalar. json_null for a number that JSON can't hold; NULL: no
- * memory. */
+/* Element `index` of an array, or, with SIZE_MAX, a scalar. json_null for a number that JSON can't hold;
+ * NULL: no memory. */
 static json_t *read_element(const struct engine_metadata *m, const char *key, const char *type, size_t index)
 {
     bool is_array = index != SIZE_MAX;
@@ -48,7 +48,7 @@ static json_t *read_element(const struct engine_metadata *m, const char *key, co
     return strcmp(type, "bool") == 0 ? json_boolean(integer) : json_integer(integer);
 }
 
-/* A value, of an array the first `limit` elements. NULL: no memory. */
+/* A value; of an array, the first `limit` elements. NULL: no memory. */
 static json_t *read_value(const struct engine_metadata *metadata, const struct engine_metadata_entry *entry,
                           size_t limit)
 {
@@ -113,7 +113,7 @@ static uint64_t total_size(const struct engine_model *model)
     for (size_t i = 0; i < engine_model_tensor_count(model); i++) {
         struct engine_model_tensor tensor;
         engine_model_tensor_at(model, i, &tensor);
-        total += tensor.size; /* they lie in one file side by side */
+        total += tensor.size; /* tensors don't overlap in the file, so this fits */
     }
     return total;
 }
@@ -134,7 +134,7 @@ static int print_json(const struct engine_model *model, const char *path, size_t
 
 /* ---- For people ---- */
 
-/* A value on a line, cut to SHOWN_BYTES between two characters; `more`: an array that had more elements. */
+/* A value on one line, cut to SHOWN_BYTES between two characters; `more`: the array had more elements. */
 static void add_value(struct table *table, const json_t *value, bool more)
 {
     char *dumped = NULL;

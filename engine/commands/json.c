@@ -66,7 +66,7 @@ int json_print(json_t *json)
         command_error(ENGINE_ERROR_MEMORY, "out of memory (JSON)");
         return command_fail();
     }
-    /* Whether standard output took it all, main.c asks at the end. */
+    /* main.c checks at the end that standard output took everything. */
     json_dumpf(json, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(json);

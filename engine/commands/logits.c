@@ -48,7 +48,7 @@ static int read_tokens(const struct arguments *arguments, int32_t **tokens, size
 
 /* ---- The logits ---- */
 
-/* The same as JSON; a value that is not finite, which JSON can't say, is null. */
+/* The same as JSON; a value that is not finite, which JSON can't express, becomes null. */
 static int write_json_rows(FILE *file, const float *logits, size_t rows, size_t columns, bool first)
 {
     for (size_t row = 0; row < rows; row++) {

@@ -11,9 +11,9 @@
 #include "commands/common.h"
 #include "common/printable.h"
 
-#define LINE_SIZE 5000 /* a path, what precedes it, and bytes that are written as \012 */
+#define LINE_SIZE 5000 /* a path, the fields before it, and bytes escaped as \012 */
 
-/* A number in base 16; *text moves on past it. */
+/* A hexadecimal number; advances *text past it. */
 static uintptr_t read_number(const char **text)
 {
     static const char digits[] = "0123456789abcdef";
@@ -23,7 +23,8 @@ static uintptr_t read_number(const char **text)
     return number;
 }
 
-/* Whether a line is of a mapping with the address; *path: where its path begins, NULL if it has none. */
+/* Whether a line describes the mapping that has the address; *path: the start of its path, NULL if it has
+ * none. */
 static bool holds(const char *line, uintptr_t address, const char **path)
 {
     uintptr_t start = read_number(&line);

@@ -17,7 +17,7 @@ int npy_write_header(FILE *file, size_t rows, size_t columns)
     char header[128];
     int length = snprintf(header, sizeof header,
                           "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
-    /* Padded with blanks to a multiple of 64 bytes in all, ended by a newline. */
+    /* Padded with blanks to a total multiple of 64 bytes, ending in a newline. */
     int padded = (PREFIX_SIZE + length + 1 + 63) / 64 * 64 - PREFIX_SIZE;
     uint8_t prefix[4] = {1, 0, (uint8_t)(padded & 255), (uint8_t)(padded >> 8)};
     fwrite(magic, 1, 6, file);
@@ -26,7 +26,7 @@ int npy_write_header(FILE *file, size_t rows, size_t columns)
     return ferror(file) ? -1 : 0;
 }
 
-/* The text behind 'KEY': in the header, or NULL. */
+/* The text after 'KEY': in the header, or NULL. */
 static const char *field(const char *header, const char *key)
 {
     const char *found = strstr(header, key);
@@ -60,7 +60,7 @@ static bool parse_shape(const char *text, size_t *count)
     return *text == ')';
 }
 
-/* Checks the header, which is ended by a NUL, and finds out the elements' type and number. */
+/* Checks the NUL-terminated header, and reads the elements' type and number. */
 static bool parse_header(const char *header, size_t *size, bool *is_signed, size_t *count)
 {
     const char *descr = field(header, "'descr'"), *shape = field(header, "'shape'");

@@ -19,12 +19,13 @@
 int output_check(const char *path, const char *const *inputs, size_t n)
 {
     struct stat output, input;
-    if (stat(path, &output) != 0) return ENGINE_OK; /* there is nothing that could be overwritten */
+    if (stat(path, &output) != 0) return ENGINE_OK; /* there is no file to overwrite */
     for (size_t i = 0; i < n; i++) {
         if (!inputs[i]) continue;
         bool standard = strcmp(inputs[i], "-") == 0;
         int found = standard ? fstat(STDIN_FILENO, &input) : stat(inputs[i], &input);
-        if (found != 0 || !S_ISREG(input.st_mode)) continue; /* a terminal or pipe may be both */
+        /* a terminal or pipe may be both input and output */
+        if (found != 0 || !S_ISREG(input.st_mode)) continue;
         if (input.st_dev == output.st_dev && input.st_ino == output.st_ino)
             return command_error(ENGINE_ERROR_ARGUMENT,
                                  "%s is the same file as the input %s: choose another output", path,
@@ -35,12 +36,13 @@ int output_check(const char *path, const char *const *inputs, size_t n)
 
 /* ---- The unfinished file ------------------------------------------------------------------------------- */
 
-/* "OUT.1a2b3c4d5e6f.engine-part", beside the output. Whoever writes one holds a lock on it, so one without a lock is left over
- * from a program that was killed: the next to write the same output removes it. */
+/* "OUT.1a2b3c4d5e6f.engine-part", beside the output. Its writer holds a lock on it, so one without a lock is
+ * left over from a killed program: the next writer of the same output removes it. */
 #define SUFFIX ".engine-part"
 #define DIGITS 12
 
-/* The name in the folder of a path, and how much of it unfinished files carry: with what follows it must be a name. */
+/* The file name in a path, and the length of the part that unfinished files keep: with their suffix it must
+ * still be a valid name. */
 static const char *name_of(const char *path, int *length)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -80,9 +82,9 @@ static void remove_left_over(const char *path)
     free(folder);
 }
 
-static _Atomic(const char *) unfinished; /* what output_discard removes */
+static _Atomic(const char *) unfinished; /* the file that output_discard removes */
 
-/* Creates an unfinished file of a new name and locks it. A descriptor, or -1 with errno. */
+/* Creates an unfinished file with a new name and locks it. A descriptor, or -1 with errno. */
 static int create_part(const char *path, char **part)
 {
     int length;
@@ -99,12 +101,12 @@ static int create_part(const char *path, char **part)
             errno = ENOMEM;
             return -1;
         }
-        unfinished = *part; /* before it is there, so that no signal comes between */
+        unfinished = *part; /* before the file exists, so that no signal comes between */
         int file = open(*part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file < 0 && errno != EEXIST) return -1;
         if (file < 0) continue;
-        /* Another program may have found it before it was locked, and removed it. Where there are no locks, nobody takes
-         * it for left over either. */
+        /* Another program may have found it before it was locked, and removed it. Where there are no locks,
+         * nobody removes files as left over either. */
         bool locked = flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
         if (locked && fstat(file, &info) == 0 && info.st_nlink > 0) return file;
         close(file);
@@ -125,7 +127,7 @@ static int open_part(struct output *output)
     remove_left_over(output->path);
     output->lock = create_part(output->path, &output->part);
     if (output->lock < 0) return -1;
-    /* The lock outlives the stream: nobody may take the file for left over before it has its name. */
+    /* The lock outlives the stream: nobody may remove the file as left over before it has its final name. */
     int file = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
     if (file >= 0) output->file = fdopen(file, "wb");
     if (file >= 0 && !output->file) close(file);

@@ -1,5 +1,5 @@
-/* pages.c: `engine help`: the tables of commands and options as --help, as manual pages, and as completions for shells.
- * The build runs it to make what is installed. */
+/* pages.c: `engine help`: the tables of commands and options as --help, as manual pages, and as completions
+ * for shells. The build runs it to make the files to install. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- Manual pages (man(7)) ----------------------------------------------------------------------------- */
 
-/* Text in which nothing is a request or an escape. */
+/* Escapes text so that roff sees no requests or escapes in it. */
 static void put_roff(const char *text)
 {
     bool line_begins = true;
@@ -35,7 +35,7 @@ static void put_upper(const char *text)
     }
 }
 
-/* Paragraphs, divided by newlines. */
+/* Paragraphs, separated by newlines. */
 static void put_paragraphs(const char *text)
 {
     while (text && *text) {
@@ -152,7 +152,7 @@ static void man_of_engine(void)
 
 /* ---- Completions --------------------------------------------------------------------------------------- */
 
-/* What shells are told of an option: its help's first clause. Its length. */
+/* The description of an option in completions: the first clause of its help. Returns its length. */
 static size_t short_help(const struct option *option)
 {
     size_t length = strcspn(option->help, ";(");
@@ -160,7 +160,8 @@ static size_t short_help(const struct option *option)
     return length;
 }
 
-/* Text for single quotes of zsh, in which no escape ends or makes a quote; \ is before what is in `escaped`. */
+/* Text for zsh's single quotes, where no escape ends or makes a quote; puts \ before the characters in
+ * `escaped`. */
 static void put_zsh(const char *text, size_t length, const char *escaped)
 {
     for (size_t i = 0; i < length; i++) {
@@ -173,7 +174,7 @@ static void put_zsh(const char *text, size_t length, const char *escaped)
     }
 }
 
-/* Text for single quotes of fish. */
+/* Text for fish's single quotes. */
 static void put_fish(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -182,7 +183,7 @@ static void put_fish(const char *text, size_t length)
     }
 }
 
-/* Choices that can be typed, blanks between them; not "N", which stands for a number. */
+/* The choices that can be typed, separated by blanks; not "N", which is a placeholder for a number. */
 static void put_choices(const struct option *option)
 {
     const char *choice = option->choices;
@@ -196,8 +197,8 @@ static void put_choices(const struct option *option)
     }
 }
 
-/* The length of the word that a command may begin with, of those that are typed as they stand: "check" of "check FILE.so";
- * 0: there is none. Behind it and elsewhere files are meant. */
+/* The length of the literal word that a command may begin with: "check" in "check FILE.so"; 0: there is none.
+ * After it, and elsewhere, the completion is a file. */
 static size_t keyword(const struct command *command)
 {
     return command->words && islower((unsigned char)command->words[0]) ? strcspn(command->words, " ") : 0;

@@ -1,4 +1,4 @@
-/* plan.c: `engine plan`: what would go where, without loading anything. */
+/* plan.c: `engine plan`: where everything would be placed, without loading anything. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "commands/json.h"
 #include "commands/table.h"
 
-/* A tensor that has a second role on the same device, where it takes nothing more, is listed once. */
+/* A tensor with a second role on the same device, where it takes no more memory, is listed once. */
 static bool is_repeated(const struct engine_plan *plan, size_t index, const struct engine_plan_tensor *tensor)
 {
     struct engine_plan_tensor other;
@@ -19,7 +19,8 @@ static bool is_repeated(const struct engine_plan *plan, size_t index, const stru
     return false;
 }
 
-/* A device counts the layers whose attention it runs; one that has weights alone holds parts of others, or of none. */
+/* A device counts the layers whose attention it runs; one that has only weights holds parts of other devices'
+ * layers, or of none. */
 static void add_layers(struct table *table, const struct engine_plan *plan,
                        const struct engine_plan_device *device)
 {

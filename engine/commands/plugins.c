@@ -1,4 +1,4 @@
-/* plugins.c: `engine plugins`: what was found, and why anything of it is not used. */
+/* plugins.c: `engine plugins`: the plugins that were found, and why any of them is not used. */
 #include <string.h>
 
 #include "commands/common.h"

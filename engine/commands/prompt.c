@@ -6,7 +6,8 @@
 
 #include "commands/common.h"
 
-/* Without -n a text goes on until it has this many tokens, the prompt counted, but by at least MIN_PREDICT. */
+/* Without -n a text ends at this many tokens, including the prompt, but is extended by at least
+ * MIN_PREDICT. */
 #define TEXT_TOKENS 256
 #define MIN_PREDICT 64
 
@@ -51,7 +52,7 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (special ? ENGINE_ENCODE_SPECIAL : 0u);
     int status = vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, tokens);
     if (status) return status;
-    /* An EOS behind the prompt would end the text before it begins. */
+    /* An EOS after the prompt would end the text before it begins. */
     if (info->add_eos && tokens->count > 0 && tokens->ids[tokens->count - 1] == info->eos) tokens->count--;
     return tokens->count == 0 && info->bos >= 0 ? collect(tokens, &info->bos, 1) : ENGINE_OK;
 }

@@ -1,5 +1,5 @@
-/* run.c: `engine [run]`: reads a prompt, prints it and what the model makes of it, as it comes. Standard output carries
- * the text alone. */
+/* run.c: `engine [run]`: reads a prompt, and prints it and the model's continuation as it is generated.
+ * Standard output carries only the text. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +33,12 @@ struct session {
     struct token_list tokens;          /* of the prompt */
     float *logits;                     /* [n_vocab] */
     uint32_t n_prefilled, n_generated; /* tokens; not all of the prompt after Ctrl-C */
-    uint32_t n_cached;                 /* of the prompt, that were in the prompt cache */
-    bool is_cached;                    /* the prompt cache has all of the prompt */
+    uint32_t n_cached;                 /* tokens of the prompt that were in the prompt cache */
+    bool is_cached;                    /* the prompt cache has the whole prompt */
     uint64_t seed;
     double prefill_seconds, decode_seconds;
     enum end end;
-    char *text; /* [text_size] what the model adds, for --json */
+    char *text; /* [text_size] the model's text, for --json */
     size_t text_size, text_capacity;
 };
 
@@ -82,7 +82,7 @@ static int open_context(struct session *s)
     return s->logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
 }
 
-/* A seed that no other run has had, short enough to be typed again: the nanoseconds of now. */
+/* A seed that no other run has had, short enough to type: the nanoseconds of the current time. */
 static uint32_t new_seed(void)
 {
     struct timespec time;
@@ -95,13 +95,14 @@ static int open_sampler(struct session *s)
     const struct arguments *a = s->arguments;
     s->seed = a->seed_given ? a->seed : new_seed();
     struct engine_sampler_options options = sampler_options(a, s->seed);
-    /* A model may have more rows than tokens, to make their number round, and a file more tokens than rows. */
+    /* A model may have more rows than tokens, to round their number, and a file more tokens than rows. */
     uint32_t n_tokens = s->vocabulary.info.n_tokens;
     if (n_tokens > s->info.n_vocab) n_tokens = s->info.n_vocab;
     return engine_sampler_create(&options, n_tokens, &s->sampler);
 }
 
-/* Shows the decoder the prompt, so that what follows is spaced as a continuation; its text has been printed as given. */
+/* Passes the prompt to the decoder, so that the generated text is spaced as a continuation; the prompt itself
+ * has been printed as given. */
 static int prime_decoder(struct session *s)
 {
     int status = s->vocabulary.api->decoder_create(s->vocabulary.tokenizer, 0, &s->decoder);
@@ -126,7 +127,7 @@ static int run_prompt(struct session *s)
     return status;
 }
 
-/* Keeps the prompt once it has run; --prompt-cache-all: the text once it has ended. */
+/* Saves the prompt once it has run; with --prompt-cache-all, the text once it has ended. */
 static int keep_prompt(struct session *s, bool at_end)
 {
     const struct arguments *a = s->arguments;
@@ -134,7 +135,7 @@ static int keep_prompt(struct session *s, bool at_end)
     return s->is_cached && !at_end ? ENGINE_OK : prompt_cache_write(a, s->context);
 }
 
-/* Prints what the model adds, or keeps it for --json. */
+/* Prints the model's text, or keeps it for --json. */
 static int add_text(struct session *s, const char *text, size_t length)
 {
     if (!s->arguments->json) print_text(text, length);
@@ -231,12 +232,13 @@ static int open_queue(struct session *s)
     int32_t offload;
     context_options(s->arguments, &options, &offload);
     int status = guesses_open(s->arguments, s->engine, &options, &s->draft, &queue);
-    /* The queue begins with an empty sequence. It finds the prompt in the cache, except its last few tokens. */
+    /* The queue begins with an empty sequence. It finds the prompt in the cache, except its last few
+     * tokens. */
     if (!status) status = engine_sequence_truncate(s->context, 0, 0);
     return status ? status : engine_queue_create(s->context, &queue, &s->queue);
 }
 
-/* The same as generate(), with a queue, which guesses. */
+/* The same as generate(), but through a queue, which makes guesses. */
 static int generate_with_guesses(struct session *s)
 {
     struct engine_sampler_options sampler = sampler_options(s->arguments, s->seed);
@@ -274,7 +276,7 @@ static void print_speed(const struct session *s)
     if (wants_guesses(s->arguments))
         fprintf(stderr, "; guessed: %s, %u of them right", count_text(s->n_guessed, "token", "tokens").text,
                 s->n_accepted);
-    /* What has been drawn can be had again. */
+    /* Tell how to repeat a random text. */
     if (!s->arguments->seed_given && s->arguments->temperature > 0)
         fprintf(stderr, "; seed: %" PRIu64, s->seed);
     fputc('\n', stderr);
@@ -310,7 +312,7 @@ static void session_close(struct session *s)
     free(s->logits);
 }
 
-/* The words without an option in front: a model, a prompt, or both. */
+/* The words without an option: a model, a prompt, or both. */
 static int take_words(struct arguments *arguments)
 {
     const struct argument_list *words = &arguments->words;

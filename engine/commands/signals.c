@@ -12,7 +12,7 @@
 
 static volatile sig_atomic_t interrupted_by_user, reader_is_gone;
 
-/* What the signal does by itself, end the program, once nothing unfinished is left. */
+/* Ends the program, as the signal does by default, once nothing unfinished is left. */
 static void on_end(int signal_number)
 {
     output_discard();
@@ -38,7 +38,7 @@ static void put(const char *text)
     (void)written; /* there is nobody else to tell */
 }
 
-/* A file that is mapped into memory, such as the model, has lost the bytes that were about to be read. */
+/* A file mapped into memory, such as the model, has lost the bytes that were about to be read. */
 static void on_bus_error(int signal_number, siginfo_t *info, void *context)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -48,7 +48,7 @@ static void on_bus_error(int signal_number, siginfo_t *info, void *context)
         on_end(signal_number);
         return;
     }
-    while (atomic_flag_test_and_set(&told)) pause(); /* until the thread that was first ends all */
+    while (atomic_flag_test_and_set(&told)) pause(); /* wait until the first thread ends the process */
     output_discard();
     if (progress_is_shown) put("\r\033[K");
     put("engine: ");
@@ -62,7 +62,7 @@ static void on_nothing(int signal_number)
     (void)signal_number;
 }
 
-/* What is ignored stays so: Ctrl-C by a shell's background job, SIGHUP under nohup. */
+/* An ignored signal stays ignored: Ctrl-C in a shell's background job, SIGHUP under nohup. */
 static void handle(int signal_number, void (*handler)(int), int flags)
 {
     struct sigaction action, inherited;
@@ -86,7 +86,7 @@ void signals_begin(void)
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, &action, NULL);
     handle(SIGPIPE, on_broken_pipe, SA_RESTART);
-    /* Caught rather than ignored: programs that drivers start get it back as it was. */
+    /* Caught rather than ignored: programs started by drivers get the default back. */
     handle(SIGXFSZ, on_nothing, SA_RESTART);
 }
 

@@ -1,5 +1,5 @@
-/* tokenize.c: `engine tokenize`: text to token ids, for people with the pieces that they stand for, and ids to
- * text. */
+/* tokenize.c: `engine tokenize`: text to token ids, for people with the pieces of text that they represent,
+ * and ids to text. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +12,16 @@ struct tokenization {
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     uint32_t flags;      /* for encode */
-    bool pieces;         /* a line for each token, id and piece; else the ids on one line */
-    bool first;          /* nothing is on the line yet */
-    const char *failure; /* what went wrong while printing, NULL if nothing did */
+    bool pieces;         /* a line with id and piece for each token; otherwise the ids on one line */
+    bool first;          /* nothing has been printed on the line yet */
+    const char *failure; /* the error while printing, NULL if there was none */
     json_t *ids,
         *texts; /* with --json: arrays of the ids and pieces, or of the parts of the text; else NULL */
 };
 
 /* ---- Text to ids ---- */
 
-/* Length of the UTF-8 character at the start of `text` if it can be shown as it is, else 0. */
+/* Length of the UTF-8 character at the start of `text` if it is printable as it is, otherwise 0. */
 static size_t showable(const unsigned char *text, size_t left)
 {
     if (*text < 0x80) return *text >= ' ' && *text != 127;
@@ -38,7 +38,7 @@ static size_t showable(const unsigned char *text, size_t left)
     return *text == 0xC2 && text[1] < 0xA0 ? 0 : length; /* U+0080 to U+009F are control characters */
 }
 
-/* A piece in quotes, so that blanks show, with what a terminal would not show as escapes. */
+/* A piece in quotes, so that blanks are visible, with unprintable bytes as escapes. */
 static void print_quoted(struct engine_string piece)
 {
     const unsigned char *text = (const unsigned char *)piece.data;
@@ -77,7 +77,7 @@ static void print_piece(struct tokenization *work, int32_t id)
     putchar('\n');
 }
 
-/* " 123": printf would take most of the time of a long text. */
+/* " 123": printf would take most of a long text's time. */
 static void print_id(struct tokenization *work, int32_t id)
 {
     char digits[16], *end = digits + sizeof digits, *at = end;
@@ -101,7 +101,7 @@ static int print_tokens(void *user, const int32_t *ids, size_t count)
     return work->failure || interrupted;
 }
 
-/* A text's tokens as a line of JSON; the arrays are empty again. */
+/* A text's tokens as a line of JSON; empties the arrays. */
 static int print_json(struct tokenization *work)
 {
     json_t *json = work->pieces ? json_pack("{s:O, s:O}", "ids", work->ids, "pieces", work->texts)
@@ -128,7 +128,7 @@ static int encode_text(struct tokenization *work, const char *text, size_t lengt
 
 /* ---- Ids to text ---- */
 
-/* With --json the text is gathered, since a character may come in two parts. */
+/* With --json the text is collected, because a character may come in two parts. */
 struct decoding {
     struct engine_decoder *decoder;
     FILE *out;
@@ -136,7 +136,7 @@ struct decoding {
     size_t size;
 };
 
-/* Writes the text of the ids in data[0 … length), blanks or commas between them. */
+/* Writes the text of the ids in data[0 … length), which are separated by blanks or commas. */
 static int print_ids(struct tokenization *work, struct decoding *decoding, const char *data, size_t length)
 {
     struct engine_string text;
@@ -182,7 +182,7 @@ static int print_ids_json(struct tokenization *work, struct decoding *decoding, 
     return status;
 }
 
-/* With `lines`, each line of ids is a text, which is ended by a NUL. */
+/* With `lines`, each line of ids is a text, ended by a NUL. */
 static int decode_all(struct tokenization *work, const char *data, size_t size, bool special, bool lines)
 {
     struct decoding decoding = {.out = stdout};
@@ -212,7 +212,7 @@ static int encode_all(struct tokenization *work, const char *data, size_t size, 
     if (!nul) return encode_text(work, data, size);
     int status = ENGINE_OK;
     for (size_t at = 0; !status && at < size && !interrupted;) {
-        size_t length = strlen(data + at); /* there is a NUL behind the last byte */
+        size_t length = strlen(data + at); /* there is a NUL after the last byte */
         status = encode_text(work, data + at, length);
         at += length + 1;
     }

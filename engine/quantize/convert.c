@@ -1,8 +1,9 @@
 /* convert.c: see convert.h.
  *
- * All tensors that are to be converted are cut into pieces of PIECE values (a multiple of every block length, so that
- * rows don't matter), numbered through from the first tensor to the last. Threads take the next number, convert the
- * piece into its slot of a ring and wait where the ring is full; the caller's thread writes slot after slot. */
+ * All tensors to be converted are cut into pieces of PIECE values (a multiple of every block length, so that
+ * rows don't matter), numbered from the first tensor to the last. Threads take the next number, convert the
+ * piece into its slot of a ring, and wait while the ring is full; the caller's thread writes the slots in
+ * order. */
 #include "quantize/convert.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 #define PIECE       ((size_t)1 << 16) /* values */
 #define SLOT_SIZE   (PIECE * 4)       /* bytes; no value takes more than 4 */
-#define COPIED      ((size_t)1 << 20) /* bytes that are copied between two looks at `progress` */
+#define COPIED      ((size_t)1 << 20) /* bytes copied between two checks of `progress` */
 #define MAX_THREADS 1024
 
 enum slot_state { SLOT_EMPTY, SLOT_READY, SLOT_WRONG, SLOT_NO_MEMORY };
@@ -37,7 +38,7 @@ struct converter {
     const struct convert_calls *calls;
     uint64_t done, total; /* bytes read */
 
-    pthread_mutex_t lock; /* over what follows */
+    pthread_mutex_t lock; /* protects everything below */
     pthread_cond_t ready; /* a slot has been filled */
     pthread_cond_t empty; /* a slot has been written */
     struct slot *slots;   /* [n_slots]; piece p goes to slot p % n_slots */
@@ -48,7 +49,7 @@ struct converter {
 
 static uint64_t values_of(const struct conversion *conversion)
 {
-    const uint64_t *ne = conversion->from->ne; /* their product has been checked when the file was read */
+    const uint64_t *ne = conversion->from->ne; /* their product was checked when the file was read */
     return ne[0] * ne[1] * ne[2] * ne[3];
 }
 
@@ -66,7 +67,7 @@ static size_t bytes_of(uint32_t type, uint64_t n)
 
 /* ---- Threads ---- */
 
-/* The values of a piece: *at is the first, the number is returned. */
+/* The values of a piece: sets *at to the first, returns their number. */
 static size_t piece_of(const struct converter *converter, size_t c, uint64_t piece, uint64_t *at)
 {
     uint64_t rest;
@@ -75,7 +76,7 @@ static size_t piece_of(const struct converter *converter, size_t c, uint64_t pie
     return rest < PIECE ? (size_t)rest : PIECE;
 }
 
-/* False where a value can't be held. x: [PIECE], to work in. */
+/* False if a value can't be represented. x: [PIECE], scratch. */
 static bool convert_piece(const struct converter *converter, size_t c, uint64_t piece, float *x,
                           uint8_t *bytes)
 {
@@ -86,7 +87,7 @@ static bool convert_piece(const struct converter *converter, size_t c, uint64_t 
     quantize_decode_plain(conversion->from->type, from, n, x);
     float largest = encode_largest(conversion->type);
     bool good = true;
-    for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* no NaN is */
+    for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* false for NaN */
     if (!good) return false;
     quantize_encoder(conversion->type)(x, n, bytes);
     return quantize_encoded_is_finite(conversion->type, bytes, n);
@@ -119,7 +120,7 @@ static void *work(void *argument)
 
 /* ---- The caller's thread ---- */
 
-/* Bytes of a tensor that have been read may leave memory, for nothing needs them again. */
+/* Bytes of a tensor that have been read may leave memory, because they aren't needed again. */
 static void release(const struct converter *converter, const struct model_tensor *tensor, uint64_t at,
                     uint64_t size)
 {
@@ -200,7 +201,7 @@ static int write_tensors(struct converter *converter)
     for (size_t c = 0; c < converter->n && !status; c++) {
         const struct conversion *conversion = &converter->conversions[c];
         status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
-        /* Once more as a whole: pages come along with their neighbours when those are read. */
+        /* Again, for the whole tensor: reading pages also brings in their neighbours. */
         model_tensor_release(converter->model, conversion->from);
         if (!status) status = quantize_write_zeros(converter->calls, conversion->behind);
     }
@@ -229,8 +230,9 @@ static int prepare(struct converter *converter, uint32_t n_threads)
     return ENGINE_OK;
 }
 
-/* Signals are for the caller's thread: it looks at what their handlers leave. But those that an instruction raises are its
- * own thread's: blocked there, they would end the process before a handler could say why. */
+/* Signals are left to the caller's thread, which checks what their handlers set. Signals raised by an
+ * instruction go to its own thread: if they were blocked there, they would end the process before a handler
+ * could report why. */
 static uint32_t start_threads(struct converter *converter, pthread_t *threads, uint32_t wanted)
 {
     static const int own[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP};

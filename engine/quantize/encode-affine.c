@@ -1,14 +1,14 @@
-/* encode-affine.c: see encode.h. Types whose value is d * s * q - dmin * m:
+/* encode-affine.c: see encode.h. Types with values of d * s * q - dmin * m:
  *   Q2_K  16 sub-blocks of 16: s, m = 0 … 15, q = 0 … 3
  *   Q4_K  8 sub-blocks of 32:  s, m = 0 … 63, q = 0 … 15
  *   Q5_K  8 sub-blocks of 32:  s, m = 0 … 63, q = 0 … 31
  *
- * The search is for the least sum of squared errors. Given levels q, the best line x = scale * q - min is that of linear
- * regression. So: (1) for each sub-block try a row of lines that put its smallest value near 0 and its largest near the
- * last level, take the nearest levels for each, and keep the best line through them; (2) find d, such that the whole
- * numbers s come near those scales, then dmin, likewise; (3) with both fixed, try for each s and m their neighbours too,
- * with levels chosen anew; (4) with s, m and q fixed, take the best d and dmin, and see whether (3) is better with
- * those. */
+ * The search minimises the sum of squared errors. Given levels q, the best line x = scale * q - min is that
+ * of linear regression. So: (1) for each sub-block try a series of lines that put its smallest value near 0
+ * and its largest near the last level, take the nearest levels for each, and keep the best line through them;
+ * (2) find the d that brings the whole numbers s closest to those scales, then dmin in the same way; (3) with
+ * both fixed, also try the neighbours of each s and m, with levels chosen again; (4) with s, m and q fixed,
+ * compute the best d and dmin, and see if they improve the result of (3). */
 #include "base/half.h"
 #include "quantize/encode.h"
 #include "quantize/lanes.h"
@@ -16,17 +16,17 @@
 struct lines {
     lane scale[MAX_GROUPS], min[MAX_GROUPS]; /* the best: x is near scale * q - min; min >= 0 */
     lane mean[MAX_GROUPS];                   /* of q */
-    lane power[MAX_GROUPS];                  /* sum of (q - mean)^2, or of q^2 where min is 0 */
+    lane power[MAX_GROUPS];                  /* sum of (q - mean)^2, or of q^2 if min is 0 */
 };
 
-/* Of four sub-blocks, while their lines are searched. */
+/* Of four sub-blocks, during the search for their lines. */
 struct search {
     lane sum_x, sum_xx;
     lane error; /* sum of squares with the best line */
     lane scale, min, mean, power;
 };
 
-/* Takes the levels that (x + min) * by is nearest to, and keeps the best line through them where it is better. */
+/* Takes the levels nearest to (x + min) * by, and keeps the best line through them if it is better. */
 INLINE void try_lines(const lane *x, size_t n, float most, lane min, lane by, struct search *best)
 {
     lane q1 = {0}, q2 = {0}, xq = {0};
@@ -40,7 +40,7 @@ INLINE void try_lines(const lane *x, size_t n, float most, lane min, lane by, st
     lane mean = q1 / count, power = q2 - q1 * mean;
     lane slope = pick(power > 0, (xq - best->sum_x * mean) / power, splat(0));
     lane start = slope * mean - best->sum_x / count;
-    /* A line that would start above 0 goes through 0. */
+    /* A line that would start above 0 is forced through 0. */
     lane_mask above = start < 0;
     slope = pick(above, pick(q2 > 0, xq / q2, splat(0)), slope);
     start = pick(above, splat(0), start);
@@ -55,7 +55,7 @@ INLINE void try_lines(const lane *x, size_t n, float most, lane min, lane by, st
     best->power = pick(better, power, best->power);
 }
 
-/* How far the smallest and the largest value are moved in, in levels: the lines that are tried. */
+/* How many levels the smallest and the largest value are moved inwards by: one line is tried for each. */
 static const float insets_2[] = {-0.2f, 0, 0.15f, 0.3f, 0.45f, 0.6f, 0.75f, 0.9f};
 static const float insets_4[] = {-0.6f, -0.3f, 0, 0.2f, 0.4f, 0.6f, 0.8f, 1.1f};
 #define N_INSETS (sizeof insets_4 / sizeof *insets_4)
@@ -64,7 +64,7 @@ INLINE void find_lines(const lane *x, size_t n, size_t groups, float most, struc
 {
     const float *insets = most < 4 ? insets_2 : insets_4;
     for (size_t g = 0; g < groups; g++, x += n) {
-        lane least = {0}, largest = x[0]; /* what is above 0 has to be reached without a min */
+        lane least = {0}, largest = x[0]; /* values above 0 must be reached without a min */
         struct search best = {.error = splat(INFINITY)};
         for (size_t i = 0; i < n; i++) {
             least = smaller(x[i], least);
@@ -101,7 +101,7 @@ INLINE lane whole(lane value, float limit)
     return nearest(clamp(value, 0, limit));
 }
 
-/* The step for which its multiples, 0 … limit times, are nearest to the targets by weight. */
+/* The step whose multiples, 0 … limit times, are nearest to the targets by weight. */
 INLINE float find_step(const lane *targets, const lane *weights, size_t groups, float limit)
 {
     float peak = 0, best_step = 0, best_cost = INFINITY;
@@ -133,7 +133,7 @@ INLINE lane error_of(const lane *x, size_t n, float most, lane scale, lane min)
     return error;
 }
 
-/* The min that suits a scale that differs from the best one: the line still goes through the middle. */
+/* The best min for a scale other than the best one: the line still goes through the mean. */
 INLINE lane min_beside(const struct lines *lines, size_t g, lane scale)
 {
     return larger(lines->min[g] + (scale - lines->scale[g]) * lines->mean[g], splat(0));
@@ -165,7 +165,7 @@ INLINE void find_whole(const lane *x, size_t n, size_t groups, float most, float
     choice->error = sum(errors, groups);
 }
 
-/* (4): the d and dmin that suit the levels that belong to a choice: x is near d a - dmin m, a = s q. */
+/* (4): the best d and dmin for the levels of a choice: x is near d a - dmin m, a = s q. */
 INLINE void refit_steps(const lane *x, size_t n, size_t groups, float most, const struct choice *choice,
                         struct choice *next)
 {
@@ -218,7 +218,7 @@ INLINE void choose(const lane *x, size_t n, size_t groups, float most, float lim
     }
 }
 
-/* What is stored of a block of 256 values. */
+/* The stored numbers of a block of 256 values. */
 struct found {
     float d, dmin;
     uint8_t q[256], s[16], m[16];
@@ -246,8 +246,8 @@ INLINE void search(const float *values, size_t n, float most, float limit, struc
     }
 }
 
-/* 16 bytes of scales (low nibbles) and mins (high ones), 64 of levels, d, dmin. Of each 128 values 32 bytes hold the
- * levels, two bits for each of four values that are 32 apart. */
+/* 16 bytes of scales (low nibbles) and mins (high nibbles), 64 of levels, d, dmin. For each 128 values, 32
+ * bytes hold the levels: two bits for each of four values, 32 apart. */
 void encode_q2_k(const float *values, size_t n, uint8_t *blocks)
 {
     struct found found;
@@ -262,8 +262,8 @@ void encode_q2_k(const float *values, size_t n, uint8_t *blocks)
     }
 }
 
-/* d, dmin, and 12 bytes of scales and mins of six bits: 4 + 4 with the high two bits of the last four on top, then the
- * low four bits of those. */
+/* d, dmin, and 12 bytes of six-bit scales and mins: 4 + 4 with the high two bits of the last four on top,
+ * then the low four bits of those. */
 static void store_head(const struct found *found, uint8_t *to)
 {
     store_half(to, found->d);
@@ -296,7 +296,7 @@ void encode_q4_k(const float *values, size_t n, uint8_t *blocks)
     }
 }
 
-/* Behind the head 32 bytes with the fifth bits, one for each of eight values that are 32 apart. */
+/* After the head: 32 bytes with the fifth bits, one for each of eight values, 32 apart. */
 void encode_q5_k(const float *values, size_t n, uint8_t *blocks)
 {
     struct found found;

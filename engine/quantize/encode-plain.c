@@ -1,11 +1,12 @@
-/* encode-plain.c: see encode.h. F16, BF16, and the types in blocks of 32 whose scale follows from the extremes of a
- * block:
+/* encode-plain.c: see encode.h. F16, BF16, and the types in blocks of 32 whose scale follows from the
+ * extremes of a block:
  *   Q8_0  d, 32 int8              value d q
  *   Q4_0  d, 16 bytes             value d (q - 8)
  *   Q4_1  d, m, 16 bytes          value d q + m
  *   Q5_0  d, 32 bits, 16 bytes    value d (q - 16)
  *   Q5_1  d, m, 32 bits, 16 bytes value d q + m
- * Of 16 bytes the low nibbles are columns 0 … 15, the high ones 16 … 31; the bits are the fifth of each column. */
+ * In the 16 bytes, the low nibbles are columns 0 … 15, the high ones 16 … 31; the bits are the fifth of each
+ * column. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void encode_bf16(const float *x, size_t n, uint8_t *blocks)
     }
 }
 
-/* The value of the largest size, the first of several. */
+/* The value of largest magnitude, the first if there are several. */
 static float peak_of(const float *x)
 {
     float peak = 0;
@@ -56,7 +57,7 @@ void encode_q8_0(const float *x, size_t n, uint8_t *blocks)
     }
 }
 
-/* Rounds sums that lie in 0 … most + 1: the peak itself may come out one too large. */
+/* Truncates sums in 0 … most + 1: the peak itself may come out one too large. */
 static uint8_t truncate_to(float value, int most)
 {
     int q = (int)value;
@@ -76,7 +77,7 @@ static void store_fifth_bits(const uint8_t *q, uint8_t *to)
     memcpy(to, &bits, sizeof bits);
 }
 
-/* The peak becomes -half: the side that has one level more. */
+/* The peak becomes -half: that side has one level more. */
 static void centred(const float *x, int half, uint8_t *q, uint8_t *scale)
 {
     float d = peak_of(x) / (float)-half, by = inverse(d);
@@ -103,7 +104,7 @@ void encode_q5_0(const float *x, size_t n, uint8_t *blocks)
     }
 }
 
-/* From the smallest value, 0, to the largest, `most`. */
+/* Maps the smallest value to 0 and the largest to `most`. */
 static void from_least(const float *x, int most, uint8_t *q, uint8_t *scale)
 {
     float least = x[0], largest = x[0];
@@ -138,8 +139,8 @@ void encode_q5_1(const float *x, size_t n, uint8_t *blocks)
 
 /* ---- All types ---- */
 
-/* Up to which size float32 arithmetic on sums and differences is safe, and, for the types with a search, any scale that
- * it comes to is a float16. */
+/* The largest magnitude for which float32 arithmetic on sums and differences is safe and, for the types with
+ * a search, every resulting scale fits a float16. */
 #define LARGEST_FLOAT    3.402823466e38f
 #define LARGEST_PLAIN    1e9f
 #define LARGEST_SEARCHED (8 * 65504.0f)
@@ -148,7 +149,7 @@ static const struct encoder {
     uint32_t type;
     encode_function *encode;
     float largest;
-    size_t n_halves, halves[2]; /* where the float16 numbers of a block are; those of F16 are its values */
+    size_t n_halves, halves[2]; /* positions of a block's float16 numbers; those of F16 are its values */
 } encoders[] = {
     /* clang-format off */
     {ENGINE_TYPE_F32,    encode_f32,    LARGEST_FLOAT,    0, {0}},

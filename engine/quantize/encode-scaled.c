@@ -1,15 +1,15 @@
-/* encode-scaled.c: see encode.h. Types whose value is a product of a scale and a level:
+/* encode-scaled.c: see encode.h. Types with values that are products of a scale and a level:
  *   Q6_K    16 sub-blocks of 16: d * s * q, s int8, q = -32 … 31
  *   Q3_K    16 sub-blocks of 16: d * s * q, s = -32 … 31, q = -4 … 3
  *   IQ4_XS  8 sub-blocks of 32:  d * s * level, s = -32 … 31, 16 uneven levels
  *   IQ4_NL  blocks of 32:        d * level
  *
- * The search is for the least sum of squared errors. Given levels q, the best scale of a sub-block is
- * sum(x q) / sum(q q), and it explains sum(x q)^2 / sum(q q) of sum(x x). So: (1) for each sub-block try a row of
- * scales that put its largest value near the end of the levels, take the nearest levels for each, and keep what explains
- * most; (2) find d, such that the whole numbers s come near those scales; (3) with d fixed, try for each s its
- * neighbours too, with levels chosen anew; (4) with s and q fixed, take the best d, and see whether (3) is better with
- * that. */
+ * The search minimises the sum of squared errors. Given levels q, the best scale of a sub-block is sum(x
+ * q) / sum(q q), and it explains sum(x q)^2 / sum(q q) of sum(x x). So: (1) for each sub-block try a series
+ * of scales that put its largest value near the end of the levels, take the nearest levels for each, and keep
+ * the scale that explains most; (2) find the d that brings the whole numbers s closest to those scales; (3)
+ * with d fixed, also try the neighbours of each s, with levels chosen again; (4) with s and q fixed, compute
+ * the best d, and see if it improves the result of (3). */
 #include "base/half.h"
 #include "quantize/encode.h"
 #include "quantize/lanes.h"
@@ -21,7 +21,7 @@ INLINE lane snap(enum levels levels, lane v)
 {
     if (levels == LEVELS_Q3) return nearest(clamp(v, -4, 3));
     if (levels == LEVELS_Q6) return nearest(clamp(v, -32, 31));
-    /* From -127 on, a step for each middle between two neighbours that v has passed. */
+    /* Starts at -127 and adds a step for each midpoint between neighbours that v has passed. */
     static const struct {
         float middle, step;
     } steps[15] = {
@@ -34,7 +34,7 @@ INLINE lane snap(enum levels levels, lane v)
     return q;
 }
 
-/* Where the largest value goes, in units of the levels; the search tries each. */
+/* The targets of the largest value, in units of the levels; the search tries each. */
 static const float ends_q3[] = {-2.6f, -2.9f, -3.2f, -3.5f, -3.8f, -4.1f, -4.4f,
                                 -4.7f, -5.0f, 2.6f,  2.9f,  3.2f,  3.5f};
 static const float ends_q6[] = {-30.4f, -30.8f, -31.2f, -31.6f, -32.0f, -32.4f, -32.8f, 30.4f, 30.9f, 31.4f};
@@ -46,7 +46,7 @@ struct scales {
     lane power[MAX_GROUPS]; /* sum of q q with it */
 };
 
-/* Takes the levels that x times `by` is nearest to, and keeps their best scale where it explains more. */
+/* Takes the levels nearest to x times `by`, and keeps their best scale if it explains more. */
 INLINE void try_scales(enum levels levels, const lane *x, size_t n, lane by, lane *scale, lane *power)
 {
     lane xq = {0}, qq = {0};
@@ -78,7 +78,7 @@ INLINE void find_scales(enum levels levels, const lane *x, size_t n, size_t grou
     }
 }
 
-/* ---- Types with whole numbers for scales ---- */
+/* ---- Types with whole-number scales ---- */
 
 struct choice {
     float d;            /* a float16 */
@@ -86,7 +86,7 @@ struct choice {
     float error;        /* sum of squares, of all values */
 };
 
-/* (2): the d for which d * s is nearest to the scales, where errors weigh as much as they hurt. */
+/* (2): the d for which d * s is nearest to the scales, with errors weighted by their effect. */
 INLINE float find_step(const struct scales *scales, size_t groups, float least, float most)
 {
     float peak = 0, best_d = 0, best_cost = INFINITY;
@@ -119,7 +119,7 @@ INLINE lane error_of(enum levels levels, const lane *x, size_t n, lane scale)
     return error;
 }
 
-/* (3): the best s near to the scales, with d given. */
+/* (3): the best s near the scales, for a given d. */
 INLINE void find_whole_scales(enum levels levels, const lane *x, size_t n, size_t groups, const lane *scale,
                               float least, float most, struct choice *choice)
 {
@@ -139,7 +139,7 @@ INLINE void find_whole_scales(enum levels levels, const lane *x, size_t n, size_
     choice->error = sum(errors, groups);
 }
 
-/* (4): the best d for the levels that belong to a choice. */
+/* (4): the best d for the levels of a choice. */
 INLINE float refit_step(enum levels levels, const lane *x, size_t n, size_t groups,
                         const struct choice *choice)
 {
@@ -182,7 +182,7 @@ INLINE void store_levels(enum levels levels, const lane *x, size_t n, lane scale
     }
 }
 
-/* Chooses for a block of 256 values: its levels, and its scales; d is returned. */
+/* Chooses the levels and scales of a block of 256 values; returns d. */
 INLINE float search(enum levels levels, const float *values, size_t n, float least, float most, int8_t *q,
                     int8_t *s)
 {
@@ -198,8 +198,8 @@ INLINE float search(enum levels levels, const float *values, size_t n, float lea
     return choice.d;
 }
 
-/* ql: low four bits; qh: high two; 16 scales; d. Of each 128 values, the low nibbles of 64 bytes hold the first 64, the
- * high ones the others; a byte of qh belongs to four values, 32 apart. */
+/* ql: low four bits; qh: high two; 16 scales; d. For each 128 values, the low nibbles of 64 bytes hold the
+ * first 64, the high nibbles the others; a byte of qh belongs to four values, 32 apart. */
 void encode_q6_k(const float *values, size_t n, uint8_t *blocks)
 {
     int8_t q[256], s[16];
@@ -267,7 +267,7 @@ void encode_iq4_xs(const float *values, size_t n, uint8_t *blocks)
     }
 }
 
-/* d, 16 bytes of codes. Four blocks at once, or what is left. */
+/* d, 16 bytes of codes. Four blocks at once, or as many as are left. */
 void encode_iq4_nl(const float *values, size_t n, uint8_t *blocks)
 {
     enum { AT_ONCE = 32 * LANES };

@@ -1,6 +1,6 @@
-/* mix.c: see mix.h. The rules are llama-quantize's, so that a file of a given name is the same mix whoever made it: more
- * bits for the output matrix, for the values of attention, for the matrices that lead back into the residual stream, and
- * for the first and last layers, where errors do most harm. */
+/* mix.c: see mix.h. The rules are llama-quantize's, so that a mix of a given name is the same whichever
+ * program made it: more bits for the output matrix, for the values of attention, for the matrices that write
+ * to the residual stream, and for the first and last layers, where errors do most harm. */
 #include "quantize/mix.h"
 
 #include <ctype.h>
@@ -124,7 +124,7 @@ void mix_sort(const struct model_tensor **tensors, size_t n)
 
 bool mix_may_quantize(const struct model_tensor *tensor)
 {
-    /* Small tables and matrices in which every value counts. */
+    /* Small tables and matrices whose every value matters. */
     static const char *const kept[] = {
         "_norm.weight",
         "ffn_gate_inp.weight",
@@ -189,16 +189,16 @@ static enum part part_of(const char *name)
 
 /* ---- The rules ---- */
 
-/* What the rules look at. */
+/* The input of the rules. */
 struct circumstances {
     ptrdiff_t mix;
     uint32_t type;             /* the mix's */
-    bool falcon, is_70b, tied; /* tied: there is no output matrix but the embedding */
+    bool falcon, is_70b, tied; /* tied: the embedding is also the output matrix */
     int64_t n_layers, n_experts, heads_per_kv;
-    int64_t n_v, v, down; /* tensors of attention's values, in all and so far; ffn_down so far */
+    int64_t n_v, v, down; /* tensors of attention values, in total and so far; ffn_down so far */
 };
 
-/* A number of the architecture; of an array the first. */
+/* An integer of the architecture's metadata; the first one of an array. */
 static int64_t number_of(const struct metadata *metadata, const char *architecture, const char *key,
                          int64_t other)
 {
@@ -324,7 +324,7 @@ static uint32_t mixed_type(struct circumstances *c, const struct model_tensor *t
     return c->type;
 }
 
-/* A type whose blocks fit into the tensor's rows. */
+/* A type whose blocks fit the tensor's rows. */
 static uint32_t fitting_type(const struct model_tensor *tensor, uint32_t type)
 {
     uint32_t other = ENGINE_TYPE_F16;

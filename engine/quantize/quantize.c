@@ -29,7 +29,8 @@ struct job {
     size_t n;
     uint8_t *header;
     size_t header_size;
-    uint64_t behind_header; /* zeros; none without tensors, so that no small file asks for a large one */
+    /* zeros; none if there are no tensors, so that a small file can't demand a large one */
+    uint64_t behind_header;
 };
 
 /* ---- What is wanted ---- */
@@ -81,7 +82,7 @@ static int check_wishes(const struct job *job)
 
 /* ---- The new file ---- */
 
-/* All that the model has, but for what says how it is quantised and that it was one of several files. */
+/* Copies the model's metadata, except its quantisation and its place in a split model. */
 static int make_metadata(struct job *job)
 {
     static const char *const left_out[] = {"general.quantization_version", "general.file_type", "split.no",
@@ -176,13 +177,13 @@ static void job_free(struct job *job)
 
 /* ---- All ---- */
 
-/* As many as the processors that this process may use, unless told otherwise. */
+/* As many as the processors available to this process, unless set otherwise. */
 static uint32_t count_threads(const struct engine_model *model, const struct engine_quantize_options *options)
 {
     const char *text = engine_setting(model->engine, "", "threads");
     cpu_set_t set;
     if (options->n_threads) return options->n_threads;
-    if (text) return (uint32_t)strtoul(text, NULL, 10); /* config.c has checked it */
+    if (text) return (uint32_t)strtoul(text, NULL, 10); /* config.c has checked the value */
     if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (uint32_t)online : 1;

@@ -33,7 +33,7 @@ struct engine_sampler {
     struct candidate *candidates; /* [n_candidates], room for [n_vocab] */
     size_t n_candidates;
 
-    /* The last tokens of the text, for the penalties; NULL if there are none. */
+    /* The last tokens of the text, for the penalties; NULL if penalties are off. */
     int32_t *history; /* [penalty_last_n], a ring */
     size_t n_history, history_at;
     uint32_t *counts; /* [n_vocab], how often each token is in the history */
