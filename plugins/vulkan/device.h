@@ -151,7 +151,7 @@ struct engine_device {
     bool subgroups;    /* use the shaders that sum over subgroups */
     bool shuffles;     /* use those that shuffle within subgroups */
     bool splits;       /* attention over few heads and long contexts */
-    uint32_t k_slices; /* workgroups that share a long sum when few rows must fill the device */
+    uint32_t k_slices; /* slices of k that share a long sum when few rows must fill the device */
     uint32_t unrolled; /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
 };
 

@@ -1,5 +1,5 @@
-// activation.cl: the functions of enum engine_activation, by their numbers in plugin-api.h, of one number and, where there
-// are vectors, of 16.
+// activation.cl: the functions of enum engine_activation, by their numbers in plugin-api.h, of one number
+// and, with vectors, of 16.
 
 #define ACTIVATION_NONE           0
 #define ACTIVATION_SILU           1
@@ -14,8 +14,8 @@
 #define ACTIVATION_SOFTCAP        10
 #define ACTIVATION_SWIGLU_CLAMPED 11
 
-// GELU_TANH is x * sigmoid(2 y), y what the tanh is of. `activation_factor` makes of a factor what the result is multiplied
-// by.
+// GELU_TANH is x * sigmoid(2 y), where y is the argument of tanh. `activation_factor` turns a factor into the
+// number that the result is multiplied by.
 #define DEFINE_ACTIVATION(name, type)                                                                        \
     type name(uint kind, type x, float limit, float alpha)                                                   \
     {                                                                                                        \

@@ -1,6 +1,6 @@
-// attention.cl: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867) for keys of HEAD_DIM
-// and values of VALUE_DIM numbers in caches of TYPE_K and TYPE_V. A row of keys is HEAD_DIM long, one of values VALUE_ROW:
-// HEAD_DIM where the values lie within the keys.
+// attention.cl: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867) for
+// keys of HEAD_DIM and values of VALUE_DIM numbers in caches of TYPE_K and TYPE_V. A row of keys is HEAD_DIM
+// long, one of values VALUE_ROW: HEAD_DIM if the values are a part of the keys.
 
 struct attention_parameters {
     uint n_heads, n_kv_heads, n_tokens, block_size, table_stride;
@@ -49,7 +49,7 @@ LOAD_ONE(load_value, TYPE_V, VALUE_ROW)
 #define VALUE_PARTS ((VALUE_DIM + 15) / 16) // and of a value
 #define POSITIONS   16                      // that are scored together
 
-// Vector `part` of the `n` numbers at `from`, filled up with zeros.
+// Vector `part` of the `n` numbers at `from`, padded with zeros.
 float16 load_floats(global const float *from, uint part, uint n)
 {
     if (n % 16 == 0 || part * 16 + 16 <= n) return vload16(part, from);
@@ -103,7 +103,7 @@ void store_floats(float16 values, global float *to, uint part)
     for (uint i = 0; i < 16 && part * 16 + i < VALUE_DIM; i++) to[part * 16 + i] = single[i];
 }
 
-// Scores of the positions from `first` on, of which `count` are seen.
+// Scores of the positions from `first` on, `count` of which are seen.
 float16 finish_scores(const struct attention_parameters *p, float16 scores, float slope, int distance, uint count)
 {
     const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

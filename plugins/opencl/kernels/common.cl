@@ -1,9 +1,9 @@
-// common.cl: what stands in front of every program: the two forms in which kernels are compiled, and arithmetic.
+// common.cl: precedes every program: the two forms in which kernels are compiled, and arithmetic.
 //
-// With VECTORS defined a kernel is for processors with vector registers: a work-item is a group of its own and takes 16
-// rows at a time in the lanes of a vector. Without, it is for GPUs: neighbouring work-items take neighbouring rows.
-// Kernels that deal with rows of weights are written once, in terms of W, I and F: words, integers and floats of 16 rows
-// or of one.
+// With VECTORS defined a kernel is for processors with vector registers: a work-item is a group of its own
+// and takes 16 rows at a time in the lanes of a vector. Without it, the kernel is for GPUs: neighbouring
+// work-items take neighbouring rows. Kernels for rows of weights are written once, in terms of W, I and F:
+// words, integers and floats of 16 rows or of one.
 
 #ifdef VECTORS
 #define LANES 16
@@ -13,7 +13,7 @@ typedef float16 F;
 #define AS_F(x) as_float16(x)
 #define AS_I(x) as_int16(x)
 #define AS_W(x) as_uint16(x)
-#define LOAD_WORDS(pointer) (*(global const uint16 *)(pointer)) // aligned: rows lie in panels of 32
+#define LOAD_WORDS(pointer) (*(global const uint16 *)(pointer)) // aligned: rows come in panels of 32
 #ifdef __has_builtin
 #if __has_builtin(__builtin_convertvector)
 #define TO_F(x)  __builtin_convertvector(x, float16)
@@ -36,7 +36,7 @@ typedef float F;
 #define TO_F(x) convert_float(x)
 #endif
 
-// In front of loops of few rounds: what they index stays in registers.
+// For short loops: arrays indexed in them stay in registers.
 #define UNROLL _Pragma("unroll")
 
 // Element types, by their numbers in plugin-api.h.

@@ -1,5 +1,5 @@
-// experts.cl: what a mixture of experts takes beside its products (matmul.cl): ENGINE_OP_ROUTE, columns sorted by the matrix
-// that they meet, and the sum over a token's experts. Groups are of GROUP work-items, with VECTORS of one.
+// experts.cl: a mixture of experts except for its products (matmul.cl): ENGINE_OP_ROUTE, sorting columns by
+// their matrix, and the sum over a token's experts. Groups have GROUP work-items, with VECTORS one.
 
 #ifdef VECTORS
 #define ITEMS 1
@@ -26,20 +26,20 @@ struct route_parameters {
     float floor, scale;
 };
 
-// A number whose order is that of `value`, and more than 0, the key of what is not to be taken. What is no number comes last,
-// so that whatever the logits are, as many different experts are taken as were asked for.
+// A number with the order of `value`, and more than 0, which is the key of values not to be taken. NaN comes
+// last, so that for any logits the requested number of different experts is taken.
 uint key_of(float value)
 {
     uint bits = isnan(value) ? as_uint(-INFINITY) : as_uint(value);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// What a group shares: the best key that each work-item has found, and where.
+// Shared by a group: the best key that each work-item has found, and its place.
 struct found {
     uint key, index;
 };
 
-// Which of n keys is the largest, of equal ones the first. All work-items call it together.
+// The index of the largest of n keys, of equal ones the first. All work-items call it together.
 uint take_largest(SHARED uint *keys, uint n, SHARED struct found *found)
 {
     struct found best = {0, 0};
@@ -74,7 +74,7 @@ float sum_of(float mine, SHARED float *partial)
     return sum;
 }
 
-// The score of a group: of n experts that begin at `first`.
+// The score of a group of n experts that begin at `first`.
 float group_score(const struct route_parameters *p, SHARED const float *scores, global const float *bias, uint first, uint n)
 {
     float most = -INFINITY, next = -INFINITY;
@@ -151,8 +151,8 @@ uint matrix_of(const struct sort_parameters *p, global const uint *ids, uint col
     return p->has_ids ? ids[p->ids_offset + token * p->ids_stride + slot] : slot;
 }
 
-// Fills the table of a matmul: for each tile its matrix and how many columns it has; for each place in a tile its column, or
-// NONE. Columns of a matrix lie in any order. Runs in one group.
+// Fills the table of a matmul: for each tile its matrix and its number of columns; for each place in a tile
+// its column, or NONE. Columns of a matrix are in any order. Runs in one group.
 kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 sort_columns(global const uint *ids, global uint *table, const struct sort_parameters given)
 {

@@ -1,5 +1,5 @@
-// get-rows.cl: ENGINE_OP_GET_ROWS from a weight of TYPE; only rows of the part at hand are written. A work-item fetches 32
-// values of a row; where rows are in vectors, it fetches those of 16 rows and keeps one.
+// get-rows.cl: ENGINE_OP_GET_ROWS from a weight of TYPE; writes only rows of the current part. A work-item
+// fetches 32 values of a row; if rows are in vectors, it fetches those of 16 rows and keeps one.
 
 struct get_rows_parameters {
     uint n, count;

@@ -1,4 +1,5 @@
-// inputs.cl: puts the columns of a matmul into the tiles that matmul.cl reads, see there. A work-item takes 32 values.
+// inputs.cl: puts the columns of a matmul into the tiles that matmul.cl describes. A work-item takes 32
+// values.
 
 struct inputs_parameters {
     uint k, n_places, n_chunks, tile;    // tile: columns of one
@@ -10,20 +11,20 @@ struct inputs_parameters {
 
 #define NONE 0xffffffffu
 
-// The column that goes to a place.
+// The column for a place.
 uint column_at(const struct inputs_parameters *p, global const uint *columns, uint place)
 {
     return p->is_sorted ? columns[p->columns_offset + place] : place;
 }
 
-// Where a chunk of it comes from.
+// The source of a chunk.
 global const float *chunk_of(const struct inputs_parameters *p, global const float *input, uint column, uint chunk)
 {
     uint token = column / p->n_slots, slot = column - token * p->n_slots;
     return input + p->input_offset + (size_t)slot * p->stride1 + (size_t)token * p->stride2 + chunk * 32;
 }
 
-// Where it goes, in units of chunks.
+// Its destination, in units of chunks.
 size_t target_of(const struct inputs_parameters *p, uint place, uint chunk)
 {
     return ((size_t)(place / p->tile) * p->n_chunks + chunk) * p->tile + place % p->tile;
@@ -48,7 +49,7 @@ kernel void tile_floats(global const float *input, global const uint *columns, g
     }
 }
 
-// Inputs that are smaller count as zero: their reciprocals would overflow.
+// Smaller inputs count as zero: their reciprocals would overflow.
 #define LEAST 1e-30f
 
 float largest(float16 x)
@@ -78,8 +79,8 @@ char16 bytes(float16 x)
     return as_char16(convert_uchar16(as_uint16(x + ROUNDER) & 255));
 }
 
-// x = scale * byte, rounded to the nearest. Of some scales the one is taken that leaves the least error: the largest value
-// becomes 127 or one of the TRIES - 1 numbers below.
+// x = scale * byte, rounded to the nearest. Of several scales, uses the one with the least error: the largest
+// value becomes 127 or one of the TRIES - 1 numbers below.
 #define TRIES 6
 kernel void tile_bytes(global const float *input, global const uint *columns, global char *tiles,
                        global int4 *about, const struct inputs_parameters given)

@@ -1,10 +1,10 @@
-// matmul.cl: ENGINE_OP_MATMUL for weights of TYPE. The input has been put into tiles of TOKENS columns by inputs.cl: [tile]
-// [chunk of 32 values][column in the tile], as floats or, with INTEGERS, as bytes with scales, which meet the weights' codes
-// in integer products.
+// matmul.cl: ENGINE_OP_MATMUL for weights of TYPE. inputs.cl has put the input into tiles of TOKENS columns:
+// [tile] [chunk of 32 values][column in the tile], as floats or, with INTEGERS, as bytes with scales, for
+// integer products with the weights' codes.
 //
-// With MATRICES the weight is several matrices, one after the other, each of which begins with a panel of its own, and all
-// columns of a tile meet the same one. With TOKENS of 1 that is the expert, or the head, of the column; else the tiles have
-// been made by experts.cl, which says in a table which columns and which matrix are theirs.
+// With MATRICES the weight is several matrices, one after the other, each of which starts a new panel, and
+// all columns of a tile have the same one. With TOKENS of 1 that is the expert, or the head, of the column;
+// otherwise experts.cl has made the tiles, with a table of their columns and matrices.
 
 struct matmul_parameters {
     uint n_chunks, rows, n_columns;
@@ -23,7 +23,7 @@ struct matmul_parameters {
 
 // ---- Tiles -------------------------------------------------------------------------------------------------------------
 
-// A tile: the matrix that it meets; its columns; the tile of the input. Tables are those that experts.cl makes, or just ids.
+// A tile: its matrix; its columns; the tile of the input. Tables are those of experts.cl, or just ids.
 struct tile {
     uint matrix, n_columns, input;
 };
@@ -42,7 +42,7 @@ struct tile tile_at(const struct matmul_parameters *p, global const uint *table,
 #endif
 }
 
-// Where column `i` of a tile goes.
+// The destination of column `i` of a tile.
 size_t output_of(const struct matmul_parameters *p, global const uint *table, uint tile, uint i)
 {
 #ifdef MATRICES
@@ -54,7 +54,7 @@ size_t output_of(const struct matmul_parameters *p, global const uint *table, ui
 #endif
 }
 
-// The panel of a part that holds panel `panel` of a matrix; n_panels or more: the part doesn't have it.
+// The panel of a part that holds panel `panel` of a matrix; n_panels or more: it is not in this part.
 uint panel_in_part(const struct matmul_parameters *p, uint matrix, uint panel)
 {
     return matrix * p->matrix_panels + panel - p->first_panel;
@@ -128,7 +128,7 @@ F chunk_product(const W codes[8], const F scale[2], const F least[2], const int 
 #define ACTIVATE activate
 #endif
 
-// What follows the product, but for the residual.
+// The steps after the product, except the residual.
 F finish(F sum, F gate, const struct matmul_parameters *p, F bias)
 {
     return p->has_gate ? ACTIVATE(p->activation, gate, 0, 0) * sum
@@ -157,7 +157,7 @@ void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global c
     }
 }
 #else
-// SIDE columns side by side: that many sums are under way at once.
+// SIDE columns side by side: this many sums are computed at once.
 #if TOKENS % 8 == 0
 #define SIDE 8
 #else
@@ -190,7 +190,7 @@ void accumulate(global const uint *panel, uint n_chunks, uint n_tokens, global c
 }
 #endif
 
-// Rows row ... row + 15 of a column, as far as there are so many.
+// Rows row ... row + 15 of a column, as far as they exist.
 F load_column(global const float *column, uint row, uint end)
 {
     if (row + 16 <= end) return vload16(0, column + row);
@@ -210,7 +210,8 @@ void store_column(F column_values, global float *column, uint row, uint end)
     for (uint i = 0; i < 16 && row + i < end; i++) column[row + i] = values[i];
 }
 
-// Dimension 0: tiles of columns, so that those who share a panel run one after the other. Dimension 1: panels.
+// Dimension 0: tiles of columns, so that those with the same panel run one after the other. Dimension 1:
+// panels.
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output, global const uint *table,
@@ -274,7 +275,7 @@ float row_product(global const uint *rows, uint chunk, global const INPUT *input
 #endif
 }
 
-// Local dimension 1 shares out the chunks between SLICES. Group dimension 1: columns.
+// Local dimension 1 divides the chunks among SLICES. Group dimension 1: columns.
 kernel __attribute__((reqd_work_group_size(PANEL, SLICES, 1))) void
 matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output, global const uint *table,

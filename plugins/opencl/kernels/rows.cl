@@ -1,5 +1,6 @@
-// rows.cl: norms, sums, products, activations, rope, rows of activations, and writes to the cache: what goes through rows
-// of float32, with strides. Counts and strides are in words; work-items go on in strides where there are fewer than items.
+// rows.cl: norms, sums, products, activations, rope, rows of activations, and writes to the cache: operations
+// on rows of float32, with strides. Counts and strides are in words; work-items loop with a stride if there
+// are fewer than items.
 
 struct shape {
     uint n, n1, n2; // elements of a row; rows; planes
@@ -74,7 +75,7 @@ kernel void rows(global const float *a, global const float *b, global float *out
 struct norm_parameters {
     struct shape shape;
     struct view input, output;
-    uint is_layer; // the mean is taken away first
+    uint is_layer; // the mean is subtracted first
     uint has_weight, has_bias;
     float epsilon;
 };
@@ -147,7 +148,7 @@ float group_sum(float mine, local float *partial)
     bool is_first = true;
 #endif
     float sum = 0;
-    barrier(CLK_LOCAL_MEM_FENCE); // what was there has been used
+    barrier(CLK_LOCAL_MEM_FENCE); // the previous contents have been used
     if (is_first) partial[place] = mine;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = 0; i < places; i++) sum += partial[i];
@@ -190,7 +191,7 @@ struct rope_parameters {
     float magnitude;
 };
 
-// Cosine and sine of a fraction of a turn: the nearest quarter, and polynomials for what is left.
+// Cosine and sine of a fraction of a turn: the nearest quarter, and polynomials for the remainder.
 float2 cos_sin(uint turn)
 {
     uint quarter = (turn + 0x20000000u) >> 30;
@@ -201,9 +202,9 @@ float2 cos_sin(uint turn)
     return quarter == 0 ? (float2)(c, s) : quarter == 1 ? (float2)(-s, c) : quarter == 2 ? (float2)(-c, -s) : (float2)(s, -c);
 }
 
-// turns: how far each pair turns from one position to the next, as fractions of a turn in 64 bits, low and high word. A
-// position times that, modulo 1, is an integer multiplication that overflows, so angles are exact at any position. A
-// work-item takes a pair (or a value that is copied) in all heads of a token.
+// turns: the angle of each pair from one position to the next, as fractions of a turn in 64 bits, low and
+// high word. A position times that, modulo 1, is an integer multiplication that overflows, so angles are
+// exact at any position. A work-item takes a pair (or a copied value) in all heads of a token.
 kernel void rope(global const float *input, global const int *positions, global const uint2 *turns,
                  global float *output, const struct rope_parameters given)
 {

@@ -1,6 +1,6 @@
-// unpack.cl: 32 values of rows of a weight of TYPE. weight.c says how weights lie in memory, llama.cpp's GGUF what blocks
-// mean. A quantised value is scale * (code - ZERO) + least, its code a byte; scale and least belong to 32 values or, with
-// HALVES, to 16.
+// unpack.cl: 32 values of rows of a weight of TYPE. weight.c describes the layout of weights in memory,
+// llama.cpp's GGUF the meaning of blocks. A quantised value is scale * (code - ZERO) + least, its code a
+// byte; scale and least belong to 32 values or, with HALVES, to 16.
 
 #if TYPE == TYPE_F32
 #define BLOCK 32
@@ -67,10 +67,10 @@
 #define PLAIN (TYPE == TYPE_F32 || TYPE == TYPE_F16 || TYPE == TYPE_BF16)
 #define PANEL 32
 
-// Word n of the block that begins at `block`, of the rows at hand.
+// Word n of the block that begins at `block`, of the current rows.
 #define AT(n) LOAD_WORDS(block + (n) * PANEL)
 
-// `rows` points to the first word of the rows at hand in their panel.
+// `rows` points to the first word of the current rows in their panel.
 global const uint *block_of(global const uint *rows, uint chunk)
 {
     return rows + (size_t)(chunk / (BLOCK / 32)) * (BLOCK_WORDS * PANEL);
@@ -162,7 +162,7 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
 #if TYPE == TYPE_IQ4_NL
     scale[0] = half_value(AT(0) & 0xffff);
 #elif TYPE == TYPE_MXFP4
-    W exponent = AT(0) & 255; // of half the scale, for the values are doubled
+    W exponent = AT(0) & 255; // of half the scale, because the values are doubled
     scale[0] = AS_F(exponent < 2 ? (W)(0x00200000) << exponent : (exponent - 1) << 23);
 #else
     first = 2 + 4 * part;
@@ -195,7 +195,8 @@ void unpack_codes(global const uint *rows, uint chunk, W codes[8], F scale[2], F
                    (AT(i) >> part & 0x01010101) << 2;
 #elif TYPE == TYPE_Q4_K || TYPE == TYPE_Q5_K
     W head = AT(0);
-    // Twelve bytes hold eight pairs of 6 bits, scale and minimum: four in whole bytes, four in what those leave.
+    // Twelve bytes hold eight pairs of 6 bits, scale and minimum: four in whole bytes, four in the remaining
+    // bits.
     uint shift = 8 * (part % 4);
     W a = AT(1) >> shift, b = AT(2) >> shift, c = AT(3) >> shift;
     W level = part < 4 ? a & 63 : (c & 15) | (a >> 6 & 3) << 4;

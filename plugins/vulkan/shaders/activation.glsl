@@ -20,7 +20,7 @@ float accurate_exp(float x)
     return e * uintBitsToFloat(uint(int(n) + 127) << 23);
 }
 
-// exp(x) - 1, right relative to its own size near 0 too: there the Taylor polynomial of degree 7.
+// exp(x) - 1, accurate relative to its own size near 0 too, where the Taylor polynomial of degree 7 is used.
 float accurate_expm1(float x)
 {
     if (abs(x) > 0.3) return accurate_exp(x) - 1;
@@ -91,7 +91,7 @@ float activate(uint kind, float x, float limit, float alpha)
     }
 }
 
-// What the activation's result is multiplied by, where there is a factor.
+// The factor that the activation's result is multiplied by, if there is one.
 float activated_factor(uint kind, float u, float limit)
 {
     return kind == SWIGLU_CLAMPED ? 1 + clamp(u, -limit, limit) : u;

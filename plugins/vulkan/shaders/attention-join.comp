@@ -1,5 +1,5 @@
-// attention-join.comp: the second half of a split attention.comp: for a head of a token, what the splits have summed, each
-// relative to its own maximum, becomes the output.
+// attention-join.comp: the second half of a split attention.comp: makes the output of a token's head from the
+// sums of the splits, each relative to its own maximum.
 #version 450
 
 layout(local_size_x_id = 0) in;

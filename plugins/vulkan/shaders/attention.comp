@@ -1,7 +1,8 @@
-// attention.comp: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867). A workgroup
-// takes a head of a token and goes over its positions SIZE at a time: first each invocation scores one position, then
-// each sums up a few of the output's values. TYPE_K and TYPE_V are the caches' types. Where few tokens look far back, SPLITS
-// workgroups share the positions of each head and leave their sums to attention-join.comp.
+// attention.comp: ENGINE_OP_ATTENTION with an online softmax (Milakov and Gimelshein, arXiv 1805.02867). A
+// workgroup takes a head of a token and walks through its positions SIZE at a time: first each invocation
+// scores one position, then each sums up a few of the output's values. TYPE_K and TYPE_V are the caches'
+// types. If few tokens look far back, SPLITS workgroups share the positions of each head and leave their sums
+// to attention-join.comp.
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
@@ -47,7 +48,7 @@ shared uint rows[SIZE];        // in the cache
 #include "activation.glsl"
 #include "workgroup.glsl"
 
-// The part of a word from its byte `byte % 4` on.
+// The part of a word that starts at its byte `byte % 4`.
 uint half_word(uint word, uint byte)
 {
     return word >> byte % 4 * 8;

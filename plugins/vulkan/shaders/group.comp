@@ -1,7 +1,8 @@
 // group.comp: before a matmul.comp with MATRICES BY_GROUP: lists columns by their experts. One workgroup.
 //
-// A column is an expert of a token, number token * n_used + slot. The output is n_tiles tiles of three words: the expert, where
-// the tile's columns begin in the list, and where the expert's end; then the list. What no expert needs is 0, 0, 0.
+// A column is an expert of a token, number token * n_used + slot. The output is n_tiles tiles of three words,
+// then the list. The words are the expert, the start of the tile's columns in the list, and the end of the
+// expert's columns. Tiles that no expert needs are 0, 0, 0.
 #version 450
 
 layout(local_size_x_id = 0) in;

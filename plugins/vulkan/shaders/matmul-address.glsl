@@ -1,7 +1,7 @@
-// matmul-address.glsl: for drivers that run shaders on the CPU, a vector of invocations at a time. There a read at an
-// address that all share is one instruction, while reads through bindings are checked one by one, and barriers are dear. So
-// each invocation sums ROWS rows for TOKENS columns by itself, and reads the input at addresses. Such drivers also take long
-// to compile much code: weight and gate go through the same.
+// matmul-address.glsl: for drivers that run shaders on the CPU, a vector of invocations at a time. There a
+// read at an address that all share is one instruction, while reads through bindings are checked one by one,
+// and barriers are expensive. So each invocation sums ROWS rows for TOKENS columns by itself, and reads the
+// input at addresses. Such drivers also compile long code slowly: weight and gate share the same code.
 layout(local_size_x = 32 / ROWS) in;
 
 const uint APART = 32 / ROWS; // rows of an invocation

@@ -1,18 +1,20 @@
 // matmul-cooperative.glsl: a workgroup makes 64 rows for 64 columns with cooperative matrices: float16 times float16, sums in
 // float32. Each 32 values of k are staged in shared memory, where subgroups fetch the matrices of their region of the tile.
 //
-// Each invocation stages one row or one column, divided by a power of two of its own that brings the largest of the first 32
-// values to 2^6 … 2^7. As long as it brings those of later ones to LEAST … MOST, nothing overflows and what lies below
-// float16's normal numbers doesn't count. Beyond that, which is rare, all that has been summed goes to the totals, and powers
-// of two are taken anew. What is left is the rounding of values to 11 bits. Weights in float16 keep all their bits, and so that
-// the columns do too, those are staged in two parts for them: the upper 11 bits, and the others.
+// Each invocation stages one row or one column, divided by a power of two of its own that scales the largest
+// of the first 32 values to 2^6 … 2^7. As long as it scales those of later ones to LEAST … MOST, nothing
+// overflows, and values below float16's normal numbers don't matter. Beyond that, which is rare, all sums so
+// far are added to the totals, and new powers of two are chosen. The only other error is the rounding of
+// values to 11 bits. Weights in float16 keep all their bits; for them the columns do too, because they are
+// staged in two parts: the upper 11 bits, and the others.
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : enable
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x = 128) in;
 
-// What the device multiplies at once, rows x k by k x columns, and a subgroup's region: cooperative.c chooses them.
+// The size of a device's product, rows x k by k x columns, and a subgroup's region: cooperative.c chooses
+// them.
 layout(constant_id = 6) const uint ROWS = 16;
 layout(constant_id = 7) const uint COLUMNS = 16;
 layout(constant_id = 8) const uint DEPTH = 16;
@@ -59,7 +61,7 @@ float largest(vec4 v[8])
     return max(max(most.x, most.y), max(most.z, most.w));
 }
 
-// The power of two that brings it to 2^6 … 2^7.
+// The power of two that scales it to 2^6 … 2^7.
 float level_of(float most)
 {
     return uintBitsToFloat((floatBitsToUint(max(most, NOTHING)) & 0x7f800000u) - (6u << 23));
@@ -74,7 +76,7 @@ float inverse_of(float power)
 void fetch(bool gate, uint panel, uint lane, uint start, uint chunk, out vec4 v[8])
 {
     if (lane < TILE) {
-        // Behind the last panel that is bound, the last is read again: finish drops its rows.
+        // Beyond the last bound panel, the last is read again: finish drops its rows.
         uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
         if (gate)
             unpack_gate(mine, lane % 32, p.k, chunk, v);
@@ -98,7 +100,7 @@ void stage(uint lane, vec4 v[8], float inverse)
     }
 }
 
-// Adds sums, multiplied by the levels of their rows and columns, to totals; `level` is that of the invocation's own.
+// Adds sums, multiplied by the levels of their rows and columns, to totals; `level` is the invocation's own.
 void flush(uint lane, float level, inout SUMS sums[PIECES], inout SUMS totals[PIECES])
 {
     uint slot = gl_SubgroupID * SLOT;
@@ -106,7 +108,7 @@ void flush(uint lane, float level, inout SUMS sums[PIECES], inout SUMS totals[PI
     barrier();
     [[unroll]] for (uint i = 0; i < PIECES; i++) {
         uint row = region_row() + i / ACROSS * ROWS, column = region_column() + i % ACROSS * COLUMNS;
-        subgroupBarrier(); // what was there has been used
+        subgroupBarrier(); // the previous contents have been used
         coopMatStore(sums[i], slots, slot, ROWS, gl_CooperativeMatrixLayoutColumnMajor);
         subgroupBarrier();
         for (uint e = gl_SubgroupInvocationID; e < SLOT; e += gl_SubgroupSize)
@@ -118,7 +120,7 @@ void flush(uint lane, float level, inout SUMS sums[PIECES], inout SUMS totals[PI
     }
 }
 
-// Adds what the 32 values in shared memory make.
+// Adds the products of the 32 values in shared memory.
 void multiply(inout SUMS sums[PIECES])
 {
     [[unroll]] for (uint k = 0; k < 32; k += DEPTH) {
@@ -140,7 +142,7 @@ void multiply(inout SUMS sums[PIECES])
 void sum_tile(bool gate, uint panel, uint lane, uint first, inout SUMS totals[PIECES])
 {
     SUMS sums[PIECES];
-    float level = 1; // of what this invocation stages
+    float level = 1; // of the values that this invocation stages
     uint start = column(first + lane % TILE); // of the column that it stages, if it is one
     [[unroll]] for (uint i = 0; i < PIECES; i++) sums[i] = totals[i] = SUMS(0);
     if (lane == 0) flushed = 0;
@@ -151,7 +153,7 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout SUMS totals[PI
         if (chunk == 0) level = level_of(most);
         bool is_outside = chunk > 0 && most > NOTHING && (size < LEAST || size >= MOST);
         if (is_outside) atomicMax(flushed, chunk);
-        barrier(); // what was there has been used
+        barrier(); // the previous contents have been used
         if (chunk > 0 && flushed == chunk) flush(lane, level, sums, totals);
         if (is_outside) level = level_of(most);
         stage(lane, v, inverse_of(level));
@@ -172,7 +174,7 @@ void main()
     [[unroll]] for (uint i = 0; i < PIECES; i++) {
         uint row = first_row + panel * 32 + region_row() + i / ACROSS * ROWS;
         uint column = first + region_column() + i % ACROSS * COLUMNS;
-        subgroupBarrier(); // what was there has been used
+        subgroupBarrier(); // the previous contents have been used
         coopMatStore(sums[i], slots, slot, ROWS, gl_CooperativeMatrixLayoutColumnMajor);
         if (GATED) coopMatStore(gates[i], slots, second, ROWS, gl_CooperativeMatrixLayoutColumnMajor);
         subgroupBarrier();

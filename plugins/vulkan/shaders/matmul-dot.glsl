@@ -1,14 +1,14 @@
-// matmul-dot.glsl: matmul-tiled.glsl for Q8_0 and Q4_0 on devices with fast dot products of four signed bytes: for each 32
-// values of k the columns are rounded to 15 bits with a scale of their own: 128 times one signed byte plus another. With one
-// byte alone Q4_0's logits are worse than they need to be.
+// matmul-dot.glsl: matmul-tiled.glsl for Q8_0 and Q4_0 on devices with fast dot products of four signed
+// bytes. For each 32 values of k the columns are rounded to 15 bits with a scale of their own: 128 times one
+// signed byte plus another. A single byte would make Q4_0's logits worse than necessary.
 #extension GL_EXT_spirv_intrinsics : enable
 layout(local_size_x = 128) in;
 
 #define TILE_ROWS   64
 #define TILE_TOKENS 32
-#define STRIDE      9 // of 8 words, so that neighbouring rows lie in different banks
+#define STRIDE      9 // of 8 words, so that neighbouring rows are in different banks
 
-// OpSDot with words as vectors (format 0); GLSL has no name for it that all compilers know.
+// OpSDot with words as vectors (format 0); GLSL has no name for it that all compilers support.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
 int dot_of_bytes(int a, int b, spirv_literal int format);
 
@@ -17,7 +17,7 @@ shared float weight_levels[TILE_ROWS];
 shared int columns[2 * TILE_TOKENS * STRIDE]; // high bytes, then low ones
 shared float column_levels[TILE_TOKENS];
 
-// The quants of a block of the weight, and what one of them is worth.
+// The quants of a block of the weight, and their scale.
 void fetch_block(bool gate, uint panel, uint row, uint chunk, out int words[8], out float level)
 {
     uint n_blocks = p.k / 32, at = (panel * ((n_blocks + 1) / 2) + chunk / 2) * 32 + row;
@@ -59,7 +59,7 @@ void round_column(uint start, uint chunk, uint column)
     column_levels[column] = most / steps;
     [[unroll]] for (uint i = 0; i < 8; i++) {
         ivec4 q = most > 0 ? ivec4(round(x[i] / most * steps)) : ivec4(0);
-        ivec4 high = (q + 64) >> 7; // -127 … 127; what is left is -64 … 63
+        ivec4 high = (q + 64) >> 7; // -127 … 127; the remainder is -64 … 63
         columns[column * STRIDE + i] = pack_bytes(high);
         columns[(TILE_TOKENS + column) * STRIDE + i] = pack_bytes(q - (high << 7));
     }
@@ -71,9 +71,9 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
     uint start = column(first + lane % TILE_TOKENS); // of the column that this invocation fetches
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
         int words[8];
-        barrier(); // what was there has been used
+        barrier(); // the previous contents have been used
         if (lane < TILE_ROWS) {
-            // Behind the last panel that is bound, the last is read again: finish drops its rows.
+            // Beyond the last bound panel, the last is read again: finish drops its rows.
             uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
             fetch_block(gate, mine, lane % 32, chunk, words, weight_levels[lane]);
             [[unroll]] for (uint i = 0; i < 8; i++) weights[lane * STRIDE + i] = words[i];

@@ -1,14 +1,15 @@
-// matmul-half.glsl: matmul-tiled.glsl with products in float16, two at once, for devices that do those faster. Of each 32
-// values of k, those of a row and those of a column are divided by a power of two of their own, so that none overflows and
-// small ones keep their bits; after every RUN pairs sums go on in float32. A matmul's error is some 5e-4 of its size: a
-// tenth of what rounding activations to int8 makes, more than llama.cpp's for weights in float16, which keep the other form.
+// matmul-half.glsl: matmul-tiled.glsl with products in float16, two at once, for devices that compute those
+// faster. For each 32 values of k, the values of a row and of a column are divided by powers of two of their
+// own, so that none overflows and small ones keep their bits; after every RUN pairs the sums are carried on
+// in float32. A matmul's error is about 5e-4 of its size: a tenth of the error of rounding activations to
+// int8, and more than llama.cpp's for weights in float16, which therefore use the other form.
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : enable
 layout(local_size_x = 128) in;
 
 #define TILE_ROWS   64
 #define TILE_TOKENS 32
 #define PAIRS       16
-#define STRIDE      17 // of a row of 16 pairs, so that neighbouring rows lie in different banks
+#define STRIDE      17 // of a row of 16 pairs, so that neighbouring rows are in different banks
 #define RUN         8
 
 shared f16vec2 weights[TILE_ROWS * STRIDE];
@@ -16,7 +17,7 @@ shared float weight_levels[TILE_ROWS];
 shared f16vec2 columns[TILE_TOKENS * STRIDE];
 shared float column_levels[TILE_TOKENS];
 
-// The power of two below the largest size; 2^-100 where all are as good as zero.
+// The power of two below the largest size; 2^-100 if all are practically zero.
 float level_of(vec4 x[8])
 {
     vec4 most = abs(x[0]);
@@ -35,10 +36,10 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
     uint row = lane % 16, token = lane / 16; // the first of each four, which are 16 and 8 apart
     uint start = column(first + lane % TILE_TOKENS); // of the column that this invocation fetches
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
-        barrier(); // what was there has been used
+        barrier(); // the previous contents have been used
         if (lane < TILE_ROWS) {
             vec4 w[8];
-            // Behind the last panel that is bound, the last is read again: finish drops its rows.
+            // Beyond the last bound panel, the last is read again: finish drops its rows.
             uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
             if (gate)
                 unpack_gate(mine, lane % 32, p.k, chunk, w);

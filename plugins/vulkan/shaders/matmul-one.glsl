@@ -1,9 +1,10 @@
-// matmul-one.glsl: a workgroup makes 32 rows, one panel of the weight, for one column; its SLICES share out k.
+// matmul-one.glsl: a workgroup computes 32 rows, one panel of the weight, for one column; its SLICES divide
+// k.
 layout(local_size_x = 32, local_size_y_id = 0) in;
 
 shared float slices[SLICES * 32];
 
-// Adds up what the slices have; the result is in the first one.
+// Adds up the slices' sums; the result is in the first one.
 float add_slices(float sum, uint lane, uint slice)
 {
     if (SLICES == 1) return sum;

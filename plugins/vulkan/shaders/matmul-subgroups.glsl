@@ -1,6 +1,6 @@
-// matmul-subgroups.glsl: matmul-one.glsl for devices with full subgroups of 8 invocations or more: a workgroup makes a quarter
-// of a panel, with four times the workgroups that share out k further. Eight neighbours own eight rows, as far as they read
-// whole sectors of memory; what a subgroup has of a row is added by shuffles.
+// matmul-subgroups.glsl: matmul-one.glsl for devices with full subgroups of 8 invocations or more: a
+// workgroup computes a quarter of a panel; four times the workgroups divide k further. Eight neighbours own
+// eight rows, so that they read whole sectors of memory; a subgroup's sums of a row are added by shuffles.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 layout(local_size_x = 128) in;
@@ -11,11 +11,11 @@ layout(local_size_x = 128) in;
 
 shared float partial[128]; // [subgroup][row]
 
-// Adds up what the invocations of a row have; the result is in the first subgroup.
+// Adds up the sums of a row's invocations; the result is in the first subgroup.
 float add_shares(float sum, uint row)
 {
     for (uint apart = ROWS; apart < gl_SubgroupSize; apart *= 2) sum += subgroupShuffleXor(sum, apart);
-    barrier(); // what was there has been used
+    barrier(); // the previous contents have been used
     if (gl_SubgroupInvocationID < ROWS) partial[gl_SubgroupID * ROWS + row] = sum;
     barrier();
     if (gl_SubgroupID == 0)

@@ -1,4 +1,4 @@
-// matmul-tile.glsl: the frame of the forms that make tiles of 64 rows and 32 columns.
+// matmul-tile.glsl: the frame of the forms that compute tiles of 64 rows and 32 columns.
 void main()
 {
     uint lane = gl_LocalInvocationID.x, panel = gl_WorkGroupID.x * 2, first;

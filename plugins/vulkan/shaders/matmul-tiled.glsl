@@ -1,11 +1,11 @@
-// matmul-tiled.glsl: a workgroup makes 64 rows for 32 columns. For each 32 values of k, half of its invocations unpack a
-// row of the weight each into shared memory, the others fetch the input; then each invocation sums 4 rows for 4 columns.
-// 12.5 KiB of shared memory and 128 invocations are less than every device has.
+// matmul-tiled.glsl: a workgroup computes 64 rows for 32 columns. For each 32 values of k, half of its
+// invocations unpack a row of the weight each into shared memory, the others fetch the input; then each
+// invocation sums 4 rows for 4 columns. Every device has these 12.5 KiB of shared memory and 128 invocations.
 layout(local_size_x = 128) in;
 
 #define TILE_ROWS   64
 #define TILE_TOKENS 32
-#define STRIDE      33 // of a row of 32 values, so that neighbouring rows lie in different banks
+#define STRIDE      33 // of a row of 32 values, so that neighbouring rows are in different banks
 
 layout(constant_id = 6) const uint UNROLLED = 32; // values of k whose products are unrolled: a divisor of 32
 
@@ -18,10 +18,10 @@ void sum_tile(bool gate, uint panel, uint lane, uint first, inout float sums[4][
     uint starts[4]; // of the columns that this invocation fetches
     [[unroll]] for (uint i = 0; i < 4; i++) starts[i] = column(first + 8 * i + lane % TILE_ROWS / 8);
     for (uint chunk = 0; chunk * 32 < p.k; chunk++) {
-        barrier(); // what was there has been used
+        barrier(); // the previous contents have been used
         if (lane < TILE_ROWS) {
             vec4 w[8];
-            // Behind the last panel that is bound, the last is read again: finish drops its rows.
+            // Beyond the last bound panel, the last is read again: finish drops its rows.
             uint mine = panel + (first_row + (panel + lane / 32) * 32 < p.rows ? lane / 32 : 0);
             if (gate)
                 unpack_gate(mine, lane % 32, p.k, chunk, w);

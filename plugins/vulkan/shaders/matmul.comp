@@ -19,7 +19,7 @@ layout(constant_id = 4) const bool ADDS = false; // the residual
 layout(constant_id = 5) const uint ACTIVATION = 0;
 
 layout(constant_id = 11) const uint MATRICES = 0; // how a workgroup finds its matrix and its columns; one of these:
-const uint SINGLE = 0;    // there is one matrix
+const uint SINGLE = 0;    // one matrix
 const uint BY_HEAD = 1;   // each head of a token has its own
 const uint BY_COLUMN = 2; // each column has chosen an expert; a workgroup takes one column
 const uint BY_GROUP = 3;  // the same, and group.comp has grouped the columns
@@ -92,7 +92,7 @@ uint64_t words_at, scales_at; // of the weight or the gate
 
 #include "activation.glsl"
 
-// Read at the beginning: where invocations may have parted, software drivers read for each of them.
+// Read at the beginning: after invocations may have diverged, software drivers read for each of them.
 uint n_rows = p.rows, n_tokens = p.tokens;
 uint input_offset = p.input_offset, input_stride = p.input_stride;
 uint output_offset = p.output_offset, output_stride = p.output_stride;
@@ -100,12 +100,12 @@ uint residual_offset = p.residual_offset, residual_stride = p.residual_stride;
 uint input_slots = p.input_slots, output_slots = p.output_slots;
 float scale = p.scale;
 
-// Of several matrices, those that a workgroup has to do with.
+// With several matrices, those that a workgroup uses.
 uint first_row = p.first_row; // of the part of the weight that is bound, counted in the matrix at hand
 uint matrix = 0, slot = 0;
 
-// Finds what a workgroup makes: the panel, here given as if each matrix were alone, and the first of `columns` columns.
-// False: nothing, or what is in another part of the weight.
+// Finds a workgroup's panel, counted as if each matrix were alone, and the first of its `columns` columns.
+// False: it has nothing to do, or the panel is in another part of the weight.
 bool begin(inout uint panel, uint columns, out uint first)
 {
     uint tile = gl_WorkGroupID.y;
@@ -138,14 +138,14 @@ uvec2 place(uint token)
     return uvec2(number % p.n_slots, number / p.n_slots);
 }
 
-// Where a column of the input begins.
+// The start of a column of the input.
 uint column(uint token)
 {
     uvec2 at = place(min(token, n_tokens - 1));
     return input_offset + at.x * input_slots + at.y * input_stride;
 }
 
-// Four values of the column that begins at `start`, zeros behind its end.
+// Four values of the column that begins at `start`, zeros after its end.
 vec4 input4(uint start, uint i)
 {
     uint at = start + i;
@@ -161,7 +161,7 @@ float dot4(vec4 a, vec4 b, float sum)
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
 
-// What the options make of a sum, put where it belongs.
+// Applies the options to a sum, and stores the result.
 void finish(float sum, float gate, uint row, uint token)
 {
     if (row >= n_rows || token >= n_tokens) return;

@@ -1,4 +1,4 @@
-// mix.comp: behind a matmul.comp of experts: what a token's have made, summed up by their weights.
+// mix.comp: after a matmul.comp of experts: sums up the results of a token's experts by their weights.
 #version 450
 
 layout(local_size_x_id = 0) in;

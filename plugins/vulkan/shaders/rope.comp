@@ -18,7 +18,7 @@ layout(binding = 1) readonly buffer Positions { int positions[]; };
 layout(binding = 2) readonly buffer Turns { uvec2 turns[]; }; // [n_dims / 2]: of one position, low and high word
 layout(binding = 3) writeonly buffer Output { float outputs[]; };
 
-// Cosine and sine of a fraction of a turn: the nearest quarter, and polynomials for what is left.
+// Cosine and sine of a fraction of a turn: the nearest quarter, and polynomials for the remainder.
 vec2 cos_sin(uint turn)
 {
     uint quarter = (turn + 0x20000000u) >> 30;

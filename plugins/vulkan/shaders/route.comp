@@ -1,5 +1,5 @@
-// route.comp: ENGINE_OP_ROUTE. A workgroup takes a token. An expert's place among the chosen is the number of those that are
-// chosen before it: each invocation counts that for a few experts.
+// route.comp: ENGINE_OP_ROUTE. A workgroup takes a token. An expert's place among the chosen is the number of
+// those chosen before it: each invocation counts these for a few experts.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 
@@ -24,14 +24,14 @@ layout(binding = 2) writeonly buffer Ids { uint ids[]; };
 layout(binding = 3) writeonly buffer Weights { float weights[]; };
 
 const uint MOST = 1024; // experts: 12 KiB of shared memory
-shared float shares[MOST]; // what experts count
-shared uint keys[MOST];    // what the choice goes by, in a total order, NaNs too; 0: can't be chosen
+shared float shares[MOST]; // the experts' weights
+shared uint keys[MOST];    // the choice's order, total even with NaN; 0: can't be chosen
 shared uint places[MOST];  // of groups, then of experts
 
 #include "activation.glsl"
 #include "workgroup.glsl"
 
-// What the choice goes by.
+// The value that the choice is based on.
 float choice(uint e)
 {
     return BIASED ? shares[e] + biases[e] : shares[e];
@@ -44,7 +44,7 @@ uint key_of(float value)
     return max((bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u, 1);
 }
 
-// How many of the first `count` keys come before one of them.
+// How many of the first `count` keys come before a given one.
 uint place_of(uint i, uint count)
 {
     uint before = 0, key = keys[i];

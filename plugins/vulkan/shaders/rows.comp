@@ -5,7 +5,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ACTIVATION = 0;
-layout(constant_id = 2) const uint JOIN = 0; // what b is for; one of these
+layout(constant_id = 2) const uint JOIN = 0; // the use of b; one of these
 const uint ABSENT = 0, SUMMAND = 1, FACTOR = 2, BEHIND = 3;
 
 layout(push_constant) uniform Parameters {

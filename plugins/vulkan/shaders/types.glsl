@@ -24,14 +24,14 @@
 #define UNIT 8
 #endif
 
-// Values that unpack.glsl makes at a time. Software drivers take long to compile what is unrolled for many.
+// Values that unpack.glsl makes at a time. Software drivers compile slowly if many are unrolled.
 #if defined(ADDRESS) && (TYPE == TYPE_F32 || TYPE == TYPE_F16 || TYPE == TYPE_BF16)
 #define CHUNK 8
 #else
 #define CHUNK 32
 #endif
 
-// Types that are kept as the words of their file's blocks: values and words of a block, see weight.c.
+// Types kept as the words of their file's blocks: values and words of a block, see weight.c.
 #if TYPE == TYPE_Q4_1 || TYPE == TYPE_IQ4_NL || TYPE == TYPE_MXFP4
 #define BLOCK 32
 #define BLOCK_WORDS 5

@@ -1,8 +1,9 @@
-// unpack.glsl: CHUNK values of a row of a weight as float32. Included once for each weight that a kernel reads, with these
-// defined: UNPACK (the function's name), QUAD(i) (the weight's words 4 i … 4 i + 3), WORD(i) (word i), SCALE_PAIR(i) (of the
-// types whose scales lie apart). weight.c says how weights lie in memory, llama.cpp's GGUF what blocks mean.
+// unpack.glsl: CHUNK values of a row of a weight as float32. Included once for each weight that a kernel
+// reads, with these defined: UNPACK (the function's name), QUAD(i) (the weight's words 4 i … 4 i + 3),
+// WORD(i) (word i), SCALE_PAIR(i) (for types with separate scales). weight.c describes the layout of weights
+// in memory, llama.cpp's GGUF the meaning of blocks.
 //
-// w: values CHUNK * chunk and on of row `row` of the panel, zeros behind the end of the row.
+// w: the values from CHUNK * chunk on of row `row` of the panel, zeros after the end of the row.
 
 void UNPACK(uint panel, uint row, uint k, uint chunk, out vec4 w[CHUNK / 4])
 {
@@ -30,7 +31,7 @@ void UNPACK(uint panel, uint row, uint k, uint chunk, out vec4 w[CHUNK / 4])
 #if TYPE == TYPE_Q4_0
     uvec4 words = QUAD((panel * n_blocks + chunk) * 32 + row);
     [[unroll]] for (uint i = 0; i < 4; i++) {
-        // Nibbles are in two's complement: to the top of the word, and back with their sign.
+        // Nibbles are in two's complement: shift them to the top of the word, and back with their sign.
         w[i] = vec4((ivec4(words[i]) << ivec4(28, 20, 12, 4)) >> 28) * scale;
         w[4 + i] = vec4((ivec4(words[i]) << ivec4(24, 16, 8, 0)) >> 28) * scale;
     }
@@ -75,7 +76,7 @@ void UNPACK(uint panel, uint row, uint k, uint chunk, out vec4 w[CHUNK / 4])
     float scale = unpackHalf2x16(AT(0)).x;
 #elif TYPE == TYPE_MXFP4
     const uint first = 1;
-    uint exponent = AT(0) & 255; // of half the scale, for the values are doubled
+    uint exponent = AT(0) & 255; // of half the scale, because the values are doubled
     float scale = uintBitsToFloat(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
 #else
     uint first = 2 + 4 * part, head = AT(0);
@@ -110,7 +111,8 @@ void UNPACK(uint panel, uint row, uint k, uint chunk, out vec4 w[CHUNK / 4])
     }
 #elif TYPE == TYPE_Q4_K || TYPE == TYPE_Q5_K
     vec2 scales = unpackHalf2x16(AT(0));
-    // Twelve bytes hold eight pairs of 6 bits, scale and minimum: four in whole bytes, four in what those leave.
+    // Twelve bytes hold eight pairs of 6 bits, scale and minimum: four in whole bytes, four in the remaining
+    // bits.
     uint shift = 8 * (part % 4), a = AT(1) >> shift, b = AT(2) >> shift, c = AT(3) >> shift;
     uint scale = part < 4 ? a & 63 : c & 15 | (a >> 6 & 3) << 4;
     uint least = part < 4 ? b & 63 : c >> 4 & 15 | (b >> 6 & 3) << 4;

@@ -15,10 +15,10 @@ shared vec4 partial[SIZE / 4];
 #define IS_FIRST                        true
 #endif
 
-// Shows every invocation what those of all places have; vectors of `fill` behind the last place.
+// Shows every invocation the values of all places; vectors of `fill` after the last place.
 void share(float mine, float fill)
 {
-    barrier(); // what was there has been used
+    barrier(); // the previous contents have been used
     if (IS_FIRST) partial[PLACE / 4][PLACE % 4] = mine;
     if (gl_LocalInvocationID.x == 0)
         for (uint i = PLACES; i % 4 != 0; i++) partial[i / 4][i % 4] = fill;
