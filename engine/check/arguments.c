@@ -19,7 +19,7 @@ void suite_only_if(struct suite *suite, uint32_t op, const void *args)
         suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
 }
 
-/* The tensor with another dimension d, dense. */
+/* The tensor with dimension d changed, dense. */
 static struct engine_tensor resized(const struct engine_tensor *tensor, unsigned d, uint64_t size)
 {
     struct engine_tensor other = *tensor;
@@ -33,7 +33,7 @@ uint64_t suite_bit(unsigned operand, unsigned dimension)
     return (uint64_t)1 << (4 * operand + dimension);
 }
 
-/* Dimension d of an operand, wrong in some ways. */
+/* Gives an operand several wrong sizes of dimension d. */
 static void expect_fitting_dimension(struct suite *suite, uint32_t op, void *args, unsigned operand,
                                      unsigned d)
 {
@@ -56,7 +56,8 @@ void suite_expect_fitting_shapes(struct suite *suite, uint32_t op, void *args, u
     for (unsigned operand = 0; (at = fixture_operand(op, args, operand)); operand++)
         for (unsigned d = 0; d < 4 && *at; d++)
             if (!(free_ones & suite_bit(operand, d))) expect_fitting_dimension(suite, op, args, operand, d);
-    suite_only_if(suite, op, args); /* not before: who takes no right ones must not take wrong ones */
+    /* not earlier: even a plugin that refuses correct ones must refuse wrong ones */
+    suite_only_if(suite, op, args);
 }
 
 struct engine_tensor *suite_floats(struct suite *suite, uint64_t ne0, uint64_t ne1, uint64_t ne2)

@@ -10,15 +10,15 @@
 
 struct cache {
     uint32_t type, dim;
-    float *values;                /* [dim, n_kv_heads, position of all sequences] as they are written */
-    double *kept;                 /* the same as the cache's type keeps them */
-    double largest;               /* of kept, without its sign */
+    float *values;                /* [dim, n_kv_heads, position of all sequences] as written */
+    double *kept;                 /* the same as stored in the cache's type */
+    double largest;               /* magnitude of kept */
     struct engine_tensor *tensor; /* [dim, block_size, n_kv_heads, n_blocks] */
 };
 
 struct batch {
     uint32_t n_positions, n_blocks, max_blocks, n_tokens;
-    uint32_t *starts;               /* [n_sequences] first of each sequence's positions among all */
+    uint32_t *starts;               /* [n_sequences] the index of each sequence's first position */
     int32_t *block_table;           /* [max_blocks, n_sequences] */
     int32_t *slots;                 /* [n_positions] */
     int32_t *sequences, *positions; /* [n_tokens] */
@@ -29,7 +29,7 @@ static uint32_t length_of(const struct attention_case *c, uint32_t sequence)
     return c->length + 7 * sequence;
 }
 
-/* Lays the sequences out in blocks, in random order, one block left free. */
+/* Lays the sequences out in blocks, in random order, with one block left free. */
 static void lay_out(struct fixture *fixture, const struct attention_case *c, uint64_t *seed,
                     struct batch *batch)
 {
@@ -63,7 +63,7 @@ static void lay_out(struct fixture *fixture, const struct attention_case *c, uin
         }
 }
 
-/* The last positions of each sequence, in pieces that take turns. */
+/* The last positions of each sequence, in interleaved pieces. */
 static void choose_tokens(struct fixture *fixture, const struct attention_case *c, struct batch *batch)
 {
     enum { PIECE = 5 };
@@ -80,14 +80,14 @@ static void choose_tokens(struct fixture *fixture, const struct attention_case *
             }
 }
 
-/* Where a row of the cache is among its bytes, all rows dense: slot of a block, head. */
+/* Index of a row among the cache's bytes, all rows dense: slot of a block, head. */
 static size_t row_of(const struct attention_case *c, int32_t slot, uint32_t head)
 {
     size_t block = (size_t)slot / c->block_size, within = (size_t)slot % c->block_size;
     return (block * c->n_kv_heads + head) * c->block_size + within;
 }
 
-/* The bytes of a cache that holds the values. What is in no sequence is no number. */
+/* The bytes of a cache that holds the values. Everything outside the sequences is NaN. */
 static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case *c,
                             const struct batch *batch, struct cache *cache)
 {
@@ -110,7 +110,7 @@ static uint8_t *cache_bytes(struct fixture *fixture, const struct attention_case
     return bytes;
 }
 
-/* A cache in a buffer. Strides of float32 are multiples of 4, of the other types of 2. */
+/* A cache in a buffer. Strides of float32 are multiples of 4, those of other types multiples of 2. */
 static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct attention_case *c,
                                           const struct batch *batch, const struct cache *cache,
                                           const uint8_t *bytes)
@@ -121,7 +121,7 @@ static struct engine_tensor *cache_tensor(struct fixture *fixture, const struct 
     return fixture_view(fixture, cache->type, ne, &gaps, bytes);
 }
 
-/* `common`: the first value of all rows, if it isn't 0. */
+/* `common`: the first value of all rows, unless 0. */
 static struct cache make_cache(struct fixture *fixture, const struct attention_case *c,
                                const struct batch *batch, uint32_t type, uint32_t dim, uint64_t *seed,
                                float common)
@@ -139,8 +139,8 @@ static float scale_of(const struct attention_case *c)
     return c->scale != 0 ? c->scale : 1 / sqrtf((float)c->head_dim);
 }
 
-/* Large scores: those of a query spread over c->size / 4, and all are moved by c->size, up and down by turns,
- * by way of the first value, which all keys have in common. */
+/* Large scores: those of a query spread over c->size / 4, and all are shifted by c->size, up and down in
+ * turn, through the first value, which all keys share. */
 static void enlarge(const struct attention_case *c, float *q, size_t n, float common)
 {
     float spread = c->size / 4 / (scale_of(c) * sqrtf((float)c->head_dim));
@@ -149,7 +149,7 @@ static void enlarge(const struct attention_case *c, float *q, size_t n, float co
         q[i] = (i / c->head_dim % 2 ? -c->size : c->size) / (scale_of(c) * common);
 }
 
-/* The first `dim` values of each key, where it is kept. */
+/* The first `dim` values of each key, at the place where it is stored. */
 static struct cache within(struct fixture *fixture, const struct attention_case *c, const struct batch *batch,
                            const struct cache *k, uint32_t dim)
 {
@@ -165,7 +165,7 @@ static struct cache within(struct fixture *fixture, const struct attention_case 
     return v;
 }
 
-/* Slopes as models have them, a half to the power of 0.5, 1, 1.5, …, and none. */
+/* Slopes as in models, a half to the power of 0.5, 1, 1.5, …, and zeros. */
 static float *make_slopes(struct fixture *fixture, uint32_t n_heads)
 {
     float *slopes = fixture_room(fixture, n_heads, sizeof *slopes);
@@ -173,7 +173,7 @@ static float *make_slopes(struct fixture *fixture, uint32_t n_heads)
     return slopes;
 }
 
-/* Sinks that hardly count, that count, and beside which nothing else does. */
+/* Sinks that hardly count, that count, and that outweigh everything else. */
 static float *make_sinks(struct fixture *fixture, const struct attention_case *c)
 {
     static const float sizes[] = {0.5f, -2, 3, 5, -40, 40};
@@ -199,7 +199,7 @@ static void check_attention(struct fixture *fixture, const struct attention_case
     for (size_t i = 0; i < n / dim; i++) {
         size_t token = i / c->n_heads, head = i % c->n_heads, kv_head = head / (c->n_heads / c->n_kv_heads);
         int64_t position = batch->positions[token], first = first_seen(c, position);
-        if (position < 0) continue; /* left out: zeros */
+        if (position < 0) continue; /* left out: expect zeros */
         size_t row = (batch->starts[batch->sequences[token]] + (size_t)first) * c->n_kv_heads + kv_head;
         const struct seen seen = {
             .keys = k->kept + row * k->dim,
@@ -287,8 +287,7 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
 
 /* ---- Writing to the cache -------------------------------------------------------------------------- */
 
-/* A row of Q8_0: d to the bit, and each value on one of the steps beside it, of two that are equally near
- * either. */
+/* A row of Q8_0: d must be exact, and each value a step next to it, either one if both are equally near. */
 static void check_q8_0_row(struct fixture *fixture, const float *values, const uint8_t *wanted,
                            const uint8_t *got, size_t dim)
 {
@@ -296,7 +295,7 @@ static void check_q8_0_row(struct fixture *fixture, const float *values, const u
         double max = 0;
         for (size_t j = 0; j < 32; j++) {
             double size = fabs((double)values[i + j]);
-            if (size > max) max = size; /* not fmax, which GCC 12 for ARM breaks down at */
+            if (size > max) max = size; /* not fmax, which crashes GCC 12 for ARM */
         }
         if (memcmp(wanted, got, 2) != 0)
             fixture_fail(fixture, "cache write: d of a block is %.6g, not %.6g", get_half(got),
@@ -310,7 +309,7 @@ static void check_q8_0_row(struct fixture *fixture, const float *values, const u
     }
 }
 
-/* Rows that were written, one after the other, and then that all else is as before. */
+/* Checks the written rows, one by one, and then that everything else is unchanged. */
 static void check_cache(struct fixture *fixture, const struct attention_case *c, const struct batch *batch,
                         const struct cache *cache, const uint8_t *wanted, uint8_t *got, size_t n_rows)
 {

@@ -1,4 +1,4 @@
-/* case-groups-matmul.c: the groups of products; see case-groups.h. */
+/* case-groups-matmul.c: the groups of matrix products; see case-groups.h. */
 #include "check/case-groups.h"
 #include "check/formats.h"
 
@@ -11,7 +11,7 @@ static uint32_t whole(uint32_t k, uint32_t type)
     return (k + length - 1) / length * length;
 }
 
-/* A form with several numbers of tokens. What a form leaves open: k 96, 50 rows. */
+/* A form with several numbers of tokens. Defaults: k 96, 50 rows. */
 static void each_batch(const char *form, uint32_t type, const struct matmul_case *base,
                        const uint32_t *tokens, size_t n, case_visitor *visit, void *user)
 {
@@ -28,8 +28,8 @@ static void each_batch(const char *form, uint32_t type, const struct matmul_case
     }
 }
 
-/* Two types have every form of theirs tried, the others those that have most in them: each takes a GPU's
- * compiler a while. */
+/* Two types are tried in every form of theirs, the others in the forms with the most parts: each takes a
+ * GPU's compiler a while. */
 static bool has_all_forms(uint32_t type)
 {
     return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_Q8_0;
@@ -105,7 +105,7 @@ static void each_experts(const struct case_group *group, case_visitor *visit, vo
     }
 }
 
-/* The gate of another type than the weight. */
+/* The gate has another type than the weight. */
 static void each_mixed(const struct case_group *group, case_visitor *visit, void *user)
 {
     static const uint32_t types[][2] = {{ENGINE_TYPE_Q4_0, ENGINE_TYPE_F16},
@@ -148,7 +148,7 @@ static void each_heads(const struct case_group *group, case_visitor *visit, void
     each_batch("heads", group->argument, &odd, tokens, COUNT(tokens), visit, user);
 }
 
-/* Activations that came with 1.1, on what is added and as a gate. */
+/* Activations added in 1.1, on the sum and as a gate. */
 static void each_activated(const struct case_group *group, case_visitor *visit, void *user)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* case-groups.c: see case-groups.h. Rows, rope, attention, the router; case-groups-matmul.c has the
- * products. */
+/* case-groups.c: see case-groups.h. Rows, rope, attention, the router; the products are in
+ * case-groups-matmul.c. */
 #include "check/case-groups.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -38,7 +38,7 @@ size_t some_case_size(const struct some_case *c)
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */
 
-/* A case in several sizes: rows dense; gaps behind rows; behind planes, rows dense; behind both. */
+/* A case in several sizes: rows dense; gaps after rows; after planes, rows dense; after both. */
 static void each_size(const char *form, const struct rows_case *base, case_visitor *visit, void *user)
 {
     static const uint32_t sizes[] = {1, 5, 31, 64, 257, 3000};
@@ -46,7 +46,7 @@ static void each_size(const char *form, const struct rows_case *base, case_visit
     static const float epsilons[] = {1e-5f, 1e-3f, 1e-6f, 0.5f};
     for (size_t i = 0; i < COUNT(sizes); i++)
         for (uint32_t variant = 0; variant < 4; variant++) {
-            /* Strides over three dimensions may be another matter than over two. */
+            /* Strides over three dimensions may need other code than over two. */
             struct some_case c = {CASE_ROWS, form, variant % 2 == 1, {.rows = *base}};
             struct rows_case *rows = &c.as.rows;
             rows->n = sizes[i];
@@ -122,7 +122,7 @@ static void each_magnitude(const struct case_group *group, case_visitor *visit, 
 
 /* ---- Attention ------------------------------------------------------------------------------------- */
 
-/* In caches of several types, each with a batch of fewer tokens and more sequences. */
+/* In caches of several types, each also with a batch of fewer tokens and more sequences. */
 static void each_cache(const char *form, const struct attention_case *base, case_visitor *visit, void *user)
 {
     static const uint32_t types[][2] = {{ENGINE_TYPE_F32, ENGINE_TYPE_F32},
@@ -145,8 +145,8 @@ static void each_cache(const char *form, const struct attention_case *base, case
     }
 }
 
-/* Shapes that every option is tried with: one token far on, a prompt, some of two sequences with gaps, a long
- * batch. */
+/* Shapes that every option is tried with: one token at a late position, a prompt, parts of two sequences with
+ * gaps, a long batch. */
 static const struct attention_case shapes[] = {
     {.head_dim = 64,
      .n_heads = 8,
@@ -213,7 +213,7 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
     }
 }
 
-/* Values shorter and longer than keys, and within them as in latent attention. */
+/* Values shorter and longer than keys, and inside them as in latent attention. */
 static void each_value_size(const struct case_group *group, case_visitor *visit, void *user)
 {
     static const struct attention_case cases[] = {

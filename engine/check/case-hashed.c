@@ -1,6 +1,6 @@
-/* case-hashed.c: types whose blocks are looked up in tables that are too large to be written down twice.
- * Random blocks, the same everywhere, have to give the values that gguf-py reads from them
- * (tests/tools/dequantised-hashes printed the hashes); products are then compared with these values. */
+/* case-hashed.c: types whose blocks use tables too large to be written down twice. Random blocks, the same
+ * everywhere, must give the values that gguf-py reads from them (tests/tools/dequantised-hashes printed the
+ * hashes); products are then compared with these values. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ static uint64_t fnv1a(const void *data, size_t size)
     return hash;
 }
 
-/* The blocks as a weight, and the tensor that stands for it. Unclaimed if it isn't taken for these uses. */
+/* The blocks as a weight, and a tensor of it. Unclaimed if the backend doesn't take it for these uses. */
 static struct engine_weight *make_weight(struct fixture *fixture, const struct hashed_type *type,
                                          uint32_t uses, uint32_t n_matrices, const uint8_t *blocks,
                                          struct engine_tensor *tensor)
@@ -94,7 +94,7 @@ static struct engine_weight *make_weight(struct fixture *fixture, const struct h
     return weight;
 }
 
-/* All rows of a weight through ENGINE_OP_GET_ROWS, [ROWS][ROW], held. */
+/* All rows of a weight through ENGINE_OP_GET_ROWS, [ROWS][ROW]; owned by the fixture. */
 static float *read_rows(struct fixture *fixture, const struct hashed_type *type, uint32_t uses,
                         const uint8_t *blocks)
 {
@@ -121,7 +121,7 @@ void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c)
                      (int)(N_VALUES / c->type->length), c->type->name);
 }
 
-/* Whole numbers 0 … n - 1, again and again. */
+/* Whole numbers 0 … n - 1, repeated. */
 static int32_t *take_turns(struct fixture *fixture, uint32_t n, uint32_t count)
 {
     int32_t *numbers = fixture_room(fixture, count, sizeof *numbers);

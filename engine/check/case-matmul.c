@@ -1,5 +1,5 @@
-/* case-matmul.c: products, of one matrix, of one for each head, and of experts that are chosen for each
- * token; see cases.h. */
+/* case-matmul.c: products with one matrix, with one for each head, and with experts chosen for each token;
+ * see cases.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct matmul_data {
     float *bias;                            /* [rows, n_matrices] */
     float *residual;                        /* [rows, tokens] */
     int32_t *experts;                       /* [n_used, tokens] */
-    float *mix;                             /* the same */
+    float *mix;                             /* [n_used, tokens] */
 };
 
 /* The matrix of column s of a token. */
@@ -67,7 +67,7 @@ static void check_matmul(struct fixture *fixture, const struct matmul_case *c, c
         size += expected[i].value * expected[i].value;
     }
     fixture_compare(fixture, "matmul", output, expected, n);
-    /* The bounds are for the worst case; rounding to int8 as a whole costs 0.6 % of random data. */
+    /* The bounds are for the worst case; rounding to int8 costs 0.6 % in total on random data. */
     bool quantised = reference_is_quantised(c->type) || (c->gate && reference_is_quantised(d->gate_type));
     double limit = reference_matmul_share(quantised, c->input_rounding), share = sqrt(error / size);
     if (n >= 64 && !(share <= limit))
@@ -75,7 +75,7 @@ static void check_matmul(struct fixture *fixture, const struct matmul_case *c, c
                      limit);
 }
 
-/* Which experts each token goes to, no two of a token equal. */
+/* The experts of each token, no two of a token equal. */
 static int32_t *choose_experts(struct fixture *fixture, const struct matmul_case *c, uint64_t *seed)
 {
     int32_t *experts = fixture_room(fixture, (size_t)c->n_used * c->tokens, sizeof *experts);
@@ -86,7 +86,7 @@ static int32_t *choose_experts(struct fixture *fixture, const struct matmul_case
         for (uint32_t e = 0; e < from; e++) order[e] = (int32_t)e;
         for (uint32_t s = 0; s < c->n_used; s++) {
             uint32_t other = s + random_bits(seed) % (from - s);
-            if (c->uneven && s == 0) other = from - 1; /* all tokens' first */
+            if (c->uneven && s == 0) other = from - 1; /* every token's first expert */
             int32_t chosen = order[other];
             order[other] = order[s], order[s] = chosen;
             experts[token * c->n_used + s] = chosen;
@@ -95,7 +95,7 @@ static int32_t *choose_experts(struct fixture *fixture, const struct matmul_case
     return experts;
 }
 
-/* Random matrices as in files, held; those that no token chooses are full of NaNs. */
+/* Random matrices as in files, owned by the fixture; those that no token chooses are full of NaNs. */
 static uint8_t *make_matrices(struct fixture *fixture, const struct matmul_case *c,
                               const struct matmul_data *d, uint32_t type, uint64_t *seed)
 {
@@ -118,7 +118,7 @@ static struct engine_tensor *matrices_tensor(struct fixture *fixture, const stru
     return fixture_weight(fixture, type, c->k, c->rows, ENGINE_WEIGHT_MATMUL, c->data_is_kept, data);
 }
 
-/* F32 activations: [n, tokens], or [n, columns, tokens] where the weight is of three dimensions. */
+/* F32 activations: [n, tokens], or [n, columns, tokens] if the weight has three dimensions. */
 static struct engine_tensor *columns_tensor(struct fixture *fixture, const struct matmul_case *c, size_t n,
                                             size_t columns, const float *data)
 {

@@ -4,7 +4,7 @@
 #include "check/cases.h"
 #include "check/numbers.h"
 
-/* Every third logit is one of four values, every fifth another's and a little more. */
+/* Every third logit is one of four values; every fifth is another one plus a little. */
 static void make_ties(float *logits, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -13,7 +13,7 @@ static void make_ties(float *logits, size_t n)
     }
 }
 
-/* The ids are a choice that the operation allows; what their weights should be. */
+/* The ids are a choice that the operation allows, and the weights match it. */
 static void check_route(struct fixture *fixture, const struct route_case *c,
                         const struct engine_op_route *args, const float *logits, const float *bias,
                         const int32_t *ids, const float *weights)
@@ -38,7 +38,8 @@ float *run_route_case(struct fixture *fixture, const struct route_case *c)
     float *logits = fixture_hold(fixture, random_floats(&seed, n));
     float *bias = fixture_hold(fixture, random_floats(&seed, c->n_experts));
     for (size_t i = 0; i < n && c->size != 0; i++) logits[i] *= c->size;
-    for (size_t i = 0; i < c->n_experts; i++) bias[i] = 0.2f * bias[i] - 1; /* below what is left out */
+    /* scores lower than those of the experts left out */
+    for (size_t i = 0; i < c->n_experts; i++) bias[i] = 0.2f * bias[i] - 1;
     if (c->ties) make_ties(logits, n);
     fixture_describe(
         fixture,

@@ -10,7 +10,7 @@
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */
 
-/* The second operand, of a's shape, one row, or one number for each row: [n] elements, rows by rows. */
+/* The second operand: of a's shape, one row, or one number for each row; [n] elements, row by row. */
 struct second {
     bool is_there, is_weight;
     size_t n, tokens, planes;
@@ -36,7 +36,7 @@ static struct engine_tensor *second_operand(struct fixture *fixture, const struc
     return fixture_strided(fixture, shape->n, shape->tokens, shape->planes, &c->gaps, b);
 }
 
-/* What row `row` should become. */
+/* The expected result of row `row`. */
 static void expect_row(const struct rows_case *c, const struct second *shape, size_t row, const float *a,
                        const float *b, const float *bias, struct expected *out)
 {
@@ -53,9 +53,10 @@ static void expect_row(const struct rows_case *c, const struct second *shape, si
             out[i] = reference_activate(c->activation, c->limit, c->alpha, (double)x[i], factor);
             continue;
         }
+        /* one that is missing here */
         double value = c->op == ENGINE_OP_ADD   ? (double)x[i] + (double)*factor
                        : c->op == ENGINE_OP_MUL ? (double)x[i] * (double)*factor
-                                                : (double)NAN; /* one that was forgotten here */
+                                                : (double)NAN;
         out[i] = (struct expected){value, reference_row_bound(value)};
     }
 }
@@ -85,9 +86,8 @@ static void run_rows_op(struct fixture *fixture, const struct rows_case *c, cons
     fixture_run(fixture, c->op, args);
 }
 
-/* Rows of a norm are of very different sizes: where the squares are far below epsilon, about as large, far
- * above, and a row of zeros. Some are far from zero too: what is left of such a row once its mean is taken
- * away is much smaller. */
+/* Rows of a norm have very different sizes: squares far below epsilon, about as large, far above, and a row
+ * of zeros. Some are also far from zero, so that subtracting the mean leaves a much smaller row. */
 static void shape_row(const struct rows_case *c, size_t row, float *values)
 {
     static const float sizes[] = {1, 1e-3f, 0, 3e-5f, 1e4f, 0.03f}, means[] = {0, 30, -700, 0.1f, 0};
@@ -112,7 +112,7 @@ float *run_rows_case(struct fixture *fixture, const struct rows_case *c)
     if (c->op == ENGINE_OP_ACTIVATE)
         fixture_describe_more(fixture, ", activation %u, limit %g, alpha %g%s", c->activation,
                               (double)c->limit, (double)c->alpha, c->second ? ", factor" : "");
-    for (size_t i = 0; i < n; i += 5) a[i] *= i % 3 ? 20 : 100; /* the far ends of exp as well, and beyond */
+    for (size_t i = 0; i < n; i += 5) a[i] *= i % 3 ? 20 : 100; /* also the far ends of exp and beyond */
     for (size_t row = 0; row < n_rows && c->op == ENGINE_OP_NORM; row++) shape_row(c, row, a + row * c->n);
     struct second shape = second_of(c);
     struct engine_tensor *input = fixture_strided(fixture, c->n, c->tokens, c->planes, &c->gaps, a);
@@ -136,8 +136,8 @@ static void expect_head(const struct rope_case *c, int32_t position, const float
     size_t n_pairs = c->n_dims / 2;
     double scale = c->position_scale == 0 ? 1 : (double)c->position_scale;
     double magnitude = c->magnitude == 0 ? 1 : (double)c->magnitude;
-    for (size_t i = 0; i < c->head_dim; i++)
-        out[i] = (struct expected){(double)in[i], 0}; /* what isn't turned is copied */
+    /* values that aren't rotated are copied */
+    for (size_t i = 0; i < c->head_dim; i++) out[i] = (struct expected){(double)in[i], 0};
     for (size_t i = 0; i < n_pairs; i++) {
         struct expected *a = &out[c->pairs == ENGINE_ROPE_HALVES ? i : 2 * i];
         struct expected *b = &out[c->pairs == ENGINE_ROPE_HALVES ? i + n_pairs : 2 * i + 1];
@@ -217,7 +217,7 @@ float *run_get_rows_case(struct fixture *fixture, const struct get_rows_case *c)
     };
     fixture_run(fixture, ENGINE_OP_GET_ROWS, &args);
     float *result = fixture_hold(fixture, fixture_read(fixture, args.output));
-    struct expected *expected = fixture_room(fixture, n, sizeof *expected); /* bounds of zero: to the bit */
+    struct expected *expected = fixture_room(fixture, n, sizeof *expected); /* bounds of zero: exact */
     for (size_t i = 0; i < n; i++)
         expected[i].value = (double)(float)values[(size_t)rows[i / c->n] * c->n + i % c->n];
     fixture_compare(fixture, "get rows", result, expected, n);
@@ -243,7 +243,7 @@ float *run_concat_case(struct fixture *fixture, const struct concat_case *c)
     };
     fixture_run(fixture, ENGINE_OP_CONCAT, &args);
     float *result = fixture_hold(fixture, fixture_read(fixture, args.output));
-    struct expected *expected = fixture_room(fixture, n, sizeof *expected); /* to the bit */
+    struct expected *expected = fixture_room(fixture, n, sizeof *expected); /* exact */
     for (size_t r = 0; r < n_rows; r++) {
         const float *of_b = b + c->n_b * (c->one_each ? r / c->n_heads : r);
         for (size_t i = 0; i < row; i++)

@@ -1,6 +1,5 @@
-/* check-arguments.c: what a backend has to refuse: operations and arguments that it doesn't know, operands
- * that are missing or don't fit together. `supports` says 0 and `enqueue` fails with a message; nothing
- * runs. */
+/* check-arguments.c: what a backend must refuse: unknown operations and arguments, and operands that are
+ * missing or don't fit together. `supports` returns 0 and `enqueue` fails with a message; nothing runs. */
 #include "check/arguments.h"
 
 static void unknown_operations(struct suite *suite, const void *args)
@@ -65,7 +64,7 @@ static void of_matmul(struct suite *suite, const void *args)
     suite_expect_fitting_shapes(suite, ENGINE_OP_MATMUL, &bad, 0);
 }
 
-/* What a product may have besides; `args`: whether it is a gate, else a bias. */
+/* Operands that a product may also have; `args`: whether it is a gate, otherwise a bias. */
 static void of_fused_matmul(struct suite *suite, const void *args)
 {
     static const float zeros[64 * 20];
@@ -90,8 +89,8 @@ static void of_get_rows(struct suite *suite, const void *args)
     struct engine_op_get_rows rows = {sizeof rows, suite_floats(suite, 8, 5, 1),
                                       fixture_i32(&suite->fixture, 3, 1, NULL), suite_floats(suite, 8, 3, 1)};
     (void)args;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_GET_ROWS, &rows,
-                                suite_bit(0, 1)); /* the source has any number of rows */
+    /* the source may have any number of rows */
+    suite_expect_fitting_shapes(suite, ENGINE_OP_GET_ROWS, &rows, suite_bit(0, 1));
 }
 
 static void of_rows(struct suite *suite, const void *args)
@@ -256,8 +255,8 @@ static void of_cache_write(struct suite *suite, const void *args)
     bad = good, bad.slots = fixture_i32(fixture, 2, 1, NULL);
     suite_expect_refusal(suite, ENGINE_OP_CACHE_WRITE, &bad, ENGINE_OK, "fewer slots than tokens");
     bad = good;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_CACHE_WRITE, &bad,
-                                suite_bit(2, 1) | suite_bit(2, 3)); /* blocks of any size and number */
+    /* blocks of any size and number */
+    suite_expect_fitting_shapes(suite, ENGINE_OP_CACHE_WRITE, &bad, suite_bit(2, 1) | suite_bit(2, 3));
 }
 
 void check_arguments(struct suite *suite)

@@ -1,5 +1,5 @@
-/* check-later.c: what a backend has to refuse of version 1.1's additions and of those still to come: fields,
- * enumerators and shapes that it doesn't know, and new operands that don't fit. See check-arguments.c. */
+/* check-later.c: what a backend must refuse of version 1.1's additions and of future ones: unknown fields,
+ * enumerators and shapes, and new operands that don't fit. See check-arguments.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ static struct engine_tensor *values(struct suite *suite, uint64_t n, uint64_t ro
     return fixture_weight(&suite->fixture, ENGINE_TYPE_F32, n, rows, ENGINE_WEIGHT_VALUES, false, zeros);
 }
 
-/* Arguments of a later minor version: fine as long as what is unknown is zero. `size`: of what is known. */
+/* Arguments of a later minor version are accepted as long as the unknown part is zero. `size`: of the known
+ * part. */
 static void expect_growth(struct suite *suite, uint32_t op, const void *known, size_t size)
 {
     struct fixture *fixture = &suite->fixture;
@@ -70,7 +71,7 @@ static void later_rows(struct suite *suite, const void *args)
     }
 }
 
-/* Of a token at position 0 of a sequence of one block. */
+/* A token at position 0 of a sequence of one block. */
 static struct engine_op_attention plain_attention(struct suite *suite, uint64_t value_dim)
 {
     struct fixture *fixture = &suite->fixture;
@@ -127,7 +128,8 @@ static void later_get_rows(struct suite *suite, const void *args)
     expect_growth(suite, ENGINE_OP_GET_ROWS, &rows, sizeof rows);
 }
 
-/* Experts: `weight` and, if there is one, `gate` of three dimensions; all that a plugin may claim. */
+/* Experts: `weight` and, if there is one, `gate` with three dimensions; everything that a plugin may
+ * claim. */
 static void of_experts(struct suite *suite, const void *args)
 {
     const bool *mixed = args;
@@ -193,7 +195,7 @@ static void of_heads(struct suite *suite, const void *args)
     suite_expect_fitting_shapes(suite, ENGINE_OP_MATMUL, &bad, 0);
 }
 
-/* Activations that a product can't have, and numbers that those of rows want or don't want. */
+/* Activations that a product can't have, and numbers that those of rows need or can't have. */
 static void of_activations(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
@@ -314,7 +316,7 @@ static void of_concat(struct suite *suite, const void *args)
     suite_expect_fitting_shapes(suite, ENGINE_OP_CONCAT, &concat, *repeated ? suite_bit(1, 1) : 0);
 }
 
-/* Matrices are a weight's only use; others may come. */
+/* A weight's only use today is as a matrix; others may come. */
 static void of_matrices(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;

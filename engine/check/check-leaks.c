@@ -1,9 +1,9 @@
-/* check-leaks.c: what is destroyed is given back: buffers, weights, streams, recordings, devices. Made and
- * destroyed again and again, they must leave nothing behind that grows from round to round: memory of the
- * process (the pages that it has, and what is allocated in its heap), memory that the device says is free,
- * files, threads. Other processes use memory meanwhile, and drivers keep caches: so only what grows in every
- * one of several rounds counts, and of the device's memory only what it loses in these rounds and not in the
- * pauses between them. */
+/* check-leaks.c: destroyed objects must be given back: buffers, weights, streams, recordings, devices.
+ * Creating and destroying them repeatedly must leave nothing that grows from round to round: memory of the
+ * process (its pages, and allocations in its heap), memory that the device reports as free, files, threads.
+ * Other processes use memory at the same time, and drivers keep caches: so only growth in every one of
+ * several rounds counts, and of the device's memory only losses in these rounds and not in the pauses between
+ * them. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIB          ((int64_t)1 << 20)
 
-/* ---- What grows ------------------------------------------------------------------------------------ */
+/* ---- Measurements ---------------------------------------------------------------------------------- */
 
-/* What is in use. Each may be 0 throughout: then it isn't known here. */
+/* Resources in use. Each may be 0 throughout: then it isn't known here. */
 struct in_use {
     int64_t resident, heap, device, files, threads;
 };
@@ -60,14 +60,14 @@ static struct in_use measure(struct suite *suite)
 /* Makes something and destroys it. */
 typedef void round_trip(struct suite *suite, const void *args);
 
-/* Something that is given back: `bytes` that it takes at least, 0: a handle. */
+/* Something to be given back: `bytes` that it takes at least, 0: a handle. */
 struct trip {
     const char *what; /* "weights" */
     round_trip *make;
     unsigned n; /* how often in a round */
     int64_t bytes;
     const void *args;
-    int64_t heap; /* bytes of the heap that each may leave behind; 0: none */
+    int64_t heap; /* bytes of the heap that each may leave allocated; 0: none */
 };
 
 enum { ROUNDS = 5, HANDLE = 16 /* bytes of a handle, at least */ };
@@ -94,13 +94,13 @@ static int64_t least_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Whether the device's memory is in use by others meanwhile is seen while nothing is made. */
+/* Pauses, in which nothing is created, show whether others use the device's memory at the same time. */
 static void are_given_back(struct suite *suite, const void *args)
 {
     const struct trip *trip = args;
     struct in_use least = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
     fixture_describe(&suite->fixture, "%d rounds of %u", ROUNDS, trip->n);
-    trip->make(suite, trip->args); /* also whether it is claimed */
+    trip->make(suite, trip->args); /* also shows whether it is claimed */
     for (unsigned i = 0; i < trip->n; i++) trip->make(suite, trip->args);
     for (int round = 0; round < ROUNDS; round++) {
         const struct in_use paused = measure(suite);
@@ -112,14 +112,14 @@ static void are_given_back(struct suite *suite, const void *args)
         least.heap = least_of(least.heap, after.heap - before.heap);
         least.files = least_of(least.files, after.files - before.files);
         least.threads = least_of(least.threads, after.threads - before.threads);
-        /* A pause in which it shrinks too says that somebody else is at work. */
+        /* If it shrinks in a pause too, some other program is at work. */
         const bool quiet = llabs(before.device - paused.device) < trip->n * trip->bytes / 16;
         least.device = least_of(least.device, quiet ? after.device - before.device : 0);
     }
     expect_no_growth(suite, trip, &least);
 }
 
-/* ---- What is made ---------------------------------------------------------------------------------- */
+/* ---- Objects --------------------------------------------------------------------------------------- */
 
 static void make_buffer(struct suite *suite, const void *args)
 {
@@ -132,10 +132,10 @@ static void make_buffer(struct suite *suite, const void *args)
     fixture_must(fixture, fixture->api->write(fixture->stream, buffer, 0, bytes, size), "write");
     fixture_must(fixture, fixture->api->stream_wait(fixture->stream), "stream_wait");
     fixture->api->buffer_destroy(buffer);
-    fixture_clear(fixture); /* also what holds `bytes` */
+    fixture_clear(fixture); /* including the entry that holds `bytes` */
 }
 
-/* For the first use and type that the plugin takes: [k, rows] of the argument. */
+/* For the first use and type that the plugin accepts: [k, rows] of the argument. */
 static void make_weight(struct suite *suite, const void *args)
 {
     static const uint32_t uses[] = {ENGINE_WEIGHT_MATMUL, ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_VALUES};
@@ -207,7 +207,7 @@ void check_leaks(struct suite *suite)
         {"weights", "small ones are given back", {"weights", make_weight, 50, 0, small_shape, 0}},
         {"streams", "are given back", {"streams", make_stream, 50, 0, NULL, 0}},
         {"recordings", "are given back", {"recordings", make_recording, 10, 0, NULL, 0}},
-        /* Software drivers lose some kilobytes with each device. */
+        /* Software drivers lose a few kilobytes with each device. */
         {"opening", "devices are given back", {"devices", make_device, 4, 0, NULL, 65536}},
     };
     for (size_t i = 0; i < COUNT(rows); i++)

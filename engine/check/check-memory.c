@@ -1,4 +1,4 @@
-/* check-memory.c: devices, buffers, weights, and what happens where memory ends. */
+/* check-memory.c: devices, buffers, weights, and what happens when memory runs out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,12 +79,12 @@ static void refuses_other_devices(struct suite *suite, const void *args)
     SUITE_EXPECT(suite, !device, "device_open failed, and changed its output parameter");
 }
 
-/* Without options, and with those of a version that had no fields yet: the defaults. */
+/* Without options, and with those of a version without fields: both give the defaults. */
 static void opens_by_default(struct suite *suite, const void *args)
 {
     const struct engine_backend *api = suite->fixture.api;
     const struct engine_device_options empty = {
-        .struct_size = offsetof(struct engine_device_options, n_threads), /* nobody may read further */
+        .struct_size = offsetof(struct engine_device_options, n_threads), /* nobody may read beyond this */
         .n_threads = UINT32_MAX,
         .memory_limit = 1};
     const struct engine_device_options *options[] = {NULL, &empty};
@@ -121,7 +121,7 @@ static void buffers_are_zero(struct suite *suite, const void *args)
 {
     static const uint64_t sizes[] = {1, 3, 100, 4096, 1 << 20, 5000001};
     (void)args;
-    for (int round = 0; round < 2; round++) /* the second time in memory that was used */
+    for (int round = 0; round < 2; round++) /* the second time in reused memory */
         for (size_t i = 0; i < COUNT(sizes); i++) {
             struct engine_buffer *buffer = new_buffer(suite, &suite->fixture, sizes[i]);
             uint8_t *bytes = fixture_room(&suite->fixture, sizes[i], 1);
@@ -142,7 +142,7 @@ static void buffers_are_zero(struct suite *suite, const void *args)
 
 enum { SIZE = 10007 }; /* bytes of the buffers of transfers */
 
-/* Random writes, copies and reads of any offset and size, and the same on memory of our own. */
+/* Random writes, copies and reads of any offset and size, and the same in host memory. */
 static void transfers(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
@@ -254,7 +254,7 @@ void check_buffers(struct suite *suite)
 
 /* ---- Weights --------------------------------------------------------------------------------------- */
 
-/* A description of a weight of a type, for the first use that the backend takes; false if there is none. */
+/* A description of a weight of a type, for the first use that the backend accepts; false if there is none. */
 static bool describe_weight(struct suite *suite, const struct format *format, struct engine_weight_desc *desc)
 {
     static const uint32_t uses[] = {ENGINE_WEIGHT_MATMUL, ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_VALUES};
@@ -338,11 +338,11 @@ void check_weights(struct suite *suite)
     suite_single(suite, "weights", "unknown types and uses", unknown_types, NULL);
 }
 
-/* ---- The end of memory ----------------------------------------------------------------------------- */
+/* ---- Out of memory --------------------------------------------------------------------------------- */
 
 enum { LIMIT = 8 << 20 };
 
-/* Takes buffers until there is no room, twice: what is given back can be taken again. */
+/* Allocates buffers until memory runs out, twice: everything given back must be available again. */
 static void take_all(struct suite *suite, struct fixture *fixture, uint64_t each)
 {
     for (int round = 0; round < 2; round++) {
@@ -405,9 +405,9 @@ static void weights_count_too(struct suite *suite, const void *args)
     suite_close(&fixture);
 }
 
-/* An operation under a limit that the fixture's tensors and weights are far from: it runs where no more is
- * left than the backend says that it takes besides, and a second time, as that isn't taken anew. All else
- * stays taken. */
+/* An operation under a limit far above the fixture's tensors and weights: it must run with no more memory
+ * left than the backend says it needs in addition, and run again, because that memory isn't allocated twice.
+ * Everything else stays allocated. */
 static void at_the_limit(struct fixture *fixture, uint32_t op, const void *args)
 {
     const struct engine_backend *api = fixture->api;
@@ -424,7 +424,7 @@ static void at_the_limit(struct fixture *fixture, uint32_t op, const void *args)
                        ENGINE_ERROR_MEMORY, "a buffer over the limit, after an operation");
 }
 
-/* Cases whose output isn't one of the inputs, so that they can be run again. */
+/* Cases whose output isn't one of the inputs, so that they can be repeated. */
 static const struct limited {
     const char *name;
     struct some_case c;

@@ -1,5 +1,5 @@
-/* check-streams.c: the order of what is enqueued, several streams, recordings, several devices in several
- * threads, and opening and closing again and again. */
+/* check-streams.c: the order of enqueued work, several streams, recordings, several devices in several
+ * threads, and repeated opening and closing. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "check/numbers.h"
 #include "check/programs.h"
 
-/* ---- Programs: random operations among a few tensors, so that most depend on several before them ---- */
+/* ---- Programs: random operations on a few tensors, so that most depend on several earlier ones ---- */
 
 enum { N_TENSORS = 6, WIDTH = 64, TOKENS = 5, N_OPS = 80 };
 #define N_VALUES  ((size_t)WIDTH * TOKENS) /* of a tensor */
@@ -29,7 +29,7 @@ static struct engine_op_matmul matmul_of(const struct program *program, const st
         .struct_size = sizeof(struct engine_op_matmul), .weight = program->weight, .input = a, .output = out};
 }
 
-/* A weight that leaves the size of values as it is, roughly. */
+/* A weight that roughly preserves the size of values. */
 static struct engine_tensor *make_weight(struct fixture *fixture, uint64_t *seed)
 {
     struct engine_weight_desc desc = {.struct_size = sizeof desc,
@@ -72,7 +72,7 @@ static void must_enqueue(struct program *program, struct engine_stream *stream, 
     fixture_must(program->fixture, program->fixture->api->enqueue(stream, op, args), "enqueue");
 }
 
-/* One of the operations that are claimed, or a copy if `may_copy` and none suits. */
+/* One of the claimed operations, or a copy if `may_copy` and none fits. */
 static void enqueue_random(struct program *program, struct engine_stream *stream, uint64_t *seed,
                            bool may_copy)
 {
@@ -86,7 +86,7 @@ static void enqueue_random(struct program *program, struct engine_stream *stream
         .struct_size = sizeof again, .input = out, .output = out, .epsilon = 1e-5f};
     struct engine_op_matmul matmul = matmul_of(program, a, out);
     uint32_t which = random_bits(seed) % 4;
-    /* Sums and products only where a norm brings them back to size. */
+    /* Sums and products only if a norm brings them back to size. */
     if (which == 0 && (program->claims & CLAIMS_ADD) && (program->claims & CLAIMS_NORM)) {
         must_enqueue(program, stream, ENGINE_OP_ADD, &add);
         must_enqueue(program, stream, ENGINE_OP_NORM, &again);
@@ -105,7 +105,7 @@ static void enqueue_random(struct program *program, struct engine_stream *stream
     }
 }
 
-/* All tensors' values, one after the other, held by the fixture. */
+/* All tensors' values, one after the other; owned by the fixture. */
 static float *values_of(struct program *program)
 {
     struct fixture *fixture = program->fixture;
@@ -129,7 +129,7 @@ static void expect_alike(struct fixture *fixture, const float *got, const float 
         fixture_fail(fixture, "%s: another result than one by one, with waiting", what);
 }
 
-/* The result of a program that waits after each operation. */
+/* The result of a program with a wait after each operation. */
 static float *one_by_one(struct fixture *fixture, uint64_t seed, bool may_copy)
 {
     struct program program = make_program(fixture);
@@ -162,7 +162,7 @@ static void in_order(struct suite *suite, const void *args)
     }
 }
 
-/* Two streams that take turns, each with tensors of its own; one ends without having been waited for. */
+/* Two streams used in turn, each with its own tensors; one is destroyed without a wait. */
 static void two_streams(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
@@ -179,7 +179,7 @@ static void two_streams(struct suite *suite, const void *args)
         enqueue_random(&b, other, &seed_b, true);
     }
     fixture_must(fixture, api->stream_flush(other), "stream_flush");
-    api->stream_destroy(other); /* waits for what is pending */
+    api->stream_destroy(other); /* waits for pending work */
     expect_alike(fixture, values_of(&a), wanted, "two streams, the first");
     expect_alike(fixture, values_of(&b), wanted, "two streams, the second");
 }
@@ -217,7 +217,7 @@ void programs_record_and_destroy(struct fixture *fixture)
     fixture->api->recording_destroy(record(&program, 5));
 }
 
-/* Nothing runs while recording; afterwards as often as is wished, in any stream. */
+/* Nothing runs while recording; afterwards it may run any number of times, in any stream. */
 static void replays(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
@@ -248,7 +248,7 @@ static void replays(struct suite *suite, const void *args)
     api->recording_destroy(NULL);
 }
 
-/* What tensors hold is read at each replay. */
+/* Each replay reads the current contents of tensors. */
 static void reads_anew(struct suite *suite, const void *args)
 {
     struct fixture *fixture = &suite->fixture;
@@ -292,8 +292,7 @@ enum { N_THREADS = 4, ROUNDS = 6 };
 
 struct worker {
     struct suite suite; /* of this thread alone */
-    /* Another's device, and a buffer there, of which this one asks what every thread may. NULL: it works on
-     * its own. */
+    /* Another's device, and a buffer there, for calls that any thread may make. NULL: it works on its own. */
     struct engine_device *asked;
     struct engine_buffer *buffer;
     pthread_t thread;
@@ -320,7 +319,7 @@ struct answers {
     void *pointer;
 };
 
-/* All [any] functions, once. */
+/* Calls each [any] function once. */
 static struct answers ask_all(const struct worker *worker)
 {
     const struct engine_backend *api = worker->suite.plugin->backend;
@@ -373,7 +372,7 @@ static void *run_worker(void *context)
     return NULL;
 }
 
-/* The first n threads work, each on a device of its own; the others ask the first one's. */
+/* The first n threads work, each on its own device; the others call functions of the first one's. */
 static void many_threads(struct suite *suite, const void *args)
 {
     const int n_devices = *(const int *)args;

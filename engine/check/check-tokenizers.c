@@ -1,4 +1,5 @@
-/* check-tokenizers.c: a tokenizer plugin, with a made-up vocabulary for each model kind that it names. */
+/* check-tokenizers.c: checks a tokenizer plugin with a made-up vocabulary for each kind of model that it
+ * names. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "check/suite.h"
 #include "check/vocabulary.h"
 
-/* What a row works on: one tokenizer, which lives as long as the row. */
+/* A row's subject: one tokenizer, which lives as long as the row. */
 struct subject {
     const struct engine_tokenizer_api *api;
     const char *model;
@@ -40,15 +41,15 @@ static int collect(void *user, const int32_t *list, size_t count)
     return 0;
 }
 
-/* The ids of a text, of which there can be no more than eight for a byte. */
+/* The ids of a text: at most eight for each byte. */
 static struct ids encode(struct suite *suite, const struct subject *subject, const char *text, size_t length,
                          uint32_t flags)
 {
     struct fixture *fixture = &suite->fixture;
     struct ids ids = {.capacity = 8 * length + 64};
     ids.list = fixture_room(fixture, ids.capacity, sizeof *ids.list);
-    char *copy =
-        fixture_hold(fixture, malloc(length ? length : 1)); /* of that size: reading behind it shows */
+    /* of exactly that size, so that reading past the end is noticed */
+    char *copy = fixture_hold(fixture, malloc(length ? length : 1));
     if (length) memcpy(copy, text, length);
     int status = subject->api->encode(subject->tokenizer, copy, length, flags, collect, &ids);
     SUITE_EXPECT(suite, !ids.full, "more than %zu ids for %zu bytes", ids.capacity, length);
@@ -78,7 +79,7 @@ static size_t character(const unsigned char *text, size_t length)
     return n;
 }
 
-/* Decodes; no character may be cut by the end of a part. `ends` marks where parts ended, [capacity]. */
+/* Decodes; no part may end inside a character. `ends` marks the ends of parts, [capacity]. */
 static struct text decode(struct suite *suite, const struct subject *subject, const struct ids *ids,
                           int special)
 {
@@ -221,8 +222,8 @@ static bool has_unknown(const struct subject *subject, const struct ids *ids)
     return false;
 }
 
-/* What a text becomes there and back is what becomes of that again, unless something in it couldn't be
- * expressed. */
+/* A text that has been encoded and decoded must stay the same when that is repeated, unless part of it
+ * couldn't be encoded. */
 static void there_and_back(struct suite *suite, const void *args)
 {
     const struct subject *subject = args;
@@ -268,7 +269,7 @@ static size_t count_of(const struct ids *ids, int32_t id)
     return n;
 }
 
-/* What a model expects around texts, and control tokens that a text spells. */
+/* Tokens that a model expects around texts, and control tokens spelled in a text. */
 static void special_tokens(struct suite *suite, const void *args)
 {
     const struct subject *subject = args;
@@ -297,7 +298,7 @@ static void special_tokens(struct suite *suite, const void *args)
     }
 }
 
-/* A sink that says stop after some ids. */
+/* A sink that stops after some ids. */
 struct stopper {
     size_t left;
     unsigned calls_after;
@@ -359,9 +360,9 @@ static void long_text(struct suite *suite, const void *args)
     decode(suite, subject, &ids, 0);
 }
 
-/* ---- Metadata that is wrong ------------------------------------------------------------------------ */
+/* ---- Wrong metadata -------------------------------------------------------------------------------- */
 
-/* Creates, or is refused with a reason; what was created works. */
+/* Creates a tokenizer, or is refused with a reason; a created one works. */
 static void survive(struct suite *suite, struct subject *subject)
 {
     struct engine_metadata metadata = vocabulary_metadata(subject->vocabulary);
@@ -411,7 +412,7 @@ static void hostile_metadata(struct suite *suite, const void *args)
                         random_bits(&seed) % 3;
             }
         }
-        /* Tokens behind those that were made are empty, and all alike. */
+        /* Tokens after those that were made are empty, and all the same. */
         for (size_t id = 0; id < vocabulary->n_tokens; id++)
             if (!vocabulary->tokens[id].data) vocabulary->tokens[id].data = "";
         survive(suite, &subject);
@@ -426,7 +427,7 @@ static void no_vocabulary(struct suite *suite, const void *args)
     vocabulary->model = subject.model;
     subject.tokenizer = NULL;
     int status = subject.api->create(&metadata, &subject.tokenizer);
-    if (status == ENGINE_OK) { /* one that needs none */
+    if (status == ENGINE_OK) { /* a kind that needs none */
         subject.api->destroy(subject.tokenizer);
         return;
     }
@@ -445,7 +446,7 @@ struct worker {
     enum check_result result;
 };
 
-/* One more tokenizer of the same vocabulary. */
+/* Creates one more tokenizer with the same vocabulary. */
 static void another(struct suite *suite, const void *args)
 {
     struct subject subject = *(const struct subject *)args;

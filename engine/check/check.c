@@ -1,6 +1,6 @@
-/* check.c: the conformance suite for plugins, as engine.h offers it. The caller's process only receives rows.
- * A keeper (keeper.h) runs a process for each group of checks and device: that one loads the plugin, checks,
- * and sends rows through a pipe (child.h). */
+/* check.c: the conformance suite for plugins, as offered by engine.h. The caller's process only receives
+ * rows. A keeper (keeper.h) runs a process for each group of checks and device, which loads the plugin,
+ * checks it, and sends rows through a pipe (child.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,11 +15,11 @@
 #include "check/keeper.h"
 #include "plugins/host.h"
 
-enum { TIMEOUT = 300 /* seconds; some drivers compute on the processor, and compile kernels for that */ };
+enum { TIMEOUT = 300 /* seconds; some drivers run on the CPU, and compile kernels for it */ };
 
-/* ---- The keeper: it runs processes, and tells the caller what came of them --------------------------- */
+/* ---- The keeper: runs processes, and reports to the caller ------------------------------------------- */
 
-/* What the keeper sends: a row, a case that isn't claimed, and at last what came of it all. */
+/* Messages from the keeper: a row, an unclaimed case, and at the end the result of the whole check. */
 enum news_kind { NEWS_ROW, NEWS_UNCLAIMED, NEWS_END };
 struct news {
     enum news_kind kind;
@@ -39,7 +39,7 @@ struct keeping {
 
 static void send_news(const struct keeping *keeping, const struct news *news)
 {
-    /* Smaller than PIPE_BUF: it is written whole, or the caller is gone. */
+    /* Smaller than PIPE_BUF: written whole, unless the caller is gone. */
     _Static_assert(sizeof *news <= 4096, "news go through a pipe in one piece");
     if (write(keeping->keeper.out, news, sizeof *news) != (ssize_t)sizeof *news)
         keeper_abandon(&keeping->keeper);
@@ -65,7 +65,7 @@ static void report_unclaimed(const struct keeping *keeping, const struct engine_
     send_news(keeping, &news);
 }
 
-/* The row that was begun and never ended: how the process ended. */
+/* For the row that began and never ended: how the process ended. */
 static void report_end(struct keeping *keeping, struct engine_check_row *row, const struct kept *kept)
 {
     row->result = CHECK_FAILED;
@@ -91,7 +91,7 @@ static bool ended_well(const struct kept *kept)
     return kept->end == KEEPER_ENDED && WIFEXITED(kept->how) && WEXITSTATUS(kept->how) == 0;
 }
 
-/* A row of its own for what goes wrong after all others. */
+/* A separate row for problems that show after all others. */
 static void report_left(struct keeping *keeping, struct engine_check_row *row, const struct kept *kept)
 {
     row->result = CHECK_FAILED;
@@ -105,7 +105,7 @@ static void report_left(struct keeping *keeping, struct engine_check_row *row, c
     report(keeping, row);
 }
 
-/* Whether it is a record of the suite: a plugin may write to whatever it finds open. */
+/* Whether it is a record of the suite: a plugin may write to any file descriptor it finds open. */
 static bool is_sound(const struct suite_record *record)
 {
     const struct engine_check_row *row = &record->row;
@@ -115,7 +115,7 @@ static bool is_sound(const struct suite_record *record)
            memchr(row->tried, 0, sizeof row->tried) && memchr(row->alone, 0, sizeof row->alone);
 }
 
-/* *hangs: it did, and was ended. */
+/* *hangs: whether the process hung and was killed. */
 static int check_group(struct keeping *keeping, const struct group *group, uint32_t device, bool *hangs)
 {
     struct suite_record record;
@@ -202,7 +202,7 @@ static int check_groups(struct keeping *keeping)
         plugin->kind == ENGINE_PLUGIN_BACKEND ? plugin->n_devices : plugin->kind == ENGINE_PLUGIN_TOKENIZER;
     int status = ENGINE_OK;
     for (uint32_t device = 0; device < n && status == ENGINE_OK; device++) {
-        /* Nobody waits that long for every group: a device that hangs is not tried any more. */
+        /* Nobody would wait that long for every group, so a device that hangs is not tried again. */
         bool hangs = false;
         for (const struct group *group = groups; group->name && status == ENGINE_OK && !hangs; group++)
             status = check_group(keeping, group, device, &hangs);
@@ -243,7 +243,7 @@ static bool read_news(int from, struct news *news)
     return true;
 }
 
-/* Passes rows on until the keeper has said how it ended. */
+/* Passes rows on until the keeper reports the end. */
 static int receive(int from, const struct engine_check_options *options, struct engine_checked_plugin *plugin)
 {
     struct news news;

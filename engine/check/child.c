@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "plugins/load.h"
 
-#define MAX_DEVICES 1000 /* more than this are not believed */
+#define MAX_DEVICES 1000 /* larger numbers are not believed */
 
 const struct group backend_groups[] = {
     {"devices", true, check_devices},
@@ -46,7 +46,7 @@ static int load(const char *path, void **library, const struct engine_plugin **p
     return plugin_load(path, check_host(), library, plugin);
 }
 
-/* What the plugin prints goes to a file in memory: it may print nothing. */
+/* Redirects the plugin's output to a file in memory: plugins may not print anything. */
 static int catch_output(void)
 {
     int file = memfd_create("output", MFD_CLOEXEC);
@@ -65,7 +65,7 @@ static unsigned count_threads(void)
     return n;
 }
 
-/* Threads that go on without the code that they run are given the time to crash. */
+/* Gives threads whose code has been unloaded time to crash. */
 static void unload(void *library)
 {
     if (!library) return;
@@ -73,7 +73,7 @@ static void unload(void *library)
     if (count_threads() > 1) usleep(100000);
 }
 
-/* Asks a backend how many devices it has; the reason, where there is no answer to go on with. */
+/* Asks a backend for its number of devices; gives the reason if there is no usable answer. */
 static void count_devices(const struct engine_backend *backend, struct introduction *introduction)
 {
     uint32_t count = 0;
@@ -132,7 +132,7 @@ static void open_device(struct suite *suite, const void *args)
     suite_open(suite, &suite->fixture, 0, 0);
 }
 
-/* What the process that introduced the plugin could do, this one must be able to do too. */
+/* This process must be able to do everything that the process that introduced the plugin could. */
 static void begin(struct suite *suite, const void *args)
 {
     const struct run *run = args;
@@ -150,7 +150,7 @@ static void begin(struct suite *suite, const void *args)
     suite->fixture.api = suite->plugin->backend;
 }
 
-/* Whether the group has rows that are selected: found without the plugin, where that is possible. */
+/* Whether the group has selected rows: determined without the plugin, if possible. */
 static bool has_selected(const struct run *run, const struct group *group)
 {
     struct suite dry = {.pipe = -1, .only = &run->only, .group = group->name, .is_dry = true};

@@ -116,7 +116,7 @@ struct fixture_owned {
     void *memory;
 };
 
-/* A new entry, which holds `memory`. */
+/* A new entry, which owns `memory`. */
 static struct fixture_owned *own(struct fixture *fixture, void *memory)
 {
     struct fixture_owned *owned = calloc(1, sizeof *owned);
@@ -162,10 +162,10 @@ void fixture_clear(struct fixture *fixture)
     }
 }
 
-#define GUARD   ((uint64_t)64) /* bytes behind a tensor that nobody may touch */
+#define GUARD   ((uint64_t)64) /* bytes after a tensor that nobody may touch */
 #define FILLING 0xff           /* of gaps and guards: NaNs, and ids out of range */
 
-/* How far behind `lead` the next tensor begins: a view need only be aligned to 4 bytes. */
+/* How far after `lead` the next tensor begins: a view need only be aligned to 4 bytes. */
 static uint64_t view_shift(struct fixture *fixture)
 {
     if (!fixture->views) return 0;
@@ -173,14 +173,14 @@ static uint64_t view_shift(struct fixture *fixture)
     return bits >> 31 ? 4 * (1 + (bits >> 8) % 31) : 0;
 }
 
-/* The row `i` of a tensor among its buffer's bytes. */
+/* The offset of row `i` of a tensor in its buffer. */
 static uint64_t row_offset(const struct engine_tensor *tensor, uint64_t i)
 {
     const uint64_t *ne = tensor->ne, *nb = tensor->nb;
     return tensor->offset + i % ne[1] * nb[1] + i / ne[1] % ne[2] * nb[2] + i / ne[1] / ne[2] * nb[3];
 }
 
-/* A tensor with strides, bytes behind its rows and around all of it filled with FILLING. */
+/* A tensor with strides; gaps after its rows and guards around all of it are filled with FILLING. */
 static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t type, const uint64_t ne[4],
                                               const struct fixture_gaps *gaps, bool zeros, const void *data)
 {
@@ -203,7 +203,7 @@ static struct engine_tensor *tensor_in_buffer(struct fixture *fixture, uint32_t 
     for (uint64_t i = 0; i < rows; i++) {
         uint8_t *at = bytes + row_offset(tensor, i);
         if (data) memcpy(at, (const uint8_t *)data + i * row, row);
-        if (!data && zeros) memset(at, 0, row); /* else NaNs, none of which must be left */
+        if (!data && zeros) memset(at, 0, row); /* otherwise NaNs, which must all be overwritten */
     }
     owned->written = malloc(size);
     owned->size = size;
@@ -303,7 +303,7 @@ struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, u
 
 /* ---- Operations ------------------------------------------------------------------------------------ */
 
-/* Where the tensor pointers of each operation's struct are, and which of them it writes to. */
+/* Where each operation's struct has tensor pointers, and which of them are outputs. */
 enum { MOST_OPERANDS = 9 };
 
 struct operands {
@@ -366,9 +366,8 @@ static const struct operands operands[] = {
 
 static const struct operands *operands_of(uint32_t op)
 {
-    return &operands[op < sizeof operands / sizeof *operands
-                         ? op
-                         : 0]; /* of what nobody knows none is looked at */
+    /* an unknown operation has no operands to look at */
+    return &operands[op < sizeof operands / sizeof *operands ? op : 0];
 }
 
 const struct engine_tensor **fixture_operand(uint32_t op, void *args, size_t i)
@@ -384,7 +383,7 @@ static const struct engine_tensor *operand(uint32_t op, const void *args, size_t
     return at ? *at : NULL;
 }
 
-/* Adds to a text; what doesn't fit is cut off. */
+/* Appends to a text, truncating it if needed. */
 static void ENGINE_PRINTF(3, 4) add_text(char *text, size_t size, const char *format, ...)
 {
     const size_t used = strlen(text);
@@ -427,7 +426,7 @@ void fixture_describe_operands(struct fixture *fixture, uint32_t op, const void 
     if (fixture->note) fixture->note(fixture);
 }
 
-/* An operation's arguments as they are while planning: without buffers, offsets and weights. */
+/* An operation's arguments as used for planning: without buffers, offsets and weights. */
 struct planned {
     struct engine_tensor bare[MOST_OPERANDS];
     union {
@@ -489,8 +488,7 @@ void fixture_fill(struct fixture *fixture, uint64_t size)
     owned->size = size;
 }
 
-/* The entry of the buffer that an operand is in; NULL: it is absent, a weight, or in none of the
- * fixture's. */
+/* The entry of an operand's buffer; NULL: the operand is absent, a weight, or in no buffer of the fixture. */
 static struct fixture_owned *owner_of(const struct fixture *fixture, const struct engine_tensor *operand)
 {
     if (!operand || !operand->buffer) return NULL;
@@ -511,7 +509,7 @@ int fixture_enqueue(struct fixture *fixture, uint32_t op, const void *args)
     return fixture->api->enqueue(fixture->stream, op, args);
 }
 
-/* The buffers of an operation's operands are as they were written, but for those of its outputs. */
+/* The buffers of an operation's operands must be as they were written, except those of its outputs. */
 static void check_inputs(struct fixture *fixture, uint32_t op, const void *args)
 {
     for (size_t i = 0; i < MOST_OPERANDS; i++) {
@@ -555,7 +553,7 @@ uint8_t *fixture_read_rows(struct fixture *fixture, const struct engine_tensor *
         memcpy(result + i * row, at, row);
         memset(at, FILLING, row);
     }
-    /* What is in front of, between and behind the rows is as tensor_in_buffer has filled it. */
+    /* Bytes before, between and after the rows must be as tensor_in_buffer has filled them. */
     for (uint64_t i = 0; i < size; i++)
         if (bytes[i] != FILLING)
             fixture_fail(fixture,
@@ -579,7 +577,7 @@ void fixture_compare(struct fixture *fixture, const char *what, const float *got
     double size = sqrt(squares / (double)(n ? n : 1));
     for (size_t i = 0; i < n; i++) {
         double difference = fabs((double)got[i] - expected[i].value), bound = expected[i].bound;
-        if (!(difference <= bound)) /* NaNs as well */
+        if (!(difference <= bound)) /* also catches NaNs */
             fixture_fail(fixture, "%s: value %zu is %.9g, not %.9g within %.3g", what, i, (double)got[i],
                          expected[i].value, bound);
         if (size > 0) fixture->measure.error = fmax(fixture->measure.error, difference / size);

@@ -18,24 +18,24 @@
 #include "base/error.h"
 
 enum {
-    SLICE_MS =
-        50, /* how often it looks whether the caller is there, and whether a silent process still runs */
-    ORPHANS_MS = 1000,    /* what is left of a process may take so long to end by itself */
-    UNKILLABLE_MS = 10000 /* what doesn't die in that time hangs in the kernel */
+    /* how often it checks whether the caller is alive, and whether a silent process still runs */
+    SLICE_MS = 50,
+    ORPHANS_MS = 1000,    /* time for the remaining processes to end by themselves */
+    UNKILLABLE_MS = 10000 /* a process that outlives this hangs in the kernel */
 };
 
 void keeper_become(void)
 {
     static const int of_the_caller[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGCHLD, SIG_DFL); /* children are waited for, whatever the caller does about its own */
+    signal(SIGCHLD, SIG_DFL); /* children must be waited for, however the caller handles its own */
     for (size_t i = 0; i < sizeof of_the_caller / sizeof *of_the_caller; i++)
         signal(of_the_caller[i], SIG_IGN);
 }
 
-/* ---- What is left ---------------------------------------------------------------------------------- */
+/* ---- Remaining processes ------------------------------------------------------------------------------- */
 
-/* Whether a process is a child of this one and no zombie; its name. */
+/* Whether a process is a living child of this one; its name. */
 static bool is_child(const char *pid, char name[32])
 {
     char path[64], line[512], state = 0;
@@ -54,7 +54,7 @@ static bool is_child(const char *pid, char name[32])
     return true;
 }
 
-/* Sends a signal (0: none) to each child; how many there are. `name`: of one of them. */
+/* Sends a signal (0: none) to each child; returns their number. `name`: of one of them. */
 static unsigned signal_children(int signal_number, char name[32])
 {
     unsigned n = 0;
@@ -69,7 +69,7 @@ static unsigned signal_children(int signal_number, char name[32])
     return n;
 }
 
-/* Collects those that have ended; whether any child is left. */
+/* Collects ended children; returns whether any are left. */
 static bool reap(void)
 {
     pid_t ended;
@@ -83,7 +83,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* Ends all descendants. A child of one that was killed becomes ours: as often as there are any. */
+/* Kills all descendants. Children of a killed process become ours, so this repeats until none are left. */
 static void kill_all(void)
 {
     char name[32];
@@ -114,7 +114,7 @@ int keeper_fork(const struct keeper *keeper, struct kept *kept, int *to)
         return error_raise(ENGINE_ERROR, "no process: %s", strerror(errno));
     }
     if (kept->pid > 0) {
-        setpgid(kept->pid, kept->pid); /* both sides do: whichever is first */
+        setpgid(kept->pid, kept->pid); /* parent and child both do it: one of them is first */
         close(ends[1]);
         kept->from = ends[0];
         return ENGINE_OK;
@@ -144,8 +144,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* A time limit that only counts while this process runs too: neither a debugger nor Ctrl-Z makes anything
- * hang. */
+/* A time limit that counts only while this process runs too, so that neither a debugger nor Ctrl-Z looks like
+ * a hang. */
 struct patience {
     double last, spent;
 };
@@ -183,8 +183,7 @@ bool keeper_read(const struct keeper *keeper, struct kept *kept, void *record, s
     size_t used = 0;
     while (used < size) {
         struct pollfd wait[2] = {{.fd = kept->from, .events = POLLIN}, {.fd = keeper->out}};
-        /* A process that it has begun may hold the pipe open: that it has ended is looked up before the last
-         * poll. */
+        /* A child of that process may hold the pipe open, so its end is checked before the last poll. */
         const bool ended = has_ended(kept);
         if (poll(wait, 2, ended ? 0 : SLICE_MS) < 0 && errno != EINTR) return false;
         if (wait[1].revents) keeper_abandon(keeper);

@@ -15,7 +15,7 @@ uint32_t random_bits(uint64_t *seed)
 
 float random_normal(uint64_t *seed)
 {
-    double sum = 0; /* of 12 uniform numbers: deviation 1 */
+    double sum = 0; /* sum of 12 uniform numbers: standard deviation 1 */
     for (int i = 0; i < 12; i++) sum += random_bits(seed) * 0x1p-32;
     return (float)(sum - 6);
 }

@@ -1,20 +1,20 @@
-/* reference-route.c: the router, see reference.h. Which experts a choice may name isn't one answer: where two
- * are as good as equal, either will do. */
+/* reference-route.c: the router, see reference.h. The right choice of experts is not unique: of two that are
+ * nearly equal, either is accepted. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "check/reference.h"
 
 enum { MOST_GROUPS = 32 };
-static const double NEAR = 1e-6; /* closer ones may be taken for each other */
+static const double NEAR = 1e-6; /* scores closer than this may be swapped */
 
 void reference_route(const struct engine_op_route *args, size_t n_experts, const float *logits,
                      const float *bias, double *p, double *c)
 {
     double max = -INFINITY, sum = 0;
+    /* not fmax, which crashes GCC 12 for ARM */
     for (size_t e = 0; e < n_experts; e++)
-        if ((double)logits[e] > max)
-            max = (double)logits[e]; /* not fmax, which GCC 12 for ARM breaks down at */
+        if ((double)logits[e] > max) max = (double)logits[e];
     for (size_t e = 0; e < n_experts; e++) sum += exp((double)logits[e] - max);
     for (size_t e = 0; e < n_experts; e++) {
         p[e] = args->function == ENGINE_ROUTE_SIGMOID ? 1 / (1 + exp(-(double)logits[e]))
@@ -23,7 +23,7 @@ void reference_route(const struct engine_op_route *args, size_t n_experts, const
     }
 }
 
-/* Whether the ids are the first of those that stay, the bits of `groups`, in order. */
+/* Whether the ids are the first of the remaining experts (`groups`, as bits), in order. */
 static bool is_in_order(const double *c, size_t n_experts, size_t group_size, uint32_t groups,
                         const int32_t *ids, size_t n_used)
 {
@@ -64,7 +64,7 @@ static bool are_largest(const double *scores, size_t n, uint32_t groups)
     return true;
 }
 
-/* Tries all sets of n_left groups more, of those from `next` on. */
+/* Tries all sets of n_left more groups, from `next` on. */
 static bool any_set_allows(const struct engine_op_route *args, const double *scores, const double *c,
                            size_t n_experts, const int32_t *ids, size_t n_used, uint32_t groups,
                            uint32_t next, uint32_t n_left)

@@ -19,7 +19,7 @@ static double clamp(double x, double limit)
     return fmin(fmax(x, -limit), limit);
 }
 
-/* The activation itself, and how far it may be off before a factor is multiplied with it. */
+/* The activation, and its possible error before a factor is multiplied with it. */
 static struct expected activation_of(uint32_t activation, double limit, double alpha, double x)
 {
     const double size = fabs(x);
@@ -41,7 +41,7 @@ static struct expected activation_of(uint32_t activation, double limit, double a
     case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * size};
     case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
         return (struct expected){g * sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
-    default: return (struct expected){NAN, 0}; /* one that was forgotten here: no result suits it */
+    default: return (struct expected){NAN, 0}; /* one that is missing here: no result matches */
     }
 }
 
@@ -56,10 +56,10 @@ struct expected reference_activate(uint32_t activation, float limit, float alpha
     return out;
 }
 
-/* The same of an x that may itself be off by its bound. */
+/* The same for an x with an error of its own, at most its bound. */
 static struct expected activation_after(uint32_t activation, struct expected x)
 {
-    /* None but the square is steeper than 1.13 anywhere. */
+    /* Only the square is steeper than 1.13 anywhere. */
     double slope = activation == ENGINE_ACTIVATION_RELU_SQUARED ? 2 * (fmax(x.value, 0) + x.bound) : 1.13;
     struct expected out = activation_of(activation, 0, 0, x.value);
     out.bound += x.bound * slope;
@@ -182,7 +182,7 @@ static void put_q8_0(const float *values, uint8_t *block)
     double max = 0;
     for (size_t i = 0; i < 32; i++) {
         double size = fabs((double)values[i]);
-        if (size > max) max = size; /* not fmax, which GCC 12 for ARM breaks down at */
+        if (size > max) max = size; /* not fmax, which crashes GCC 12 for ARM */
     }
     put_half(block, (double)(float)(max / 127));
     for (size_t i = 0; i < 32; i++)

@@ -50,7 +50,7 @@ bool suite_selects(const struct suite_only *only, const char *device, const char
 
 static void send_row(const struct suite *suite, enum suite_moment moment)
 {
-    /* Smaller than PIPE_BUF: it is written whole, or the parent is gone. */
+    /* Smaller than PIPE_BUF: written whole, unless the parent is gone. */
     _Static_assert(sizeof(struct suite_record) <= 4096, "rows go through a pipe in one piece");
     struct suite_record record = {moment, suite->row};
     if (suite->pipe < 0) return;
@@ -63,7 +63,7 @@ static void keep_tried(struct suite *suite, const struct fixture *fixture)
              fixture->tried[0] && fixture->operands[0] ? "; " : "", fixture->operands);
 }
 
-/* What the case does, in case that it never ends. */
+/* Describes the case, in case it never ends. */
 static void note_case(struct fixture *fixture)
 {
     struct suite *suite = fixture->owner;
@@ -76,7 +76,7 @@ static __attribute__((noreturn)) void come_back(struct fixture *fixture, enum fi
 {
     struct suite *suite = fixture->owner;
     suite->ended = end;
-    /* Of what isn't claimed no strides and offsets. */
+    /* No strides and offsets for unclaimed cases. */
     if (end == FIXTURE_UNCLAIMED) fixture->operands[0] = '\0';
     keep_tried(suite, fixture);
     snprintf(suite->message, sizeof suite->message, "%s", message);
@@ -111,7 +111,7 @@ void suite_begin(struct suite *suite, const char *area, const char *format, ...)
     if (suite->is_selected) send_row(suite, SUITE_BEGUN);
 }
 
-/* Whether the next try of the row is to be made. */
+/* Whether to make the next try of the row. */
 static bool is_next(struct suite *suite)
 {
     const uint32_t number = ++suite->n_tries,
@@ -126,7 +126,7 @@ enum check_result suite_try(struct suite *suite, suite_body *body, const void *a
     struct engine_check_row *row = &suite->row;
     if (row->result == CHECK_FAILED) return CHECK_FAILED;
     if (!is_next(suite)) return CHECK_SKIPPED;
-    /* Views that don't depend on the cases before: one that fails does so alone too. */
+    /* Views don't depend on earlier cases: a case that fails does so alone too. */
     if (suite->fixture.views) suite->fixture.views = 1 + suite->n_tries * 0x9e3779b97f4a7c15;
     row->number = suite->is_whole ? 0 : suite->n_tries;
     send_row(suite, SUITE_BEGUN);
@@ -148,7 +148,7 @@ enum check_result suite_try(struct suite *suite, suite_body *body, const void *a
         row->tried[0] = '\0';
         return CHECK_UNCLAIMED;
     }
-    /* What the plugin still has to do with the tensors nobody knows: they stay. */
+    /* Nobody knows what the plugin still does with the tensors: they stay. */
     suite->fixture.owned = NULL;
     suite->fixture.tried[0] = suite->fixture.operands[0] = '\0';
     row->result = CHECK_FAILED;

@@ -28,7 +28,7 @@ static bool has_token(const struct vocabulary *vocabulary, const char *text)
     return false;
 }
 
-/* No two tokens are alike. */
+/* No two tokens may be equal. */
 static void add(struct vocabulary *vocabulary, const char *text, enum token_type type)
 {
     size_t id = vocabulary->n_tokens;
@@ -57,7 +57,7 @@ static void spell_character(unsigned code, char text[static 4])
     }
 }
 
-/* GPT-2's letter for a byte: itself if it is one that can be seen, else the next from U+0100 on. */
+/* GPT-2's letter for a byte: itself if it is printable, otherwise the next from U+0100 on. */
 static void spell_byte(unsigned byte, char text[static 4])
 {
     unsigned unseen = 0;
@@ -85,7 +85,7 @@ static void add_bytes(struct vocabulary *vocabulary)
     }
 }
 
-/* A word letter by letter, each beginning of it a token that the one before and the letter merge to. */
+/* Adds a word letter by letter: each prefix is a token, merged from the previous prefix and the letter. */
 static void add_word(struct vocabulary *vocabulary, const char *front, const char *word)
 {
     char before[64], text[64], letter[4];

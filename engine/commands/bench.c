@@ -74,8 +74,8 @@ static int measure(struct bench *b, int (*run)(struct bench *, uint32_t), uint32
     return status;
 }
 
-/* Bytes that must move for one token: all weights, and the cache of the positions before it, on average half
- * of the new ones. */
+/* Bytes that must move for one token: all weights, and the cache of the positions before it: the depth, and
+ * on average half of the new ones. */
 static uint64_t bytes_per_token(const struct bench *b)
 {
     uint64_t positions = b->arguments->depth + (uint64_t)b->arguments->n_predict / 2;
