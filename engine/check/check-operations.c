@@ -1,5 +1,5 @@
-/* check-operations.c: every operation over types, shapes, strides and odd sizes, against the reference. One
- * row for each form that a backend may or may not claim. */
+/* check-operations.c: checks every operation against the reference, over types, shapes, strides and odd
+ * sizes. One row for each form that a backend may claim or not. */
 #include <stdlib.h>
 
 #include "check/case-groups.h"
@@ -8,8 +8,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Tries a case of a form; what a backend says of one must hold for all, as they differ only in what changes
- * from run to run. `first`: what came of the first of them, CHECK_FAILED before that. */
+/* Tries a case of a form. A backend must claim all cases of a form or none, because they differ only in
+ * things that change from run to run. `first`: the result of the first of them, CHECK_FAILED before it. */
 static void try_form(struct suite *suite, suite_body *body, const void *c, enum check_result *first)
 {
     enum check_result result = suite_try(suite, body, c);
@@ -85,7 +85,8 @@ static void matmul_forms(struct suite *suite, const struct format *format)
         {"gate with activation", true, {.rows = 50, .gate = true, .activation = ENGINE_ACTIVATION_SILU}},
         {"gate and residual", false, {.rows = 50, .gate = true, .residual = true, .gap = 64}},
     };
-    /* All forms with two types, else the two that have most in them: each takes a GPU's compiler a while. */
+    /* All forms with two types, otherwise the two forms with the most parts: each takes a GPU's compiler a
+     * while. */
     bool all = format->type == ENGINE_TYPE_F32 || format->type == ENGINE_TYPE_Q8_0;
     suite_begin(suite, "fused matmul", "%s", format->name);
     for (size_t i = 0; i < COUNT(forms); i++) {
@@ -105,7 +106,7 @@ static void matmul_forms(struct suite *suite, const struct format *format)
     suite_end(suite);
 }
 
-/* The gate of another type than the weight. */
+/* The gate has another type than the weight. */
 static void matmul_mixed(struct suite *suite)
 {
     static const uint32_t types[][2] = {{ENGINE_TYPE_Q4_0, ENGINE_TYPE_F16},
@@ -138,7 +139,7 @@ void check_matmul(struct suite *suite)
     matmul_mixed(suite);
 }
 
-/* ---- Types that are known by their hashes ---- */
+/* ---- Types checked by hashes ---- */
 
 static void hashed_rows(struct suite *suite, const void *c)
 {
@@ -220,7 +221,7 @@ static void check_rows_of(struct suite *suite, uint32_t op, const char *area, co
                           bool is_weight, uint32_t activation)
 {
     static const uint32_t sizes[] = {1, 5, 16, 31, 64, 257, 3000};
-    /* Rows dense; gaps behind rows; behind planes, rows dense; behind both. */
+    /* Rows dense; gaps after rows; after planes, rows dense; after both. */
     static const struct fixture_gaps gaps[] = {{0}, {.row = 20}, {.plane = 12}, {.row = 4, .plane = 40}};
     static const float epsilons[] = {1e-5f, 1e-3f, 1e-6f, 0.5f};
     suite_begin(suite, area, "%s", form);
@@ -239,7 +240,7 @@ static void check_rows_of(struct suite *suite, uint32_t op, const char *area, co
                 .activation = activation,
                 .epsilon = epsilons[((size_t)variant + i) % COUNT(epsilons)],
             };
-            if (variant & 2) first = CHECK_FAILED; /* strides over three dimensions may be another matter */
+            if (variant & 2) first = CHECK_FAILED; /* strides over three dimensions may need other code */
             try_form(suite, rows, &c, &first);
         }
     }
@@ -303,7 +304,7 @@ void check_rope(struct suite *suite)
 
 /* ---- Attention ------------------------------------------------------------------------------------- */
 
-/* A case, and one that differs in what changes from run to run: fewer tokens, of more sequences. */
+/* A case, and another as it may follow in the next run: fewer tokens, of more sequences. */
 static void try_batches(struct suite *suite, suite_body *body, const struct attention_case *c)
 {
     enum check_result first = CHECK_FAILED;
@@ -473,7 +474,7 @@ static const struct attention_case attention_cases[] = {
      .length = 513,
      .tokens = 513,
      .window = 256},
-    /* Other scales, and scores whose exponentials don't exist in float32: all larger, all smaller. */
+    /* Other scales, and scores whose exponentials overflow or underflow float32: all larger, all smaller. */
     {.head_dim = 64,
      .n_heads = 4,
      .n_kv_heads = 2,
@@ -511,7 +512,7 @@ static const struct attention_case attention_cases[] = {
      .length = 50,
      .tokens = 20,
      .scale = 0.03f},
-    /* Caches whose rows, planes and blocks have something behind them. */
+    /* Caches with gaps after rows, planes and blocks. */
     {.head_dim = 32,
      .n_heads = 4,
      .n_kv_heads = 2,
@@ -554,7 +555,7 @@ void check_attention(struct suite *suite)
 
 struct progress {
     struct suite *suite;
-    enum check_result first; /* what came of the first case of those alike */
+    enum check_result first; /* result of the first of the similar cases */
     const char *form;
 };
 

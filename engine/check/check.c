@@ -34,7 +34,7 @@ struct news {
 struct keeping {
     struct keeper keeper;
     struct run run;
-    uint32_t n_rows; /* of what was selected */
+    uint32_t n_rows; /* number of selected rows */
 };
 
 static void send_news(const struct keeping *keeping, const struct news *news)

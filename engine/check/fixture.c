@@ -104,13 +104,13 @@ void fixture_must(struct fixture *fixture, int status, const char *what)
     fixture_fail(fixture, "%s: status %d, %s", what, status, reason[0] ? reason : "without a message");
 }
 
-/* ---- What belongs to the fixture ------------------------------------------------------------------- */
+/* ---- The fixture's memory and tensors ------------------------------------------------------------- */
 
 struct fixture_owned {
     struct fixture_owned *next;
     struct engine_tensor tensor;
     struct engine_buffer *buffer;
-    uint8_t *written; /* [size] what is in the buffer; NULL once an operation may have changed it */
+    uint8_t *written; /* [size] the contents of the buffer; NULL once an operation may have changed them */
     uint64_t size;    /* bytes of the buffer or weight */
     struct engine_weight *weight;
     void *memory;

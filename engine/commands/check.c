@@ -121,7 +121,7 @@ static int print_json(const struct engine_checked_plugin *plugin, const struct r
 /* ---- The table ---- */
 
 enum {
-    LIST_WIDTH = 84, /* of what isn't claimed, before it goes on in the next row */
+    LIST_WIDTH = 84, /* of unclaimed cases, before the list continues in the next row */
     FEW = 2
 }; /* cases of a row that are listed without -v */
 
@@ -296,7 +296,7 @@ int command_plugins_check(const struct arguments *arguments, const char *path)
                                            .timeout = arguments->timeout,
                                            .unclaimed = keep_case};
     struct engine_checked_plugin plugin = {.struct_size = sizeof plugin};
-    signals_end_at_once(); /* nothing has to be finished first */
+    signals_end_at_once(); /* there is nothing to finish first */
     int status = engine_check_plugin(path, &options, &plugin);
     if (results.shows_progress) fputs("\r\033[K", stderr);
     if (status != ENGINE_OK || results.out_of_memory) {

@@ -35,7 +35,7 @@ static void on_broken_pipe(int signal_number)
 static void put(const char *text)
 {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
-    (void)written; /* there is nobody else to tell */
+    (void)written; /* a failure could not be reported */
 }
 
 /* A file mapped into memory, such as the model, has lost the bytes that were about to be read. */

@@ -33,7 +33,7 @@ struct job {
     uint64_t behind_header;
 };
 
-/* ---- What is wanted ---- */
+/* ---- Requested types ---- */
 
 static int read_wish(const char *text, struct mix_wish *wish)
 {
