@@ -28,8 +28,7 @@ static bool records(const struct engine_backend *backend)
            backend->replay && backend->recording_destroy;
 }
 
-/* ---- Preparing
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Preparing ----------------------------------------------------------------------------------------- */
 
 static void bind_values(const struct executor *executor, struct schedule *schedule)
 {
@@ -119,8 +118,7 @@ const struct schedule *prepared_schedule(const struct prepared *prepared)
     return prepared->schedule;
 }
 
-/* ---- Running
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------------------------------------- */
 
 static void *host_pointer(const struct executor *executor, const struct storage *storage)
 {

@@ -77,8 +77,7 @@ static void add_node(struct graph *graph, uint32_t op, const union op_args *args
     }
 }
 
-/* ---- Rows
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------------------------------------- */
 
 struct value *graph_get_rows(struct graph *graph, struct value *source, struct value *rows)
 {
@@ -217,8 +216,7 @@ struct value *graph_concat(struct graph *graph, struct value *a, struct value *b
     return output;
 }
 
-/* ---- Matrix products
- * --------------------------------------------------------------------------------------------- */
+/* ---- Matrix products ----------------------------------------------------------------------------------- */
 
 struct value *graph_matmul(struct graph *graph, struct value *weight, struct value *input)
 {
@@ -310,8 +308,7 @@ struct routes graph_route(struct graph *graph, struct value *logits, const struc
     return routes;
 }
 
-/* ---- Positions
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Positions ----------------------------------------------------------------------------------------- */
 
 struct value *graph_rope(struct graph *graph, struct value *input, const struct rope_options *options)
 {
@@ -335,8 +332,7 @@ struct value *graph_rope(struct graph *graph, struct value *input, const struct 
     return output;
 }
 
-/* ---- Attention
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Attention ----------------------------------------------------------------------------------------- */
 
 void graph_cache_write(struct graph *graph, struct value *cache, struct value *input)
 {

@@ -35,8 +35,7 @@ static uint64_t dense_size(const struct value *value)
     return value->tensor.nb[3] * value->tensor.ne[3];
 }
 
-/* ---- Operands, copies
- * -------------------------------------------------------------------------------------------- */
+/* ---- Operands, copies ---------------------------------------------------------------------------------- */
 
 /* A second value like `value`, for another device. The graph's array of values owns it. */
 static struct value *clone_value(struct graph *graph, const struct value *value)
@@ -150,8 +149,7 @@ static int add_node(struct build *build, size_t now)
     return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
 }
 
-/* ---- Memory
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Memory -------------------------------------------------------------------------------------------- */
 
 static uint32_t storage_of(const struct build *build, const struct engine_tensor *tensor)
 {

@@ -36,8 +36,7 @@ struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_
     return value;
 }
 
-/* ---- Weights
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- Weights ------------------------------------------------------------------------------------------- */
 
 #define FORMAT_NAME(name, format)                                                                            \
     char name[128];                                                                                          \
@@ -238,8 +237,7 @@ const struct model_tensor *graph_find(const struct graph *graph, const char *for
     return model_tensor_find(graph->model, name);
 }
 
-/* ---- Inputs and caches
- * ------------------------------------------------------------------------------------------- */
+/* ---- Inputs and caches --------------------------------------------------------------------------------- */
 
 struct value *graph_input(struct graph *graph, enum graph_input input)
 {
@@ -282,8 +280,7 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
     return value;
 }
 
-/* ---- Views
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- Views --------------------------------------------------------------------------------------------- */
 
 static struct value *add_view(struct graph *graph, const struct value *value, const uint64_t ne[4])
 {

@@ -143,8 +143,7 @@ void report_plan(const struct engine_plan *plan, bool named)
                  "%u of %u layers fit on the devices; the others run on the CPU", plan->n_offloaded, wanted);
 }
 
-/* ---- The plan as a table
- * ----------------------------------------------------------------------------------------- */
+/* ---- The plan as a table ------------------------------------------------------------------------------- */
 
 size_t engine_plan_tensor_count(const struct engine_plan *plan)
 {
