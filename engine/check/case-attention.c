@@ -12,7 +12,7 @@ struct cache {
     uint32_t type, dim;
     float *values;                /* [dim, n_kv_heads, position of all sequences] as written */
     double *kept;                 /* the same as stored in the cache's type */
-    double largest;               /* magnitude of kept */
+    double largest;               /* the largest magnitude in kept */
     struct engine_tensor *tensor; /* [dim, block_size, n_kv_heads, n_blocks] */
 };
 

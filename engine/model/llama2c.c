@@ -1,12 +1,11 @@
 /* llama2c.c: reads checkpoints of https://github.com/karpathy/llama2.c and presents them as a GGUF file of
- * architecture `llama`: the same metadata keys, the same tensor names, rows in the same order.
+ * architecture `llama`: the same metadata keys, the same tensor names, rows in the same layout.
  *
  * All versions: int32 dim, hidden_dim, n_layers, n_heads, n_kv_heads, n_vocab, n_positions, then the weights
  * without names. The order of the weights and the data around these numbers depend on the version:
  *   0  nothing before; a negative n_vocab: the output matrix isn't the embedding; float32
  *   1  before: "ak42" (as a little-endian uint32) and int32 1; after: a byte "output is the embedding";
- *   weights
- *      from byte 256 on; float32
+ *      weights from byte 256 on; float32
  *   2  like 1, with an int32 group length after that byte; norms are float32, matrices int8 in groups, which
  *      continue from row to row: all of a matrix's int8, then a float32 scale for each group
  *
