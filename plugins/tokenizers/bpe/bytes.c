@@ -10,7 +10,7 @@ static bool stands_for_itself(uint32_t character)
            (character >= 0xAE && character <= 0xFF);
 }
 
-/* How many bytes below `byte` don't stand for themselves. */
+/* How many bytes below `byte` don't represent themselves. */
 static uint32_t others_below(uint32_t byte)
 {
     uint32_t count = byte < 0x21 ? byte : 0x21;

@@ -1,5 +1,5 @@
-/* characters.c: text to ids for vocabularies that are not byte-level. Words are whole lines, or begin at spaces;
- * they are merged from their characters on. */
+/* characters.c: text to ids for vocabularies that are not byte-level. Words are whole lines, or begin at
+ * spaces; they are merged from their characters on. */
 #include <string.h>
 
 #include "bpe/model.h"
@@ -11,8 +11,8 @@
 /* Initial symbols are given room in steps of this many. */
 #define ROOM 4096
 
-/* Writes the text as the vocabulary spells it: U+2581 for a space, and with PRE_MARKED_WORDS also in front of
- * each line that doesn't begin with one. */
+/* Writes the text as the vocabulary spells it: U+2581 for a space, and with PRE_MARKED_WORDS also before each
+ * line that doesn't begin with one. */
 static int spell_text(struct bpe_scratch *scratch, struct engine_string text, bool mark_lines, size_t *length)
 {
     size_t n_marks = 1;
@@ -47,7 +47,7 @@ static void put_bytes(const struct engine_tokenizer *tokenizer, const char *byte
     }
 }
 
-/* Merges the initial symbols, which stand for the characters from `text` on. */
+/* Merges the initial symbols of the characters from `text` on. */
 static int put_merged(const struct engine_tokenizer *tokenizer, struct merge_workspace *merge,
                       const char *text, size_t length, struct output *output)
 {
@@ -103,8 +103,8 @@ static int put_word(const struct engine_tokenizer *tokenizer, struct merge_works
     return status ? status : put_merged(tokenizer, merge, word + begin, length - begin, output);
 }
 
-/* Where the word that begins at `at` ends: a line, a run of line breaks, or, with PRE_MARKED_WORDS, what is in
- * front of the next space. */
+/* The end of the word that begins at `at`: a line, a run of line breaks, or, with PRE_MARKED_WORDS, the text
+ * before the next space. */
 static size_t word_end(const char *text, size_t length, size_t at, bool marked_words)
 {
     bool is_break = text[at] == '\n';

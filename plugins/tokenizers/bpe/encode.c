@@ -1,5 +1,5 @@
-/* encode.c: text to ids. Each character becomes the class that the pre-tokenizer's expressions know it by; the
- * words that these find are looked up among those seen before, or merged. */
+/* encode.c: text to ids. Each character becomes the class that the pre-tokenizer's expressions know it by;
+ * the words that these find are looked up among those seen before, or merged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ static int classify(struct encoding *encoding, size_t *n)
     return ENGINE_OK;
 }
 
-/* A symbol that is no token: the tokens of its bytes, as far as there are any. */
+/* A symbol that is no token: the tokens of its bytes, as far as they exist. */
 static void put_bytes(const struct encoding *encoding, const uint32_t *symbols, size_t count)
 {
     const struct bpe_model *model = encoding->tokenizer->model;

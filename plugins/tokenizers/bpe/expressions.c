@@ -21,7 +21,7 @@
 static const struct {
     char name;
     enum unicode_group group;
-    const char *ascii; /* its members below 128, as they stand in a bracket */
+    const char *ascii; /* its members below 128, as written in a bracket */
 } groups[N_GROUPS] = {
     {'L', UNICODE_LETTER, "A-Za-z"},
     {'N', UNICODE_NUMBER, "0-9"},
@@ -52,7 +52,7 @@ struct compiling {
 
 /* ---- Reading: which sets there are ---- */
 
-/* The length of what stands at `at`: an escape like "\s", "\p{L}", or one character. */
+/* The length of the item at `at`: an escape like "\s", "\p{L}", or one character. */
 static size_t item_length(const char *at)
 {
     if (*at == '\\' && at[1] == 'p') return strcspn(at, "}") + 1;
@@ -122,7 +122,7 @@ static uint8_t class_of_group(enum unicode_group group)
     return (uint8_t)(FIRST_CLASS + i);
 }
 
-/* A new class for characters of `class` that are in a set, or the one that there is. */
+/* A new class for characters of `class` that are in a set, or the existing one. */
 static uint8_t join(struct compiling *work, uint8_t class, size_t set)
 {
     if (!work->joined[class][set] && work->n_classes < 256 - FIRST_CLASS) {

@@ -10,7 +10,7 @@
 #define MERGES       "tokenizer.ggml.merges"
 #define MERGES_CHUNK 1024 /* fetched from the metadata at once */
 
-/* What is only needed while the model is made. */
+/* Data needed only while the model is made. */
 struct making {
     const struct vocab *vocab;
     struct bpe_model *model;
@@ -23,7 +23,7 @@ static bool is(struct engine_string text, const char *word)
     return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
 }
 
-/* Whether tokenizer.ggml.model is "gemma4", which stands for more than a model. */
+/* Whether tokenizer.ggml.model is "gemma4", which implies more than a model. */
 static bool is_gemma(const struct engine_metadata *metadata)
 {
     struct engine_string model = {"", 0};
@@ -102,7 +102,7 @@ static int add_tokens(struct making *making)
     return status;
 }
 
-/* "left right"; the blank is the first one that is not the first character. */
+/* "left right"; the separator is the first blank that is not the first character. */
 static int add_merge(struct making *making, struct engine_string merge, uint32_t rank)
 {
     const char *blank = merge.length > 1 ? memchr(merge.data + 1, ' ', merge.length - 1) : NULL;

@@ -1,8 +1,8 @@
-/* model.h: a BPE vocabulary made ready for merging (model.c), and the text's way through it (encode.c).
+/* model.h: a BPE vocabulary prepared for merging (model.c), and the text's way through it (encode.c).
  *
  * Most vocabularies are byte-level: they write each byte as a character (bytes.c), and merging starts from
- * bytes; in here tokens are their bytes. Others (Gemma 4) are spelled as they are, but with U+2581 for a space,
- * and merging starts from characters. */
+ * bytes; in the model tokens are their bytes. Others (Gemma 4) are spelled as they are, except for U+2581 as
+ * a space, and merging starts from characters. */
 #ifndef TOKENIZERS_BPE_MODEL_H
 #define TOKENIZERS_BPE_MODEL_H
 
@@ -12,7 +12,7 @@
 #include "common/pairs.h"
 #include "common/tokenizer.h"
 
-/* Symbols 0 to 255 are the single bytes; then whatever merges name, and all tokens. */
+/* Symbols 0 to 255 are the single bytes; then all symbols that merges name, and all tokens. */
 struct bpe_model {
     struct expressions expressions;
     struct pairs pairs;  /* rank: place among the merges */
@@ -24,15 +24,15 @@ struct bpe_model {
     int32_t byte_tokens[256]; /* with PRE_CHARACTERS: for the bytes of characters that are no tokens, or -1 */
 };
 
-/* bytes.c: GPT-2's way to write bytes as printable characters. Those that are printable in Latin-1 stand for
+/* bytes.c: GPT-2's way to write bytes as printable characters. Those that are printable in Latin-1 represent
  * themselves, the others are U+0100 and on, in order. */
 
 /* The character of a byte. */
 uint32_t byte_to_character(unsigned char byte);
-/* The bytes that a piece's characters stand for; `bytes` has room for piece.length. Returns their number, or
- * SIZE_MAX if one of the characters stands for no byte. */
+/* The bytes that a piece's characters represent; `bytes` has room for piece.length. Returns their number, or
+ * SIZE_MAX if one of the characters represents no byte. */
 size_t piece_to_bytes(struct engine_string piece, char *bytes);
-/* The same, but characters that stand for no byte stay as they are. */
+/* The same, but characters that represent no byte stay as they are. */
 size_t spell_piece(struct engine_string piece, char *bytes);
 
 /* tokenizer_kind's functions. */
@@ -44,7 +44,7 @@ void bpe_scratch_destroy(void *scratch);
 int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
                struct output *output);
 
-/* What encoding works in. */
+/* The memory of encoding. */
 struct bpe_scratch {
     struct cache cache;
     struct merge_workspace merge;

@@ -1,8 +1,9 @@
 /* pretokenizers.c: the table of pre-tokenizers.
  *
  * The expressions are those that the models were trained with, as llama.cpp applies them, which in places
- * differs from the original: \p{Lu} and its like count as \p{L}, or letters are told apart in ASCII alone.
- * Where an expression would take quadratic time on some texts, an equal one that does not stands here. */
+ * differs from the original: \p{Lu} and its like count as \p{L}, or letters are distinguished in ASCII alone.
+ * An expression that would take quadratic time on some texts is replaced by an equivalent one that does
+ * not. */
 #include "bpe/pretokenizers.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 #define ENDS          "'(?:s|t|re|ve|m|ll|d)"
 #define ENDS_ANY_CASE "'(?:[sS]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
 
-/* White space: up to the last line break of it; else all of it, but for the last one if a word follows. */
+/* White space: up to its last line break; otherwise all of it, except the last one if a word follows. */
 #define SPACES       "\\s+(?!\\S)|\\s+"
 #define LINES_SPACES "\\s*[\\r\\n]+|" SPACES
 

@@ -1,4 +1,4 @@
-/* pretokenizers.h: how texts are cut into words before merging, by tokenizer.ggml.pre. */
+/* pretokenizers.h: how tokenizer.ggml.pre cuts texts into words before merging. */
 #ifndef TOKENIZERS_BPE_PRETOKENIZERS_H
 #define TOKENIZERS_BPE_PRETOKENIZERS_H
 
@@ -23,7 +23,7 @@ struct pretokenizer {
     const char *expressions[MAX_EXPRESSIONS + 1];
 };
 
-/* The one of a name; NULL if no model has it. */
+/* The pre-tokenizer of a name; NULL if no model uses that name. */
 const struct pretokenizer *pretokenizer_find(struct engine_string name);
 
 /* All of them, ended by NULL: for tests. */

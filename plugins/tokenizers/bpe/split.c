@@ -46,7 +46,7 @@ static int split_by_regex(const struct split *split, size_t expression, const ui
         if (!status && end > start) status = split_by(split, expression + 1, text + start, end - start);
         if (status) return status;
         done = end;
-        from = end > start ? end : end + 1; /* an empty match cuts, and the search goes on behind */
+        from = end > start ? end : end + 1; /* an empty match cuts, and the search continues after it */
     }
     return done < n ? split_by(split, expression + 1, text + done, n - done) : 0;
 }
@@ -69,7 +69,7 @@ static int cut(const struct split *split, size_t expression, const uint8_t *text
     return at > begin ? split_by(split, expression + 1, text + begin, at - begin) : 0;
 }
 
-/* Cuts runs of numbers into groups of three from the right, as the kind of the expression has it. */
+/* Cuts runs of numbers into groups of three from the right, according to the kind of the expression. */
 static int split_numbers(const struct split *split, size_t expression, const uint8_t *text, size_t n)
 {
     enum expression_kind kind = split->expressions->list[expression].kind;
@@ -83,7 +83,7 @@ static int split_numbers(const struct split *split, size_t expression, const uin
             end++;
             continue;
         }
-        /* Cut where the groups end; for EXPRESSION_DIGITS where whole ones begin. */
+        /* Cut at the ends of groups; for EXPRESSION_DIGITS at the beginnings of whole ones. */
         size_t first = (end - at) % 3, last = kind == EXPRESSION_DIGITS ? end - 1 : end;
         if (!first && kind != EXPRESSION_DIGITS) first = 3;
         for (size_t place = at + first; !status && place <= last; place += 3)

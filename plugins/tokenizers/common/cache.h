@@ -1,5 +1,5 @@
-/* cache.h: remembers the ids of short words. Texts repeat their words; what is found here need not be merged
- * again. A word's ids depend on nothing but its bytes, or it must not be put in. */
+/* cache.h: remembers the ids of short words. Texts repeat their words; a cached word need not be merged
+ * again. Only words whose ids depend on nothing but their bytes may be cached. */
 #ifndef TOKENIZERS_COMMON_CACHE_H
 #define TOKENIZERS_COMMON_CACHE_H
 
@@ -10,7 +10,7 @@
 
 #define CACHE_WORD_SIZE 31 /* longest word, bytes */
 #define CACHE_IDS       7  /* most ids of a word */
-#define CACHE_BITS      15 /* log2 of the slots: 2 MiB, of which only what is used becomes memory */
+#define CACHE_BITS      15 /* log2 of the slots: 2 MiB, only the used part of which becomes memory */
 
 /* A word padded with zeros; the last byte is its length. */
 struct cache_key {
@@ -24,7 +24,7 @@ struct cache_slot {
 };
 
 struct cache {
-    struct cache_slot *slots; /* [1 << CACHE_BITS]; one place for each word, the last comer has it */
+    struct cache_slot *slots; /* [1 << CACHE_BITS]; one place for each word, the last one stored wins */
 };
 
 /* ENGINE_ERROR_MEMORY. */
@@ -52,7 +52,7 @@ static inline struct cache_key cache_key(const char *text, size_t length, size_t
     return key;
 }
 
-/* The slot of a word, which holds it or another one, or (key all zero) none. */
+/* The slot of a word: it holds this word, another one, or (key all zero) none. */
 static inline struct cache_slot *cache_slot(const struct cache *cache, const struct cache_key *key)
 {
     uint64_t hash = (key->words[0] ^ key->words[2] * 0xC2B2AE3D27D4EB4Fu) * 0x9E3779B97F4A7C15u;

@@ -11,7 +11,7 @@ struct engine_decoder {
     const struct engine_tokenizer *tokenizer;
     bool special; /* spell control tokens */
     bool first;   /* the next ordinary token begins a stretch of text: see tokenizer_kind.encode */
-    char *text;   /* what was handed out last, and behind it what waits */
+    char *text;   /* the text returned last, followed by the waiting bytes */
     size_t capacity;
     size_t out, waiting; /* bytes of each */
     bool mark_first;     /* `first` as it was when the last byte token for 0xE2 came */
@@ -35,8 +35,8 @@ void decoder_destroy(struct engine_decoder *decoder)
     free(decoder);
 }
 
-/* The text of a token that encode finds in texts as it is spelled. One with a space mark in it may as well be
- * merged from spaces, and is then no end of a stretch. */
+/* The text of a token that encode finds in texts as it is spelled. A token with a space mark in it can also
+ * result from merging spaces, and then does not end a stretch. */
 static size_t spell_special(struct engine_decoder *decoder, struct engine_string piece, char *text)
 {
     memcpy(text, piece.data, piece.length);
@@ -74,8 +74,8 @@ static size_t spell(struct engine_decoder *decoder, int32_t id, char *text)
     return length;
 }
 
-/* A space mark that came in as three bytes is a space as well: encode writes it so where a byte in front of the
- * space claims part of the mark, or where the vocabulary has no token for it. */
+/* A space mark that came as three bytes is a space too: encode writes it this way if a byte before the space
+ * claims part of the mark, or if the vocabulary has no token for it. */
 static size_t unmark(const struct engine_decoder *decoder, int32_t id, char *text, size_t length)
 {
     const struct vocab *vocab = &decoder->tokenizer->vocab;

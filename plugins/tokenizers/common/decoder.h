@@ -1,4 +1,4 @@
-/* decoder.h: puts texts together from tokens. */
+/* decoder.h: joins tokens into text. */
 #ifndef TOKENIZERS_COMMON_DECODER_H
 #define TOKENIZERS_COMMON_DECODER_H
 

@@ -34,8 +34,8 @@ static int join(struct longest *longest, struct longest_node *first, const struc
     return ENGINE_OK;
 }
 
-/* A token yields itself. Any other node yields what its parent does; what that leaves over, with this node's
- * byte behind it, may yield more, until it begins a token again. Every byte begins one, so it does. */
+/* A token yields itself. Any other node yields what its parent does; the bytes left over, followed by this
+ * node's byte, may yield more, until they begin a token again. Every byte begins one, so this ends. */
 static int link_node(struct longest *longest, const struct trie_edge *edge)
 {
     uint32_t id = longest->trie.values[edge->child];
@@ -76,8 +76,8 @@ int longest_link(struct longest *longest, uint32_t unknown)
     return status;
 }
 
-/* Writes a sequence. The shorter part of a join is written by a call, the longer one in the loop, so that calls
- * are nested no deeper than log2 of the ids. */
+/* Writes a sequence. The shorter part of a join is written by a call, the longer one in the loop, so that
+ * calls are nested no deeper than log2 of the ids. */
 static void write(const struct longest *longest, uint32_t tokens, int32_t *ids)
 {
     while (tokens & LONGEST_JOINED) {

@@ -1,6 +1,6 @@
-/* longest.h: greedy longest match: the longest token that the text begins with, then the longest that the rest
- * begins with, and so on, in time linear in the text whatever the tokens (Song, Salcianu, Song, Dopson, Zhou,
- * "Fast WordPiece Tokenization", arXiv 2012.15524).
+/* longest.h: greedy longest match: the longest token that the text begins with, then the longest that the
+ * rest begins with, and so on, in time linear in the text whatever the tokens (Song, Salcianu, Song, Dopson,
+ * Zhou, "Fast WordPiece Tokenization", arXiv 2012.15524).
  *
  * Plainly done, a match that runs on behind the longest token and then fails has to be read again. Here each
  * node of the trie knows which tokens such a failure yields and at which node reading goes on. */
@@ -21,9 +21,9 @@ struct longest_join {
 #define LONGEST_JOINED ((uint32_t)1 << 31)
 
 struct longest_node {
-    uint32_t tokens;   /* sequence that is certain where the text goes on with no child of this node */
+    uint32_t tokens;   /* sequence that is certain if the text continues with no child of this node */
     uint32_t n_tokens; /* ids in it */
-    uint32_t rest;     /* node of what the tokens leave over */
+    uint32_t rest;     /* node of the bytes that the tokens leave over */
 };
 
 /* Filled in three steps: longest_create, trie_insert of the tokens into `trie` (values less than
@@ -38,17 +38,17 @@ struct longest {
 
 /* Room for about `bytes` bytes of tokens. ENGINE_ERROR_MEMORY. */
 int longest_create(struct longest *longest, size_t bytes);
-/* Completes it. A byte that begins no token is from now on one by itself, of value `unknown`.
+/* Completes it. A byte that begins no token becomes a token by itself, of value `unknown`.
  * ENGINE_ERROR_MEMORY, ENGINE_ERROR_DATA. */
 int longest_link(struct longest *longest, uint32_t unknown);
 /* A zeroed one is fine. */
 void longest_destroy(struct longest *longest);
 
-/* Reads on in a text: *node is TRIE_ROOT at first. Writes the ids that are certain, at most `length` and
- * `deepest` together, and returns how many. */
+/* Continues in a text: *node is TRIE_ROOT at first. Writes the ids that are certain, at most `length` and
+ * `deepest` together, and returns their number. */
 size_t longest_match(const struct longest *longest, uint32_t *node, const char *text, size_t length,
                      int32_t *ids);
-/* The text is at its end: writes the ids that are left, at most `deepest`. */
+/* Ends the text: writes the remaining ids, at most `deepest`. */
 size_t longest_finish(const struct longest *longest, uint32_t node, int32_t *ids);
 
 #endif

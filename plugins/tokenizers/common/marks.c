@@ -1,6 +1,6 @@
-/* marks.c: what tokens mean beyond their type. GGUF files name some special tokens by id; others are known by
- * their spelling alone, and files mistype them. The spellings, and which of them end a text, are those that
- * llama.cpp goes by, since that is what model files are made for. */
+/* marks.c: the meaning of tokens beyond their type. GGUF files name some special tokens by id; others are
+ * known by their spelling alone, and files mistype them. The spellings, and the choice of those that end a
+ * text, are llama.cpp's, because model files are made for it. */
 #include <ctype.h>
 #include <string.h>
 
@@ -51,7 +51,8 @@ static const char *const end_pieces[] = {"<|eot_id|>",
                                          "<|ifm|im_end|>",
                                          NULL};
 
-/* Marks of a message's parts (gpt-oss), which are text to be shown although files call them control tokens. */
+/* Marks of a message's parts (gpt-oss), which are text to be shown although files call them control
+ * tokens. */
 static const char *const shown_pieces[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>", NULL};
 
 static int32_t find(const struct vocab *vocab, const char *piece)
@@ -59,7 +60,7 @@ static int32_t find(const struct vocab *vocab, const char *piece)
     return vocab_find(vocab, piece, strlen(piece));
 }
 
-/* Where the metadata named no such token, looks for one by its spelling, which then is a control token. */
+/* If the metadata named no such token, looks for one by its spelling, and makes it a control token. */
 static void find_special(struct vocab *vocab, int32_t *id, const char *const *pieces)
 {
     for (; *id < 0 && *pieces; pieces++) {

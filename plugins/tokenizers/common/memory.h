@@ -17,14 +17,15 @@ static inline int fail_memory(const char *what)
     return host->fail(ENGINE_ERROR_MEMORY, "out of memory (%s)", what);
 }
 
-/* Room for `count` elements of `size` bytes, not set; NULL if there is none or the product overflows. */
+/* Room for `count` elements of `size` bytes, uninitialized; NULL if memory is out or the product
+ * overflows. */
 void *allocate(size_t count, size_t size);
 /* The same, all bytes 0. */
 void *allocate_zeroed(size_t count, size_t size);
 
-/* Makes room for at least `count` elements of `size` bytes in *array, which has room for *capacity. What is
- * in it stays. At least doubles, so that appending is linear. Returns false, and leaves all as it was, if
- * memory is out. */
+/* Makes room for at least `count` elements of `size` bytes in *array, which has room for *capacity. The
+ * contents stay. At least doubles, so that appending is linear. Returns false, and changes nothing, if memory
+ * is out. */
 bool grow(void *array, size_t *capacity, size_t count, size_t size);
 
 #endif

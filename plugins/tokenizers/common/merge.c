@@ -1,10 +1,11 @@
 /* merge.c: see merge.h.
  *
- * Short words are merged by passing over them again and again, which for a dozen symbols beats any queue. Long ones (a
- * text without spaces, a megabyte of one letter) are cut into blocks, each merged by itself. That is exact wherever the tokens on both sides of a cut stay apart when merged as a text of their
- * own: as long as nothing merges across the cuts, each part of a text develops as it would alone, and the
- * first merge across a cut would show among the two tokens next to it. Where they don't stay apart, more
- * tokens before the cut are taken back and merged again together with the block. */
+ * Short words are merged in repeated passes, which for a dozen symbols is faster than any queue. Long ones (a
+ * text without spaces, a megabyte of one letter) are cut into blocks, each merged by itself. That is exact
+ * wherever the tokens on both sides of a cut stay apart when merged as a text of their own: as long as
+ * nothing merges across the cuts, each part of a text develops as it would alone, and the first merge across
+ * a cut would show among the two tokens next to it. If they don't stay apart, more tokens before the cut are
+ * taken back and merged again together with the block. */
 #include "common/merge.h"
 
 #include <stdbool.h>
@@ -13,9 +14,9 @@
 
 #include "common/memory.h"
 
-#define SHORT_WORD  96 /* symbols; up to here the best pair is searched for anew each time */
+#define SHORT_WORD  96 /* symbols; up to here each merge searches for the best pair again */
 #define BLOCK       64 /* symbols between cuts */
-#define END         8  /* symbols before a cut that would often be others if the text went on: merged anew */
+#define END         8  /* symbols before a cut that would often differ if the text continued: merged again */
 #define KNOWN_PAIRS 4096 /* a power of two */
 #define PASS_WORTH  8    /* a long block is passed over while this part of it merges at once */
 
@@ -88,8 +89,8 @@ static size_t merge_rank(const struct pairs *pairs, struct merge_place *list, si
     return to;
 }
 
-/* Merges initial symbols first … first+count-1 in list[count], rank by rank, until none is left or a pass over all
- * merges less than a `worth`th of them. Returns how many are left. */
+/* Merges initial symbols first … first+count-1 in list[count], rank by rank, until none is left or a pass
+ * over all merges less than a `worth`th of them. Returns how many are left. */
 static size_t merge_passes(const struct pairs *pairs, const struct merge_workspace *workspace, size_t first,
                            size_t count, size_t worth, struct merge_place *list)
 {
@@ -153,8 +154,8 @@ static void find_pair(const struct pairs *pairs, struct merge_workspace *workspa
     heap_push(workspace->heap, n_events, (struct merge_event){rank << 32 | node, nodes[node].pair});
 }
 
-/* Like merge_short, for any count. What passes don't merge in large numbers goes on with the heap. There each merge
- * takes one event and one node away and adds two events at most, so 3 * count events are enough. */
+/* Like merge_short, for any count. Once passes no longer merge many symbols, a heap takes over. There each
+ * merge removes one event and one node and adds at most two events, so 3 * count events are enough. */
 static int merge_long(const struct pairs *pairs, struct merge_workspace *workspace, size_t first,
                       size_t count, size_t at, size_t *n_tokens)
 {

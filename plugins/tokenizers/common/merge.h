@@ -1,7 +1,7 @@
-/* merge.h: byte-pair encoding in its general form. Of all neighbouring symbols that form a pair, the one of the
- * lowest rank, of equals the leftmost, becomes one symbol; so on until none is left (Sennrich, Haddow, Birch,
- * arXiv 1508.07909; SentencePiece, arXiv 1808.06226, ranks by the score of the result). Linear in the length
- * of the text but for contrived vocabularies, see merge.c. */
+/* merge.h: byte-pair encoding in its general form. Among all neighbouring symbols that form a pair, the pair
+ * of the lowest rank, of equals the leftmost, becomes one symbol; this repeats until no pair is left
+ * (Sennrich, Haddow, Birch, arXiv 1508.07909; SentencePiece, arXiv 1808.06226, ranks by the score of the
+ * result). Linear in the length of the text except for contrived vocabularies, see merge.c. */
 #ifndef TOKENIZERS_COMMON_MERGE_H
 #define TOKENIZERS_COMMON_MERGE_H
 
@@ -16,20 +16,20 @@ struct merge_token {
     uint32_t start; /* index of its first initial symbol */
 };
 
-/* Where merging takes place, kept from word to word; zeroed at first. */
+/* The memory of merging, kept from word to word; zeroed at first. */
 struct merge_workspace {
     uint32_t *initial; /* [n_initial] the word; filled with merge_add */
     size_t n_initial, initial_capacity;
     struct merge_token *tokens; /* [n_tokens] the result */
     size_t n_tokens, tokens_capacity;
-    struct merge_place *places; /* for long blocks: the symbols as long as they are passed over, */
+    struct merge_place *places; /* for long blocks: the symbols while they are passed over, */
     size_t places_capacity;
     struct merge_node *nodes; /* then the symbols, */
     size_t nodes_capacity;
-    struct merge_event *heap; /* and what may be merged, best first */
+    struct merge_event *heap; /* and possible merges, best first */
     size_t heap_capacity;
-    uint64_t *known_pairs; /* [KNOWN_PAIRS] left << 32 | right: neighbours whose answer is known, */
-    uint8_t *known_apart;  /* [KNOWN_PAIRS] which is this */
+    uint64_t *known_pairs; /* [KNOWN_PAIRS] left << 32 | right: neighbours with a known answer, */
+    uint8_t *known_apart;  /* [KNOWN_PAIRS] and the answer */
 };
 void merge_workspace_free(struct merge_workspace *workspace);
 
@@ -39,7 +39,7 @@ static inline void merge_clear(struct merge_workspace *workspace)
     workspace->n_initial = 0;
 }
 
-/* Makes room for `count` more initial symbols, at most UINT32_MAX in all, which are then written to
+/* Makes room for `count` more initial symbols, at most UINT32_MAX in all; the caller writes them to
  * initial[n_initial++]. ENGINE_ERROR_MEMORY. */
 int merge_reserve(struct merge_workspace *workspace, size_t count);
 

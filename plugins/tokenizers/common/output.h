@@ -1,4 +1,4 @@
-/* output.h: ids on their way to the caller's sink, gathered so that the sink is called rarely. */
+/* output.h: gathers ids for the caller's sink, so that the sink is called rarely. */
 #ifndef TOKENIZERS_COMMON_OUTPUT_H
 #define TOKENIZERS_COMMON_OUTPUT_H
 
@@ -18,7 +18,7 @@ struct output {
     int32_t ids[OUTPUT_SIZE];
 };
 
-/* Hands on what is gathered. */
+/* Passes the gathered ids on. */
 void output_flush(struct output *output);
 
 static inline void output_put(struct output *output, int32_t id)

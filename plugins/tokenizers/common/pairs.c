@@ -6,7 +6,7 @@
 
 #include "common/memory.h"
 
-/* Puts a pair that is not there into its place among the direct ones, or into a free slot. */
+/* Puts a new pair into its place among the direct ones, or into a free slot. */
 static void put(struct pairs *pairs, struct pair pair)
 {
     size_t i = (size_t)pair.left * PAIR_DIRECT + pair.right;

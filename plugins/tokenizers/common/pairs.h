@@ -1,5 +1,5 @@
-/* pairs.h: which two neighbouring symbols merge into which, and how eagerly. A symbol is what a piece of text
- * is at some moment of the merging: a character, a byte, a token. */
+/* pairs.h: which two neighbouring symbols merge into which, and how eagerly. A symbol is a piece of text at
+ * some stage of merging: a character, a byte, a token. */
 #ifndef TOKENIZERS_COMMON_PAIRS_H
 #define TOKENIZERS_COMMON_PAIRS_H
 
@@ -16,23 +16,23 @@ struct pair {
 };
 
 struct pairs {
-    struct pair *slots; /* [direct + mask + 1]; of the latter at most half are in use */
-    size_t direct;      /* 0, or PAIR_DIRECT * PAIR_DIRECT slots in front: [left][right] */
+    struct pair *slots; /* [direct + mask + 1]; at most half of the last mask + 1 are in use */
+    size_t direct;      /* 0, or PAIR_DIRECT * PAIR_DIRECT slots at the beginning: [left][right] */
     size_t mask, count;
     unsigned shift; /* 64 - log2(mask + 1) */
-    /* Most neighbours form no pair, which this small table tells without looking at the slots: eight bits for
-     * each of them, one set for each pair, and by chance for few others. */
+    /* Most neighbours form no pair, and this small table shows it without a look at the slots. It has eight
+     * bits for each slot; one bit is set for each pair, so that few other neighbours find theirs set. */
     uint64_t *filter; /* [(mask + 1) / 8] */
 };
 
 #define PAIR_DIRECT ((uint32_t)256)
 
-/* With `direct`, symbols below PAIR_DIRECT, which most lookups are for, are found without hashing.
+/* With `direct`, symbols below PAIR_DIRECT, the most frequent in lookups, are found without hashing.
  * ENGINE_ERROR_MEMORY. A zeroed table may be destroyed. */
 int pairs_create(struct pairs *pairs, bool direct);
 void pairs_destroy(struct pairs *pairs);
 
-/* Adds a pair; one that is there already stays as it is. ENGINE_ERROR_MEMORY. */
+/* Adds a pair; an existing one stays as it is. ENGINE_ERROR_MEMORY. */
 int pairs_add(struct pairs *pairs, struct pair pair);
 
 /* The slot of a pair, or PAIR_NONE. */

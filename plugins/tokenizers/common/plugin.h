@@ -1,4 +1,4 @@
-/* plugin.h: what makes a tokenizer_kind a plugin. */
+/* plugin.h: makes a plugin of a tokenizer_kind. */
 #ifndef TOKENIZERS_COMMON_PLUGIN_H
 #define TOKENIZERS_COMMON_PLUGIN_H
 

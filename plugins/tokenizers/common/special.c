@@ -1,14 +1,14 @@
 /* special.c: see special.h.
  *
- * The rule (llama.cpp's, which models are made for): the longest token is looked for in the whole text, from
- * left to right, then the next in what is left between its occurrences, and so on; a token may also swallow
- * the white space beside it. Doing just that costs a pass over the text for each token of the vocabulary.
+ * The rule (llama.cpp's, which models are made for): the longest token is searched in the whole text, from
+ * left to right, then the next in the text between its occurrences, and so on; a token may also swallow the
+ * white space next to it. Done literally, this costs a pass over the text for each token of the vocabulary.
  *
- * Instead one pass with the automaton of Aho and Corasick (1975) finds the longest token that ends at each byte,
- * and regions in which occurrences overlap; outside them nothing can happen. Within a region the longest that have
- * been found are taken in the rule's order from a heap. One that reaches back into a token that was placed before
- * makes way for the longest that ends at the same byte and fits. Each time that happens again at a byte, what is
- * free in front of it has halved at least: n bytes take n log² n steps at most, whatever the tokens. */
+ * Instead one pass with the automaton of Aho and Corasick (1975) finds the longest token that ends at each
+ * byte, and regions in which occurrences overlap; outside them nothing can happen. Within a region the
+ * longest found tokens are taken in the rule's order from a heap. One that overlaps a token placed before is
+ * replaced by the longest that ends at the same byte and fits. Each time that happens again at a byte, the
+ * free text before it has at least halved: n bytes take at most n log² n steps for any tokens. */
 #include "common/special.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int longest_first(const void *a, const void *b)
     return x->id < y->id ? -1 : 1;
 }
 
-/* ---- The automaton --------------------------------------------------------------------------------------- */
+/* ---- The automaton ------------------------------------------------------------------------------------- */
 
 static uint32_t level_of(const struct special_set *set, uint32_t rank)
 {
@@ -42,8 +42,8 @@ static uint32_t jump_of(const struct special_set *set, uint32_t rank)
     return rank == NONE ? NONE : set->tokens[rank].jump;
 }
 
-/* Jumps over many shorter tokens are such that a search takes logarithmic time (Myers, "An applicative random-access
- * stack", 1983). */
+/* Jumps over many shorter tokens are chosen so that a search takes logarithmic time (Myers, "An applicative
+ * random-access stack", 1983). */
 static void link_token(struct special_set *set, uint32_t rank, uint32_t shorter)
 {
     struct special_token *token = &set->tokens[rank];
@@ -144,7 +144,7 @@ void special_workspace_free(struct special_workspace *workspace)
     memset(workspace, 0, sizeof *workspace);
 }
 
-/* ---- White space ----------------------------------------------------------------------------------------- */
+/* ---- White space --------------------------------------------------------------------------------------- */
 
 static bool is_space(char c)
 {
@@ -165,7 +165,7 @@ static void measure(struct run *run, const char *text, size_t length, size_t at)
     while (run->end < length && is_space(text[run->end])) run->end++;
 }
 
-/* ---- Regions --------------------------------------------------------------------------------------------- */
+/* ---- Regions ------------------------------------------------------------------------------------------- */
 
 /* One call of special_split. */
 struct split {
@@ -198,7 +198,8 @@ static void sift_down(struct special_end *heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-/* Places a token that ends at `end`, with the white space that it swallows. Places are counted from the region's start. */
+/* Places a token that ends at `end`, with the white space that it swallows. Places are counted from the
+ * region's start. */
 static int place(const struct split *split, uint32_t rank, size_t end)
 {
     struct special_workspace *workspace = split->workspace;
@@ -218,8 +219,8 @@ static int place(const struct split *split, uint32_t rank, size_t end)
     return ENGINE_OK;
 }
 
-/* Places tokens by the rule. Those that are there already are at least as long as the one at hand: so it lies free where
- * its first and its last byte do, and no two of them reach into it from the same side. */
+/* Places tokens by the rule. Tokens placed earlier are at least as long as the current one: so it is free if
+ * its first and its last byte are, and no two of them overlap it from the same side. */
 static int place_all(const struct split *split)
 {
     struct special_workspace *workspace = split->workspace;
@@ -245,7 +246,7 @@ static int place_all(const struct split *split)
     return ENGINE_OK;
 }
 
-/* Hands out the plain text up to `end`, if there is any. */
+/* Passes on the plain text up to `end`, if there is any. */
 static int visit_plain(struct split *split, size_t end)
 {
     struct engine_string text = {split->text + split->plain, end - split->plain};
@@ -280,8 +281,8 @@ static int finish_region(struct split *split)
     return status;
 }
 
-/* Token `rank` ends at `end`, the longest that does: the region at hand grows by it, or begins with it. White space at its
- * sides comes along wherever there are tokens that may swallow it. */
+/* Token `rank` ends at `end`, the longest that does: the region at hand grows by it, or begins with it. White
+ * space at its sides comes along wherever there are tokens that may swallow it. */
 static int add_end(struct split *split, uint32_t rank, size_t end)
 {
     struct special_workspace *workspace = split->workspace;

@@ -103,7 +103,7 @@ int tokenizer_info(const struct engine_tokenizer *tokenizer, struct engine_token
 struct encoding {
     const struct engine_tokenizer *tokenizer;
     struct workspace *workspace;
-    bool first; /* nothing, or a special token, is in front of the next stretch */
+    bool first; /* nothing, or a special token, precedes the next stretch */
 };
 
 static int encode_part(void *user, struct engine_string text, int32_t id)

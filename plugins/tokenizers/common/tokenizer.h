@@ -1,8 +1,8 @@
-/* tokenizer.h: what is the same in all tokenizers: the functions of plugin-api.h, over a table of what differs.
+/* tokenizer.h: the common part of all tokenizers: the functions of plugin-api.h, over a table of the
+ * differences.
  *
  *   text ── special.c: cut at special tokens ── kind->encode: each stretch between them ── output.c ──▶ ids
- *   ids  ── decoder.c, kind->spell ──▶ text
- */
+ *   ids  ── decoder.c, kind->spell ──▶ text */
 #ifndef TOKENIZERS_COMMON_TOKENIZER_H
 #define TOKENIZERS_COMMON_TOKENIZER_H
 
@@ -12,17 +12,17 @@
 #include "plugin-api.h"
 
 struct tokenizer_kind {
-    /* What holds where the metadata say nothing; *defaults is all none and no. */
+    /* The defaults where the metadata say nothing; *defaults is all none and no at first. */
     int (*defaults)(const struct engine_metadata *metadata, struct vocab_defaults *defaults);
     /* Makes tokenizer->model from tokenizer->vocab and the metadata. */
     int (*create)(struct engine_tokenizer *tokenizer, const struct engine_metadata *metadata);
-    /* Frees tokenizer->model, also one that `create` failed to finish, or NULL. */
+    /* Frees tokenizer->model, including one that `create` failed to finish, or NULL. */
     void (*destroy)(struct engine_tokenizer *tokenizer);
-    /* Room to work in, for one call at a time; kept from call to call. */
+    /* Memory to work in, for one call at a time; kept from call to call. */
     int (*scratch_create)(const struct engine_tokenizer *tokenizer, void **scratch);
     void (*scratch_destroy)(void *scratch); /* NULL is fine */
-    /* A stretch of text without special tokens, never empty. `first`: nothing, or a special token, is in front
-     * of it. May stop early once output->stopped is set. */
+    /* A stretch of text without special tokens, never empty. `first`: nothing, or a special token, precedes
+     * it. May stop early once output->stopped is set. */
     int (*encode)(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text,
                   bool first, struct output *output);
     /* Writes the text of an ordinary token, at most as long as its piece; returns its length. */
@@ -33,10 +33,10 @@ struct tokenizer_kind {
 struct engine_tokenizer {
     const struct tokenizer_kind *kind;
     struct vocab vocab;
-    struct special_set always; /* tokens that are found in every text: user-defined ones */
-    struct special_set all;    /* and those that are found with ENGINE_ENCODE_SPECIAL */
-    void *model;               /* the kind's own */
-    void *_Atomic idle;        /* a struct workspace that nobody uses, or NULL */
+    struct special_set always; /* tokens found in every text: user-defined ones */
+    struct special_set all;    /* and those found with ENGINE_ENCODE_SPECIAL */
+    void *model;               /* owned by the kind */
+    void *_Atomic idle;        /* a struct workspace that is not in use, or NULL */
 };
 
 /* For struct engine_tokenizer_api, except `create`, which names the kind. */

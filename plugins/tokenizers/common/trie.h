@@ -15,7 +15,7 @@
 struct trie {
     uint64_t *edges;     /* [mask + 1]: parent << 36 | byte << 28 | child; 0: empty */
     uint32_t *values;    /* [n_nodes], TRIE_NONE where no string ends */
-    uint32_t first[256]; /* the root's children, TRIE_NONE where there is none */
+    uint32_t first[256]; /* the root's children, TRIE_NONE for none */
     size_t mask, n_nodes, capacity;
     unsigned shift; /* 64 - log2(mask + 1) */
 };
@@ -25,8 +25,8 @@ int trie_create(struct trie *trie, size_t bytes);
 /* A zeroed trie is fine. */
 void trie_destroy(struct trie *trie);
 
-/* Puts a string in. If it is there already, its value stays; *value (may be NULL) receives the one that
- * counts. `reversed`: last byte first. ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: more than TRIE_MAX nodes. */
+/* Inserts a string. If it is there already, its value stays; *value (may be NULL) receives the value in the
+ * trie. `reversed`: last byte first. ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: more than TRIE_MAX nodes. */
 int trie_insert(struct trie *trie, const char *text, size_t length, bool reversed, uint32_t new_value,
                 uint32_t *value);
 
@@ -44,14 +44,14 @@ static inline uint32_t trie_step(const struct trie *trie, uint32_t node, unsigne
 /* The value of a whole string, or TRIE_NONE. */
 uint32_t trie_find(const struct trie *trie, const char *text, size_t length);
 
-/* A node but the root, and how it is reached. */
+/* A node other than the root, and the edge to it. */
 struct trie_edge {
     uint32_t parent, child;
     uint32_t depth; /* bytes from the root to the child */
     unsigned char byte;
 };
 
-/* All edges, [n_nodes - 1], those nearer to the root first; the caller frees *edges. ENGINE_ERROR_MEMORY. */
+/* All edges, [n_nodes - 1], those closer to the root first; the caller frees *edges. ENGINE_ERROR_MEMORY. */
 int trie_edges(const struct trie *trie, struct trie_edge **edges);
 
 #endif

@@ -1,4 +1,4 @@
-/* unicode.h: what kind of character a code point is, in Unicode 15.1, and UTF-8. */
+/* unicode.h: the kinds of characters of Unicode 15.1, and UTF-8. */
 #ifndef TOKENIZERS_COMMON_UNICODE_H
 #define TOKENIZERS_COMMON_UNICODE_H
 
@@ -9,7 +9,7 @@
 #define UNICODE_SIZE        0x110000u
 #define UNICODE_REPLACEMENT 0xFFFDu
 
-/* General categories, those that share their first letter together: L, N, M, P, S, Z, and C but for Cn. */
+/* General categories, grouped by their first letter: L, N, M, P, S, Z, and C except Cn. */
 enum unicode_group {
     UNICODE_UNASSIGNED,
     UNICODE_LETTER,
@@ -25,7 +25,7 @@ enum unicode_group {
 extern const uint32_t unicode_runs[];
 extern const size_t n_unicode_runs;
 
-/* Where a run ends: the next one's first code point. */
+/* The end of a run: the next one's first code point. */
 static inline uint32_t unicode_run_end(size_t run)
 {
     return run + 1 < n_unicode_runs ? unicode_runs[run + 1] >> 3 : UNICODE_SIZE;
@@ -40,8 +40,9 @@ static inline bool unicode_is_space(uint32_t code_point)
            code_point == 0x3000;
 }
 
-/* Reads the character at `text`; returns its length. Surrogates are taken as they come; a byte that else begins no
- * character of UTF-8 (no overlong forms, nothing past the end) is one by itself: UNICODE_REPLACEMENT. */
+/* Reads the character at `text`; returns its length. Surrogates are accepted. Any other byte that begins no
+ * character of UTF-8 (no overlong forms, nothing past the end) is a character by itself:
+ * UNICODE_REPLACEMENT. */
 static inline size_t unicode_read(const char *text, size_t left, uint32_t *code_point)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length */

@@ -1,6 +1,6 @@
-/* utf8.h: UTF-8 as tokenizers see it. Two readings exist side by side: vocabularies were applied to text cut
- * by lead byte alone (utf8_length), whatever follows; streaming decode must know exactly which bytes can still
- * become a character (utf8_unfinished, after table 3-7 of the Unicode standard). */
+/* utf8.h: UTF-8 as tokenizers see it, read in two ways: vocabularies were applied to text cut by lead byte
+ * alone (utf8_length), whatever follows; streaming decode must know exactly which bytes can still become a
+ * character (utf8_unfinished, after table 3-7 of the Unicode standard). */
 #ifndef TOKENIZERS_COMMON_UTF8_H
 #define TOKENIZERS_COMMON_UTF8_H
 
@@ -17,14 +17,14 @@ static inline size_t utf8_length(unsigned char lead)
     return lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-/* The same, at most the `left` bytes that there are. */
+/* The same, limited to the `left` remaining bytes. */
 static inline size_t utf8_length_within(unsigned char lead, size_t left)
 {
     size_t length = utf8_length(lead);
     return length < left ? length : left;
 }
 
-/* How many bytes at the end of a text begin a character whose rest is missing: 0 to 3. */
+/* The number of bytes at the end of a text that begin an incomplete character: 0 to 3. */
 static inline size_t utf8_unfinished(const char *text, size_t length)
 {
     const unsigned char *bytes = (const unsigned char *)text;

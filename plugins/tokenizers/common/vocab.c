@@ -79,7 +79,7 @@ static int index_pieces(struct vocab *vocab)
     return status;
 }
 
-/* The length of an array beside tokenizer.ggml.tokens must be that of the vocabulary; *there says whether it
+/* An array parallel to tokenizer.ggml.tokens must have the vocabulary's length; *there says whether it
  * exists. */
 static int check_count(const struct vocab *vocab, const struct engine_metadata *metadata, const char *key,
                        bool *there)
@@ -187,7 +187,7 @@ static int read_special(struct vocab *vocab, const struct engine_metadata *metad
     vocab->padding = read_id(vocab, metadata, "padding", defaults->padding);
     vocab->end_of_turn = read_id(vocab, metadata, "eot", -1);
     vocab->end_of_message = read_id(vocab, metadata, "eom", -1);
-    /* Fill in the middle: each under its first name, then the one that is meant today. */
+    /* Fill in the middle: each under its first name, then under today's. */
     vocab->fill_prefix = read_id(vocab, metadata, "prefix", read_id(vocab, metadata, "fim_pre", -1));
     vocab->fill_suffix = read_id(vocab, metadata, "suffix", read_id(vocab, metadata, "fim_suf", -1));
     vocab->fill_middle = read_id(vocab, metadata, "middle", read_id(vocab, metadata, "fim_mid", -1));

@@ -1,20 +1,21 @@
-/* vocab.h: a vocabulary as the model's metadata give it, checked. What all tokenizers know of their tokens. */
+/* vocab.h: a vocabulary from the model's metadata, checked: the facts about tokens that all tokenizers
+ * need. */
 #ifndef TOKENIZERS_COMMON_VOCAB_H
 #define TOKENIZERS_COMMON_VOCAB_H
 
 #include "common/trie.h"
 #include "plugin-api.h"
 
-/* Attributes beside those of enum engine_token_attributes, for the plugins alone. */
+/* Attributes in addition to those of enum engine_token_attributes, for the plugins alone. */
 enum vocab_attributes {
     VOCAB_NORMAL = 1 << 16,      /* plain text */
     VOCAB_STRIP_LEFT = 1 << 17,  /* white space before it in a text belongs to it */
     VOCAB_STRIP_RIGHT = 1 << 18, /* so does white space after it */
-    VOCAB_PUBLIC = 0xFFFF        /* mask of those that the engine knows */
+    VOCAB_PUBLIC = 0xFFFF        /* mask of those that the engine defines */
 };
 
-/* What holds where the metadata say nothing. Ids are -1 for none; ids that the vocabulary doesn't reach count
- * as none. */
+/* The defaults where the metadata say nothing. Ids are -1 for none; ids beyond the vocabulary count as
+ * none. */
 struct vocab_defaults {
     int32_t bos, eos, unknown, separator, padding;
     bool add_bos, add_eos, add_separator, add_space_prefix;
@@ -34,7 +35,8 @@ struct vocab {
     bool add_bos, add_eos, add_separator, add_space_prefix;
 };
 
-/* Reads and checks. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY; *vocab may be handed to vocab_close either way. */
+/* Reads and checks. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY; *vocab may be passed to vocab_close either
+ * way. */
 int vocab_open(struct vocab *vocab, const struct engine_metadata *metadata,
                const struct vocab_defaults *defaults);
 void vocab_close(struct vocab *vocab);
@@ -42,15 +44,15 @@ void vocab_close(struct vocab *vocab);
 /* The id of a piece, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *piece, size_t length);
 
-/* The byte that a piece like "<0x0A>" stands for, or -1. */
+/* The byte that a piece like "<0x0A>" represents, or -1. */
 int vocab_byte(struct engine_string piece);
 
-/* For each byte the token that stands for it: the one spelled "<0x0A>", else the one that is that single byte,
- * else -1. */
+/* For each byte the token that represents it: the one spelled "<0x0A>", otherwise the one that is that single
+ * byte, otherwise -1. */
 void vocab_byte_tokens(const struct vocab *vocab, int32_t tokens[256]);
 
-/* marks.c: finds special tokens by their spelling, sets ENGINE_TOKEN_END, and per-model strip flags. Called by
- * vocab_open once pieces, types and ids are read. */
+/* marks.c: finds special tokens by their spelling, sets ENGINE_TOKEN_END, and per-model strip flags. Called
+ * by vocab_open once pieces, types and ids are read. */
 void vocab_mark_special(struct vocab *vocab, const struct engine_metadata *metadata);
 
 #endif

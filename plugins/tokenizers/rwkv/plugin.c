@@ -1,5 +1,5 @@
-/* plugin.c: the tokenizer plugin `rwkv`, GGUF's tokenizer.ggml.model "rwkv": the longest token of all that the
- * text begins with, again and again. Tokens may be any bytes; the file spells them with escapes. */
+/* plugin.c: the tokenizer plugin `rwkv`, GGUF's tokenizer.ggml.model "rwkv": the longest token of all that
+ * the text begins with, again and again. Tokens may be any bytes; the file spells them with escapes. */
 #include "common/plugin.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* Writes the bytes that a piece stands for: \t, \n, \r, \xHH, and \ in front of anything else for just that.
- * Returns their number, or 0 if an escape is wrong. */
+/* Writes the bytes that a piece represents: \t, \n, \r, \xHH; \ before anything else is that character
+ * itself. Returns their number, or 0 if an escape is wrong. */
 static size_t unescape(struct engine_string piece, char *text)
 {
     size_t length = 0;

@@ -1,9 +1,9 @@
-/* model.h: a SentencePiece BPE vocabulary made ready for merging (symbols.c), and the text's way through it
+/* model.h: a SentencePiece BPE vocabulary prepared for merging (symbols.c), and the text's way through it
  * (segments.c).
  *
  * Symbols are tokens under their ids, and, from n_tokens on, characters that occur in tokens without being
- * one. Two neighbours form a pair where their texts together are a token; the higher the token's score, the
- * lower the pair's rank. A character ends where its lead byte says, whatever bytes follow. */
+ * one. Two neighbours form a pair if their joined texts are a token; the higher the token's score, the lower
+ * the pair's rank. A character ends where its lead byte says, whatever bytes follow. */
 #ifndef TOKENIZERS_SPM_MODEL_H
 #define TOKENIZERS_SPM_MODEL_H
 
@@ -32,13 +32,13 @@ struct spm_model {
     uint32_t ascii[128];        /* symbols of one-byte characters, SPM_NO_SYMBOL for those in no token */
     struct spm_symbol *symbols; /* [symbols_mask + 1] those of the others, a hash table at most half full */
     size_t symbols_mask;
-    uint32_t n_symbols;   /* with the characters that are no tokens */
+    uint32_t n_symbols;   /* including the characters that are no tokens */
     uint64_t *characters; /* [n_symbols - n_tokens] length << 32 | character */
     size_t characters_capacity;
-    int32_t byte_tokens[256]; /* unknown token where the vocabulary has none for the byte */
+    int32_t byte_tokens[256]; /* unknown token if the vocabulary has none for the byte */
     bool has_byte[256];
-    /* Which characters stand side by side in any token. Bit hash(a, b) is set if a, b do; a bit may also be
-     * set by another couple. Where it isn't, nothing can ever merge across, so words end there. */
+    /* The characters that are adjacent in any token. Bit hash(a, b) is set if a, b are; another couple may
+     * set the same bit. If it isn't set, nothing can ever merge across, so words end there. */
     uint64_t *joined; /* [1 << (joined_bits - 6)] */
     unsigned joined_bits;
 };

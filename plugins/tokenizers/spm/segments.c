@@ -1,5 +1,5 @@
-/* segments.c: text to ids. Spaces become U+2581; the text is cut into words where no token reaches across, and
- * each word is looked up among those seen before, or merged. */
+/* segments.c: text to ids. Spaces become U+2581; the text is cut into words where no token reaches across,
+ * and each word is looked up among those seen before, or merged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ void spm_scratch_destroy(void *scratch)
     free(destroyed);
 }
 
-/* Writes the text with U+2581 for each space, and one in front of it if `prefix`. */
+/* Writes the text with U+2581 for each space, and one before it if `prefix`. */
 static int escape(struct scratch *scratch, struct engine_string text, bool prefix, size_t *length)
 {
     size_t n_spaces = prefix;

@@ -6,7 +6,7 @@
 #include "common/utf8.h"
 #include "spm/model.h"
 
-/* What is only needed while the model is made. */
+/* Data needed only while the model is made. */
 struct making {
     const struct vocab *vocab;
     struct spm_model *model;
@@ -28,7 +28,7 @@ static void add_to_table(struct spm_model *model, uint64_t key, uint32_t symbol)
     model->symbols[i] = (struct spm_symbol){key, symbol};
 }
 
-/* Makes room for twice the symbols, all empty but for those that were there. */
+/* Makes room for twice the symbols; all new slots are empty. */
 static int grow_table(struct spm_model *model)
 {
     struct spm_symbol *old = model->symbols;
@@ -45,7 +45,8 @@ static int grow_table(struct spm_model *model)
     return ENGINE_OK;
 }
 
-/* Gives a character, which occurs in a token, its symbol, if it has none yet. *n_table: symbols in the table. */
+/* Gives a character, which occurs in a token, its symbol, if it has none yet. *n_table: symbols in the
+ * table. */
 static int add_character(struct making *making, const char *text, size_t length, size_t *n_table)
 {
     struct spm_model *model = making->model;
@@ -133,8 +134,8 @@ static int add_joined(struct making *making, size_t n_couples)
     return ENGINE_OK;
 }
 
-/* The higher the score the lower the rank: the bits of a float, read as an integer, are in its order but for
- * the sign. */
+/* The higher the score the lower the rank: the bits of a float, read as an integer, are in its order except
+ * for the sign. */
 static uint32_t rank_of(float score)
 {
     uint32_t bits;
@@ -144,8 +145,8 @@ static uint32_t rank_of(float score)
     return ~ascending;
 }
 
-/* All ways to put a token together from two symbols. Linear in its length: one walk finds the symbols that it
- * begins with, one those that it ends with. */
+/* All ways to join two symbols into a token. Linear in its length: one walk finds the symbols that it begins
+ * with, one those that it ends with. */
 static int add_pairs_of(struct making *making, uint32_t id, size_t *n_couples)
 {
     struct engine_string piece = making->vocab->pieces[id];

@@ -8,7 +8,8 @@
 #include "common/utf8.h"
 #include "ugm/model.h"
 
-/* How much less likely than the least likely token a character that is no token is. SentencePiece's constant. */
+/* A character that is no token is this much less likely than the least likely token. SentencePiece's
+ * constant. */
 #define UNKNOWN_PENALTY 10.0f
 
 /* Special and byte tokens are not looked for in texts. */
@@ -66,8 +67,8 @@ static size_t longest_by_words(const struct vocab *vocab, const struct ugm_model
     return longest < 0x1p40 ? (size_t)longest : (size_t)1 << 40;
 }
 
-/* The suffix of a node is where its parent's suffix, or that one's, and so on, goes on by the same byte. Those of
- * all nodes nearer to the root are known. */
+/* A node's suffix is found where its parent's suffix, or that one's, and so on, continues with the same byte.
+ * The suffixes of all nodes closer to the root are known. */
 static void link_node(const struct vocab *vocab, struct ugm_model *model, const struct trie_edge *edge)
 {
     struct ugm_node *node = &model->nodes[edge->child];

@@ -19,8 +19,8 @@ static uint32_t read_u32(const char *bytes)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* The children of a node are the units that are as far from its offset as the byte by which they are reached.
- * Sorted so, all nodes can be visited in linear time. */
+/* The children of a node are the units whose distance from its offset is the byte by which they are reached.
+ * Sorted this way, all nodes can be visited in linear time. */
 struct visits {
     size_t n_places;       /* n_units rounded up to a multiple of 256: where children can be counted from */
     uint32_t *first_child; /* [n_places] a unit, or NO_UNIT */
@@ -29,7 +29,8 @@ struct visits {
     size_t n_waiting;
 };
 
-/* Lists a place that is seen for the first time. Its children are taken out of the lists once it is visited. */
+/* Lists a place that is seen for the first time. Its children are removed from the lists once it is
+ * visited. */
 static void visit_later(struct visits *visits, uint32_t place)
 {
     if (place < visits->n_places && visits->first_child[place] != NO_UNIT)
@@ -69,7 +70,7 @@ static int check_units(const struct charsmap *map, struct visits *visits)
     return status;
 }
 
-/* Only what can be reached is looked at: the rest of the array holds anything. */
+/* Only the reachable part is checked: the rest of the array may hold anything. */
 static int check(const struct charsmap *map)
 {
     size_t n_places = (map->n_units + 255) / 256 * 256;

@@ -1,7 +1,7 @@
-/* charsmap.h: SentencePiece's precompiled character map: which sequences of bytes become which in the text before
- * it is tokenized. The keys are in a double array of 32-bit units whose transitions are exclusive ors (Yata's
- * darts-clone; Kanda, "Space- and Time-Efficient String Dictionaries", 2018), the replacements behind it, each
- * ended by NUL. */
+/* charsmap.h: SentencePiece's precompiled character map: the sequences of bytes that are replaced in the text
+ * before it is tokenized. The keys are in a double array of 32-bit units whose transitions are exclusive ors
+ * (Yata's darts-clone; Kanda, "Space- and Time-Efficient String Dictionaries", 2018), followed by the
+ * replacements, each ended by NUL. */
 #ifndef TOKENIZERS_UGM_CHARSMAP_H
 #define TOKENIZERS_UGM_CHARSMAP_H
 
@@ -20,14 +20,14 @@ struct charsmap {
     bool plain[128]; /* by itself or followed by ASCII, the character is never replaced */
 };
 
-/* Reads and checks a map: all that can be reached in it lies within it. The replacements stay where they are.
- * ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY; *map may be closed either way. */
+/* Reads and checks a map: everything that can be reached in it is within its bounds. The replacements stay
+ * where they are. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY; *map may be closed either way. */
 int charsmap_open(struct charsmap *map, struct engine_string bytes);
 void charsmap_close(struct charsmap *map);
 
-/* A unit is a node: bits 0 to 7 say by which byte it is reached, bit 8 that a key ends here, bits 10 to 30, eight
- * bits further up where bit 9 is set, how far its children are. Where a key ends, the unit in the place of a child
- * by byte 0 has bit 31 set and says where the replacement begins. */
+/* A unit is a node: bits 0 to 7 are the byte by which it is reached; bit 8 says that a key ends here; bits 10
+ * to 30, shifted left by eight if bit 9 is set, are the offset of its children. If a key ends, the unit in
+ * the place of a child by byte 0 has bit 31 set and gives the start of the replacement. */
 static inline bool charsmap_is_by(uint32_t unit, unsigned char byte)
 {
     return (unit & (1u << 31 | 0xFF)) == byte;

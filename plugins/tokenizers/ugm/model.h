@@ -1,7 +1,8 @@
-/* model.h: a SentencePiece unigram vocabulary made ready: the character map, and an automaton that knows at each
- * place of a text all tokens that end there.
+/* model.h: a prepared SentencePiece unigram vocabulary: the character map, and an automaton that knows at
+ * each place of a text all tokens that end there.
  *
- *   text ── normalize.c: character map, white space ──▶ normalized text ── viterbi.c: likeliest tokens ──▶ ids */
+ *   text ── normalize.c: character map, white space ──▶ normalized text ── viterbi.c: likeliest tokens ──▶
+ *   ids */
 #ifndef TOKENIZERS_UGM_MODEL_H
 #define TOKENIZERS_UGM_MODEL_H
 
@@ -9,13 +10,13 @@
 #include "common/tokenizer.h"
 #include "ugm/charsmap.h"
 
-/* A node of the automaton (Aho, Corasick, 1975): what has been read ends with the bytes that lead from the root to
- * it, and with no longer beginning of a token. Same numbers as in the trie. */
+/* A node of the automaton (Aho, Corasick, 1975): the text read so far ends with the bytes that lead from the
+ * root to it, and with no longer beginning of a token. Same numbers as in the trie. */
 struct ugm_node {
     double score;     /* of the token that the node is */
     int32_t id;       /* that token, or -1 */
     uint32_t length;  /* bytes from the root */
-    uint32_t suffix;  /* node of the longest proper suffix that there is */
+    uint32_t suffix;  /* node of the longest proper suffix in the trie */
     uint32_t shorter; /* node of the longest proper suffix that is a token, or TRIE_ROOT */
 };
 
@@ -24,18 +25,18 @@ struct ugm_model {
     struct trie trie;       /* the tokens that can be found in a text -> id */
     struct ugm_node *nodes; /* [trie.n_nodes] */
     double unknown_score;   /* of a character that is no token */
-    /* Texts of no more bytes are worked on word by word: no token reaches across the beginning of a word, U+2581, and
-     * whatever is added up of the scores, no sum is rounded, so that a word's tokens don't depend on what is in front
-     * of it. 0: none are. */
+    /* Texts of at most this many bytes are processed word by word: no token crosses the beginning of a word,
+     * U+2581, and no sum of scores is ever rounded, so that a word's tokens don't depend on the text before
+     * it. 0: none are. */
     size_t longest_by_words;
     bool plain[128];    /* ASCII that stays as it is, if no character beyond ASCII follows */
     int32_t bytes[256]; /* byte tokens */
-    bool has_bytes;     /* all of them are there */
+    bool has_bytes;     /* all of them exist */
     bool add_space;     /* before the text */
-    bool merge_spaces;  /* of several spaces one remains, none at the end */
+    bool merge_spaces;  /* several spaces become one, at the end none */
 };
 
-/* Where one call of encode works, kept from call to call. */
+/* The memory of one call of encode, kept from call to call. */
 struct ugm_best;
 struct ugm_scratch {
     char *text; /* [capacity] normalized */
@@ -45,7 +46,8 @@ struct ugm_scratch {
     struct cache cache; /* of words */
 };
 
-/* automaton.c: fills in trie, nodes, unknown_score and longest_by_words. ENGINE_ERROR_DATA, ENGINE_ERROR_MEMORY. */
+/* automaton.c: fills in trie, nodes, unknown_score and longest_by_words. ENGINE_ERROR_DATA,
+ * ENGINE_ERROR_MEMORY. */
 int ugm_build(const struct vocab *vocab, struct ugm_model *model);
 
 /* normalize.c: text -> scratch->text; *length receives its length. ENGINE_ERROR_MEMORY. */

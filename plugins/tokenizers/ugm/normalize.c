@@ -1,5 +1,5 @@
-/* normalize.c: what becomes of a text before it is tokenized: characters are replaced after the map, spaces become
- * U+2581, runs of them are merged if the vocabulary wants it, bytes that are no UTF-8 become U+FFFD. */
+/* normalize.c: prepares a text for tokenization: characters are replaced by the map, spaces become U+2581,
+ * runs of them are merged if the vocabulary says so, bytes that are no UTF-8 become U+FFFD. */
 #include "common/memory.h"
 #include "common/unicode.h"
 #include "common/utf8.h"
@@ -12,10 +12,10 @@ struct normalization {
     struct ugm_scratch *scratch;
     size_t length;     /* of what has been written */
     bool in_word;      /* the last character was no space */
-    bool space_is_due; /* no space has been put in front yet */
+    bool space_is_due; /* no space has been put before the text yet */
 };
 
-/* Makes room for `count` more bytes, each of which may be a space, and a space in front. */
+/* Makes room for `count` more bytes, each of which may be a space, and a leading space. */
 static int reserve(struct normalization *work, size_t count)
 {
     struct ugm_scratch *scratch = work->scratch;
@@ -52,8 +52,8 @@ static int put_text(struct normalization *work, const char *text, size_t length)
     return ENGINE_OK;
 }
 
-/* How many bytes of the text are also the beginning of a user-defined token. Such bytes are left as they are, even
- * where no whole token follows: llama.cpp does so, though SentencePiece doesn't. */
+/* How many bytes of the text are also the beginning of a user-defined token. Such bytes are left as they are,
+ * even if no whole token follows: llama.cpp does so, though SentencePiece doesn't. */
 static size_t user_defined(const struct special_set *set, const char *text, size_t length)
 {
     if (!set->count) return 0;

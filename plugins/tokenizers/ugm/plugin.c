@@ -1,5 +1,5 @@
-/* plugin.c: the tokenizer plugin `ugm`: SentencePiece's unigram language models (Kudo, arXiv 1804.10959), GGUF's
- * tokenizer.ggml.model "t5". */
+/* plugin.c: the tokenizer plugin `ugm`: SentencePiece's unigram language models (Kudo, arXiv 1804.10959),
+ * GGUF's tokenizer.ggml.model "t5". */
 #include "common/plugin.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int create_model(struct engine_tokenizer *tokenizer, const struct engine_
     model->add_space = vocab->add_space_prefix;
     model->merge_spaces =
         metadata->get_boolean(metadata->context, key, &merge_spaces) == ENGINE_OK && merge_spaces;
-    vocab->add_space_prefix = model->add_space || model->merge_spaces; /* merging puts one in front as well */
+    vocab->add_space_prefix = model->add_space || model->merge_spaces; /* merging adds a leading one too */
 
     vocab_byte_tokens(vocab, model->bytes);
     model->has_bytes = true;

@@ -1,9 +1,10 @@
 /* viterbi.c: the likeliest way to put a text together from tokens (Kudo, "Subword Regularization", arXiv
- * 1804.10959): for each place in the text the best sum of scores of tokens up to there (Viterbi). Of equal sums the
- * one whose last token is longest counts.
+ * 1804.10959): for each place in the text the best sum of scores of tokens up to there (Viterbi). Of equal
+ * sums the one whose last token is longest counts.
  *
- * Where no token reaches across a character's beginning, every way leads through that place. What is in front of it
- * is then written out and forgotten; the sum is kept, so that nothing is rounded otherwise than in one go. */
+ * Where no token reaches across a character's beginning, every way leads through that place. What is in front
+ * of it is then written out and forgotten; the sum is kept, so that nothing is rounded otherwise than in one
+ * go. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -92,7 +93,7 @@ static uint32_t step(const struct ugm_model *model, uint32_t node, unsigned char
     return model->trie.first[byte] == TRIE_NONE ? TRIE_ROOT : model->trie.first[byte];
 }
 
-/* Writes out the tokens of text[length], which `work` stands in front of. */
+/* Writes out the tokens of text[length], at whose start `work` is. */
 static int find_tokens(struct viterbi *work, size_t length)
 {
     const struct ugm_model *model = work->tokenizer->model;
@@ -120,7 +121,8 @@ static int find_tokens(struct viterbi *work, size_t length)
     return ENGINE_OK;
 }
 
-/* Writes the tokens of a word out, from the cache if they are there. `readable`: bytes of the text that are left. */
+/* Writes the tokens of a word out, from the cache if they are there. `readable`: bytes of the text that are
+ * left. */
 static int put_word(struct viterbi *work, size_t length, size_t readable)
 {
     struct output *output = work->output;

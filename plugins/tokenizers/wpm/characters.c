@@ -1,5 +1,5 @@
-/* characters.c: BERT's normalization of a character as llama.cpp has it: of its canonical decomposition the first
- * code point counts, in lower case, and what is left of accents is dropped. */
+/* characters.c: BERT's normalization of a character as llama.cpp does it: the first code point of its
+ * canonical decomposition counts, in lower case, and the remaining accents are dropped. */
 #include <string.h>
 #include <utf8proc.h>
 
@@ -7,7 +7,7 @@
 #include "common/unicode.h"
 #include "wpm/model.h"
 
-/* As in BERT, but for one block that begins 256 code points late, as in HF tokenizers. */
+/* As in BERT, except for one block that begins 256 code points late, as in HF tokenizers. */
 static bool is_chinese(uint32_t code_point)
 {
     static const uint32_t blocks[][2] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},

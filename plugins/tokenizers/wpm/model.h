@@ -1,18 +1,19 @@
-/* model.h: a WordPiece vocabulary made ready.
+/* model.h: a prepared WordPiece vocabulary.
  *
- *   text ── characters.c: each lower-cased, without accents ── words.c: words, punctuation ── longest.c ──▶ ids */
+ *   text ── characters.c: each lower-cased, without accents ── words.c: words, punctuation ── longest.c ──▶
+ *   ids */
 #ifndef TOKENIZERS_WPM_MODEL_H
 #define TOKENIZERS_WPM_MODEL_H
 
 #include "common/longest.h"
 #include "common/tokenizer.h"
 
-/* What becomes of a character in a text. */
+/* The role of a character in a text. */
 enum wpm_role {
     WPM_PART,  /* of a word */
     WPM_ALONE, /* a word by itself: punctuation, ASCII symbols, Chinese characters */
     WPM_SPACE, /* ends a word */
-    WPM_GONE   /* left out: control characters, accents */
+    WPM_GONE   /* dropped: control characters, accents */
 };
 
 struct wpm_model {
@@ -23,7 +24,8 @@ struct wpm_model {
 
 /* characters.c: fills in `roles`. ENGINE_ERROR_MEMORY. */
 int wpm_assign_roles(struct wpm_model *model);
-/* Reads the character at `text`; returns its length and writes what it counts as, in UTF-8: *out_length bytes. */
+/* Reads the character at `text`; returns its length and writes its normalized form, in UTF-8: *out_length
+ * bytes. */
 size_t wpm_read(const struct wpm_model *model, const char *text, size_t left, enum wpm_role *role,
                 char out[4], size_t *out_length);
 

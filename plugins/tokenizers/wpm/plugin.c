@@ -1,5 +1,5 @@
-/* plugin.c: the tokenizer plugin `wpm`: BERT's WordPiece (Devlin, Chang, Lee, Toutanova, arXiv 1810.04805), GGUF's
- * tokenizer.ggml.model "bert". */
+/* plugin.c: the tokenizer plugin `wpm`: BERT's WordPiece (Devlin, Chang, Lee, Toutanova, arXiv 1810.04805),
+ * GGUF's tokenizer.ggml.model "bert". */
 #include "common/plugin.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int create_model(struct engine_tokenizer *tokenizer, const struct engine_
     if (!model) return fail_memory("vocabulary");
     tokenizer->model = model;
     if (vocab->unknown < 0) return host->fail(ENGINE_ERROR_DATA, "the vocabulary has no unknown token");
-    vocab->add_space_prefix = true; /* every word has one in front, so the first one's goes in decoding */
+    vocab->add_space_prefix = true; /* every word has a leading space, so decoding drops the first one's */
     model->lowercase = flag(metadata, "tokenizer.ggml.normalizer.lowercase", true);
     model->strip_accents = flag(metadata, "tokenizer.ggml.normalizer.strip_accents", model->lowercase);
 

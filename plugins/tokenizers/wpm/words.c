@@ -1,5 +1,5 @@
-/* words.c: text to ids. A word is looked up with U+2581 in front, which marks the tokens that begin words; one that
- * cannot be put together from tokens is unknown as a whole. */
+/* words.c: text to ids. A word is looked up after U+2581, which marks the tokens that begin words; a word
+ * that is no sequence of tokens is unknown as a whole. */
 #include <stdlib.h>
 #include <string.h>
 
