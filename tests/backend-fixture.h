@@ -1,5 +1,5 @@
-/* backend-fixture.h: opens a backend plugin of the build tree for a test, by itself, as the conformance suite does
- * (check/fixture.h); what goes wrong fails the test. */
+/* backend-fixture.h: opens a backend plugin of the build tree for a test, separately, as the conformance
+ * suite does (check/fixture.h). Errors fail the test. */
 #ifndef TESTS_BACKEND_FIXTURE_H
 #define TESTS_BACKEND_FIXTURE_H
 
@@ -16,13 +16,13 @@ void fixture_close(struct fixture *fixture);
 
 /* Only loads the plugin: no device, no stream. */
 void fixture_load(struct fixture *fixture, const char *name);
-/* The same, but false where the plugin says that it can't work here. */
+/* The same, but returns false if the plugin says that it can't work here. */
 bool fixture_try_load(struct fixture *fixture, const char *name);
 
-/* Runs a case, as far as the backend claims it: NULL, with the fixture cleared, where it doesn't. */
+/* Runs a case if the backend claims it; otherwise clears the fixture and returns NULL. */
 float *fixture_run_claimed(struct fixture *fixture, const struct some_case *c);
 
-/* The last message that the plugin gave through host->fail, "" if there was none since the last call. */
+/* The last message of the plugin through host->fail, "" if there was none since the last call. */
 const char *fixture_message(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* claims.h: what each backend of ours has to claim of the cases of check/case-groups.h, by area. Where it doesn't have to,
- * what it claims is tried all the same. */
+/* claims.h: the cases of check/case-groups.h that each of our backends must claim, by area. Other cases that
+ * it claims are tried all the same. */
 #ifndef TESTS_CLAIMS_H
 #define TESTS_CLAIMS_H
 

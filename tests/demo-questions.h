@@ -1,5 +1,5 @@
-/* demo-questions.h: the model that comes with the engine, asked: questions from a file, stories from a seed. Used by
- * test-demo-model.c and by the program demo-score. What goes wrong is printed and ends the program. */
+/* demo-questions.h: asks the model that comes with the engine: questions from a file, stories from a seed.
+ * Used by test-demo-model.c and by the program demo-score. Errors are printed and end the program. */
 #ifndef TESTS_DEMO_QUESTIONS_H
 #define TESTS_DEMO_QUESTIONS_H
 
@@ -9,8 +9,8 @@
 
 #include "engine.h"
 
-/* A line of tests/data/demo-questions.tsv, which tools/demo-model/corpus.py writes: questions that the model has not
- * been trained on. */
+/* A line of tests/data/demo-questions.tsv, which tools/demo-model/corpus.py writes: questions that the model
+ * has not been trained on. */
 struct demo_question {
     char *skill;
     char *prompt; /* special tokens spelled */
@@ -39,13 +39,13 @@ struct demo_model {
 bool demo_model_open(struct demo_model *demo, const char *path, const char *plugin_dir, const char *backend);
 void demo_model_close(struct demo_model *demo);
 
-/* What the model adds to a prompt, until it ends or has `limit` tokens; in new memory. Of a prompt that isn't "" the
- * answer is one line. *ended tells whether it came to its end; NULL: nobody asks. */
+/* The model's continuation of a prompt, until it ends or has `limit` tokens; in new memory. For a prompt
+ * other than "" the answer is one line. *ended tells whether it came to its end; NULL: not wanted. */
 char *demo_model_write(struct demo_model *demo, const char *prompt, size_t limit,
                        const struct engine_sampler_options *sampling, bool *ended);
 
-/* Whether the likeliest tokens are the answer, no more and no less. `said`, which may be NULL, receives what it said
- * instead, in new memory, or NULL. */
+/* Whether the likeliest tokens are exactly the answer. `said`, which may be NULL, receives the actual text
+ * otherwise, in new memory, or NULL. */
 bool demo_model_answers(struct demo_model *demo, const struct demo_question *question, char **said);
 
 #endif

@@ -1,6 +1,6 @@
-/* family-samples.h: small random models of families, or of forms of their files, of which ../shared/families has none. Their
- * weights come from the tensors' names, so that they are the same everywhere, and what transformers makes of them can
- * stand in a test: tests/tools/reference-families prints it. */
+/* family-samples.h: small random models of families, or of forms of their files, that ../shared/families
+ * lacks. Their weights are derived from the tensors' names, so that they are the same everywhere and a test
+ * can contain transformers' results, which tests/tools/reference-families prints. */
 #ifndef TESTS_FAMILY_SAMPLES_H
 #define TESTS_FAMILY_SAMPLES_H
 

@@ -1,15 +1,15 @@
-/* files.h: folders and files for tests. What goes wrong fails the test. */
+/* files.h: folders and files for tests. Errors fail the test. */
 #ifndef TESTS_FILES_H
 #define TESTS_FILES_H
 
 #include <stddef.h>
 
-/* A new folder of its own below $TMPDIR or /tmp, without symbolic links in its path. The caller frees the name;
+/* A new, separate folder in $TMPDIR or /tmp, without symbolic links in its path. The caller frees the name;
  * files_remove removes the folder. */
 char *files_folder(void);
 void files_remove(const char *folder);
 
-/* "FOLDER/NAME" in one of a few static buffers: valid for the next dozen of calls. */
+/* "FOLDER/NAME" in one of a few static buffers: valid for the next dozen calls. */
 const char *files_path(const char *folder, const char *name);
 
 void files_write(const char *path, const void *data, size_t size);

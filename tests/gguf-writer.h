@@ -1,9 +1,9 @@
-/* gguf-writer.h: writes GGUF files for tests, right ones and wrong ones: metadata and tensors go in as they
- * are given, unchecked. Also a small random Llama model, so that tests need no files from elsewhere:
+/* gguf-writer.h: writes GGUF files for tests, valid and invalid ones: metadata and tensors are written as
+ * given, unchecked. Also a small random Llama model, so that tests need no files from elsewhere:
  *
  *   write_tiny_llama("/tmp/x.gguf", &(struct tiny_llama){.seed = 1, .type = ENGINE_TYPE_Q8_0});
  *
- * Use: engine_test(NAME NAME.c gguf-writer.c). Without memory, or for sizes that can't be, these functions
+ * Use: engine_test(NAME NAME.c gguf-writer.c). If memory is out or sizes are impossible, these functions
  * abort: it's a mistake in the test. */
 #ifndef TESTS_GGUF_WRITER_H
 #define TESTS_GGUF_WRITER_H
@@ -29,17 +29,17 @@ void gguf_add_string(struct gguf_writer *writer, const char *key, const char *va
 void gguf_add_i32s(struct gguf_writer *writer, const char *key, const int32_t *values, size_t count);
 void gguf_add_f32s(struct gguf_writer *writer, const char *key, const float *values, size_t count);
 void gguf_add_strings(struct gguf_writer *writer, const char *key, const char *const *values, size_t count);
-/* A value of any type (GGUF's number) as the bytes that stand behind the type in the file. */
+/* A value of any type (GGUF's number) as the bytes that follow the type in the file. */
 void gguf_add_raw(struct gguf_writer *writer, const char *key, uint32_t type, const void *bytes, size_t size);
 
-/* A tensor of `size` bytes, put behind those before it. */
+/* A tensor of `size` bytes, after those before it. */
 void gguf_add_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint32_t n_dims,
                      const uint64_t *ne, const void *data, size_t size);
-/* The same with an offset of one's own instead, and no data. */
+/* The same with a given offset instead, and no data. */
 void gguf_add_tensor_at(struct gguf_writer *writer, const char *name, uint32_t type, uint32_t n_dims,
                         const uint64_t *ne, uint64_t offset);
 
-/* What general.alignment says, if it isn't 32; add that key as well. A power of two. */
+/* The value of general.alignment, if it isn't 32; add that key as well. A power of two. */
 void gguf_set_alignment(struct gguf_writer *writer, size_t alignment);
 
 /* The file's bytes; the caller frees them. */
@@ -50,7 +50,7 @@ bool write_bytes(const char *path, const void *bytes, size_t size);
 
 /* ---- A model ---- */
 
-/* A field that is 0 gets the value behind it. */
+/* A field that is 0 gets the value in its comment. */
 struct tiny_llama {
     uint64_t seed;
     uint32_t type;       /* of the matrices: F32, F16, BF16, Q8_0 or Q4_0; norms are F32 */
@@ -83,7 +83,7 @@ uint64_t random_next(uint64_t *state);
 /* Evenly from -limit to limit. */
 float random_float(uint64_t *state, float limit);
 
-/* Encodes `n` values as a type that tiny_llama can have; out has room for type_row_size bytes. */
+/* Encodes `n` values as one of tiny_llama's types; out has room for type_row_size bytes. */
 void encode_row(uint32_t type, const float *values, size_t n, void *out);
 uint16_t float_to_half(float value); /* to nearest, ties to even */
 float half_to_float(uint16_t half);

@@ -1,5 +1,5 @@
-/* gpu-device.h: the GPU plugin that a test is compiled for, TEST_GPU in vulkan-device.c or opencl-device.c, so that both
- * take the same tests. */
+/* gpu-device.h: the GPU plugin that a test is compiled for, TEST_GPU in vulkan-device.c or opencl-device.c,
+ * so that both run the same tests. */
 #ifndef TESTS_GPU_DEVICE_H
 #define TESTS_GPU_DEVICE_H
 
@@ -9,7 +9,7 @@
 /* Environment variables that choose kernels other than those for the device here: pairs of name and value. */
 struct gpu_form {
     const char *name;
-    const char *settings[4]; /* ended by NULL where there are fewer */
+    const char *settings[4]; /* ended by NULL if there are fewer */
     bool rounds;             /* inputs of quantised weights */
 };
 
@@ -18,20 +18,21 @@ struct gpu_under_test {
     const struct gpu_form *forms;
     unsigned n_forms;
     const struct gpu_form *exact;  /* one that rounds nothing */
-    const struct gpu_form *groups; /* that for GPUs, as the first of others */
+    const struct gpu_form *groups; /* the one for GPUs, as the first of others */
 };
 
 extern const struct gpu_under_test gpu;
 
-/* Skips the test, saying why, where there is no device. */
+/* Skips the test, with the reason, if there is no device. */
 void gpu_skip_without_device(void);
-/* Ends the test if something has watched the device and found fault. */
+/* Ends the test if any checker of the device has reported an error. */
 void gpu_expect_no_complaints(void);
 
-/* Sets the environment for a form. False, saying why, where the device or the build lacks what the form takes. */
+/* Sets the environment for a form. False, with the reason, if the device or the build lacks something that
+ * the form needs. */
 bool gpu_choose(const struct gpu_form *form);
 
-/* The most columns of a weight that can be tested as the device is watched now. */
+/* The most columns of a weight that can be tested with the current checks of the device. */
 uint32_t gpu_most_columns(void);
 
 #endif

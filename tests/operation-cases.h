@@ -1,4 +1,5 @@
-/* operation-cases.h: sizes that the operations of every backend of ours are tried with, and the types of weights. */
+/* operation-cases.h: the sizes and weight types with which the operations of each of our backends are
+ * tested. */
 #ifndef TESTS_OPERATION_CASES_H
 #define TESTS_OPERATION_CASES_H
 

@@ -11,20 +11,22 @@ struct program_result {
     char *err; /* standard error, NUL-terminated */
 };
 
-/* Runs TEST_ENGINE with the arguments (ended by NULL, the program's name left out) and `input` on standard
- * input, which may be NULL. The user's configuration doesn't count: XDG_CONFIG_HOME leads nowhere. */
+/* Runs TEST_ENGINE with the arguments (ended by NULL, without the program's name) and `input` on standard
+ * input, which may be NULL. The user's configuration is ignored: XDG_CONFIG_HOME leads nowhere. */
 struct program_result program_run(const char *const *arguments, const char *input, size_t input_size);
 void program_free(struct program_result *result);
 
-/* The same with the arguments behind each other and no input. */
+/* The same with the arguments as a list and no input. */
 #define PROGRAM(...) program_run((const char *const[]){__VA_ARGS__, NULL}, NULL, 0)
 
 /* How many lines of a text contain something. */
 size_t program_count_lines(const char *text, const char *containing);
 
-/* The test ends unless the program succeeded with this text, and Vulkan's validation layers said nothing. */
+/* Ends the test unless the program succeeded with this text, and Vulkan's validation layers reported
+ * nothing. */
 void program_expect_text(const struct program_result *result, const char *expected, const char *what);
-/* Likewise unless it ended by itself, not with status 0, and with one line of error, in which `word` is. */
+/* Ends the test unless the program ended by itself, not with status 0, and with one line of error that
+ * contains `word`. */
 void program_expect_failure(const struct program_result *result, const char *word);
 
 #endif

@@ -1,5 +1,5 @@
-/* queue-requests.h: requests of all kinds for tests of the queue, and what each of them gives alone, worked out without
- * the queue. */
+/* queue-requests.h: requests of all kinds for tests of the queue, and the result of each alone, computed
+ * without the queue. */
 #ifndef TESTS_QUEUE_REQUESTS_H
 #define TESTS_QUEUE_REQUESTS_H
 
@@ -13,32 +13,32 @@ struct sample {
     struct engine_sampler_options sampler;
     struct engine_request request; /* points into this struct; without callback */
     int32_t prompt[SAMPLE_TOKENS];
-    /* What it gives alone. */
+    /* The result alone. */
     int32_t tokens[SAMPLE_TOKENS];
     size_t n_tokens;
     char text[8192];
     size_t text_size;
     uint32_t reason; /* LIMIT, END or CONTEXT */
-    /* What the queue gave. */
+    /* The queue's result. */
     int32_t got_tokens[SAMPLE_TOKENS];
     size_t n_got_tokens;
     char got_text[8192];
     size_t got_text_size;
-    struct engine_event last; /* kind 0: it has not come; its pointers mean nothing */
-    int n_last;               /* how often it came */
+    struct engine_event last; /* kind 0: not received yet; its pointers are not valid */
+    int n_last;               /* how often it was received */
 };
 
-/* Request number `number`: a prompt of 1 to `longest` random tokens, up to `most` new ones; odd numbers sample with a seed of
- * their own, even ones take the likeliest. */
+/* Request number `number`: a prompt of 1 to `longest` random tokens, up to `most` new ones; odd numbers
+ * sample with a seed of their own, even ones take the likeliest. */
 void sample_create(struct sample *sample, uint32_t number, uint32_t n_vocab, uint32_t longest, uint32_t most);
 
-/* Works out what it gives alone, in sequence 0 of a context that nobody else uses. An enum engine_status. */
+/* Computes the result alone, in sequence 0 of a context that is not used otherwise. An enum engine_status. */
 int sample_run_alone(struct sample *sample, struct engine_model *model, struct engine_context *context);
 
-/* For the callback, with `user` the sample; for polls, with what came. */
+/* For the callback, with `user` the sample; for polls, with the received event. */
 void sample_take(void *user, const struct engine_event *event);
 
-/* Whether the queue gave what it gives alone, or for one that was cancelled, the beginning of that. */
+/* Whether the queue's result is the one alone or, for a cancelled request, the beginning of that. */
 bool sample_agrees(const struct sample *sample);
 
 #endif

@@ -1,5 +1,5 @@
-/* embed.c: a program that uses the engine as a library. It loads a model and continues a prompt, always with the most
- * probable token. MIT licence.
+/* embed.c: a program that uses the engine as a library. It loads a model and continues a prompt, always with
+ * the most probable token. MIT licence.
  *
  * usage: embed [PROMPT [MODEL]]      without MODEL: the model that `engine` runs by default */
 #include <engine.h>
@@ -9,7 +9,7 @@
 
 enum { MOST_TOKENS = 64 }; /* to generate */
 
-/* What is open; engine.h wants it closed in the reverse order. */
+/* All open objects; engine.h requires closing them in the reverse order. */
 struct session {
     struct engine *engine;
     struct engine_model *model;
@@ -78,7 +78,8 @@ struct ids {
     size_t count;
 };
 
-/* Receives the prompt's tokens, in one or more pieces. A result other than 0 ends encode, which returns it. */
+/* Receives the prompt's tokens, in one or more pieces. A result other than 0 ends encode, which returns
+ * it. */
 static int add_ids(void *user, const int32_t *more, size_t count)
 {
     struct ids *ids = (struct ids *)user;
@@ -90,7 +91,8 @@ static int add_ids(void *user, const int32_t *more, size_t count)
     return 0;
 }
 
-/* Runs tokens and samples the next one. The cache keeps what has run: each call continues from there. */
+/* Runs tokens and samples the next one. The cache keeps the tokens that have run: each call continues from
+ * there. */
 static int run_tokens(struct session *s, const int32_t *tokens, size_t count, int32_t *next)
 {
     struct engine_batch batch;

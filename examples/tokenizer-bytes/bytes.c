@@ -1,7 +1,7 @@
-/* bytes.c: a tokenizer in one file: every byte of a text is one token. It serves vocabularies of the kind "llama", which
- * have tokens for all bytes ("<0x0A>") beside their words: texts are spelled in bytes, and whatever tokens the model
- * answers with are read. With this plugin in ENGINE_PLUGIN_PATH it takes the place of the engine's own for such models.
- * MIT licence. */
+/* bytes.c: a tokenizer in one file: every byte of a text is one token. It serves vocabularies of the kind
+ * "llama", which have tokens for all bytes ("<0x0A>") besides their words: texts are spelled in bytes, and
+ * all tokens of the model's answers are decoded. With this plugin in ENGINE_PLUGIN_PATH it replaces the
+ * engine's own for such models. MIT licence. */
 #include <plugin-api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void destroy(struct engine_tokenizer *tokenizer)
     free(tokenizer);
 }
 
-/* An id from the metadata; -1 if there is none, or none that is a token's. */
+/* An id from the metadata; -1 if it is absent or not a token's. */
 static int32_t special_id(const struct engine_metadata *metadata, const char *key, size_t n_tokens)
 {
     int64_t id;
@@ -198,7 +198,8 @@ static void decoder_destroy(struct engine_decoder *decoder)
     free(decoder);
 }
 
-/* What a token stands for, into `text`, which has room for its piece; "▁" is a space. Returns how many bytes. */
+/* Writes the bytes of a token to `text`, which has room for its piece; "▁" is a space. Returns their
+ * number. */
 static size_t spell(const struct engine_decoder *decoder, int32_t id, char *text)
 {
     static const char mark[] = "\xe2\x96\x81";
