@@ -5,10 +5,8 @@
  *   list.c     steps, their dependencies, running them          pool.c    the threads
  *   op-*.c     operations: arguments checked, made into steps   operand.c tensors checked, made into views
  *   matmul-*.c the steps of ENGINE_OP_MATMUL, see matmul.h
- *   types.c    the weight types                                 kernels.h arithmetic, for each instruction
- *   set
- *   isa.c      choice of the instruction set                    system.c  processors and memory of the
- *   machine */
+ *   types.c    the weight types                                 kernels.h arithmetic, by instruction set
+ *   isa.c      choice of the instruction set                    system.c  the machine's processors, memory */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 

@@ -1,10 +1,9 @@
 /* matmul.h: shared by the files of ENGINE_OP_MATMUL. op-matmul.c checks the arguments and adds the steps:
  *
  *   matmul-experts.c   if tokens chose experts: sorts (token, slot) pairs by expert, once for all matmuls of
- *   a choice
+ *                      a choice
  *   matmul-input.c     converts the input to the layout and rounding of the weight's tiles, once for all
- *   matmuls of
- *                      that input
+ *                      matmuls of that input
  *   matmul-product.c   makes tiles of the weight's panels and multiplies them with the input
  *   matmul-experts.c   mixes the results of a token's experts
  *

@@ -1,14 +1,14 @@
 /* pack.h: the layout of a chunk of an integer type, see types.h. The parts follow one another; each begins on
  * a cache line:
  *   d       SCALES_F16: float16 [n / 32][PANEL]; SCALES_POWER: bytes [n / 32][PANEL]; otherwise float16
- *   [PANEL]
+ *           [PANEL]
  *   dmin    the same, float16; for types with mins
  *   scales  int8 [n / sub][PANEL]; SCALES_NIBBLES: the min's 4 bits above the scale's; absent for blocks of
- *   32
+ *           32
  *   mins    uint8 [n / sub][PANEL]; absent for blocks of 32 and for SCALES_NIBBLES
  *   quants  for each GROUP of columns the base bits of all codes, then the high bits. In both, byte
- *   [v][row][c]
- *           holds bits of the columns 4 j + c, so that a shift and a mask give a vector [row][c] for one j:
+ *           [v][row][c] holds bits of the columns 4 j + c, so that a shift and a mask give a vector [row][c]
+ *           for one j:
  *             8 bits  j = v             4 bits  j = v, and above it j = v + 4
  *             2 bits  j = 4 v, and above it 4 v + 1, 4 v + 2, 4 v + 3           1 bit  bit j
  * SCALES_RAW: the blocks of the rows as they are in the file, [PANEL][block_size]. */

@@ -12,8 +12,7 @@
  * that a new type needs no new matmul:
  *   TILE_F32    x[i][row], float32, the values themselves;
  *   TILE_INT8   q[i / 4][row][i % 4], unsigned bytes, and for every `sub` columns scales[.][row] and, for
- *   types
- *               with mins, mins[.][row]: the value is (q - offset) * scale - min.
+ *               types with mins, mins[.][row]: the value is (q - offset) * scale - min.
  * If a chunk holds a tile's arrays unchanged, the tile points into the chunk.
  *
  * A few tokens: types with a packing of their own are multiplied chunk by chunk, without tiles (`few` in

@@ -2,7 +2,7 @@
  * holds the data that kernels pass on:
  *
  *   the tiles of the input: 32 values for each chunk and column, followed, if these are bytes, by 16 bytes
- *   about each
+ *     about each
  *   the table of tiles, if columns are sorted by matrix (kernels/experts.cl)
  *   the products of a token's experts, before they are mixed
  *

@@ -8,7 +8,7 @@
  *
  *   F32, F16, BF16  32 values
  *   Q8_0, Q4_0      two of the file's blocks: their scales in one word, then the bytes of both; Q8_0's with
- *   128 added
+ *                   128 added
  *
  * Rows are padded with zeros to whole blocks, matrices to whole panels; each of several matrices starts a new
  * panel. A weight that is larger than one allocation may be is split between panels. Plain values (norms,

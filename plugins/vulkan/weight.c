@@ -5,7 +5,7 @@
  *   F16, BF16      [panel][k / 8][32 rows] of 8 values
  *   Q8_0           [panel][block][2 halves][32 rows] of 16 values
  *   Q4_0           [panel][block][32 rows] of 32 values: byte j holds values j and 16 + j, in two's
- *   complement
+ *                  complement
  *   the others     [panel][block][word][32 rows]: the words of the file's blocks, see struct weight_type
  *
  * Rows are padded with zeros to whole units and panels. Each of several matrices starts a new panel and has
