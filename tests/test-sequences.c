@@ -413,9 +413,9 @@ Test(sequences, files_that_are_not_whole_are_refused)
     char *saved = files_read(save(&r, 0), &size);
     const char *path = files_path(folder, "damaged");
     for (size_t i = 0; i < size; i += i < 400 ? 1 : 97) {
-        saved[i] ^= 1 << i % 8;
+        saved[i] = (char)(saved[i] ^ 1 << i % 8);
         files_write(path, saved, size);
-        saved[i] ^= 1 << i % 8;
+        saved[i] = (char)(saved[i] ^ 1 << i % 8);
         check_refused(&r, path, i >= 8 && i < 12 ? ENGINE_ERROR_UNSUPPORTED : ENGINE_ERROR_DATA, "");
     }
     for (size_t i = 0; i < size; i += i < 200 ? 1 : 997) {
