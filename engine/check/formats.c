@@ -87,8 +87,8 @@ void block_values(const struct format *format, const uint8_t *block, double *val
     layout->read(block, &parts);
     for (size_t i = 0; i < layout->length; i++) {
         int k = layout->levels ? layout->levels[parts.q[i]] : parts.q[i] - layout->offset;
-        values[i] = (double)parts.d * parts.scales[i / layout->sub] * k -
-                    (double)parts.dmin * parts.mins[i / layout->sub];
+        size_t sub = i / layout->sub;
+        values[i] = (double)parts.d * parts.scales[sub] * k - (double)parts.dmin * parts.mins[sub];
     }
 }
 

@@ -230,7 +230,7 @@ static size_t divide(struct matmul_step *step, unsigned n_threads, const struct 
     size_t n_columns = n_parts(step->columns.n_slots * n_tokens, n_groups); /* that meet a panel */
     bool few = n_columns == 1 || n_columns <= few_columns(kernels, type);
     size_t wanted = (few ? 2 : 4) * (size_t)n_threads;
-    size_t most = smaller(n_parts(MANY_PANELS * BLOCK_TOKENS, n_columns), FEW_PANELS);
+    size_t most = smaller(n_parts((size_t)MANY_PANELS * BLOCK_TOKENS, n_columns), FEW_PANELS);
     step->panels_per_task = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), most);
     if (!few) step->panels_per_task = round_up(step->panels_per_task, panels_at_once(kernels, type));
     step->tokens_per_task = n_tokens;
