@@ -8,22 +8,23 @@
  *
  * General rules
  * -------------
- * Versions.  ENGINE_ABI_MAJOR changes when old binaries no longer work. The engine refuses plugins of
- *   another major version with a message that names both versions. ENGINE_ABI_MINOR grows with each
+ * Versions.  ENGINE_ABI_MAJOR changes when old binaries no longer work. The engine refuses plugins with a
+ *   different major version with a message that names both versions. ENGINE_ABI_MINOR grows with each
  *   addition. A plugin of any minor version works with an engine of any minor version. Additions after 1.0
  *   carry the version that introduced them: [1.1].
- * Growth.  Every struct starts with `struct_size`, which whoever fills the struct sets to their own sizeof.
- *   New fields are only ever appended. A reader never accesses a field beyond struct_size;
- *   ENGINE_HAS(pointer, field) tests this. A missing field means the same as a zero field. Fields named
- *   `reserved` are zero until a later version names them. They occupy what would be padding at the end of a
- *   struct, which older binaries would leave uninitialised. Fields appended to the struct of an operation
- *   may change what is asked. A plugin therefore rejects an operation (in `supports` and `enqueue`) if a
- *   reserved field is not zero, or if any byte after the last field that it knows is not zero. Fields
+ * Growth.  Every struct starts with `struct_size`, which the side that allocates the struct sets to its own
+ *   sizeof. New fields are only ever appended. A reader never accesses a field beyond struct_size;
+ *   ENGINE_HAS(pointer, field) tests this. A function that fills a caller's struct writes no field beyond the
+ *   caller's struct_size, and leaves struct_size unchanged. A missing field means the same as a zero field.
+ *   Fields named `reserved` are zero until a later version names them. They occupy what would otherwise be
+ *   trailing padding, which older binaries would leave uninitialised. Fields appended to the struct of an
+ *   operation may change what is asked. A plugin therefore rejects an operation (in `supports` and `enqueue`)
+ *   if a reserved field is not zero, or if any byte after the last field that it knows is not zero. Fields
  *   appended to other structs (engine_tensor, engine_weight_desc, engine_device_options) never change the
  *   meaning of older fields and may be ignored; an operation that depends on one says so in its own struct.
- *   Optional functions may be NULL or missing. Enumerations only grow: a plugin answers an unknown value
- *   with ENGINE_ERROR_UNSUPPORTED, and the engine treats an unknown device kind as ENGINE_DEVICE_ACCELERATOR
- *   and an unknown status as ENGINE_ERROR.
+ *   Optional functions may be NULL or missing. Enumerations only grow: a plugin answers an unknown value with
+ *   ENGINE_ERROR_UNSUPPORTED, and the engine treats an unknown device kind as ENGINE_DEVICE_ACCELERATOR and
+ *   an unknown status as ENGINE_ERROR.
  * Errors.  Functions that can fail return an `enum engine_status` as int, ENGINE_OK (0) on success. On
  *   failure they give the reason through host->fail, which any thread may call, and leave output parameters
  *   unchanged. A plugin never exits, aborts, throws across this interface, or prints.
@@ -33,12 +34,13 @@
  *     [main]    called by one thread at a time, across the whole plugin;
  *     [device]  called by one thread at a time for each open device and everything that belongs to it:
  *               buffers, weights, streams;
- *     [any]     called by any thread at any time, concurrently with every other function of the same object.
+ *     [any]     may be called by any thread at any time, even concurrently with other functions on the same
+ *               object.
  * Handles.  The plugin defines `struct engine_device` and the other handles as it likes.
  *
  * Tensors and shapes
  * ------------------
- * ne[0..3] are element counts, fastest-moving first: a matrix with `rows` rows of `k` values has
+ * ne[0..3] are element counts, fastest-varying dimension first: a matrix with `rows` rows of `k` values has
  * ne = {k, rows, 1, 1}. Unused dimensions are 1. nb[0..3] are strides in bytes, so slices and transposes are
  * views. For block types, nb[0] is the size of a block, and the elements of a row are contiguous. Comments
  * write shapes as [ne0, ne1, ...]. Arithmetic is float32 unless an operation says otherwise.
@@ -48,8 +50,9 @@
  * "Within b" means that each element of the output differs by at most b from the formula's value, computed
  * in exact arithmetic from the operands as stored. `engine plugins check` measures this. A result must not
  * depend on the memory between the rows of an operand or after them. An operation writes only to its outputs,
- * not to that memory, and not to an operand that is not also an output. The same operation on the same
- * operands may give different bits each time, and on each device.
+ * not to that memory, and not to an operand that is not also an output. Unless a device sets
+ * ENGINE_DEVICE_BATCH_INVARIANT, repeating an operation may give different bits. Results may also differ in
+ * bits between devices.
  *
  * SPDX-License-Identifier: MIT. This header may be copied into any project. */
 #ifndef ENGINE_PLUGIN_API_H
@@ -83,14 +86,15 @@ extern "C" {
 
 enum engine_status {
     ENGINE_OK = 0,
-    ENGINE_ERROR = 1,             /* none of the others */
+    ENGINE_ERROR = 1,             /* any other failure */
     ENGINE_ERROR_ARGUMENT = 2,    /* the caller broke a rule of this header */
     ENGINE_ERROR_UNSUPPORTED = 3, /* a type, shape or operation that this plugin does not support */
-    ENGINE_ERROR_MEMORY = 4,      /* out of host or device memory; the engine may retry with less */
-    ENGINE_ERROR_DEVICE = 5,      /* the device failed or was lost */
-    ENGINE_ERROR_DATA = 6,        /* a file, vocabulary or weight is malformed */
-    ENGINE_ERROR_NOT_FOUND = 7,   /* no such key */
-    ENGINE_ERROR_BUSY = 8         /* [1.1] no room now; the same call may succeed later */
+    /* Out of host or device memory. The engine may retry with less on the device, or with fewer tokens. */
+    ENGINE_ERROR_MEMORY = 4,
+    ENGINE_ERROR_DEVICE = 5,    /* the device failed or was lost */
+    ENGINE_ERROR_DATA = 6,      /* a file, vocabulary or weight is malformed */
+    ENGINE_ERROR_NOT_FOUND = 7, /* no such key */
+    ENGINE_ERROR_BUSY = 8       /* [1.1] cannot accept this now; see the function */
 };
 
 /* --------------------------------------------------------------------------------------------------------
@@ -118,8 +122,8 @@ struct engine_host {
      * an enumeration as such; elsewhere enumerations are uint32_t, and statuses are int.) */
     void (*log)(enum engine_log_level level, const char *format, ...) ENGINE_PRINTF(2, 3);
 
-    /* [any] Returns a setting from the plugin's own section of engine.conf (`[vulkan]`), or NULL if it is not
-     * set. The text is valid until the plugin is unloaded. */
+    /* [any] Returns the value of `key` in the section [`plugin`] of engine.conf; pass your own plugin's name.
+     * NULL if it is not set. The text is valid until the plugin is unloaded. */
     const char *(*setting)(const char *plugin, const char *key);
 
     /* [any] Returns the folder for files that plugins can recreate (compiled kernels), or NULL if there is
@@ -197,10 +201,11 @@ struct engine_stream;    /* a queue of operations */
 struct engine_recording; /* operations kept for replay */
 
 /* An operand. Either its elements start at `offset` in `buffer`, or it is a `weight`; a weight's offset is 0
- * and its nb describes the layout in the file. In calls of `supports`, both pointers are NULL. */
+ * and its nb describes the layout in the file. In calls to `supports`, both pointers are NULL. */
 struct engine_tensor {
     size_t struct_size;
-    /* enum engine_type. A weight may also have a newer number, named by its engine_weight_desc. */
+    /* enum engine_type. A weight's type may be a number that this header does not list;
+     * engine_weight_desc.type_name gives its name. */
     uint32_t type;
     uint64_t ne[4];
     uint64_t nb[4];
@@ -222,21 +227,21 @@ struct engine_tensor {
  * activations are contiguous. The other strides are multiples of 4 (of 2 for F16 and Q8_0) and may be larger
  * than what they span. A backend may also reject strides that it does not support.
  *
- * The engine checks what it writes into tensors:
+ * The engine guarantees these ranges for the values it writes:
  *   rows of GET_ROWS are in 0 .. n_rows-1;
- *   experts of MATMUL are in 0 .. n-1, as are those that ROUTE writes;
+ *   experts of MATMUL are in 0 .. n-1 (if ROUTE wrote them, ROUTE guarantees this);
  *   slots are -1 or in 0 .. block_size * n_blocks - 1;
- *   positions are -1 or below max_blocks * block_size;
+ *   positions are -1 or in 0 .. max_blocks * block_size - 1;
  *   sequences are in 0 .. n_sequences-1, even for skipped tokens;
- *   block numbers are in 0 .. n_blocks-1 as far as a token sees; later entries of a block table may hold
- *   anything and must not be followed.
+ *   block numbers are in 0 .. n_blocks-1 for every position that a token sees; entries of a block table past
+ *   the last visible position may hold anything and must not be followed.
  *
  * A backend may rely on this: other values are undefined behaviour, like a bad pointer. A backend that checks
  * them returns ENGINE_ERROR_ARGUMENT from enqueue or stream_wait.
  *
  * Batches: the `tokens` columns of a batch go through every operation together and may belong to different
  * sequences. Data that changes from run to run (ids, positions, slots, block tables) is in tensors, never in
- * arguments, so that a recording stays valid.
+ * scalar fields of the argument structs, so that a recording stays valid.
  */
 
 enum engine_op {
@@ -264,7 +269,7 @@ enum engine_activation {
     ENGINE_ACTIVATION_RELU_SQUARED = 5, /* max(x, 0)^2 */
     ENGINE_ACTIVATION_SIGMOID = 6,      /* 1 / (1 + exp(-x)) */
     ENGINE_ACTIVATION_TANH = 7,         /* tanh(x) */
-    ENGINE_ACTIVATION_SOFTPLUS = 8,     /* ln(1 + exp(x)), at any x */
+    ENGINE_ACTIVATION_SOFTPLUS = 8,     /* ln(1 + exp(x)); must not overflow for large x */
     ENGINE_ACTIVATION_CLAMP = 9,        /* x, clamped to -limit .. limit */
     ENGINE_ACTIVATION_SOFTCAP = 10,     /* limit * tanh(x / limit) */
     /* Gated unit of gpt-oss: g * sigmoid(alpha * g) * (1 + u), where g = min(x, limit) and u is the factor,
@@ -283,24 +288,26 @@ enum engine_activation {
  *   output[m, h, t] = sum over k of weight[k, m, h] * input[k, h, t], times scale; everything else is absent.
  * Otherwise `experts` selects matrices for each token (a mixture of experts, arXiv 2101.03961):
  *   y[m, s, t] = sum over k of weight[k, m, e] * input[k, s, t],  e = experts[s, t].
- * An input with one column per token, [k, 1, tokens], serves all s. The steps above follow: scale,
- * bias[m, e], activation; or the gate, also with its matrix e. Then output = y, or with `mix`
+ * An input with one column per token, [k, 1, tokens], is used for every s. The steps above follow: scale,
+ * bias[m, e], activation; or, with a gate, the gate's matrix e as above. Then output = y, or with `mix`
  *   output[m, t] = sum over s of mix[s, t] * y[m, s, t], plus residual[m, t].
  * A residual is allowed only with `mix`. Only the matrices named by `experts` are read.
  *
- * Rounding: the input may be rounded to int8 in blocks of 32 (or of the weight's own block length) if the
- * weight is quantised, and to float16 or bfloat16 if the weight has that type. Sums are float32 or wider.
+ * Rounding: the input may be rounded to int8 if the weight is quantised (in blocks of 32, or in others that
+ * stay within the tolerance below), and to float16 or bfloat16 if the weight has that type. Sums are float32
+ * or wider.
  *
  * Tolerance: a product is within 1e-6 * S, where S is the sum of |weight[k, m] * input[k, t]|, plus the
  * effect of rounding the input, if it was rounded:
- *   to int8: sum over blocks of 32 of max|input| / 252 * (sum of |weight|);
+ *   to int8: sum over blocks of 32 of max|input| / 252 * (sum of |weight|), whatever blocks were used (half
+ *   a step of max|input| / 127, and almost 1 % more);
  *   to float16: S / 2^11;
  *   to bfloat16: S / 2^8.
  * The steps after the product propagate this error; an activation adds its own bound (see
  * ENGINE_OP_ACTIVATE). The result may differ by another 1e-6 * (|value| + 1), and with `mix` by another
- * 1e-6 * (1 + sum of the sizes of the terms added). In addition, for an output of 64 elements or more, the
- * root mean square of the differences is at most 2 % of that of the exact output if the weight is quantised,
- * otherwise 2e-6 plus the rounding. */
+ * 1e-6 * (1 + sum of the absolute values of the terms added). In addition, for an output of 64 elements or
+ * more, the root mean square (RMS) error is at most 2 % of the RMS of the exact output if the weight is
+ * quantised, otherwise 2e-6 of it, plus 2^-11 of it for float16 or 2^-8 for bfloat16 weights. */
 struct engine_op_matmul {
     size_t struct_size;
     const struct engine_tensor *weight; /* weight, [k, rows] or [k, rows, n], any type */
@@ -315,16 +322,16 @@ struct engine_op_matmul {
     uint32_t activation;                  /* enum engine_activation */
     float scale;                          /* 0 means 1 */
     /* [1.1] */
-    /* I32 [n_used, tokens], each in 0 .. n-1, all different for one token; or NULL */
+    /* I32 [n_used, tokens], each in 0 .. n-1, distinct within a token; or NULL */
     const struct engine_tensor *experts;
     const struct engine_tensor *mix; /* F32 [n_used, tokens], or NULL; only with experts */
 };
 
 /* ENGINE_OP_ATTENTION: causal attention of each token over its sequence's part of a paged cache, with
  * softmax in float32. Token t, of sequence s = sequences[t] and at position p = positions[t], sees the
- * positions j <= p; with a window, those with p - window < j <= p. Position j is at slot j % block_size of
+ * positions j <= p; with a window, those with p - window < j <= p. Position j is at place = j % block_size in
  * block b = block_table[j / block_size, s].
- *   output[:, h, t] = sum over j of softmax_j(scale * q[:, h, t] . k[:, slot, h', b]) * v[:, slot, h', b],
+ *   output[:, h, t] = sum over j of softmax_j(scale * q[:, h, t] . k[:, place, h', b]) * v[:, place, h', b],
  *   h' = h / (n_heads / n_kv_heads).
  *
  * [1.1] The score of position j, scale * q . k, goes through these steps in this order, each if present:
@@ -332,13 +339,12 @@ struct engine_op_matmul {
  *   score = score - slopes[h] * |p - j|  (ALiBi, arXiv 2108.12409).
  * With `chunk`, a token sees only the positions of its own chunk, j >= p - p % chunk. With `sinks`,
  * exp(sinks[h]) is added to the softmax's denominator, as if one more position had that score and a value of
- * zeros. Values may have a different length than keys, value_dim. v may be inside k's memory (the first
+ * zeros. Value rows may have their own length, value_dim. v may be inside k's memory (the first
  * value_dim values of each key, as in multi-head latent attention, arXiv 2405.04434); it then has the
  * strides of k.
  *
- * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at
- * position -1 is skipped: its output is 0. The width of the block table limits how far back any token of the
- * batch sees.
+ * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at position
+ * -1 is skipped: its output is 0. The block table's max_blocks bounds the positions that the batch can reach.
  *
  * Tolerance: within 1e-6 * max(1, M / 8) * the largest |v| in the cache. M is the largest, over the positions
  * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j|. Scores may have any size: the
@@ -348,7 +354,7 @@ struct engine_op_attention {
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
     const struct engine_tensor *k; /* F32, F16 or Q8_0 [head_dim, block_size, n_kv_heads, n_blocks] */
     const struct engine_tensor *v; /* like k; [1.1] [value_dim, block_size, n_kv_heads, n_blocks] */
-    const struct engine_tensor *block_table; /* I32 [max_blocks, n_sequences]; read up to a sequence's end */
+    const struct engine_tensor *block_table; /* I32 [max_blocks, n_sequences] */
     const struct engine_tensor *sequences;   /* I32 [tokens], column of block_table */
     const struct engine_tensor *positions;   /* I32 [tokens] */
     const struct engine_tensor *output;      /* F32 [head_dim, n_heads, tokens]; [1.1] [value_dim, …] */
@@ -379,10 +385,10 @@ enum engine_rope_pairs { ENGINE_ROPE_ADJACENT = 0, ENGINE_ROPE_HALVES = 1 };
 /* ENGINE_OP_ROPE: rotary position embedding (RoFormer, arXiv 2104.09864) of the first n_dims values of each
  * head; the others are copied. Pair i of a token at position p rotates by the angle
  *   p * position_scale * theta^(-2i / n_dims) / factors[i].
- * Compute it so that sine and cosine are correct to float32 at any position up to 2^20: in float64, say, or
- * from a table made that way. A pair (a, b) becomes (a cos - b sin, a sin + b cos), each within
- * 3e-7 * (|a| + |b|). [1.1] `magnitude` then multiplies both (YaRN, arXiv 2309.00071) and their bounds, but
- * not the copied values. */
+ * Compute it so that sine and cosine are accurate to float32 precision at any position up to 2^20: in
+ * float64, say, or from a table made that way. At position -1, the output may hold any values: nothing uses
+ * them. A pair (a, b) becomes (a cos - b sin, a sin + b cos), each within 3e-7 * (|a| + |b|). [1.1]
+ * `magnitude` then multiplies both (YaRN, arXiv 2309.00071) and their bounds, but not the copied values. */
 struct engine_op_rope {
     size_t struct_size;
     const struct engine_tensor *input;     /* F32 [head_dim, n_heads, tokens] */
@@ -448,7 +454,7 @@ struct engine_op_binary {
  *   2e-6 * |g|               SWIGLU_CLAMPED
  *   1e-6                     SIGMOID
  *   1e-6 * (1 + max(x, 0))   SOFTPLUS
- * times the size of the factor (of 1 + u for SWIGLU_CLAMPED), plus 1e-6 * |value|. */
+ * times |factor| (|1 + u| for SWIGLU_CLAMPED), plus 1e-6 * |value|. */
 struct engine_op_activate {
     size_t struct_size;
     const struct engine_tensor *input;  /* F32 [n, tokens] */
@@ -474,9 +480,9 @@ enum engine_route_group { ENGINE_ROUTE_GROUP_MAX = 0, ENGINE_ROUTE_GROUP_TOP2 = 
  *   n_groups_used groups with the largest scores, computed from the c of their experts, remain;
  *   ids = the n_used experts with the largest c, the largest first;
  *   weights[s] = p[ids[s]]; with `normalise`, divided by max(sum of the weights, floor); times scale.
- * Where two c (or group scores) differ by less than 1e-6, either may count as the larger. Among equal ones,
- * take the lower id. Whatever the logits are, even NaN, the ids of a token are in 0 .. n_experts-1 and all
- * different. Weights are within 1e-5 * |value|. (A softmax over the chosen logits alone equals a softmax
+ * If two c (or group scores) differ, but by less than 1e-6, either may count as the larger. If they are
+ * equal, the lower id wins. Whatever the logits are, even NaN, the ids of a token are in 0 .. n_experts-1 and
+ * distinct. Weights are within 1e-5 * |value|. (A softmax over the chosen logits alone equals a softmax
  * with `normalise`.) */
 struct engine_op_route {
     size_t struct_size;
@@ -522,16 +528,19 @@ struct engine_device_info {
     uint32_t kind;         /* enum engine_device_kind */
     uint64_t memory_free;  /* bytes that the engine could allocate now */
     uint64_t memory_total; /* bytes; 0: unknown */
-    uint64_t max_buffer;   /* largest engine_buffer in bytes, 0: limited only by memory; not for weights */
-    uint32_t alignment;    /* of tensors in a buffer, in bytes: a power of two; 0 means 64 */
-    uint32_t n_threads;    /* host threads that it uses by default; 0: none worth mentioning */
+    /* Largest engine_buffer in bytes, 0: limited only by memory. Does not apply to weights. */
+    uint64_t max_buffer;
+    uint32_t alignment; /* of tensors in a buffer, in bytes: a power of two; 0 means 64 */
+    uint32_t n_threads; /* host threads that it uses by default; 0: none, or too few to matter */
     /* Identify the hardware, so that the engine does not use it twice through several backends or drivers.
-     * If both devices have a pci_address, they are the same hardware if the addresses are equal. Otherwise,
-     * they are the same if both have a uuid and these are equal. */
+     * Two devices that both have a pci_address are the same hardware if the addresses are equal. Otherwise,
+     * two devices that both have a uuid are the same if the uuids are equal. */
     char pci_address[24]; /* "0000:01:00.0", as in lspci -D; "": unknown, or several devices share it */
     uint8_t uuid[16];     /* Vulkan's deviceUUID, OpenCL's CL_DEVICE_UUID_KHR; zeros: unknown */
-    uint32_t rank;        /* of the same hardware, the engine uses the first device with the highest rank */
-    uint32_t flags;       /* [1.1] bits of enum engine_device_flags */
+    /* Among devices that are the same hardware, the engine uses the one with the highest rank; the first wins
+     * ties. */
+    uint32_t rank;
+    uint32_t flags; /* [1.1] bits of enum engine_device_flags */
 };
 
 /* [1.1] */
@@ -573,7 +582,7 @@ struct engine_weight_desc {
 struct engine_backend {
     size_t struct_size;
 
-    /* Devices. The first device_count makes the list; it does not change while the plugin is loaded. */
+    /* Devices. The first call of device_count fixes the list for as long as the plugin is loaded. */
 
     /* [main] Counts the devices. 0 with ENGINE_OK is a valid answer. If the machine lacks what the devices
      * need (a driver, say), call host->fail and return ENGINE_ERROR_NOT_FOUND: the engine reports the
@@ -586,9 +595,9 @@ struct engine_backend {
      * may be NULL for the defaults. */
     int (*device_open)(uint32_t index, const struct engine_device_options *options,
                        struct engine_device **device);
-    /* [main] Closes the device. Everything that belonged to it has been destroyed before. The plugin may be
-     * unloaded once all devices are closed: no thread that runs the plugin's code and no process that it has
-     * started may outlive that. */
+    /* [main] Closes the device. Everything that belonged to it has already been destroyed. The plugin may be
+     * unloaded once all devices are closed, so by then no thread may be running its code and every process
+     * it started must have ended. */
     void (*device_close)(struct engine_device *device);
 
     /* Capabilities. */
@@ -599,7 +608,7 @@ struct engine_backend {
      * Called while planning, never while running. */
     int (*supports)(struct engine_device *device, uint32_t op, const void *args);
     /* [any] Computes the bytes of device memory that a weight would take; desc->data is NULL. Returns
-     * ENGINE_ERROR_UNSUPPORTED (no message needed) for a type or use that the device cannot keep. */
+     * ENGINE_ERROR_UNSUPPORTED (no message needed) for a type or use that the device cannot hold. */
     int (*weight_size)(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes);
 
     /* Memory. */
@@ -609,18 +618,19 @@ struct engine_backend {
      * here, those reported by weight_size, and what operations have taken, which is at most what op_memory
      * reports. */
     int (*buffer_create)(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);
-    /* [device] No operation on the buffer is pending. NULL is allowed. */
+    /* [device] Called only when no operation on the buffer is pending. NULL is allowed. */
     void (*buffer_destroy)(struct engine_buffer *buffer);
     /* [any] Returns an address through which the host may read and write the buffer while its streams are
      * idle, or NULL. It is a multiple of engine_device_info.alignment, or of 64 if that is larger. Valid
      * until buffer_destroy. Optional. */
     void *(*buffer_pointer)(struct engine_buffer *buffer);
-    /* [device] Takes over a model tensor. It reads desc->data before it returns (unless data_is_kept),
-     * though the upload may end later; operations enqueued afterwards see the whole tensor. May use any
-     * number of threads. Returns ENGINE_ERROR_ARGUMENT if data_size is less than the shape requires. */
+    /* [device] Creates a weight from a model tensor. It reads desc->data before it returns (unless
+     * data_is_kept), though the upload may finish later; operations enqueued afterwards see the whole tensor.
+     * May use any number of threads. Returns ENGINE_ERROR_ARGUMENT if data_size is less than the shape
+     * requires. */
     int (*weight_create)(struct engine_device *device, const struct engine_weight_desc *desc,
                          struct engine_weight **weight);
-    /* [device] No operation on the weight is pending. NULL is allowed. */
+    /* [device] Called only when no operation on the weight is pending. NULL is allowed. */
     void (*weight_destroy)(struct engine_weight *weight);
 
     /* Streams. Commands in one stream take effect in order; different streams are independent. */
@@ -630,12 +640,12 @@ struct engine_backend {
     /* [device] Waits for pending commands. NULL is allowed. */
     void (*stream_destroy)(struct engine_stream *stream);
     /* [device] Enqueues an operation. `args` is the operation's struct; it and its tensors are copied before
-     * this returns. The operation may run at once or later, at stream_flush at the latest. Errors that
-     * occur only while it runs are returned by stream_wait. */
+     * this returns. The operation may run at once or later; it is submitted no later than stream_flush.
+     * Errors that occur only while it runs are returned by stream_wait. */
     int (*enqueue)(struct engine_stream *stream, uint32_t op, const void *args);
     /* [device] Enqueues a transfer from host memory. `source` may be reused once this returns. For all three
-     * transfers, offset and size are any number of bytes, including 0. A range beyond the end of the buffer
-     * is ENGINE_ERROR_ARGUMENT. */
+     * transfers, offset and size may be any number of bytes, including 0. A range beyond the end of the
+     * buffer fails with ENGINE_ERROR_ARGUMENT. */
     int (*write)(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
                  const void *source, uint64_t size);
     /* [device] Enqueues a transfer to host memory, complete when the next stream_wait returns. */
@@ -648,7 +658,7 @@ struct engine_backend {
     /* [device] Submits everything enqueued, without waiting. */
     int (*stream_flush)(struct engine_stream *stream);
     /* [device] Flushes, waits until everything has run, and returns the first error since the last wait.
-     * After an error, later commands of the stream may not have run. */
+     * After an error, later commands in the stream may have been skipped. */
     int (*stream_wait)(struct engine_stream *stream);
 
     /* Recordings: optional, all four functions or none. Between record_begin and record_end, `enqueue` keeps
@@ -658,12 +668,12 @@ struct engine_backend {
 
     /* [device] */
     int (*record_begin)(struct engine_stream *stream);
-    /* [device] Ends recording. After a failed `enqueue` it may fail too; otherwise the caller destroys
-     * *recording, complete or not. */
+    /* [device] Ends recording. If an `enqueue` failed while recording, this may fail too. If it succeeds, the
+     * caller must destroy *recording, even if it is incomplete. */
     int (*record_end)(struct engine_stream *stream, struct engine_recording **recording);
     /* [device] */
     int (*replay)(struct engine_stream *stream, struct engine_recording *recording);
-    /* [device] The recording is not pending. NULL is allowed. */
+    /* [device] Called only when no replay of the recording is pending. NULL is allowed. */
     void (*recording_destroy)(struct engine_recording *recording);
 
     /* Planning, optional. */
@@ -680,7 +690,7 @@ struct engine_backend {
  */
 
 struct engine_tokenizer; /* a vocabulary, ready for use */
-struct engine_decoder;   /* the state of a text that is assembled from tokens */
+struct engine_decoder;   /* the state of decoding one text */
 
 /* Text of `length` bytes. Not NUL-terminated; may contain NULs. The only struct without struct_size: it never
  * grows. */
@@ -697,9 +707,10 @@ struct engine_metadata {
     size_t struct_size;
     void *context; /* first argument of every getter */
     int (*get_string)(void *context, const char *key, struct engine_string *value);
-    int (*get_integer)(void *context, const char *key, int64_t *value); /* any integer type that fits */
-    int (*get_float)(void *context, const char *key, double *value);    /* float32 or float64 */
-    int (*get_boolean)(void *context, const char *key, int *value);     /* 0 or 1 */
+    /* Any integer type, if the value fits in int64_t. */
+    int (*get_integer)(void *context, const char *key, int64_t *value);
+    int (*get_float)(void *context, const char *key, double *value); /* float32 or float64 */
+    int (*get_boolean)(void *context, const char *key, int *value);  /* 0 or 1 */
     /* The number of elements of an array. */
     int (*get_count)(void *context, const char *key, size_t *count);
     /* Write elements first … first+count-1 of an array to `values`. ENGINE_ERROR_ARGUMENT past the end. */
@@ -728,7 +739,7 @@ enum engine_encode_flags {
 };
 
 enum engine_token_attributes {
-    ENGINE_TOKEN_CONTROL = 1,      /* has no text of its own: BOS, EOS, chat marks */
+    ENGINE_TOKEN_CONTROL = 1,      /* has no text of its own: BOS, EOS, chat markers */
     ENGINE_TOKEN_USER_DEFINED = 2, /* matched in the text before any merging */
     ENGINE_TOKEN_UNKNOWN = 4,
     ENGINE_TOKEN_BYTE = 8, /* a single byte */
@@ -749,14 +760,14 @@ struct engine_tokenizer_api {
     /* [any] Builds a tokenizer. `metadata` is valid during the call, the text in it as long as the tokenizer.
      * The vocabulary comes from a file: check it. Return ENGINE_ERROR_DATA and say what is wrong with it. */
     int (*create)(const struct engine_metadata *metadata, struct engine_tokenizer **tokenizer);
-    /* [any] Nothing of the tokenizer is in use any more. NULL is allowed. */
+    /* [any] Called only when the tokenizer and its text are no longer in use. NULL is allowed. */
     void (*destroy)(struct engine_tokenizer *tokenizer);
     /* [any] Fills *info, within info->struct_size. */
     int (*info)(const struct engine_tokenizer *tokenizer, struct engine_tokenizer_info *info);
     /* [any] Converts text (any bytes, UTF-8 expected) to ids. flags: enum engine_encode_flags. */
     int (*encode)(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
                   engine_token_sink sink, void *user);
-    /* [any] Finds a token as spelled in the vocabulary ("▁Once", "<0x0A>"). The text lives as long as the
+    /* [any] Returns a token's text as spelled in the vocabulary ("▁Once", "<0x0A>"). It lives as long as the
      * tokenizer. ENGINE_ERROR_ARGUMENT: no such id. */
     int (*piece)(const struct engine_tokenizer *tokenizer, int32_t id, struct engine_string *piece);
     /* [any] Bits of enum engine_token_attributes; 0 for ids that do not exist. */
@@ -771,8 +782,8 @@ struct engine_tokenizer_api {
     /* [any] NULL is allowed. */
     void (*decoder_destroy)(struct engine_decoder *decoder);
     /* [any, one thread at a time for each decoder] Returns the text that token `id` adds, in whole UTF-8
-     * characters; an incomplete character waits for the next call. Bytes that can no longer be part of UTF-8
-     * are returned as they are. *text is valid until the next call on this decoder. */
+     * characters; an incomplete character waits for the next call. Bytes that cannot form valid UTF-8 are
+     * returned as they are. *text is valid until the next call on this decoder. */
     int (*decode)(struct engine_decoder *decoder, int32_t id, struct engine_string *text);
     /* [any, one thread at a time for each decoder] Returns the bytes still waiting. The decoder is then ready
      * for a new text. */

@@ -10,11 +10,12 @@
  * engine_error_message() gives the reason in one line, for the calling thread.
  *
  * Set the struct_size of a struct that has one to its sizeof before the call, even if the function fills the
- * struct. Otherwise the call fails with ENGINE_ERROR_ARGUMENT. A zeroed option is the default.
+ * struct. Otherwise the call fails with ENGINE_ERROR_ARGUMENT. A zeroed optional field means its default.
  *
- * An object is used by one thread at a time; different objects may be used concurrently. Several threads may
- * therefore open and run models of one engine. Destroy what was created from an object before the object
- * itself. Strings and tables that are returned live as long as the object they come from. */
+ * Use each object from one thread at a time, except the engine itself, from which several threads may open
+ * models, and queue functions marked [thread-safe]. Different objects may be used concurrently. Destroy what
+ * was created from an object before the object itself. Strings and tables that are returned live as long as
+ * the object they come from. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -42,7 +43,7 @@ ENGINE_API const char *engine_error_message(void);
 struct engine_options {
     size_t struct_size;
     const char *const *plugin_dirs; /* searched first; terminated by NULL, or NULL */
-    const char *config_file;        /* replaces the user's and the system's engine.conf; NULL: read those */
+    const char *config_file;        /* read instead of the standard engine.conf files; NULL: read those */
     /* Receives warnings and notes, each one line without a newline, from any thread. NULL discards them. */
     void (*log)(void *user, enum engine_log_level level, const char *line);
     void *user;
@@ -50,8 +51,8 @@ struct engine_options {
 
 /* Reads the configuration, then finds and loads plugins. A plugin that cannot be used is listed with the
  * reason, and logged. `options` may be NULL. Plugins and their settings belong to the process, so only one
- * engine can be open at a time: a second one is ENGINE_ERROR_ARGUMENT. ENGINE_ERROR_DATA: a mistake in the
- * configuration. ENGINE_ERROR_NOT_FOUND: one of plugin_dirs does not exist. */
+ * engine can be open at a time: a second one fails with ENGINE_ERROR_ARGUMENT. ENGINE_ERROR_DATA: a mistake
+ * in the configuration. ENGINE_ERROR_NOT_FOUND: one of plugin_dirs does not exist. */
 ENGINE_API int engine_open(const struct engine_options *options, struct engine **engine);
 ENGINE_API void engine_close(struct engine *engine);
 
@@ -79,9 +80,9 @@ ENGINE_API void engine_plugin_at(const struct engine *engine, size_t index,
                                  struct engine_plugin_entry_info *info);
 
 struct engine_device_entry {
-    const char *name;   /* "cpu", "vulkan0" */
-    const char *plugin; /* its plugin's name */
-    struct engine_device_info info;
+    const char *name;               /* "cpu", "vulkan0" */
+    const char *plugin;             /* its plugin's name */
+    struct engine_device_info info; /* filled by engine_device_at, including its struct_size */
     /* The device that is the same hardware and is used instead, unless this device or its plugin is
      * requested; NULL: none. */
     const char *preferred;
@@ -107,7 +108,7 @@ struct engine_check_row {
     uint32_t cases;       /* cases tried */
     uint32_t result;      /* enum engine_check_result */
     uint32_t measured;    /* not 0: error and share are set */
-    double error;         /* the largest difference, relative to the size of the result */
+    double error;         /* the largest difference, relative to the RMS of the result */
     double share;         /* the largest difference, relative to its tolerance */
     char message[512];    /* why it failed; else a remark or "" */
     uint32_t number;      /* of the case that failed or hung, from 1; 0: no single case */
@@ -140,12 +141,13 @@ struct engine_check_options {
     void (*unclaimed)(void *user, const struct engine_check_row *row);
 };
 /* The conformance suite: loads a plugin from a file and checks everything it claims against plugin-api.h.
- * Each group of checks runs in its own process, so a plugin that crashes or hangs fails only that group.
- * Whatever the plugin has started ends with it, even if the caller is killed.
+ * Each group of checks runs in its own process, so a crash fails only that group; after a hang, the remaining
+ * checks on that device are skipped. Whatever the plugin has started ends with it, even if the caller is
+ * killed.
  * Returns ENGINE_OK once the checks have run, whatever their results; *plugin, whose struct_size the caller
  * sets, then holds the plugin's description. ENGINE_ERROR_DATA: no plugin can be loaded from the file.
  * ENGINE_ERROR_ARGUMENT: an engine is open in this process (its plugins would be inherited). The processes
- * are forked, so no other threads should be running. */
+ * are forked, so no other threads should be running in the calling process. */
 ENGINE_API int engine_check_plugin(const char *path, const struct engine_check_options *options,
                                    struct engine_checked_plugin *plugin);
 
@@ -214,15 +216,15 @@ struct engine_quantize_options {
     void *user;
 };
 /* Writes the model as a GGUF file with its matrices converted to other types. Norms, biases and small tables
- * are kept, as is the metadata, except for the keys that describe the quantisation. The matrices must be
- * F32, F16 or BF16; those that already have their new type are copied. Memory use does not grow with the
- * model. */
+ * are kept, as is the metadata, except for the keys that describe the quantisation. Each matrix must be F32,
+ * F16 or BF16, or already have its new type, in which case it is copied. Memory use does not grow with the
+ * size of the model. */
 ENGINE_API int engine_model_quantize(struct engine_model *model,
                                      const struct engine_quantize_options *options);
 
 /* ---- Contexts -------------------------------------------------------------------------------------- */
 
-#define ENGINE_OFFLOAD_AUTO (-1) /* as much as fits in the memory that the devices report free */
+#define ENGINE_OFFLOAD_AUTO (-1) /* as much as fits in the memory that the devices report as free */
 #define ENGINE_OFFLOAD_ALL  (-2) /* all layers, the output matrix and the embedding */
 
 struct engine_context_options {
@@ -291,7 +293,7 @@ ENGINE_API void engine_plan_get_totals(const struct engine_plan *plan, struct en
 ENGINE_API int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
                                      struct engine_context **context);
 ENGINE_API void engine_context_destroy(struct engine_context *context);
-/* The plan by which the context was loaded. */
+/* The plan that the context was loaded with. */
 ENGINE_API const struct engine_plan *engine_context_plan(const struct engine_context *context);
 
 struct engine_context_info {
@@ -303,8 +305,8 @@ struct engine_context_info {
 ENGINE_API int engine_context_get_info(const struct engine_context *context,
                                        struct engine_context_info *info);
 
-/* Tokens of one or several sequences. Positions of a sequence continue from those in the cache, without gaps.
- * Any number of tokens is allowed; they are split into batches of n_batch. */
+/* Tokens of one or several sequences. A sequence's positions must continue from those in the cache, without
+ * gaps. Any number of tokens is allowed; they are split into batches of n_batch. */
 struct engine_batch {
     size_t struct_size;
     size_t n_tokens;
@@ -313,38 +315,39 @@ struct engine_batch {
     const int32_t *sequences; /* [n_tokens], 0 … n_sequences-1; NULL: all 0 */
     const uint8_t *wanted;    /* [n_tokens], not 0 where logits are wanted; NULL: the last token only */
 };
-/* Runs the batch. `logits` receives float32 [n_wanted, n_vocab] in the order of the tokens; NULL: no logits
- * are wanted. ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of range, or the context is full;
- * nothing has run. ENGINE_ERROR_MEMORY with nothing run: the cache has no room for the whole batch (see
- * engine_cache_free). After any other failure, sequences are as long as before or shorter;
- * engine_sequence_length returns their lengths. */
+/* Runs the batch. `logits` receives one row of n_vocab float32 values for each wanted token, in the order of
+ * the tokens; NULL: no logits are wanted. ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of
+ * range, or the context is full; nothing has run. ENGINE_ERROR_MEMORY with nothing run: the cache has no room
+ * for the whole batch (see engine_cache_free). After any other failure, sequences are as long as before or
+ * shorter; engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
 
 /* The cache consists of blocks of engine_context_info.cache_block positions. A sequence of n positions uses
- * n / cache_block blocks, rounded up. Sequences with a common beginning can share blocks. A sequence that
+ * n / cache_block blocks, rounded up. Sequences with a common prefix can share blocks. A sequence that
  * continues within a shared block gets its own copy first, which takes one more block. A block that no
  * sequence uses any more keeps its contents until it is needed. */
 
 /* The number of positions in blocks that no sequence uses. */
 ENGINE_API uint32_t engine_cache_free(const struct engine_context *context);
 
-/* Removes the positions of a sequence from `position` on (0: all) from the cache. Layers with a window drop
- * positions far before it. If the sequence therefore cannot continue from `position`, it is shortened
- * further, to where it can continue, or emptied. engine_sequence_length returns what is left. */
+/* Removes the positions of a sequence from `position` on (0: all) from the cache. Sliding-window layers
+ * discard positions that have left the window. If positions needed to continue from `position` are gone, the
+ * sequence is shortened further, to where it can continue, or emptied. engine_sequence_length returns what is
+ * left. */
 ENGINE_API int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position);
 /* The number of positions of a sequence in the cache. */
 ENGINE_API uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence);
 /* Copies tokens first … first + count - 1 of a sequence. ENGINE_ERROR_ARGUMENT: it has fewer. */
 ENGINE_API int engine_sequence_tokens(const struct engine_context *context, uint32_t sequence, uint32_t first,
                                       uint32_t count, int32_t *tokens);
-/* Replaces the contents of sequence `to` by the first n_positions of sequence `from` (all if it has fewer).
+/* Replaces the contents of sequence `to` with the first n_positions of sequence `from` (all if it has fewer).
  * The two share blocks, so this takes no memory and computes nothing. If layers with a window no longer have
  * what is needed to continue from there, `to` is shortened as in engine_sequence_truncate. */
 ENGINE_API int engine_sequence_copy(struct engine_context *context, uint32_t from, uint32_t to,
                                     uint32_t n_positions);
-/* Prepares a sequence for a text: keeps or takes over as much of the text's beginning as is still in the
- * cache, so that only the rest has to run. That is either what the sequence itself has of it, or whole blocks
- * that any sequence uses or used. Everything else is removed from the sequence. *n_found receives the
+/* Prepares a sequence for a text: keeps or takes over as much of the text's prefix as is still in the cache,
+ * so that only the rest has to run. That is either the matching prefix already in the sequence, or whole
+ * blocks that any sequence uses or used. Everything else is removed from the sequence. *n_found receives the
  * sequence's new length, at most n_tokens - 1: the last token must run to give logits. */
 ENGINE_API int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
                                      size_t n_tokens, uint32_t *n_found);
@@ -390,8 +393,8 @@ ENGINE_API void engine_sampler_accept(struct engine_sampler *sampler, int32_t to
  * request that is being decoded, together with a chunk of the prompts still to be read (continuous batching,
  * chunked prefill). Requests with a higher priority go first, and older ones before newer ones. When the
  * cache is full, the newest request of the lowest priority gives up its place and resumes later, with the
- * same text. A request's tokens do not depend on other requests: to the bit if all devices of the context
- * have ENGINE_DEVICE_BATCH_INVARIANT, otherwise up to the devices' rounding.
+ * same text. Other requests do not affect a request's logits: bit for bit if all devices of the context have
+ * ENGINE_DEVICE_BATCH_INVARIANT; otherwise only within rounding, which can occasionally change a token.
  *
  * Threads. One thread runs the queue (engine_queue_run). Functions marked [thread-safe] may be called by any
  * thread at any time until engine_queue_destroy, including from callbacks; the others must not be called from
@@ -431,10 +434,11 @@ enum engine_event_kind {
 };
 
 enum engine_done_reason {
-    ENGINE_DONE_END = 1,       /* the model ended its text */
-    ENGINE_DONE_LIMIT = 2,     /* max_tokens have been generated */
-    ENGINE_DONE_STOP = 3,      /* a stop text or a stop token was generated */
-    ENGINE_DONE_CONTEXT = 4,   /* the context, or the cache shared by all sequences, is full */
+    ENGINE_DONE_END = 1,   /* the model ended its text */
+    ENGINE_DONE_LIMIT = 2, /* max_tokens have been generated */
+    ENGINE_DONE_STOP = 3,  /* a stop text or a stop token was generated */
+    /* The sequence fills the context, or needs more cache than putting back other requests can free. */
+    ENGINE_DONE_CONTEXT = 4,
     ENGINE_DONE_CANCELLED = 5, /* by engine_queue_cancel, engine_queue_stop or engine_queue_destroy */
     ENGINE_DONE_FAILED = 6     /* `status` and `message` say why */
 };
@@ -457,9 +461,9 @@ struct engine_event {
     int32_t stop;        /* index of the stop text that was generated; -1: none */
     int status;          /* FAILED: enum engine_status */
     const char *message; /* FAILED: one line; else "" */
-    /* Seconds: waiting for its turn, then reading the prompt, then generating. The first token comes after
-     * the first two. Time that the request spends put back counts towards the phase in which it was put
-     * back. */
+    /* Seconds: waiting for its turn, then reading the prompt, then generating. The time to the first token is
+     * wait_seconds + prompt_seconds. Time that the request spends put back counts towards the phase that was
+     * interrupted. */
     double wait_seconds, prompt_seconds, text_seconds;
 };
 
@@ -517,7 +521,7 @@ enum engine_queue_until {
  * (ENGINE_DONE_FAILED); the others continue. ENGINE_ERROR_ARGUMENT: the queue is running already. */
 ENGINE_API int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until);
 
-/* [thread-safe] Stops the queue. It accepts no more requests, and engine_queue_run returns once the present
+/* [thread-safe] Stops the queue. It accepts no more requests, and engine_queue_run returns once the remaining
  * ones are done. With `drop` not 0, they are cancelled, and it returns within a step. */
 ENGINE_API void engine_queue_stop(struct engine_queue *queue, int drop);
 
