@@ -58,7 +58,7 @@ static void respects_struct_size(struct suite *suite, const void *args)
     info.struct_size = offsetof(struct engine_device_info, memory_total);
     fixture_must(&suite->fixture, suite->fixture.api->device_info(suite->device, &info), "device_info");
     SUITE_EXPECT(suite, info.memory_total == 0x5555555555555555u && info.n_threads == 0x55555555u,
-                 "device_info wrote behind the end of a struct from an earlier version");
+                 "device_info wrote past the end of a struct from an earlier version");
 }
 
 static void refuses_other_devices(struct suite *suite, const void *args)
@@ -73,9 +73,9 @@ static void refuses_other_devices(struct suite *suite, const void *args)
     fixture_must(&suite->fixture, api->device_count(&again), "device_count");
     SUITE_EXPECT(suite, count == again, "device_count says %u, then %u", count, again);
     suite_expect_error(suite, api->device_info(count, &info), ENGINE_ERROR_ARGUMENT,
-                       "device_info behind the last device");
+                       "device_info past the last device");
     suite_expect_error(suite, api->device_open(count, &options, &device), ENGINE_ERROR_ARGUMENT,
-                       "device_open behind the last device");
+                       "device_open past the last device");
     SUITE_EXPECT(suite, !device, "device_open failed, and changed its output parameter");
 }
 

@@ -149,7 +149,7 @@ static void created(struct suite *suite, const void *args)
     shorter.struct_size = offsetof(struct engine_tokenizer_info, padding);
     fixture_must(&suite->fixture, subject.api->info(subject.tokenizer, &shorter), "info");
     SUITE_EXPECT(suite, shorter.padding == 0x55555555,
-                 "info wrote behind the end of a struct from an earlier version");
+                 "info wrote past the end of a struct from an earlier version");
     subject.api->destroy(subject.tokenizer);
     subject.api->destroy(NULL);
     subject.api->decoder_destroy(NULL);

@@ -203,7 +203,7 @@ static int write_tensors(struct converter *converter)
         status = is_copied(conversion) ? copy_tensor(converter, conversion) : write_pieces(converter, c);
         /* Again, for the whole tensor: reading pages also brings in their neighbours. */
         model_tensor_release(converter->model, conversion->from);
-        if (!status) status = quantize_write_zeros(converter->calls, conversion->behind);
+        if (!status) status = quantize_write_zeros(converter->calls, conversion->after);
     }
     return status;
 }

@@ -159,7 +159,7 @@ static int lay_out(struct job *job)
         job->conversions[i] = (struct conversion){.from = job->tensors[i],
                                                   .type = job->types[i],
                                                   .size = job->list[i].size,
-                                                  .behind = -job->list[i].size & (alignment - 1)};
+                                                  .after = -job->list[i].size & (alignment - 1)};
     return status;
 }
 

@@ -10,7 +10,7 @@ static const struct engine_host *host;
 #define FAIL(status, ...) host->fail(ENGINE_ERROR_##status, __VA_ARGS__)
 
 struct engine_device { uint64_t used, limit; }; /* bytes */
-/* Also what is behind a struct engine_weight: its values as float32, row by row. */
+/* Also the contents of a struct engine_weight: its values as float32, row by row. */
 struct engine_buffer { struct engine_device *device; uint64_t size; char *data; };
 
 static int device_count(uint32_t *count) { *count = 1; return ENGINE_OK; }

@@ -16,15 +16,15 @@
 #define SPACES       "\\s+(?!\\S)|\\s+"
 #define LINES_SPACES "\\s*[\\r\\n]+|" SPACES
 
-/* GPT-2's: letters, numbers or other characters, with a space in front of them. */
+/* GPT-2's: letters, numbers or other characters, with a space before them. */
 #define GPT_2 (ENDS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)")
 
 /* Llama 3's: letters with any one character in front that is not one of a word, numbers of NUMBERS, other
- * characters with line breaks behind them. */
+ * characters with line breaks after them. */
 #define LLAMA_3(NUMBERS)                                                                                     \
     ENDS_ANY_CASE "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" NUMBERS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES_SPACES
 
-/* GPT-4o's: capital letters in front of small ones. Letters beyond ASCII count as both. MARKS: "\\p{M}" where
+/* GPT-4o's: capital letters before small ones. Letters beyond ASCII count as both. MARKS: "\\p{M}" where
  * combining marks do likewise. */
 #define CAPITALS(MARKS) "[A-Z\\p{LX}" MARKS "]"
 #define SMALL(MARKS)    "[a-z\\p{LX}" MARKS "]"
@@ -32,7 +32,7 @@
     "[^\\r\\n\\p{L}\\p{N}]?" CAPITALS(MARKS) "*" SMALL(MARKS) "+" ENDS "|[^\\r\\n\\p{L}\\p{N}]?" CAPITALS(   \
         MARKS) "+" SMALL(MARKS) "*" ENDS "|" NUMBERS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" LINES_SPACES
 
-/* DeepSeek 3's last one: an ASCII mark with letters behind it, letters, other marks, white space. */
+/* DeepSeek 3's last one: an ASCII mark with letters after it, letters, other marks, white space. */
 #define DEEPSEEK_3(AFTER_MARKS, LINES)                                                                       \
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"      \
     "| ?[\\p{P}\\p{S}]+" AFTER_MARKS "|" LINES "|" SPACES

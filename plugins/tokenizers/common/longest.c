@@ -20,7 +20,7 @@ void longest_destroy(struct longest *longest)
     memset(longest, 0, sizeof *longest);
 }
 
-/* Puts the tokens of `second` behind those of `first`. */
+/* Puts the tokens of `second` after those of `first`. */
 static int join(struct longest *longest, struct longest_node *first, const struct longest_node *second)
 {
     if (longest->n_joins >= LONGEST_JOINED)

@@ -2,7 +2,7 @@
  * rest begins with, and so on, in time linear in the text whatever the tokens (Song, Salcianu, Song, Dopson,
  * Zhou, "Fast WordPiece Tokenization", arXiv 2012.15524).
  *
- * Plainly done, a match that runs on behind the longest token and then fails has to be read again. Here each
+ * Plainly done, a match that runs on past the longest token and then fails has to be read again. Here each
  * node of the trie knows which tokens such a failure yields and at which node reading goes on. */
 #ifndef TOKENIZERS_COMMON_LONGEST_H
 #define TOKENIZERS_COMMON_LONGEST_H

@@ -21,7 +21,7 @@ static void put(struct pairs *pairs, struct pair pair)
     pairs->slots[i] = pair;
 }
 
-/* Makes room for 2^bits slots behind the direct ones. */
+/* Makes room for 2^bits slots after the direct ones. */
 static int resize(struct pairs *pairs, unsigned bits)
 {
     struct pairs resized = *pairs;

@@ -7,7 +7,7 @@
 #include "common/utf8.h"
 #include "spm/model.h"
 
-/* Bytes behind the text that may be read and are 0. */
+/* Bytes after the text that may be read and are 0. */
 #define PADDING 32
 
 struct scratch {

@@ -40,7 +40,7 @@ static int add_tokens(const struct vocab *vocab, struct ugm_model *model)
 /* What adding up scores needs to know. */
 struct score_range {
     double most; /* the greatest size of any */
-    int bits;    /* binary places behind the point that all of them need */
+    int bits;    /* binary places after the point that all of them need */
 };
 
 static void widen(struct score_range *range, double score)
