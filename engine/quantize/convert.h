@@ -12,7 +12,7 @@
 struct conversion {
     const struct model_tensor *from;
     uint32_t type;
-    uint64_t size;   /* bytes of the new tensor */
+    uint64_t size;  /* bytes of the new tensor */
     uint64_t after; /* zeros that follow it */
 };
 
