@@ -66,6 +66,11 @@ const char *engine_setting(const struct engine *engine, const char *section, con
     return config_get(engine->config, section, key);
 }
 
+const char *engine_setting_file(const struct engine *engine, size_t index)
+{
+    return index < config_count(engine->config) ? config_at(engine->config, index)->path : NULL;
+}
+
 const char *engine_default_model(const struct engine *engine)
 {
     const char *setting = config_get(engine->config, "", "model");

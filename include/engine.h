@@ -60,6 +60,10 @@ ENGINE_API void engine_close(struct engine *engine);
  * first section. */
 ENGINE_API const char *engine_setting(const struct engine *engine, const char *section, const char *key);
 
+/* The configuration file that setting number `index` was read from; NULL past the last setting. A file stands
+ * once for each of its settings. */
+ENGINE_API const char *engine_setting_file(const struct engine *engine, size_t index);
+
 /* The path of the model to run if none is named: the setting `model`, else the one installed with libengine;
  * NULL if there is neither. */
 ENGINE_API const char *engine_default_model(const struct engine *engine);

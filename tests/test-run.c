@@ -607,6 +607,8 @@ Test(run, logits_never_overwrite_an_input)
         cr_assert(size_then == size && memcmp(then, before, size) == 0, "%s", input);
         free(before), free(then);
     }
+    fails(PROGRAM("logits", "-m", model, "--tokens-file", paths[1], "-o", TEST_PLUGIN_DIR "/cpu.so"), 2,
+          "the same file as the input");
     /* Tokens that come through standard input are a file there too. */
     struct program_result result = program_run(
         (const char *const[]){"logits", "-m", model, "--tokens-file", "-", "-o", "/dev/stdin", NULL}, npy,

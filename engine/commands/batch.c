@@ -338,12 +338,12 @@ static int go_on(struct batch *b)
 static int open_output(struct batch *b)
 {
     const struct arguments *a = b->arguments;
-    const char *inputs[] = {b->in_path, path_of_model(a, b->engine), a->tokenizer, a->config};
+    const char *inputs[] = {b->in_path, path_of_model(a, b->engine), a->draft, a->tokenizer};
     if (!b->out_path) {
         b->out = stdout;
         return ENGINE_OK;
     }
-    int status = output_check(b->out_path, inputs, sizeof inputs / sizeof *inputs);
+    int status = output_check(b->out_path, b->engine, inputs, sizeof inputs / sizeof *inputs);
     if (status) return status;
     int file = open(b->out_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     struct stat info;

@@ -137,11 +137,10 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
 /* Before anything is loaded. */
 static int check_output(const struct arguments *arguments, const struct engine *engine)
 {
-    const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file,
-                            arguments->config};
+    const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file};
     const char *path = path_of_output(arguments);
     if (!path) return ENGINE_OK;
-    return output_check(path, inputs, sizeof inputs / sizeof *inputs);
+    return output_check(path, engine, inputs, sizeof inputs / sizeof *inputs);
 }
 
 int command_logits(const struct arguments *arguments)

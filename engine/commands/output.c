@@ -16,22 +16,35 @@
 
 #include "commands/common.h"
 
-int output_check(const char *path, const char *const *inputs, size_t n)
+/* `input`: a path, "-" for standard input, or NULL. */
+static int check_input(const char *path, const struct stat *output, const char *input)
 {
-    struct stat output, input;
+    struct stat info;
+    if (!input) return ENGINE_OK;
+    bool standard = strcmp(input, "-") == 0;
+    int found = standard ? fstat(STDIN_FILENO, &info) : stat(input, &info);
+    /* a terminal or pipe may be both input and output */
+    if (found != 0 || !S_ISREG(info.st_mode)) return ENGINE_OK;
+    if (info.st_dev != output->st_dev || info.st_ino != output->st_ino) return ENGINE_OK;
+    return command_error(ENGINE_ERROR_ARGUMENT, "%s is the same file as the input %s: choose another output",
+                         path, standard ? "on standard input" : input);
+}
+
+int output_check(const char *path, const struct engine *engine, const char *const *inputs, size_t n)
+{
+    struct stat output;
+    const char *file;
+    int status = ENGINE_OK;
     if (stat(path, &output) != 0) return ENGINE_OK; /* there is no file to overwrite */
-    for (size_t i = 0; i < n; i++) {
-        if (!inputs[i]) continue;
-        bool standard = strcmp(inputs[i], "-") == 0;
-        int found = standard ? fstat(STDIN_FILENO, &input) : stat(inputs[i], &input);
-        /* a terminal or pipe may be both input and output */
-        if (found != 0 || !S_ISREG(input.st_mode)) continue;
-        if (input.st_dev == output.st_dev && input.st_ino == output.st_ino)
-            return command_error(ENGINE_ERROR_ARGUMENT,
-                                 "%s is the same file as the input %s: choose another output", path,
-                                 standard ? "on standard input" : inputs[i]);
+    for (size_t i = 0; i < n && !status; i++) status = check_input(path, &output, inputs[i]);
+    for (size_t i = 0; !status && (file = engine_setting_file(engine, i)); i++)
+        status = check_input(path, &output, file);
+    for (size_t i = 0; i < engine_plugin_count(engine) && !status; i++) {
+        struct engine_plugin_entry_info plugin;
+        engine_plugin_at(engine, i, &plugin);
+        status = check_input(path, &output, plugin.path);
     }
-    return ENGINE_OK;
+    return status;
 }
 
 /* ---- The unfinished file ------------------------------------------------------------------------------- */

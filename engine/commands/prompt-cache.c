@@ -12,7 +12,7 @@ int prompt_cache_check(const struct arguments *arguments, const struct engine *e
 {
     bool from_input = arguments->prompt && strcmp(arguments->prompt, "-") == 0;
     const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->prompt_file,
-                            from_input ? "-" : NULL, arguments->config};
+                            from_input ? "-" : NULL, arguments->draft};
     const char *path = arguments->prompt_cache;
     if (!path && (arguments->prompt_cache_all || arguments->prompt_cache_ro))
         return command_error(ENGINE_ERROR_ARGUMENT, "%s goes with --prompt-cache FILE",
@@ -21,7 +21,7 @@ int prompt_cache_check(const struct arguments *arguments, const struct engine *e
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--prompt-cache-all and --prompt-cache-ro can't be given together");
     if (path && !path[0]) return command_error(ENGINE_ERROR_ARGUMENT, "--prompt-cache: which file?");
-    return path ? output_check(path, inputs, sizeof inputs / sizeof *inputs) : ENGINE_OK;
+    return path ? output_check(path, engine, inputs, sizeof inputs / sizeof *inputs) : ENGINE_OK;
 }
 
 /* Whether the sequence begins with all of the tokens. */

@@ -57,9 +57,10 @@ int command_quantize(const struct arguments *arguments)
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
     const char *from = arguments->words.items[0];
-    const char *inputs[] = {from, arguments->tokenizer, arguments->config};
-    int status = output_check(arguments->words.items[1], inputs, sizeof inputs / sizeof *inputs);
-    if (!status) status = open_engine(arguments, &engine);
+    const char *inputs[] = {from, arguments->tokenizer};
+    int status = open_engine(arguments, &engine);
+    if (!status)
+        status = output_check(arguments->words.items[1], engine, inputs, sizeof inputs / sizeof *inputs);
     if (!status) status = engine_model_open(engine, from, arguments->tokenizer, &model);
     if (!status) status = quantize(arguments, model);
     int exit_status = status && !interrupted ? command_fail() : 0;
