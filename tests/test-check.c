@@ -138,8 +138,10 @@ Test(check, weights_that_are_not_given_back)
 {
     fails("broken-leak-weight", "weights", "are given back", "10 weights were destroyed, and at least",
           "weights");
+#ifndef __SANITIZE_ADDRESS__ /* its allocator does not count the heap as glibc does */
     fails("broken-leak-handle", "weights", "small ones are given back",
           "50 weights were destroyed, and at least", "weights");
+#endif
 }
 
 Test(check, rows_taken_as_if_nothing_lay_between_them)
