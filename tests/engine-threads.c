@@ -90,6 +90,20 @@ static int list_threads(pid_t ids[MOST_HELD])
     return n;
 }
 
+/* Waits until a thread sleeps: one that was held up while it started could hold a lock of the C library or of a
+ * sanitizer, which the others need. */
+static void await_sleep(pid_t id)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)id);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+        if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+        if (file) fclose(file);
+        rest();
+    }
+}
+
 /* Holds up the threads that have begun since those of `before` were listed; their number. */
 static int hold_new_threads(const pid_t *before, int n_before)
 {
@@ -102,6 +116,7 @@ static int hold_new_threads(const pid_t *before, int n_before)
     for (int i = 0; i < n_now; i++) {
         bool is_new = true;
         for (int j = 0; j < n_before; j++) is_new = is_new && now[i] != before[j];
+        if (is_new) await_sleep(now[i]);
         if (is_new) n += syscall(SYS_tgkill, getpid(), now[i], SIGUSR1) == 0;
     }
     while (atomic_load(&n_held) < n) rest();
