@@ -102,6 +102,11 @@ Test(cpu_groups, rope)
     try_area("rope");
 }
 
+Test(cpu_groups, attention_weights)
+{
+    try_area("attention weights");
+}
+
 Test(cpu_groups, attention)
 {
     try_area("attention");

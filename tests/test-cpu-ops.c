@@ -315,6 +315,21 @@ Test(cpu_attention, long_contexts_windows_and_tokens_left_out)
     for (size_t i = 0; i < COUNT(long_attention_cases); i++) compare_attention(long_attention_cases[i]);
 }
 
+/* Decoding sequences: some of the plugin's tasks take several heads of a token, or several tokens. */
+Test(cpu_attention, one_token_each_of_many_sequences)
+{
+    uint32_t f32 = ENGINE_TYPE_F32, f16 = ENGINE_TYPE_F16, q8 = ENGINE_TYPE_Q8_0;
+    static const uint32_t n_sequences[] = {2, 8, 9, 20, 33};
+    for (size_t i = 0; i < COUNT(n_sequences); i++) {
+        uint32_t n = n_sequences[i];
+        compare_attention((struct attention_case){f16, f16, 64, 16, 4, 32, n, 150, 1, .window = 0});
+        compare_attention((struct attention_case){f32, f16, 20, 6, 3, 7, n, 300, 1, .window = 90});
+        compare_attention((struct attention_case){q8, q8, 32, 12, 12, 16, n, 280, 1, .leave_out = true});
+        compare_attention((struct attention_case){f16, f32, 16, 8, 8, 32, n, 290, 1, .slopes = true,
+                                                  .sinks = true, .value_dim = 48});
+    }
+}
+
 /* What 1.1 added, over several of the spans that positions are taken in, with few tokens and with many; test-cpu-groups.c
  * has the rest. */
 Test(cpu_attention, options_over_long_contexts)

@@ -64,6 +64,7 @@ Test(opencl_faults, the_same_text_on_other_devices)
                                            "discrete group=64",
                                            "discrete group=1 items=1",
                                            "discrete items=64",
+                                           "discrete kernel=200",
                                            "discrete kernel=100",
                                            "discrete kernel=1",
                                            "allocation=70000",

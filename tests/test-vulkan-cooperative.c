@@ -12,7 +12,7 @@ static struct fixture fixture;
 
 static void setup(void)
 {
-    static const struct gpu_form form = {"cooperative", {"ENGINE_VULKAN_MATMUL", "cooperative"}, true};
+    static const struct gpu_form form = {"cooperative", {"ENGINE_VULKAN_MATMUL", "cooperative"}, true, false};
     gpu_skip_without_device();
     if (!gpu_choose(&form)) cr_skip("no cooperative matrices here");
     fixture_open(&fixture, "vulkan", 0, 0, 0);

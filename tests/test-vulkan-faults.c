@@ -468,6 +468,15 @@ Test(vulkan_no_driver, nor_layers_by_another_name)
     program_free(&asked);
 }
 
+Test(vulkan_no_driver, nor_more_columns_than_few)
+{
+    need_model();
+    setenv("ENGINE_VULKAN_FEW_COLUMNS", "17", 1);
+    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan");
+    program_expect_failure(&asked, "few_columns = 17: choose \"auto\" or a number from 1 to 16");
+    program_free(&asked);
+}
+
 Test(vulkan_no_driver, nor_a_loader)
 {
     need_model();

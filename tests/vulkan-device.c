@@ -61,13 +61,13 @@ void vulkan_expect_no_complaints(void)
 #define SUBGROUPS "ENGINE_VULKAN_SUBGROUPS"
 
 static const struct gpu_form forms[] = {
-    {"address", {MATMUL, "address"}, false},
-    {"tiled", {MATMUL, "tiled"}, false},
-    {"dot", {MATMUL, "dot"}, true},
-    {"half", {MATMUL, "half"}, true},
-    {"cooperative", {MATMUL, "cooperative"}, true},
-    {"address without subgroups", {MATMUL, "address", SUBGROUPS, "off"}, false},
-    {"tiled without subgroups", {MATMUL, "tiled", SUBGROUPS, "off"}, false},
+    {"address", {MATMUL, "address"}, false, false},
+    {"tiled", {MATMUL, "tiled"}, false, false},
+    {"dot", {MATMUL, "dot"}, true, false},
+    {"half", {MATMUL, "half"}, true, false},
+    {"cooperative", {MATMUL, "cooperative"}, true, false},
+    {"address without subgroups", {MATMUL, "address", SUBGROUPS, "off"}, false, false},
+    {"tiled without subgroups", {MATMUL, "tiled", SUBGROUPS, "off"}, false, false},
 };
 
 const struct gpu_under_test gpu = {"vulkan",  "vulkan0", forms, sizeof forms / sizeof *forms,

@@ -189,17 +189,25 @@ static int64_t first_seen(const struct attention_case *c, int64_t position)
     return first < 0 ? 0 : first;
 }
 
+/* The keys of a row of weights: an odd number, more than any token sees. */
+static size_t key_count(const struct attention_case *c)
+{
+    return length_of(c, c->n_sequences - 1) + 3 - length_of(c, c->n_sequences - 1) % 2;
+}
+
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
                             const struct batch *batch, const struct cache *k, const struct cache *v,
-                            const float *q, const float *slopes, const float *sinks, const float *output)
+                            const float *q, const float *slopes, const float *sinks, const float *output,
+                            const float *weights)
 {
-    size_t dim = v->tensor->ne[0], n = dim * c->n_heads * batch->n_tokens;
+    size_t dim = v->tensor->ne[0], n = dim * c->n_heads * batch->n_tokens, n_keys = key_count(c);
     struct expected *expected = fixture_room(fixture, n, sizeof *expected);
-    double *values = fixture_room(fixture, dim, sizeof *values);
+    struct expected *expected_weights = fixture_room(fixture, n / dim * n_keys, sizeof *expected_weights);
+    double *values = fixture_room(fixture, dim, sizeof *values), *shares = fixture_room(fixture, n_keys, 8);
     for (size_t i = 0; i < n / dim; i++) {
         size_t token = i / c->n_heads, head = i % c->n_heads, kv_head = head / (c->n_heads / c->n_kv_heads);
         int64_t position = batch->positions[token], first = first_seen(c, position);
-        if (position < 0) continue; /* left out: expect zeros */
+        if (position < 0) continue; /* left out: expect zeros, also exactly zero where a token sees nothing */
         size_t row = (batch->starts[batch->sequences[token]] + (size_t)first) * c->n_kv_heads + kv_head;
         const struct seen seen = {
             .keys = k->kept + row * k->dim,
@@ -215,11 +223,16 @@ static void check_attention(struct fixture *fixture, const struct attention_case
             .sink = c->sinks ? &sinks[head] : NULL,
         };
         double size;
-        if (!reference_attend(q + i * k->dim, &seen, values, &size)) fixture_fail(fixture, "out of memory");
+        reference_attend(q + i * k->dim, &seen, values, shares, &size);
+        for (size_t j = 0; j < seen.n; j++)
+            expected_weights[i * n_keys + (size_t)first + j] =
+                (struct expected){shares[j], reference_attention_bound(1, size)};
         for (size_t j = 0; j < dim; j++)
             expected[i * dim + j] = (struct expected){values[j], reference_attention_bound(v->largest, size)};
     }
     fixture_compare(fixture, "attention", output, expected, n);
+    if (weights)
+        fixture_compare(fixture, "weights of attention", weights, expected_weights, n / dim * n_keys);
 }
 
 static void describe(struct fixture *fixture, const struct attention_case *c)
@@ -236,6 +249,7 @@ static void describe(struct fixture *fixture, const struct attention_case *c)
     if (c->size != 0) fixture_describe_more(fixture, ", scores %g", (double)c->size);
     fixture_describe_more(fixture, "%s%s%s%s", c->shared ? " within k" : "", c->slopes ? ", slopes" : "",
                           c->sinks ? ", sinks" : "", c->leave_out ? ", some left out" : "");
+    if (c->weights) fixture_describe_more(fixture, ", weights wanted");
     if (c->gaps.row || c->gaps.plane || c->cache_gaps.row || c->cache_gaps.plane || c->cache_gaps.volume)
         fixture_describe_more(fixture, ", gaps %u and %u, of caches %u, %u and %u", c->gaps.row,
                               c->gaps.plane, c->cache_gaps.row, c->cache_gaps.plane, c->cache_gaps.volume);
@@ -278,10 +292,14 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
                           : NULL,
         .softcap = c->softcap,
         .chunk = c->chunk,
+        .weights = c->weights
+                       ? fixture_strided(fixture, key_count(c), c->n_heads, batch.n_tokens, &c->gaps, NULL)
+                       : NULL,
     };
     fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
-    float *output = fixture_hold(fixture, fixture_read(fixture, args.output));
-    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, output);
+    float *output = fixture_hold(fixture, fixture_read(fixture, args.output)), *weights = NULL;
+    if (c->weights) weights = fixture_hold(fixture, fixture_read(fixture, args.weights));
+    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, output, weights);
     return fixture_release(fixture, output);
 }
 

@@ -190,7 +190,7 @@ static const struct attention_case shapes[] = {
      .size = 200},
 };
 
-enum attention_option { SLOPES, SINKS, SOFTCAP, CHUNK, TOGETHER };
+enum attention_option { SLOPES, SINKS, SOFTCAP, CHUNK, TOGETHER, WEIGHTS, WEIGHTS_TOGETHER };
 
 static void each_attention(const struct case_group *group, case_visitor *visit, void *user)
 {
@@ -204,6 +204,8 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         case SINKS: c.sinks = true; break;
         case SOFTCAP: c.softcap = softcap; break;
         case CHUNK: c.chunk = chunks[i]; break;
+        case WEIGHTS: c.weights = true; break;
+        case WEIGHTS_TOGETHER: c.weights = true; /* fall through */
         case TOGETHER:
             c.slopes = c.sinks = true, c.softcap = softcap;
             if (c.window == 0) c.chunk = chunks[i];
@@ -212,6 +214,8 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         each_cache(c.window ? "window" : "no window", &c, visit, user);
     }
 }
+
+enum value_size { OWN_SIZE, WITHIN, WITHIN_WEIGHTS };
 
 /* Values shorter and longer than keys, and inside them as in latent attention. */
 static void each_value_size(const struct case_group *group, case_visitor *visit, void *user)
@@ -307,8 +311,11 @@ static void each_value_size(const struct case_group *group, case_visitor *visit,
          .softcap = 2,
          .window = 33},
     };
-    for (size_t i = 0; i < COUNT(cases); i++)
-        if (cases[i].shared == (group->argument != 0)) each_cache(NULL, &cases[i], visit, user);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct attention_case c = cases[i];
+        c.weights = group->argument == WITHIN_WEIGHTS;
+        if (c.shared == (group->argument != OWN_SIZE)) each_cache(NULL, &c, visit, user);
+    }
 }
 
 /* ---- Router ---------------------------------------------------------------------------------------- */
@@ -407,8 +414,11 @@ static const struct case_group groups[] = {
     {"attention", "soft cap", each_attention, SOFTCAP},
     {"attention", "chunks", each_attention, CHUNK},
     {"attention", "all of these", each_attention, TOGETHER},
-    {"attention", "values of another size", each_value_size, false},
-    {"attention", "values within keys", each_value_size, true},
+    {"attention", "values of another size", each_value_size, OWN_SIZE},
+    {"attention", "values within keys", each_value_size, WITHIN},
+    {"attention weights", "windows", each_attention, WEIGHTS},
+    {"attention weights", "slopes, sinks, soft cap, chunks", each_attention, WEIGHTS_TOGETHER},
+    {"attention weights", "values within keys", each_value_size, WITHIN_WEIGHTS},
     {"route", "softmax", each_route, ENGINE_ROUTE_SOFTMAX},
     {"route", "sigmoid", each_route, ENGINE_ROUTE_SIGMOID},
     {"concat", "heads", each_concat, false},

@@ -82,6 +82,7 @@ struct attention_case {
     bool slopes, sinks;
     float softcap;
     uint32_t chunk;
+    bool weights; /* also wanted */
 };
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 

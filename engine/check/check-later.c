@@ -264,6 +264,20 @@ static void of_attention_options(struct suite *suite, const void *args)
     suite_expect_fitting_shapes(suite, ENGINE_OP_ATTENTION, &bad, suite_bit(3, 0) | suite_bit(3, 1));
 }
 
+static void of_attention_weights(struct suite *suite, const void *args)
+{
+    struct engine_op_attention good = plain_attention(suite, 8), bad;
+    (void)args;
+    good.weights = suite_floats(suite, 12, 4, 3);
+    bad = good, bad.weights = suite_floats(suite, 12, 3, 3);
+    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights of fewer heads");
+    bad = good, bad.weights = suite_floats(suite, 12, 4, 2);
+    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights of fewer tokens");
+    bad = good,
+    bad.weights = fixture_tensor(&suite->fixture, ENGINE_TYPE_I32, (uint64_t[]){12, 4, 3, 1}, NULL);
+    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights that are integers");
+}
+
 static void of_route(struct suite *suite, const void *args)
 {
     const struct engine_op_route good = {.struct_size = sizeof good,
@@ -358,6 +372,7 @@ void check_later_arguments(struct suite *suite)
     suite_single(suite, area, "mul, one number a row", of_single_numbers, &(uint32_t){ENGINE_OP_MUL});
     suite_single(suite, area, "norm, bias", of_norm_bias, NULL);
     suite_single(suite, area, "attention, options", of_attention_options, NULL);
+    suite_single(suite, area, "attention, weights", of_attention_weights, NULL);
     suite_single(suite, area, "route", of_route, NULL);
     suite_single(suite, area, "concat", of_concat, &(bool){false});
     suite_single(suite, area, "concat, one row for all heads", of_concat, &(bool){true});

@@ -43,7 +43,7 @@ static uint32_t rounded_up(uint32_t k, const struct format *format)
 static void matmul_sizes(struct suite *suite, const struct format *format)
 {
     static const uint32_t rows[] = {1, 15, 16, 17, 31, 32, 33, 100},
-                          tokens[] = {1, 2, 3, 5, 8, 13, 29, 33, 100, 290};
+                          tokens[] = {1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 29, 33, 100, 290};
     static const uint32_t odd_k[] = {1, 7, 33, 64, 257, 600}, block_k[] = {32, 64, 96, 256, 288, 2080};
     bool plain = format->block_length == 1;
     suite_begin(suite, "matmul", "%s", format->name);

@@ -304,12 +304,12 @@ struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, u
 /* ---- Operations ------------------------------------------------------------------------------------ */
 
 /* Where each operation's struct has tensor pointers, and which of them are outputs. */
-enum { MOST_OPERANDS = 9 };
+enum { MOST_OPERANDS = 10 };
 
 struct operands {
     const char *name;
     uint8_t n;
-    uint8_t outputs; /* bits */
+    uint16_t outputs; /* bits */
     struct {
         const char *name;
         uint8_t offset;
@@ -328,11 +328,12 @@ static const struct operands operands[] = {
                           {AT(matmul, weight), AT(matmul, input), AT(matmul, output), AT(matmul, gate),
                            AT(matmul, bias), AT(matmul, residual), AT(matmul, experts), AT(matmul, mix)}},
     [ENGINE_OP_ATTENTION] = {"attention",
-                             9,
-                             1 << 6,
+                             10,
+                             1 << 6 | 1 << 9,
                              {AT(attention, q), AT(attention, k), AT(attention, v),
                               AT(attention, block_table), AT(attention, sequences), AT(attention, positions),
-                              AT(attention, output), AT(attention, slopes), AT(attention, sinks)}},
+                              AT(attention, output), AT(attention, slopes), AT(attention, sinks),
+                              AT(attention, weights)}},
     [ENGINE_OP_CACHE_WRITE] = {"cache write",
                                3,
                                1 << 2,

@@ -2,7 +2,6 @@
 #include "check/reference.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "check/numbers.h"
@@ -202,13 +201,13 @@ void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *
     }
 }
 
-bool reference_attend(const float *q, const struct seen *seen, double *out, double *size)
+void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size)
 {
+    double *scores = weights, max = seen->sink ? (double)*seen->sink : -INFINITY;
     *size = 0;
-    double *scores = calloc(seen->n, sizeof *scores), max = seen->sink ? (double)*seen->sink : -INFINITY;
-    if (!scores) return false;
     for (size_t j = 0; j < seen->n; j++) {
         double distant = seen->slope * (double)(seen->n - 1 - j), sizes = distant;
+        scores[j] = 0;
         for (size_t d = 0; d < seen->dim; d++) {
             double product = (double)q[d] * seen->keys[j * seen->key_stride + d] * seen->scale;
             scores[j] += product;
@@ -222,14 +221,13 @@ bool reference_attend(const float *q, const struct seen *seen, double *out, doub
     double sum = seen->sink ? exp((double)*seen->sink - max) : 0;
     for (size_t d = 0; d < seen->value_dim; d++) out[d] = 0;
     for (size_t j = 0; j < seen->n; j++) {
-        double weight = exp(scores[j] - max);
-        sum += weight;
+        weights[j] = exp(scores[j] - max);
+        sum += weights[j];
         for (size_t d = 0; d < seen->value_dim; d++)
-            out[d] += weight * seen->values[j * seen->value_stride + d];
+            out[d] += weights[j] * seen->values[j * seen->value_stride + d];
     }
     for (size_t d = 0; d < seen->value_dim; d++) out[d] /= sum;
-    free(scores);
-    return true;
+    for (size_t j = 0; j < seen->n; j++) weights[j] /= sum;
 }
 
 double reference_attention_bound(double largest, double size)

@@ -65,9 +65,9 @@ struct seen {
     double scale, softcap, slope; /* softcap 0: none */
     const float *sink;            /* NULL: none */
 };
-/* `out` has room for value_dim. *size: the largest sum of |scale * q * key| + slope * distance. Returns false
- * if out of memory. */
-bool reference_attend(const float *q, const struct seen *seen, double *out, double *size);
+/* `out` has room for value_dim, `weights` for n. *size: the largest sum of |scale * q * key| + slope *
+ * distance. */
+void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size);
 /* How far a value may be off if no value summed is larger than `largest`, and no position's sum is larger
  * than `size`. */
 double reference_attention_bound(double largest, double size);

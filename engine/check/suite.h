@@ -128,5 +128,6 @@ void check_rope(struct suite *suite);
 void check_cache_write(struct suite *suite);
 void check_attention(struct suite *suite);
 void check_later_operations(struct suite *suite);
+void check_batches(struct suite *suite);
 
 #endif

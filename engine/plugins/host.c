@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,8 +122,16 @@ static void ENGINE_PRINTF(2, 3) host_log(enum engine_log_level level, const char
 
 /* ---- Settings and the cache folder --------------------------------------------------------------------- */
 
+static atomic_uint n_asked;
+
+unsigned host_settings_asked(void)
+{
+    return atomic_load(&n_asked);
+}
+
 static const char *host_setting(const char *plugin, const char *key)
 {
+    atomic_fetch_add(&n_asked, 1);
     /* `settings` doesn't change while plugins are loaded. */
     return settings && plugin && plugin[0] && key ? config_get(settings, plugin, key) : NULL;
 }

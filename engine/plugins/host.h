@@ -18,6 +18,9 @@ bool host_has_begun(void);
 
 const struct engine_host *host_services(void);
 
+/* How often plugins have asked for settings. */
+unsigned host_settings_asked(void);
+
 /* From now on, messages from the library that contains `address` carry the plugin's name. */
 int host_name(const void *address, const char *plugin);
 /* Undoes host_name, before the library is unloaded. */

@@ -85,7 +85,9 @@ static struct plugin *add(struct plugins *plugins)
 /* Loads the file of a new entry; refused plugins stay in the list. Errors are the engine's own. */
 static int load(const struct plugins *plugins, struct plugin *plugin)
 {
+    unsigned asked = host_settings_asked();
     int status = plugin_load(plugin->real_path, host_services(), &plugin->library, &plugin->info);
+    plugin->has_read_settings = host_settings_asked() != asked;
     if (plugin->info && ENGINE_HAS(plugin->info, abi_minor)) {
         plugin->abi_major = plugin->info->abi_major;
         plugin->abi_minor = plugin->info->abi_minor;
@@ -237,6 +239,7 @@ int plugins_open(const char *const *dirs, const struct config *config, struct pl
         return status;
     }
     settings_report_sections(plugins, config);
+    settings_report_early(plugins, config);
     *out = plugins;
     return ENGINE_OK;
 }

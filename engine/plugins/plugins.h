@@ -2,6 +2,7 @@
 #ifndef ENGINE_PLUGINS_PLUGINS_H
 #define ENGINE_PLUGINS_PLUGINS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct plugin {
     char *name;                       /* NULL if refused before its description was read */
     uint32_t abi_major, abi_minor;    /* 0.0 likewise */
     char *real_path;                  /* without symbolic links; NULL if there is no such file */
+    bool has_read_settings;           /* in its entry call, and then all that it knows */
 };
 
 struct plugins;
@@ -37,9 +39,10 @@ const struct plugin *plugins_at(const struct plugins *plugins, size_t index);
 const struct plugin *plugins_find_backend(const struct plugins *plugins, const char *name);
 const struct plugin *plugins_find_tokenizer(const struct plugins *plugins, const char *model);
 
-/* settings.c: warn about sections that belong to no plugin, and about settings that a plugin has not read
- * although its device is open. */
+/* settings.c: warn about sections that belong to no plugin, and about settings that a plugin has not read:
+ * those of plugins that read settings in their entry call, and of one plugin, whose device is open. */
 void settings_report_sections(const struct plugins *plugins, const struct config *config);
+void settings_report_early(const struct plugins *plugins, const struct config *config);
 void settings_report_unread(const struct config *config, const char *plugin);
 /* If a plugin's message names a setting as "KEY = VALUE", prefixes it with the file and line. Returns
  * `status`. */

@@ -40,6 +40,14 @@ void settings_report_unread(const struct config *config, const char *plugin)
     }
 }
 
+void settings_report_early(const struct plugins *plugins, const struct config *config)
+{
+    for (size_t i = 0; i < plugins_count(plugins); i++) {
+        const struct plugin *plugin = plugins_at(plugins, i);
+        if (!plugin->refused && plugin->has_read_settings) settings_report_unread(config, plugin->name);
+    }
+}
+
 int settings_locate(const struct config *config, const char *plugin, int status)
 {
     char text[512];

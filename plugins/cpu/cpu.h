@@ -6,7 +6,8 @@
  *   op-*.c     operations: arguments checked, made into steps   operand.c tensors checked, made into views
  *   matmul-*.c the steps of ENGINE_OP_MATMUL, see matmul.h
  *   types.c    the weight types                                 kernels.h arithmetic, by instruction set
- *   isa.c      choice of the instruction set                    system.c  the machine's processors, memory */
+ *   isa.c      choice of the instruction set                    system.c  the machine's processors, memory
+ *   memory.c   memory in huge pages */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
@@ -21,6 +22,7 @@
 struct kernels;
 struct list;
 struct pool;
+struct region;
 struct weight_type;
 
 /* The host's services; set by engine_plugin_entry. */
@@ -31,6 +33,7 @@ struct engine_device {
     struct pool *pool;
     uint64_t memory_limit; /* bytes; 0: none */
     uint64_t memory_used;  /* by buffers and weights */
+    struct region *region; /* see memory.h */
     uint8_t *scratch;      /* of the running operations: the shared part, then each thread's own */
     size_t scratch_size;
 };

@@ -1,44 +1,18 @@
 /* device.c: opening the device, its memory, its buffers. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/sized.h"
 #include "cpu.h"
 #include "isa.h"
+#include "memory.h"
 #include "pool.h"
 #include "system.h"
 #include "types.h"
 
-enum {
-    MOST_THREADS = 1024,
-    MAPPED_SIZE = 1 << 20 /* from this size on memory comes from the system, in pages */
-};
+enum { MOST_THREADS = 1024 };
 
 /* ---- Memory ---------------------------------------------------------------------------------------- */
-
-static void *allocate(uint64_t size)
-{
-    if (size > SIZE_MAX / 2) return NULL;
-    if (size < MAPPED_SIZE) {
-        size_t rounded = round_up(size, CPU_ALIGNMENT);
-        void *memory = aligned_alloc(CPU_ALIGNMENT, rounded);
-        if (memory) memset(memory, 0, rounded);
-        return memory;
-    }
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return NULL;
-    madvise(memory, size, MADV_HUGEPAGE); /* a hint: most systems support it */
-    return memory;
-}
-
-static void release(void *memory, uint64_t size)
-{
-    if (memory && size >= MAPPED_SIZE)
-        munmap(memory, size);
-    else
-        free(memory);
-}
 
 void *device_allocate(struct engine_device *device, uint64_t size, const char *what)
 {
@@ -48,7 +22,7 @@ void *device_allocate(struct engine_device *device, uint64_t size, const char *w
                        (unsigned long long)size, (unsigned long long)device->memory_limit);
         return NULL;
     }
-    void *memory = allocate(size);
+    void *memory = memory_allocate(&device->region, size);
     if (!memory) {
         cpu_host->fail(ENGINE_ERROR_MEMORY, "%s: out of memory (%llu bytes)", what, (unsigned long long)size);
         return NULL;
@@ -60,16 +34,16 @@ void *device_allocate(struct engine_device *device, uint64_t size, const char *w
 void device_free(struct engine_device *device, void *memory, uint64_t size)
 {
     if (!memory) return;
-    release(memory, size);
+    memory_free(&device->region, memory, size);
     device->memory_used -= size;
 }
 
 int device_reserve_scratch(struct engine_device *device, size_t size)
 {
     if (size <= device->scratch_size) return ENGINE_OK;
-    release(device->scratch, device->scratch_size);
+    memory_free(&device->region, device->scratch, device->scratch_size);
     device->scratch_size = 0;
-    device->scratch = allocate(size);
+    device->scratch = memory_allocate(&device->region, size);
     if (!device->scratch) return ENGINE_ERROR_MEMORY;
     device->scratch_size = size;
     return ENGINE_OK;
@@ -104,7 +78,7 @@ void device_close(struct engine_device *device)
 {
     if (!device) return;
     pool_destroy(device->pool);
-    release(device->scratch, device->scratch_size);
+    memory_free(&device->region, device->scratch, device->scratch_size);
     free(device);
 }
 

@@ -10,7 +10,8 @@ enum {
     BLOCK_TOKENS = 96, /* columns that meet tiles while these are in a core's caches; whole sets */
     PANELS = 2,        /* most panels that meet the same columns at once */
     FEW_PANELS = 64,   /* most panels of a task: for few columns, for BLOCK_TOKENS */
-    MANY_PANELS = 8
+    MANY_PANELS = 8,
+    SMALL_PARTS = 4 /* of a task, into which the last ones are cut */
 };
 
 /* A thread's scratch memory. */
@@ -197,15 +198,24 @@ static void multiply_group(const struct work *work, const struct matmul_step *st
     }
 }
 
+/* How many tasks n panels make. */
+static size_t panel_tasks(const struct matmul_step *step, size_t n)
+{
+    return step->n_large + n_parts(n - step->n_large * step->panels_per_task, step->small_panels);
+}
+
 /* A task: some panels, some tokens. */
 static void run_matmul(const void *args, const struct work *work, size_t task)
 {
     const struct matmul_step *step = args;
     size_t n_panels = n_parts(step->rows, PANEL), n = columns_most_groups(&step->columns) * n_panels;
-    size_t panel_tasks = n_parts(n, step->panels_per_task),
-           first = task / panel_tasks * step->tokens_per_task;
-    size_t begin = task % panel_tasks * step->panels_per_task,
-           end = smaller(begin + step->panels_per_task, n);
+    size_t n_tasks = panel_tasks(step, n), first = task / n_tasks * step->tokens_per_task;
+    task %= n_tasks;
+    bool large = task < step->n_large;
+    size_t begin = large
+                       ? task * step->panels_per_task
+                       : step->n_large * step->panels_per_task + (task - step->n_large) * step->small_panels;
+    size_t end = smaller(begin + (large ? step->panels_per_task : step->small_panels), n);
     struct group group;
     for (size_t panel, n_here; begin < end; begin += n_here) {
         if (!columns_group(&step->columns, work, begin / n_panels, &group)) return;
@@ -233,12 +243,15 @@ static size_t divide(struct matmul_step *step, unsigned n_threads, const struct 
     size_t most = smaller(n_parts((size_t)MANY_PANELS * BLOCK_TOKENS, n_columns), FEW_PANELS);
     step->panels_per_task = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), most);
     if (!few) step->panels_per_task = round_up(step->panels_per_task, panels_at_once(kernels, type));
+    /* The last large task of each thread becomes small ones. */
+    size_t n_large = n_panels / step->panels_per_task, n_last = n_threads == 1 ? 0 : n_threads;
+    step->n_large = n_large > n_last ? n_large - n_last : 0;
+    step->small_panels = round_up(n_parts(step->panels_per_task, SMALL_PARTS), panels_at_once(kernels, type));
     step->tokens_per_task = n_tokens;
-    size_t panel_tasks = n_parts(n_panels, step->panels_per_task);
-    size_t token_blocks = n_parts(n_tokens, BLOCK_TOKENS);
-    if (panel_tasks < wanted && token_blocks > 1 && !columns_sorted(&step->columns))
-        step->tokens_per_task = n_parts(token_blocks, n_parts(wanted, panel_tasks)) * BLOCK_TOKENS;
-    return panel_tasks * n_parts(n_tokens, step->tokens_per_task);
+    size_t n_tasks = panel_tasks(step, n_panels), token_blocks = n_parts(n_tokens, BLOCK_TOKENS);
+    if (n_tasks < wanted && token_blocks > 1 && !columns_sorted(&step->columns))
+        step->tokens_per_task = n_parts(token_blocks, n_parts(wanted, n_tasks)) * BLOCK_TOKENS;
+    return n_tasks * n_parts(n_tokens, step->tokens_per_task);
 }
 
 bool matmul_multiply(const struct request *request, struct list *list, const struct matmul_step *step)

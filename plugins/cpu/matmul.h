@@ -135,7 +135,9 @@ struct matmul_step {
     struct matrix matrices[MATRICES];
     struct columns columns;
     size_t k, rows;
-    size_t panels_per_task, tokens_per_task;
+    /* Tasks take panels_per_task panels, except the last ones: after n_large such tasks, small_panels. */
+    size_t panels_per_task, n_large, small_panels;
+    size_t tokens_per_task;
     const float *bias;  /* or NULL */
     size_t bias_stride; /* floats from a matrix to the next */
     struct rows residual, output;

@@ -5,30 +5,25 @@
  * such partial results up, in the order of the spans (the online softmax of arXiv 1805.02867). Spans begin at
  * multiples of SPAN, so that a query's result doesn't depend on how the work was divided.
  *
- * Few tokens: a task for each token, key/value head and span; a second step merges their results. Many
- * tokens: a task for QUERIES queries of a key/value head, which walks along the spans. */
+ * Few tokens: a task for each token, span, and one or several key/value heads; a second step merges their
+ * results. Many tokens: a task for QUERIES queries of a key/value head, which walks along the spans; or, where
+ * each token has a sequence of its own, for some tokens and all heads. */
 #include <math.h>
 #include <string.h>
 
-#include "cache.h"
+#include "op-attention.h"
 #include "ops.h"
+#include "pool.h"
 #include "types.h"
 
 enum {
-    SPAN = 256,   /* positions */
-    PIECE = 32,   /* positions whose keys or values are converted to float32 at a time; divides SPAN */
-    QUERIES = 64, /* queries that a task of many tokens takes together, where heads allow it */
-    FEW_TOKENS = 8
-};
-
-struct attention {
-    struct view q, k, v, block_table, sequences, positions, output;
-    float scale, softcap;
-    uint32_t window, chunk;      /* not both */
-    const float *slopes, *sinks; /* [n_heads], or NULL */
-    uint32_t split;              /* few tokens */
-    uint32_t group_tokens;       /* of a task, where there are many */
-    uint32_t n_repeat;           /* query heads that share a key/value head */
+    SPAN = 256,              /* positions */
+    PIECE = ATTENTION_PIECE, /* divides SPAN */
+    QUERIES = 64,            /* queries that a task of many tokens takes together, where heads allow it */
+    FEW_TOKENS = 8,
+    SPLIT_TASKS = 8,  /* for each thread: if few tokens make more, they take several heads at once */
+    FEW_QUERIES = 16, /* so few take prefetched rows faster than memory gives them: prefetch */
+    FEW_POSITIONS = 8 /* of so many positions at a time */
 };
 
 /* Partial results of n queries. */
@@ -38,41 +33,30 @@ struct partial {
     float *sum; /* [n] */
 };
 
-/* Queries of consecutive tokens of one sequence, for one key/value head. */
+/* Queries of consecutive tokens of one sequence for one key/value head, or of one token for several:
+ * n = n_kv_heads * n_tokens * n_repeat of them, in the order [key/value head][token][head]. */
 struct queries {
-    size_t first_token, n_tokens, kv_head, n; /* n = n_tokens * n_repeat, in the order [token][head] */
+    size_t first_token, n_tokens, kv_head, n_kv_heads, n;
     int32_t sequence;
     const float *q; /* [n][key_size] */
 };
-
-/* Rows in scratch memory are padded to whole vectors. */
-static size_t key_size(const struct attention *op)
-{
-    return round_up(op->k.ne[0], PANEL);
-}
 
 static size_t value_size(const struct attention *op)
 {
     return round_up(op->v.ne[0], PANEL);
 }
 
-static int32_t number(const struct view *view, size_t i)
-{
-    return ((const int32_t *)(const void *)view->data)[i];
-}
-
-/* The positions that a token sees: begin … end - 1. */
-static size_t range_begin(const struct attention *op, int32_t position)
+size_t attention_begin(const struct attention *op, int32_t position)
 {
     size_t end = (size_t)position + 1;
     if (op->chunk) return (size_t)position / op->chunk * op->chunk;
     return op->window && end > op->window ? end - op->window : 0;
 }
 
-/* A token's position, -1 if it is left out, also because its numbers are out of range. */
-static int32_t token_position(const struct attention *op, const struct work *work, size_t token)
+int32_t attention_position(const struct attention *op, const struct work *work, size_t token)
 {
-    int32_t position = number(&op->positions, token), sequence = number(&op->sequences, token);
+    int32_t position = attention_number(&op->positions, token),
+            sequence = attention_number(&op->sequences, token);
     if (position < 0) return -1;
     if (sequence >= 0 && (size_t)sequence < op->block_table.ne[1] &&
         (size_t)position / op->k.ne[1] < op->block_table.ne[0])
@@ -83,11 +67,10 @@ static int32_t token_position(const struct attention *op, const struct work *wor
 
 /* ---- One span -------------------------------------------------------------------------------------- */
 
-/* Positions first … first + n - 1 of a cache become rows of `size` float32. */
-static void fetch(const struct attention *op, const struct work *work, const struct view *cache,
-                  const struct queries *queries, size_t first, size_t n, size_t size, float *rows)
+void attention_fetch(const struct attention *op, const struct work *work, const struct view *cache,
+                     int32_t sequence, size_t kv_head, size_t first, size_t n, size_t size, float *rows)
 {
-    const int32_t *blocks = view_row(&op->block_table, (size_t)queries->sequence, 0, 0);
+    const int32_t *blocks = view_row(&op->block_table, (size_t)sequence, 0, 0);
     size_t block_size = cache->ne[1], run;
     rows_function *to_float = cache_rows_to_float(work->kernels, cache->type);
     for (size_t j = 0; j < n; j += run, rows += run * size) {
@@ -99,23 +82,65 @@ static void fetch(const struct attention *op, const struct work *work, const str
             memset(rows, 0, run * size * sizeof *rows);
             continue;
         }
-        const uint8_t *from = cache_row(cache, (size_t)block, slot, queries->kv_head);
+        const uint8_t *from = cache_row(cache, (size_t)block, slot, kv_head);
         to_float(from, cache->nb[1], run, cache->ne[0], rows, size);
     }
 }
 
-/* Prefetches what `fetch` will read next of a block: positions first … first + n - 1, or those of them in the
- * same block as the first. */
-static void fetch_ahead(const struct view *cache, const struct view *block_table,
-                        const struct queries *queries, size_t first, size_t n)
+/* Some positions of a cache that will be read soon; cache NULL: none. */
+struct piece {
+    const struct view *cache;
+    int32_t sequence;
+    size_t kv_head, first, n;
+};
+
+/* The piece that begins at `first`, of positions up to `end`. */
+static struct piece piece_at(const struct view *cache, int32_t sequence, size_t kv_head, size_t first,
+                             size_t end)
 {
-    const int32_t *blocks = view_row(block_table, (size_t)queries->sequence, 0, 0);
-    size_t block_size = cache->ne[1], slot = first % block_size;
-    int32_t block = blocks[first / block_size];
-    if (block < 0 || (size_t)block >= cache->ne[3]) return; /* which `fetch` reports */
-    const uint8_t *from = cache_row(cache, (size_t)block, slot, queries->kv_head);
-    size_t size = smaller(n, block_size - slot) * cache->nb[1];
-    for (size_t at = 0; at < size; at += 64) __builtin_prefetch(from + at);
+    return (struct piece){cache, sequence, kv_head, first, first < end ? smaller(PIECE, end - first) : 0};
+}
+
+/* Prefetches positions begin … end - 1 of a piece. */
+static void fetch_ahead(const struct attention *op, const struct piece *piece, size_t begin, size_t end)
+{
+    const struct view *cache = piece->cache;
+    if (!cache) return;
+    const int32_t *blocks = view_row(&op->block_table, (size_t)piece->sequence, 0, 0);
+    end = smaller(end, piece->n);
+    for (size_t block_size = cache->ne[1], run; begin < end; begin += run) {
+        size_t position = piece->first + begin, slot = position % block_size;
+        int32_t block = blocks[position / block_size];
+        run = smaller(end - begin, block_size - slot);
+        if (block < 0 || (size_t)block >= cache->ne[3]) continue; /* which attention_fetch reports */
+        const uint8_t *from = cache_row(cache, (size_t)block, slot, piece->kv_head);
+        for (size_t i = 0; i < run * cache->nb[1]; i += 64) __builtin_prefetch(from + i);
+    }
+}
+
+/* The positions of a span that any of some consecutive tokens sees, relative to the span, from the beginning
+ * of a piece on. The tokens' positions must be at least 0. */
+static void span_range(const struct attention *op, size_t first_token, size_t n_tokens, size_t span,
+                       size_t *begin, size_t *end)
+{
+    size_t first = span * SPAN, low = SIZE_MAX, high = 0;
+    for (size_t t = first_token; t < first_token + n_tokens; t++) {
+        int32_t position = attention_number(&op->positions, t);
+        low = smaller(attention_begin(op, position), low);
+        high = (size_t)position + 1 > high ? (size_t)position + 1 : high;
+    }
+    *begin = low > first ? (low - first) / PIECE * PIECE : 0;
+    *end = smaller(SPAN, high - first);
+}
+
+/* The keys that `attend` reads first for a token from number `span` on; none if the token is left out. */
+static struct piece first_keys(const struct attention *op, size_t token, size_t kv_head, size_t span)
+{
+    size_t begin, end;
+    if (attention_position(op, NULL, token) < 0) return (struct piece){0};
+    span_range(op, token, 1, span, &begin, &end);
+    return piece_at(&op->k, attention_number(&op->sequences, token), kv_head, span * SPAN + begin,
+                    span * SPAN + end);
 }
 
 /* Scratch memory of attend. */
@@ -126,17 +151,20 @@ struct attend_scratch {
 
 static size_t head_of(const struct attention *op, const struct queries *queries, size_t i)
 {
-    return queries->kv_head * op->n_repeat + i % op->n_repeat;
+    return queries->kv_head * op->n_repeat + (queries->n_tokens == 1 ? i : i % op->n_repeat);
 }
 
-/* Soft cap and slope of n scores of query i, n a multiple of PANEL. `ahead` positions after the first one is
- * the query's. */
-static void change_scores(const struct attention *op, const struct work *work, const struct queries *queries,
-                          size_t i, float ahead, float *scores, size_t n)
+static size_t token_of(const struct attention *op, const struct queries *queries, size_t i)
+{
+    return queries->first_token + (queries->n_tokens == 1 ? 0 : i / op->n_repeat);
+}
+
+void attention_change_scores(const struct attention *op, const struct work *work, size_t head, float ahead,
+                             float *scores, size_t n)
 {
     if (op->softcap > 0)
         work->kernels->activate(ENGINE_ACTIVATION_SOFTCAP, op->softcap, 0, scores, NULL, scores, n);
-    if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head_of(op, queries, i)], ahead);
+    if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head], ahead);
 }
 
 /* Turns scores of positions that a query sees into exponentials, the others into zeros. begin and end are
@@ -145,8 +173,8 @@ static void span_softmax(const struct attention *op, const struct work *work, co
                          size_t first, size_t begin, size_t end, float *scores, const struct partial *partial)
 {
     for (size_t i = 0; i < queries->n; i++, scores += SPAN) {
-        int32_t position = number(&op->positions, queries->first_token + i / op->n_repeat);
-        size_t low = range_begin(op, position), high = (size_t)position + 1;
+        int32_t position = attention_number(&op->positions, token_of(op, queries, i));
+        size_t low = attention_begin(op, position), high = (size_t)position + 1;
         low = low > first ? low - first : 0;
         high = high > first ? high - first : 0;
         partial->max[i] = -INFINITY;
@@ -156,43 +184,53 @@ static void span_softmax(const struct attention *op, const struct work *work, co
             continue;
         }
         if (op->softcap > 0 || op->slopes)
-            change_scores(op, work, queries, i, (float)position - (float)(first + begin), scores + begin,
-                          end - begin);
+            attention_change_scores(op, work, head_of(op, queries, i),
+                                    (float)position - (float)(first + begin), scores + begin, end - begin);
         for (size_t j = begin; j < low; j++) scores[j] = -INFINITY;
         for (size_t j = high; j < end; j++) scores[j] = -INFINITY;
         partial->sum[i] = work->kernels->softmax(scores + begin, end - begin, &partial->max[i]);
     }
 }
 
-/* What the queries get from span number `span`. */
+/* What the queries get from span number `span`. Caches are read in the order in which they lie in memory: a
+ * piece of all heads, then the next. Meanwhile the following one is prefetched, little by little; the last
+ * time `next`. */
 static void attend(const struct attention *op, const struct work *work, const struct queries *queries,
-                   size_t span, const struct attend_scratch *scratch, const struct partial *partial)
+                   size_t span, const struct attend_scratch *scratch, const struct partial *partial,
+                   const struct piece *next)
 {
     const struct kernels *kernels = work->kernels;
-    size_t first = span * SPAN, low = SIZE_MAX, high = 0;
-    for (size_t t = 0; t < queries->n_tokens; t++) {
-        int32_t position = number(&op->positions, queries->first_token + t);
-        size_t begin = range_begin(op, position), end = (size_t)position + 1;
-        low = smaller(begin, low);
-        high = end > high ? end : high;
-    }
-    low = low > first ? low - first : 0;
-    high = smaller(SPAN, high - first);
-    size_t begin = low / PIECE * PIECE, ks = key_size(op), vs = value_size(op);
-    for (size_t j = begin; j < high; j += PIECE) {
-        size_t n = smaller(PIECE, high - j);
-        fetch(op, work, &op->k, queries, first + j, n, ks, scratch->rows);
-        if (j + n < high) fetch_ahead(&op->k, &op->block_table, queries, first + j + n, PIECE);
-        fetch_ahead(&op->v, &op->block_table, queries, first + j, n);
-        kernels->attention_scores(queries->q, queries->n, scratch->rows, n, ks, op->scale,
-                                  scratch->scores + j, SPAN);
-    }
-    span_softmax(op, work, queries, first, begin, round_up(high, PANEL), scratch->scores, partial);
-    memset(partial->out, 0, queries->n * vs * sizeof *partial->out);
-    for (size_t j = begin; j < high; j += PIECE) {
-        size_t n = smaller(PIECE, high - j);
-        fetch(op, work, &op->v, queries, first + j, n, vs, scratch->rows);
-        kernels->attention_values(scratch->scores + j, SPAN, queries->n, scratch->rows, n, vs, partial->out);
+    size_t first = span * SPAN, begin, end, n_q = queries->n / queries->n_kv_heads;
+    size_t at_once = n_q <= FEW_QUERIES ? FEW_POSITIONS : PIECE;
+    span_range(op, queries->first_token, queries->n_tokens, span, &begin, &end);
+    for (int pass = 0; pass < 2; pass++) {
+        const struct view *cache = pass == 0 ? &op->k : &op->v;
+        size_t size = pass == 0 ? attention_key_size(op) : value_size(op), kv_head = queries->kv_head;
+        for (size_t j = begin, h = 0; j < end;) {
+            size_t n = smaller(PIECE, end - j);
+            attention_fetch(op, work, cache, queries->sequence, kv_head + h, first + j, n, size,
+                            scratch->rows);
+            float *scores = scratch->scores + h * n_q * SPAN + j;
+            size_t q = h * n_q * size;
+            if (++h == queries->n_kv_heads) h = 0, j += PIECE;
+            struct piece ahead = piece_at(cache, queries->sequence, kv_head + h, first + j, first + end);
+            if (j >= end && pass == 0)
+                ahead = piece_at(&op->v, queries->sequence, kv_head, first + begin, first + end);
+            if (j >= end && pass == 1) ahead = *next;
+            for (size_t i = 0, n_here; i < n; i += n_here) {
+                n_here = smaller(at_once, n - i);
+                fetch_ahead(op, &ahead, i, i + n_here);
+                const float *rows = scratch->rows + i * size;
+                if (pass == 0)
+                    kernels->attention_scores(queries->q + q, n_q, rows, n_here, size, op->scale, scores + i,
+                                              SPAN);
+                else
+                    kernels->attention_values(scores + i, SPAN, n_q, rows, n_here, size, partial->out + q);
+            }
+        }
+        if (pass == 1) break;
+        span_softmax(op, work, queries, first, begin, round_up(end, PANEL), scratch->scores, partial);
+        memset(partial->out, 0, queries->n * value_size(op) * sizeof *partial->out);
     }
 }
 
@@ -226,7 +264,7 @@ static void write_output(const struct attention *op, const struct queries *queri
 {
     for (size_t i = 0; i < queries->n; i++) {
         size_t head = head_of(op, queries, i);
-        float *out = view_row(&op->output, head, queries->first_token + i / op->n_repeat, 0);
+        float *out = view_row(&op->output, head, token_of(op, queries, i), 0);
         const float *sums = total->out + i * value_size(op);
         float factor =
             op->sinks ? factor_with_sink(total->max[i], total->sum[i], op->sinks[head]) : 1 / total->sum[i];
@@ -240,26 +278,32 @@ static void write_zeros(const struct attention *op, size_t token, size_t kv_head
         memset(view_row(&op->output, kv_head * op->n_repeat + r, token, 0), 0, op->v.ne[0] * sizeof(float));
 }
 
-/* Copies the queries of consecutive tokens to where rows are padded. */
+/* Copies queries (of several tokens or several key/value heads) to where rows are padded. */
 static struct queries gather(const struct attention *op, size_t first_token, size_t n_tokens, size_t kv_head,
-                             float *q)
+                             size_t n_kv_heads, float *q)
 {
-    size_t n_repeat = op->n_repeat, length = op->q.ne[0], ks = key_size(op);
-    for (size_t i = 0; i < n_tokens * n_repeat; i++) {
-        const float *from =
-            view_row(&op->q, kv_head * n_repeat + i % n_repeat, first_token + i / n_repeat, 0);
+    size_t length = op->q.ne[0], ks = attention_key_size(op);
+    const struct queries queries = {first_token,
+                                    n_tokens,
+                                    kv_head,
+                                    n_kv_heads,
+                                    n_kv_heads * n_tokens * op->n_repeat,
+                                    attention_number(&op->sequences, first_token),
+                                    q};
+    for (size_t i = 0; i < queries.n; i++) {
+        const float *from = view_row(&op->q, head_of(op, &queries, i), token_of(op, &queries, i), 0);
         memcpy(q + i * ks, from, length * sizeof *q);
         memset(q + i * ks + length, 0, (ks - length) * sizeof *q);
     }
-    return (struct queries){
-        first_token, n_tokens, kv_head, n_tokens * n_repeat, number(&op->sequences, first_token), q};
+    return queries;
 }
 
 /* ---- Scratch memory -------------------------------------------------------------------------------- */
 
 static size_t most_queries(const struct attention *op)
 {
-    return (size_t)op->n_repeat * (op->split ? 1 : op->group_tokens);
+    size_t heads = (size_t)op->n_repeat * op->k.ne[2], group = (size_t)op->n_repeat * op->group_tokens;
+    return op->split ? (size_t)op->n_repeat * op->split_heads : group > heads ? group : heads;
 }
 
 static size_t partial_floats(const struct attention *op, size_t n)
@@ -282,14 +326,14 @@ struct attention_scratch {
 
 static size_t attention_rows_floats(const struct attention *op)
 {
-    size_t ks = key_size(op), vs = value_size(op);
+    size_t ks = attention_key_size(op), vs = value_size(op);
     return PIECE * (ks > vs ? ks : vs);
 }
 
 static size_t attention_scratch_size(const struct attention *op)
 {
     size_t n = most_queries(op);
-    return (n * key_size(op) + attention_rows_floats(op) + n * SPAN + 2 * partial_floats(op, n)) *
+    return (n * attention_key_size(op) + attention_rows_floats(op) + n * SPAN + 2 * partial_floats(op, n)) *
            sizeof(float);
 }
 
@@ -298,7 +342,7 @@ static struct attention_scratch attention_scratch(const struct attention *op, co
     size_t n = most_queries(op);
     struct attention_scratch scratch;
     float *own = (float *)(void *)work->own;
-    scratch.q = own, own += n * key_size(op);
+    scratch.q = own, own += n * attention_key_size(op);
     scratch.attend.rows = own, own += attention_rows_floats(op);
     scratch.attend.scores = own, own += n * SPAN;
     scratch.part = partial_at(op, own, n), own += partial_floats(op, n);
@@ -313,12 +357,17 @@ static size_t table_spans(const struct attention *op)
     return (op->block_table.ne[0] * op->k.ne[1] + SPAN - 1) / SPAN;
 }
 
+static size_t n_head_groups(const struct attention *op)
+{
+    return (op->k.ne[2] + op->split_heads - 1) / op->split_heads;
+}
+
 /* How many spans the batch's positions reach into. */
 static size_t spans_now(const struct attention *op)
 {
     size_t n = 1;
     for (size_t t = 0; t < op->positions.ne[0]; t++) {
-        int32_t position = token_position(op, NULL, t);
+        int32_t position = attention_position(op, NULL, t);
         if (position >= 0 && (size_t)position / SPAN + 1 > n) n = (size_t)position / SPAN + 1;
     }
     return n;
@@ -336,26 +385,37 @@ static struct partial stored_partial(const struct attention *op, const struct wo
 static size_t count_split(const void *args)
 {
     const struct attention *op = args;
-    return op->positions.ne[0] * op->k.ne[2] * spans_now(op);
+    return op->positions.ne[0] * n_head_groups(op) * spans_now(op);
 }
 
 static void run_split(const void *args, const struct work *work, size_t task)
 {
     const struct attention *op = args;
-    size_t n_spans = spans_now(op), n_kv_heads = op->k.ne[2];
-    size_t span = task % n_spans, kv_head = task / n_spans % n_kv_heads, token = task / n_spans / n_kv_heads;
-    int32_t position = token_position(op, work, token);
+    size_t n_spans = spans_now(op), n_groups = n_head_groups(op);
+    size_t span = task % n_spans, token = task / n_spans / n_groups;
+    size_t kv_head = task / n_spans % n_groups * op->split_heads;
+    size_t n_heads = smaller(op->split_heads, op->k.ne[2] - kv_head);
+    int32_t position = attention_position(op, work, token);
     if (position < 0) {
-        if (span == 0) write_zeros(op, token, kv_head);
+        for (size_t h = 0; span == 0 && h < n_heads; h++) write_zeros(op, token, kv_head + h);
         return;
     }
-    size_t first = range_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+    size_t first = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
     if (span < first || span > last) return;
     struct attention_scratch scratch = attention_scratch(op, work);
-    struct queries queries = gather(op, token, 1, kv_head, scratch.q);
-    struct partial part = first == last ? scratch.part : stored_partial(op, work, token, kv_head, span);
-    attend(op, work, &queries, span, &scratch.attend, &part);
-    if (first == last) write_output(op, &queries, &part);
+    struct queries queries = gather(op, token, 1, kv_head, n_heads, scratch.q);
+    attend(op, work, &queries, span, &scratch.attend, &scratch.part, &(struct piece){0});
+    if (first == last) {
+        write_output(op, &queries, &scratch.part);
+        return;
+    }
+    for (size_t h = 0; h < n_heads; h++) {
+        struct partial to = stored_partial(op, work, token, kv_head + h, span);
+        size_t from = h * op->n_repeat, n = op->n_repeat;
+        memcpy(to.out, scratch.part.out + from * value_size(op), n * value_size(op) * sizeof *to.out);
+        memcpy(to.max, scratch.part.max + from, n * sizeof *to.max);
+        memcpy(to.sum, scratch.part.sum + from, n * sizeof *to.sum);
+    }
 }
 
 static size_t count_merge(const void *args)
@@ -368,9 +428,9 @@ static void run_merge(const void *args, const struct work *work, size_t task)
 {
     const struct attention *op = args;
     size_t kv_head = task % op->k.ne[2], token = task / op->k.ne[2];
-    int32_t position = token_position(op, work, token);
+    int32_t position = attention_position(op, work, token);
     if (position < 0) return;
-    size_t first = range_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+    size_t first = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
     if (first == last) return;
     struct attention_scratch scratch = attention_scratch(op, work);
     for (size_t i = 0; i < op->n_repeat; i++) scratch.total.max[i] = -INFINITY;
@@ -379,52 +439,87 @@ static void run_merge(const void *args, const struct work *work, size_t task)
         for (size_t i = 0; i < op->n_repeat; i++)
             merge(work->kernels, &scratch.total, &part, i, value_size(op));
     }
-    struct queries queries = {token, 1, kv_head, op->n_repeat, 0, NULL};
+    struct queries queries = {token, 1, kv_head, 1, op->n_repeat, 0, NULL};
     write_output(op, &queries, &scratch.total);
 }
 
 /* ---- Many tokens ----------------------------------------------------------------------------------- */
 
-/* Tokens first … end - 1, all of one sequence. */
+/* Tokens first … end - 1, all of one sequence, and one key/value head; or one token and several. next: the
+ * keys that are read after this. */
 static void run_sequence(const struct attention *op, const struct work *work, size_t first, size_t end,
-                         size_t kv_head)
+                         size_t kv_head, size_t n_kv_heads, const struct piece *next)
 {
     struct attention_scratch scratch = attention_scratch(op, work);
-    struct queries queries = gather(op, first, end - first, kv_head, scratch.q);
+    struct queries queries = gather(op, first, end - first, kv_head, n_kv_heads, scratch.q);
     size_t first_span = SIZE_MAX, last_span = 0;
     for (size_t t = first; t < end; t++) {
-        int32_t position = number(&op->positions, t);
-        size_t begin = range_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+        int32_t position = attention_number(&op->positions, t);
+        size_t begin = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
         first_span = smaller(begin, first_span);
         last_span = last > last_span ? last : last_span;
     }
     for (size_t i = 0; i < queries.n; i++) scratch.total.max[i] = -INFINITY;
     for (size_t span = first_span; span <= last_span; span++) {
-        attend(op, work, &queries, span, &scratch.attend, &scratch.part);
+        struct piece ahead = *next;
+        if (span < last_span) ahead = first_keys(op, end - 1, kv_head, span + 1);
+        attend(op, work, &queries, span, &scratch.attend, &scratch.part, &ahead);
         for (size_t i = 0; i < queries.n; i++)
             merge(work->kernels, &scratch.total, &scratch.part, i, value_size(op));
     }
     write_output(op, &queries, &scratch.total);
 }
 
+/* Whether no two neighbours among some tokens belong to one sequence, as when sequences decode, and the tokens
+ * suffice for tasks of their own. */
+static bool all_alone(const struct attention *op, size_t first, size_t end)
+{
+    if (2 * (end - first) < op->k.ne[2]) return false;
+    for (size_t t = first + 1; t < end; t++)
+        if (attention_number(&op->sequences, t) == attention_number(&op->sequences, t - 1)) return false;
+    return true;
+}
+
+/* Tokens first … end - 1 of different sequences, all key/value heads. */
+static void run_alone(const struct attention *op, const struct work *work, size_t first, size_t end)
+{
+    size_t n_kv_heads = op->k.ne[2];
+    for (size_t token = first; token < end; token++) {
+        if (attention_position(op, work, token) < 0) {
+            for (size_t h = 0; h < n_kv_heads; h++) write_zeros(op, token, h);
+            continue;
+        }
+        struct piece next = {0};
+        int32_t position = token + 1 < end ? attention_position(op, NULL, token + 1) : -1;
+        if (position >= 0) next = first_keys(op, token + 1, 0, attention_begin(op, position) / SPAN);
+        run_sequence(op, work, token, token + 1, 0, n_kv_heads, &next);
+    }
+}
+
 /* A task: a group of tokens, cut where the sequence changes, and a key/value head. The last tokens, which see
- * most, come first. */
+ * most, come first. If each token of a group has a sequence of its own, a task is some of them with all
+ * key/value heads, which lie side by side in memory. */
 static void run_groups(const void *args, const struct work *work, size_t task)
 {
     const struct attention *op = args;
     size_t n_tokens = op->positions.ne[0], n_groups = (n_tokens + op->group_tokens - 1) / op->group_tokens;
-    size_t kv_head = task % op->k.ne[2], group = n_groups - 1 - task / op->k.ne[2];
-    size_t end = smaller((group + 1) * op->group_tokens, n_tokens);
-    for (size_t token = group * op->group_tokens; token < end;) {
-        if (token_position(op, work, token) < 0) {
+    size_t n_kv_heads = op->k.ne[2], kv_head = task % n_kv_heads, group = n_groups - 1 - task / n_kv_heads;
+    size_t begin = group * op->group_tokens, end = smaller(begin + op->group_tokens, n_tokens);
+    if (all_alone(op, begin, end)) {
+        size_t n = end - begin;
+        run_alone(op, work, begin + kv_head * n / n_kv_heads, begin + (kv_head + 1) * n / n_kv_heads);
+        return;
+    }
+    for (size_t token = begin; token < end;) {
+        if (attention_position(op, work, token) < 0) {
             write_zeros(op, token++, kv_head);
             continue;
         }
         size_t first = token++;
-        while (token < end && token_position(op, work, token) >= 0 &&
-               number(&op->sequences, token) == number(&op->sequences, first))
+        while (token < end && attention_position(op, work, token) >= 0 &&
+               attention_number(&op->sequences, token) == attention_number(&op->sequences, first))
             token++;
-        run_sequence(op, work, first, token, kv_head);
+        run_sequence(op, work, first, token, kv_head, 1, &(struct piece){0});
     }
 }
 
@@ -449,6 +544,10 @@ static int check(const struct request *request, const struct engine_op_attention
     if (!status) {
         const size_t *table = op->block_table.ne;
         status = shape_check(request, &op->block_table, "block_table", table[0], table[1], 1, 1);
+    }
+    if (!status && args->weights) {
+        status = view_check(request, args->weights, "weights", VIEW_F32, &op->weights);
+        if (!status) status = shape_check(request, &op->weights, "weights", op->weights.ne[0], q[1], q[2], 1);
     }
     if (status) return status;
     if (q[1] % k[2] != 0)
@@ -483,14 +582,20 @@ static struct attention *add_step(struct list *list, const struct attention *op,
     return step;
 }
 
-int op_attention(const struct request *request, const void *args, struct list *list)
+int op_attention(const struct request *request, const void *arguments, struct list *list)
 {
+    const struct engine_op_attention *args = arguments;
     struct attention op = {0};
     int status = check(request, args, &op);
     if (status || request->planning) return status;
     size_t n_tokens = op.positions.ne[0], n_kv_heads = op.k.ne[2];
     op.split = n_tokens <= FEW_TOKENS;
+    size_t tasks = (size_t)SPLIT_TASKS * pool_threads(request->device->pool),
+           heads = n_tokens * n_kv_heads / tasks;
+    op.split_heads = (uint32_t)(heads < 1 ? 1 : smaller(heads, n_kv_heads));
     op.group_tokens = op.n_repeat < QUERIES ? QUERIES / op.n_repeat : 1;
+    if (args->weights) status = attention_add_weights(list, &op);
+    if (status) return status;
     list_reserve_own(list, attention_scratch_size(&op));
     if (!op.split) {
         size_t n_groups = (n_tokens + op.group_tokens - 1) / op.group_tokens;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/sized.h"
+#include "plugin-types.h"
 
 #define MAX_ELEMENTS (UINT32_MAX / 2) /* kernels count in 32 bits */
 
@@ -13,22 +14,26 @@ bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size)
 {
     switch (type) {
     case ENGINE_TYPE_F32:
-    case ENGINE_TYPE_I32: *length = 1, *size = 4; return true;
     case ENGINE_TYPE_F16:
-    case ENGINE_TYPE_BF16: *length = 1, *size = 2; return true;
-    case ENGINE_TYPE_Q8_0: *length = 32, *size = 34; return true;
+    case ENGINE_TYPE_BF16:
+    case ENGINE_TYPE_Q8_0:
     case ENGINE_TYPE_Q4_0:
-    case ENGINE_TYPE_IQ4_NL: *length = 32, *size = 18; return true;
-    case ENGINE_TYPE_Q4_1: *length = 32, *size = 20; return true;
-    case ENGINE_TYPE_Q5_0: *length = 32, *size = 22; return true;
-    case ENGINE_TYPE_Q5_1: *length = 32, *size = 24; return true;
-    case ENGINE_TYPE_MXFP4: *length = 32, *size = 17; return true;
-    case ENGINE_TYPE_Q2_K: *length = 256, *size = 84; return true;
-    case ENGINE_TYPE_Q3_K: *length = 256, *size = 110; return true;
-    case ENGINE_TYPE_Q4_K: *length = 256, *size = 144; return true;
-    case ENGINE_TYPE_Q5_K: *length = 256, *size = 176; return true;
-    case ENGINE_TYPE_Q6_K: *length = 256, *size = 210; return true;
-    case ENGINE_TYPE_IQ4_XS: *length = 256, *size = 136; return true;
+    case ENGINE_TYPE_Q4_1:
+    case ENGINE_TYPE_Q5_0:
+    case ENGINE_TYPE_Q5_1:
+    case ENGINE_TYPE_MXFP4:
+    case ENGINE_TYPE_Q2_K:
+    case ENGINE_TYPE_Q3_K:
+    case ENGINE_TYPE_Q4_K:
+    case ENGINE_TYPE_Q5_K:
+    case ENGINE_TYPE_Q6_K:
+    case ENGINE_TYPE_IQ4_NL:
+    case ENGINE_TYPE_IQ4_XS: {
+        const struct engine_layout *layout = engine_layout_of(type);
+        *length = layout->length, *size = layout->size;
+        return true;
+    }
+    case ENGINE_TYPE_I32: *length = 1, *size = 4; return true; /* ids are no weights */
     default: return false;
     }
 }
@@ -307,6 +312,8 @@ static int check_attention(const struct gpu_request *request, struct gpu_call *c
         table->ne[3] != 1 || !has_values(&views[GPU_ATTENTION_SLOPES], q->ne[1]) ||
         !has_values(&views[GPU_ATTENTION_SINKS], q->ne[1]))
         return SHAPES(request);
+    if (views[GPU_ATTENTION_WEIGHTS].present)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: weights are not supported");
     if (!(args->softcap >= 0) || (args->chunk > 0 && args->window > 0))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
                           "attention: softcap is negative, or chunk and window are combined");
@@ -464,7 +471,8 @@ static const struct op ops[] = {
                               AT(engine_op_attention, positions, IN_BUFFER | IS_I32, 0),
                               AT(engine_op_attention, output, IN_BUFFER, 0),
                               AT(engine_op_attention, slopes, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
-                              AT(engine_op_attention, sinks, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES)},
+                              AT(engine_op_attention, sinks, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                              AT(engine_op_attention, weights, IN_BUFFER | OPTIONAL, 0)},
                              check_attention},
     [ENGINE_OP_CACHE_WRITE] = {"cache write",
                                sizeof(struct engine_op_cache_write),

@@ -10,7 +10,6 @@
 
 /* The kernels for GPUs need at least these. */
 #define LEAST_GROUP 128  /* work-items of a group, */
-#define LEAST_ROWS  4    /* those of its second dimension, */
 #define LEAST_LOCAL 8192 /* and local memory */
 
 /* A setting of the section [opencl], which an environment variable overrides; NULL: "auto". */
@@ -50,8 +49,9 @@ static int choose_kernels(struct engine_device *device)
     const struct listed_device *listed = device->listed;
     const char *kernels = setting("kernels", "ENGINE_OPENCL_KERNELS");
     bool is_cpu = listed->type & CL_DEVICE_TYPE_CPU;
-    bool takes_groups = listed->max_group >= LEAST_GROUP && listed->max_items[0] >= LEAST_GROUP &&
-                        listed->max_items[1] >= LEAST_ROWS && listed->local_size >= LEAST_LOCAL;
+    uint64_t group = listed->max_group < listed->max_items ? listed->max_group : listed->max_items;
+    bool takes_groups = group >= LEAST_GROUP && listed->local_size >= LEAST_LOCAL;
+    device->few_rows = group >= 512 ? 32 : group >= 256 ? 16 : 8;
     device->vectors = kernels ? strcmp(kernels, "vectors") == 0 : is_cpu || !takes_groups;
     if (kernels && !device->vectors && strcmp(kernels, "groups") != 0)
         return opencl_host->fail(ENGINE_ERROR_ARGUMENT,

@@ -28,8 +28,8 @@ struct listed_device {
     char name[128], driver[64], version[128], platform_version[128];
     cl_device_type type;
     uint32_t units;
-    uint64_t max_group;    /* work-items of a group */
-    uint64_t max_items[2]; /* of its first and second dimension */
+    uint64_t max_group; /* work-items of a group */
+    uint64_t max_items; /* of its first dimension */
     uint64_t local_size, max_allocation, memory;
     bool shares_memory; /* with the host */
     bool has_pointers;  /* and the host may use them at any time: fine-grained buffers */
@@ -101,6 +101,7 @@ struct engine_device {
     uint64_t largest;          /* bytes of one allocation */
     bool vectors;              /* kernels for processors, see kernels/common.cl */
     bool groups_are_too_large; /* those of a kernel, for this device: see device_takes_vectors */
+    uint32_t few_rows;         /* the most rows of a work-group for few columns, see op-matmul.c */
     bool integers;             /* products of quantised weights with inputs rounded to bytes */
     bool small_integers;       /* of small matrices, too */
     bool vnni;                 /* by the processor's own instruction */

@@ -7,15 +7,21 @@
  *   the products of a token's experts, before they are mixed
  *
  * With several matrices a column is a token and a slot (of a chosen expert, of a head). Few columns are
- * multiplied one by one; many are sorted first, so that a matrix is read once for a whole tile. */
+ * multiplied one by one; many are sorted first, so that a matrix is read once for a whole tile.
+ *
+ * Work-groups for up to MOST_FEW columns divide k among SHARES work-items for each row and read columns from
+ * the caches; the more columns there are, the more rows share them. Those for more columns pass them through
+ * local memory, and a work-item walks through all of k. These walk too slowly for few columns: a matrix of 4096
+ * rows has only 32 of them. */
 #include <stdio.h>
 
 #include "builder.h"
 
 #define CHUNK      32
-#define ONE_SLICES 4u /* work-items that share out a long sum, where one column is multiplied */
+#define SHARES     16u /* work-items that share out a long sum, where few columns are multiplied */
 #define GROUP_ROWS 128
-#define SMALL_TILE 8 /* columns, where matrices have few */
+#define MOST_FEW   16 /* of a tile, except that integers in vectors take twice as many */
+#define SMALL_TILE 8  /* columns, where matrices have few */
 
 /* How a matmul is cut up. */
 struct matmul_form {
@@ -23,6 +29,7 @@ struct matmul_form {
     bool integers;
     bool is_sorted;         /* columns by matrix */
     uint32_t tokens;        /* columns of a tile */
+    uint32_t rows;          /* of a work-group for few columns; 0: other kernels */
     uint64_t n_slots;       /* of the output; 1 for one matrix */
     uint64_t n_columns;     /* slots of all tokens */
     uint64_t input_slots;   /* of the input: 1 where a column of it serves all slots */
@@ -56,23 +63,50 @@ static uint64_t take(struct matmul_form *form, uint64_t size)
     return begin;
 }
 
-/* Tiles as large as columns fill them. */
-static void choose_tiles(const struct engine_device *device, uint64_t n_matrices, struct matmul_form *form)
+/* A power of two: at least n, if `most` is. */
+static uint32_t rounded_up(uint64_t n, uint32_t most)
 {
-    uint32_t most = device->vectors && form->integers ? 32 : 16;
-    form->n_tiles = form->n_columns;
-    form->n_places = form->n_columns / form->n_slots * form->input_slots;
-    form->tokens = 1;
-    if (n_matrices == 0) {
-        if (form->n_columns > 1) form->tokens = most;
-        form->n_tiles = (form->n_columns + form->tokens - 1) / form->tokens;
-        form->n_places = form->n_tiles * form->tokens;
-    } else if (form->n_columns >= 2 * n_matrices) {
-        form->is_sorted = true;
-        form->tokens = form->n_columns >= n_matrices * most / 2 ? most : SMALL_TILE;
-        form->n_tiles = form->n_columns / form->tokens + n_matrices;
-        form->n_places = form->n_tiles * form->tokens;
-    }
+    uint32_t power = 1;
+    while (power < n && power < most) power *= 2;
+    return power;
+}
+
+/* Rows of a work-group for few columns. Groups should not be fewer than a large GPU has processors. */
+static uint32_t few_rows(const struct engine_device *device, uint32_t tokens, uint64_t n_panels)
+{
+    enum { LEAST = 8, PROCESSORS = 128 };
+    uint32_t rows = LEAST;
+    while (rows < device->few_rows && rows < 4 * tokens &&
+           n_panels * PANEL_ROWS / (UINT64_C(2) * rows) >= PROCESSORS)
+        rows *= 2;
+    return rows;
+}
+
+/* Tiles that columns fill, or that have room for twice the columns that experts have on average. Kernels for
+ * vectors compute only the columns that exist, so tiles of integers are large if there are two or more.
+ * n_matrices: 0 if there is one for all columns; n_panels: of all. */
+static void choose_tiles(const struct engine_device *device, uint64_t n_matrices, uint64_t n_panels,
+                         struct matmul_form *form)
+{
+    uint32_t most = device->vectors && form->integers ? 2 * MOST_FEW : MOST_FEW;
+    uint64_t each = n_matrices > 0 ? form->n_columns / n_matrices : form->n_columns;
+    uint64_t room = n_matrices > 0 ? 2 * each : each;
+    form->is_sorted = n_matrices > 0 && each >= 2;
+    if (each <= 1)
+        form->tokens = 1;
+    else if (device->vectors && form->is_sorted)
+        form->tokens = room < most ? SMALL_TILE : most;
+    else if (device->vectors && form->integers)
+        form->tokens = most;
+    else
+        form->tokens = rounded_up(room, most);
+    if (!device->vectors && (form->tokens == 1 || room <= MOST_FEW))
+        form->rows = few_rows(device, form->tokens, n_panels);
+    form->n_tiles = (form->n_columns + form->tokens - 1) / form->tokens;
+    if (form->is_sorted) form->n_tiles = form->n_columns / form->tokens + n_matrices;
+    form->n_places = form->n_tiles * form->tokens;
+    if (n_matrices > 0 && !form->is_sorted)
+        form->n_places = form->n_columns / form->n_slots * form->input_slots;
 }
 
 static struct matmul_form matmul_form(const struct engine_device *device, const struct gpu_call *call)
@@ -87,7 +121,8 @@ static struct matmul_form matmul_form(const struct engine_device *device, const 
         form.input_slots = input->ne[1];
     }
     form.n_columns = one ? input->ne[1] : form.n_slots * input->ne[2];
-    choose_tiles(device, one ? 0 : weight->ne[2], &form);
+    uint64_t n_panels = (weight->ne[1] + PANEL_ROWS - 1) / PANEL_ROWS * weight->ne[2];
+    choose_tiles(device, one ? 0 : weight->ne[2], n_panels, &form);
     uint64_t chunks = form.n_places * form.n_chunks;
     take(&form, chunks * CHUNK * (form.integers ? 1 : sizeof(float)));
     form.about = take(&form, form.integers ? chunks * 16 : 0);
@@ -214,13 +249,27 @@ struct matmul_parameters {
     float scale;
 };
 
-static int get_matmul(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
+static int get_form(struct builder *builder, const struct gpu_call *call, const struct matmul_form *form)
 {
-    char options[160];
-    snprintf(options, sizeof options, "-DTYPE=%u -DTOKENS=%u -DSLICES=%u%s %s", form->type, form->tokens,
-             ONE_SLICES, call->matrices == GPU_ONE_MATRIX ? "" : " -DMATRICES",
+    char options[160], rows[24] = "";
+    size_t group = builder->device->vectors ? 1 : form->rows > 0 ? form->rows * SHARES : GROUP_ROWS;
+    if (form->rows > 0) snprintf(rows, sizeof rows, " -DROWS=%u", form->rows);
+    snprintf(options, sizeof options, "-DTYPE=%u -DTOKENS=%u%s%s %s", form->type, form->tokens, rows,
+             call->matrices == GPU_ONE_MATRIX ? "" : " -DMATRICES",
              form->integers ? "-DINTEGERS -DINPUT=int -DINPUT_WORDS=8" : "-DINPUT=float -DINPUT_WORDS=32");
-    return get_kernel(builder, SOURCE_MATMUL, options, "matmul", builder->device->vectors ? 1 : GROUP_ROWS);
+    return get_kernel(builder, SOURCE_MATMUL, options, "matmul", group);
+}
+
+/* Work-groups for few columns have fewer rows from then on if a kernel's turn out to be too large. */
+static int get_matmul(struct builder *builder, const struct gpu_call *call, struct matmul_form *form)
+{
+    struct engine_device *device = builder->device;
+    int status = get_form(builder, call, form);
+    for (; status && device->groups_are_too_large && form->rows > 8; status = get_form(builder, call, form)) {
+        device->groups_are_too_large = false;
+        device->few_rows = form->rows /= 2;
+    }
+    return status;
 }
 
 /* Where products go: the output, or scratch memory until they are mixed. */
@@ -244,8 +293,9 @@ static void size_matmul(struct builder *builder, const struct matmul_form *form,
     size_t tiles = (size_t)form->n_tiles;
     if (builder->device->vectors)
         set_size(builder, 2, tiles, (size_t)panels, 1, 1);
-    else if (form->tokens == 1)
-        set_size(builder, 2, (size_t)panels, tiles, PANEL_ROWS, ONE_SLICES);
+    else if (form->rows > 0)
+        set_size(builder, 2, (size_t)panels * (PANEL_ROWS / form->rows), tiles, (size_t)form->rows * SHARES,
+                 1);
     else
         set_size(builder, 2, (size_t)(panels * PANEL_ROWS + GROUP_ROWS - 1) / GROUP_ROWS, tiles, GROUP_ROWS,
                  1);

@@ -117,15 +117,14 @@ static const char *obstacle(cl_device_id device, unsigned version)
     return NULL;
 }
 
-/* How large the dimensions of a group may be. */
+/* How large the first dimension of a group may be. */
 static void find_items(struct listed_device *device)
 {
     size_t most[16] = {0}; /* three dimensions, as a rule */
     if (cl.clGetDeviceInfo(device->handle, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof most, most, NULL) !=
         CL_SUCCESS)
-        most[0] = most[1] = 1;
-    device->max_items[0] = most[0];
-    device->max_items[1] = most[1];
+        most[0] = 1;
+    device->max_items = most[0];
 }
 
 /* Fills the rest of *device. Returns whether it can run our kernels. */

@@ -88,6 +88,9 @@ static const struct engine_plugin plugin = {
 
 const struct engine_plugin *engine_plugin_entry(const struct engine_host *host)
 {
+    /* Read here as well, so that the engine can tell at once which ones are misspelt. */
+    static const char *const settings[] = {"kernels", "integers"};
     opencl_host = host;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) host->setting(plugin.name, settings[i]);
     return &plugin;
 }

@@ -5,8 +5,8 @@
 
 #include "commands.h"
 
-#define PANEL_ROWS     32 /* rows in a panel of a weight */
-#define SUBGROUP_PARTS 4  /* workgroups for a panel, of shaders/matmul-subgroups.glsl */
+#define PANEL_ROWS 32 /* rows in a panel of a weight */
+#define MOST_PARTS 4  /* workgroups for a panel, see struct matmul_form */
 
 struct builder {
     struct engine_device *device;

@@ -73,7 +73,9 @@ static void read_limits(struct engine_device *device)
     device->limits.max_experts = MAX_EXPERTS;
     device->limits.weight_type = weight_type_known;
     device->splits = device->physical->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
-    device->k_slices = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 4;
+    uint32_t invocations = limits->maxComputeWorkGroupInvocations;
+    if (invocations > limits->maxComputeWorkGroupSize[0]) invocations = limits->maxComputeWorkGroupSize[0];
+    device->few_rows = invocations >= 32 * FEW_SHARES ? 32 : invocations >= 16 * FEW_SHARES ? 16 : 8;
     /* Drivers that run shaders on the CPU take long to compile them. */
     device->unrolled = device->physical->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 32;
 }
@@ -112,6 +114,33 @@ static int choose_matmul(struct engine_device *device)
         (device->half && !physical->has_half) || (device->cooperative && !has_cooperative))
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "matmul = %s: %s does not support it", text,
                                  physical->properties.deviceName);
+    return ENGINE_OK;
+}
+
+/* Chooses up to how many columns a weight is read once by workgroups of few rows (shaders/matmul-few.glsl)
+ * instead of going through tiles: [vulkan] few_columns = auto or 1 … 16; ENGINE_VULKAN_FEW_COLUMNS overrides
+ * it.
+ *
+ * The answer is the same for all kinds of GPUs, with cooperative matrices or without. Tiles have 32 or 64
+ * columns, whose products are computed even if most of them don't exist. A workgroup takes 64 rows of a tile and
+ * walks through all of k, with two barriers for each 32 values: a matrix of 4096 rows has 64 workgroups, too few
+ * to keep a large GPU's memory busy. Workgroups of matmul-few.glsl have fewer rows, divide k, need no barrier
+ * before the end, and compute no more columns than the next power of two. At 16 columns they need half the
+ * products of a tile of 32; the sums of more would not fit into registers. Software drivers have a form of their
+ * own for any number of columns (shaders/matmul-address.glsl). */
+static int choose_few_columns(struct engine_device *device)
+{
+    const char *text = getenv("ENGINE_VULKAN_FEW_COLUMNS");
+    if (!text || !*text) text = vulkan_host->setting("vulkan", "few_columns");
+    device->few_columns = MOST_FEW_COLUMNS;
+    if (!text || strcmp(text, "auto") == 0) return ENGINE_OK;
+    char *end;
+    unsigned long columns = strtoul(text, &end, 10);
+    if (*text < '1' || *text > '9' || *end || columns > MOST_FEW_COLUMNS)
+        return vulkan_host->fail(ENGINE_ERROR_ARGUMENT,
+                                 "few_columns = %s: choose \"auto\" or a number from 1 to %d", text,
+                                 MOST_FEW_COLUMNS);
+    device->few_columns = (uint32_t)columns;
     return ENGINE_OK;
 }
 
@@ -179,6 +208,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     device->budget.limit = given.memory_limit;
     status = validation_check_setting();
     if (!status) status = choose_matmul(device);
+    if (!status) status = choose_few_columns(device);
     if (!status) status = choose_subgroups(device);
     if (!status) status = create_device(device);
     if (!status) {

@@ -40,6 +40,7 @@ struct physical_device {
     bool has_dot, fast_dot; /* dot products of bytes; in hardware */
     bool has_subgroups;     /* sums and maxima over subgroups in compute shaders */
     bool has_shuffles;      /* and shuffles within full subgroups of 8 … 128 invocations */
+    uint32_t subgroup;      /* invocations of those */
     struct cooperative cooperative;
     bool has_budget;     /* VK_EXT_memory_budget */
     uint64_t max_buffer; /* bytes of one allocation and one buffer */
@@ -144,15 +145,16 @@ struct engine_device {
     struct scratch *scratch; /* largest first */
     struct upload_slot uploads[UPLOAD_SLOTS];
     uint32_t next_upload;
-    bool addresses;    /* use the shaders for software drivers */
-    bool half;         /* use the shaders with products in float16 */
-    bool dot;          /* use the shaders with integer dot products */
-    bool cooperative;  /* use the shaders with cooperative matrices */
-    bool subgroups;    /* use the shaders that sum over subgroups */
-    bool shuffles;     /* use those that shuffle within subgroups */
-    bool splits;       /* attention over few heads and long contexts */
-    uint32_t k_slices; /* slices of k that share a long sum when few rows must fill the device */
-    uint32_t unrolled; /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
+    bool addresses;       /* use the shaders for software drivers */
+    bool half;            /* use the shaders with products in float16 */
+    bool dot;             /* use the shaders with integer dot products */
+    bool cooperative;     /* use the shaders with cooperative matrices */
+    bool subgroups;       /* use the shaders that sum over subgroups */
+    bool shuffles;        /* use those that shuffle within subgroups */
+    bool splits;          /* attention over few heads and long contexts */
+    uint32_t few_columns; /* up to this many go through shaders/matmul-few.glsl: 1 … 16 */
+    uint32_t few_rows;    /* the most rows of its workgroups */
+    uint32_t unrolled;    /* values of k whose products are unrolled in shaders/matmul-tiled.glsl */
 };
 
 struct engine_buffer {
@@ -200,6 +202,10 @@ struct weight_type {
 /* NULL: no shaders for this type. */
 const struct weight_type *weight_type(uint32_t type);
 bool weight_type_known(uint32_t type);
+
+/* shaders/matmul-few.glsl */
+#define FEW_SHARES       16 /* invocations that divide k */
+#define MOST_FEW_COLUMNS 16
 
 /* ---- The border ---------------------------------------------------------------------------------------- */
 

@@ -260,6 +260,7 @@ static bool survey(struct physical_device *device)
     device->has_shuffles = device->has_shuffles && device->has_subgroups && subgroups.subgroupSize >= 8 &&
                            subgroups.subgroupSize <= 128 &&
                            (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
+    device->subgroup = subgroups.subgroupSize;
     if (has_version(device, VK_API_VERSION_1_3) &&
         has_extension(device->handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
         cooperative_find(device);

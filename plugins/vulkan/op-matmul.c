@@ -23,19 +23,46 @@
 struct matmul_form {
     enum shader shader;
     uint32_t tokens, panels; /* of a workgroup */
-    uint32_t parts;          /* workgroups for those */
+    uint32_t parts;          /* workgroups for those, 1 … MOST_PARTS */
+    uint32_t rows;           /* of a workgroup of shaders/matmul-few.glsl, else 0 */
 };
 
-static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint32_t tokens)
+/* A power of two: at least n, if `most` is. */
+static uint32_t rounded_up(uint64_t n, uint32_t most)
+{
+    uint32_t power = 1;
+    while (power < n && power < most) power *= 2;
+    return power;
+}
+
+/* For few columns: the more there are, the more rows share what is read of them. But workgroups should not be
+ * fewer than a large GPU has processors. */
+static struct matmul_form few_form(const struct engine_device *device, enum shader first, uint64_t columns,
+                                   uint64_t panels)
+{
+    enum { LEAST_ROWS = 8, PROCESSORS = 128 };
+    struct matmul_form form = {first + MATMUL_FEW, rounded_up(columns, MOST_FEW_COLUMNS), 1, 1, LEAST_ROWS};
+    while (form.rows < device->few_rows && form.rows < 4 * form.tokens &&
+           panels * PANEL_ROWS / (UINT64_C(2) * form.rows) >= PROCESSORS)
+        form.rows *= 2;
+    form.parts = PANEL_ROWS / form.rows;
+    return form;
+}
+
+/* The form for so many columns of each matrix. `whole`: columns are whole chunks and start at multiples of 16
+ * bytes. `panels`: of all matrices. */
+static struct matmul_form matmul_form(const struct engine_device *device, uint32_t type, uint64_t columns,
+                                      bool whole, uint64_t panels)
 {
     enum shader first = weight_type(type)->first;
-    if (tokens == 1 && device->shuffles && !device->addresses)
-        return (struct matmul_form){first + MATMUL_ONE_SUBGROUPS, 1, 1, SUBGROUP_PARTS};
-    if (tokens == 1)
-        return (struct matmul_form){first + (device->addresses ? MATMUL_ONE_ADDRESS : MATMUL_ONE), 1, 1, 1};
-    if (device->addresses) return (struct matmul_form){first + MATMUL_MANY_ADDRESS, ADDRESS_TOKENS, 1, 1};
+    if (device->addresses)
+        return (struct matmul_form){first + MATMUL_ADDRESS, rounded_up(columns, ADDRESS_TOKENS), 1, 1, 0};
+    if (columns == 1 && device->shuffles)
+        return (struct matmul_form){first + MATMUL_SUBGROUPS, 1, 1, MOST_PARTS, 0};
+    if (columns == 1 || (whole && columns <= device->few_columns))
+        return few_form(device, first, columns, panels);
     if (device->cooperative && type != ENGINE_TYPE_F32)
-        return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1};
+        return (struct matmul_form){first + MATMUL_COOPERATIVE, COOPERATIVE_TOKENS, TILED_PANELS, 1, 0};
     enum shader tiled = first + MATMUL_TILED;
     if (device->dot && type == ENGINE_TYPE_Q8_0)
         tiled = SHADER_MATMUL_Q8_0_DOT;
@@ -44,7 +71,17 @@ static struct matmul_form matmul_form(const struct engine_device *device, uint32
     else if (device->half && type != ENGINE_TYPE_F32 &&
              type != ENGINE_TYPE_F16) /* those are exact as they are */
         tiled = first + MATMUL_HALF;
-    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1};
+    return (struct matmul_form){tiled, TILED_TOKENS, TILED_PANELS, 1, 0};
+}
+
+/* The constants of shaders/matmul-few.glsl. */
+static void set_few(struct builder *builder, const struct matmul_form *form)
+{
+    struct pipeline_key *key = &builder->dispatch.key;
+    key->constants[0] = form->rows * FEW_SHARES;
+    key->constants[6] = form->tokens;
+    key->constants[7] = form->rows;
+    key->constants[8] = builder->device->shuffles ? builder->device->physical->subgroup / 8 : 1;
 }
 
 /* The constants of shaders/matmul-cooperative.glsl. */
@@ -80,7 +117,9 @@ struct product {
     struct gpu_view input, experts, mix, output, residual;
     enum matrices matrices;
     uint32_t n_slots, tokens; /* heads or experts of a token */
+    uint64_t n_panels;        /* of one matrix */
     struct matmul_form form;
+    bool aligned;   /* columns of the input start at multiples of 16 bytes */
     uint64_t tiles; /* of columns: workgroups in dimension 1 */
     /* Scratch memory: what the experts have made, and from groups_at on the groups. */
     uint64_t groups_at, scratch;
@@ -112,8 +151,31 @@ static uint32_t most_tokens(const struct gpu_call *call)
     return least(tokens, most > 0 ? (uint32_t)most : 1);
 }
 
-/* Some of the tokens of a matmul. Experts take columns in groups, each with a matrix, where those have two
- * columns or more on average; else every column has workgroups of its own, of the form for one. */
+static bool is_aligned(const struct gpu_view *input)
+{
+    bool aligned = input->offset % 16 == 0;
+    for (int i = 1; i < 3; i++) aligned = aligned && (input->ne[i] == 1 || input->nb[i] % 16 == 0);
+    return aligned;
+}
+
+/* Experts take columns in groups, each with a matrix, where those have two columns or more on average; else
+ * every column has workgroups of its own, of the form for one. Tiles have room for twice the average. */
+static void group_columns(const struct engine_device *device, uint32_t type, uint64_t n_experts, bool whole,
+                          struct product *product)
+{
+    uint64_t columns = (uint64_t)product->tokens * product->n_slots, panels = product->n_panels * n_experts;
+    if (columns < 2 * n_experts || product->tokens == 1) {
+        product->matrices = BY_COLUMN;
+        product->form = matmul_form(device, type, 1, whole, panels);
+        product->tiles = columns;
+        return;
+    }
+    product->matrices = BY_GROUP;
+    product->form = matmul_form(device, type, least(2 * columns / n_experts, product->tokens), whole, panels);
+    product->tiles = columns / product->form.tokens + least(columns, (uint32_t)n_experts);
+}
+
+/* Some of the tokens of a matmul. */
 static struct product make_product(const struct engine_device *device, const struct gpu_call *call,
                                    uint32_t first, uint32_t count)
 {
@@ -126,27 +188,24 @@ static struct product make_product(const struct engine_device *device, const str
     product.residual = of_tokens(&v[GPU_MATMUL_RESIDUAL], 1, first, count);
     product.experts = of_tokens(&v[GPU_MATMUL_EXPERTS], 1, first, count);
     product.mix = of_tokens(&v[GPU_MATMUL_MIX], 1, first, count);
-    if (call->matrices != GPU_MATRIX_PER_EXPERT) {
-        product.form = matmul_form(device, weight->type, count);
-        product.tiles = (count + (uint64_t)product.form.tokens - 1) / product.form.tokens;
-        if (call->matrices == GPU_ONE_MATRIX) return product;
-        product.matrices = BY_HEAD;
-        product.n_slots = (uint32_t)weight->ne[2];
-        product.tiles *= product.n_slots;
+    product.n_panels = (weight->ne[1] + PANEL_ROWS - 1) / PANEL_ROWS;
+    product.aligned = is_aligned(&product.input);
+    bool whole = product.aligned && weight->ne[0] % 32 == 0;
+    if (call->matrices == GPU_MATRIX_PER_EXPERT) {
+        product.n_slots = (uint32_t)product.experts.ne[0];
+        group_columns(device, weight->type, weight->ne[2], whole, &product);
+        uint64_t columns = (uint64_t)count * product.n_slots;
+        if (product.mix.present) product.groups_at = aligned_size(columns * weight->ne[1] * 4);
+        product.scratch = product.groups_at;
+        if (product.matrices == BY_GROUP) product.scratch += aligned_size((3 * product.tiles + columns) * 4);
         return product;
     }
-    product.n_slots = (uint32_t)product.experts.ne[0];
-    uint64_t columns = (uint64_t)count * product.n_slots;
-    bool grouped = columns >= 2 * weight->ne[2] && count > 1;
-    product.matrices = grouped ? BY_GROUP : BY_COLUMN;
-    product.form = matmul_form(device, weight->type, grouped ? count : 1);
-    product.tiles = columns;
-    if (product.mix.present) product.groups_at = aligned_size(columns * weight->ne[1] * 4);
-    product.scratch = product.groups_at;
-    if (grouped) {
-        product.tiles = columns / product.form.tokens + least(columns, (uint32_t)weight->ne[2]);
-        product.scratch += aligned_size((3 * product.tiles + columns) * 4);
+    if (call->matrices == GPU_MATRIX_PER_HEAD) {
+        product.matrices = BY_HEAD;
+        product.n_slots = (uint32_t)weight->ne[2];
     }
+    product.form = matmul_form(device, weight->type, count, whole, product.n_panels * product.n_slots);
+    product.tiles = (count + (uint64_t)product.form.tokens - 1) / product.form.tokens * product.n_slots;
     return product;
 }
 
@@ -251,22 +310,25 @@ static int append(struct builder *builder, const struct product *product, const 
     const struct gpu_view *residual = &product->residual, *bias = &v[GPU_MATMUL_BIAS];
     const struct engine_op_matmul *args = &product->call->args.matmul;
     const struct engine_weight *weight = v[GPU_MATMUL_WEIGHT].weight;
-    bool aligned = input->offset % 16 == 0, adds = residual->present && !product->mix.present;
+    const struct matmul_form *form = &product->form;
+    bool adds = residual->present && !product->mix.present;
     uint32_t output_slots, choice = 0, step = 0;
-    for (int i = 1; i < 3; i++) aligned = aligned && (input->ne[i] == 1 || input->nb[i] % 16 == 0);
 
-    builder->dispatch.key = (struct pipeline_key){.shader = product->form.shader,
-                                                  .constants = {[0] = builder->device->k_slices,
-                                                                aligned,
-                                                                v[GPU_MATMUL_GATE].present,
-                                                                bias->present,
-                                                                adds,
-                                                                args->activation,
-                                                                builder->device->unrolled,
-                                                                [11] = product->matrices},
-                                                  .full_subgroups = product->form.parts > 1};
-    if (product->form.shader == weight_type(weight->base.type)->first + MATMUL_COOPERATIVE)
-        set_cooperative(builder);
+    enum shader first = weight_type(weight->base.type)->first;
+    struct pipeline_key *key = &builder->dispatch.key;
+    *key = (struct pipeline_key){
+        .shader = form->shader,
+        .constants = {[1] = product->aligned && (form->rows == 0 || input->ne[0] % 32 == 0),
+                      v[GPU_MATMUL_GATE].present,
+                      bias->present,
+                      adds,
+                      args->activation,
+                      builder->device->unrolled,
+                      [11] = product->matrices}};
+    if (form->shader == first + MATMUL_COOPERATIVE) set_cooperative(builder);
+    if (form->shader == first + MATMUL_SUBGROUPS) key->full_subgroups = 1;
+    if (form->shader == first + MATMUL_ADDRESS) key->constants[6] = form->tokens;
+    if (form->rows > 0) set_few(builder, form);
     push(builder, input->ne[0]);
     push(builder, product->output.ne[0]);
     push(builder, product->tokens);

@@ -5,21 +5,20 @@
 #include <stdint.h>
 /* For each type of weights, in this order. */
 #define WEIGHT_SHADERS(type)                                                                                 \
-    SHADER_MATMUL_##type##_ONE, SHADER_MATMUL_##type##_ONE_SUBGROUPS, SHADER_MATMUL_##type##_TILED,          \
-        SHADER_MATMUL_##type##_HALF, SHADER_MATMUL_##type##_COOPERATIVE, SHADER_MATMUL_##type##_ONE_ADDRESS, \
-        SHADER_MATMUL_##type##_MANY_ADDRESS, SHADER_GET_ROWS_##type
+    SHADER_MATMUL_##type##_FEW, SHADER_MATMUL_##type##_SUBGROUPS, SHADER_MATMUL_##type##_TILED,              \
+        SHADER_MATMUL_##type##_HALF, SHADER_MATMUL_##type##_COOPERATIVE, SHADER_MATMUL_##type##_ADDRESS,     \
+        SHADER_GET_ROWS_##type
 /* Their places in that order. */
 enum {
-    MATMUL_ONE,
-    MATMUL_ONE_SUBGROUPS,
+    MATMUL_FEW,
+    MATMUL_SUBGROUPS,
     MATMUL_TILED,
     MATMUL_HALF,
     MATMUL_COOPERATIVE,
-    MATMUL_ONE_ADDRESS,
-    MATMUL_MANY_ADDRESS,
+    MATMUL_ADDRESS,
     GET_ROWS
 };
-/* Those with _SUBGROUPS follow the same ones without. */
+/* Attention and norm with _SUBGROUPS follow the same ones without. */
 enum shader {
     WEIGHT_SHADERS(F32),
     WEIGHT_SHADERS(F16),

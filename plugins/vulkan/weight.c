@@ -30,22 +30,22 @@ struct layout {
 };
 
 static const struct weight_type types[] = {
-    {ENGINE_TYPE_F32, SHADER_MATMUL_F32_ONE, 0, 0},
-    {ENGINE_TYPE_F16, SHADER_MATMUL_F16_ONE, 0, 0},
-    {ENGINE_TYPE_BF16, SHADER_MATMUL_BF16_ONE, 0, 0},
-    {ENGINE_TYPE_Q8_0, SHADER_MATMUL_Q8_0_ONE, 0, 0},
-    {ENGINE_TYPE_Q4_0, SHADER_MATMUL_Q4_0_ONE, 0, 0},
-    {ENGINE_TYPE_Q4_1, SHADER_MATMUL_Q4_1_ONE, 5, 4},
-    {ENGINE_TYPE_Q5_0, SHADER_MATMUL_Q5_0_ONE, 6, 2},
-    {ENGINE_TYPE_Q5_1, SHADER_MATMUL_Q5_1_ONE, 6, 4},
-    {ENGINE_TYPE_Q2_K, SHADER_MATMUL_Q2_K_ONE, 21, 4},
-    {ENGINE_TYPE_Q3_K, SHADER_MATMUL_Q3_K_ONE, 28, 4},
-    {ENGINE_TYPE_Q4_K, SHADER_MATMUL_Q4_K_ONE, 36, 4},
-    {ENGINE_TYPE_Q5_K, SHADER_MATMUL_Q5_K_ONE, 44, 4},
-    {ENGINE_TYPE_Q6_K, SHADER_MATMUL_Q6_K_ONE, 53, 4},
-    {ENGINE_TYPE_IQ4_NL, SHADER_MATMUL_IQ4_NL_ONE, 5, 2},
-    {ENGINE_TYPE_IQ4_XS, SHADER_MATMUL_IQ4_XS_ONE, 34, 4},
-    {ENGINE_TYPE_MXFP4, SHADER_MATMUL_MXFP4_ONE, 5, 1},
+    {ENGINE_TYPE_F32, SHADER_MATMUL_F32_FEW, 0, 0},
+    {ENGINE_TYPE_F16, SHADER_MATMUL_F16_FEW, 0, 0},
+    {ENGINE_TYPE_BF16, SHADER_MATMUL_BF16_FEW, 0, 0},
+    {ENGINE_TYPE_Q8_0, SHADER_MATMUL_Q8_0_FEW, 0, 0},
+    {ENGINE_TYPE_Q4_0, SHADER_MATMUL_Q4_0_FEW, 0, 0},
+    {ENGINE_TYPE_Q4_1, SHADER_MATMUL_Q4_1_FEW, 5, 4},
+    {ENGINE_TYPE_Q5_0, SHADER_MATMUL_Q5_0_FEW, 6, 2},
+    {ENGINE_TYPE_Q5_1, SHADER_MATMUL_Q5_1_FEW, 6, 4},
+    {ENGINE_TYPE_Q2_K, SHADER_MATMUL_Q2_K_FEW, 21, 4},
+    {ENGINE_TYPE_Q3_K, SHADER_MATMUL_Q3_K_FEW, 28, 4},
+    {ENGINE_TYPE_Q4_K, SHADER_MATMUL_Q4_K_FEW, 36, 4},
+    {ENGINE_TYPE_Q5_K, SHADER_MATMUL_Q5_K_FEW, 44, 4},
+    {ENGINE_TYPE_Q6_K, SHADER_MATMUL_Q6_K_FEW, 53, 4},
+    {ENGINE_TYPE_IQ4_NL, SHADER_MATMUL_IQ4_NL_FEW, 5, 2},
+    {ENGINE_TYPE_IQ4_XS, SHADER_MATMUL_IQ4_XS_FEW, 34, 4},
+    {ENGINE_TYPE_MXFP4, SHADER_MATMUL_MXFP4_FEW, 5, 1},
 };
 
 const struct weight_type *weight_type(uint32_t type)
@@ -112,8 +112,8 @@ static int plan_layout(const struct engine_device *device, const struct engine_w
     if (layout->panel_size > UPLOAD_SIZE || 2 * layout->panel_size > device->max_range)
         return unsupported(desc, "its rows are too long");
     /* Kernels count rows and panels in 32 bits; a matrix's are workgroups at once. */
-    if (matrices && (layout->n_panels > UINT32_MAX / PANEL ||
-                     layout->matrix_panels > device->max_groups[0] / SUBGROUP_PARTS))
+    if (matrices &&
+        (layout->n_panels > UINT32_MAX / PANEL || layout->matrix_panels > device->max_groups[0] / MOST_PARTS))
         return unsupported(desc, "it has too many rows");
     layout->values_size = layout->n_panels * layout->panel_size;
     layout->size = layout->values_size + layout->n_panels * layout->scale_size;

@@ -23,6 +23,7 @@ enum fault {
     THREAD,      /* leaves a thread */
     PART,        /* no fault: claims rows of whole words alone */
     CRASH,       /* on weights in Q8_0 */
+    BATCHES,     /* claims batch invariance, and rounds batches of five or more tokens otherwise */
     END          /* ends the process, as if all had been well */
 };
 
@@ -211,6 +212,24 @@ static int crash(struct engine_device *device, const struct engine_weight_desc *
     return weight_create(device, desc, weight);
 }
 
+static int invariant_info(uint32_t index, struct engine_device_info *info)
+{
+    int status = device_info(index, info);
+    if (status == ENGINE_OK &&
+        info->struct_size >= offsetof(struct engine_device_info, flags) + sizeof info->flags)
+        info->flags = ENGINE_DEVICE_BATCH_INVARIANT;
+    return status;
+}
+
+/* Changes the last bit of the first value. */
+static int round_otherwise(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    const struct engine_op_matmul *m = args;
+    int status = enqueue(stream, op, args);
+    if (status == ENGINE_OK && m->input->ne[1] >= 5) m->output->buffer->data[m->output->offset] ^= 1;
+    return status;
+}
+
 static int end(struct engine_stream *stream, uint32_t op, const void *args)
 {
     (void)stream, (void)op, (void)args;
@@ -250,6 +269,10 @@ ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engin
     case THREAD: broken.device_close = leave_thread; break;
     case LEAK: broken.buffer_destroy = never_destroy; break;
     case CRASH: broken.weight_create = crash; break;
+    case BATCHES:
+        broken.device_info = invariant_info;
+        broken.enqueue = round_otherwise;
+        break;
     case END: broken.enqueue = end; break;
     }
     changed.name = "broken";

@@ -55,8 +55,11 @@ __attribute__((target("avx2"))) static void run_read(struct job *job)
         vector sum[CHAINS], a = start, b = start;                                                            \
         UNROLL for (int c = 0; c < CHAINS; c++) sum[c] = start;                                              \
         for (long i = 0; i < ROUNDS; i++) {                                                                  \
-            UNROLL for (int c = 0; c < CHAINS; c++) sum[c] = step;                                           \
-            UNROLL for (int c = 0; c < CHAINS; c++) __asm__ volatile("" : "+v"(sum[c]));                     \
+            UNROLL for (int c = 0; c < CHAINS; c++)                                                          \
+            {                                                                                                \
+                sum[c] = step;                                                                               \
+                __asm__ volatile("" : "+v"(sum[c]), "+v"(a));                                                \
+            }                                                                                                \
         }                                                                                                    \
         job->operations = (double)ROUNDS * CHAINS * (per_step);                                              \
     }

@@ -4,6 +4,7 @@
 #define F32_TILE_TOKENS  6
 #define INT8_TILE_TOKENS 4
 #define INT8_FEW_TOKENS  4
+#define INT8_PARTS       2
 #define VALUE_ROWS       ((size_t)2) /* queries whose sums of values the registers hold */
 
 /* clang-format off */

@@ -4,6 +4,7 @@
 #define F32_TILE_TOKENS  12
 #define INT8_TILE_TOKENS 8
 #define INT8_FEW_TOKENS  4
+#define INT8_PARTS       1
 #define VALUE_ROWS       ((size_t)4) /* queries whose sums of values the registers hold */
 
 /* clang-format off */

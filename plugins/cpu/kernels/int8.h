@@ -1,5 +1,6 @@
 /* int8.h: template of the matmul kernels of integer types: chunks to tiles, tiles times many tokens, chunks
  * times one. The layout of chunks is described in pack.h. Expects vec-*.h, vec.h, tiles.h.
+ * INT8_PARTS is how many vectors of a row are multiplied at once: they share the broadcast activations.
  *
  * The same code multiplies tiles and chunks: a tile is a chunk whose codes have 8 bits. `format` is a
  * constant in every copy. */
@@ -145,7 +146,7 @@ static inline size_t sums_in_16_bits(unsigned most)
     return VEC_DOT4 || most <= 15 ? 8 : most > 63 ? 1 : most > 31 ? 2 : 4;
 }
 
-/* The integer sums of columns 4 begin … 4 end - 1 of a group: sum[t] += weights x activations. */
+/* The integer sums of columns 4 begin … 4 end - 1 of a group: sum[p][t] += weights x activations. */
 #if VEC_DOT4 == 1
 FLATTEN void vb_dot4_tokens(vi *sum, vb w, const int8_t *activations, const size_t n_tokens)
 {
@@ -156,35 +157,47 @@ FLATTEN void vb_dot4_tokens(vi *sum, vb w, const int8_t *activations, const size
 #if VEC_DOT4
 FLATTEN void integer_sums(const struct format *format, const uint8_t *group, const size_t begin,
                           const size_t end, const int8_t *activations, const size_t n_tokens,
-                          const size_t pairs, vi *sum)
+                          const size_t pairs, vi sum[INT8_PARTS][TILE_TOKENS])
 {
-    UNROLL for (size_t j = begin; j < end; j++)
+    UNROLL for (size_t j = begin; j < end; j++) UNROLL for (size_t p = 0; p < INT8_PARTS; p++)
     {
-        vb w = weight_bytes(format, group, j);
-        vb_dot4_tokens(sum, pairs ? w : vb_flip_signs(w), activations + j * n_tokens * 4, n_tokens);
+        vb w = weight_bytes(format, group + p * LANES * 4, j);
+        vb_dot4_tokens(sum[p], pairs ? w : vb_flip_signs(w), activations + j * n_tokens * 4, n_tokens);
     }
 }
 #else
 FLATTEN void integer_sums(const struct format *format, const uint8_t *group, const size_t begin,
                           const size_t end, const int8_t *activations, const size_t n_tokens,
-                          const size_t pairs, vi *sum)
+                          const size_t pairs, vi sum[INT8_PARTS][TILE_TOKENS])
 {
     const size_t all = end - begin, run = pairs == 0 ? 1 : pairs < all ? pairs : all;
     UNROLL for (size_t first = begin; first < end; first += run)
     {
-        vb short_sum[TILE_TOKENS];
+        vb short_sum[INT8_PARTS][TILE_TOKENS];
         UNROLL for (size_t j = first; j < first + run; j++)
         {
-            vb w = weight_bytes(format, group, j);
-            if (!pairs) w = vb_flip_signs(w); /* q - 128 */
+            vb w[INT8_PARTS];
+            UNROLL for (size_t p = 0; p < INT8_PARTS; p++)
+            {
+                w[p] = weight_bytes(format, group + p * LANES * 4, j);
+                if (!pairs) w[p] = vb_flip_signs(w[p]); /* q - 128 */
+            }
             UNROLL for (size_t t = 0; t < n_tokens; t++)
             {
                 vb a = vi_set1(load_four(activations + (j * n_tokens + t) * 4));
-                vb two = pairs ? vb_dot2(w, a) : vb_dot2_signed(w, a);
-                short_sum[t] = j == first ? two : vb_add16(short_sum[t], two);
+                UNROLL for (size_t p = 0; p < INT8_PARTS; p++)
+                {
+                    vb two = pairs ? vb_dot2(w[p], a) : vb_dot2_signed(w[p], a);
+                    short_sum[p][t] = j == first ? two : vb_add16(short_sum[p][t], two);
+                    if (run > 1) KEEP_VECTOR(short_sum[p][t]);
+                }
             }
         }
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] = vi_add(sum[t], vb_widen(short_sum[t]));
+        UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t p = 0; p < INT8_PARTS; p++)
+        {
+            sum[p][t] = vi_add(sum[p][t], vb_widen(short_sum[p][t]));
+            if (run == 1) KEEP_VECTOR(sum[p][t]);
+        }
     }
 }
 #endif
@@ -220,30 +233,42 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
     if (pairs == 0) offset = 0; /* flipping signs subtracts it */
     sum_tokens(&token_sums, offset, mins, activations, n, n_tokens, sub);
     const size_t per_group = GROUP / sub;
-    for (size_t part = 0; part < PANEL; part += LANES) {
-        vf total[TILE_TOKENS];
-        UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] = vf_load(sums + t * PANEL + part);
+    for (size_t part = 0; part < PANEL; part += LANES * INT8_PARTS) {
+        vf total[INT8_PARTS][TILE_TOKENS];
+        UNROLL for (size_t p = 0; p < INT8_PARTS; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
+            total[p][t] = vf_load(sums + t * PANEL + part + p * LANES);
         for (size_t g = 0; g < n / GROUP; g++) {
             const float *scales = activations->scales + g * n_tokens;
+            const uint8_t *group = quants + g * group_size(format) + part * 4;
+            const int8_t *q = activations->q + g * GROUP * n_tokens;
+            KEEP_POINTER(scales);
+            KEEP_POINTER(group);
+            KEEP_POINTER(q);
             if (part == 0) fetch_ahead(next, ahead, g);
             UNROLL for (size_t h = 0; h < per_group; h++)
             {
                 size_t s = g * per_group + h;
-                vi sum[TILE_TOKENS];
-                UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t] =
-                    vi_set1(token_sums.start[s * n_tokens + t]);
-                integer_sums(format, quants + g * group_size(format) + part * 4, h * sub / 4,
-                             (h + 1) * sub / 4, activations->q + g * GROUP * n_tokens, n_tokens, pairs, sum);
-                vf scale = vf_load(tile->scales + s * PANEL + part);
-                UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
-                    vf_fma(vi_to_vf(sum[t]), vf_mul(scale, vf_set1(scales[t])), total[t]);
+                vi sum[INT8_PARTS][TILE_TOKENS];
+                vf scale[INT8_PARTS];
+                UNROLL for (size_t p = 0; p < INT8_PARTS; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
+                    sum[p][t] = vi_set1(token_sums.start[s * n_tokens + t]);
+                integer_sums(format, group, h * sub / 4, (h + 1) * sub / 4, q, n_tokens, pairs, sum);
+                UNROLL for (size_t p = 0; p < INT8_PARTS; p++) scale[p] =
+                    vf_load(tile->scales + s * PANEL + part + p * LANES);
+                UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t p = 0; p < INT8_PARTS; p++)
+                    total[p][t] =
+                        vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale[p], vf_set1(scales[t])), total[p][t]);
                 if (!mins) continue;
-                vf min = vf_load(tile->mins + s * PANEL + part);
-                UNROLL for (size_t t = 0; t < n_tokens; t++) total[t] =
-                    vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[t]);
+                UNROLL for (size_t p = 0; p < INT8_PARTS; p++)
+                {
+                    vf min = vf_load(tile->mins + s * PANEL + part + p * LANES);
+                    UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+                        vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[p][t]);
+                }
             }
         }
-        UNROLL for (size_t t = 0; t < n_tokens; t++) vf_store(sums + t * PANEL + part, total[t]);
+        UNROLL for (size_t p = 0; p < INT8_PARTS; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
+            vf_store(sums + t * PANEL + part + p * LANES, total[p][t]);
     }
 }
 

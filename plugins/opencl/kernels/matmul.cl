@@ -4,7 +4,8 @@
 //
 // With MATRICES the weight is several matrices, one after the other, each of which starts a new panel, and
 // all columns of a tile have the same one. With TOKENS of 1 that is the expert, or the head, of the column;
-// otherwise experts.cl has made the tiles, with a table of their columns and matrices.
+// otherwise experts.cl has made the tiles, with a table of their columns and matrices. With ROWS defined,
+// work-groups are for few columns.
 
 struct matmul_parameters {
     uint n_chunks, rows, n_columns;
@@ -244,7 +245,7 @@ matmul(global const uint *weight, global const uint *gate, global const INPUT *i
 }
 
 #else
-// ---- A work-group takes 32 rows and a column, or 128 rows and TOKENS columns -------------------------------------------
+// ---- A work-group takes ROWS rows and a few columns, or 128 rows and TOKENS columns ------------------------------------
 
 // Finishes a row of column `i` of tile `number`.
 void store_sum(float sum, float gate, uint row, uint number, uint i, const struct matmul_parameters *p,
@@ -255,57 +256,87 @@ void store_sum(float sum, float gate, uint row, uint number, uint i, const struc
     output[output_of(p, table, number, i) + row] = value;
 }
 
-#if TOKENS == 1
-// One chunk of one row times the column.
-float row_product(global const uint *rows, uint chunk, global const INPUT *inputs, global const int4 *about)
+#ifdef ROWS
+#define SHARES  16                        // of k
+#define AT_ONCE (TOKENS < 2 ? TOKENS : 2) // columns in local memory: every device has these 8 KiB
+
+// What a work-item unpacks it multiplies with all columns, which come from the caches: neighbours, which own
+// neighbouring rows, read the same address.
+void accumulate(global const uint *rows, uint share, uint n_chunks, global const INPUT *inputs,
+                global const int4 *about, float sums[TOKENS])
 {
+    UNROLL for (uint t = 0; t < TOKENS; t++) sums[t] = 0;
+    for (uint chunk = share; chunk < n_chunks; chunk += SHARES) {
+        size_t column = (size_t)chunk * TOKENS;
 #ifdef INTEGERS
-    W codes[8];
-    F scale[2], least[2];
-    int x[8];
-    unpack_codes(rows, chunk, codes, scale, least);
-    UNROLL for (uint i = 0; i < 8; i++) x[i] = inputs[chunk * 8 + i];
-    return chunk_product(codes, scale, least, x, about[chunk]);
+        W codes[8];
+        F scale[2], least[2];
+        unpack_codes(rows, chunk, codes, scale, least);
+        UNROLL for (uint t = 0; t < TOKENS; t++) {
+            int x[8];
+            UNROLL for (uint i = 0; i < 2; i++) vstore4(vload4(i, inputs + (column + t) * 8), i, x);
+            sums[t] += chunk_product(codes, scale, least, x, about[column + t]);
+        }
 #else
-    F w[32];
-    float sum = 0;
-    unpack_values(rows, chunk, w);
-    UNROLL for (uint i = 0; i < 32; i++) sum += w[i] * inputs[chunk * 32 + i];
-    return sum;
+        F w[32];
+        unpack_values(rows, chunk, w);
+        UNROLL for (uint t = 0; t < TOKENS; t++) {
+            float sum = 0;
+            UNROLL for (uint i = 0; i < 8; i++) {
+                float4 x = vload4(i, inputs + (column + t) * 32);
+                sum += w[4 * i] * x.s0;
+                sum += w[4 * i + 1] * x.s1;
+                sum += w[4 * i + 2] * x.s2;
+                sum += w[4 * i + 3] * x.s3;
+            }
+            sums[t] += sum;
+        }
 #endif
+    }
 }
 
-// Local dimension 1 divides the chunks among SLICES. Group dimension 1: columns.
-kernel __attribute__((reqd_work_group_size(PANEL, SLICES, 1))) void
+// Adds up what the shares of a row have summed up.
+float add_shares(local const float *partial, uint row)
+{
+    float sum = 0;
+    for (uint s = 0; s < SHARES; s++) sum += partial[s * ROWS + row];
+    return sum;
+}
+
+// Group dimension 0: ROWS rows, 1: tiles.
+kernel __attribute__((reqd_work_group_size(ROWS * SHARES, 1, 1))) void
 matmul(global const uint *weight, global const uint *gate, global const INPUT *inputs, global const int4 *about,
        global const float *bias, global const float *residual, global float *output, global const uint *table,
        const struct matmul_parameters given)
 {
-    local float partial[2][SLICES][PANEL];
+    local float partial[2][AT_ONCE][SHARES * ROWS]; // of sums and gates
     const struct matmul_parameters p = given;
-    uint lane = get_local_id(0), slice = get_local_id(1), number = get_group_id(1);
-    uint panel = panel_of(&p, get_group_id(0)), row = panel * PANEL + lane;
+    uint row = get_local_id(0) % ROWS, share = get_local_id(0) / ROWS, number = get_group_id(1);
+    uint first = get_group_id(0) * ROWS, lane = first % PANEL + row;
+    uint panel = panel_of(&p, first / PANEL);
     struct tile tile = tile_at(&p, table, number);
     uint in_part = panel_in_part(&p, tile.matrix, panel);
-    if (in_part >= p.n_panels) return;
+    if (tile.n_columns == 0 || in_part >= p.n_panels) return;
     size_t at = (size_t)in_part * ((p.n_chunks * 32 + BLOCK - 1) / BLOCK) * (BLOCK_WORDS * PANEL) + lane;
-    float sum = 0, gate_sum = 0;
-    inputs += (size_t)tile.input * p.n_chunks * INPUT_WORDS;
-    about += p.about_offset + (size_t)tile.input * p.n_chunks;
+    size_t column = (size_t)tile.input * p.n_chunks * TOKENS;
+    float sums[TOKENS], gates[TOKENS];
+    inputs += column * INPUT_WORDS;
+    about += p.about_offset + column;
     bias += (size_t)tile.matrix * p.rows;
-    for (uint chunk = slice; chunk < p.n_chunks; chunk += SLICES) {
-        sum += row_product(weight + at, chunk, inputs, about);
-        if (p.has_gate) gate_sum += row_product(gate + at, chunk, inputs, about);
+    accumulate(weight + at, share, p.n_chunks, inputs, about, sums);
+    if (p.has_gate) accumulate(gate + at, share, p.n_chunks, inputs, about, gates);
+    // Gates have no barriers of their own: with those, in a condition, PoCL 3.1 computed zeros.
+    UNROLL for (uint t = 0; t < TOKENS; t += AT_ONCE) {
+        barrier(CLK_LOCAL_MEM_FENCE); // the previous contents have been used
+        UNROLL for (uint i = 0; i < AT_ONCE; i++) {
+            partial[0][i][get_local_id(0)] = sums[t + i];
+            partial[1][i][get_local_id(0)] = p.has_gate ? gates[t + i] : 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (share < AT_ONCE && t + share < tile.n_columns && panel * PANEL + lane < p.rows)
+            store_sum(add_shares(partial[0][share], row), add_shares(partial[1][share], row), panel * PANEL + lane, number,
+                      t + share, &p, bias, residual, table, output);
     }
-    partial[0][slice][lane] = sum;
-    partial[1][slice][lane] = gate_sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (slice > 0 || row >= p.rows) return;
-    for (uint i = 1; i < SLICES; i++) {
-        sum += partial[0][i][lane];
-        gate_sum += partial[1][i][lane];
-    }
-    store_sum(sum, gate_sum, row, number, 0, &p, bias, residual, table, output);
 }
 #else
 

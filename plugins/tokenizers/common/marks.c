@@ -26,30 +26,32 @@ static const char *const fill_repository_pieces[] = {"<|fim_repo|>", "<|repo_nam
                                                      "<REPO>",       "<reponame>",    NULL};
 static const char *const fill_separator_pieces[] = {"<|file_sep|>", NULL};
 
-static const char *const end_pieces[] = {"<|eot_id|>",
-                                         "<|im_end|>",
-                                         "<|end|>",
-                                         "<|return|>",
-                                         "<|call|>",
-                                         "<|flush|>",
-                                         "<|calls|>",
-                                         "<end_of_turn>",
-                                         "<|endoftext|>",
-                                         "</s>",
-                                         "<|eom_id|>",
-                                         "<EOT>",
-                                         "_<EOT>",
-                                         "[EOT]",
-                                         "[EOS]",
-                                         "<|end_of_text|>",
-                                         "<end_of_utterance>",
-                                         "<eos>",
-                                         "<turn|>",
-                                         "<|tool_response>",
-                                         "<｜end▁of▁sentence｜>",
-                                         "[e~[",
-                                         "<|ifm|im_end|>",
-                                         NULL};
+static const char *const end_pieces[] = {
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+    "<|ifm|im_end|>",
+    "<|END_OF_TURN_TOKEN|>", /* Command-R's files name it; not llama.cpp's */
+    NULL};
 
 /* Marks of a message's parts (gpt-oss), which are text to be shown although files call them control
  * tokens. */

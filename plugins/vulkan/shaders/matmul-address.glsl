@@ -4,6 +4,8 @@
 // input at addresses. Such drivers also compile long code slowly: weight and gate share the same code.
 layout(local_size_x = 32 / ROWS) in;
 
+layout(constant_id = 6) const uint TOKENS = 1;
+
 const uint APART = 32 / ROWS; // rows of an invocation
 
 #if TYPE == TYPE_F32 || TYPE == TYPE_F16 || TYPE == TYPE_BF16

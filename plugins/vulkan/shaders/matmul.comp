@@ -1,17 +1,16 @@
 // matmul.comp: ENGINE_OP_MATMUL, in the form that is defined:
-//   ONE      one column: an invocation sums a row over every SLICES-th part of k; only weights differ between invocations
-//   SUBGROUPS  the same with sums over subgroups: matmul-subgroups.glsl
+//   FEW      COLUMNS columns: matmul-few.glsl
+//   SUBGROUPS  one column, with sums over subgroups: matmul-subgroups.glsl
 //   TILED    many columns, through shared memory: matmul-tiled.glsl
 //   HALF     the same with products in float16: matmul-half.glsl
 //   DOT      the same with integer dot products: matmul-dot.glsl
 //   COOPERATIVE  the same with cooperative matrices: matmul-cooperative.glsl
-//   ADDRESS  for software drivers, one column or TOKENS at a time, with memory read at addresses: matmul-address.glsl
+//   ADDRESS  for software drivers, TOKENS columns at a time, with memory read at addresses: matmul-address.glsl
 #version 450
 #extension GL_EXT_control_flow_attributes : enable
 #extension GL_GOOGLE_include_directive : enable
 #include "types.glsl"
 
-layout(constant_id = 0) const uint SLICES = 1;
 layout(constant_id = 1) const bool ALIGNED = false; // columns of the input start at multiples of 16 bytes
 layout(constant_id = 2) const bool GATED = false;
 layout(constant_id = 3) const bool BIASED = false;
@@ -193,5 +192,5 @@ void finish(float sum, float gate, uint row, uint token)
 #elif defined(SUBGROUPS)
 #include "matmul-subgroups.glsl"
 #else
-#include "matmul-one.glsl"
+#include "matmul-few.glsl"
 #endif

@@ -1,0 +1,53 @@
+/* op-attention.h: shared by the files of attention: op-attention.c computes its output, op-attention-weights.c the
+ * weights, where they are wanted too. */
+#ifndef CPU_OP_ATTENTION_H
+#define CPU_OP_ATTENTION_H
+
+#include "cache.h"
+#include "list.h"
+
+#define ATTENTION_PIECE 32 /* positions whose keys or values are converted to float32 at a time */
+
+struct attention {
+    struct view q, k, v, block_table, sequences, positions, output;
+    struct view weights; /* ne[0] is 0 where they are not wanted */
+    float scale, softcap;
+    uint32_t window, chunk;      /* not both */
+    const float *slopes, *sinks; /* [n_heads], or NULL */
+    uint32_t split;              /* few tokens */
+    uint32_t split_heads;        /* key/value heads of a task, where they are few */
+    uint32_t group_tokens;       /* of a task, where there are many */
+    uint32_t n_repeat;           /* query heads that share a key/value head */
+};
+
+/* Rows in scratch memory are padded to whole vectors. */
+static inline size_t attention_key_size(const struct attention *op)
+{
+    return round_up(op->k.ne[0], PANEL);
+}
+
+static inline int32_t attention_number(const struct view *view, size_t i)
+{
+    return ((const int32_t *)(const void *)view->data)[i];
+}
+
+/* The first position that a token at `position` sees. */
+size_t attention_begin(const struct attention *op, int32_t position);
+
+/* A token's position, -1 if it is left out, also because its numbers are out of range: that fails `work`,
+ * unless it is NULL. */
+int32_t attention_position(const struct attention *op, const struct work *work, size_t token);
+
+/* Positions first … first + n - 1 of a sequence in a cache become rows of `size` float32. */
+void attention_fetch(const struct attention *op, const struct work *work, const struct view *cache,
+                     int32_t sequence, size_t kv_head, size_t first, size_t n, size_t size, float *rows);
+
+/* Soft cap and slope of n scores of a head, n a multiple of PANEL. The query is `ahead` positions after the
+ * first one. */
+void attention_change_scores(const struct attention *op, const struct work *work, size_t head, float ahead,
+                             float *scores, size_t n);
+
+/* op-attention-weights.c: adds the step that computes op->weights. */
+int attention_add_weights(struct list *list, const struct attention *op);
+
+#endif
