@@ -30,6 +30,25 @@ double portable_exp(double x)
     return sum * power;
 }
 
+double portable_log(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int64_t exponent = (int64_t)(bits >> 52) - 1023;
+    bits = (bits & 0xfffffffffffffu) | (uint64_t)1023 << 52;
+    double m; /* x = m * 2^exponent */
+    memcpy(&m, &bits, sizeof m);
+    if (m > 1.4142135623730951) {
+        m /= 2;
+        exponent++;
+    }
+    /* log m = 2 artanh s = 2 (s + s^3 / 3 + s^5 / 5 + …), |s| < 0.172: the remainder is below 2^-60 */
+    double s = (m - 1) / (m + 1), square = s * s, sum = 0;
+    for (int i = 23; i >= 3; i -= 2) sum = (sum + 1.0 / (double)i) * square;
+    double k = (double)exponent;
+    return k * LN2_HIGH + (2 * (s + s * sum) + k * LN2_LOW);
+}
+
 uint64_t portable_random(uint64_t *state)
 {
     *state += 0x9e3779b97f4a7c15u;

@@ -1,320 +1,263 @@
-/* sampler.c: from logits to a token (engine.h, "Sampling"). The chain: penalties, top-k, typical, top-p,
- * min-p, temperature, draw. Each step works on the candidates left by the step before, and leaves at least
- * one. Probabilities are always those among the remaining candidates.
+/* sampler.c: from logits to a token (engine.h, "Sampling"): runs the steps of the chain over the candidates,
+ * and draws one of those that are left. Probabilities are always those among the remaining candidates.
  *
- * The same options, seed and logits give the same token on every machine: portable.h says how. Sums run over
- * the candidates in an order that depends only on their logits and ids. Nothing is allocated after
- * engine_sampler_create. */
+ * The same options, seed and logits give the same token on every machine: portable.h says how. Nothing is
+ * allocated after the sampler has been created. */
+#include "sample/sampler.h"
+
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/sized.h"
-#include "engine.h"
 #include "sample/portable.h"
-#include "sample/sampler.h"
+#include "sample/steps.h"
 
-#define MAX_LAST_N (1u << 24)
+/* ---- Creation ---- */
 
-struct candidate {
-    double logit; /* after penalties */
-    double key;   /* higher is better; its meaning depends on the step */
-    int32_t id;
-};
-
-struct engine_sampler {
-    struct engine_sampler_options options;
-    uint32_t n_vocab;
-    uint64_t random; /* state */
-
-    struct candidate *candidates; /* [n_candidates], room for [n_vocab] */
-    size_t n_candidates;
-
-    /* The last tokens of the text, for the penalties; NULL if penalties are off. */
-    int32_t *history; /* [penalty_last_n], a ring */
-    size_t n_history, history_at;
-    uint32_t *counts; /* [n_vocab], how often each token is in the history */
-};
-
-/* ---- Options ---- */
-
-static int check_range(const char *name, float value, float lowest, float highest)
+static bool has_step(const struct engine_sampler *sampler, enum sampler_step step)
 {
-    if (value >= lowest && value <= highest) return ENGINE_OK; /* false for NaN */
-    return error_raise(ENGINE_ERROR_ARGUMENT, "%s is %g; it must be %g to %g", name, (double)value,
-                       (double)lowest, (double)highest);
+    for (size_t i = 0; i < sampler->n_steps; i++)
+        if (sampler->steps[i] == step) return true;
+    return false;
 }
 
-static int check_options(const struct engine_sampler_options *options)
+int sampler_check_tokens(const struct sampler_settings *settings, uint32_t n_vocab)
 {
-    const float most = 3.4e38f; /* nearly any finite number */
-    int status = check_range("temperature", options->temperature, 0, most);
-    if (!status) status = check_range("top_p", options->top_p, 0, 1);
-    if (!status) status = check_range("min_p", options->min_p, 0, 1);
-    if (!status) status = check_range("typical_p", options->typical_p, 0, 1);
-    if (!status) status = check_range("penalty_repeat", options->penalty_repeat, 0, most);
-    if (!status) status = check_range("penalty_frequency", options->penalty_frequency, -most, most);
-    if (!status) status = check_range("penalty_presence", options->penalty_presence, -most, most);
-    if (!status && options->penalty_last_n > MAX_LAST_N)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "penalty_last_n is %" PRIu32 "; it must be at most %u",
-                           options->penalty_last_n, MAX_LAST_N);
+    const struct engine_sampler_options *options = &settings->options;
+    for (size_t i = 0; i < options->n_logit_bias; i++) {
+        int32_t token = options->logit_bias[i].token;
+        if (token < 0 || (uint32_t)token >= n_vocab)
+            return error_raise(ENGINE_ERROR_ARGUMENT,
+                               "logit_bias: there is no token %" PRIi32 "; the model has 0 to %" PRIu32,
+                               token, n_vocab - 1);
+    }
+    return ENGINE_OK;
+}
+
+static int copy_bias(struct engine_sampler *sampler)
+{
+    const struct engine_sampler_options *options = &sampler->options;
+    sampler->bias = calloc(options->n_logit_bias > 0 ? options->n_logit_bias : 1, sizeof *sampler->bias);
+    if (!sampler->bias) return error_memory("sampler");
+    if (options->n_logit_bias > 0)
+        memcpy(sampler->bias, options->logit_bias, options->n_logit_bias * sizeof *sampler->bias);
+    return ENGINE_OK;
+}
+
+static int fill(struct engine_sampler *sampler, const struct sampler_settings *settings,
+                const struct token_texts *texts)
+{
+    const struct engine_sampler_options *options = &sampler->options;
+    size_t last_n = 0;
+    if (has_step(sampler, STEP_PENALTIES)) last_n = options->penalty_last_n;
+    sampler->candidates.n_vocab = sampler->n_vocab;
+    sampler->candidates.items = calloc(sampler->n_vocab, sizeof *sampler->candidates.items);
+    if (!sampler->candidates.items) return error_memory("sampler");
+    if (last_n > 0) {
+        sampler->counts = calloc(sampler->n_vocab, sizeof *sampler->counts);
+        if (!sampler->counts) return error_memory("sampler");
+    }
+    int status = dry_create(sampler, settings, texts);
+    if (sampler->dry.lengths && options->dry_penalty_last_n > last_n) last_n = options->dry_penalty_last_n;
+    if (!status) status = history_create(&sampler->history, last_n);
+    if (!status) status = copy_bias(sampler);
+    if (!status) status = ban_create(&sampler->ban, options->ban, options->n_ban, texts, sampler->n_vocab);
     return status;
 }
 
-int sampler_read_options(const struct engine_sampler_options *given, struct engine_sampler_options *known)
+bool sampler_needs_texts(const struct sampler_settings *settings)
 {
-    int status = SIZED_CHECK(given, engine_sampler_options, seed);
+    return settings->options.n_ban > 0 ||
+           (settings_want_dry(settings) && settings->options.n_dry_breakers > 0);
+}
+
+int sampler_create(const struct sampler_settings *settings, uint32_t n_vocab, const struct token_texts *texts,
+                   struct engine_sampler **sampler)
+{
+    if (!texts && sampler_needs_texts(settings))
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "%s needs the texts of tokens: create the sampler for a model",
+                           settings->options.n_ban > 0 ? "ban" : "DRY with sequence breakers");
+    if (n_vocab == 0 || n_vocab > INT32_MAX)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "the vocabulary has %u tokens; a sampler supports 1 to %d",
+                           n_vocab, INT32_MAX);
+    int status = sampler_check_tokens(settings, n_vocab);
     if (status) return status;
-    sized_read(known, sizeof *known, given);
-    return check_options(known);
+    struct engine_sampler *created = calloc(1, sizeof *created);
+    if (!created) return error_memory("sampler");
+    created->options = settings->options;
+    memcpy(created->steps, settings->steps, sizeof created->steps);
+    created->n_steps = settings->n_steps;
+    created->n_vocab = n_vocab;
+    created->random = settings->options.seed;
+    created->mu = 2 * settings->options.mirostat_tau;
+    status = fill(created, settings, texts);
+    /* The settings' copies may go before the sampler does. */
+    created->options.logit_bias = NULL;
+    created->options.dry_breakers = created->options.ban = NULL;
+    if (status)
+        engine_sampler_destroy(created);
+    else
+        *sampler = created;
+    return status;
 }
 
 int engine_sampler_create(const struct engine_sampler_options *options, uint32_t n_vocab,
                           struct engine_sampler **sampler)
 {
-    struct engine_sampler_options known;
-    int status = sampler_read_options(options, &known);
+    struct sampler_settings settings;
+    int status = sampler_settings_read(options, &settings);
     if (status) return status;
-    if (n_vocab == 0 || n_vocab > INT32_MAX)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "the vocabulary has %u tokens; a sampler supports 1 to %d",
-                           n_vocab, INT32_MAX);
-    struct engine_sampler *created = calloc(1, sizeof *created);
-    if (!created) return error_memory("sampler");
-    created->options = known;
-    created->n_vocab = n_vocab;
-    created->random = created->options.seed;
-    created->candidates = calloc(n_vocab, sizeof *created->candidates);
-    if (created->options.penalty_last_n > 0) {
-        created->history = calloc(created->options.penalty_last_n, sizeof *created->history);
-        created->counts = calloc(n_vocab, sizeof *created->counts);
-    }
-    if (!created->candidates ||
-        (created->options.penalty_last_n > 0 && (!created->history || !created->counts))) {
-        status = error_memory("sampler");
-        goto cleanup;
-    }
-    *sampler = created;
-    created = NULL;
-
-cleanup:
-    engine_sampler_destroy(created);
+    status = sampler_create(&settings, n_vocab, NULL, sampler);
+    sampler_settings_free(&settings);
     return status;
 }
 
 void engine_sampler_destroy(struct engine_sampler *sampler)
 {
     if (!sampler) return;
+    ban_destroy(&sampler->ban);
+    dry_destroy(sampler);
+    history_destroy(&sampler->history);
+    free(sampler->bias);
     free(sampler->counts);
-    free(sampler->history);
-    free(sampler->candidates);
+    free(sampler->candidates.items);
     free(sampler);
 }
 
 void engine_sampler_accept(struct engine_sampler *sampler, int32_t token)
 {
-    if (!sampler->history || token < 0 || (uint32_t)token >= sampler->n_vocab) return;
-    int32_t *place = &sampler->history[sampler->history_at];
-    /* the oldest one leaves the ring */
-    if (sampler->n_history == sampler->options.penalty_last_n)
-        sampler->counts[*place]--;
-    else
-        sampler->n_history++;
-    *place = token;
-    sampler->counts[token]++;
-    sampler->history_at = (sampler->history_at + 1) % sampler->options.penalty_last_n;
-}
-
-/* ---- Choosing the best ---- */
-
-/* Higher keys are better; of equal keys the lower id. No two candidates are equal. */
-static bool better(const struct candidate *a, const struct candidate *b)
-{
-    return a->key > b->key || (a->key == b->key && a->id < b->id);
-}
-
-/* Moves heap[at] down to its place in a heap with the best, or the worst, candidate at the top. */
-static void sift_down(struct candidate *heap, size_t count, size_t at, bool worst_on_top)
-{
-    struct candidate moving = heap[at];
-    for (size_t child; (child = at * 2 + 1) < count; at = child) {
-        if (child + 1 < count && better(&heap[child + 1], &heap[child]) != worst_on_top) child++;
-        if (better(&heap[child], &moving) == worst_on_top) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moving;
-}
-
-static void make_heap(struct candidate *heap, size_t count, bool worst_on_top)
-{
-    for (size_t i = count / 2; i-- > 0;) sift_down(heap, count, i, worst_on_top);
-}
-
-/* Keeps the `count` candidates with the best keys, in no particular order; there are at least as many. */
-static void keep_best(struct engine_sampler *sampler, size_t count)
-{
-    struct candidate *heap = sampler->candidates; /* [count], the worst of the kept ones at the top */
-    make_heap(heap, count, true);
-    for (size_t i = count; i < sampler->n_candidates; i++) {
-        if (!better(&sampler->candidates[i], &heap[0])) continue;
-        heap[0] = sampler->candidates[i];
-        sift_down(heap, count, 0, true);
-    }
-    sampler->n_candidates = count;
-}
-
-static double highest_logit(const struct engine_sampler *sampler)
-{
-    double highest = sampler->candidates[0].logit;
-    for (size_t i = 1; i < sampler->n_candidates; i++)
-        if (sampler->candidates[i].logit > highest) highest = sampler->candidates[i].logit;
-    return highest;
-}
-
-/* The sum of exp(logit - highest): its inverse is the probability of a candidate with the highest logit. */
-static double total_weight(const struct engine_sampler *sampler, double highest)
-{
-    double total = 0;
-    for (size_t i = 0; i < sampler->n_candidates; i++)
-        total += portable_exp(sampler->candidates[i].logit - highest);
-    return total;
-}
-
-/* Keeps the candidates with the best keys, best first, until their probabilities add up to `mass`, or, with
- * `exceed`, to more than it. A heap yields them one by one, so the time depends on how many are kept. */
-static void keep_mass(struct engine_sampler *sampler, double mass, bool exceed)
-{
-    struct candidate *heap = sampler->candidates;
-    size_t count = sampler->n_candidates, kept = 0;
-    double highest = highest_logit(sampler), total = total_weight(sampler, highest), sum = 0;
-
-    make_heap(heap, count, false);
-    while (count > 0 && (exceed ? sum <= mass : sum < mass)) {
-        struct candidate best = heap[0];
-        heap[0] = heap[--count];
-        if (count > 0) sift_down(heap, count, 0, false);
-        heap[count] = best; /* kept ones collect at the end, the best last */
-        kept++;
-        sum += portable_exp(best.logit - highest) / total;
-    }
-    for (size_t i = 0, j = sampler->n_candidates - 1; i < kept && i < j; i++, j--) {
-        struct candidate swapped = heap[i];
-        heap[i] = heap[j];
-        heap[j] = swapped;
-    }
-    sampler->n_candidates = kept;
+    if (token < 0 || (uint32_t)token >= sampler->n_vocab) return;
+    penalties_accept(sampler, token);
+    history_add(&sampler->history, token);
+    ban_accept(&sampler->ban, token);
 }
 
 /* ---- The chain ---- */
 
-/* Keskar et al., CTRL, arXiv 1909.05858, with the logit's sign taken into account; frequency and presence as
- * in OpenAI's API. */
-static double penalize(const struct engine_sampler *sampler, double logit, uint32_t count)
+static void run_step(struct engine_sampler *sampler, enum sampler_step step)
+{
+    switch (step) {
+    case STEP_PENALTIES: step_penalties(sampler); break;
+    case STEP_DRY: step_dry(sampler); break;
+    case STEP_TOP_N_SIGMA: step_top_n_sigma(sampler); break;
+    case STEP_TOP_K: step_top_k(sampler); break;
+    case STEP_TYPICAL: step_typical(sampler); break;
+    case STEP_TOP_P: step_top_p(sampler); break;
+    case STEP_MIN_P: step_min_p(sampler); break;
+    case STEP_XTC: step_xtc(sampler); break;
+    case STEP_TEMPERATURE: step_temperature(sampler); break;
+    case STEP_COUNT: break;
+    }
+}
+
+/* Whether the most likely token is taken. */
+static bool is_greedy(const struct engine_sampler *sampler)
 {
     const struct engine_sampler_options *options = &sampler->options;
-    double repeat = options->penalty_repeat == 0 ? 1 : (double)options->penalty_repeat;
-    logit = logit > 0 ? logit / repeat : logit * repeat;
-    return logit - ((double)count * (double)options->penalty_frequency + (double)options->penalty_presence);
+    return options->temperature == 0 && options->dynatemp_range == 0 &&
+           (options->mirostat > 0 || has_step(sampler, STEP_TEMPERATURE));
 }
 
-/* All tokens with a finite logit, in order of id. */
-static void gather(struct engine_sampler *sampler, const float *logits)
+/* The steps that matter to a greedy choice: those up to the last one that changes logits. */
+static size_t greedy_steps(const struct engine_sampler *sampler)
 {
-    size_t n = 0;
-    for (uint32_t id = 0; id < sampler->n_vocab; id++) {
-        if (!isfinite(logits[id])) continue;
-        double logit = (double)logits[id];
-        if (sampler->counts && sampler->counts[id] > 0) logit = penalize(sampler, logit, sampler->counts[id]);
-        sampler->candidates[n++] = (struct candidate){.logit = logit, .id = (int32_t)id};
+    for (size_t n = sampler->options.mirostat > 0 ? 0 : sampler->n_steps; n > 0; n--)
+        if (sampler->steps[n - 1] == STEP_PENALTIES || sampler->steps[n - 1] == STEP_DRY) return n;
+    return 0;
+}
+
+/* No candidate is left. Bans make logits -infinity; damaged weights leave others that are not numbers. */
+static int nothing_left(const struct engine_sampler *sampler, const float *logits)
+{
+    bool banned = sampler->ban.vocabulary || sampler->options.n_logit_bias > 0;
+    for (uint32_t i = 0; i < sampler->n_vocab; i++) banned = banned && !isnan(logits[i]);
+    return error_raise(ENGINE_ERROR_DATA, "no token is left: %s",
+                       banned ? "all that could follow are banned, by a banned text or a logit bias"
+                              : "no logit is finite, so the model's weights are damaged");
+}
+
+static int run_chain(struct engine_sampler *sampler, float *logits)
+{
+    struct candidates *candidates = &sampler->candidates;
+    bool greedy = is_greedy(sampler);
+    candidates_begin(candidates, logits);
+    step_bias(sampler);
+    int status = ban_apply(&sampler->ban, logits);
+    if (status) return status;
+    if (sampler->options.mirostat > 0 && !greedy) {
+        step_temperature(sampler);
+        step_mirostat(sampler);
+    } else {
+        size_t n = greedy ? greedy_steps(sampler) : sampler->n_steps;
+        for (size_t i = 0; i < n; i++) {
+            run_step(sampler, sampler->steps[i]);
+            if (candidates->listed && candidates->count == 0) break;
+        }
     }
-    sampler->n_candidates = n;
+    if (greedy)
+        candidates_keep_top(candidates, 1);
+    else
+        candidates_list(candidates);
+    return candidates->count > 0 ? ENGINE_OK : nothing_left(sampler, logits);
 }
 
-static int32_t greedy(const struct engine_sampler *sampler)
+/* Makes the candidates' keys their weights in a softmax. Returns the sum. */
+static double weigh(struct engine_sampler *sampler)
 {
-    const struct candidate *best = &sampler->candidates[0];
-    for (size_t i = 1; i < sampler->n_candidates; i++)
-        if (sampler->candidates[i].logit > best->logit) best = &sampler->candidates[i];
-    return best->id;
-}
-
-static void key_by_logit(struct engine_sampler *sampler)
-{
-    for (size_t i = 0; i < sampler->n_candidates; i++)
-        sampler->candidates[i].key = sampler->candidates[i].logit;
-}
-
-/* Locally typical sampling (arXiv 2202.00666): keeps the tokens whose information -log p is nearest to the
- * entropy H, until their probabilities exceed typical_p. With d = logit - highest: -log p = log total - d and
- * H = log total - mean of d, so |-log p - H| = |mean - d|, and no logarithm is needed. */
-static void key_by_typicality(struct engine_sampler *sampler)
-{
-    double highest = highest_logit(sampler), total = total_weight(sampler, highest), sum = 0;
-    for (size_t i = 0; i < sampler->n_candidates; i++) {
-        double d = sampler->candidates[i].logit - highest;
-        sum += portable_exp(d) * d;
-    }
-    double mean = sum / total;
-    for (size_t i = 0; i < sampler->n_candidates; i++)
-        sampler->candidates[i].key = -fabs(mean - (sampler->candidates[i].logit - highest));
-}
-
-/* Keeps candidates at least min_p times as probable as the most probable one. */
-static void keep_min_p(struct engine_sampler *sampler)
-{
-    double highest = highest_logit(sampler);
-    size_t kept = 0;
-    for (size_t i = 0; i < sampler->n_candidates; i++)
-        if (portable_exp(sampler->candidates[i].logit - highest) >= (double)sampler->options.min_p)
-            sampler->candidates[kept++] = sampler->candidates[i];
-    sampler->n_candidates = kept;
-}
-
-/* Draws a candidate with the probabilities softmax(logits / temperature). */
-static int32_t draw(struct engine_sampler *sampler)
-{
-    double highest = highest_logit(sampler), temperature = (double)sampler->options.temperature, total = 0;
-    for (size_t i = 0; i < sampler->n_candidates; i++) {
-        struct candidate *candidate = &sampler->candidates[i];
-        candidate->key = portable_exp((candidate->logit - highest) / temperature); /* its weight */
+    struct candidates *candidates = &sampler->candidates;
+    double highest = (double)candidates_highest(candidates), total = 0;
+    for (size_t i = 0; i < candidates->count; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        candidate->key = portable_exp((double)candidate->logit - highest);
         total += candidate->key;
     }
+    return total;
+}
+
+/* Draws a candidate with the probabilities of the weights. */
+static const struct candidate *draw(struct engine_sampler *sampler, double total)
+{
+    const struct candidate *items = sampler->candidates.items, *drawn = &items[0];
     double target = portable_random_unit(&sampler->random) * total, sum = 0;
-    int32_t id = sampler->candidates[0].id;
-    for (size_t i = 0; i < sampler->n_candidates; i++) {
-        if (sampler->candidates[i].key == 0) continue;
-        id = sampler->candidates[i].id;
-        sum += sampler->candidates[i].key;
+    for (size_t i = 0; i < sampler->candidates.count; i++) {
+        if (items[i].key == 0) continue;
+        drawn = &items[i];
+        sum += drawn->key;
         if (sum > target) break;
     }
-    return id;
+    return drawn;
 }
 
 int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token)
 {
-    const struct engine_sampler_options *options = &sampler->options;
-    gather(sampler, logits);
-    if (sampler->n_candidates == 0)
-        return error_raise(ENGINE_ERROR_DATA, "no logit is finite: the model's weights are damaged");
-    if (options->temperature == 0) { /* greedy, regardless of the other steps */
-        *token = greedy(sampler);
+    int status = run_chain(sampler, logits);
+    if (status) return status;
+    if (is_greedy(sampler)) {
+        *token = sampler->candidates.items[0].id;
         return ENGINE_OK;
     }
-    if (options->top_k > 0 && options->top_k < sampler->n_candidates) {
-        key_by_logit(sampler);
-        keep_best(sampler, options->top_k);
+    double total = weigh(sampler);
+    const struct candidate *drawn = draw(sampler, total);
+    *token = drawn->id;
+    if (sampler->options.mirostat > 0) mirostat_learn(sampler, drawn->key / total);
+    return ENGINE_OK;
+}
+
+int engine_sampler_probabilities(struct engine_sampler *sampler, float *logits, float *probabilities)
+{
+    uint64_t random = sampler->random;
+    int status = run_chain(sampler, logits);
+    sampler->random = random;
+    if (status) return status;
+    double total = weigh(sampler);
+    for (uint32_t id = 0; id < sampler->n_vocab; id++) probabilities[id] = 0;
+    for (size_t i = 0; i < sampler->candidates.count; i++) {
+        const struct candidate *candidate = &sampler->candidates.items[i];
+        probabilities[candidate->id] = (float)(candidate->key / total);
     }
-    if (options->typical_p > 0 && options->typical_p < 1) {
-        key_by_typicality(sampler);
-        keep_mass(sampler, (double)options->typical_p, true);
-    }
-    if (options->top_p > 0 && options->top_p < 1) {
-        key_by_logit(sampler);
-        keep_mass(sampler, (double)options->top_p, false);
-    }
-    if (options->min_p > 0) keep_min_p(sampler);
-    *token = draw(sampler);
     return ENGINE_OK;
 }

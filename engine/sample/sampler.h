@@ -3,8 +3,20 @@
 #define ENGINE_SAMPLE_SAMPLER_H
 
 #include "engine.h"
+#include "sample/settings.h"
+#include "vocabulary/token-texts.h"
 
-/* Copies a caller's options and checks them, as engine_sampler_create does. */
-int sampler_read_options(const struct engine_sampler_options *given, struct engine_sampler_options *known);
+/* Whether the tokens that the settings name are below n_vocab. */
+int sampler_check_tokens(const struct sampler_settings *settings, uint32_t n_vocab);
+
+/* Whether a sampler has to know the texts of tokens. */
+bool sampler_needs_texts(const struct sampler_settings *settings);
+
+/* `texts` may be NULL unless they are needed, and outlive the sampler. */
+int sampler_create(const struct sampler_settings *settings, uint32_t n_vocab, const struct token_texts *texts,
+                   struct engine_sampler **sampler);
+
+/* Adds the bias to logits, for choices without a sampler. */
+void sampler_add_bias(const struct sampler_settings *settings, float *logits);
 
 #endif
