@@ -1,0 +1,122 @@
+/* schema-array.c: arrays. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "grammar/schema.h"
+
+/* With "uniqueItems", the set of the items so far decides what may follow: a rule for each set. */
+#define MOST_UNIQUE 10
+
+/* Items after the first `count`: their schema; NULL: none may follow. */
+static const json_t *rest_of(const json_t *schema, const json_t *items, const json_t *first, uint32_t least)
+{
+    const json_t *rest = json_is_array(items) ? json_object_get(schema, "additionalItems") : items;
+    if (rest) return json_is_false(rest) ? NULL : rest;
+    /* Without a word about them, there are only those that have to be. */
+    return json_array_size(first) < least || !first ? json_true() : NULL;
+}
+
+static uint32_t separator(struct schema_reader *reader)
+{
+    return EXPR_SEQ_OF(reader->exprs, expr_text(reader->exprs, ","), schema_space(reader));
+}
+
+/* What may follow the items of a set, from the first value not in it. */
+static uint32_t unique_from(struct schema_reader *reader, const json_t *values, const uint32_t *rules,
+                            uint32_t set, uint32_t least, uint32_t most)
+{
+    struct exprs *exprs = reader->exprs;
+    uint32_t list = expr_alt(exprs), count = (uint32_t)__builtin_popcount(set);
+    const json_t *value;
+    size_t i;
+    if (count >= least) expr_add(exprs, list, expr_text(exprs, ""));
+    json_array_foreach(values, i, value)
+    {
+        if (count >= most || (set >> i & 1)) continue;
+        uint32_t item = EXPR_SEQ_OF(exprs, schema_literal(reader, value), schema_space(reader),
+                                    expr_rule(exprs, rules[set | 1u << i]));
+        expr_add(exprs, list, count > 0 ? EXPR_SEQ_OF(exprs, separator(reader), item) : item);
+    }
+    return list;
+}
+
+/* Different ones of a few values, in any order. */
+static uint32_t unique_items(struct schema_reader *reader, const json_t *schema, uint32_t least,
+                             uint32_t most)
+{
+    struct exprs *exprs = reader->exprs;
+    const json_t *items = json_object_get(schema, "items");
+    const json_t *flat = json_is_object(items) ? schema_flatten(reader, items) : NULL;
+    const json_t *values = flat ? schema_finite(reader, flat, MOST_UNIQUE) : NULL;
+    if (exprs->status) return 0;
+    if (!values || json_object_get(schema, "prefixItems"))
+        return schema_refuse(
+            reader,
+            "\"uniqueItems\" is supported for up to %d values that \"items\" lists, as in \"enum\": "
+            "leave it out, and check the array afterwards",
+            MOST_UNIQUE);
+    uint32_t n_sets = 1u << json_array_size(values), *rules = calloc(n_sets, sizeof *rules);
+    if (!rules) {
+        exprs->status = error_memory("JSON schema");
+        return 0;
+    }
+    for (uint32_t set = 0; set < n_sets; set++) rules[set] = expr_rule_new(exprs, "unique");
+    for (uint32_t set = 0; set < n_sets && schema_spend(reader, MOST_UNIQUE); set++)
+        expr_define(exprs, rules[set], unique_from(reader, values, rules, set, least, most));
+    uint32_t found = EXPR_SEQ_OF(exprs, expr_text(exprs, "["), schema_space(reader),
+                                 expr_rule(exprs, rules[0]), expr_text(exprs, "]"));
+    free(rules);
+    return found;
+}
+
+uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
+{
+    struct exprs *exprs = reader->exprs;
+    const json_t *items = json_object_get(schema, "items"), *first = json_object_get(schema, "prefixItems"),
+                 *item;
+    uint32_t least = schema_count(reader, schema, "minItems", 0);
+    uint32_t most = schema_count(reader, schema, "maxItems", EXPR_NO_LIMIT);
+    if (json_is_array(items)) first = items;
+    if (first && !json_is_array(first)) {
+        /* As llama.cpp, which takes one schema here as that of all items. */
+        if (!items) items = first;
+        first = NULL;
+    }
+    if (json_is_true(json_object_get(schema, "uniqueItems")) && most > 1)
+        return unique_items(reader, schema, least, most);
+
+    uint32_t list = EXPR_SEQ_OF(exprs, expr_text(exprs, "["), schema_space(reader)), count = 0;
+    size_t i;
+    json_array_foreach(first, i, item)
+    {
+        if (json_is_false(item)) most = count; /* there may be none here */
+        if (count == most || !schema_spend(reader, 1)) break;
+        if (count++ > 0) expr_add(exprs, list, separator(reader));
+        expr_add(exprs, list,
+                 schema_value(reader, item,
+                              SCHEMA_LABEL(json_is_array(items) ? "items" : "prefixItems", NULL, i + 1)));
+        expr_add(exprs, list, schema_space(reader));
+    }
+    const json_t *rest = rest_of(schema, items, first, least);
+    struct schema_label label = {json_is_array(items) ? "additionalItems" : "items", NULL, 0};
+    least = least > count ? least - count : 0;
+    if (most != EXPR_NO_LIMIT) most -= count;
+    if (!rest) most = 0;
+    if (least > most) return expr_never(exprs);
+    if (most > 0) {
+        if (count > 0) {
+            uint32_t more = EXPR_SEQ_OF(exprs, separator(reader), schema_value(reader, rest, label),
+                                        schema_space(reader));
+            expr_add(exprs, list, expr_repeat(exprs, more, least, most));
+        } else {
+            uint32_t more = EXPR_SEQ_OF(exprs, separator(reader), schema_value(reader, rest, label),
+                                        schema_space(reader));
+            uint32_t all = EXPR_SEQ_OF(
+                exprs, schema_value(reader, rest, label), schema_space(reader),
+                expr_repeat(exprs, more, least > 0 ? least - 1 : 0, most == EXPR_NO_LIMIT ? most : most - 1));
+            expr_add(exprs, list, least > 0 ? all : expr_repeat(exprs, all, 0, 1));
+        }
+    }
+    expr_add(exprs, list, expr_text(exprs, "]"));
+    return list;
+}

@@ -1,0 +1,309 @@
+/* schema-merge.c: schemas that hold at once, put together keyword by keyword: for allOf, for $ref with keywords
+ * beside it, and for the keywords beside anyOf and oneOf. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "grammar/schema.h"
+
+#define MOST_DEPTH        64 /* schemas that refer to others, one within the other */
+#define MOST_ALTERNATIVES 1024
+
+struct merger {
+    struct schema_reader *reader;
+    const json_t *a, *b;
+    json_t *into;
+};
+
+static json_t *borrow(const json_t *value)
+{
+    return json_incref((json_t *)(uintptr_t)value);
+}
+
+/* {"allOf": [a, b]}, or the simpler of both. A new reference. */
+static json_t *both_of(const json_t *a, const json_t *b)
+{
+    if (!a || json_is_true(a)) return borrow(b ? b : json_true());
+    if (!b || json_is_true(b) || json_is_false(a) || a == b) return borrow(a);
+    if (json_is_false(b)) return borrow(b);
+    return json_pack("{s:[O,O]}", "allOf", a, b);
+}
+
+static void set(struct merger *merger, const char *key, json_t *value)
+{
+    if (json_object_set_new(merger->into, key, value) && !merger->reader->exprs->status)
+        merger->reader->exprs->status = error_memory("JSON schema");
+}
+
+/* ---- Keywords ---- */
+
+static void merge_types(struct merger *merger)
+{
+    static const struct {
+        const char *name;
+        unsigned type;
+    } names[] = {{"null", TYPE_NULL},      {"boolean", TYPE_BOOLEAN}, {"string", TYPE_STRING},
+                 {"array", TYPE_ARRAY},    {"object", TYPE_OBJECT},   {"number", TYPE_FRACTION},
+                 {"integer", TYPE_INTEGER}};
+    bool a = json_object_get(merger->a, "type"), b = json_object_get(merger->b, "type");
+    if (!a && !b) return;
+    unsigned types = (a ? schema_types(merger->reader, merger->a) : TYPE_ANY) &
+                     (b ? schema_types(merger->reader, merger->b) : TYPE_ANY);
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (types & names[i].type) json_array_append_new(list, json_string(names[i].name));
+    set(merger, "type", list);
+    json_object_del(merger->into, "nullable");
+}
+
+/* What an object's schema says about a property. NULL: nothing. */
+static const json_t *property_of(const json_t *schema, const char *name)
+{
+    const json_t *own = json_object_get(json_object_get(schema, "properties"), name);
+    return own ? own : json_object_get(schema, "additionalProperties");
+}
+
+static void merge_properties(struct merger *merger)
+{
+    const json_t *a = json_object_get(merger->a, "properties"), *b = json_object_get(merger->b, "properties");
+    const json_t *more_a = json_object_get(merger->a, "additionalProperties");
+    const json_t *more_b = json_object_get(merger->b, "additionalProperties");
+    const char *name;
+    json_t *value;
+    if (a || b) {
+        json_t *merged = json_object();
+        json_object_foreach((json_t *)(uintptr_t)a, name, value)
+            json_object_set_new(merged, name, both_of(value, property_of(merger->b, name)));
+        json_object_foreach((json_t *)(uintptr_t)b, name, value)
+        {
+            if (!json_object_get(merged, name))
+                json_object_set_new(merged, name, both_of(property_of(merger->a, name), value));
+        }
+        schema_spend(merger->reader, json_object_size(merged));
+        set(merger, "properties", merged);
+    }
+    if (more_a || more_b) set(merger, "additionalProperties", both_of(more_a, more_b));
+}
+
+static void merge_required(struct merger *merger)
+{
+    const json_t *a = json_object_get(merger->a, "required"), *b = json_object_get(merger->b, "required");
+    if (!a || !b) return;
+    json_t *list = json_array();
+    json_array_extend(list, (json_t *)(uintptr_t)a);
+    json_array_extend(list, (json_t *)(uintptr_t)b); /* names that are there twice do no harm */
+    schema_spend(merger->reader, json_array_size(list));
+    set(merger, "required", list);
+}
+
+static void merge_items(struct merger *merger)
+{
+    const json_t *items_a = json_object_get(merger->a, "items"),
+                 *items_b = json_object_get(merger->b, "items");
+    const json_t *first_a = json_object_get(merger->a, "prefixItems"),
+                 *first_b = json_object_get(merger->b, "prefixItems");
+    if (json_is_array(items_a) || json_is_array(items_b)) {
+        if (items_a && items_b && !json_equal(items_a, items_b))
+            schema_refuse(merger->reader, "\"items\" of two schemas with an array can't be put together");
+        return;
+    }
+    if (first_a || first_b) {
+        json_t *list = json_array();
+        size_t count = json_array_size(first_a) > json_array_size(first_b) ? json_array_size(first_a)
+                                                                           : json_array_size(first_b);
+        for (size_t i = 0; i < count; i++) {
+            const json_t *a = json_array_get(first_a, i), *b = json_array_get(first_b, i);
+            json_array_append_new(list, both_of(a ? a : items_a, b ? b : items_b));
+        }
+        schema_spend(merger->reader, count);
+        set(merger, "prefixItems", list);
+    }
+    if (items_a || items_b) set(merger, "items", both_of(items_a, items_b));
+}
+
+static json_t *values_of(const json_t *schema)
+{
+    const json_t *only = json_object_get(schema, "const");
+    return only ? json_pack("[O]", only) : borrow(json_object_get(schema, "enum"));
+}
+
+static void merge_values(struct merger *merger)
+{
+    json_t *a = values_of(merger->a), *b = values_of(merger->b), *value;
+    size_t i;
+    if (a && b) {
+        json_t *list = json_array(), *keys = json_object();
+        schema_spend(merger->reader, json_array_size(a) + json_array_size(b));
+        json_array_foreach(b, i, value)
+        {
+            char *key = schema_key(merger->reader, value);
+            if (key) json_object_set_new(keys, key, json_true());
+            free(key);
+        }
+        json_array_foreach(a, i, value)
+        {
+            char *key = schema_key(merger->reader, value);
+            if (key && json_object_get(keys, key)) json_array_append(list, value);
+            free(key);
+        }
+        json_decref(keys);
+        json_object_del(merger->into, "const");
+        set(merger, "enum", list);
+    }
+    json_decref(a);
+    json_decref(b);
+}
+
+/* Two lists of values that are not to be, as one. */
+static void merge_not(struct merger *merger)
+{
+    const json_t *a = json_object_get(merger->a, "not"), *b = json_object_get(merger->b, "not");
+    if (!a || !b || json_equal(a, b)) return;
+    json_t *values = values_of(a), *more = values_of(b);
+    if (values && more && json_object_size(a) == 1 && json_object_size(b) == 1) {
+        json_t *list = json_array();
+        json_array_extend(list, values);
+        json_array_extend(list, more);
+        schema_spend(merger->reader, json_array_size(list));
+        set(merger, "not", json_pack("{s:o}", "enum", list));
+    } else {
+        schema_refuse(merger->reader,
+                      "\"not\" of two schemas that hold at once is supported for \"enum\" and "
+                      "\"const\" only");
+    }
+    json_decref(values);
+    json_decref(more);
+}
+
+/* Alternatives of both: each of one with each of the other. */
+static void merge_alternatives(struct merger *merger, const char *key)
+{
+    const json_t *a = json_object_get(merger->a, key), *b = json_object_get(merger->b, key);
+    size_t n_a = json_array_size(a), n_b = json_array_size(b);
+    if (!a || !b || a == b) return;
+    if (n_a * n_b > MOST_ALTERNATIVES) {
+        schema_refuse(merger->reader, "\"%s\" of several schemas make more than %d alternatives", key,
+                      MOST_ALTERNATIVES);
+        return;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < n_a; i++)
+        for (size_t j = 0; j < n_b; j++)
+            json_array_append_new(list, both_of(json_array_get(a, i), json_array_get(b, j)));
+    schema_spend(merger->reader, n_a * n_b);
+    set(merger, key, list);
+}
+
+/* The stricter of two bounds. */
+static void merge_bounds(struct merger *merger)
+{
+    static const struct {
+        const char *name;
+        bool upper;
+    } bounds[] = {{"minimum", false},         {"exclusiveMinimum", false}, {"maximum", true},
+                  {"exclusiveMaximum", true}, {"minLength", false},        {"maxLength", true},
+                  {"minItems", false},        {"maxItems", true},          {"minProperties", false},
+                  {"maxProperties", true}};
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        const json_t *a = json_object_get(merger->a, bounds[i].name),
+                     *b = json_object_get(merger->b, bounds[i].name);
+        if (!a || !b || json_equal(a, b)) continue;
+        if (!json_is_number(a) || !json_is_number(b)) {
+            schema_refuse(merger->reader, "\"%s\" of two schemas can't be put together", bounds[i].name);
+            return;
+        }
+        bool second = (json_number_value(b) > json_number_value(a)) != bounds[i].upper;
+        set(merger, bounds[i].name, borrow(second ? b : a));
+    }
+}
+
+/* Keywords that must be the same where both schemas have them. */
+static void compare_others(struct merger *merger)
+{
+    static const char *const names[] = {"pattern",
+                                        "format",
+                                        "multipleOf",
+                                        "patternProperties",
+                                        "propertyNames",
+                                        "uniqueItems",
+                                        "unevaluatedProperties",
+                                        "additionalItems"};
+    static const char *const refused[] = {
+        "if", "then", "else", "contains", "dependentSchemas", "dependentRequired", "dependencies"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *a = json_object_get(merger->a, names[i]), *b = json_object_get(merger->b, names[i]);
+        if (a && b && !json_equal(a, b))
+            schema_refuse(merger->reader, "\"%s\" of two schemas that hold at once can't be put together",
+                          names[i]);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (json_object_get(merger->a, refused[i]) || json_object_get(merger->b, refused[i]))
+            schema_refuse(merger->reader, "\"%s\" is not supported", refused[i]);
+}
+
+/* ---- Schemas ---- */
+
+static const json_t *flatten(struct schema_reader *reader, const json_t *schema, unsigned depth);
+
+static const json_t *merge(struct schema_reader *reader, const json_t *a, const json_t *b, unsigned depth)
+{
+    a = a ? flatten(reader, a, depth + 1) : NULL;
+    b = b ? flatten(reader, b, depth + 1) : NULL;
+    if (!a || !b || !schema_spend(reader, json_object_size(a) + json_object_size(b) + 8)) return NULL;
+    if (json_is_false(a) || json_is_true(b)) return a;
+    if (json_is_false(b) || json_is_true(a)) return b;
+    struct merger merger = {.reader = reader, .a = a, .b = b};
+    merger.into = schema_keep(reader, json_copy((json_t *)(uintptr_t)b));
+    if (!merger.into) return NULL;
+    json_object_update(merger.into, (json_t *)(uintptr_t)a);
+    merge_types(&merger);
+    merge_properties(&merger);
+    merge_required(&merger);
+    merge_items(&merger);
+    merge_values(&merger);
+    merge_not(&merger);
+    merge_alternatives(&merger, "anyOf");
+    merge_alternatives(&merger, "oneOf");
+    merge_bounds(&merger);
+    compare_others(&merger);
+    return reader->exprs->status ? NULL : merger.into;
+}
+
+static const json_t *flatten(struct schema_reader *reader, const json_t *schema, unsigned depth)
+{
+    if (json_is_boolean(schema)) return schema;
+    if (!json_is_object(schema)) {
+        schema_wrong(reader, "a schema should be an object, true or false");
+        return NULL;
+    }
+    const json_t *reference = json_object_get(schema, "$ref"), *all = json_object_get(schema, "allOf"), *part;
+    if (!reference && !all) return schema;
+    if (depth > MOST_DEPTH) {
+        schema_refuse(reader, "\"allOf\" and \"$ref\" go in a circle, or are nested more than %d deep",
+                      MOST_DEPTH);
+        return NULL;
+    }
+    json_t *rest = schema_keep(reader, json_copy((json_t *)(uintptr_t)schema));
+    if (!rest) return NULL;
+    json_object_del(rest, "$ref");
+    json_object_del(rest, "allOf");
+    const json_t *found = rest;
+    if (reference) {
+        const json_t *target = schema_resolve(reader, reference);
+        found = target ? merge(reader, found, target, depth) : NULL;
+    }
+    if (all && !json_is_array(all)) schema_wrong(reader, "\"allOf\" should be an array of schemas");
+    size_t i;
+    json_array_foreach(all, i, part) found = found ? merge(reader, found, part, depth) : NULL;
+    return reader->exprs->status ? NULL : found;
+}
+
+const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema)
+{
+    return flatten(reader, schema, 0);
+}
+
+const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b)
+{
+    return merge(reader, a, b, 0);
+}

@@ -1,0 +1,389 @@
+/* schema-values.c: values that a schema lists, in "enum" and "const", or that it excludes, in "not". */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "grammar/machine.h"
+#include "grammar/schema.h"
+
+#define MOST_LISTED  1000 /* integers between bounds */
+#define MOST_INTEGER 1e15 /* up to here, numbers without a fraction are compared as integers */
+
+/* ---- Values as text ---- */
+
+/* Whether a value has numbers that may be written in several ways. */
+static bool has_reals(const json_t *value)
+{
+    const json_t *inner;
+    const char *name;
+    size_t i;
+    if (json_is_real(value)) return true;
+    json_array_foreach(value, i, inner)
+    {
+        if (has_reals(inner)) return true;
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, name, inner)
+    {
+        if (has_reals(inner)) return true;
+    }
+    return false;
+}
+
+/* The shortest spelling that reads back as the same value. */
+uint32_t schema_literal(struct schema_reader *reader, const json_t *value)
+{
+    size_t precision = has_reals(value) ? 15 : 17;
+    for (; precision <= 17 && !reader->exprs->status; precision++) {
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(precision));
+        json_t *again =
+            text && precision < 17 ? json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+        bool same = text && (precision == 17 || json_equal(again, value));
+        uint32_t found = same ? expr_text(reader->exprs, text) : 0;
+        json_decref(again);
+        free(text);
+        if (same) return found;
+    }
+    return schema_wrong(reader, "a value can't be written as JSON");
+}
+
+/* A copy in which numbers without a fraction are integers. */
+static json_t *canonical(const json_t *value)
+{
+    const json_t *inner;
+    const char *name;
+    size_t i;
+    double number = json_number_value(value);
+    if (json_is_real(value) && number == floor(number) && fabs(number) < MOST_INTEGER)
+        return json_integer((json_int_t)number);
+    if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)(uintptr_t)value);
+    json_t *copy = json_is_array(value) ? json_array() : json_object();
+    json_array_foreach(value, i, inner) json_array_append_new(copy, canonical(inner));
+    json_object_foreach((json_t *)(uintptr_t)value, name, inner)
+        json_object_set_new(copy, name, canonical(inner));
+    return copy;
+}
+
+char *schema_key(struct schema_reader *reader, const json_t *value)
+{
+    json_t *copy = canonical(value);
+    char *key = copy ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    json_decref(copy);
+    if (!key && !reader->exprs->status) reader->exprs->status = error_memory("JSON schema");
+    return key;
+}
+
+/* The values of an array by their keys. */
+static json_t *set_of(struct schema_reader *reader, const json_t *values)
+{
+    json_t *set = json_object(), *value;
+    size_t i;
+    json_array_foreach(values, i, value)
+    {
+        char *key = schema_key(reader, value);
+        if (key && !json_object_get(set, key)) json_object_set(set, key, value);
+        free(key);
+    }
+    return set;
+}
+
+static bool is_in(struct schema_reader *reader, const json_t *set, const json_t *value)
+{
+    char *key = schema_key(reader, value);
+    bool found = key && json_object_get(set, key);
+    free(key);
+    return found;
+}
+
+/* ---- Whether a value fits ---- */
+
+static unsigned type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_NULL: return TYPE_NULL;
+    case JSON_TRUE:
+    case JSON_FALSE: return TYPE_BOOLEAN;
+    case JSON_INTEGER: return TYPE_INTEGER;
+    case JSON_REAL:
+        return floor(json_real_value(value)) == json_real_value(value) ? TYPE_INTEGER : TYPE_FRACTION;
+    case JSON_STRING: return TYPE_STRING;
+    case JSON_ARRAY: return TYPE_ARRAY;
+    default: return TYPE_OBJECT;
+    }
+}
+
+/* Whether a text is one of those of an automaton. */
+static int run_text(const struct automaton *automaton, const char *text, bool *fits)
+{
+    struct machine machine;
+    int status = machine_create(&machine, automaton, 0);
+    if (status) return status;
+    machine_begin(&machine);
+    uint32_t state = machine_start(&machine);
+    for (; *text && state != STATE_DEAD && state != STATE_UNKNOWN; text++)
+        state = machine_step(&machine, state, (uint8_t)*text);
+    if (state == STATE_UNKNOWN)
+        status = machine.status;
+    else
+        *fits = state != STATE_DEAD && machine.states[state].complete;
+    machine_destroy(&machine);
+    return status;
+}
+
+bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value)
+{
+    struct exprs exprs;
+    struct automaton automaton;
+    bool fits = false;
+    exprs_create(&exprs, "root");
+    exprs.is_schema = true;
+    struct schema_reader inner = {.exprs = &exprs, .document = reader->document, .made = json_array()};
+    uint32_t body = inner.made ? schema_string(&inner, schema) : 0;
+    expr_define(&exprs, 0, body);
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    int status = exprs.status ? exprs.status : text && inner.made ? ENGINE_OK : error_memory("JSON schema");
+    /* A schema that no string fits is an error of automaton_create. */
+    if (!status && automaton_create(&exprs, &automaton) == ENGINE_OK) {
+        status = run_text(&automaton, text, &fits);
+        automaton_destroy(&automaton);
+    }
+    if (status && !reader->exprs->status) reader->exprs->status = status;
+    free(text);
+    schema_reader_free(&inner);
+    exprs_destroy(&exprs);
+    schema_spend(reader, 100);
+    return fits && !status;
+}
+
+static bool is_multiple(double number, double divisor)
+{
+    return number == floor(number) && divisor == floor(divisor) && fmod(number, divisor) == 0;
+}
+
+/* Whether a number fits one of the keywords about numbers. */
+static bool number_fits(struct schema_reader *reader, const char *name, double bound, double number)
+{
+    if (!strcmp(name, "minimum")) return number >= bound;
+    if (!strcmp(name, "maximum")) return number <= bound;
+    if (!strcmp(name, "exclusiveMinimum")) return number > bound;
+    if (!strcmp(name, "exclusiveMaximum")) return number < bound;
+    if (bound != floor(bound))
+        schema_refuse(reader,
+                      "\"multipleOf\" beside \"enum\" or \"const\" is supported for whole numbers only");
+    return is_multiple(number, bound);
+}
+
+/* Whether a listed value fits the other keywords. */
+static bool value_fits(struct schema_reader *reader, const json_t *schema, const json_t *value)
+{
+    unsigned type = type_of(value);
+    const char *name;
+    const json_t *keyword;
+    bool text = false;
+    if (json_object_get(schema, "type") && !(schema_types(reader, schema) & type)) return false;
+    json_object_foreach((json_t *)(uintptr_t)schema, name, keyword)
+    {
+        if (!(schema_types_of(name) & type)) continue;
+        if (type == TYPE_STRING)
+            text = true;
+        else if (type & (TYPE_ARRAY | TYPE_OBJECT))
+            schema_refuse(
+                reader,
+                "\"%s\" beside \"enum\" or \"const\" is not supported: leave it out, and the values that "
+                "don't fit it",
+                name);
+        else if (!json_is_number(keyword))
+            schema_wrong(reader, "\"%s\" should be a number", name);
+        else if (!number_fits(reader, name, json_number_value(keyword), json_number_value(value)))
+            return false;
+    }
+    return !text || schema_string_fits(reader, schema, value);
+}
+
+json_t *schema_listed(struct schema_reader *reader, const json_t *schema)
+{
+    const json_t *values = json_object_get(schema, "enum"), *only = json_object_get(schema, "const"), *value;
+    json_t *list = schema_keep(reader, json_array());
+    size_t i;
+    if (values && !json_is_array(values)) {
+        schema_wrong(reader, "\"enum\" should be an array");
+        return NULL;
+    }
+    json_t *both = only && values ? set_of(reader, values) : NULL;
+    if (only && (!both || is_in(reader, both, only)) && value_fits(reader, schema, only))
+        json_array_append(list, (json_t *)(uintptr_t)only);
+    json_array_foreach(values, i, value)
+    {
+        if (only || !schema_spend(reader, 1)) break;
+        if (value_fits(reader, schema, value)) json_array_append(list, (json_t *)(uintptr_t)value);
+    }
+    json_decref(both);
+    return reader->exprs->status ? NULL : list;
+}
+
+/* ---- Schemas with few values ---- */
+
+static bool is_listed(const json_t *schema)
+{
+    return json_object_get(schema, "enum") || json_object_get(schema, "const");
+}
+
+/* Integers between two bounds, null, true and false. False: there are more than `most`, or other types. */
+static bool add_simple(struct schema_reader *reader, const json_t *schema, size_t most, json_t *values)
+{
+    unsigned types = schema_types(reader, schema);
+    const json_t *low = json_object_get(schema, "minimum"), *high = json_object_get(schema, "maximum");
+    if (types & ~(unsigned)(TYPE_NULL | TYPE_BOOLEAN | TYPE_INTEGER)) return false;
+    if (types & TYPE_INTEGER) {
+        if (!json_is_integer(low) || !json_is_integer(high) || json_object_get(schema, "exclusiveMinimum") ||
+            json_object_get(schema, "exclusiveMaximum") || json_object_get(schema, "multipleOf"))
+            return false;
+        double first = (double)json_integer_value(low), last = (double)json_integer_value(high);
+        if (last - first >= (double)most || fabs(first) > MOST_INTEGER) return false;
+        for (double i = first; i <= last; i++) json_array_append_new(values, json_integer((json_int_t)i));
+    }
+    if (types & TYPE_BOOLEAN) json_array_append_new(values, json_true());
+    if (types & TYPE_BOOLEAN) json_array_append_new(values, json_false());
+    if (types & TYPE_NULL) json_array_append_new(values, json_null());
+    return true;
+}
+
+json_t *schema_finite(struct schema_reader *reader, const json_t *schema, size_t most)
+{
+    json_t *values = schema_keep(reader, json_array()), *value;
+    const char *name;
+    size_t i;
+    if (!values || reader->exprs->status || !json_is_object(schema) || json_object_get(schema, "$ref") ||
+        json_object_get(schema, "allOf") || json_object_get(schema, "anyOf") ||
+        json_object_get(schema, "oneOf") || json_object_get(schema, "not"))
+        return NULL;
+    if (is_listed(schema)) {
+        json_t *listed = schema_listed(reader, schema), *set = set_of(reader, listed);
+        json_object_foreach(set, name, value) json_array_append(values, value);
+        json_decref(set);
+    } else if (!add_simple(reader, schema, most, values)) {
+        return NULL;
+    }
+    json_array_foreach(values, i, value) schema_spend(reader, 1);
+    return reader->exprs->status || json_array_size(values) > most ? NULL : values;
+}
+
+/* ---- "not" ---- */
+
+/* The keywords of a schema that say something. */
+static size_t count_keywords(const json_t *schema)
+{
+    static const char *const others[] = {"title", "description", "$comment", "examples", "default"};
+    size_t count = json_object_size(schema);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        count -= json_object_get(schema, others[i]) != NULL;
+    return count;
+}
+
+static const json_t *with_types(struct schema_reader *reader, const json_t *schema, unsigned types)
+{
+    static const struct {
+        const char *name;
+        unsigned types;
+    } names[] = {{"null", TYPE_NULL},      {"boolean", TYPE_BOOLEAN}, {"string", TYPE_STRING},
+                 {"array", TYPE_ARRAY},    {"object", TYPE_OBJECT},   {"number", TYPE_FRACTION},
+                 {"integer", TYPE_INTEGER}};
+    json_t *copy = schema_without(reader, schema, "not"), *list = json_array();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (types & names[i].types) json_array_append_new(list, json_string(names[i].name));
+    if (!copy) return NULL;
+    json_object_set_new(copy, "type", list);
+    json_object_del(copy, "nullable");
+    return copy;
+}
+
+static const json_t *refuse_not(struct schema_reader *reader)
+{
+    schema_refuse(
+        reader, "\"not\" is supported for a \"type\", for strings and null of an \"enum\" or \"const\", and "
+                "beside an \"enum\" or \"const\"");
+    return NULL;
+}
+
+static const json_t *exclude_types(struct schema_reader *reader, const json_t *schema, unsigned types)
+{
+    unsigned left = schema_types(reader, schema) & ~types;
+    /* A number that is no integer can't be told by its digits: 1.0 is one. */
+    if ((left & TYPE_FRACTION) && !(left & TYPE_INTEGER)) return refuse_not(reader);
+    return left ? with_types(reader, schema, left) : json_false();
+}
+
+/* Values of a list that are of none of some types. */
+static const json_t *of_other_types(struct schema_reader *reader, const json_t *values, unsigned types)
+{
+    json_t *left = json_array(), *value;
+    size_t i;
+    json_array_foreach(values, i, value)
+    {
+        if (!(type_of(value) & types)) json_array_append(left, value);
+    }
+    return schema_keep(reader, json_pack("{s:o}", "enum", left));
+}
+
+/* Values of a list that aren't those to be excluded. */
+static const json_t *subtract(struct schema_reader *reader, const json_t *values, const json_t *excluded)
+{
+    json_t *set = set_of(reader, excluded), *left = json_array(), *value;
+    size_t i;
+    json_array_foreach(values, i, value)
+    {
+        if (schema_spend(reader, 1) && !is_in(reader, set, value)) json_array_append(left, value);
+    }
+    json_decref(set);
+    return schema_keep(reader, json_pack("{s:o}", "enum", left));
+}
+
+static const json_t *exclude_values(struct schema_reader *reader, const json_t *schema,
+                                    const json_t *excluded)
+{
+    unsigned types = schema_types(reader, schema), without = 0;
+    json_t *strings = json_array();
+    const json_t *value;
+    size_t i;
+    json_array_foreach(excluded, i, value)
+    {
+        unsigned type = type_of(value);
+        if (type == TYPE_STRING && (types & type) && value_fits(reader, schema, value))
+            json_array_append(strings, (json_t *)(uintptr_t)value);
+        if (type == TYPE_NULL) without |= TYPE_NULL;
+        if (types & type & ~(unsigned)(TYPE_STRING | TYPE_NULL)) {
+            json_decref(strings);
+            return refuse_not(reader);
+        }
+    }
+    const json_t *left = exclude_types(reader, schema, without);
+    if (json_array_size(strings) == 0 || !json_is_object(left)) {
+        json_decref(strings);
+        return left;
+    }
+    json_t *copy = schema_keep(reader, json_copy((json_t *)(uintptr_t)left));
+    json_object_set_new(copy, "not", json_pack("{s:o}", "enum", strings));
+    return copy;
+}
+
+const json_t *schema_exclude(struct schema_reader *reader, const json_t *schema)
+{
+    const json_t *excluded = schema_flatten(reader, json_object_get(schema, "not"));
+    if (!excluded) return NULL;
+    const json_t *rest = schema_without(reader, schema, "not");
+    if (json_is_false(excluded)) return rest;
+    if (json_is_true(excluded) || !schema_says_something(excluded)) return json_false();
+    size_t keywords = count_keywords(excluded);
+    if (json_object_get(excluded, "type") && keywords == 1)
+        return is_listed(rest)
+                   ? of_other_types(reader, schema_listed(reader, rest), schema_types(reader, excluded))
+                   : exclude_types(reader, rest, schema_types(reader, excluded));
+    if (!is_listed(excluded)) return refuse_not(reader);
+    const json_t *values = schema_listed(reader, excluded);
+    const json_t *all = !values           ? NULL
+                        : is_listed(rest) ? schema_listed(reader, rest)
+                                          : schema_finite(reader, rest, MOST_LISTED);
+    if (reader->exprs->status) return NULL;
+    return all ? subtract(reader, all, values) : exclude_values(reader, rest, values);
+}

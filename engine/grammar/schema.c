@@ -1,0 +1,432 @@
+/* schema.c: see schema.h. */
+#include "grammar/schema.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "grammar/reserve.h"
+
+#define MOST_WORK 2000000
+
+/* ---- Messages ---- */
+
+/* The way to the schema being read, as far as there is room: "#/properties/name". */
+static void write_path(const struct schema_reader *reader, char *path, size_t size)
+{
+    const struct schema_label *labels[12];
+    size_t count = 0;
+    for (size_t at = reader->at; at > 0 && count < 12; at = reader->tasks[at].above) {
+        labels[count++] = &reader->tasks[at].label;
+        if (*labels[count - 1]->keyword == '#') break;
+    }
+    size_t length =
+        (size_t)snprintf(path, size, "%s", count > 0 && *labels[count - 1]->keyword == '#' ? "" : "#");
+    while (count-- > 0 && length < size) {
+        /* cppcheck-suppress uninitvar ; the loop above has set the first `count` */
+        const struct schema_label *label = labels[count];
+        const char *slash = *label->keyword == '#' ? "" : "/";
+        int more = snprintf(path + length, size - length, "%s%.60s%s%.40s", slash, label->keyword,
+                            label->name ? "/" : "", label->name ? label->name : "");
+        length += (size_t)more;
+        if (label->number && length < size)
+            length += (size_t)snprintf(path + length, size - length, "/%zu", label->number - 1);
+    }
+}
+
+static uint32_t fail(struct schema_reader *reader, int status, const char *format, va_list arguments)
+{
+    char path[512], text[256];
+    if (reader->exprs->status) return 0;
+    write_path(reader, path, sizeof path);
+    vsnprintf(text, sizeof text, format, arguments);
+    reader->exprs->status = error_raise(status, "JSON schema, %s: %s", path, text);
+    return 0;
+}
+
+uint32_t schema_wrong(struct schema_reader *reader, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(reader, ENGINE_ERROR_DATA, format, arguments);
+    va_end(arguments);
+    return 0;
+}
+
+uint32_t schema_refuse(struct schema_reader *reader, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(reader, ENGINE_ERROR_UNSUPPORTED, format, arguments);
+    va_end(arguments);
+    return 0;
+}
+
+bool schema_spend(struct schema_reader *reader, size_t amount)
+{
+    reader->work += amount;
+    if (reader->work > MOST_WORK)
+        schema_refuse(reader, "the schema is too large once its parts are put together");
+    return !reader->exprs->status;
+}
+
+json_t *schema_keep(struct schema_reader *reader, json_t *schema)
+{
+    if (schema && json_array_append_new(reader->made, schema) == 0) return schema;
+    if (!reader->exprs->status) reader->exprs->status = error_memory("JSON schema");
+    return NULL;
+}
+
+/* ---- Schemas to rules ---- */
+
+static size_t slot_of(const struct schema_reader *reader, const json_t *schema)
+{
+    uint64_t key = (uint64_t)(uintptr_t)schema * 0x9e3779b97f4a7c15ull;
+    size_t mask = reader->n_table - 1, at = (size_t)(key >> 32) & mask;
+    while (reader->table[at] && reader->tasks[reader->table[at] - 1].schema != schema) at = (at + 1) & mask;
+    return at;
+}
+
+static bool grow_tasks(struct schema_reader *reader)
+{
+    if (!reserve(&reader->exprs->status, (void **)&reader->tasks, &reader->task_capacity, reader->n_tasks + 1,
+                 sizeof *reader->tasks))
+        return false;
+    if (reader->n_tasks * 2 < reader->n_table) return true;
+    uint32_t *table = calloc(reader->n_table ? reader->n_table * 2 : 256, sizeof *table);
+    if (!table) {
+        reader->exprs->status = error_memory("JSON schema");
+        return false;
+    }
+    free(reader->table);
+    reader->table = table;
+    reader->n_table = reader->n_table ? reader->n_table * 2 : 256;
+    for (size_t i = 0; i < reader->n_tasks; i++)
+        reader->table[slot_of(reader, reader->tasks[i].schema)] = (uint32_t)i + 1;
+    return true;
+}
+
+uint32_t schema_value(struct schema_reader *reader, const json_t *schema, struct schema_label label)
+{
+    if (!schema_spend(reader, 1)) return 0;
+    if (json_is_true(schema)) return schema_any_value(reader);
+    if (json_is_false(schema)) return expr_never(reader->exprs);
+    if (!json_is_object(schema))
+        return schema_wrong(reader, "\"%.40s%s%.40s\" should be a schema: an object, true or false",
+                            label.keyword, label.name ? "/" : "", label.name ? label.name : "");
+    if (!grow_tasks(reader)) return 0;
+    size_t slot = slot_of(reader, schema);
+    if (!reader->table[slot]) {
+        uint32_t rule = reader->n_tasks == 0 ? 0 : expr_rule_new(reader->exprs, "schema");
+        reader->tasks[reader->n_tasks] = (struct schema_task){schema, rule, (uint32_t)reader->at, label};
+        reader->table[slot] = (uint32_t)++reader->n_tasks;
+    }
+    return expr_rule(reader->exprs, reader->tasks[reader->table[slot] - 1].rule);
+}
+
+/* ---- Keywords ---- */
+
+static const struct {
+    const char *name;
+    unsigned types;
+} type_names[] = {
+    {"null", TYPE_NULL},       {"boolean", TYPE_BOOLEAN},
+    {"integer", TYPE_INTEGER}, {"number", TYPE_INTEGER | TYPE_FRACTION},
+    {"string", TYPE_STRING},   {"array", TYPE_ARRAY},
+    {"object", TYPE_OBJECT},
+};
+
+static unsigned type_named(struct schema_reader *reader, const json_t *name)
+{
+    for (size_t i = 0; json_is_string(name) && i < sizeof type_names / sizeof *type_names; i++)
+        if (!strcmp(json_string_value(name), type_names[i].name)) return type_names[i].types;
+    schema_wrong(reader, "\"type\" should be null, boolean, integer, number, string, array or object");
+    return 0;
+}
+
+/* Keywords that say something about values of one type only. */
+static const struct {
+    const char *name;
+    unsigned types;
+} hints[] = {
+    {"properties", TYPE_OBJECT},
+    {"required", TYPE_OBJECT},
+    {"additionalProperties", TYPE_OBJECT},
+    {"patternProperties", TYPE_OBJECT},
+    {"propertyNames", TYPE_OBJECT},
+    {"minProperties", TYPE_OBJECT},
+    {"maxProperties", TYPE_OBJECT},
+    {"items", TYPE_ARRAY},
+    {"prefixItems", TYPE_ARRAY},
+    {"minItems", TYPE_ARRAY},
+    {"maxItems", TYPE_ARRAY},
+    {"uniqueItems", TYPE_ARRAY},
+    {"pattern", TYPE_STRING},
+    {"format", TYPE_STRING},
+    {"minLength", TYPE_STRING},
+    {"maxLength", TYPE_STRING},
+    {"minimum", TYPE_INTEGER | TYPE_FRACTION},
+    {"maximum", TYPE_INTEGER | TYPE_FRACTION},
+    {"exclusiveMinimum", TYPE_INTEGER | TYPE_FRACTION},
+    {"exclusiveMaximum", TYPE_INTEGER | TYPE_FRACTION},
+    {"multipleOf", TYPE_INTEGER | TYPE_FRACTION},
+};
+
+unsigned schema_types_of(const char *keyword)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (!strcmp(keyword, hints[i].name)) return hints[i].types;
+    return 0;
+}
+
+/* Without "type", what the other keywords are about; without those, anything. */
+unsigned schema_types(struct schema_reader *reader, const json_t *schema)
+{
+    const json_t *type = json_object_get(schema, "type"), *name;
+    unsigned types = 0;
+    size_t i;
+    if (json_is_array(type)) {
+        json_array_foreach(type, i, name) types |= type_named(reader, name);
+    } else if (type) {
+        types = type_named(reader, type);
+    }
+    if (type && json_is_true(json_object_get(schema, "nullable"))) types |= TYPE_NULL;
+    if (type) return types;
+    for (i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (json_object_get(schema, hints[i].name)) types |= hints[i].types;
+    return types ? types : TYPE_ANY;
+}
+
+uint32_t schema_count(struct schema_reader *reader, const json_t *schema, const char *key, uint32_t otherwise)
+{
+    const json_t *value = json_object_get(schema, key);
+    if (!value) return otherwise;
+    double number = json_number_value(value);
+    if (!json_is_number(value) || number < 0 || number != floor(number))
+        return schema_wrong(reader, "\"%s\" should be a whole number", key);
+    if (number > 1e9)
+        return otherwise == EXPR_NO_LIMIT ? EXPR_NO_LIMIT : schema_refuse(reader, "\"%s\" is too large", key);
+    return (uint32_t)number;
+}
+
+/* Keywords that restrict a text in ways that a grammar cannot, or that nobody has needed yet. */
+static bool refuse_keywords(struct schema_reader *reader, const json_t *schema)
+{
+    static const char *const refused[] = {"if",
+                                          "then",
+                                          "else",
+                                          "contains",
+                                          "minContains",
+                                          "maxContains",
+                                          "dependentSchemas",
+                                          "dependentRequired",
+                                          "dependencies",
+                                          "unevaluatedItems",
+                                          "$dynamicRef",
+                                          "$recursiveRef"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (json_object_get(schema, refused[i]))
+            return schema_refuse(reader, "\"%s\" is not supported", refused[i]), true;
+    const json_t *names = json_object_get(schema, "unevaluatedProperties");
+    if (names && !json_is_boolean(names))
+        return schema_refuse(reader, "\"unevaluatedProperties\" is supported only as true or false"), true;
+    return false;
+}
+
+/* ---- Alternatives, values, references ---- */
+
+json_t *schema_without(struct schema_reader *reader, const json_t *schema, const char *key)
+{
+    json_t *copy = schema_keep(reader, json_copy((json_t *)(uintptr_t)schema));
+    if (copy) json_object_del(copy, key);
+    return copy;
+}
+
+bool schema_says_something(const json_t *schema)
+{
+    static const char *const others[] = {
+        "type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not", "unevaluatedProperties"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (json_object_get(schema, others[i])) return true;
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (json_object_get(schema, hints[i].name)) return true;
+    return false;
+}
+
+/* Values of alternatives that only list values, for one list of all. With `once`, those that several alternatives
+ * list are left out. */
+struct collected {
+    json_t *values; /* an array */
+    json_t *counts; /* an object: in how many alternatives each is, by schema_key */
+    bool once;
+};
+
+/* The values of one alternative; false: an error. */
+static bool collect(struct schema_reader *reader, struct collected *into, const json_t *listed)
+{
+    json_t *own = json_object(), *value;
+    size_t i;
+    json_array_foreach(listed, i, value)
+    {
+        char *key = schema_key(reader, value);
+        if (!key || json_object_get(own, key)) {
+            free(key);
+            continue;
+        }
+        json_int_t count = json_integer_value(json_object_get(into->counts, key)) + 1;
+        json_object_set_new(own, key, json_true());
+        json_object_set_new(into->counts, key, json_integer(count));
+        if (count == 1) json_array_append(into->values, value);
+        free(key);
+    }
+    json_decref(own);
+    return schema_spend(reader, json_array_size(listed));
+}
+
+static void add_collected(struct schema_reader *reader, const struct collected *from, uint32_t list)
+{
+    const json_t *value;
+    size_t i;
+    json_array_foreach(from->values, i, value)
+    {
+        char *key = from->once ? schema_key(reader, value) : NULL;
+        if (!key || json_integer_value(json_object_get(from->counts, key)) == 1)
+            expr_add(reader->exprs, list, schema_literal(reader, value));
+        free(key);
+    }
+}
+
+static uint32_t read_alternatives(struct schema_reader *reader, const json_t *schema, const char *key)
+{
+    const json_t *alternatives = json_object_get(schema, key), *alternative;
+    uint32_t list = expr_alt(reader->exprs);
+    size_t i;
+    if (!json_is_array(alternatives) || json_array_size(alternatives) == 0)
+        return schema_wrong(reader, "\"%s\" should be an array of schemas, with one at least", key);
+    const json_t *rest = schema_without(reader, schema, key);
+    bool alone = rest && !schema_says_something(rest);
+    struct collected collected = {json_array(), json_object(), !strcmp(key, "oneOf")};
+    json_array_foreach(alternatives, i, alternative)
+    {
+        const json_t *both = alone ? alternative : schema_merge(reader, rest, alternative);
+        const json_t *behind = reader->exprs->status ? NULL : schema_behind(reader, both);
+        if (reader->exprs->status) break;
+        if (behind && (json_object_get(behind, "enum") || json_object_get(behind, "const")) &&
+            !json_object_get(behind, "allOf") && !json_object_get(behind, "$ref") &&
+            !json_object_get(behind, "anyOf") && !json_object_get(behind, "oneOf") &&
+            !json_object_get(behind, "not"))
+            collect(reader, &collected, schema_listed(reader, behind));
+        else
+            expr_add(reader->exprs, list, schema_value(reader, both, SCHEMA_LABEL(key, NULL, i + 1)));
+    }
+    if (!reader->exprs->status) add_collected(reader, &collected, list);
+    json_decref(collected.values);
+    json_decref(collected.counts);
+    return list;
+}
+
+static uint32_t read_values(struct schema_reader *reader, const json_t *schema)
+{
+    const json_t *values = schema_listed(reader, schema), *value;
+    uint32_t list = expr_alt(reader->exprs);
+    size_t i;
+    json_array_foreach(values, i, value) expr_add(reader->exprs, list, schema_literal(reader, value));
+    return list;
+}
+
+static uint32_t read_types(struct schema_reader *reader, const json_t *schema)
+{
+    struct exprs *exprs = reader->exprs;
+    unsigned types = schema_types(reader, schema);
+    uint32_t list = expr_alt(exprs);
+    if (!schema_says_something(schema)) return schema_any_value(reader);
+    if (types & TYPE_OBJECT) expr_add(exprs, list, schema_object(reader, schema));
+    if (types & TYPE_ARRAY) expr_add(exprs, list, schema_array(reader, schema));
+    if (types & TYPE_STRING) expr_add(exprs, list, schema_string(reader, schema));
+    if (types & (TYPE_INTEGER | TYPE_FRACTION))
+        expr_add(exprs, list, schema_number(reader, schema, !(types & TYPE_FRACTION)));
+    if (types & TYPE_BOOLEAN) expr_add(exprs, list, expr_text(exprs, "true"));
+    if (types & TYPE_BOOLEAN) expr_add(exprs, list, expr_text(exprs, "false"));
+    if (types & TYPE_NULL) expr_add(exprs, list, expr_text(exprs, "null"));
+    return list;
+}
+
+static uint32_t read_schema(struct schema_reader *reader, const json_t *schema)
+{
+    if (!schema_spend(reader, json_object_size(schema))) return 0;
+    const json_t *reference = json_object_get(schema, "$ref");
+    if (reference) {
+        const json_t *rest = schema_without(reader, schema, "$ref");
+        if (rest && !schema_says_something(rest)) {
+            const json_t *target = schema_resolve(reader, reference);
+            return target ? schema_value(reader, target, SCHEMA_LABEL(json_string_value(reference), NULL, 0))
+                          : 0;
+        }
+    }
+    schema = schema_flatten(reader, schema);
+    bool alternatives = json_object_get(schema, "anyOf") || json_object_get(schema, "oneOf");
+    /* Alternatives get the keywords beside them, "not" included. */
+    if (schema && !alternatives && json_object_get(schema, "not")) schema = schema_exclude(reader, schema);
+    if (!schema || reader->exprs->status || refuse_keywords(reader, schema)) return 0;
+    if (json_is_false(schema)) return expr_never(reader->exprs);
+    if (json_is_true(schema)) return schema_any_value(reader);
+    if (json_object_get(schema, "anyOf")) return read_alternatives(reader, schema, "anyOf");
+    if (json_object_get(schema, "oneOf")) return read_alternatives(reader, schema, "oneOf");
+    if (json_object_get(schema, "enum") || json_object_get(schema, "const"))
+        return read_values(reader, schema);
+    return read_types(reader, schema);
+}
+
+/* ---- Documents ---- */
+
+int schema_rules(struct schema_reader *reader, const json_t *schema)
+{
+    struct exprs *exprs = reader->exprs;
+    if (json_is_boolean(schema)) {
+        expr_define(exprs, 0, json_is_true(schema) ? schema_any_value(reader) : expr_never(exprs));
+        return exprs->status;
+    }
+    schema_value(reader, schema, SCHEMA_LABEL("the schema", NULL, 0));
+    for (reader->at = 0; reader->at < reader->n_tasks && !exprs->status; reader->at++) {
+        uint32_t body = read_schema(reader, reader->tasks[reader->at].schema);
+        if (!exprs->status) expr_define(exprs, reader->tasks[reader->at].rule, body);
+    }
+    return exprs->status;
+}
+
+void schema_reader_free(struct schema_reader *reader)
+{
+    json_decref(reader->made);
+    json_decref(reader->anchors);
+    free(reader->tasks);
+    free(reader->table);
+}
+
+int schema_read(struct exprs *exprs, const char *text, size_t length)
+{
+    struct schema_reader reader = {.exprs = exprs};
+    json_error_t error;
+    exprs->is_schema = true;
+    reader.document = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (!reader.document)
+        return exprs->status =
+                   error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
+    reader.made = json_array();
+    if (reader.made)
+        schema_rules(&reader, reader.document);
+    else
+        exprs->status = error_memory("JSON schema");
+    json_decref(reader.document);
+    schema_reader_free(&reader);
+    return exprs->status;
+}
+
+int schema_any_object(struct exprs *exprs)
+{
+    struct schema_reader reader = {.exprs = exprs};
+    expr_define(exprs, 0, schema_any_members(&reader));
+    return exprs->status;
+}

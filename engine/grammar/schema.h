@@ -1,0 +1,143 @@
+/* schema.h: a JSON schema as a grammar of the JSON texts that it describes. docs/grammars.md says what of JSON
+ * schema is known.
+ *
+ *   schema.c           what to do with each schema; types and alternatives
+ *   schema-reference.c "$ref"
+ *   schema-values.c    values that are listed: "enum", "const", and what is not to be ("not")
+ *   schema-shared.c    what many schemas need, such as any string
+ *   schema-merge.c     several schemas that hold at once, as one
+ *   schema-object.c    objects;  schema-names.c: names that are not to be;  schema-array.c: arrays
+ *   schema-string.c    strings;  pattern.c: regular expressions;  schema-number.c: numbers
+ *
+ * Schemas become rules, found by their address in the document, so that references may go in circles. */
+#ifndef ENGINE_GRAMMAR_SCHEMA_H
+#define ENGINE_GRAMMAR_SCHEMA_H
+
+#include <jansson.h>
+
+#include "grammar/expr.h"
+#include "plugin-api.h"
+
+/* Fill `exprs`, which exprs_create has made. ENGINE_ERROR_DATA: no JSON, or no schema; ENGINE_ERROR_UNSUPPORTED:
+ * it restricts texts in a way that cannot be kept. Both say where. */
+int schema_read(struct exprs *exprs, const char *text, size_t length);
+int schema_any_object(struct exprs *exprs);
+
+/* ---- For the files of schemas ---- */
+
+/* What a value may be. A number is an integer or has a fraction. */
+enum schema_type {
+    TYPE_NULL = 1,
+    TYPE_BOOLEAN = 2,
+    TYPE_INTEGER = 4,
+    TYPE_FRACTION = 8,
+    TYPE_STRING = 16,
+    TYPE_ARRAY = 32,
+    TYPE_OBJECT = 64,
+    TYPE_ANY = 127
+};
+
+/* Where a schema stands within another one, for messages: "properties/name", "anyOf/2". Strings live as long as the
+ * document. */
+struct schema_label {
+    const char *keyword; /* of a reference, the pointer: "#/…" */
+    const char *name;    /* NULL: none */
+    size_t number;       /* 1 for the first in a list; 0: none */
+};
+
+/* A schema whose rule is still to be defined. */
+struct schema_task {
+    const json_t *schema;
+    uint32_t rule;
+    uint32_t above; /* the task that named it */
+    struct schema_label label;
+};
+
+struct schema_reader {
+    struct exprs *exprs;
+    json_t *document;
+    json_t *made;                      /* an array: schemas made by merging, which live until the end */
+    json_t *anchors;                   /* "#name" of each $anchor, and "#/$defs/name"; NULL: not made yet */
+    struct schema_task *tasks;         /* [n_tasks] */
+    size_t n_tasks, task_capacity, at; /* at: the one being defined */
+    uint32_t *table;                   /* [n_table] tasks by schema, plus 1; 0: free */
+    size_t n_table;
+    uint64_t work; /* keywords looked at: see schema_spend */
+    /* Rules for what schemas share, plus 1; 0: not made yet. */
+    uint32_t space, character, key_character, string, number, integer, value, object, array;
+};
+
+/* An error at the schema being read; both return the empty expression. */
+uint32_t schema_wrong(struct schema_reader *reader, const char *format, ...) ENGINE_PRINTF(2, 3);
+uint32_t schema_refuse(struct schema_reader *reader, const char *format, ...) ENGINE_PRINTF(2, 3);
+/* Counts work, because merging can multiply schemas. False: it has been too much, or there was an error. */
+bool schema_spend(struct schema_reader *reader, size_t amount);
+
+/* A value that a schema describes, as a reference to its rule. */
+uint32_t schema_value(struct schema_reader *reader, const json_t *schema, struct schema_label label);
+#define SCHEMA_LABEL(...) ((struct schema_label){__VA_ARGS__})
+/* Makes the rules of a schema and of all that it needs, from rule 0 on. */
+int schema_rules(struct schema_reader *reader, const json_t *schema);
+void schema_reader_free(struct schema_reader *reader);
+/* Keeps a schema that has been made until the end, and takes over the reference. NULL: out of memory. */
+json_t *schema_keep(struct schema_reader *reader, json_t *schema);
+/* The schema without one of its keywords, kept. */
+json_t *schema_without(struct schema_reader *reader, const json_t *schema, const char *key);
+unsigned schema_types(struct schema_reader *reader, const json_t *schema);
+/* The types that a keyword says something about; 0: none, or of all types. */
+unsigned schema_types_of(const char *keyword);
+/* Whether a schema restricts values at all. */
+bool schema_says_something(const json_t *schema);
+/* A whole number that a keyword gives; `otherwise` without the keyword. */
+uint32_t schema_count(struct schema_reader *reader, const json_t *schema, const char *key,
+                      uint32_t otherwise);
+
+/* schema-reference.c: what a "$ref" means; NULL: an error. */
+const json_t *schema_resolve(struct schema_reader *reader, const json_t *reference);
+/* The schema behind references that stand alone. */
+const json_t *schema_behind(struct schema_reader *reader, const json_t *schema);
+
+/* schema-values.c. A literal with a value as JSON. */
+uint32_t schema_literal(struct schema_reader *reader, const json_t *value);
+/* Whether a string fits a schema's keywords about strings, by their own grammar. */
+bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value);
+/* The same text for equal values: 1 equals 1.0, and the order of properties doesn't matter. To be freed by the
+ * caller; NULL: an error. */
+char *schema_key(struct schema_reader *reader, const json_t *value);
+/* The values of "enum" and "const" that fit the other keywords: an array, kept. NULL: an error. */
+json_t *schema_listed(struct schema_reader *reader, const json_t *schema);
+/* All values of a schema without references and allOf: an array of different ones, kept; NULL: they can't be
+ * listed, are more than `most`, or there was an error. */
+json_t *schema_finite(struct schema_reader *reader, const json_t *schema, size_t most);
+/* The schema without "not", or with "not" only as an "enum" of strings that may not be. NULL: an error. */
+const json_t *schema_exclude(struct schema_reader *reader, const json_t *schema);
+
+/* A name that a string must not be or, with `beginning`, not even begin with. */
+struct schema_name {
+    const char *text;
+    size_t length;
+    bool beginning;
+};
+
+/* schema-names.c: a string that is none of `names` [count], which is sorted here. */
+uint32_t schema_other_string(struct schema_reader *reader, struct schema_name *names, size_t count);
+
+/* schema-shared.c: texts that schemas share. */
+uint32_t schema_space(struct schema_reader *reader);
+uint32_t schema_any_value(struct schema_reader *reader);
+uint32_t schema_any_members(struct schema_reader *reader); /* an object */
+uint32_t schema_any_string(struct schema_reader *reader);
+uint32_t schema_any_number(struct schema_reader *reader, bool integer);
+/* A character of a string: in any spelling, or in one only. */
+uint32_t schema_character(struct schema_reader *reader, bool one_spelling);
+
+/* schema-merge.c: the schema without $ref and allOf; `schema` itself if it has none. NULL: an error. */
+const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema);
+const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);
+
+uint32_t schema_object(struct schema_reader *reader, const json_t *schema);
+uint32_t schema_array(struct schema_reader *reader, const json_t *schema);
+uint32_t schema_string(struct schema_reader *reader, const json_t *schema);
+uint32_t schema_number(struct schema_reader *reader, const json_t *schema, bool integer);
+
+#endif
