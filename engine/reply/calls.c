@@ -1,0 +1,276 @@
+/* calls.c: see calls.h. The text is a model's: whatever is not exactly a call is not one. */
+#include "reply/calls.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct span {
+    const char *data;
+    size_t length;
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static struct span trimmed(struct span s)
+{
+    while (s.length > 0 && is_space(s.data[0])) s.data++, s.length--;
+    while (s.length > 0 && is_space(s.data[s.length - 1])) s.length--;
+    return s;
+}
+
+/* Where `mark` begins in `s`, or SIZE_MAX. */
+static size_t find(struct span s, const char *mark)
+{
+    const char *at = s.length > 0 ? memmem(s.data, s.length, mark, strlen(mark)) : NULL;
+    return at ? (size_t)(at - s.data) : SIZE_MAX;
+}
+
+static bool starts(struct span s, const char *mark)
+{
+    size_t n = strlen(mark);
+    return s.length >= n && memcmp(s.data, mark, n) == 0;
+}
+
+static struct span from(struct span s, size_t at)
+{
+    return (struct span){s.data + at, s.length - at};
+}
+
+/* Cuts `s` at the first `mark`: what is before it is returned, what is after it stays. False: no mark. */
+static bool cut(struct span *s, const char *mark, struct span *before)
+{
+    size_t at = find(*s, mark);
+    if (at == SIZE_MAX) return false;
+    *before = (struct span){s->data, at};
+    *s = from(*s, at + strlen(mark));
+    return true;
+}
+
+/* A whole JSON value, or NULL. */
+static json_t *value_of(struct span s)
+{
+    return json_loadb(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
+static json_t *call_of(json_t *name, json_t *arguments, json_t *id)
+{
+    json_t *call = NULL;
+    if (json_is_string(name) && json_string_length(name) > 0 && json_is_object(arguments))
+        call = json_object();
+    if (call && (json_object_set(call, "name", name) || json_object_set(call, "arguments", arguments) ||
+                 (json_is_string(id) && json_object_set(call, "id", id)))) {
+        json_decref(call);
+        call = NULL;
+    }
+    json_decref(arguments);
+    json_decref(id);
+    return call;
+}
+
+/* `object` as models write a call: {"name": …, "arguments": …}. Arguments may be an object in a string. */
+static json_t *call_of_object(const json_t *object)
+{
+    json_t *arguments = json_object_get(object, "arguments");
+    if (!arguments) arguments = json_object_get(object, "parameters");
+    if (!arguments) return NULL;
+    if (json_is_string(arguments))
+        arguments = value_of((struct span){json_string_value(arguments), json_string_length(arguments)});
+    else
+        json_incref(arguments);
+    json_t *id = json_object_get(object, "id");
+    return call_of(json_object_get(object, "name"), arguments, json_incref(id));
+}
+
+/* Appends the calls of an object or of an array of objects. False: one of them is none. */
+static bool append_objects(json_t *calls, const json_t *value)
+{
+    if (json_is_object(value)) return json_array_append_new(calls, call_of_object(value)) == 0;
+    size_t i;
+    json_t *object;
+    json_array_foreach(value, i,
+                       object) if (!json_is_object(object) ||
+                                   json_array_append_new(calls, call_of_object(object)) != 0) return false;
+    return json_array_size(value) > 0;
+}
+
+/* One value after the other, with white space, commas or semicolons between them. */
+static bool read_objects(json_t *calls, struct span s)
+{
+    for (s = trimmed(s); s.length > 0;) {
+        json_error_t where;
+        json_t *value = json_loadb(s.data, s.length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
+        bool good = value && append_objects(calls, value);
+        json_decref(value);
+        if (!good) return false;
+        s = trimmed(from(s, (size_t)where.position));
+        if (s.length > 0 && (s.data[0] == ';' || s.data[0] == ',')) s = trimmed(from(s, 1));
+    }
+    return json_array_size(calls) > 0;
+}
+
+/* Whether the tools say that a parameter is a string. */
+static bool is_text_parameter(const json_t *tools, struct span name, struct span key)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach(tools, i, tool)
+    {
+        const json_t *function = json_object_get(tool, "function");
+        const json_t *its_name = json_object_get(function ? function : tool, "name");
+        if (!json_is_string(its_name) || json_string_length(its_name) != name.length ||
+            memcmp(json_string_value(its_name), name.data, name.length) != 0)
+            continue;
+        const json_t *parameters = json_object_get(function ? function : tool, "parameters");
+        const json_t *parameter =
+            json_object_getn(json_object_get(parameters, "properties"), key.data, key.length);
+        const char *type = json_string_value(json_object_get(parameter, "type"));
+        return type && strcmp(type, "string") == 0;
+    }
+    return false;
+}
+
+/* Qwen's elements. A value is what its JSON says, if it is JSON and not meant as a string. */
+static bool read_elements(json_t *calls, struct span s, const json_t *tools)
+{
+    struct span name, inner, key, text;
+    while (s = trimmed(s), starts(s, "<function=")) {
+        s = from(s, strlen("<function="));
+        if (!cut(&s, ">", &name) || !cut(&s, "</function>", &inner)) return false;
+        json_t *arguments = json_object();
+        bool good = true;
+        while (good && (inner = trimmed(inner), inner.length > 0)) {
+            good = starts(inner, "<parameter=");
+            if (good) inner = from(inner, strlen("<parameter="));
+            good = good && cut(&inner, ">", &key) && cut(&inner, "</parameter>", &text);
+            if (!good) break;
+            if (starts(text, "\n")) text = from(text, 1);
+            if (text.length > 0 && text.data[text.length - 1] == '\n') text.length--;
+            json_t *value = is_text_parameter(tools, name, key) ? NULL : value_of(trimmed(text));
+            if (!value) value = json_stringn(text.data, text.length);
+            good = json_object_setn_new(arguments, key.data, key.length, value) == 0;
+        }
+        json_t *its_name = json_stringn(name.data, name.length);
+        json_t *call = good ? call_of(its_name, arguments, NULL) : (json_decref(arguments), NULL);
+        json_decref(its_name);
+        if (json_array_append_new(calls, call) != 0) return false;
+    }
+    return s.length == 0 && json_array_size(calls) > 0;
+}
+
+/* NAME.call(KEY="VALUE", KEY=JSON…), as Llama 3 calls its built-in tools. */
+static bool read_built_in(json_t *calls, struct span s)
+{
+    struct span name, key;
+    if (!cut(&s, ".call(", &name) || s.length == 0 || s.data[s.length - 1] != ')') return false;
+    for (size_t i = 0; i < name.length; i++)
+        if (!((name.data[i] | 32) >= 'a' && (name.data[i] | 32) <= 'z') && name.data[i] != '_') return false;
+    s = trimmed((struct span){s.data, s.length - 1});
+    json_t *arguments = json_object();
+    bool good = true;
+    while (good && s.length > 0) {
+        json_error_t where;
+        good = cut(&s, "=", &key);
+        json_t *value = NULL;
+        if (good) {
+            s = trimmed(s);
+            key = trimmed(key);
+            value = json_loadb(s.data, s.length, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &where);
+        }
+        good = value && json_object_setn_new(arguments, key.data, key.length, value) == 0;
+        if (!good) break;
+        s = trimmed(from(s, (size_t)where.position));
+        if (starts(s, ",")) s = trimmed(from(s, 1));
+    }
+    if (!good) {
+        json_decref(arguments);
+        return false;
+    }
+    json_t *its_name = json_stringn(name.data, name.length);
+    json_t *call = call_of(its_name, arguments, NULL);
+    json_decref(its_name);
+    return json_array_append_new(calls, call) == 0;
+}
+
+static bool read_python(json_t *calls, struct span s)
+{
+    if (starts(s, "{") && read_objects(calls, s)) return true;
+    json_array_clear(calls);
+    if (read_built_in(calls, s)) return true;
+    json_t *name = json_string("python"), *arguments = json_object();
+    if (arguments) json_object_set_new(arguments, "code", json_stringn(s.data, s.length));
+    json_t *call = s.length > 0 && json_object_size(arguments) > 0 ? call_of(name, arguments, NULL)
+                                                                   : (json_decref(arguments), NULL);
+    json_decref(name);
+    return json_array_append_new(calls, call) == 0;
+}
+
+/* Appends a call whose name and arguments stand apart. */
+static bool append_named(json_t *calls, struct span name, struct span arguments, struct span id)
+{
+    arguments = trimmed(arguments);
+    json_t *value = arguments.length > 0 ? value_of(arguments) : json_object();
+    json_t *its_name = json_stringn(name.data, name.length);
+    json_t *call = call_of(its_name, value, id.length > 0 ? json_stringn(id.data, id.length) : NULL);
+    json_decref(its_name);
+    return json_array_append_new(calls, call) == 0;
+}
+
+static bool read_mistral(json_t *calls, struct span s)
+{
+    struct span name, id = {0};
+    if (starts(s, "[")) return read_objects(calls, s);
+    if (!cut(&s, "[ARGS]", &name)) return false;
+    struct span before;
+    if (cut(&name, "[CALL_ID]", &before)) {
+        id = trimmed(name);
+        name = before;
+    }
+    return append_named(calls, trimmed(name), s, id);
+}
+
+static bool read_deepseek(json_t *calls, struct span s)
+{
+    struct span name, after;
+    if (!cut(&s, "<｜tool▁sep｜>", &name)) return false;
+    s = trimmed(s);
+    if (!starts(s, "{") && cut(&s, "```json", &after)) {
+        name = after;
+        if (!cut(&s, "```", &after) || trimmed(s).length > 0) return false;
+        s = after;
+    }
+    return append_named(calls, trimmed(name), s, (struct span){0});
+}
+
+json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools)
+{
+    struct span s = trimmed((struct span){text, length});
+    if (length == 0 || memchr(text, 0, length))
+        return NULL; /* JSON has no zero bytes, and nothing else should */
+    json_t *calls = json_array();
+    bool good = false;
+    switch (form) {
+    case CALLS_OBJECTS: good = read_objects(calls, s); break;
+    case CALLS_HERMES:
+        good = starts(s, "<function=") ? read_elements(calls, s, tools) : read_objects(calls, s);
+        break;
+    case CALLS_PYTHON: good = read_python(calls, s); break;
+    case CALLS_MISTRAL: good = read_mistral(calls, s); break;
+    case CALLS_DEEPSEEK: good = read_deepseek(calls, s); break;
+    }
+    if (good) return calls;
+    json_decref(calls);
+    return NULL;
+}
+
+json_t *calls_named(const char *name, size_t name_length, const char *text, size_t length)
+{
+    json_t *calls = json_array();
+    if (append_named(calls, (struct span){name, name_length}, (struct span){text, length}, (struct span){0}))
+        return calls;
+    json_decref(calls);
+    return NULL;
+}

@@ -1,0 +1,496 @@
+/* reply.c: a small state machine over a reply's text. What is certain is handed out as it comes; marks, and
+ * what may become one, are held back. Calls are held back as a whole and read in calls.c.
+ *
+ * The formats are those of the families' published chat templates. Marks that begin with < or [ stand for
+ * control tokens in most vocabularies. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/sized.h"
+#include "engine.h"
+#include "reply/calls.h"
+
+/* Where in the reply the text belongs. */
+enum state {
+    START, /* nothing but white space came yet, and it is undecided what that belongs to */
+    CONTENT,
+    REASONING,
+    CALL,
+    BETWEEN, /* DeepSeek: between calls */
+    HEADER,  /* gpt-oss: the channel and the recipient of a message */
+    MESSAGE  /* gpt-oss: not a state of its own; the header says which */
+};
+
+/* A mark that ends one state and begins another. */
+struct mark {
+    uint32_t formats; /* bits 1 << enum engine_reply_format */
+    enum state from;
+    const char *text;
+    enum state to;
+    enum calls_form form; /* to CALL: how it is written */
+};
+
+#define HERMES      (1u << ENGINE_REPLY_HERMES)
+#define LLAMA3      (1u << ENGINE_REPLY_LLAMA3)
+#define MISTRAL     (1u << ENGINE_REPLY_MISTRAL)
+#define DEEPSEEK    (1u << ENGINE_REPLY_DEEPSEEK)
+#define GPT_OSS     (1u << ENGINE_REPLY_GPT_OSS)
+#define NOT_GPT_OSS (~GPT_OSS)
+
+static const struct mark marks[] = {
+    {NOT_GPT_OSS, START, "<think>", REASONING, 0},
+    {NOT_GPT_OSS, REASONING, "</think>", CONTENT, 0},
+    {MISTRAL, START, "[THINK]", REASONING, 0},
+    {MISTRAL, REASONING, "[/THINK]", CONTENT, 0},
+
+    {HERMES, CONTENT, "<tool_call>", CALL, CALLS_HERMES},
+    {HERMES, CALL, "</tool_call>", CONTENT, 0},
+
+    {LLAMA3, CONTENT, "<|python_tag|>", CALL, CALLS_PYTHON},
+
+    {MISTRAL, CONTENT, "[TOOL_CALLS]", CALL, CALLS_MISTRAL},
+    {MISTRAL, CALL, "[TOOL_CALLS]", CALL, CALLS_MISTRAL},
+
+    {DEEPSEEK, CONTENT, "<｜tool▁calls▁begin｜>", BETWEEN, 0},
+    {DEEPSEEK, BETWEEN, "<｜tool▁call▁begin｜>", CALL, CALLS_DEEPSEEK},
+    {DEEPSEEK, BETWEEN, "<｜tool▁calls▁end｜>", CONTENT, 0},
+    {DEEPSEEK, CALL, "<｜tool▁call▁end｜>", BETWEEN, 0},
+
+    {GPT_OSS, HEADER, "<|start|>", HEADER, 0},
+    {GPT_OSS, HEADER, "<|message|>", MESSAGE, 0},
+    {GPT_OSS, CONTENT, "<|end|>", HEADER, 0},
+    {GPT_OSS, CONTENT, "<|return|>", HEADER, 0},
+    {GPT_OSS, CONTENT, "<|start|>", HEADER, 0},
+    {GPT_OSS, CONTENT, "<|channel|>", HEADER, 0},
+    {GPT_OSS, REASONING, "<|end|>", HEADER, 0},
+    {GPT_OSS, REASONING, "<|return|>", HEADER, 0},
+    {GPT_OSS, REASONING, "<|start|>", HEADER, 0},
+    {GPT_OSS, REASONING, "<|channel|>", HEADER, 0},
+    {GPT_OSS, CALL, "<|call|>", HEADER, 0},
+    {GPT_OSS, CALL, "<|end|>", HEADER, 0},
+    {GPT_OSS, CALL, "<|start|>", HEADER, 0},
+};
+#define N_MARKS (sizeof marks / sizeof *marks)
+
+/* Llama 3 writes a call without a mark: the reply is a JSON object. */
+static const struct mark bare_call = {LLAMA3, START, "", CALL, CALLS_OBJECTS};
+
+struct engine_reply {
+    uint32_t format;
+    json_t *tools; /* NULL: calls are content */
+    void (*piece)(void *user, const struct engine_reply_piece *piece);
+    void *user;
+
+    enum state state;
+    char *held; /* [n_held] bytes that were added and not yet handed out */
+    size_t n_held, capacity;
+    size_t n_searched;         /* bytes at the start of `held` in which no mark begins */
+    const struct mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
+    char *function;            /* CALL of gpt-oss: its recipient */
+    char *space;               /* CALL: what was dropped before the mark, in case this is no call; or NULL */
+    bool trim;                 /* white space at the start of what follows is dropped */
+    bool channel;              /* HEADER of gpt-oss: begins with the channel, whose mark is gone */
+    bool quiet;                /* the end of the prompt is read: nothing is handed out */
+    bool marked;               /* a mark has come */
+    bool ended;
+    uint32_t n_calls;
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static bool active(const struct engine_reply *reply, const struct mark *mark)
+{
+    if (!(mark->formats >> reply->format & 1) || mark->from != reply->state) return false;
+    return reply->tools || (mark->to != CALL && mark->to != BETWEEN);
+}
+
+static void drop(struct engine_reply *reply, size_t n)
+{
+    memmove(reply->held, reply->held + n, reply->n_held - n);
+    reply->n_held -= n;
+    reply->n_searched = 0;
+}
+
+static void hand_out(struct engine_reply *reply, uint32_t part, const char *text, size_t length)
+{
+    if (reply->trim)
+        while (length > 0 && is_space(*text)) text++, length--;
+    if (length == 0 || reply->quiet) return;
+    reply->trim = false;
+    reply->piece(reply->user, &(struct engine_reply_piece){.struct_size = sizeof(struct engine_reply_piece),
+                                                           .part = part,
+                                                           .text = {text, length}});
+}
+
+/* Text that is content as it was written. */
+static void hand_out_content(struct engine_reply *reply, const char *text, size_t length)
+{
+    hand_out(reply, ENGINE_REPLY_CONTENT, text, length);
+}
+
+/* The text of a call's arguments: numbers with as few digits as say the same. */
+static char *text_of(const json_t *arguments)
+{
+    for (size_t digits = 15;; digits++) {
+        char *text = json_dumps(arguments, JSON_REAL_PRECISION(digits));
+        if (!text || digits == 17) return text;
+        json_t *again = json_loads(text, 0, NULL);
+        bool equal = json_equal(arguments, again);
+        json_decref(again);
+        if (equal) return text;
+        free(text);
+    }
+}
+
+static int hand_out_calls(struct engine_reply *reply, const json_t *calls)
+{
+    size_t i;
+    json_t *call;
+    json_array_foreach(calls, i, call)
+    {
+        char *arguments = text_of(json_object_get(call, "arguments"));
+        if (!arguments) return error_memory("a tool call");
+        struct engine_reply_piece piece = {.struct_size = sizeof piece,
+                                           .part = ENGINE_REPLY_CALL,
+                                           .call = reply->n_calls++,
+                                           .text = {arguments, strlen(arguments)},
+                                           .name = json_string_value(json_object_get(call, "name")),
+                                           .id = json_string_value(json_object_get(call, "id"))};
+        reply->piece(reply->user, &piece);
+        free(arguments);
+    }
+    return ENGINE_OK;
+}
+
+/* The text of a call has ended after `length` bytes, with `close` or with the reply. */
+static int end_call(struct engine_reply *reply, size_t length, const char *close)
+{
+    const struct mark *opened = reply->opened;
+    json_t *calls = opened ? calls_read(opened->form, reply->held, length, reply->tools)
+                           : calls_named(reply->function, strlen(reply->function), reply->held, length);
+    int status = ENGINE_OK;
+    if (calls) {
+        status = hand_out_calls(reply, calls);
+        reply->trim = true;
+    } else {
+        if (reply->space) {
+            reply->trim = false;
+            hand_out_content(reply, reply->space, strlen(reply->space));
+        }
+        if (opened) hand_out_content(reply, opened->text, strlen(opened->text));
+        hand_out_content(reply, reply->held, length);
+        if (opened) hand_out_content(reply, close, strlen(close));
+    }
+    json_decref(calls);
+    free(reply->space);
+    reply->space = NULL;
+    return status;
+}
+
+/* The word in `text` after `mark`, up to white space or another mark. */
+static struct engine_string word_after(const char *text, size_t length, const char *mark)
+{
+    size_t n = strlen(mark);
+    const char *at = length > 0 ? memmem(text, length, mark, n) : NULL;
+    if (!at) return (struct engine_string){"", 0};
+    const char *end = text + length;
+    at += n;
+    for (n = 0; at + n < end && !is_space(at[n]) && at[n] != '<'; n++) continue;
+    return (struct engine_string){at, n};
+}
+
+static bool is_word(struct engine_string word, const char *text)
+{
+    return word.length == strlen(text) && memcmp(word.data, text, word.length) == 0;
+}
+
+/* Reads the header of a message of gpt-oss: [role] [to=RECIPIENT] <|channel|>CHANNEL [to=RECIPIENT]. */
+static int read_header(struct engine_reply *reply, size_t length)
+{
+    struct engine_string channel =
+        reply->channel ? word_after(reply->held, length, "") : word_after(reply->held, length, "<|channel|>");
+    struct engine_string to = word_after(reply->held, length, "to=");
+    if (to.length > strlen("functions.") && memcmp(to.data, "functions.", strlen("functions.")) == 0) {
+        to.data += strlen("functions.");
+        to.length -= strlen("functions.");
+    }
+    reply->trim = true;
+    if (to.length > 0 && reply->tools) {
+        free(reply->function);
+        reply->function = strndup(to.data, to.length);
+        if (!reply->function) return error_memory("a tool call");
+        reply->state = CALL;
+    } else {
+        reply->state = is_word(channel, "analysis") ? REASONING : CONTENT;
+    }
+    return ENGINE_OK;
+}
+
+/* Ends the state at a mark, which begins after `length` held bytes, and begins the next. */
+static int pass_mark(struct engine_reply *reply, const struct mark *mark, size_t length)
+{
+    enum state was = reply->state;
+    size_t text = length;
+    int status = ENGINE_OK;
+    if (was == CONTENT || was == REASONING) {
+        while (text > 0 && is_space(reply->held[text - 1])) text--;
+        hand_out(reply, was == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held, text);
+        if (mark->to == CALL && !reply->trim && text < length) {
+            reply->space = strndup(reply->held + text, length - text);
+            if (!reply->space) return error_memory("a reply");
+        }
+        reply->trim = true;
+    }
+    reply->state = mark->to;
+    reply->marked = true;
+    if (was == CALL) status = end_call(reply, length, mark->text);
+    if (mark->to == CALL) reply->opened = mark;
+    if (mark->to == MESSAGE) {
+        reply->opened = NULL;
+        status = read_header(reply, length);
+    }
+    if (mark->to == HEADER) reply->channel = strcmp(mark->text, "<|channel|>") == 0;
+    drop(reply, length + strlen(mark->text));
+    return status;
+}
+
+/* The first mark in the held text, or NULL; *at receives where it begins, or where the first bytes of one may
+ * stand. */
+static const struct mark *find_mark(struct engine_reply *reply, size_t *at)
+{
+    for (*at = reply->n_searched; *at < reply->n_held; ++*at) {
+        const char *text = reply->held + *at;
+        if (*text != '<' && *text != '[') continue;
+        size_t left = reply->n_held - *at;
+        bool begins = false;
+        for (size_t i = 0; i < N_MARKS; i++) {
+            size_t n = strlen(marks[i].text);
+            if (!active(reply, &marks[i]) || memcmp(text, marks[i].text, left < n ? left : n) != 0) continue;
+            if (left >= n) return &marks[i];
+            begins = true;
+        }
+        if (begins) break;
+    }
+    reply->n_searched = *at;
+    return NULL;
+}
+
+/* START: decides what the reply begins with. False: more text is needed. */
+static bool leave_start(struct engine_reply *reply, bool last)
+{
+    size_t space = 0;
+    while (space < reply->n_held && is_space(reply->held[space])) space++;
+    if (space < reply->n_held) {
+        size_t left = reply->n_held - space;
+        for (size_t i = 0; i < N_MARKS; i++) {
+            size_t n = strlen(marks[i].text);
+            if (!active(reply, &marks[i])) continue;
+            if (memcmp(reply->held + space, marks[i].text, left < n ? left : n) != 0) continue;
+            if (left < n && !last) return false;
+            if (left < n) continue;
+            reply->state = marks[i].to;
+            reply->trim = true;
+            drop(reply, space + n);
+            return true;
+        }
+        if (reply->tools && reply->format == ENGINE_REPLY_LLAMA3 && reply->held[space] == '{') {
+            reply->state = CALL;
+            reply->opened = &bare_call;
+            return true;
+        }
+    } else if (!last) {
+        return false;
+    }
+    reply->state = CONTENT;
+    return true;
+}
+
+/* The reply ends within a state. */
+static int finish(struct engine_reply *reply)
+{
+    size_t n = reply->n_held;
+    int status = ENGINE_OK;
+    switch (reply->state) {
+    case START:
+    case CONTENT: hand_out_content(reply, reply->held, n); break;
+    case REASONING:
+        while (n > 0 && is_space(reply->held[n - 1])) n--;
+        hand_out(reply, ENGINE_REPLY_REASONING, reply->held, n);
+        break;
+    case CALL: status = end_call(reply, n, ""); break;
+    case HEADER:
+        /* A header that a limit cut, or a reply without any. */
+        if (n > 0 && !reply->marked && !memmem(reply->held, n, "<|channel|>", strlen("<|channel|>")))
+            hand_out_content(reply, reply->held, n);
+        break;
+    case BETWEEN:
+    case MESSAGE: break;
+    }
+    reply->n_held = 0;
+    return status;
+}
+
+/* Hands out what is certain. */
+static int advance(struct engine_reply *reply, bool last)
+{
+    for (;;) {
+        size_t at;
+        if (reply->state == START && !leave_start(reply, last)) return ENGINE_OK;
+        const struct mark *mark = find_mark(reply, &at);
+        if (mark) {
+            int status = pass_mark(reply, mark, at);
+            if (status) return status;
+            continue;
+        }
+        if (last) return finish(reply);
+        if (reply->state != CONTENT && reply->state != REASONING) return ENGINE_OK;
+        /* White space may turn out to stand before a mark. */
+        bool drops = reply->state == REASONING || reply->tools || reply->format == ENGINE_REPLY_GPT_OSS;
+        while (drops && at > 0 && is_space(reply->held[at - 1])) at--;
+        hand_out(reply, reply->state == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held,
+                 at);
+        drop(reply, at);
+        return ENGINE_OK;
+    }
+}
+
+static int append(struct engine_reply *reply, const char *text, size_t length)
+{
+    if (length > reply->capacity - reply->n_held) {
+        size_t capacity = reply->n_held + length + reply->n_held / 2 + 256;
+        char *grown = realloc(reply->held, capacity);
+        if (!grown) return error_memory("a reply");
+        reply->held = grown;
+        reply->capacity = capacity;
+    }
+    if (length > 0) memcpy(reply->held + reply->n_held, text, length);
+    reply->n_held += length;
+    return ENGINE_OK;
+}
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+static uint32_t format_of(const char *template_text)
+{
+    if (!template_text) return ENGINE_REPLY_PLAIN;
+    if (has(template_text, "<|channel|>")) return ENGINE_REPLY_GPT_OSS;
+    if (has(template_text, "[TOOL_CALLS]")) return ENGINE_REPLY_MISTRAL;
+    if (has(template_text, "<｜tool▁call")) return ENGINE_REPLY_DEEPSEEK;
+    if (has(template_text, "<tool_call>")) return ENGINE_REPLY_HERMES;
+    if (has(template_text, "<|python_tag|>")) return ENGINE_REPLY_LLAMA3;
+    if (has(template_text, "<|start_header_id|>") && has(template_text, "tools")) return ENGINE_REPLY_LLAMA3;
+    return ENGINE_REPLY_PLAIN;
+}
+
+/* The last place in `text` where `mark` begins, or NULL. */
+static const char *find_last(struct engine_string text, const char *mark)
+{
+    size_t n = strlen(mark);
+    for (size_t at = text.length < n ? 0 : text.length - n + 1; at-- > 0;)
+        if (memcmp(text.data + at, mark, n) == 0) return text.data + at;
+    return NULL;
+}
+
+/* Where `text` ends with `mark`, or NULL. */
+static const char *ends_with(struct engine_string text, const char *mark)
+{
+    size_t n = strlen(mark);
+    if (text.length < n || memcmp(text.data + text.length - n, mark, n) != 0) return NULL;
+    return text.data + text.length - n;
+}
+
+/* What the template wrote at the end of the prompt, after all that a user did. */
+static struct engine_string end_of_prompt(struct engine_string prompt, const unsigned char *whose)
+{
+    size_t from = whose ? prompt.length : 0;
+    while (from > 0 && !whose[from - 1]) from--;
+    return from ? (struct engine_string){prompt.data + from, prompt.length - from} : prompt;
+}
+
+/* Reads the end of the prompt, which may have opened the reasoning or a message. */
+static int read_prompt(struct engine_reply *reply, struct engine_string prompt)
+{
+    static const char turn[] = "<|start|>assistant";
+    const char *at;
+    while (prompt.length > 0 && is_space(prompt.data[prompt.length - 1])) prompt.length--;
+    if (reply->format == ENGINE_REPLY_GPT_OSS) {
+        at = find_last(prompt, turn);
+        if (at) at += strlen(turn);
+    } else {
+        at = ends_with(prompt, "<think>");
+        if (!at && reply->format == ENGINE_REPLY_MISTRAL) at = ends_with(prompt, "[THINK]");
+    }
+    if (!at) return ENGINE_OK;
+    reply->quiet = true;
+    int status = append(reply, at, (size_t)(prompt.data + prompt.length - at));
+    if (!status) status = advance(reply, false);
+    reply->quiet = false;
+    return status;
+}
+
+int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply)
+{
+    struct engine_reply_options known;
+    int status = SIZED_CHECK(options, engine_reply_options, user);
+    if (status) return status;
+    sized_read(&known, sizeof known, options);
+    *reply = NULL;
+    if (known.format > ENGINE_REPLY_GPT_OSS)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%u is not a format of replies", known.format);
+    if (!known.piece)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a reply needs a function that receives its pieces");
+
+    struct engine_reply *made = calloc(1, sizeof *made);
+    if (!made) return error_memory("a reply");
+    made->format = known.format == ENGINE_REPLY_AUTO ? format_of(known.template_text) : known.format;
+    made->state = made->format == ENGINE_REPLY_GPT_OSS ? HEADER : START;
+    made->piece = known.piece;
+    made->user = known.user;
+    if (known.tools) {
+        json_error_t where;
+        made->tools = json_loads(known.tools, JSON_REJECT_DUPLICATES, &where);
+        if (!made->tools)
+            status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: line %d: %s", where.line, where.text);
+        else if (!json_is_array(made->tools))
+            status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: it should be an array");
+    }
+    if (!status) status = read_prompt(made, end_of_prompt(known.prompt, known.prompt_marks));
+    if (status)
+        engine_reply_destroy(made);
+    else
+        *reply = made;
+    return status;
+}
+
+void engine_reply_destroy(struct engine_reply *reply)
+{
+    if (!reply) return;
+    json_decref(reply->tools);
+    free(reply->function);
+    free(reply->space);
+    free(reply->held);
+    free(reply);
+}
+
+int engine_reply_add(struct engine_reply *reply, const char *text, size_t length)
+{
+    if (reply->ended) return error_raise(ENGINE_ERROR_ARGUMENT, "text was added to a reply that has ended");
+    int status = append(reply, text, length);
+    return status ? status : advance(reply, false);
+}
+
+int engine_reply_end(struct engine_reply *reply)
+{
+    if (reply->ended) return ENGINE_OK;
+    int status = advance(reply, true);
+    reply->ended = true;
+    return status;
+}
