@@ -91,10 +91,12 @@ static int copy_blocks(struct engine_context *context)
         uint32_t d = plan->device[plan->caches[i].entry];
         const struct engine_backend *backend = device_at(context, d)->backend;
         struct engine_buffer *cache = context->executor.caches[i];
-        uint64_t size = plan->caches[i].size / plan->n_blocks;
+        bool windowed = plan->caches[i].windowed;
+        uint64_t size = plan->caches[i].size / plan->caches[i].n_blocks;
         for (size_t c = 0; c < count; c++) {
-            int status = backend->copy(context->executor.streams[d], cache, (uint64_t)copies[c].to * size,
-                                       cache, (uint64_t)copies[c].from * size, size);
+            uint64_t from = (uint64_t)(windowed ? copies[c].window_from : copies[c].from) * size;
+            uint64_t to = (uint64_t)(windowed ? copies[c].window_to : copies[c].to) * size;
+            int status = backend->copy(context->executor.streams[d], cache, to, cache, from, size);
             if (status) return error_wrap(status, "%s: cache", device_at(context, d)->name);
         }
     }
@@ -109,16 +111,56 @@ static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wan
 {
     for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
         for (int input = 0; input < INPUT_COUNT; input++)
-            if (input != INPUT_BLOCK_TABLE && input != INPUT_OUTPUT_ROWS)
+            if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_OUTPUT_ROWS)
                 inputs[input][i] = inputs[input][n_tokens - 1];
-        inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = -1;
+        inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = inputs[INPUT_WINDOW_SLOTS][i] = -1;
     }
     for (uint32_t i = n_wanted; i < key->n_outputs; i++) inputs[INPUT_OUTPUT_ROWS][i] = 0;
 }
 
-/* Runs tokens first … first+count-1, see count_part. Advances *logits past what was written. */
+/* Writes each sequence's blocks. Entries that no token sees keep older numbers of blocks. */
+static void write_tables(const struct engine_context *context, uint32_t width)
+{
+    const struct engine_plan *plan = context->plan;
+    for (uint32_t s = 0; s < plan->n_sequences; s++) {
+        size_t row = (size_t)s * width, n = kv_blocks_for(kv_length(context->kv, s));
+        memcpy(&context->inputs[INPUT_BLOCK_TABLE][row], kv_blocks(context->kv, s), n * sizeof(int32_t));
+        if (plan->n_window_blocks > 0)
+            kv_window_table(context->kv, s, &context->inputs[INPUT_WINDOW_TABLE][row]);
+    }
+}
+
+/* The watcher of a part of a batch. */
+struct part_watcher {
+    struct watcher watcher; /* first: a watcher is a part_watcher */
+    const struct plan_watch *watch;
+    size_t first, first_wanted; /* of its tokens among the batch's, of those wanted among all wanted */
+    uint32_t n_tokens, n_wanted;
+};
+
+static int take_watched(const struct watcher *watcher, const struct graph_watch *watch, const float *data)
+{
+    const struct part_watcher *part = (const struct part_watcher *)(const void *)watcher;
+    bool lens = watch->kind == WATCH_LENS;
+    struct engine_watched known = {
+        .struct_size = sizeof known,
+        .kind = watch->kind,
+        .layer = watch->layer,
+        .data = data,
+        .first = lens ? part->first_wanted : part->first,
+    };
+    memcpy(known.ne, watch->value->tensor.ne, sizeof known.ne);
+    /* without what only fills the shape */
+    known.ne[watch->kind == WATCH_ATTENTION ? 2 : 1] = lens ? part->n_wanted : part->n_tokens;
+    if (lens && part->n_wanted == 0) return ENGINE_OK;
+    int stopped = part->watch->take(part->watch->user, &known);
+    return stopped ? error_raise(ENGINE_ERROR, "the batch was stopped") : ENGINE_OK;
+}
+
+/* Runs tokens first … first+count-1, see count_part. Advances *logits past what was written, and *n_done by
+ * its number of rows. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
-                    uint32_t count, float **logits)
+                    uint32_t count, float **logits, size_t *n_done)
 {
     const struct engine_plan *plan = context->plan;
     int32_t **inputs = context->inputs;
@@ -131,23 +173,24 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
         inputs[INPUT_POSITION_ROWS][i] = inputs[INPUT_POSITIONS][i];
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
+        if (plan->n_window_blocks > 0)
+            inputs[INPUT_WINDOW_SLOTS][i] = kv_window_slot(context->kv, inputs[INPUT_SLOTS][i]);
         if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][n_wanted++] = (int32_t)i;
     }
     struct shape_key key = shape_for(plan, count, n_wanted);
     key.table_width = table_width(context);
     fill_shape(inputs, count, n_wanted, &key);
-    for (uint32_t s = 0; s < plan->n_sequences; s++) {
-        uint32_t n = kv_blocks_for(kv_length(context->kv, s));
-        memcpy(&inputs[INPUT_BLOCK_TABLE][(size_t)s * key.table_width], kv_blocks(context->kv, s),
-               n * sizeof(int32_t));
-    }
+    write_tables(context, key.table_width);
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
+    const struct part_watcher watcher = {{take_watched}, &plan->watch, first, *n_done, count, n_wanted};
     if (!status)
-        status = prepared_run(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted);
+        status = prepared_run(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted,
+                              &watcher.watcher);
     if (!status) kv_commit(context->kv);
     if (!status && n_wanted > 0) *logits += (size_t)n_wanted * plan->info.n_vocab;
+    *n_done += n_wanted;
     return status;
 }
 
@@ -155,9 +198,10 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
 static int run_batch(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
     int status = ENGINE_OK;
+    size_t n_done = 0;
     for (size_t first = 0; first < batch->n_tokens && !status;) {
         uint32_t count = count_part(context, batch, first, logits != NULL);
-        status = run_part(context, batch, first, count, &logits);
+        status = run_part(context, batch, first, count, &logits, &n_done);
         first += count;
     }
     return status;

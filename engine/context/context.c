@@ -13,6 +13,7 @@ static int create_inputs(struct engine_context *context)
     for (int i = 0; i < INPUT_COUNT; i++) sizes[i] = plan->n_batch;
     sizes[INPUT_OUTPUT_ROWS] = plan->max_outputs;
     sizes[INPUT_BLOCK_TABLE] = (size_t)plan->n_sequences * kv_blocks_for(plan->n_context);
+    if (plan->n_window_blocks > 0) sizes[INPUT_WINDOW_TABLE] = sizes[INPUT_BLOCK_TABLE];
     for (int i = 0; i < INPUT_COUNT; i++) {
         context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
         if (!context->inputs[i]) return error_memory("inputs");
@@ -20,6 +21,16 @@ static int create_inputs(struct engine_context *context)
     context->lengths = calloc(plan->n_sequences, sizeof *context->lengths);
     context->growth = calloc(plan->n_sequences, sizeof *context->growth);
     return context->lengths && context->growth ? ENGINE_OK : error_memory("inputs");
+}
+
+static int create_cache(struct engine_context *context)
+{
+    const struct engine_plan *plan = context->plan;
+    context->kv = kv_create(plan->n_sequences, plan->n_context, plan->n_blocks);
+    if (!context->kv) return error_memory("cache");
+    if (plan->n_window_blocks > 0 && !kv_add_window(context->kv, plan->info.window, plan->n_window_blocks))
+        return error_memory("cache");
+    return ENGINE_OK;
 }
 
 int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
@@ -36,10 +47,10 @@ int engine_context_create(struct engine_model *model, const struct engine_contex
         return status;
     }
     context->executor.set = &context->plan->set;
-    context->kv = kv_create(context->plan->n_sequences, context->plan->n_context, context->plan->n_blocks);
-    if (!context->kv) status = error_memory("cache");
+    status = create_cache(context);
     if (!status) status = create_inputs(context);
     if (!status) status = context_load(context, &known);
+    if (!status) status = context_set_scales(context, known.adapter_scales);
     if (status) {
         engine_context_destroy(context);
         return status;

@@ -55,11 +55,17 @@ static inline const struct open_device *device_at(const struct engine_context *c
 int context_load(struct engine_context *context, const struct engine_context_options *options);
 void context_unload(struct engine_context *context);
 
+/* Sets the scales of the plan's adapters; NULL: all 1. If one changes, all sequences are emptied.
+ * ENGINE_ERROR_ARGUMENT: one is not finite; none has changed. */
+int context_set_scales(struct engine_context *context, const float *scales);
+
 /* ENGINE_ERROR_ARGUMENT if there is no such sequence. */
 int check_sequence(const struct engine_context *context, uint32_t sequence);
 
 /* Identifies the model, as far as the contents of its caches depend on it. */
 uint64_t context_fingerprint(const struct engine_context *context);
+/* Identifies the adapters that are in use and their scales, as far as caches depend on them; 0: none is. */
+uint64_t context_adapters_hash(const struct engine_context *context);
 /* A hash of data in pieces; start with 1. Any change to a single word changes it. */
 uint64_t hash_add(uint64_t hash, const void *data, size_t size);
 

@@ -47,6 +47,24 @@ static uint64_t add_entry(uint64_t hash, const struct metadata_entry *entry)
     return hash;
 }
 
+uint64_t context_adapters_hash(const struct engine_context *context)
+{
+    const struct engine_plan *plan = context->plan;
+    uint64_t hash = 0;
+    for (size_t i = 0; i < plan->n_adapters; i++) {
+        const struct graph_adapter *used = &plan->adapters[i];
+        if (used->scale == 0) continue;
+        hash = hash_add(hash ? hash : 1, &used->scale, sizeof used->scale);
+        for (size_t k = 0; k < used->adapter->n_parts; k++) {
+            const struct adapter_part *part = &used->adapter->parts[k];
+            hash = add_text(hash, part->target);
+            hash = hash_add(hash, &part->scale, sizeof part->scale);
+            hash = add_tensor(add_tensor(hash, &part->a), &part->b);
+        }
+    }
+    return hash;
+}
+
 uint64_t context_fingerprint(const struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
@@ -60,6 +78,8 @@ uint64_t context_fingerprint(const struct engine_context *context)
     }
     for (size_t i = 0; i < model_tensor_count(model); i++) hash = add_tensor(hash, model_tensor_at(model, i));
     /* The context's length may decide which of them are used (rope factors, for example). */
-    for (size_t i = 0; i < plan->n_weights; i++) hash = add_tensor(hash, plan->weights[i].tensor);
-    return hash;
+    for (size_t i = 0; i < plan->n_weights; i++)
+        if (!plan->weights[i].is_factor) hash = add_tensor(hash, plan->weights[i].tensor);
+    uint64_t adapters = context_adapters_hash(context);
+    return adapters ? hash_add(hash, &adapters, sizeof adapters) : hash;
 }

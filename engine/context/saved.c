@@ -1,7 +1,7 @@
 /* saved.c: sequences in files. A file has a header, a table of the caches, the tokens, the blocks of each
  * cache in the order of the sequence, and a hash of everything before it. The caches have the layout of the
- * plugin API, so a sequence can be continued wherever the model's layers are then. Numbers are
- * little-endian. */
+ * plugin API, so a sequence can be continued wherever the model's layers are then. Layers with a window have
+ * only the last blocks. Numbers are little-endian. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,13 +27,13 @@ struct header {
 /* A cache in the file. */
 struct cache_entry {
     uint64_t block_bytes;
-    uint32_t first_block; /* first block of the sequence in the file */
+    uint32_t first_block; /* first block of the sequence in the file: the same for all layers with a window */
     uint32_t n_blocks;    /* number of blocks in the file */
 };
 
 static uint64_t block_bytes(const struct engine_plan *plan, size_t cache)
 {
-    return plan->caches[cache].size / plan->n_blocks;
+    return plan->caches[cache].size / plan->caches[cache].n_blocks;
 }
 
 /* Where block `b` of a cache is. */
@@ -46,13 +46,23 @@ struct place {
 
 static struct place place_of(const struct engine_context *context, size_t cache, int32_t b)
 {
+    if (context->plan->caches[cache].windowed)
+        b = kv_window_slot(context->kv, b * KV_BLOCK_SIZE) / KV_BLOCK_SIZE;
     const struct engine_plan *plan = context->plan;
     uint32_t d = plan->device[plan->caches[cache].entry];
     return (struct place){device_at(context, d)->backend, context->executor.streams[d],
                           context->executor.caches[cache], (uint64_t)b * block_bytes(plan, cache)};
 }
 
-static struct header make_header(const struct engine_context *context, uint32_t n_tokens)
+static struct cache_entry make_entry(const struct engine_context *context, size_t cache, uint32_t n_tokens,
+                                     uint32_t window_first)
+{
+    uint32_t first = context->plan->caches[cache].windowed ? window_first : 0;
+    return (struct cache_entry){block_bytes(context->plan, cache), first, kv_blocks_for(n_tokens) - first};
+}
+
+static struct header make_header(const struct engine_context *context, uint32_t n_tokens,
+                                 uint32_t window_first)
 {
     const struct engine_plan *plan = context->plan;
     struct header header = {
@@ -66,15 +76,12 @@ static struct header make_header(const struct engine_context *context, uint32_t 
     };
     header.file_size = sizeof header + plan->n_caches * sizeof(struct cache_entry) +
                        n_tokens * sizeof(int32_t) + sizeof(uint64_t);
-    for (size_t i = 0; i < plan->n_caches; i++)
-        header.file_size += kv_blocks_for(n_tokens) * block_bytes(plan, i);
+    for (size_t i = 0; i < plan->n_caches; i++) {
+        const struct cache_entry entry = make_entry(context, i, n_tokens, window_first);
+        header.file_size += entry.n_blocks * entry.block_bytes;
+    }
     header.hash = hash_add(1, &header, offsetof(struct header, hash));
     return header;
-}
-
-static struct cache_entry make_entry(const struct engine_context *context, size_t cache, uint32_t n_tokens)
-{
-    return (struct cache_entry){block_bytes(context->plan, cache), 0, kv_blocks_for(n_tokens)};
 }
 
 /* Room for the largest block of a cache, or for the tokens. */
@@ -110,13 +117,13 @@ static void wipe(const struct plan_cache *cache, unsigned char *block, uint64_t 
 }
 
 static int put_cache(struct writer *writer, struct engine_context *context, uint32_t sequence, size_t cache,
-                     void *room)
+                     uint32_t first, void *room)
 {
     const int32_t *blocks = kv_blocks(context->kv, sequence);
     uint32_t length = kv_length(context->kv, sequence), n = kv_blocks_for(length);
     size_t size = block_bytes(context->plan, cache);
     int status = ENGINE_OK;
-    for (uint32_t i = 0; i < n && !status; i++) {
+    for (uint32_t i = first; i < n && !status; i++) {
         struct place place = place_of(context, cache, blocks[i]);
         status = place.backend->read(place.stream, place.buffer, place.offset, room, size);
         if (!status) status = place.backend->stream_wait(place.stream);
@@ -134,20 +141,20 @@ int engine_sequence_save(struct engine_context *context, uint32_t sequence,
     const struct engine_plan *plan = context->plan;
     int status = check_sequence(context, sequence);
     if (status) return status;
-    uint32_t length = kv_length(context->kv, sequence);
+    uint32_t length = kv_length(context->kv, sequence), window_first = kv_window_first(context->kv, sequence);
     struct writer writer = {write, user, 1};
-    const struct header header = make_header(context, length);
+    const struct header header = make_header(context, length, window_first);
     void *room = make_room(plan, length);
     if (!room) return ENGINE_ERROR_MEMORY;
     status = put(&writer, &header, sizeof header);
     for (size_t i = 0; i < plan->n_caches && !status; i++) {
-        const struct cache_entry entry = make_entry(context, i, length);
+        const struct cache_entry entry = make_entry(context, i, length, window_first);
         status = put(&writer, &entry, sizeof entry);
     }
     kv_tokens(context->kv, sequence, 0, length, room);
     if (!status) status = put(&writer, room, length * sizeof(int32_t));
     for (size_t i = 0; i < plan->n_caches && !status; i++)
-        status = put_cache(&writer, context, sequence, i, room);
+        status = put_cache(&writer, context, sequence, i, plan->caches[i].windowed ? window_first : 0, room);
     uint64_t hash = writer.hash;
     if (!status) status = put(&writer, &hash, sizeof hash);
     free(room);
@@ -198,23 +205,52 @@ static int check_header(const struct engine_context *context, const struct reade
         return error_raise(ENGINE_ERROR_DATA, "%s: it has %jd bytes, should have %" PRIu64, path,
                            (intmax_t)info.st_size, header->file_size);
     if (header->fingerprint != context_fingerprint(context))
-        return error_raise(ENGINE_ERROR_DATA, "%s: a sequence of another model than %s, or of another -c",
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s: a sequence of another model than %s, of other adapters, or of another -c",
                            path, model_path(plan->model->model));
     if (header->cache_type != plan->cache_type)
         return error_raise(ENGINE_ERROR_DATA, "%s: a sequence of another --cache-type", path);
     if (header->n_tokens > plan->n_context)
         return error_raise(ENGINE_ERROR_DATA,
-                           "%s: a sequence of %u positions, the context takes %u; make it larger (-c)", path,
-                           header->n_tokens, plan->n_context);
-    const struct header expected = make_header(context, header->n_tokens);
+                           "%s: a sequence of %u positions, the context takes %u; make it larger (%s)", path,
+                           header->n_tokens, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
+    struct header expected = make_header(context, header->n_tokens, 0);
+    expected.file_size = header->file_size; /* depends on the table of the caches, see get_entries */
+    expected.hash = header->hash;
     if (memcmp(header, &expected, sizeof expected) != 0)
         return damaged(reader, "its header doesn't go with the model");
     return ENGINE_OK;
 }
 
-/* Appends the file's tokens to the empty sequence. */
+/* Reads the table of the caches. *window_first becomes the first block of layers with a window. */
+static int get_entries(struct reader *reader, const struct engine_context *context,
+                       const struct header *header, uint32_t *window_first)
+{
+    const struct engine_plan *plan = context->plan;
+    uint32_t n_tokens = header->n_tokens;
+    bool seen = false;
+    *window_first = 0;
+    for (size_t i = 0; i < plan->n_caches; i++) {
+        struct cache_entry entry;
+        int status = get(reader, &entry, sizeof entry);
+        if (status) return status;
+        if (plan->caches[i].windowed && !seen) *window_first = entry.first_block;
+        seen |= plan->caches[i].windowed;
+        if (*window_first > kv_window_required(context->kv, n_tokens))
+            return damaged(reader, "layers with a window lack some of it");
+        const struct cache_entry expected = make_entry(context, i, n_tokens, *window_first);
+        if (memcmp(&entry, &expected, sizeof entry) != 0)
+            return damaged(reader, "its caches are not the model's");
+    }
+    if (header->file_size != make_header(context, n_tokens, *window_first).file_size)
+        return damaged(reader, "its size doesn't go with its caches");
+    return ENGINE_OK;
+}
+
+/* Makes the file's tokens the empty sequence's. *window_first is raised if layers with a window have not as
+ * much room. */
 static int get_tokens(struct reader *reader, struct engine_context *context, uint32_t sequence,
-                      uint32_t n_tokens, int32_t *tokens)
+                      uint32_t n_tokens, int32_t *tokens, uint32_t *window_first)
 {
     memset(context->growth, 0, context->plan->n_sequences * sizeof *context->growth);
     context->growth[sequence] = n_tokens;
@@ -222,24 +258,26 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
         return error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for %u positions", reader->path,
                            n_tokens);
     int status = get(reader, tokens, n_tokens * sizeof *tokens);
-    for (uint32_t i = 0; i < n_tokens && !status; i++) {
+    for (uint32_t i = 0; i < n_tokens && !status; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= context->plan->info.n_vocab)
             return damaged(reader, "a token is none");
-        kv_append(context->kv, sequence, tokens[i]);
-    }
+    if (!status && !kv_restore(context->kv, sequence, tokens, n_tokens, window_first))
+        status = error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for its windows", reader->path);
     return status;
 }
 
+/* Reads the blocks first … of a cache, and skips those before block `begin`. */
 static int get_cache(struct reader *reader, struct engine_context *context, uint32_t sequence, size_t cache,
-                     void *room)
+                     uint32_t first, uint32_t begin, void *room)
 {
     const int32_t *blocks = kv_blocks(context->kv, sequence);
     uint32_t n = kv_blocks_for(kv_length(context->kv, sequence));
     size_t size = block_bytes(context->plan, cache);
-    for (uint32_t i = 0; i < n; i++) {
-        struct place place = place_of(context, cache, blocks[i]);
+    for (uint32_t i = first; i < n; i++) {
         int status = get(reader, room, size);
         if (status) return status;
+        if (i < begin) continue;
+        struct place place = place_of(context, cache, blocks[i]);
         status = place.backend->write(place.stream, place.buffer, place.offset, room, size);
         if (status) return error_wrap(status, "writing the cache");
     }
@@ -260,20 +298,18 @@ static int wait_for_devices(const struct engine_context *context)
 
 /* Reads everything after the header. */
 static int get_contents(struct reader *reader, struct engine_context *context, uint32_t sequence,
-                        uint32_t n_tokens, void *room)
+                        const struct header *header, void *room)
 {
     const struct engine_plan *plan = context->plan;
-    int status = ENGINE_OK;
+    uint32_t window_first, window_begin;
+    int status = get_entries(reader, context, header, &window_first);
+    window_begin = window_first;
+    if (!status) status = get_tokens(reader, context, sequence, header->n_tokens, room, &window_begin);
     for (size_t i = 0; i < plan->n_caches && !status; i++) {
-        struct cache_entry entry;
-        const struct cache_entry expected = make_entry(context, i, n_tokens);
-        status = get(reader, &entry, sizeof entry);
-        if (!status && memcmp(&entry, &expected, sizeof entry) != 0)
-            return damaged(reader, "its caches are not the model's");
+        bool windowed = plan->caches[i].windowed;
+        status = get_cache(reader, context, sequence, i, windowed ? window_first : 0,
+                           windowed ? window_begin : 0, room);
     }
-    if (!status) status = get_tokens(reader, context, sequence, n_tokens, room);
-    for (size_t i = 0; i < plan->n_caches && !status; i++)
-        status = get_cache(reader, context, sequence, i, room);
     uint64_t hash = reader->hash, kept;
     if (!status) status = get(reader, &kept, sizeof kept);
     if (!status && kept != hash) status = damaged(reader, "its contents have changed");
@@ -295,7 +331,7 @@ static int load(struct engine_context *context, uint32_t sequence, struct reader
     void *room = make_room(context->plan, header.n_tokens);
     if (!room) return ENGINE_ERROR_MEMORY;
     kv_truncate(context->kv, sequence, 0);
-    status = get_contents(reader, context, sequence, header.n_tokens, room);
+    status = get_contents(reader, context, sequence, &header, room);
     if (status)
         kv_truncate(context->kv, sequence, 0);
     else

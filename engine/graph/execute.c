@@ -147,6 +147,18 @@ static int write_storage(const struct executor *executor, const struct storage *
                                     storage->offset, source, storage->size));
 }
 
+/* Reads a storage into the staging memory. */
+static int read_staged(struct executor *executor, const struct storage *storage)
+{
+    if (executor->staging_size < storage->size) {
+        uint8_t *staging = realloc(executor->staging, storage->size);
+        if (!staging) return error_memory("copies between devices");
+        executor->staging = staging;
+        executor->staging_size = storage->size;
+    }
+    return read_storage(executor, storage, executor->staging, storage->size);
+}
+
 /* From device to device by the shortest way: from memory that the host can access, into such memory, or
  * through the staging memory. */
 static int copy_storage(struct executor *executor, const struct storage *source, const struct storage *target)
@@ -165,20 +177,31 @@ static int copy_storage(struct executor *executor, const struct storage *source,
         return status ? on_device(executor, target->device, status)
                       : read_storage(executor, source, seen_target, source->size);
     }
-    if (executor->staging_size < source->size) {
-        uint8_t *staging = realloc(executor->staging, source->size);
-        if (!staging) return error_memory("copies between devices");
-        executor->staging = staging;
-        executor->staging_size = source->size;
-    }
-    int status = read_storage(executor, source, executor->staging, source->size);
+    int status = read_staged(executor, source);
     return status ? status : write_storage(executor, target, executor->staging);
 }
 
-static int run_step(struct executor *executor, struct prepared *prepared, size_t number)
+/* Hands out a watched value from where it is, or through the staging memory. */
+static int hand_out(struct executor *executor, const struct schedule *schedule, const struct step *step,
+                    const struct watcher *watcher)
+{
+    const struct storage *storage = &schedule->storages[step->source];
+    const void *seen = host_pointer(executor, storage);
+    int status =
+        seen ? on_device(
+                   executor, step->device,
+                   device_at(executor, step->device)->backend->stream_wait(executor->streams[step->device]))
+             : read_staged(executor, storage);
+    if (status) return status;
+    return watcher->take(watcher, &schedule->graph->watches[step->target], seen ? seen : executor->staging);
+}
+
+static int run_step(struct executor *executor, struct prepared *prepared, size_t number,
+                    const struct watcher *watcher)
 {
     const struct schedule *schedule = prepared->schedule;
     const struct step *step = &schedule->steps[number];
+    if (step->kind == STEP_WATCH) return hand_out(executor, schedule, step, watcher);
     if (step->kind == STEP_COPY)
         return copy_storage(executor, &schedule->storages[step->source], &schedule->storages[step->target]);
     const struct engine_backend *backend = device_at(executor, step->device)->backend;
@@ -192,7 +215,7 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
 }
 
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-                 float *logits, uint32_t n_rows)
+                 float *logits, uint32_t n_rows, const struct watcher *watcher)
 {
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;
@@ -204,7 +227,8 @@ int prepared_run(struct executor *executor, struct prepared *prepared, const voi
         if (storage->value->kind == VALUE_INPUT)
             status = write_storage(executor, storage, inputs[storage->value->index]);
     }
-    for (size_t i = 0; i < schedule->n_steps && !status; i++) status = run_step(executor, prepared, i);
+    for (size_t i = 0; i < schedule->n_steps && !status; i++)
+        status = run_step(executor, prepared, i, watcher);
     if (!status && n_rows > 0)
         status = read_storage(executor, result, logits, n_rows * result->value->tensor.nb[1]);
     for (uint32_t d = 0; d < executor->set->n_devices; d++) { /* leave nothing pending, even after an error */

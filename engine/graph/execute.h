@@ -13,11 +13,17 @@ struct executor {
     struct engine_buffer *arenas[PLACE_MAX_DEVICES];
     struct engine_weight **weights; /* [graph weights] */
     struct engine_buffer **caches;  /* [graph caches] */
-    uint8_t *staging;               /* for copies between devices whose memory the host cannot access */
+    uint8_t *staging;               /* for copies from devices whose memory the host cannot access */
     size_t staging_size;
 };
 
 struct prepared;
+
+/* Takes the watched values of a run, as soon as each is computed. data: the watch's value, dense. Any status
+ * but ENGINE_OK ends the run. */
+struct watcher {
+    int (*take)(const struct watcher *watcher, const struct graph_watch *watch, const float *data);
+};
 
 /* Binds the schedule to memory and records it. Takes over the schedule, even on failure. The arenas are large
  * enough. */
@@ -26,8 +32,9 @@ void prepared_destroy(const struct executor *executor, struct prepared *prepared
 const struct schedule *prepared_schedule(const struct prepared *prepared);
 
 /* Writes the inputs (inputs[i] is dense, with the shape that graph_input gave it), runs all steps, and reads
- * the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none. */
+ * the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none. `watcher` may be NULL if
+ * the graph watches nothing. */
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-                 float *logits, uint32_t n_rows);
+                 float *logits, uint32_t n_rows, const struct watcher *watcher);
 
 #endif

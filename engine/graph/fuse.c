@@ -11,7 +11,7 @@ struct fuse {
     struct graph *graph;
     fuse_question supports;
     void *user;
-    uint32_t *uses;         /* [n_values] how many operands refer to the root's storage */
+    uint32_t *uses;         /* [n_values] how many operands and watches refer to the root's storage */
     struct node **producer; /* [n_values] the node whose output the root is, or NULL */
 };
 
@@ -139,14 +139,17 @@ int graph_fuse(struct graph *graph, fuse_question supports, void *user)
             if (tensor) fuse.uses[value_of(tensor)->root->id]++;
         }
     }
+    for (size_t i = 0; i < graph->n_watches; i++) fuse.uses[graph->watches[i].value->id]++;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct node *node = &graph->nodes[i];
         bool activates = node->op == ENGINE_OP_ACTIVATE;
         if (activates && node->args.activate.factor) fuse_gate(&fuse, node);
         if (activates && !node->args.activate.factor) fuse_activation(&fuse, node);
         if (node->op == ENGINE_OP_ADD) fuse_add(&fuse, node);
-        for (const size_t *output = graph_op_info(node->op)->outputs; *output; output++)
-            fuse.producer[value_of(*op_tensor(&node->args, *output))->root->id] = node;
+        for (const size_t *output = graph_op_info(node->op)->outputs; *output; output++) {
+            const struct engine_tensor *tensor = *op_tensor(&node->args, *output);
+            if (tensor) fuse.producer[value_of(tensor)->root->id] = node;
+        }
     }
 
     size_t kept = 0;

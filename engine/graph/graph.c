@@ -31,6 +31,7 @@ void graph_destroy(struct graph *graph)
     free(graph->nodes);
     free(graph->weights);
     free(graph->caches);
+    free(graph->watches);
     free(graph);
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapter/adapter.h"
 #include "graph/ops.h"
 #include "model/derived.h"
 #include "model/model.h"
@@ -25,8 +26,10 @@ enum graph_input {
     INPUT_SEQUENCES,     /* [n_tokens] */
     INPUT_SLOTS,         /* [n_tokens] */
     INPUT_BLOCK_TABLE,   /* [table_width, n_sequences] */
-    INPUT_OUTPUT_ROWS,   /* [n_outputs]: the tokens whose logits are wanted, ascending */
-    INPUT_QUERY_SCALES,  /* F32 [1, n_tokens]: for families that scale queries by position */
+    INPUT_WINDOW_SLOTS, /* [n_tokens]: in caches of layers with a window, if these have blocks of their own */
+    INPUT_WINDOW_TABLE, /* [table_width, n_sequences]; entries before the window mean nothing */
+    INPUT_OUTPUT_ROWS,  /* [n_outputs]: the tokens whose logits are wanted, ascending */
+    INPUT_QUERY_SCALES, /* F32 [1, n_tokens]: for families that scale queries by position */
     INPUT_COUNT
 };
 
@@ -58,13 +61,32 @@ struct graph_weight {
     uint32_t uses;  /* bits of enum engine_weight_use */
     /* The number of matrices of the tensor that a token reads: with experts, fewer than there are. 0: all. */
     uint32_t matrices_read;
+    /* Of an adapter's factors: the weight that they change; else NO_WEIGHT. They are where it is. */
+    uint32_t changes;
+};
+#define NO_WEIGHT UINT32_MAX
+
+/* An adapter and the scale that it is applied with. With 0 its weights are listed, so that all graphs of a
+ * model have the same weights, but no operation uses them. */
+struct graph_adapter {
+    const struct adapter *adapter;
+    float scale;
 };
 
 /* What a layer stores for each position, declared by the family: keys, values, or what both are computed
  * from. */
 struct graph_cache {
-    struct value *value; /* [width, block_size, n_heads, n_blocks] */
+    struct value *value; /* [width, block_size, n_heads, n_blocks or n_window_blocks] */
     uint32_t layer;
+    bool windowed; /* has INPUT_WINDOW_SLOTS and INPUT_WINDOW_TABLE */
+};
+
+/* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are. */
+enum watch_kind { WATCH_ATTENTION = 1, WATCH_HIDDEN = 2, WATCH_LENS = 4 };
+
+struct graph_watch {
+    struct value *value; /* a root: F32, dense */
+    uint32_t kind, layer;
 };
 
 struct graph_shape {
@@ -72,13 +94,18 @@ struct graph_shape {
     uint32_t n_sequences, table_width; /* of the block table */
     uint32_t cache_type;               /* enum engine_type */
     uint32_t block_size, n_blocks;     /* of the cache */
-    uint32_t n_context;                /* positions that a sequence may have */
+    uint32_t n_window_blocks; /* of the caches of layers with a window; 0: they are like the others */
+    uint32_t n_context;       /* positions that a sequence may have */
+    uint32_t watch;           /* bits of enum watch_kind: the values that a run hands out */
+    uint32_t watch_layer, watch_n_layers; /* the layers whose attention it hands out */
 };
 
 struct graph {
     struct graph_shape shape;
     const struct model *model;
-    struct derived *derived; /* weights that the file lacks in this form; not owned */
+    struct derived *derived;              /* weights that the file lacks in this form; not owned */
+    const struct graph_adapter *adapters; /* [n_adapters]; not owned. Set before anything is built. */
+    size_t n_adapters;
     struct value **values;
     size_t n_values;
     struct node *nodes;
@@ -87,6 +114,8 @@ struct graph {
     size_t n_weights;
     struct graph_cache *caches;
     size_t n_caches;
+    struct graph_watch *watches;
+    size_t n_watches;
     struct value *inputs[INPUT_COUNT]; /* NULL: not used by this graph */
     struct value *logits;              /* F32 [n_vocab, n_outputs] */
     uint32_t layer;                    /* layer of the nodes and weights added next */
@@ -147,8 +176,12 @@ const struct model_tensor *graph_find(const struct graph *graph, const char *nam
 
 struct value *graph_input(struct graph *graph, enum graph_input input);
 
-/* Declares a cache of the current layer: rows of `width` for each of n_heads heads. */
-struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads);
+/* Declares a cache of the current layer: rows of `width` for each of n_heads heads. `windowed`: tokens see no
+ * more of it than arch_info.window says. */
+struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads, bool windowed);
+
+/* Hands out `value`, which an operation makes, in every run. kind: one bit of enum watch_kind. */
+void graph_watch(struct graph *graph, uint32_t kind, uint32_t layer, struct value *value);
 
 /* A view of a dense value in another shape with the same number of elements. A value of rows with gaps can
  * only go from [n, columns] to [n / k, k, columns]. */
@@ -159,6 +192,8 @@ struct value *graph_slice(struct graph *graph, struct value *value, uint64_t fir
 
 /* ---- Operations (nodes.c) ---- */
 
+/* These and the products below include what the graph's adapters add, if the source or weight is a model's
+ * tensor (adapters.c). */
 struct value *graph_get_rows(struct graph *graph, struct value *source, struct value *rows);
 /* The columns of the tokens whose logits are wanted: from [n, n_tokens] to [n, n_outputs]. */
 struct value *graph_wanted(struct graph *graph, struct value *value);
@@ -218,6 +253,7 @@ struct attention_options {
     uint32_t window, chunk;
     struct value *slopes, *sinks; /* or NULL */
 };
+/* Also hands out the weights if the shape asks for those of the current layer. */
 struct value *graph_attention(struct graph *graph, struct value *q, struct value *k, struct value *v,
                               const struct attention_options *options);
 

@@ -88,7 +88,7 @@ struct value *graph_get_rows(struct graph *graph, struct value *source, struct v
     add_node(graph, ENGINE_OP_GET_ROWS,
              &(union op_args){
                  .get_rows = {.source = &source->tensor, .rows = &rows->tensor, .output = &output->tensor}});
-    return output;
+    return graph_adapt(graph, &(struct adapted){.weight = source, .input = rows, .is_rows = true}, output);
 }
 
 struct value *graph_wanted(struct graph *graph, struct value *value)
@@ -154,27 +154,43 @@ static bool reads(struct node *node, const struct value *value)
     return false;
 }
 
-/* The product that makes a value nobody has read yet, if it can take a factor; otherwise NULL. */
-static struct engine_op_matmul *scalable_matmul(const struct graph *graph, const struct value *value)
+/* Whether a sum is of a product and what an adapter adds to it. */
+static bool adds_change(const struct graph *graph, const struct node *node)
 {
+    const struct value *change = value_of(node->args.binary.b);
     for (size_t i = graph->n_nodes; i-- > 0;) {
+        const struct engine_op_matmul *args = &graph->nodes[i].args.matmul;
+        if (graph->nodes[i].op == ENGINE_OP_MATMUL && args->output == &change->tensor)
+            return graph->weights[value_of(args->weight)->index].changes != NO_WEIGHT;
+    }
+    return false;
+}
+
+/* Scales the product that makes a value, if one of the first n_nodes nodes is a product that can take a factor
+ * and nothing has read it yet; with what adapters add to it. */
+static bool scale_product(struct graph *graph, size_t n_nodes, const struct value *value, float factor)
+{
+    for (size_t i = n_nodes; i-- > 0;) {
         struct node *node = &graph->nodes[i];
         struct engine_op_matmul *args = &node->args.matmul;
-        if (node->op == ENGINE_OP_MATMUL && args->output == &value->tensor)
-            return args->bias || args->activation ? NULL : args;
-        if (reads(node, value)) return NULL;
+        if (node->op == ENGINE_OP_MATMUL && args->output == &value->tensor) {
+            if (args->bias || args->activation) return false;
+            args->scale = (args->scale == 0 ? 1 : args->scale) * factor;
+            return true;
+        }
+        if (node->op == ENGINE_OP_ADD && node->args.binary.output == &value->tensor)
+            return adds_change(graph, node) &&
+                   scale_product(graph, i, value_of(node->args.binary.a), factor) &&
+                   scale_product(graph, i, value_of(node->args.binary.b), factor);
+        if (reads(node, value)) return false;
     }
-    return NULL;
+    return false;
 }
 
 struct value *graph_scale(struct graph *graph, struct value *value, float factor)
 {
     if (factor == 1 || !have(graph, "scale", value, value)) return value;
-    struct engine_op_matmul *matmul = factor != 0 ? scalable_matmul(graph, value) : NULL;
-    if (matmul) {
-        matmul->scale = (matmul->scale == 0 ? 1 : matmul->scale) * factor;
-        return value;
-    }
+    if (factor != 0 && scale_product(graph, graph->n_nodes, value, factor)) return value;
     char name[64];
     uint64_t n = value->tensor.ne[0];
     snprintf(name, sizeof name, "scale_%a_%" PRIu64, (double)factor, n);
@@ -228,7 +244,7 @@ struct value *graph_matmul(struct graph *graph, struct value *weight, struct val
     add_node(graph, ENGINE_OP_MATMUL,
              &(union op_args){
                  .matmul = {.weight = &weight->tensor, .input = &input->tensor, .output = &output->tensor}});
-    return output;
+    return graph_adapt(graph, &(struct adapted){.weight = weight, .input = input}, output);
 }
 
 struct value *graph_matmul_heads(struct graph *graph, struct value *weight, struct value *input)
@@ -275,7 +291,8 @@ struct value *graph_matmul_experts(struct graph *graph, struct value *weight, st
                                          .bias = tensor_of(bias),
                                          .experts = &routes->ids->tensor,
                                          .mix = mix ? &routes->weights->tensor : NULL}});
-    return output;
+    return graph_adapt(
+        graph, &(struct adapted){.weight = weight, .input = input, .routes = routes, .mix = mix}, output);
 }
 
 struct routes graph_route(struct graph *graph, struct value *logits, const struct route_options *options)
@@ -334,10 +351,16 @@ struct value *graph_rope(struct graph *graph, struct value *input, const struct 
 
 /* ---- Attention ----------------------------------------------------------------------------------------- */
 
+static bool is_windowed(const struct graph *graph, const struct value *cache)
+{
+    return graph->caches[cache->index].windowed;
+}
+
 void graph_cache_write(struct graph *graph, struct value *cache, struct value *input)
 {
-    struct value *slots = graph_input(graph, INPUT_SLOTS);
-    if (!have(graph, "cache write", cache, input) || !slots) return;
+    if (!have(graph, "cache write", cache, input)) return;
+    struct value *slots = graph_input(graph, is_windowed(graph, cache) ? INPUT_WINDOW_SLOTS : INPUT_SLOTS);
+    if (!slots) return;
     const uint64_t *c = cache->tensor.ne, *x = input->tensor.ne;
     bool fits = c[0] == x[0] && c[2] == x[1] && x[2] == graph->shape.n_tokens;
     if (!check(graph, fits, "cache write", cache, input)) return;
@@ -352,20 +375,35 @@ static bool check_heads(struct graph *graph, const struct value *numbers, const 
     return !numbers || check(graph, numbers->tensor.ne[0] == q->tensor.ne[1], "attention", numbers, q);
 }
 
+/* Where the weights of the current layer's attention go, if the shape asks for them. */
+static struct value *watched_weights(struct graph *graph, const struct value *q, const struct value *k,
+                                     const struct value *table)
+{
+    const struct graph_shape *shape = &graph->shape;
+    if (!(shape->watch & WATCH_ATTENTION) || graph->layer < shape->watch_layer ||
+        graph->layer - shape->watch_layer >= shape->watch_n_layers)
+        return NULL;
+    struct value *weights =
+        add_activation(graph, table->tensor.ne[0] * k->tensor.ne[1], q->tensor.ne[1], q->tensor.ne[2]);
+    graph_watch(graph, WATCH_ATTENTION, graph->layer, weights);
+    return weights;
+}
+
 struct value *graph_attention(struct graph *graph, struct value *q, struct value *k, struct value *v,
                               const struct attention_options *options)
 {
-    struct value *table = graph_input(graph, INPUT_BLOCK_TABLE);
+    if (!have(graph, "attention", q, k)) return NULL;
+    struct value *table = graph_input(graph, is_windowed(graph, k) ? INPUT_WINDOW_TABLE : INPUT_BLOCK_TABLE);
     struct value *sequences = graph_input(graph, INPUT_SEQUENCES);
     struct value *positions = graph_input(graph, INPUT_POSITIONS);
-    if (!have(graph, "attention", q, k) || !have(graph, "attention", v, table) || !sequences || !positions)
-        return NULL;
+    if (!have(graph, "attention", v, table) || !sequences || !positions) return NULL;
     const uint64_t *x = q->tensor.ne, *keys = k->tensor.ne, *values = v->tensor.ne;
     bool heads = keys[2] > 0 && x[1] % keys[2] == 0 && values[2] == keys[2];
     if (!check(graph, heads && x[0] == keys[0], "attention", q, k)) return NULL;
     if (!check_heads(graph, options->slopes, q) || !check_heads(graph, options->sinks, q)) return NULL;
     struct value *output = add_activation(graph, values[0], x[1], x[2]);
-    if (!output) return NULL;
+    struct value *weights = watched_weights(graph, q, k, table);
+    if (!output || graph->status) return NULL;
     add_node(graph, ENGINE_OP_ATTENTION,
              &(union op_args){.attention = {.q = &q->tensor,
                                             .k = &k->tensor,
@@ -379,6 +417,7 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                                             .slopes = tensor_of(options->slopes),
                                             .sinks = tensor_of(options->sinks),
                                             .softcap = options->softcap,
-                                            .chunk = options->chunk}});
+                                            .chunk = options->chunk,
+                                            .weights = tensor_of(weights)}});
     return output;
 }

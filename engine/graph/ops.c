@@ -16,7 +16,7 @@ static const struct op_info infos[] = {
                            {AT(engine_op_matmul, mix), false, 0}}},
     [ENGINE_OP_ATTENTION] = {"attention",
                              sizeof(struct engine_op_attention),
-                             {AT(engine_op_attention, output)},
+                             {AT(engine_op_attention, output), AT(engine_op_attention, weights)},
                              {{AT(engine_op_attention, q), false, 0},
                               {AT(engine_op_attention, k), false, 0},
                               {AT(engine_op_attention, v), false, 0},

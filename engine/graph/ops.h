@@ -20,8 +20,9 @@ struct op_operand {
 
 struct op_info {
     const char *name;
-    size_t size;                        /* of the argument struct */
-    size_t outputs[OP_MAX_OUTPUTS + 1]; /* offsets of the outputs' tensor pointers, terminated by 0 */
+    size_t size; /* of the argument struct */
+    /* Offsets of the outputs' tensor pointers, terminated by 0. The first is never NULL. */
+    size_t outputs[OP_MAX_OUTPUTS + 1];
     struct op_operand inputs[OP_MAX_INPUTS + 1]; /* terminated by one with offset 0 */
 };
 

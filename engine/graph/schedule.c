@@ -123,6 +123,32 @@ static int bind_operand(struct build *build, const struct engine_tensor **operan
     return ENGINE_OK;
 }
 
+/* Hands out a value that a node has just made: nothing has been able to reuse its bytes yet. */
+static int add_watches(struct build *build, const struct value *root, uint32_t device)
+{
+    const struct graph *graph = build->schedule->graph;
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < graph->n_watches && !status; i++)
+        if (graph->watches[i].value == root)
+            status = add_step(build->schedule,
+                              &(struct step){.kind = STEP_WATCH,
+                                             .device = device,
+                                             .source = build->stored[root->id * PLACE_MAX_DEVICES + device],
+                                             .target = i});
+    return status;
+}
+
+/* Adds the node to the last step if that runs on the same device. */
+static int add_run(struct schedule *schedule, const struct node *node, size_t now)
+{
+    struct step *last = schedule->n_steps ? &schedule->steps[schedule->n_steps - 1] : NULL;
+    if (last && last->kind == STEP_RUN && last->device == node->device) {
+        last->n_nodes++;
+        return ENGINE_OK;
+    }
+    return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
+}
+
 static int add_node(struct build *build, size_t now)
 {
     struct schedule *schedule = build->schedule;
@@ -136,17 +162,16 @@ static int add_node(struct build *build, size_t now)
     if (status) return status;
     for (const size_t *output = info->outputs; *output && !status; output++) {
         const struct engine_tensor **operand = op_tensor(&node->args, *output);
+        if (!*operand) continue;
         build->home[value_of(*operand)->root->id] = node->device;
         status = bind_operand(build, operand, node->device, now);
     }
-    if (status) return status;
-
-    struct step *last = schedule->n_steps ? &schedule->steps[schedule->n_steps - 1] : NULL;
-    if (last && last->kind == STEP_RUN && last->device == node->device) {
-        last->n_nodes++;
-        return ENGINE_OK;
+    if (!status) status = add_run(schedule, node, now);
+    for (const size_t *output = info->outputs; *output && !status; output++) {
+        const struct engine_tensor *tensor = *op_tensor(&node->args, *output);
+        if (tensor) status = add_watches(build, value_of(tensor)->root, node->device);
     }
-    return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
+    return status;
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */

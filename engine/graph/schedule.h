@@ -14,13 +14,14 @@ struct storage {
     uint64_t size;
 };
 
-enum step_kind { STEP_RUN, STEP_COPY };
+enum step_kind { STEP_RUN, STEP_COPY, STEP_WATCH };
 
 struct step {
     enum step_kind kind;
-    uint32_t device;            /* that runs the step, or receives the copy */
+    uint32_t device;            /* that runs the step, receives the copy, or has the watched value */
     size_t first_node, n_nodes; /* STEP_RUN */
-    size_t source, target;      /* STEP_COPY: indices of storages */
+    size_t source;              /* STEP_COPY, STEP_WATCH: index of a storage */
+    size_t target;              /* STEP_COPY: index of a storage; STEP_WATCH: of the graph's watch */
 };
 
 struct schedule {

@@ -45,14 +45,14 @@ struct value *graph_add_value(struct graph *graph, enum value_kind kind, uint32_
     vsnprintf(name, sizeof name, format, args);                                                              \
     va_end(args)
 
-static struct value *add_weight(struct graph *graph, const struct model_tensor *tensor)
+struct value *graph_add_weight(struct graph *graph, const struct model_tensor *tensor)
 {
     struct value *value = graph_add_value(graph, VALUE_WEIGHT, tensor->type, tensor->ne);
     if (!value || !graph_grow(graph, (void **)&graph->weights, graph->n_weights, sizeof *graph->weights))
         return NULL;
     value->index = (uint32_t)graph->n_weights;
     graph->weights[graph->n_weights++] =
-        (struct graph_weight){.tensor = tensor, .value = value, .layer = graph->layer};
+        (struct graph_weight){.tensor = tensor, .value = value, .layer = graph->layer, .changes = NO_WEIGHT};
     return value;
 }
 
@@ -60,7 +60,7 @@ static struct value *add_weight(struct graph *graph, const struct model_tensor *
 static struct value *add_derived(struct graph *graph, const struct model_tensor *tensor)
 {
     if (!tensor) graph->status = ENGINE_ERROR_MEMORY;
-    return tensor ? add_weight(graph, tensor) : NULL;
+    return tensor ? graph_add_weight(graph, tensor) : NULL;
 }
 
 /* The model's tensor of this name; missing ones are an error unless they are optional. */
@@ -89,7 +89,7 @@ static bool has_shape(struct graph *graph, const struct model_tensor *tensor, co
 static struct value *find_weight(struct graph *graph, const uint64_t ne[3], bool optional, const char *name)
 {
     const struct model_tensor *tensor = find_tensor(graph, name, optional);
-    return tensor && has_shape(graph, tensor, ne) ? add_weight(graph, tensor) : NULL;
+    return tensor && has_shape(graph, tensor, ne) ? graph_add_weight(graph, tensor) : NULL;
 }
 
 struct value *graph_weight(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *format, ...)
@@ -140,7 +140,7 @@ static struct value *add_values(struct graph *graph, const struct model_tensor *
 {
     const struct model_tensor *found = derived_find(graph->derived, name);
     float *values;
-    if (found) return add_weight(graph, found);
+    if (found) return graph_add_weight(graph, found);
     found = derived_numbers(graph->derived, source, ne0, ne1, name, &values);
     if (!found || copy_floats(source, first, ne0 * ne1, values)) return add_derived(graph, found);
     graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", source->name,
@@ -171,7 +171,7 @@ static struct value *find_values(struct graph *graph, uint64_t ne0, uint64_t ne1
         return NULL;
     }
     bool as_it_is = tensor->type == ENGINE_TYPE_F32 && tensor->ne[0] == ne0 && tensor->ne[1] == ne1;
-    return as_it_is ? add_weight(graph, tensor) : add_values(graph, tensor, 0, ne0, ne1, name);
+    return as_it_is ? graph_add_weight(graph, tensor) : add_values(graph, tensor, 0, ne0, ne1, name);
 }
 
 struct value *graph_values(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *format, ...)
@@ -199,7 +199,7 @@ struct value *graph_rows(struct graph *graph, const struct model_tensor *source,
         return NULL;
     }
     const struct model_tensor *found = derived_find(graph->derived, name);
-    if (found) return add_weight(graph, found);
+    if (found) return graph_add_weight(graph, found);
     return add_derived(graph, derived_view(graph->derived, source, first, (uint64_t[3]){ne0, ne1, 1}, name));
 }
 
@@ -214,7 +214,7 @@ struct value *graph_stack(struct graph *graph, const struct model_tensor *const 
         return NULL;
     }
     const struct model_tensor *found = derived_find(graph->derived, name);
-    return found ? add_weight(graph, found)
+    return found ? graph_add_weight(graph, found)
                  : add_derived(graph, derived_stack(graph->derived, parts, (size_t)n, name));
 }
 
@@ -249,7 +249,7 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
         ne[0] = 1;
         ne[1] = shape->n_tokens;
     }
-    if (input == INPUT_BLOCK_TABLE) {
+    if (input == INPUT_BLOCK_TABLE || input == INPUT_WINDOW_TABLE) {
         ne[0] = shape->table_width;
         ne[1] = shape->n_sequences;
     }
@@ -259,7 +259,7 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
     return graph->inputs[input] = value;
 }
 
-struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
+struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads, bool windowed)
 {
     const struct graph_shape *shape = &graph->shape;
     uint64_t row;
@@ -271,13 +271,21 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads)
                         model_path(graph->model), width, type_info(shape->cache_type)->name);
         return NULL;
     }
-    uint64_t ne[4] = {width, shape->block_size, n_heads, shape->n_blocks};
+    windowed = windowed && shape->n_window_blocks > 0;
+    uint64_t ne[4] = {width, shape->block_size, n_heads, windowed ? shape->n_window_blocks : shape->n_blocks};
     struct value *value = graph_add_value(graph, VALUE_CACHE, shape->cache_type, ne);
     if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
         return NULL;
     value->index = (uint32_t)graph->n_caches;
-    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer};
+    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer, windowed};
     return value;
+}
+
+void graph_watch(struct graph *graph, uint32_t kind, uint32_t layer, struct value *value)
+{
+    if (!value || !graph_grow(graph, (void **)&graph->watches, graph->n_watches, sizeof *graph->watches))
+        return;
+    graph->watches[graph->n_watches++] = (struct graph_watch){value->root, kind, layer};
 }
 
 /* ---- Views --------------------------------------------------------------------------------------------- */

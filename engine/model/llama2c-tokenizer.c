@@ -96,6 +96,18 @@ static int parse(const char *path, const uint8_t *data, uint64_t size, struct me
     return ENGINE_OK;
 }
 
+/* A conversation as llama2.c's chat writes it, for the chat checkpoints of Llama 2. */
+static const char chat_template[] =
+    "{%- set ns = namespace(system='') %}"
+    "{%- for message in messages %}"
+    "{%- if message.role == 'system' %}"
+    "{%- set ns.system = '<<SYS>>\n' + message.content + '\n<</SYS>>\n\n' %}"
+    "{%- elif message.role == 'assistant' %}{{ message.content ~ eos_token }}"
+    "{%- else %}{{ bos_token ~ '[INST] ' + ns.system + message.content + ' [/INST]' }}"
+    "{%- set ns.system = '' %}"
+    "{%- endif %}"
+    "{%- endfor %}";
+
 static int describe(struct metadata *metadata, const struct vocabulary *vocabulary)
 {
     const struct metadata_entry arrays[] = {
@@ -111,6 +123,7 @@ static int describe(struct metadata *metadata, const struct vocabulary *vocabula
     if (!status) status = metadata_add_u32(metadata, "tokenizer.ggml.eos_token_id", EOS_ID);
     if (!status) status = metadata_add_u32(metadata, "tokenizer.ggml.unknown_token_id", UNKNOWN_ID);
     if (!status) status = metadata_add_boolean(metadata, "tokenizer.ggml.add_bos_token", true);
+    if (!status) status = metadata_add_string(metadata, "tokenizer.chat_template", chat_template);
     return status;
 }
 

@@ -25,10 +25,16 @@ int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t
         .cache_type = plan->cache_type,
         .block_size = KV_BLOCK_SIZE,
         .n_blocks = plan->n_blocks,
+        .n_window_blocks = plan->n_window_blocks,
         .n_context = plan->n_context,
+        .watch = plan->watch.kinds,
+        .watch_layer = plan->watch.layer,
+        .watch_n_layers = plan->watch.n_layers,
     };
     struct graph *graph = graph_create(plan->model->model, plan->derived, &shape);
     if (!graph) return ENGINE_ERROR_MEMORY;
+    graph->adapters = plan->adapters;
+    graph->n_adapters = plan->n_adapters;
     plan->architecture->build(graph, plan->hparams);
     int status = graph->status;
     if (status)
@@ -106,8 +112,10 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
                 status = error_raise(ENGINE_ERROR_UNSUPPORTED,
                                      "%s: the cpu backend cannot run %s of this shape", path, info->name);
         }
-        for (const size_t *output = info->outputs; *output; output++)
-            made[value_of(*op_tensor(&node->args, *output))->root->id] = node->device;
+        for (const size_t *output = info->outputs; *output; output++) {
+            const struct engine_tensor *tensor = *op_tensor(&node->args, *output);
+            if (tensor) made[value_of(tensor)->root->id] = node->device;
+        }
     }
     free(made);
     return status;

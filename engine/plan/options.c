@@ -87,7 +87,7 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
     return ENGINE_OK;
 }
 
-/* One sequence must be able to grow to full length. */
+/* One sequence must be able to grow to full length. Layers with a window keep less. */
 static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
 {
     plan->n_blocks = n_cache ? kv_blocks_for(n_cache) : kv_blocks_for(plan->n_context) * plan->n_sequences;
@@ -98,23 +98,37 @@ static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
                            "a cache of %u positions (--cache-size) is smaller than the context of one "
                            "sequence, %u (-c)",
                            n_cache, plan->n_context);
+    uint32_t window = plan->info.window;
+    plan->n_window_blocks = window > 0 && window < plan->n_context
+                                ? kv_places_for(window, plan->n_sequences, plan->n_batch, plan->n_blocks)
+                                : 0;
     return ENGINE_OK;
+}
+
+/* Positions that the model was trained with. */
+static uint32_t trained_context(const struct arch_info *info)
+{
+    return info->n_positions > 0 && info->n_positions < info->n_context ? info->n_positions : info->n_context;
+}
+
+uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options)
+{
+    uint32_t length = trained_context(info);
+    if (options->n_context > 0) return options->n_context;
+    if (length > DEFAULT_CONTEXT) length = DEFAULT_CONTEXT;
+    return options->n_cache > 0 && options->n_cache < length ? options->n_cache : length;
 }
 
 static int read_sizes(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    uint32_t trained = plan->info.n_context;
-    if (plan->info.n_positions > 0 && plan->info.n_positions < trained) trained = plan->info.n_positions;
-    plan->n_context = options->n_context          ? options->n_context
-                      : trained < DEFAULT_CONTEXT ? trained
-                                                  : DEFAULT_CONTEXT;
-    if (!options->n_context && options->n_cache > 0 && options->n_cache < plan->n_context)
-        plan->n_context = options->n_cache;
+    uint32_t trained = trained_context(&plan->info);
+    plan->n_context = plan_context_length(&plan->info, options);
+    plan->cache_limits = !options->n_context && plan->n_context == options->n_cache;
     if (options->n_needed > plan->n_context)
         return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "the prompt has %u tokens but the context only %u: enlarge the context with -c, "
-                           "or shorten the prompt",
-                           options->n_needed, plan->n_context);
+                           "the prompt has %u tokens but the context only %u: enlarge it with %s, or shorten "
+                           "the prompt",
+                           options->n_needed, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
     if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
@@ -142,11 +156,32 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
     return read_cache_size(plan, options->n_cache);
 }
 
+_Static_assert((int)ENGINE_WATCH_ATTENTION == WATCH_ATTENTION && (int)ENGINE_WATCH_HIDDEN == WATCH_HIDDEN &&
+                   (int)ENGINE_WATCH_LENS == WATCH_LENS,
+               "the graph's kinds are those of engine.h");
+
+static int read_watch(struct engine_plan *plan, const struct engine_context_options *options)
+{
+    uint32_t all = WATCH_ATTENTION | WATCH_HIDDEN | WATCH_LENS;
+    uint32_t n_layers = plan->info.n_layers, first = options->watch_layer, n = options->watch_n_layers;
+    if (first == UINT32_MAX) first = n_layers - 1;
+    if (options->watch & ~all || (options->watch && !options->watched))
+        return error_raise(ENGINE_ERROR_ARGUMENT, "watch %u: unknown values, or no function to take them",
+                           options->watch);
+    if (options->watch && (first >= n_layers || n > n_layers - first))
+        return error_raise(ENGINE_ERROR_ARGUMENT, "there is no layer %u; the model has %u, from 0 to %u",
+                           n > 1 && first < n_layers ? n_layers : first, n_layers, n_layers - 1);
+    plan->watch = (struct plan_watch){options->watch, first, n ? n : n_layers - first, options->watched,
+                                      options->watch_user};
+    return ENGINE_OK;
+}
+
 int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options)
 {
     int status = read_sizes(plan, options);
     if (!status) status = read_cache_type(options->cache_type, &plan->cache_type);
     if (!status) status = read_offload(plan, options);
+    if (!status) status = read_watch(plan, options);
     return status;
 }
 

@@ -85,6 +85,21 @@ static int read_architecture(struct engine_plan *plan)
     return arch_read(plan->architecture, plan->model->model, plan->hparams, &plan->info);
 }
 
+int engine_context_length(struct engine_model *model, const struct engine_context_options *given,
+                          uint32_t *n_context)
+{
+    struct engine_context_options options;
+    int status = plan_read_context_options(given, &options);
+    if (status) return status;
+    struct engine_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) return error_memory("plan");
+    plan->model = model;
+    status = read_architecture(plan);
+    if (!status) *n_context = plan_context_length(&plan->info, &options);
+    engine_plan_destroy(plan);
+    return status;
+}
+
 int engine_plan_create(struct engine_model *model, const struct engine_context_options *given,
                        struct engine_plan **out)
 {
@@ -96,6 +111,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     plan->model = model;
     status = read_architecture(plan);
     if (!status) status = plan_read_options(plan, options);
+    if (!status) status = plan_read_adapters(plan, options);
     struct device_request request = plan_read_devices(model->engine, options);
     if (!status) status = devices_open(model->engine, &request, &plan->set);
     plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
@@ -104,6 +120,7 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     if (!status && plan->set.n_devices > 2 && plan->offload > 0) devices_measure(&plan->set);
     if (!status) status = plan_read_rules(plan, options->place);
     if (!status) status = plan_survey(plan);
+    if (!status) status = plan_check_adapters(plan);
     if (!status) status = plan_place(plan);
     if (status) {
         engine_plan_destroy(plan);
@@ -123,6 +140,8 @@ void engine_plan_destroy(struct engine_plan *plan)
     devices_close(&plan->set);
     derived_destroy(plan->derived);
     free(plan->hparams);
+    free(plan->adapters);
+    free(plan->adapter_handles);
     free(plan->entries);
     free(plan->device);
     free(plan->weights);

@@ -13,12 +13,23 @@ struct plan_weight {
     const struct model_tensor *tensor;
     uint32_t uses;          /* bits of enum engine_weight_use */
     uint32_t matrices_read; /* as in struct graph_weight */
+    bool is_factor;         /* of an adapter */
 };
 
 struct plan_cache {
     size_t entry;      /* of its layer's caches */
     uint64_t size;     /* bytes */
     uint64_t row_size; /* bytes that a head keeps of a position */
+    uint32_t n_blocks; /* the plan's n_blocks or n_window_blocks */
+    bool windowed;
+};
+
+/* The values that engine_decode hands out, see engine_watch in engine.h. */
+struct plan_watch {
+    uint32_t kinds;           /* bits of enum watch_kind */
+    uint32_t layer, n_layers; /* of attention */
+    int (*take)(void *user, const struct engine_watched *value);
+    void *user;
 };
 
 struct engine_plan {
@@ -27,10 +38,18 @@ struct engine_plan {
     void *hparams;         /* of the family */
     struct arch_info info; /* the family's summary of them */
     struct derived *derived;
+    /* [n_adapters]. While things are placed, all scales are 1, so that all adapters are used. */
+    struct graph_adapter *adapters;
+    const struct engine_adapter **adapter_handles; /* the same, as the caller knows them */
+    size_t n_adapters;
     uint32_t n_context, n_batch, n_sequences, n_threads;
+    bool cache_limits;    /* the context is as short as it is because of the cache's size */
     uint32_t max_outputs; /* tokens of a batch whose logits are computed together */
     uint32_t cache_type;  /* enum engine_type */
     uint32_t n_blocks;    /* of the cache */
+    /* Of the caches of layers with a window; 0: no layer has one that is shorter than the context. */
+    uint32_t n_window_blocks;
+    struct plan_watch watch;
 
     struct device_set set;
     uint32_t offload; /* layers requested, or PLACE_ALL */
@@ -68,6 +87,9 @@ void report_placement(const struct engine_plan *plan);
 /* Builds, fuses and schedules the graph of a batch. `width`: blocks in each row of the block table. */
 int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
                   struct schedule **schedule);
+
+/* Checks a scale of an adapter that a caller gives. ENGINE_ERROR_ARGUMENT: it is not finite. */
+int plan_check_scale(float scale);
 
 /* Fills a weight's description for its backend. */
 struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, uint32_t uses);

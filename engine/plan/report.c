@@ -51,7 +51,8 @@ static void report_idle(const struct engine_plan *plan)
                  plan->set.devices[idle].name, plan->set.devices[first].name);
 }
 
-/* Plugins with open devices have read their settings. */
+/* Plugins with open devices have read their settings. Those that read them when they were loaded have been
+ * reported then. */
 static void report_settings(const struct engine_plan *plan)
 {
     const struct engine *engine = plan->model->engine;
@@ -60,7 +61,7 @@ static void report_settings(const struct engine_plan *plan)
         bool is_open = false;
         for (uint32_t d = 0; d < plan->set.n_devices && plugin->info; d++)
             is_open |= plan->set.devices[d].backend == plugin->info->backend;
-        if (is_open) settings_report_unread(engine->config, plugin->name);
+        if (is_open && !plugin->has_read_settings) settings_report_unread(engine->config, plugin->name);
     }
 }
 

@@ -6,6 +6,9 @@
 
 /* ---- options.c ----------------------------------------------------------------------------------------- */
 
+/* Positions of a sequence: as asked for, else the model's own length, at most 4096 and within the cache. */
+uint32_t plan_context_length(const struct arch_info *info, const struct engine_context_options *options);
+
 /* Reads sizes, the type of the cache, and the number of layers to offload. Hyper-parameters are already
  * read. */
 int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options);
@@ -16,6 +19,14 @@ struct device_request plan_read_devices(const struct engine *engine,
 
 /* Reads the rules of --place. Devices are already open. */
 int plan_read_rules(struct engine_plan *plan, const char *const *place);
+
+/* ---- adapters.c ----------------------------------------------------------------------------------------- */
+
+/* Takes the caller's adapters. ENGINE_ERROR_ARGUMENT: one was opened for another model. */
+int plan_read_adapters(struct engine_plan *plan, const struct engine_context_options *options);
+
+/* Fails unless each adapter's parts are all used by the graph that was surveyed. */
+int plan_check_adapters(const struct engine_plan *plan);
 
 /* ---- assign.c ------------------------------------------------------------------------------------------ */
 

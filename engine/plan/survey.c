@@ -83,6 +83,9 @@ static void find_followers(struct engine_plan *plan, const struct graph *graph)
                 follow(plan, value_of(tensor)->index, leader);
         }
     }
+    for (size_t i = 0; i < graph->n_weights; i++)
+        if (graph->weights[i].changes != NO_WEIGHT)
+            follow(plan, i, &plan->entries[plan->entries[graph->weights[i].changes].leader]);
 }
 
 uint64_t plan_working_memory(const struct engine_plan *plan, const struct graph *graph, uint32_t device,
@@ -159,7 +162,8 @@ static int add_weights(struct engine_plan *plan, const struct graph *graph)
                                : before_layers           ? PLACE_EMBEDDING
                                                          : PLACE_OUTPUT;
         if (part == PLACE_LAYER && before_layers) before_layers = false;
-        plan->weights[i] = (struct plan_weight){weight->tensor, weight->uses, weight->matrices_read};
+        plan->weights[i] = (struct plan_weight){weight->tensor, weight->uses, weight->matrices_read,
+                                                weight->changes != NO_WEIGHT};
         int status = start_entry(plan, i, weight->tensor->name, weight->layer, part);
         if (status) return status;
         plan->entries[i].group = find_group(plan, i);
@@ -183,7 +187,13 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
             if (status) return status;
             plan->layer_entry[cache->layer] = entry;
         }
-        plan->caches[c] = (struct plan_cache){entry, size, cache->value->tensor.nb[1]};
+        plan->caches[c] = (struct plan_cache){
+            .entry = entry,
+            .size = size,
+            .row_size = cache->value->tensor.nb[1],
+            .n_blocks = (uint32_t)cache->value->tensor.ne[3],
+            .windowed = cache->windowed,
+        };
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t max = plan->set.devices[d].info.max_buffer;
             plan->entries[entry].bytes[d] += size;

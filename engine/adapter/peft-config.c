@@ -1,0 +1,177 @@
+/* peft-config.c: see peft-config.h. Settings that only say how an adapter was trained are not read. */
+#include "adapter/peft-config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+
+/* Settings that are not supported unless they are absent, null, false, 0 or empty. */
+static const struct unsupported {
+    const char *key, *what;
+} unsupported[] = {
+    {"use_dora", "DoRA"},
+    {"use_qalora", "QALoRA"},
+    {"use_bdlora", "BD-LoRA"},
+    {"lora_bias", "trained biases"},
+    {"modules_to_save", "whole trained modules"},
+    {"target_parameters", "factors of parameters rather than modules"},
+    {"trainable_token_indices", "trained tokens"},
+    {"layer_replication", "replicated layers"},
+    {"alora_invocation_tokens", "activated LoRA"},
+    {"arrow_config", "Arrow routing"},
+    {"ensure_weight_tying", "factors shared by embedding and output"},
+};
+
+static bool is_empty(const json_t *json)
+{
+    return !json || json_is_null(json) || json_is_false(json) ||
+           (json_is_array(json) && json_array_size(json) == 0) ||
+           (json_is_object(json) && json_object_size(json) == 0) ||
+           (json_is_integer(json) && json_integer_value(json) == 0) ||
+           (json_is_string(json) && json_string_length(json) == 0);
+}
+
+/* These change the model's weights before training, so an adapter alone is not what was trained. */
+static bool changes_model(const char *init)
+{
+    static const char *const names[] = {"pissa", "olora", "corda", "loftq"};
+    for (size_t i = 0; init && i < sizeof names / sizeof *names; i++)
+        if (strncasecmp(init, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
+static int check_supported(const struct peft_config *config)
+{
+    const char *type = json_string_value(json_object_get(config->json, "peft_type"));
+    const char *bias = json_string_value(json_object_get(config->json, "bias"));
+    const char *init = json_string_value(json_object_get(config->json, "init_lora_weights"));
+    if (!type || strcasecmp(type, "LORA") != 0)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: peft_type %.32s is not supported, only LORA",
+                           config->path, type ? type : "(none)");
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+        if (!is_empty(json_object_get(config->json, unsupported[i].key)))
+            return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s is set: %s cannot be applied", config->path,
+                               unsupported[i].key, unsupported[i].what);
+    if (bias && strcmp(bias, "none") != 0)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: bias \"%.32s\": trained biases are not supported",
+                           config->path, bias);
+    if (changes_model(init))
+        return error_raise(
+            ENGINE_ERROR_UNSUPPORTED,
+            "%s: init_lora_weights \"%.32s\" goes with a changed model; convert the adapter to "
+            "plain LoRA with PEFT",
+            config->path, init);
+    return ENGINE_OK;
+}
+
+static int read_numbers(struct peft_config *config)
+{
+    const json_t *rank = json_object_get(config->json, "r"),
+                 *alpha = json_object_get(config->json, "lora_alpha");
+    if (!json_is_integer(rank) || json_integer_value(rank) < 1)
+        return error_raise(ENGINE_ERROR_DATA, "%s: r must be a whole number of at least 1", config->path);
+    if (!json_is_number(alpha) || !isfinite(json_number_value(alpha)))
+        return error_raise(ENGINE_ERROR_DATA, "%s: lora_alpha must be a number", config->path);
+    config->rank = json_integer_value(rank);
+    config->alpha = json_number_value(alpha);
+    config->rank_stabilised = json_is_true(json_object_get(config->json, "use_rslora"));
+    return ENGINE_OK;
+}
+
+int peft_config_read(const char *path, struct peft_config *config)
+{
+    json_error_t error;
+    *config = (struct peft_config){.path = strdup(path)};
+    if (!config->path) return error_memory("adapter");
+    FILE *file = fopen(path, "rbe");
+    if (!file) return error_raise(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
+    config->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (!json_is_object(config->json))
+        return error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON%s%s", path, config->json ? "" : ": ",
+                           config->json ? "" : error.text);
+    int status = check_supported(config);
+    return status ? status : read_numbers(config);
+}
+
+void peft_config_free(struct peft_config *config)
+{
+    json_decref(config->json);
+    free(config->path);
+}
+
+/* Writes a pattern of rank_pattern or alpha_pattern, a regular expression in Python's syntax that a module's
+ * name ends with, as one in POSIX's. False: it uses what POSIX lacks. */
+static bool translate(const char *pattern, char *out, size_t size)
+{
+    static const char begin[] = "^(.*\\.)?(", end[] = ")$", digit[] = "[0-9]";
+    size_t n = strlen(begin);
+    memcpy(out, begin, n);
+    for (const char *at = pattern; *at; at++) {
+        if (n + sizeof digit + sizeof end > size) return false;
+        bool escape = at[0] == '\\' && at[1];
+        if ((at[0] == '(' && at[1] == '?') || (strchr("*+?}", at[0]) && at[1] && strchr("?+", at[1])))
+            return false;
+        if (escape && at[1] == 'd') {
+            memcpy(out + n, digit, sizeof digit - 1);
+            n += sizeof digit - 1;
+            at++;
+        } else if (escape && isalnum((unsigned char)at[1])) {
+            return false;
+        } else {
+            out[n++] = *at;
+            if (escape) out[n++] = *++at;
+        }
+    }
+    memcpy(out + n, end, sizeof end);
+    return true;
+}
+
+/* The value of the first pattern that a module's name ends with; *value is NULL if there is none. */
+static int find_pattern(const struct peft_config *config, const char *key, const char *module,
+                        const json_t **value)
+{
+    const char *pattern;
+    json_t *item, *patterns = json_object_get(config->json, key);
+    *value = NULL;
+    json_object_foreach(patterns, pattern, item)
+    {
+        char expression[512];
+        regex_t regex;
+        if (!translate(pattern, expression, sizeof expression) ||
+            regcomp(&regex, expression, REG_EXTENDED | REG_NOSUB) != 0)
+            return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s: the pattern %.100s is not supported",
+                               config->path, key, pattern);
+        bool matches = regexec(&regex, module, 0, NULL, 0) == 0;
+        regfree(&regex);
+        if (!matches) continue;
+        if (!json_is_number(item) || !isfinite(json_number_value(item)))
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s: %.100s has no number", config->path, key, pattern);
+        *value = item;
+        return ENGINE_OK;
+    }
+    return ENGINE_OK;
+}
+
+int peft_config_scale(const struct peft_config *config, const char *module, uint64_t rank, float *scale)
+{
+    const json_t *own_rank, *own_alpha;
+    int status = find_pattern(config, "rank_pattern", module, &own_rank);
+    if (!status) status = find_pattern(config, "alpha_pattern", module, &own_alpha);
+    if (status) return status;
+    double expected = own_rank ? json_number_value(own_rank) : (double)config->rank;
+    double alpha = own_alpha ? json_number_value(own_alpha) : config->alpha;
+    if ((double)rank != expected)
+        return error_raise(ENGINE_ERROR_DATA, "%s gives %s the rank %.0f, but its factors have rank %" PRIu64,
+                           config->path, module, expected, rank);
+    *scale = (float)(alpha / (config->rank_stabilised ? sqrt((double)rank) : (double)rank));
+    return ENGINE_OK;
+}

@@ -1,0 +1,25 @@
+/* peft-config.h: adapter_config.json of a PEFT folder. */
+#ifndef ENGINE_ADAPTER_PEFT_CONFIG_H
+#define ENGINE_ADAPTER_PEFT_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct peft_config {
+    char *path;
+    json_t *json;
+    int64_t rank;
+    double alpha;
+    bool rank_stabilised; /* use_rslora: the scale is alpha / sqrt(rank) (arXiv 2312.03732) */
+};
+
+/* Reads and checks the file. ENGINE_ERROR_UNSUPPORTED names a setting that changes what the weights mean and
+ * that is not supported. After a failure, too, peft_config_free is to be called. */
+int peft_config_read(const char *path, struct peft_config *config);
+void peft_config_free(struct peft_config *config);
+
+/* The scale of a module's factors of this rank. ENGINE_ERROR_DATA: the configuration gives another rank. */
+int peft_config_scale(const struct peft_config *config, const char *module, uint64_t rank, float *scale);
+
+#endif

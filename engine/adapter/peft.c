@@ -1,0 +1,426 @@
+/* peft.c: adapters in folders of Hugging Face's PEFT: adapter_config.json and adapter_model.safetensors, with
+ * the tensors base_model.model.MODULE.lora_A.weight [r, n_in] and .lora_B.weight [n_out, r], and for
+ * embeddings .lora_embedding_A [r, n_rows] and .lora_embedding_B [n_values, r]; their last dimension is that
+ * of adjacent values. They are copied, with rows in the order of GGUF files and the matrices of experts put
+ * together. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "adapter/adapter.h"
+#include "adapter/peft-config.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "model/hf/names.h"
+#include "model/safetensors.h"
+#include "model/types.h"
+
+#define PREFIX "base_model.model."
+
+/* What PEFT calls the factors. */
+static const struct factor_name {
+    const char *suffix;
+    bool is_b, is_rows;
+} factor_names[] = {
+    {".lora_A.weight", false, false},
+    {".lora_B.weight", true, false},
+    {".lora_embedding_A", false, true},
+    {".lora_embedding_B", true, true},
+};
+
+/* A module with its two factors. */
+struct module {
+    char *name; /* owned by the adapter */
+    struct hf_name hf;
+    const struct safetensors_tensor *a, *b; /* NULL: not seen */
+    bool is_rows;
+    float scale;
+};
+
+struct reader {
+    struct adapter *adapter;
+    const struct model *model;
+    char family[64];
+    struct peft_config config;
+    struct safetensors *file;
+    struct module *modules; /* [n_modules] */
+    size_t n_modules;
+};
+
+/* ---- The list of modules ------------------------------------------------------------------------------- */
+
+/* The factor that a tensor's name ends with, or NULL. */
+static const struct factor_name *factor_of(const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof factor_names / sizeof *factor_names; i++) {
+        size_t n = strlen(factor_names[i].suffix);
+        if (length > n && strcmp(name + length - n, factor_names[i].suffix) == 0) return &factor_names[i];
+    }
+    return NULL;
+}
+
+/* PEFT may store the embedding that it has not changed along with its factors. One with other rows has been
+ * changed: the vocabulary has grown. */
+static bool is_unchanged_embedding(const struct reader *reader, const struct safetensors_tensor *tensor)
+{
+    static const char suffix[] = ".base_layer.weight";
+    size_t length = strlen(tensor->name), n = sizeof suffix - 1;
+    const struct model_tensor *embedding = model_tensor_find(reader->model, "token_embd.weight");
+    return length > n && strcmp(tensor->name + length - n, suffix) == 0 && embedding && tensor->n_dims == 2 &&
+           tensor->ne[0] == embedding->ne[1] && tensor->ne[1] == embedding->ne[0];
+}
+
+static int refuse(const struct reader *reader, const struct safetensors_tensor *tensor)
+{
+    const char *why = "it is no factor of a low-rank adapter (lora_A, lora_B)";
+    if (strstr(tensor->name, "lora_magnitude_vector")) why = "DoRA is not supported";
+    if (strstr(tensor->name, ".bias")) why = "trained biases are not supported";
+    if (strstr(tensor->name, "modules_to_save") || strstr(tensor->name, "embed_tokens.weight") ||
+        strstr(tensor->name, "lm_head.weight"))
+        why = "whole trained modules are not supported";
+    if (strstr(tensor->name, ".base_layer.weight"))
+        why = "the model has been changed or its vocabulary resized";
+    return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: the tensor %s cannot be applied: %s",
+                       reader->adapter->path, tensor->name, why);
+}
+
+/* Adds a module with one of its factors. */
+static int add_tensor(struct reader *reader, const struct safetensors_tensor *tensor)
+{
+    const char *path = reader->adapter->path;
+    const struct factor_name *factor = factor_of(tensor->name);
+    size_t prefix = sizeof PREFIX - 1;
+    if (!factor && is_unchanged_embedding(reader, tensor)) return ENGINE_OK;
+    if (!factor || strncmp(tensor->name, PREFIX, prefix) != 0) return refuse(reader, tensor);
+    size_t length = strlen(tensor->name) - strlen(factor->suffix);
+    if (length <= prefix) return refuse(reader, tensor);
+    if (tensor->type == SAFETENSORS_OTHER_TYPE)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s is %s; it must be F32, F16 or BF16", path,
+                           tensor->name, tensor->type_name);
+    if (tensor->n_dims != 2 || tensor->ne[0] == 0 || tensor->ne[1] == 0)
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s is no matrix", path, tensor->name);
+
+    struct module *module = &reader->modules[reader->n_modules++];
+    char *name = adapter_allocate(reader->adapter, length - prefix + 1);
+    if (!name) return ENGINE_ERROR_MEMORY;
+    memcpy(name, tensor->name + prefix, length - prefix);
+    *module = (struct module){.name = name, .is_rows = factor->is_rows};
+    if (factor->is_b)
+        module->b = tensor;
+    else
+        module->a = tensor;
+    if (!hf_name(reader->family, name, &module->hf))
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s: it changes %s, which is no known matrix of the family %s: an adapter of "
+                           "another model?",
+                           path, name, reader->family);
+    if (factor->is_rows != module->hf.is_embedding)
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s is %s embedding's factor, but its module is %s", path,
+                           tensor->name, factor->is_rows ? "an" : "no",
+                           module->hf.is_embedding ? "one" : "none");
+    return ENGINE_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct module *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left->b != NULL) - (right->b != NULL);
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    const struct module *left = a, *right = b;
+    int order = strcmp(left->hf.tensor, right->hf.tensor);
+    if (order) return order;
+    return (left->hf.expert > right->hf.expert) - (left->hf.expert < right->hf.expert);
+}
+
+/* Joins the two factors of each module. */
+static int pair_factors(struct reader *reader)
+{
+    const char *path = reader->adapter->path;
+    size_t n = reader->n_modules;
+    qsort(reader->modules, n, sizeof *reader->modules, compare_names);
+    reader->n_modules = 0;
+    for (size_t i = 0; i < n; i += 2) {
+        struct module *module = &reader->modules[reader->n_modules++], *next = &reader->modules[i + 1];
+        *module = reader->modules[i];
+        if (i + 1 == n || strcmp(module->name, next->name) != 0 || !module->a || !next->b)
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s has only one of its two factors", path,
+                               module->name);
+        module->b = next->b;
+        if (module->a->ne[0] != module->b->ne[1])
+            return error_raise(ENGINE_ERROR_DATA,
+                               "%s: the factors of %s have the ranks %" PRIu64 " and %" PRIu64, path,
+                               module->name, module->a->ne[0], module->b->ne[1]);
+        int status = peft_config_scale(&reader->config, module->name, module->a->ne[0], &module->scale);
+        if (status) return status;
+    }
+    return ENGINE_OK;
+}
+
+static int list_modules(struct reader *reader)
+{
+    size_t n = safetensors_count(reader->file);
+    reader->modules = calloc(n + 1, sizeof *reader->modules);
+    if (!reader->modules) return error_memory("adapter");
+    for (size_t i = 0; i < n; i++) {
+        int status = add_tensor(reader, safetensors_at(reader->file, i));
+        if (status) return status;
+    }
+    int status = pair_factors(reader);
+    qsort(reader->modules, reader->n_modules, sizeof *reader->modules, compare_targets);
+    for (size_t i = 1; i < reader->n_modules && !status; i++)
+        if (compare_targets(&reader->modules[i - 1], &reader->modules[i]) == 0)
+            status = error_raise(ENGINE_ERROR_DATA, "%s: %s and %s are the same matrix",
+                                 reader->adapter->path, reader->modules[i - 1].name, reader->modules[i].name);
+    return status;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------- */
+
+/* The model's number of a key that may have one for each layer; `fallback` if it has none. */
+static uint64_t model_number(const struct reader *reader, const char *key, uint32_t layer, uint64_t fallback)
+{
+    char full[128];
+    int64_t value;
+    snprintf(full, sizeof full, "%s.%s", reader->family, key);
+    const struct metadata_entry *entry = metadata_find(model_metadata(reader->model), full);
+    bool found = entry && metadata_entry_integer(entry, entry->is_array ? layer : 0, &value);
+    return found && value > 0 ? (uint64_t)value : fallback;
+}
+
+/* How the rows of B are ordered in GGUF files. */
+struct row_order {
+    enum hf_rows rows;
+    uint64_t n_heads; /* of the matrix; GROUPS: of the queries */
+    uint64_t n_kv;    /* GROUPS: the number of groups */
+    uint64_t head;    /* rows of a head */
+};
+
+/* ENGINE_ERROR_DATA: the matrix's rows are not those of the model's heads. */
+static int find_row_order(const struct reader *reader, const struct module *module, struct row_order *order)
+{
+    uint64_t n_heads = model_number(reader, "attention.head_count", module->hf.layer, 0);
+    uint64_t n_kv = model_number(reader, "attention.head_count_kv", module->hf.layer, n_heads);
+    uint64_t n_rows = module->b->ne[0], n = n_heads;
+    bool groups = module->hf.rows == HF_ROWS_GROUPS;
+    if (module->hf.rows == HF_ROWS_KEYS) n = n_kv;
+    if (groups) n = n_heads + 2 * n_kv;
+    *order = (struct row_order){module->hf.rows, groups ? n_heads : n, n_kv, n > 0 ? n_rows / n : 0};
+    if (order->rows == HF_ROWS_SAME) return ENGINE_OK;
+    bool fits = n > 0 && n_rows % n == 0 && (groups ? n_heads % n_kv == 0 : order->head % 2 == 0);
+    if (fits) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA,
+                       "%s: %s has %" PRIu64 " rows, which do not suit %" PRIu64
+                       " heads: an adapter of another model?",
+                       reader->adapter->path, module->name, n_rows, n);
+}
+
+/* The row of Hugging Face's matrix that becomes row `row` of GGUF's. */
+static uint64_t source_row(const struct row_order *order, uint64_t row)
+{
+    uint64_t head = order->head, h = head > 0 ? row / head : 0, i = head > 0 ? row % head : 0;
+    if (order->rows == HF_ROWS_SAME) return row;
+    if (order->rows != HF_ROWS_GROUPS) return h * head + i % 2 * (head / 2) + i / 2;
+    uint64_t per_group = order->n_heads / order->n_kv; /* queries of a group; its key and value follow */
+    uint64_t group = h < order->n_heads ? h / per_group : (h - order->n_heads) % order->n_kv;
+    uint64_t place = h < order->n_heads ? h % per_group : per_group + (h - order->n_heads) / order->n_kv;
+    return (group * (per_group + 2) + place) * head + i;
+}
+
+/* ---- Factors ------------------------------------------------------------------------------------------- */
+
+static int make_tensor(struct adapter *adapter, const char *name, uint32_t type, const uint64_t ne[3],
+                       struct model_tensor *tensor)
+{
+    uint64_t size;
+    if (!type_row_size(type, ne[0], &size) || checked_mul(size, ne[1], &size) ||
+        checked_mul(size, ne[2], &size))
+        return error_memory("adapter");
+    void *data = adapter_allocate(adapter, size);
+    if (!data) return ENGINE_ERROR_MEMORY;
+    *tensor = (struct model_tensor){.name = name,
+                                    .type = type,
+                                    .n_dims = ne[2] > 1 ? 3 : 2,
+                                    .ne = {ne[0], ne[1], ne[2], 1},
+                                    .data = data,
+                                    .size = size};
+    return ENGINE_OK;
+}
+
+static float number_at(const struct safetensors_tensor *tensor, uint64_t index)
+{
+    const uint8_t *data = tensor->data;
+    uint16_t half;
+    float number;
+    if (tensor->type == ENGINE_TYPE_F32) {
+        memcpy(&number, data + 4 * index, sizeof number);
+        return number;
+    }
+    memcpy(&half, data + 2 * index, sizeof half);
+    return tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
+}
+
+/* NAME.SUFFIX, owned by the adapter; NULL: out of memory. */
+static char *join_name(struct adapter *adapter, const char *name, const char *suffix)
+{
+    size_t size = strlen(name) + strlen(suffix) + 1;
+    char *joined = adapter_allocate(adapter, size);
+    if (joined) snprintf(joined, size, "%s%s", name, suffix);
+    return joined;
+}
+
+/* A matrix's factors, with their own type. */
+static int copy_matrix(struct reader *reader, const struct module *module, struct adapter_part *part)
+{
+    struct row_order order;
+    uint64_t rank = module->a->ne[0], row_size;
+    int status = find_row_order(reader, module, &order);
+    if (!status)
+        status = make_tensor(reader->adapter, part->a.name, module->a->type,
+                             (uint64_t[3]){module->a->ne[1], rank, 1}, &part->a);
+    if (!status)
+        status = make_tensor(reader->adapter, part->b.name, module->b->type,
+                             (uint64_t[3]){rank, module->b->ne[0], 1}, &part->b);
+    if (status) return status;
+    memcpy((void *)(uintptr_t)part->a.data, module->a->data, (size_t)module->a->size);
+    type_row_size(module->b->type, rank, &row_size);
+    for (uint64_t row = 0; row < module->b->ne[0]; row++)
+        memcpy((uint8_t *)(uintptr_t)part->b.data + row * row_size,
+               (const uint8_t *)module->b->data + source_row(&order, row) * row_size, (size_t)row_size);
+    part->scale = module->scale;
+    return ENGINE_OK;
+}
+
+/* An embedding's: A is transposed, so that a token's values are adjacent. */
+static int copy_rows(struct reader *reader, const struct module *module, struct adapter_part *part)
+{
+    uint64_t rank = module->a->ne[0], n_rows = module->a->ne[1];
+    uint64_t size = module->a->size / rank / n_rows; /* of a value */
+    int status =
+        make_tensor(reader->adapter, part->a.name, module->a->type, (uint64_t[3]){rank, n_rows, 1}, &part->a);
+    if (!status)
+        status = make_tensor(reader->adapter, part->b.name, module->b->type,
+                             (uint64_t[3]){rank, module->b->ne[0], 1}, &part->b);
+    if (status) return status;
+    for (uint64_t row = 0; row < n_rows; row++)
+        for (uint64_t k = 0; k < rank; k++)
+            memcpy((uint8_t *)(uintptr_t)part->a.data + (row * rank + k) * size,
+                   (const uint8_t *)module->a->data + (k * n_rows + row) * size, (size_t)size);
+    memcpy((void *)(uintptr_t)part->b.data, module->b->data, (size_t)module->b->size);
+    part->is_rows = true;
+    part->scale = module->scale;
+    return ENGINE_OK;
+}
+
+/* The matrices of a layer's experts, `n` of them, as float32: experts without an adapter have zeros, and
+ * smaller ranks are filled up. The scales are in B. */
+static int copy_experts(struct reader *reader, const struct module *modules, size_t n,
+                        struct adapter_part *part)
+{
+    const struct module *first = modules;
+    uint64_t n_in = first->a->ne[1], n_out = first->b->ne[0], most = 0;
+    uint64_t n_experts = model_number(reader, "expert_count", first->hf.layer, 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct module *module = &modules[i];
+        if (module->a->ne[0] > most) most = module->a->ne[0];
+        if (module->hf.expert >= n_experts || module->a->ne[1] != n_in || module->b->ne[0] != n_out)
+            return error_raise(ENGINE_ERROR_DATA,
+                               "%s: %s does not suit the model's %" PRIu64
+                               " experts: an adapter of another model?",
+                               reader->adapter->path, module->name, n_experts);
+    }
+    int status = make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32,
+                             (uint64_t[3]){n_in, most, n_experts}, &part->a);
+    if (!status)
+        status = make_tensor(reader->adapter, part->b.name, ENGINE_TYPE_F32,
+                             (uint64_t[3]){most, n_out, n_experts}, &part->b);
+    if (status) return status;
+    for (size_t i = 0; i < n; i++) {
+        const struct module *module = &modules[i];
+        uint64_t rank = module->a->ne[0];
+        float *a = (float *)(uintptr_t)part->a.data + module->hf.expert * most * n_in;
+        float *b = (float *)(uintptr_t)part->b.data + module->hf.expert * n_out * most;
+        for (uint64_t k = 0; k < rank * n_in; k++) a[k] = number_at(module->a, k);
+        for (uint64_t row = 0; row < n_out; row++)
+            for (uint64_t k = 0; k < rank; k++)
+                b[row * most + k] = module->scale * number_at(module->b, row * rank + k);
+    }
+    part->scale = 1;
+    return ENGINE_OK;
+}
+
+/* Makes a part of each group of modules with the same target: the experts of a layer, else one module. */
+static int make_parts(struct reader *reader)
+{
+    struct adapter *adapter = reader->adapter;
+    adapter->parts = calloc(reader->n_modules + 1, sizeof *adapter->parts);
+    if (!adapter->parts) return error_memory("adapter");
+    for (size_t i = 0, n; i < reader->n_modules; i += n) {
+        const struct module *module = &reader->modules[i];
+        struct adapter_part *part = &adapter->parts[adapter->n_parts];
+        char *target = join_name(adapter, module->hf.tensor, "");
+        part->a.name = join_name(adapter, module->hf.tensor, ".lora_a");
+        part->b.name = join_name(adapter, module->hf.tensor, ".lora_b");
+        part->target = target;
+        if (!target || !part->a.name || !part->b.name) return ENGINE_ERROR_MEMORY;
+        for (n = 1; i + n < reader->n_modules && strcmp(module[n].hf.tensor, target) == 0; n++) continue;
+        int status = module->hf.expert != HF_NO_NUMBER ? copy_experts(reader, module, n, part)
+                     : module->is_rows                 ? copy_rows(reader, module, part)
+                                                       : copy_matrix(reader, module, part);
+        if (status) return status;
+        adapter->n_parts++;
+    }
+    return ENGINE_OK;
+}
+
+/* ---- Folders ------------------------------------------------------------------------------------------- */
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static int open_files(struct reader *reader)
+{
+    struct adapter *adapter = reader->adapter;
+    char *config = join_name(adapter, adapter->path, "/adapter_config.json");
+    char *weights = join_name(adapter, adapter->path, "/adapter_model.safetensors");
+    char *pickled = join_name(adapter, adapter->path, "/adapter_model.bin");
+    if (!config || !weights || !pickled) return ENGINE_ERROR_MEMORY;
+    if (!exists(config))
+        return error_raise(ENGINE_ERROR_NOT_FOUND, "%s is no adapter: the folder has no adapter_config.json",
+                           adapter->path);
+    int status = peft_config_read(config, &reader->config);
+    if (status) return status;
+    if (!exists(weights) && exists(pickled))
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s: adapter_model.bin is not supported: save the adapter as safetensors",
+                           adapter->path);
+    return safetensors_open(weights, &reader->file);
+}
+
+int adapter_read_peft(const struct model *model, struct adapter *adapter)
+{
+    struct reader reader = {.adapter = adapter, .model = model};
+    struct engine_string family = {0};
+    adapter->format = "PEFT";
+    metadata_string(model_metadata(model), "general.architecture", &family);
+    snprintf(reader.family, sizeof reader.family, "%.*s", (int)(family.length > 63 ? 63 : family.length),
+             family.length ? family.data : "");
+    int status = open_files(&reader);
+    if (!status) status = list_modules(&reader);
+    if (!status) status = make_parts(&reader);
+    free(reader.modules);
+    safetensors_close(reader.file);
+    peft_config_free(&reader.config);
+    return status;
+}

@@ -1,0 +1,255 @@
+/* names.c: see names.h. The tables have the part of a module's name after the layer's number; # stands for an
+ * expert's number. A family's own table comes first, then the usual names. */
+#include "model/hf/names.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct module {
+    const char *name, *tensor; /* "self_attn.q_proj", "attn_q" */
+    enum hf_rows rows;
+};
+
+/* Llama's names, which most families have taken over, and those of mixtures. */
+static const struct module usual[] = {
+    {"self_attn.q_proj", "attn_q", HF_ROWS_QUERIES},
+    {"self_attn.k_proj", "attn_k", HF_ROWS_KEYS},
+    {"self_attn.v_proj", "attn_v", HF_ROWS_SAME},
+    {"self_attn.o_proj", "attn_output", HF_ROWS_SAME},
+    {"self_attn.qkv_proj", "attn_qkv", HF_ROWS_SAME},
+    {"mlp.gate_proj", "ffn_gate", HF_ROWS_SAME},
+    {"mlp.up_proj", "ffn_up", HF_ROWS_SAME},
+    {"mlp.down_proj", "ffn_down", HF_ROWS_SAME},
+    {"mlp.gate_up_proj", "ffn_up", HF_ROWS_SAME}, /* gate and up in one tensor */
+    {"mlp.gate", "ffn_gate_inp", HF_ROWS_SAME},
+    {"mlp.experts.#.gate_proj", "ffn_gate_exps", HF_ROWS_SAME},
+    {"mlp.experts.#.up_proj", "ffn_up_exps", HF_ROWS_SAME},
+    {"mlp.experts.#.down_proj", "ffn_down_exps", HF_ROWS_SAME},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", HF_ROWS_SAME},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", HF_ROWS_SAME},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module mixtral[] = {
+    {"block_sparse_moe.gate", "ffn_gate_inp", HF_ROWS_SAME},
+    {"block_sparse_moe.experts.#.w1", "ffn_gate_exps", HF_ROWS_SAME},
+    {"block_sparse_moe.experts.#.w3", "ffn_up_exps", HF_ROWS_SAME},
+    {"block_sparse_moe.experts.#.w2", "ffn_down_exps", HF_ROWS_SAME},
+    {"mlp.experts.#.w1", "ffn_gate_exps", HF_ROWS_SAME},
+    {"mlp.experts.#.w3", "ffn_up_exps", HF_ROWS_SAME},
+    {"mlp.experts.#.w2", "ffn_down_exps", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module deepseek[] = {
+    {"self_attn.q_a_proj", "attn_q_a", HF_ROWS_SAME},
+    {"self_attn.q_b_proj", "attn_q_b", HF_ROWS_SAME},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", HF_ROWS_SAME},
+    {"self_attn.kv_b_proj", "attn_kv_b", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module gpt2[] = {
+    {"attn.c_attn", "attn_qkv", HF_ROWS_SAME},
+    {"attn.c_proj", "attn_output", HF_ROWS_SAME},
+    {"mlp.c_fc", "ffn_up", HF_ROWS_SAME},
+    {"mlp.c_proj", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module neox[] = {
+    {"attention.query_key_value", "attn_qkv", HF_ROWS_GROUPS},
+    {"attention.dense", "attn_output", HF_ROWS_SAME},
+    {"self_attention.query_key_value", "attn_qkv", HF_ROWS_GROUPS},
+    {"self_attention.dense", "attn_output", HF_ROWS_SAME},
+    {"mlp.dense_h_to_4h", "ffn_up", HF_ROWS_SAME},
+    {"mlp.dense_4h_to_h", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module mpt[] = {
+    {"attn.Wqkv", "attn_qkv", HF_ROWS_SAME},
+    {"attn.out_proj", "attn_output", HF_ROWS_SAME},
+    {"ffn.up_proj", "ffn_up", HF_ROWS_SAME},
+    {"ffn.down_proj", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module phi2[] = {
+    {"self_attn.dense", "attn_output", HF_ROWS_SAME},
+    {"mlp.fc1", "ffn_up", HF_ROWS_SAME},
+    {"mlp.fc2", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module starcoder2[] = {
+    {"mlp.c_fc", "ffn_up", HF_ROWS_SAME},
+    {"mlp.c_proj", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module exaone[] = {
+    {"attn.attention.q_proj", "attn_q", HF_ROWS_SAME},
+    {"attn.attention.k_proj", "attn_k", HF_ROWS_SAME},
+    {"attn.attention.v_proj", "attn_v", HF_ROWS_SAME},
+    {"attn.attention.out_proj", "attn_output", HF_ROWS_SAME},
+    {"mlp.c_fc_0", "ffn_gate", HF_ROWS_SAME},
+    {"mlp.c_fc_1", "ffn_up", HF_ROWS_SAME},
+    {"mlp.c_proj", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module internlm2[] = {
+    {"attention.wo", "attn_output", HF_ROWS_SAME},
+    {"feed_forward.w1", "ffn_gate", HF_ROWS_SAME},
+    {"feed_forward.w3", "ffn_up", HF_ROWS_SAME},
+    {"feed_forward.w2", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module llama4[] = {
+    {"feed_forward.gate_proj", "ffn_gate", HF_ROWS_SAME},
+    {"feed_forward.up_proj", "ffn_up", HF_ROWS_SAME},
+    {"feed_forward.down_proj", "ffn_down", HF_ROWS_SAME},
+    {"feed_forward.router", "ffn_gate_inp", HF_ROWS_SAME},
+    {"feed_forward.shared_expert.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
+    {"feed_forward.shared_expert.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
+    {"feed_forward.shared_expert.down_proj", "ffn_down_shexp", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module hunyuan_moe[] = {
+    {"mlp.gate.wg", "ffn_gate_inp", HF_ROWS_SAME},
+    {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
+    {"mlp.shared_mlp.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
+    {"mlp.shared_mlp.down_proj", "ffn_down_shexp", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module gpt_oss[] = {
+    {"mlp.router", "ffn_gate_inp", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+/* Families with names of their own, and those whose GGUF files have the pairs of rope adjacent. */
+static const struct family {
+    const char *name;
+    bool pairs_adjacent;
+    const struct module *modules; /* NULL: only the usual ones */
+} families[] = {
+    {"llama", true, mixtral},
+    {"granite", true, NULL},
+    {"granitemoe", true, NULL},
+    {"smollm3", true, NULL},
+    {"minicpm", true, NULL},
+    {"internlm2", true, internlm2},
+    {"deepseek2", false, deepseek},
+    {"gpt2", false, gpt2},
+    {"gptneox", false, neox},
+    {"bloom", false, neox},
+    {"falcon", false, neox},
+    {"mpt", false, mpt},
+    {"phi2", false, phi2},
+    {"starcoder2", false, starcoder2},
+    {"exaone", false, exaone},
+    {"llama4", false, llama4},
+    {"hunyuan-moe", false, hunyuan_moe},
+    {"gpt-oss", false, gpt_oss},
+};
+
+/* Modules outside the layers: the last word of their names. */
+static const struct {
+    const char *name, *tensor;
+    bool is_embedding;
+} outer[] = {
+    {"lm_head", "output", false},
+    {"embed_out", "output", false},
+    {"embed_tokens", "token_embd", true},
+    {"tok_embeddings", "token_embd", true},
+    {"word_embeddings", "token_embd", true},
+    {"embed_in", "token_embd", true},
+    {"wte", "token_embd", true},
+    {"wpe", "position_embd", true},
+};
+
+/* Whether a module's name matches a pattern; *expert receives the number at #. */
+static bool matches(const char *pattern, const char *name, uint32_t *expert)
+{
+    for (; *pattern; pattern++) {
+        if (*pattern == '#') {
+            char *end;
+            if (!isdigit((unsigned char)*name)) return false;
+            unsigned long long number = strtoull(name, &end, 10);
+            if (number > INT32_MAX) return false;
+            *expert = (uint32_t)number;
+            name = end;
+        } else if (*pattern != *name++) {
+            return false;
+        }
+    }
+    return !*name;
+}
+
+static const struct module *find_module(const struct module *modules, const char *name, uint32_t *expert)
+{
+    for (; modules && modules->name; modules++)
+        if (matches(modules->name, name, expert)) return modules;
+    return NULL;
+}
+
+/* Finds "layers.N." (or "h.N.", "blocks.N.") in a module's name. Returns what follows, or NULL. */
+static const char *after_layer(const char *module, uint32_t *layer)
+{
+    static const char *const words[] = {"layers.", "h.", "blocks."};
+    for (const char *at = module; at; at = strchr(at, '.')) {
+        if (*at == '.') at++;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            size_t length = strlen(words[i]);
+            char *end;
+            if (strncmp(at, words[i], length) != 0 || !isdigit((unsigned char)at[length])) continue;
+            unsigned long long number = strtoull(at + length, &end, 10);
+            if (*end != '.' || number > INT32_MAX) continue;
+            *layer = (uint32_t)number;
+            return end + 1;
+        }
+    }
+    return NULL;
+}
+
+static bool find_outer(const char *module, struct hf_name *name)
+{
+    const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
+        if (strcmp(last, outer[i].name) != 0) continue;
+        snprintf(name->tensor, sizeof name->tensor, "%s.weight", outer[i].tensor);
+        name->is_embedding = outer[i].is_embedding;
+        return true;
+    }
+    return false;
+}
+
+bool hf_name(const char *family, const char *module, struct hf_name *name)
+{
+    const struct family *own = NULL;
+    for (size_t i = 0; i < sizeof families / sizeof *families && !own; i++)
+        if (strcmp(families[i].name, family) == 0) own = &families[i];
+    *name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
+    const char *rest = after_layer(module, &name->layer);
+    if (!rest) return find_outer(module, name);
+    const struct module *found = own ? find_module(own->modules, rest, &name->expert) : NULL;
+    if (!found) found = find_module(usual, rest, &name->expert);
+    if (!found) return false;
+    snprintf(name->tensor, sizeof name->tensor, "blk.%u.%s.weight", name->layer, found->tensor);
+    name->rows = found->rows;
+    bool pairs = found->rows == HF_ROWS_QUERIES || found->rows == HF_ROWS_KEYS;
+    if (pairs && !(own && own->pairs_adjacent)) name->rows = HF_ROWS_SAME;
+    return true;
+}

@@ -1,0 +1,32 @@
+/* names.h: what GGUF calls the matrices that Hugging Face's models name after their modules:
+ * "model.layers.3.self_attn.q_proj" is "blk.3.attn_q" in most families. */
+#ifndef ENGINE_MODEL_HF_NAMES_H
+#define ENGINE_MODEL_HF_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The order of a matrix's rows in GGUF files. The pairs of values that rope rotates are halves of a head apart
+ * in Hugging Face's models, and adjacent in the GGUF files of some families. */
+enum hf_rows {
+    HF_ROWS_SAME,
+    HF_ROWS_QUERIES, /* heads of queries, their pairs made adjacent */
+    HF_ROWS_KEYS,    /* the same for heads of keys */
+    /* From groups, each with the heads of some queries, a key and a value, to all queries, keys, values. */
+    HF_ROWS_GROUPS,
+};
+
+#define HF_NO_NUMBER UINT32_MAX
+
+struct hf_name {
+    char tensor[64]; /* "blk.3.attn_q.weight"; of an expert's matrix, the tensor of all experts */
+    uint32_t layer;  /* HF_NO_NUMBER: none */
+    uint32_t expert; /* HF_NO_NUMBER: not an expert's */
+    enum hf_rows rows;
+    bool is_embedding; /* its rows are looked up, not multiplied */
+};
+
+/* The name of a module's weight in GGUF files of a family (general.architecture). False: unknown. */
+bool hf_name(const char *family, const char *module, struct hf_name *name);
+
+#endif
