@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kv/window.h"
+
 #define NONE (-1) /* no block */
 
 struct block {
-    uint32_t owners; /* sequences */
-    bool is_known;   /* full, computed, and in the tree */
-    int32_t parent;  /* the block before it, NONE for the first of a text */
+    uint32_t owners;   /* sequences */
+    bool is_known;     /* full, computed, and in the tree */
+    bool is_generated; /* by few tokens at a time */
+    int32_t parent;    /* the block before it, NONE for the first of a text */
     uint32_t n_children;
     uint64_t hash; /* of its tokens and of all before them */
     int32_t next;  /* of the same bucket */
@@ -21,6 +24,8 @@ struct block {
 struct sequence {
     uint32_t length;
     uint32_t n_known; /* number of its leading blocks that are in the tree */
+    uint32_t first;   /* its blocks from this one on are in its reach */
+    uint32_t n_seen;  /* positions when it was last committed or shortened */
     int32_t *blocks;  /* [max_blocks] */
 };
 
@@ -38,9 +43,12 @@ struct kv_cache {
     int32_t *buckets; /* [n_buckets] of the tree's blocks, by hash */
     uint32_t n_buckets;
     uint64_t seed;
+    uint64_t variant;       /* changes the hashes of first blocks, see kv_set_variant */
     uint32_t *appenders;    /* [n_blocks] zeros between calls of kv_needed */
     struct kv_copy *copies; /* [n_sequences] */
     size_t n_copies;
+    uint32_t window;          /* positions; 0: no layer has one */
+    struct kv_window *places; /* NULL: no layer has a window */
 };
 
 /* ---- Beginning and end -------------------------------------------------------------------------------- */
@@ -82,9 +90,27 @@ struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t 
     return cache;
 }
 
+bool kv_add_window(struct kv_cache *cache, uint32_t window, uint32_t n_places)
+{
+    cache->window = window;
+    cache->places = kv_window_create(cache->n_blocks, n_places);
+    return cache->places != NULL;
+}
+
+uint32_t kv_places_for(uint32_t window, uint32_t n_sequences, uint32_t n_batch, uint32_t n_blocks)
+{
+    /* In a batch, a sequence has in reach what it had before it, which begins within a block, and its new
+     * positions, which end within one. */
+    uint64_t reach = kv_blocks_for(window + KV_REWIND) + 2, kept = kv_blocks_for(window);
+    if (kept < KV_KEPT_BLOCKS) kept = KV_KEPT_BLOCKS;
+    uint64_t n = n_sequences * (reach + kept) + kv_blocks_for(n_batch);
+    return n < n_blocks ? (uint32_t)n : n_blocks;
+}
+
 void kv_destroy(struct kv_cache *cache)
 {
     if (!cache) return;
+    kv_window_destroy(cache->places);
     free(cache->sequences);
     free(cache->tables);
     free(cache->blocks);
@@ -105,12 +131,17 @@ static int32_t *tokens_of(const struct kv_cache *cache, int32_t block)
 
 static uint64_t hash_tokens(const struct kv_cache *cache, int32_t parent, const int32_t *tokens)
 {
-    uint64_t hash = parent == NONE ? cache->seed : cache->blocks[parent].hash;
+    uint64_t hash = parent == NONE ? cache->seed ^ cache->variant : cache->blocks[parent].hash;
     for (int i = 0; i < KV_BLOCK_SIZE; i++) {
         hash = (hash ^ (uint32_t)tokens[i]) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
     }
     return hash;
+}
+
+void kv_set_variant(struct kv_cache *cache, uint64_t variant)
+{
+    cache->variant = variant;
 }
 
 static int32_t *bucket_of(const struct kv_cache *cache, uint64_t hash)
@@ -196,10 +227,12 @@ static void release(struct kv_cache *cache, int32_t b)
 {
     struct block *block = &cache->blocks[b];
     if (--block->owners > 0) return;
-    if (block->is_known)
+    if (block->is_known) {
         add_idle(cache, b);
-    else
+    } else {
+        if (cache->places) kv_window_drop(cache->places, b);
         cache->free[cache->n_free++] = b;
+    }
 }
 
 /* A block with one owner and no contents; NONE: all have owners. */
@@ -212,14 +245,125 @@ static int32_t take(struct kv_cache *cache)
         b = cache->oldest;
         remove_idle(cache, b);
         take_out(cache, b);
+        if (cache->places) kv_window_drop(cache->places, b);
     }
     if (b != NONE) cache->blocks[b].owners = 1;
     return b;
 }
 
+/* The same with a place in the window pool, in reach of one sequence. */
+static int32_t take_with_place(struct kv_cache *cache)
+{
+    int32_t b = take(cache);
+    if (b == NONE || !cache->places || kv_window_take(cache->places, b)) return b;
+    release(cache, b);
+    return NONE;
+}
+
 uint32_t kv_free_count(const struct kv_cache *cache)
 {
     return cache->n_free + cache->n_idle;
+}
+
+/* ---- Windows ------------------------------------------------------------------------------------------ */
+
+/* The first block that positions from `length` on can see through the window, after being cut back by
+ * `rewind` positions. */
+static uint32_t reach_of(const struct kv_cache *cache, uint32_t length, uint32_t rewind)
+{
+    uint32_t reach = cache->window + rewind;
+    return length > reach ? (length - reach) / KV_BLOCK_SIZE : 0;
+}
+
+static bool has_place(const struct kv_cache *cache, int32_t b)
+{
+    return kv_window_place(cache->places, b) != KV_NO_PLACE;
+}
+
+/* The longest beginning of a sequence, of at most `length` positions, that can be continued: all blocks in
+ * its reach still have their places. */
+static uint32_t continuable(const struct kv_cache *cache, const struct sequence *sequence, uint32_t length)
+{
+    while (cache->places && length > 0) {
+        uint32_t first = reach_of(cache, length, 0), i = kv_blocks_for(length);
+        while (i > first && has_place(cache, sequence->blocks[i - 1])) i--;
+        if (i == first) break;
+        length = (i - 1) * KV_BLOCK_SIZE;
+    }
+    return length;
+}
+
+/* Takes blocks into a sequence's reach that belong there, as far as they have places, and gives up those
+ * that have left it. Texts rarely continue from the middle of what was generated: the ends of prompts keep
+ * their places instead. */
+static void adjust_reach(struct kv_cache *cache, struct sequence *sequence)
+{
+    if (!cache->places) return;
+    uint32_t first = reach_of(cache, sequence->length, KV_REWIND);
+    while (sequence->first > first && has_place(cache, sequence->blocks[sequence->first - 1]))
+        kv_window_enter(cache->places, sequence->blocks[--sequence->first]);
+    for (; sequence->first < first; sequence->first++) {
+        int32_t b = sequence->blocks[sequence->first];
+        if (cache->blocks[b].is_generated)
+            kv_window_pass(cache->places, b);
+        else
+            kv_window_leave(cache->places, b);
+    }
+}
+
+/* Has nothing in reach any more. */
+static void give_up_reach(struct kv_cache *cache, struct sequence *sequence)
+{
+    if (!cache->places) return;
+    uint32_t n = kv_blocks_for(sequence->length);
+    for (uint32_t i = n; i > sequence->first; i--) kv_window_leave(cache->places, sequence->blocks[i - 1]);
+    sequence->first = n;
+}
+
+/* Forgets the positions from `length` on, whether the rest can be continued or not. */
+static void cut(struct kv_cache *cache, struct sequence *sequence, uint32_t length)
+{
+    if (length >= sequence->length) return;
+    for (uint32_t i = kv_blocks_for(sequence->length); i > kv_blocks_for(length); i--) {
+        if (cache->places && i > sequence->first) kv_window_leave(cache->places, sequence->blocks[i - 1]);
+        release(cache, sequence->blocks[i - 1]);
+    }
+    sequence->length = length;
+    if (sequence->first > kv_blocks_for(length)) sequence->first = kv_blocks_for(length);
+    if (sequence->n_known > length / KV_BLOCK_SIZE) sequence->n_known = length / KV_BLOCK_SIZE;
+}
+
+/* Shortens a sequence to what can be continued. */
+static void settle(struct kv_cache *cache, struct sequence *sequence)
+{
+    cut(cache, sequence, continuable(cache, sequence, sequence->length));
+    sequence->n_seen = sequence->length;
+    adjust_reach(cache, sequence);
+}
+
+int32_t kv_window_slot(const struct kv_cache *cache, int32_t slot)
+{
+    return kv_window_place(cache->places, slot / KV_BLOCK_SIZE) * KV_BLOCK_SIZE + slot % KV_BLOCK_SIZE;
+}
+
+void kv_window_table(const struct kv_cache *cache, uint32_t s, int32_t *table)
+{
+    const struct sequence *sequence = &cache->sequences[s];
+    for (uint32_t i = sequence->first; i < kv_blocks_for(sequence->length); i++)
+        table[i] = kv_window_place(cache->places, sequence->blocks[i]);
+}
+
+uint32_t kv_window_first(const struct kv_cache *cache, uint32_t s)
+{
+    const struct sequence *sequence = &cache->sequences[s];
+    uint32_t i = cache->places ? sequence->first : 0;
+    while (i > 0 && has_place(cache, sequence->blocks[i - 1])) i--;
+    return i;
+}
+
+uint32_t kv_window_required(const struct kv_cache *cache, uint32_t length)
+{
+    return cache->places ? reach_of(cache, length, 0) : 0;
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------------ */
@@ -264,10 +408,16 @@ static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
     int32_t b = sequence->blocks[i];
     struct block *block = &cache->blocks[b];
     if (block->owners > 1 || is_kept(block)) {
-        int32_t copy = take(cache);
+        int32_t copy = take_with_place(cache);
         if (copy == NONE) return false;
         memcpy(tokens_of(cache, copy), tokens_of(cache, b), KV_BLOCK_SIZE * sizeof *cache->tokens);
-        cache->copies[cache->n_copies++] = (struct kv_copy){b, copy, s};
+        struct kv_copy *made = &cache->copies[cache->n_copies++];
+        *made = (struct kv_copy){.from = b, .to = copy, .sequence = s};
+        if (cache->places) {
+            made->window_from = kv_window_place(cache->places, b);
+            made->window_to = kv_window_place(cache->places, copy);
+            kv_window_leave(cache->places, b);
+        }
         sequence->blocks[i] = copy;
         release(cache, b);
     } else if (block->is_known) {
@@ -282,7 +432,7 @@ int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
     uint32_t position = sequence->length, i = position / KV_BLOCK_SIZE, place = position % KV_BLOCK_SIZE;
     if (position >= cache->n_positions) return -1;
     if (place == 0) {
-        int32_t b = take(cache);
+        int32_t b = i < sequence->first ? take(cache) : take_with_place(cache);
         if (b == NONE) return -1;
         sequence->blocks[i] = b;
     } else if (!make_own(cache, s, i)) {
@@ -316,20 +466,43 @@ void kv_copies_failed(struct kv_cache *cache)
     cache->n_copies = 0;
 }
 
-static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
+/* Replaces block i of a sequence by `same`, which has the same contents, or had them if it has no place.
+ * False: it has none, and that of the block has other users. */
+static bool replace(struct kv_cache *cache, struct sequence *sequence, uint32_t i, int32_t same)
 {
-    for (; sequence->n_known < sequence->length / KV_BLOCK_SIZE; sequence->n_known++) {
-        int32_t *b = &sequence->blocks[sequence->n_known];
-        int32_t parent = sequence->n_known > 0 ? b[-1] : NONE;
-        int32_t same = find(cache, parent, tokens_of(cache, *b));
-        if (same == NONE) {
-            insert(cache, *b, parent);
-        } else if (same != *b) {
-            own(cache, same);
-            release(cache, *b);
-            *b = same;
+    int32_t b = sequence->blocks[i];
+    if (cache->places && i >= sequence->first) {
+        if (has_place(cache, same)) {
+            kv_window_enter(cache->places, same);
+            kv_window_leave(cache->places, b);
+        } else if (kv_window_users(cache->places, b) == 1) {
+            kv_window_move(cache->places, b, same);
+        } else {
+            return false;
         }
     }
+    own(cache, same);
+    release(cache, b);
+    sequence->blocks[i] = same;
+    return true;
+}
+
+static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
+{
+    bool generated = sequence->length < sequence->n_seen + KV_PROMPT_PIECE;
+    sequence->n_seen = sequence->length;
+    for (; sequence->n_known < sequence->length / KV_BLOCK_SIZE; sequence->n_known++) {
+        uint32_t i = sequence->n_known;
+        int32_t b = sequence->blocks[i], parent = i > 0 ? sequence->blocks[i - 1] : NONE;
+        int32_t same = find(cache, parent, tokens_of(cache, b));
+        if (same == NONE)
+            insert(cache, b, parent);
+        else if (same != b && !replace(cache, sequence, i, same))
+            break;
+        struct block *block = &cache->blocks[sequence->blocks[i]];
+        block->is_generated = generated && (same == NONE || block->is_generated);
+    }
+    adjust_reach(cache, sequence);
 }
 
 void kv_commit(struct kv_cache *cache)
@@ -343,10 +516,8 @@ void kv_truncate(struct kv_cache *cache, uint32_t s, uint32_t length)
 {
     struct sequence *sequence = &cache->sequences[s];
     if (length >= sequence->length) return;
-    for (uint32_t i = kv_blocks_for(sequence->length); i > kv_blocks_for(length); i--)
-        release(cache, sequence->blocks[i - 1]);
-    sequence->length = length;
-    if (sequence->n_known > length / KV_BLOCK_SIZE) sequence->n_known = length / KV_BLOCK_SIZE;
+    cut(cache, sequence, length);
+    settle(cache, sequence);
 }
 
 void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t length)
@@ -362,13 +533,30 @@ void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t lengt
     }
     uint32_t n_full = length / KV_BLOCK_SIZE;
     target->length = length;
+    target->first = kv_blocks_for(length);
     target->n_known = source->n_known < n_full ? source->n_known : n_full;
+    settle(cache, target);
 }
 
-/* How many of the tokens the sequence already begins with. */
-static uint32_t count_common(const struct kv_cache *cache, const struct sequence *sequence,
-                             const int32_t *tokens, uint32_t n_tokens)
+bool kv_restore(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens, uint32_t *first)
 {
+    struct sequence *sequence = &cache->sequences[s];
+    uint32_t n = kv_blocks_for(n_tokens);
+    if (cache->places) {
+        uint32_t room = kv_window_free_count(cache->places);
+        if (n > room && *first < n - room) *first = n - room;
+        if (*first > reach_of(cache, n_tokens, 0)) return false;
+        sequence->first = *first;
+    }
+    uint32_t done = 0;
+    while (done < n_tokens && kv_append(cache, s, tokens[done]) >= 0) done++;
+    if (sequence->first > kv_blocks_for(done)) sequence->first = kv_blocks_for(done);
+    return done == n_tokens;
+}
+
+uint32_t kv_common(const struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens)
+{
+    const struct sequence *sequence = &cache->sequences[s];
     uint32_t i = 0, most = sequence->length < n_tokens ? sequence->length : n_tokens;
     while (i < most && tokens_of(cache, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE] == tokens[i])
         i++;
@@ -379,20 +567,21 @@ uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uin
 {
     struct sequence *sequence = &cache->sequences[s];
     if (n_tokens > cache->n_positions) n_tokens = cache->n_positions;
-    uint32_t n = count_common(cache, sequence, tokens, n_tokens);
-    kv_truncate(cache, s, n);
+    cut(cache, sequence, kv_common(cache, s, tokens, n_tokens));
+    give_up_reach(cache, sequence);
     /* Matches continue from the last block in the tree, whether it is the sequence's own or another's. */
     uint32_t i = sequence->n_known;
     int32_t last = i > 0 ? sequence->blocks[i - 1] : NONE;
     while ((i + 1) * KV_BLOCK_SIZE <= n_tokens) {
         int32_t b = find(cache, last, tokens + (size_t)i * KV_BLOCK_SIZE);
         if (b == NONE) break;
-        kv_truncate(cache, s, i * KV_BLOCK_SIZE);
+        cut(cache, sequence, i * KV_BLOCK_SIZE);
         own(cache, b);
         sequence->blocks[i++] = last = b;
         sequence->length = i * KV_BLOCK_SIZE;
-        sequence->n_known = i;
+        sequence->n_known = sequence->first = i;
     }
+    settle(cache, sequence);
     return sequence->length;
 }
 

@@ -7,7 +7,13 @@
  * (kv_copies). A full block that has been computed (kv_commit) is kept in a tree, as a child of the block
  * before it, so that a text with the same beginning as an earlier one finds its blocks by their tokens
  * (kv_reuse). Blocks without owners stay in the tree until the pool needs them: the least recently used
- * first, and children before their parents. */
+ * first, and children before their parents.
+ *
+ * Layers with a window keep less. Their storage is a second pool of places (kv_add_window), and a block has a
+ * place there only while it is in reach of a sequence, that is, while the sequence's next positions can see
+ * it through the window. After that it keeps the place until the pool needs it, so that a beginning can still
+ * be found. A sequence that is cut back, copied or found again becomes only as long as its blocks in reach
+ * still have places: it can't be continued from anywhere else. */
 #ifndef ENGINE_KV_CACHE_H
 #define ENGINE_KV_CACHE_H
 
@@ -16,19 +22,36 @@
 #include <stdint.h>
 
 #define KV_BLOCK_SIZE 32 /* positions of a block */
+/* A sequence that grew by single positions can be cut back by this many, whatever the window: guesses that
+ * were wrong. */
+#define KV_REWIND 32
+/* The window pool has places that no sequence has in reach, so that beginnings are found again: for each
+ * sequence as many as its window takes, and at least this many. */
+#define KV_KEPT_BLOCKS 32
+/* A sequence that grows by fewer positions at once is being generated: a step reads more of a prompt. */
+#define KV_PROMPT_PIECE 16
 
 struct kv_cache;
 
 /* A copy from block to block that must be made before the next batch runs. */
 struct kv_copy {
     int32_t from, to;
-    uint32_t sequence; /* now has `to` instead of `from` */
+    int32_t window_from, window_to; /* places, if there is a window pool */
+    uint32_t sequence;              /* now has `to` instead of `from` */
 };
 
 /* Creates n_sequences empty sequences of at most n_positions each, which share n_blocks blocks. NULL: out of
  * memory, or too many blocks. */
 struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t n_blocks);
 void kv_destroy(struct kv_cache *cache);
+
+/* Adds a pool of n_places for layers that see at most `window` positions. The cache is empty. False: out of
+ * memory. */
+bool kv_add_window(struct kv_cache *cache, uint32_t window, uint32_t n_places);
+
+/* The places for these sequences, of which n_batch positions grow at once: enough for what all have in reach,
+ * and for what is kept; at most n_blocks. */
+uint32_t kv_places_for(uint32_t window, uint32_t n_sequences, uint32_t n_batch, uint32_t n_blocks);
 
 /* Blocks that `length` positions take. */
 static inline uint32_t kv_blocks_for(uint32_t length)
@@ -57,17 +80,26 @@ void kv_copied(struct kv_cache *cache);
 void kv_copies_failed(struct kv_cache *cache);
 
 /* All positions have been computed: from now on, full blocks can be found. A block that duplicates another
- * one is given back, and its sequence gets the other. */
+ * one is given back, and its sequence gets the other. Blocks that have left the reach of a sequence give up
+ * their places. */
 void kv_commit(struct kv_cache *cache);
 
-/* Forgets the positions from `length` on. */
+/* From now on, what is computed differs from what was computed with other numbers here: blocks are found only
+ * with the same number. At first it is 0. All sequences must be empty. */
+void kv_set_variant(struct kv_cache *cache, uint64_t variant);
+
+/* Forgets the positions from `length` on, and more if the rest can't be continued. */
 void kv_truncate(struct kv_cache *cache, uint32_t sequence, uint32_t length);
 
-/* Makes sequence `to` hold the first positions of `from`, at most `length`, in the same blocks. */
+/* Makes sequence `to` hold the first positions of `from`, at most `length`, in the same blocks; fewer if that
+ * can't be continued. */
 void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t length);
 
+/* How many of these tokens a sequence begins with. */
+uint32_t kv_common(const struct kv_cache *cache, uint32_t sequence, const int32_t *tokens, uint32_t n_tokens);
+
 /* Makes a sequence hold as much of the beginning of these tokens as it has itself, or as is found in whole
- * blocks. Returns the number of positions. */
+ * blocks, and can be continued. Returns the number of positions. */
 uint32_t kv_reuse(struct kv_cache *cache, uint32_t sequence, const int32_t *tokens, uint32_t n_tokens);
 
 /* Tokens first … first + count - 1 of a sequence. */
@@ -76,5 +108,25 @@ void kv_tokens(const struct kv_cache *cache, uint32_t sequence, uint32_t first, 
 
 /* The blocks of a sequence in order, kv_blocks_for(kv_length) of them. Valid until the sequence changes. */
 const int32_t *kv_blocks(const struct kv_cache *cache, uint32_t sequence);
+
+/* ---- With a window pool -------------------------------------------------------------------------------- */
+
+/* The slot in the window pool of a position that kv_append has just given a slot. */
+int32_t kv_window_slot(const struct kv_cache *cache, int32_t slot);
+
+/* Writes the places of a sequence's blocks in reach to their numbers in `table`, and nothing elsewhere. */
+void kv_window_table(const struct kv_cache *cache, uint32_t sequence, int32_t *table);
+
+/* The first block from which on all of a sequence's blocks have places. 0 without a window pool. */
+uint32_t kv_window_first(const struct kv_cache *cache, uint32_t sequence);
+
+/* The block that this must not exceed for a sequence of this length to be continued. */
+uint32_t kv_window_required(const struct kv_cache *cache, uint32_t length);
+
+/* Gives an empty sequence tokens whose keys and values come from elsewhere: in layers with a window from
+ * block *first on, which is raised if the pool has not as many places. False: no room; the sequence then has
+ * some of the tokens. */
+bool kv_restore(struct kv_cache *cache, uint32_t sequence, const int32_t *tokens, uint32_t n_tokens,
+                uint32_t *first);
 
 #endif

@@ -11,13 +11,10 @@
 struct draft {
     struct engine_context *context;
     struct engine_context_info info;
-    uint32_t n_sampled; /* tokens that may be chosen */
+    struct engine_sampler *sampler; /* takes the most likely token */
     struct step_costs costs;
-    /* The batch of a round. */
-    int32_t *tokens, *sequences; /* [n_room] */
-    uint8_t *wanted;
-    size_t n_room;
-    float *logits; /* [n_sequences, n_vocab] */
+    struct step_batch batch; /* of a round */
+    float *logits;           /* [n_sequences, n_vocab] */
 };
 
 /* ---- Creation ---- */
@@ -70,11 +67,12 @@ int draft_create(const struct engine_queue *queue, struct engine_context *contex
     struct draft *created = calloc(1, sizeof *created);
     if (!created) return error_memory("draft model");
     created->context = context;
-    created->n_sampled = queue->n_sampled;
     created->info.struct_size = sizeof created->info;
     int status = engine_context_get_info(context, &created->info);
     if (!status) status = check_context(queue, created);
     if (!status) status = check_vocabulary(queue, created);
+    struct engine_sampler_options greedy = {.struct_size = sizeof greedy};
+    if (!status) status = engine_sampler_create(&greedy, queue->n_sampled, &created->sampler);
     if (!status) {
         created->logits = calloc(queue->info.n_sequences, created->info.n_vocab * sizeof *created->logits);
         if (!created->logits) status = error_memory("draft model");
@@ -91,9 +89,8 @@ void draft_destroy(struct draft *draft)
 {
     if (!draft) return;
     free(draft->logits);
-    free(draft->wanted);
-    free(draft->sequences);
-    free(draft->tokens);
+    step_batch_free(&draft->batch);
+    engine_sampler_destroy(draft->sampler);
     free(draft);
 }
 
@@ -123,78 +120,36 @@ static bool takes_part(const struct request *request, size_t round)
 
 /* The tokens that a request adds to a round: first all that the draft model hasn't seen, then guess after
  * guess. */
-static size_t pending(const struct draft *draft, const struct request *request, size_t round,
-                      const int32_t **tokens)
+static bool add_pending(struct draft *draft, const struct request *request, size_t round)
 {
-    size_t known = n_known(draft, request);
-    *tokens = round == 0 ? request->tokens + known : &request->guesses.tokens[round - 1];
-    return round == 0 ? request->n_tokens - known : 1;
+    int32_t sequence = request->sequence;
+    bool good = true;
+    if (round > 0) return step_batch_add(&draft->batch, request->guesses.tokens[round - 1], sequence, true);
+    for (size_t i = n_known(draft, request); i < request->n_tokens && good; i++)
+        good = step_batch_add(&draft->batch, request->tokens[i], sequence, i + 1 == request->n_tokens);
+    return good;
 }
 
-static bool grow(struct draft *draft, size_t count)
+static int fill_batch(struct draft *draft, const struct requests *requests, size_t round)
 {
-    if (count <= draft->n_room) return true;
-    size_t room = count * 2;
-    int32_t *tokens = realloc(draft->tokens, room * sizeof *tokens);
-    if (tokens) draft->tokens = tokens;
-    int32_t *sequences = realloc(draft->sequences, room * sizeof *sequences);
-    if (sequences) draft->sequences = sequences;
-    uint8_t *wanted = realloc(draft->wanted, room);
-    if (wanted) draft->wanted = wanted;
-    if (!tokens || !sequences || !wanted) return false;
-    draft->n_room = room;
-    return true;
-}
-
-static int fill_batch(struct draft *draft, const struct requests *requests, size_t round, size_t *n_tokens)
-{
-    size_t at = 0;
-    const int32_t *tokens;
-    *n_tokens = 0;
+    draft->batch.count = 0;
     for (size_t i = 0; i < requests->count; i++)
-        if (takes_part(requests->items[i], round))
-            *n_tokens += pending(draft, requests->items[i], round, &tokens);
-    if (!grow(draft, *n_tokens)) return error_memory("draft model");
-    for (size_t i = 0; i < requests->count; i++) {
-        const struct request *request = requests->items[i];
-        if (!takes_part(request, round)) continue;
-        size_t n = pending(draft, request, round, &tokens);
-        for (size_t j = 0; j < n; j++, at++) {
-            draft->tokens[at] = tokens[j];
-            draft->sequences[at] = request->sequence;
-            draft->wanted[at] = j + 1 == n;
-        }
-    }
+        if (takes_part(requests->items[i], round) && !add_pending(draft, requests->items[i], round))
+            return error_memory("draft model");
     return ENGINE_OK;
 }
 
-static int32_t likeliest(const struct draft *draft, const float *logits)
+static int run_round(struct draft *draft, const struct requests *requests, size_t round)
 {
-    uint32_t best = 0;
-    for (uint32_t id = 1; id < draft->n_sampled; id++)
-        if (logits[id] > logits[best]) best = id;
-    return (int32_t)best;
-}
-
-static int run_round(struct draft *draft, const struct requests *requests, size_t round, size_t n_tokens)
-{
-    struct engine_batch batch = {
-        .struct_size = sizeof batch,
-        .n_tokens = n_tokens,
-        .tokens = draft->tokens,
-        .sequences = draft->sequences,
-        .wanted = draft->wanted,
-    };
-    int status = measured_decode(draft->context, &batch, draft->logits, &draft->costs);
-    if (status) return status;
-    const float *row = draft->logits;
-    for (size_t i = 0; i < requests->count; i++) {
+    int status = step_batch_decode(&draft->batch, draft->context, draft->logits, &draft->costs);
+    float *row = draft->logits;
+    for (size_t i = 0; i < requests->count && !status; i++) {
         struct request *request = requests->items[i];
         if (!takes_part(request, round)) continue;
-        request->guesses.tokens[round] = likeliest(draft, row);
+        status = engine_sample(draft->sampler, row, &request->guesses.tokens[round]);
         row += draft->info.n_vocab;
     }
-    return ENGINE_OK;
+    return status;
 }
 
 /* Its cache is full: the requests of this round continue without it, so that others have room. */
@@ -217,7 +172,8 @@ int draft_guess(struct draft *draft, const struct requests *requests)
         size_t room =
             draft->info.n_context > request->n_tokens ? draft->info.n_context - request->n_tokens : 0;
         if (request->guesses.count > room) request->guesses.count = room;
-        draft_truncate(draft, request, request->n_tokens - 1); /* after a step that was planned again */
+        draft_truncate(draft, (uint32_t)request->sequence,
+                       request->n_tokens - 1); /* after a step that was planned again */
         if (n_known(draft, request) == 0) {
             uint32_t n_found;
             int status = engine_sequence_reuse(draft->context, (uint32_t)request->sequence, request->tokens,
@@ -226,10 +182,9 @@ int draft_guess(struct draft *draft, const struct requests *requests)
         }
     }
     for (size_t round = 0; round < PACE_MOST; round++) {
-        size_t n_tokens;
-        int status = fill_batch(draft, requests, round, &n_tokens);
-        if (status || n_tokens == 0) return status;
-        status = run_round(draft, requests, round, n_tokens);
+        int status = fill_batch(draft, requests, round);
+        if (status || draft->batch.count == 0) return status;
+        status = run_round(draft, requests, round);
         if (status == ENGINE_ERROR_MEMORY)
             leave_out(draft, requests, round);
         else if (status)
@@ -238,7 +193,14 @@ int draft_guess(struct draft *draft, const struct requests *requests)
     return ENGINE_OK;
 }
 
-void draft_truncate(const struct draft *draft, const struct request *request, size_t n_tokens)
+void draft_begin(const struct draft *draft, const struct request *request)
 {
-    engine_sequence_truncate(draft->context, (uint32_t)request->sequence, (uint32_t)n_tokens);
+    uint32_t n_found;
+    engine_sequence_reuse(draft->context, (uint32_t)request->sequence, request->tokens, request->n_tokens,
+                          &n_found);
+}
+
+void draft_truncate(const struct draft *draft, uint32_t sequence, size_t n_tokens)
+{
+    engine_sequence_truncate(draft->context, sequence, (uint32_t)n_tokens);
 }

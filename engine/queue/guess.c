@@ -10,19 +10,7 @@
  * often where that is flat, but then the text of a seed would depend on the number of guesses, which depends
  * on measured times. */
 #include "base/error.h"
-#include "context/context.h"
 #include "queue/queue.h"
-
-int measured_decode(struct engine_context *context, const struct engine_batch *batch, float *logits,
-                    struct step_costs *costs)
-{
-    uint64_t n_prepared = context->n_prepared;
-    double start = queue_seconds();
-    int status = engine_decode(context, batch, logits);
-    if (!status && costs && context->n_prepared == n_prepared)
-        costs_measured(costs, batch->n_tokens, queue_seconds() - start);
-    return status;
-}
 
 int guess_begin(const struct engine_queue *queue, struct request *request)
 {
@@ -106,13 +94,13 @@ int guess_step(struct engine_queue *queue, const struct step_limits *limits)
     int status = ENGINE_OK;
     for (size_t i = 0; i < queue->active.count; i++) {
         queue->active.items[i]->guesses.count = 0;
-        n_requests += queue->plan[i].n_now > 0;
+        if (queue->plan[i].n_now > 0) n_requests += 1 + queue->plan[i].n_growing;
     }
     if ((!queue->lookup && !queue->draft) || reads_prompts(queue)) return ENGINE_OK;
     size_t n_tokens = n_requests;
     for (size_t i = 0; i < queue->active.count && !status; i++) {
         struct request *request = queue->active.items[i];
-        if (queue->plan[i].n_now == 0) continue;
+        if (queue->plan[i].n_now == 0 || request->beams) continue;
         struct pace_question question = {.n_most = most_guesses(queue, limits, i, n_tokens),
                                          .n_requests = n_requests,
                                          .n_tokens = n_tokens,
@@ -142,12 +130,13 @@ bool guess_check(struct engine_queue *queue, struct request *request, float *log
     }
     pace_record(&request->pace, guesses->source, guesses->count, n_accepted, guesses->cost);
     pace_earn(&request->pace, n_accepted + 1);
-    if (goes_on && guesses->count > 0) {
+    if ((goes_on || request->kept) && guesses->count > 0) {
         request->n_cached += n_accepted;
         uint32_t sequence = (uint32_t)request->sequence;
         engine_sequence_truncate(queue->context, sequence, (uint32_t)request->n_cached);
         request->n_cached = engine_sequence_length(queue->context, sequence);
     }
-    if (goes_on && queue->draft) draft_truncate(queue->draft, request, request->n_tokens - 1);
+    if (goes_on && queue->draft)
+        draft_truncate(queue->draft, (uint32_t)request->sequence, request->n_tokens - 1);
     return goes_on;
 }

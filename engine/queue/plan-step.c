@@ -14,6 +14,12 @@ static uint64_t blocks_more(const struct step_request *request, size_t n, uint32
     return blocks_for((uint64_t)request->n_cached + n, block) - blocks_for(request->n_cached, block);
 }
 
+/* The same for all of its sequences. */
+static uint64_t blocks_more_each(const struct step_request *request, size_t n, uint32_t block)
+{
+    return (1 + (uint64_t)request->n_growing) * blocks_more(request, n, block) + request->n_parting;
+}
+
 /* Free blocks that a waiting request takes for `n` positions beyond those found in the cache. */
 static uint64_t blocks_to_begin(const struct step_request *request, size_t n, uint32_t block)
 {
@@ -35,10 +41,20 @@ static size_t last_running(const struct step_request *requests, size_t n)
     return NONE;
 }
 
-static size_t count_running(const struct step_request *requests, size_t n, bool decoding)
+static size_t count_running(const struct step_request *requests, size_t n)
 {
     size_t count = 0;
-    for (size_t i = 0; i < n; i++) count += requests[i].running && (requests[i].decoding || !decoding);
+    for (size_t i = 0; i < n; i++) count += requests[i].running;
+    return count;
+}
+
+/* The sequences that running requests have; `decoding`: only those that are decoded. */
+static size_t count_sequences(const struct step_request *requests, size_t n, bool decoding)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (requests[i].running && (requests[i].decoding || !decoding))
+            count += 1 + (decoding ? requests[i].n_growing : requests[i].n_beside);
     return count;
 }
 
@@ -49,7 +65,7 @@ static uint64_t blocks_to_start(const struct step_request *requests, size_t n,
     uint64_t left = limits->free_positions / limits->block, needed = 0;
     for (size_t i = 0; i < n; i++)
         if (requests[i].running)
-            needed += blocks_more(&requests[i], requests[i].n_pending + 1, limits->block);
+            needed += blocks_more_each(&requests[i], requests[i].n_pending + 1, limits->block);
     return needed < left ? left - needed : 0;
 }
 
@@ -57,7 +73,7 @@ static uint64_t blocks_to_start(const struct step_request *requests, size_t n,
 static enum plan_action start(const struct step_request *requests, size_t n, const struct step_limits *limits,
                               size_t *which)
 {
-    size_t first = 0, n_running = count_running(requests, n, false);
+    size_t first = 0, n_running = count_running(requests, n);
     while (first < n && (requests[first].running || requests[first].held)) first++;
     if (first == n) return PLAN_RUN;
     const struct step_request *request = &requests[first];
@@ -67,8 +83,10 @@ static enum plan_action start(const struct step_request *requests, size_t n, con
         bool fits = needed * limits->block <= limits->free_positions;
         return fits ? PLAN_START : PLAN_FULL;
     }
-    uint64_t needed = blocks_to_begin(request, request->n_pending + 1, limits->block);
-    if (n_running < limits->n_sequences && needed <= blocks_to_start(requests, n, limits)) return PLAN_START;
+    uint64_t needed = blocks_to_begin(request, request->n_pending + 1, limits->block) + request->n_parting;
+    size_t n_sequences = count_sequences(requests, n, false) + 1 + request->n_beside;
+    if (n_sequences <= limits->n_sequences && needed <= blocks_to_start(requests, n, limits))
+        return PLAN_START;
     size_t last = last_running(requests, n);
     if (requests[last].priority >= request->priority) return PLAN_RUN;
     *which = last;
@@ -82,10 +100,10 @@ static enum plan_action take_decoding(struct step_request *requests, size_t n, u
     for (size_t i = 0; i < n; i++) {
         struct step_request *request = &requests[i];
         if (!request->running || !request->decoding) continue;
-        uint64_t needed = blocks_more(request, request->n_pending, block);
+        uint64_t needed = blocks_more_each(request, request->n_pending, block);
         if (needed > *n_free) {
             *which = last_running(requests, n); /* it may be the request itself */
-            return count_running(requests, n, false) > 1 ? PLAN_PUT_BACK : PLAN_FULL;
+            return count_running(requests, n) > 1 ? PLAN_PUT_BACK : PLAN_FULL;
         }
         *n_free -= needed;
         request->n_now = request->n_pending;
@@ -137,7 +155,7 @@ static enum plan_action room_for_prompt(const struct step_request *requests, siz
     while (first < n && !reads_prompt(&requests[first])) first++;
     if (first == n || fitting(&requests[first], 1, n_free, block) > 0) return PLAN_RUN;
     *which = last;
-    if (count_running(requests, n, false) == 1) return PLAN_FULL;
+    if (count_running(requests, n) == 1) return PLAN_FULL;
     return last > first ? PLAN_PUT_BACK : PLAN_RUN;
 }
 
@@ -172,7 +190,7 @@ enum plan_action plan_step(struct step_request *requests, size_t n, const struct
     action = room_for_prompt(requests, n, limits->block, n_free, which);
     if (action != PLAN_RUN) return action;
 
-    size_t n_decoding = count_running(requests, n, true);
+    size_t n_decoding = count_sequences(requests, n, true);
     size_t room = limits->n_batch > n_decoding ? limits->n_batch - n_decoding : 1;
     size_t budget = n_decoding > 0 && limits->n_chunk < room ? limits->n_chunk : room;
     take_prompts(requests, n, limits->block, &n_free, budget);
@@ -183,8 +201,12 @@ size_t plan_room(const struct step_request *requests, size_t n, const struct ste
                  size_t which)
 {
     uint64_t n_free = limits->free_positions / limits->block, needed = 0;
-    for (size_t i = 0; i < n; i++)
-        needed += blocks_more(&requests[i], requests[i].n_now + requests[i].n_guess, limits->block);
+    for (size_t i = 0; i < n; i++) {
+        const struct step_request *request = &requests[i];
+        size_t more = request->n_now + request->n_guess;
+        needed += request->decoding ? blocks_more_each(request, more, limits->block)
+                                    : blocks_more(request, more, limits->block);
+    }
     struct step_request then = requests[which];
     then.n_cached += then.n_now + then.n_guess;
     return needed > n_free ? 0 : fitting(&then, SIZE_MAX, n_free - needed, limits->block);

@@ -17,8 +17,13 @@ struct step_request {
     size_t n_cached;  /* tokens in the cache; if it waits, those it would find there */
     size_t n_unowned; /* if it waits: those of n_cached that still count as free */
     size_t n_pending; /* tokens to compute before its next one can be chosen, at least one */
-    size_t n_now;     /* the plan: tokens to compute in the next step */
-    size_t n_guess;   /* guessed tokens to compute with them, see plan_room */
+    /* Of a request with beams; all 0 for others. */
+    uint32_t n_beside;  /* sequences that it has or takes besides its first */
+    uint32_t n_growing; /* those of them that are decoded along with the first, and grow as it does */
+    size_t n_parting;   /* blocks that they take besides, where they no longer share one */
+
+    size_t n_now;   /* the plan: tokens to compute in the next step; of each sequence that grows */
+    size_t n_guess; /* guessed tokens to compute with them, see plan_room */
 };
 
 struct step_limits {
@@ -34,6 +39,7 @@ enum plan_action {
     PLAN_START,    /* requests[*which] gets a sequence; then plan again */
     PLAN_PUT_BACK, /* requests[*which] gives back its sequence and positions, and waits; then plan again */
     PLAN_FULL,     /* requests[*which] has the whole cache and needs more: it can't continue */
+    PLAN_AGAIN,    /* not an answer of plan_step: the caller made room that the plan did not know of */
     PLAN_RUN       /* n_now tokens of each request are computed */
 };
 

@@ -112,21 +112,18 @@ int engine_queue_create(struct engine_context *context, const struct engine_queu
     queue->n_chunk_fixed = known.n_chunk;
     queue->n_chunk = known.n_chunk ? known.n_chunk : FIRST_CHUNK;
     int status = engine_context_get_info(context, &queue->info);
-    for (uint32_t s = 0; s < queue->info.n_sequences && !status; s++)
-        if (engine_sequence_length(context, s) > 0)
-            status = error_raise(ENGINE_ERROR_ARGUMENT,
-                                 "sequence %u of the context has %u tokens; a queue needs them empty", s,
-                                 engine_sequence_length(context, s));
     if (!status) status = create_locks(queue);
     if (status) {
         free(queue);
         return status;
     }
-    queue->sequence_used = calloc(queue->info.n_sequences, sizeof *queue->sequence_used);
-    if (!queue->sequence_used) {
+    queue->sequences = calloc(queue->info.n_sequences, sizeof *queue->sequences);
+    if (!queue->sequences) {
         engine_queue_destroy(queue);
         return error_memory("queue");
     }
+    for (uint32_t s = 0; s < queue->info.n_sequences; s++)
+        if (engine_sequence_length(context, s) > 0) queue->sequences[s].kept = ++queue->n_kept;
     open_tokenizer(queue);
     status = take_guesses(queue, &known);
     if (status) {
@@ -146,11 +143,9 @@ void engine_queue_destroy(struct engine_queue *queue)
     free(queue->all.items);
     free(queue->incoming.items);
     free(queue->active.items);
-    free(queue->sequence_used);
+    free(queue->sequences);
     free(queue->plan);
-    free(queue->batch_tokens);
-    free(queue->batch_sequences);
-    free(queue->batch_wanted);
+    step_batch_free(&queue->batch);
     free(queue->logits);
     free(queue->end_tokens);
     draft_destroy(queue->draft);

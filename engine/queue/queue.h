@@ -4,7 +4,8 @@
  *   run.c         the thread that runs the queue: steps
  *   request.c     one request: its tokens, its text, its events
  *   cache.c       the queue's use of the context's cache
- *   plan-step.c   what a step computes; stop-texts.c: text held back
+ *   plan-step.c   what a step computes; step-batch.c: its tokens; stop-texts.c: text held back
+ *   beams.c       requests with beams; beam-search.c: which beams go on
  *   guess.c       tokens that are guessed, and checked by the step
  *   draft.c       the model that guesses them; lookup.c: guesses without one; pace.c: how many are worth it
  *
@@ -21,13 +22,16 @@
 #include "queue/lookup.h"
 #include "queue/pace.h"
 #include "queue/plan-step.h"
+#include "queue/step-batch.h"
 #include "queue/stop-texts.h"
+#include "sample/logprobs.h"
+#include "sample/settings.h"
 
 /* An event waiting for engine_queue_poll, followed by copies of its texts. */
 struct kept_event {
     struct engine_event event;
     struct kept_event *next;
-    char bytes[];
+    _Alignas(struct engine_beam) char bytes[];
 };
 
 /* What a request expects to go on with in the next step. */
@@ -44,7 +48,7 @@ struct request {
     uint32_t flags, max_tokens;
     void (*event)(void *user, const struct engine_event *event);
     void *user;
-    struct engine_sampler_options sampler_options;
+    struct sampler_settings sampler_settings;
     struct stop_texts stop;
     int32_t *stop_tokens; /* [n_stop_tokens] */
     size_t n_stop_tokens;
@@ -58,7 +62,13 @@ struct request {
     /* Kept while the request is put back. NULL until it first runs. */
     struct engine_sampler *sampler;
     struct engine_decoder *decoder;
+    struct engine_match *match; /* from the beginning; NULL: any text */
+    struct beams *beams;        /* NULL: there are none */
+    uint32_t n_logprobs;
+    uint32_t n_score, n_scored;             /* tokens of the prompt to score; those reported */
+    struct logprobs logprobs;               /* if n_logprobs or n_score is not 0 */
     double submitted, started, prompt_read; /* seconds_now(); 0: not yet */
+    bool kept;                              /* it has ended, and its sequence is kept */
 
     /* Where the queue guesses. */
     struct lookup *lookup; /* NULL until it first runs */
@@ -76,6 +86,12 @@ struct request {
 struct requests {
     struct request **items;
     size_t count, capacity;
+};
+
+/* A sequence of the context. It is free if it is neither used nor kept. */
+struct sequence {
+    bool used;     /* by a request that runs */
+    uint64_t kept; /* without a request, see ENGINE_REQUEST_KEEP: larger if kept later; 0: not kept */
 };
 
 struct engine_queue {
@@ -104,14 +120,13 @@ struct engine_queue {
         counts; /* for engine_queue_get_info; n_running and n_waiting are kept up to date */
 
     /* Only for the thread that runs the queue. */
-    struct requests active;    /* by rank (see plan-step.h): waiting or running */
-    bool *sequence_used;       /* [n_sequences] */
-    struct step_request *plan; /* [active.count], room for [n_plan] */
+    struct requests active;     /* by rank (see plan-step.h): waiting or running */
+    struct sequence *sequences; /* [n_sequences] */
+    uint64_t n_kept;            /* ever */
+    struct step_request *plan;  /* [active.count], room for [n_plan] */
     size_t n_plan;
     size_t n_chunk;
-    int32_t *batch_tokens, *batch_sequences; /* [n_batch_room] */
-    uint8_t *batch_wanted;
-    size_t n_batch_room;
+    struct step_batch batch;
     float *logits; /* [n_logits_room, n_vocab] */
     size_t n_logits_room;
     int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them */
@@ -141,12 +156,25 @@ void request_destroy(const struct engine_queue *queue, struct request *request);
  * turn. */
 int request_begin(struct engine_queue *queue, struct request *request);
 
+/* The position whose logits score the request's next token to be scored; SIZE_MAX: none is left. The positions
+ * after it up to that of the last token but one of the prompt score the others. */
+size_t request_next_score(const struct request *request);
+/* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. */
+void request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
+
 /* Reports the prompt's progress, if the request asked for it. */
 void request_tell_progress(struct engine_queue *queue, struct request *request);
 
 /* Chooses the next token from the logits after the last one [n_vocab], which it overwrites, and reports it.
  * Returns true if the request continues; otherwise its last event has been made. */
 bool request_take_logits(struct engine_queue *queue, struct request *request, float *logits);
+
+/* Reports that the beams have grown, if the request asked for progress. */
+void request_tell_beams(struct engine_queue *queue, struct request *request);
+/* Why a token would end the text, an enum engine_done_reason; 0: it doesn't. */
+uint32_t request_ends(const struct engine_queue *queue, const struct request *request, int32_t token);
+/* Rules out tokens that end the text, if the request ignores them. */
+int request_never_end(struct engine_queue *queue, const struct request *request, float *logits);
 
 /* Makes the last event. With a status (FAILED), the message is this thread's error message. */
 void request_finish(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
@@ -160,11 +188,6 @@ double queue_seconds(void);
 void queue_drop_all(struct engine_queue *queue);
 
 /* ---- guess.c ---- */
-
-/* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.
- * NULL: not measured. */
-int measured_decode(struct engine_context *context, const struct engine_batch *batch, float *logits,
-                    struct step_costs *costs);
 
 /* At a request's first turn. */
 int guess_begin(const struct engine_queue *queue, struct request *request);
@@ -185,18 +208,32 @@ void draft_destroy(struct draft *draft);
 void draft_seconds(const struct draft *draft, const struct request *request, double *once, double *each);
 /* Makes the guesses of all requests that want some from the draft model: fills in guesses.tokens. */
 int draft_guess(struct draft *draft, const struct requests *requests);
-/* Forgets what the draft model knows of a request beyond so many tokens: guesses that did not come true,
+/* A request starts in a sequence, in which the draft model may know of another text. */
+void draft_begin(const struct draft *draft, const struct request *request);
+/* Forgets what the draft model knows in a sequence beyond so many tokens: guesses that did not come true,
  * or all. */
-void draft_truncate(const struct draft *draft, const struct request *request, size_t n_tokens);
+void draft_truncate(const struct draft *draft, uint32_t sequence, size_t n_tokens);
 
 /* ---- cache.c ---- */
 
 /* Free positions, in whole blocks. */
 uint64_t cache_free(const struct engine_queue *queue);
 /* Makes a sequence hold what the cache still has of a request's beginning, and returns how many tokens that
- * is. Never includes the last token, because its logits are needed. */
+ * is. Never includes tokens whose logits are needed: the last one, and those that score others. */
 size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request);
+/* Empties a sequence that no request uses; it is free then. */
 void cache_clear(const struct engine_queue *queue, uint32_t sequence);
+
+/* Keeps what a request has in its sequence, which it gives back. */
+void cache_keep(struct engine_queue *queue, uint32_t sequence, size_t n_tokens);
+/* Chooses a sequence for a request: the kept one that it goes on with, otherwise a free one, otherwise a
+ * kept one that has to give way. False: all are used. */
+bool cache_choose(const struct engine_queue *queue, const struct request *request, uint32_t *sequence);
+/* Gives a sequence that is free, or the one that was kept first, to a request. There is one: the plan counts them. */
+uint32_t cache_take(const struct engine_queue *queue);
+/* Empties the sequence that was kept first, to make room. False: none is kept. */
+bool cache_give_up(const struct engine_queue *queue);
+uint32_t cache_count_kept(const struct engine_queue *queue);
 /* Whether a waiting request would find more in the cache than now once others have read their prompts. */
 bool cache_soon_has_more(const struct engine_queue *queue, const struct request *request, size_t n_found);
 

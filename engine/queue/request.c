@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "context/context.h"
+#include "internal.h"
+#include "queue/beams.h"
 #include "queue/queue.h"
 #include "sample/sampler.h"
 
@@ -18,8 +21,8 @@ static int check_tokens(const struct engine_queue *queue, const struct engine_re
     if (given->n_tokens > info->n_context)
         return error_raise(
             ENGINE_ERROR_ARGUMENT,
-            "the prompt has %zu tokens, the context takes %u: make it larger (-c) or the prompt shorter",
-            given->n_tokens, info->n_context);
+            "the prompt has %zu tokens, the context takes %u: make it larger (%s) or the prompt shorter",
+            given->n_tokens, info->n_context, queue->context->plan->cache_limits ? "--cache-size" : "-c");
     for (size_t i = 0; i < given->n_tokens; i++)
         if (given->tokens[i] < 0 || (uint32_t)given->tokens[i] >= info->n_vocab)
             return error_raise(ENGINE_ERROR_ARGUMENT,
@@ -28,10 +31,27 @@ static int check_tokens(const struct engine_queue *queue, const struct engine_re
     return ENGINE_OK;
 }
 
+/* A match for the request's grammar. A prompt of nothing but control tokens has no text. */
+static int create_match(const struct engine_queue *queue, const struct engine_request *given,
+                        struct engine_match **match)
+{
+    bool begins = true;
+    if (!given->grammar) return ENGINE_OK;
+    if (!grammar_is_for(given->grammar, queue->context->plan->model))
+        return error_raise(ENGINE_ERROR_ARGUMENT, "the request's grammar was made for another model");
+    size_t begun = given->n_tokens - given->n_begun; /* where the grammar's text begins */
+    for (size_t i = 0; i < begun && begins && queue->api; i++)
+        begins = queue->api->attributes(queue->tokenizer, given->tokens[i]) & ENGINE_TOKEN_CONTROL;
+    int status = engine_match_create(given->grammar, begins, match);
+    for (size_t i = begun; i < given->n_tokens && !status; i++)
+        status = engine_match_accept(*match, given->tokens[i]);
+    return status;
+}
+
 static int check_request(const struct engine_queue *queue, const struct engine_request *given)
 {
-    const uint32_t known =
-        ENGINE_REQUEST_PROGRESS | ENGINE_REQUEST_IGNORE_END | ENGINE_REQUEST_NO_TEXT | ENGINE_REQUEST_SPECIAL;
+    const uint32_t known = ENGINE_REQUEST_PROGRESS | ENGINE_REQUEST_IGNORE_END | ENGINE_REQUEST_NO_TEXT |
+                           ENGINE_REQUEST_SPECIAL | ENGINE_REQUEST_NO_TOKENS | ENGINE_REQUEST_KEEP;
     if (given->flags & ~known)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a request with the unknown flags 0x%x",
                            given->flags & ~known);
@@ -39,10 +59,22 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
         return error_raise(queue->tokenizer_status, "%s", queue->tokenizer_message);
     if (given->flags & ENGINE_REQUEST_NO_TEXT && given->n_stop > 0)
         return error_raise(ENGINE_ERROR_ARGUMENT, "stop texts for a request without text");
+    if (given->n_logprobs > LOGPROBS_MOST)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "n_logprobs is %u; it must be at most %d",
+                           given->n_logprobs, LOGPROBS_MOST);
+    if (given->n_begun > given->n_tokens)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "n_begun is %u, but the prompt has %zu tokens",
+                           given->n_begun, given->n_tokens);
     if (given->n_stop_tokens > 0 && !given->stop_tokens)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%zu stop tokens, but the list is NULL",
                            given->n_stop_tokens);
-    return check_tokens(queue, given);
+    int status = check_tokens(queue, given);
+    if (!status && given->n_score >= given->n_tokens)
+        status = error_raise(
+            ENGINE_ERROR_ARGUMENT,
+            "n_score is %u, but of %zu tokens at most %zu can be scored: nothing precedes the first",
+            given->n_score, given->n_tokens, given->n_tokens - 1);
+    return status;
 }
 
 /* A copy of `count` tokens with room for at least one; NULL: out of memory. */
@@ -67,12 +99,17 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->priority = known.priority;
     created->flags = known.flags;
     created->max_tokens = known.max_tokens;
+    created->n_logprobs = known.n_logprobs;
+    created->n_score = known.n_score;
     created->event = known.event;
     created->user = known.user;
     created->sequence = -1;
-    created->sampler_options.struct_size = sizeof created->sampler_options;
-    if (known.sampler) status = sampler_read_options(known.sampler, &created->sampler_options);
+    static const struct engine_sampler_options greedy = {.struct_size = sizeof greedy};
+    status = sampler_settings_read(known.sampler ? known.sampler : &greedy, &created->sampler_settings);
+    if (!status) status = sampler_check_tokens(&created->sampler_settings, queue->n_sampled);
+    if (!status) status = beams_create(queue, &known, created, &created->beams);
     if (!status) status = stop_texts_create(&created->stop, known.stop, known.n_stop);
+    if (!status) status = create_match(queue, &known, &created->match);
     if (status) goto cleanup;
     created->tokens = copy_tokens(known.tokens, known.n_tokens);
     created->n_tokens = created->n_prompt = created->capacity = known.n_tokens;
@@ -100,7 +137,11 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     }
     if (request->decoder) queue->api->decoder_destroy(request->decoder);
     engine_sampler_destroy(request->sampler);
+    sampler_settings_free(&request->sampler_settings);
+    engine_match_destroy(request->match);
+    logprobs_destroy(&request->logprobs);
     lookup_destroy(request->lookup);
+    beams_destroy(request->beams);
     stop_texts_destroy(&request->stop);
     free(request->stop_tokens);
     free(request->tokens);
@@ -109,9 +150,18 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
 
 int request_begin(struct engine_queue *queue, struct request *request)
 {
-    if (request->sampler) return ENGINE_OK;
-    int status = engine_sampler_create(&request->sampler_options, queue->n_sampled, &request->sampler);
+    if (request->sampler || request->beams) return ENGINE_OK;
+    const struct token_texts *texts = NULL;
+    int status = ENGINE_OK;
+    if (sampler_needs_texts(&request->sampler_settings))
+        status = model_token_texts(queue->context->plan->model, &texts);
+    if (!status)
+        status = sampler_create(&request->sampler_settings, queue->n_sampled, texts, &request->sampler);
     bool text = !(request->flags & ENGINE_REQUEST_NO_TEXT);
+    if (!status && request->n_score > 0)
+        status = logprobs_create(&request->logprobs, queue->info.n_vocab, request->n_logprobs);
+    else if (!status && request->n_logprobs > 0)
+        status = logprobs_create(&request->logprobs, queue->n_sampled, request->n_logprobs);
     if (!status) status = guess_begin(queue, request);
     if (!status && text)
         status = queue->api->decoder_create(queue->tokenizer, (request->flags & ENGINE_REQUEST_SPECIAL) != 0,
@@ -127,19 +177,43 @@ int request_begin(struct engine_queue *queue, struct request *request)
 
 /* ---- Events ---- */
 
-/* A copy of an event for engine_queue_poll, followed by its texts. */
+/* Appends a copy of some bytes to those of a kept event. */
+static void *append(struct kept_event *kept, size_t *used, const void *bytes, size_t size)
+{
+    void *copy = kept->bytes + *used;
+    if (size > 0) memcpy(copy, bytes, size);
+    *used += size;
+    return copy;
+}
+
+static size_t size_of_beams(const struct engine_event *event)
+{
+    size_t size = event->n_beams * sizeof *event->beams;
+    for (uint32_t i = 0; i < event->n_beams; i++)
+        size += event->beams[i].n_tokens * sizeof(int32_t) + event->beams[i].text.length;
+    return size;
+}
+
+/* A copy of an event for engine_queue_poll, followed by what it points to: first what has to be aligned. */
 static struct kept_event *keep_event(const struct engine_event *event)
 {
-    size_t length = strlen(event->message),
-           size = sizeof(struct kept_event) + event->text.length + length + 2;
+    size_t length = strlen(event->message), top = event->n_top * sizeof *event->top, used = 0,
+           size = sizeof(struct kept_event) + top + size_of_beams(event) + event->text.length + length + 2;
     struct kept_event *kept = malloc(size);
     if (!kept) return NULL;
     kept->event = *event;
     kept->next = NULL;
-    if (event->text.length > 0) memcpy(kept->bytes, event->text.data, event->text.length);
-    kept->bytes[event->text.length] = '\0';
-    kept->event.text.data = kept->bytes;
-    kept->event.message = memcpy(kept->bytes + event->text.length + 1, event->message, length + 1);
+    struct engine_beam *beams = append(kept, &used, event->beams, event->n_beams * sizeof *beams);
+    if (event->n_beams > 0) kept->event.beams = beams;
+    void *copy = append(kept, &used, event->top, top);
+    if (top > 0) kept->event.top = copy;
+    for (uint32_t i = 0; i < event->n_beams; i++)
+        beams[i].tokens = append(kept, &used, beams[i].tokens, beams[i].n_tokens * sizeof(int32_t));
+    for (uint32_t i = 0; i < event->n_beams; i++)
+        beams[i].text.data = append(kept, &used, beams[i].text.data, beams[i].text.length);
+    kept->event.text.data = append(kept, &used, event->text.data, event->text.length);
+    append(kept, &used, "", 1);
+    kept->event.message = append(kept, &used, event->message, length + 1);
     return kept;
 }
 
@@ -179,6 +253,7 @@ static struct engine_event new_event(const struct request *request, uint32_t kin
         .n_accepted = request->n_accepted,
         .stop = -1,
         .message = "",
+        .sequence = -1,
     };
     double now = queue_seconds();
     event.wait_seconds = (request->started > 0 ? request->started : now) - request->submitted;
@@ -195,6 +270,39 @@ void request_tell_progress(struct engine_queue *queue, struct request *request)
     hand_over(queue, request, &event);
 }
 
+void request_tell_beams(struct engine_queue *queue, struct request *request)
+{
+    if (!(request->flags & ENGINE_REQUEST_PROGRESS)) return;
+    struct engine_event event = new_event(request, ENGINE_EVENT_BEAMS);
+    hand_over(queue, request, &event);
+}
+
+static void tell_logprob(const struct request *request, int32_t token, struct engine_event *event)
+{
+    event->logprob = logprobs_of(&request->logprobs, token);
+    event->top = request->logprobs.top;
+    event->n_top =
+        request->n_logprobs < request->logprobs.n_found ? request->n_logprobs : request->logprobs.n_found;
+}
+
+size_t request_next_score(const struct request *request)
+{
+    if (request->n_scored == request->n_score) return SIZE_MAX;
+    return request->n_prompt - request->n_score + request->n_scored - 1;
+}
+
+void request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct engine_event event = new_event(request, ENGINE_EVENT_SCORE);
+        event.token = request->tokens[request_next_score(request) + 1];
+        logprobs_read(&request->logprobs, logits + i * queue->info.n_vocab);
+        tell_logprob(request, event.token, &event);
+        request->n_scored++;
+        hand_over(queue, request, &event);
+    }
+}
+
 /* Sends the text held back, even if the bytes of its last character are incomplete. */
 static int flush_text(const struct engine_queue *queue, struct request *request, struct engine_string *text,
                       int32_t *stop)
@@ -203,6 +311,18 @@ static int flush_text(const struct engine_queue *queue, struct request *request,
     int status = queue->api->decode_end(request->decoder, &rest);
     if (status) return status;
     return stop_texts_add(&request->stop, rest.data, rest.length, true, text, stop);
+}
+
+/* The best text is the request's. */
+static void add_beams(struct request *request, struct engine_event *event)
+{
+    event->beams = beams_results(request, &event->n_beams);
+    if (event->n_beams == 0) return;
+    const struct engine_beam *best = &event->beams[0];
+    event->text = best->text;
+    event->incomplete = beams_are_incomplete(request);
+    event->n_generated = request->n_generated = (uint32_t)best->n_tokens;
+    if (event->reason != ENGINE_DONE_CANCELLED) event->reason = best->reason;
 }
 
 /* `stop`: the stop text that has ended the request, with the text before it as `text`; otherwise -1, and the
@@ -217,14 +337,21 @@ static void finish(struct engine_queue *queue, struct request *request, enum eng
         status = ENGINE_ERROR;
     }
     if (stop >= 0 && reason != ENGINE_DONE_CANCELLED) reason = ENGINE_DONE_STOP;
+    if (request->beams && reason != ENGINE_DONE_FAILED && (status = beams_collect(queue, request, reason)))
+        reason = ENGINE_DONE_FAILED;
     if (reason == ENGINE_DONE_FAILED) strncpy(message, error_message(), sizeof message - 1);
 
     struct engine_event event = new_event(request, ENGINE_EVENT_DONE);
     if (text.length > 0) event.text = text;
     event.reason = reason;
     event.stop = reason == ENGINE_DONE_STOP ? stop : -1;
+    event.incomplete = request->match && engine_match_get_state(request->match) == ENGINE_MATCH_INCOMPLETE;
     event.status = reason == ENGINE_DONE_FAILED ? status : ENGINE_OK;
     event.message = message;
+    request->kept = request->flags & ENGINE_REQUEST_KEEP && reason != ENGINE_DONE_FAILED &&
+                    request->sequence >= 0 && request->n_cached > 0;
+    if (request->kept) event.sequence = request->sequence;
+    if (request->beams && reason != ENGINE_DONE_FAILED) add_beams(request, &event);
     hand_over(queue, request, &event);
 }
 
@@ -246,19 +373,12 @@ static int find_end_tokens(struct engine_queue *queue)
     return ENGINE_OK;
 }
 
-static int never_end(struct engine_queue *queue, float *logits)
+int request_never_end(struct engine_queue *queue, const struct request *request, float *logits)
 {
+    if (!(request->flags & ENGINE_REQUEST_IGNORE_END)) return ENGINE_OK;
     int status = queue->end_tokens || !queue->api ? ENGINE_OK : find_end_tokens(queue);
     for (size_t i = 0; i < queue->n_end_tokens && !status; i++) logits[queue->end_tokens[i]] = -INFINITY;
     return status;
-}
-
-/* A token that begins a text also ends the one before. */
-static bool ends_text(const struct engine_queue *queue, const struct request *request, int32_t token)
-{
-    if (request->flags & ENGINE_REQUEST_IGNORE_END || !queue->api) return false;
-    return token == queue->vocabulary.bos ||
-           queue->api->attributes(queue->tokenizer, token) & ENGINE_TOKEN_END;
 }
 
 static bool is_stop_token(const struct request *request, int32_t token)
@@ -266,6 +386,16 @@ static bool is_stop_token(const struct request *request, int32_t token)
     for (size_t i = 0; i < request->n_stop_tokens; i++)
         if (request->stop_tokens[i] == token) return true;
     return false;
+}
+
+/* A token that begins a text also ends the one before. */
+uint32_t request_ends(const struct engine_queue *queue, const struct request *request, int32_t token)
+{
+    if (is_stop_token(request, token)) return ENGINE_DONE_STOP;
+    if (request->flags & ENGINE_REQUEST_IGNORE_END || !queue->api) return 0;
+    bool ends =
+        token == queue->vocabulary.bos || queue->api->attributes(queue->tokenizer, token) & ENGINE_TOKEN_END;
+    return ends ? ENGINE_DONE_END : 0;
 }
 
 static int add_token(struct request *request, int32_t token)
@@ -280,13 +410,22 @@ static int add_token(struct request *request, int32_t token)
     request->tokens[request->n_tokens++] = token;
     request->n_generated++;
     engine_sampler_accept(request->sampler, token);
-    return ENGINE_OK;
+    return request->match ? engine_match_accept(request->match, token) : ENGINE_OK;
 }
 
 static int choose(struct engine_queue *queue, struct request *request, float *logits, int32_t *token)
 {
-    int status = request->flags & ENGINE_REQUEST_IGNORE_END ? never_end(queue, logits) : ENGINE_OK;
-    return status ? status : engine_sample(request->sampler, logits, token);
+    if (request->n_logprobs > 0) logprobs_read(&request->logprobs, logits);
+    int status = request->match ? engine_match_apply(request->match, logits, queue->n_sampled) : ENGINE_OK;
+    if (!status) status = request_never_end(queue, request, logits);
+    if (status) return status;
+    status = engine_sample(request->sampler, logits, token);
+    /* The grammar has left tokens that the model finds possible. */
+    if (status == ENGINE_ERROR_DATA && request->match)
+        status = error_raise(ENGINE_ERROR_DATA,
+                             "nothing can follow: all tokens that the grammar allows here are banned, by a "
+                             "banned text, a logit bias, or because the text must not end");
+    return status;
 }
 
 /* The text of a token, as far as it is certain. */
@@ -299,6 +438,12 @@ static int text_of(const struct engine_queue *queue, struct request *request, in
     struct engine_string added;
     int status = queue->api->decode(request->decoder, token, &added);
     return status ? status : stop_texts_add(&request->stop, added.data, added.length, false, text, stop);
+}
+
+/* Whether the grammar lets nothing follow. */
+static bool is_final(const struct request *request)
+{
+    return request->match && engine_match_get_state(request->match) == ENGINE_MATCH_FINAL;
 }
 
 /* Makes a chosen token part of the text. True if the request continues. */
@@ -314,11 +459,14 @@ static bool take_token(struct engine_queue *queue, struct request *request, int3
         return false;
     }
     event = new_event(request, ENGINE_EVENT_TOKEN);
+    if (request->n_logprobs > 0) tell_logprob(request, token, &event);
     event.token = token;
     event.text = text;
     hand_over(queue, request, &event);
     if (stop >= 0)
         finish(queue, request, ENGINE_DONE_STOP, ENGINE_OK, stop, (struct engine_string){0});
+    else if (is_final(request))
+        request_finish(queue, request, ENGINE_DONE_END, ENGINE_OK);
     else if (request->n_generated == request->max_tokens)
         request_finish(queue, request, ENGINE_DONE_LIMIT, ENGINE_OK);
     else if (request->n_tokens > queue->info.n_context)
@@ -328,19 +476,30 @@ static bool take_token(struct engine_queue *queue, struct request *request, int3
     return false;
 }
 
+/* A grammar may name the token that ends the text. Then the text is complete if it is the grammar's last one. */
+static int accept_end(struct request *request, int32_t token)
+{
+    if (!request->match || engine_match_get_state(request->match) != ENGINE_MATCH_INCOMPLETE)
+        return ENGINE_OK;
+    return engine_match_accept(request->match, token);
+}
+
 bool request_take_logits(struct engine_queue *queue, struct request *request, float *logits)
 {
     int32_t token = -1;
     bool none = request->flags & ENGINE_REQUEST_NO_TOKENS;
-    int status = none ? ENGINE_OK : choose(queue, request, logits, &token);
+    bool ended = !none && is_final(request); /* only the empty text fits */
+    int status = none || ended ? ENGINE_OK : choose(queue, request, logits, &token);
+    uint32_t reason = none || ended || status ? 0 : request_ends(queue, request, token);
+    if (reason) status = accept_end(request, token);
     if (none)
         request_finish(queue, request, ENGINE_DONE_LIMIT, ENGINE_OK);
+    else if (ended)
+        request_finish(queue, request, ENGINE_DONE_END, ENGINE_OK);
     else if (status)
         request_finish(queue, request, ENGINE_DONE_FAILED, status);
-    else if (is_stop_token(request, token))
-        request_finish(queue, request, ENGINE_DONE_STOP, ENGINE_OK);
-    else if (ends_text(queue, request, token))
-        request_finish(queue, request, ENGINE_DONE_END, ENGINE_OK);
+    else if (reason)
+        request_finish(queue, request, (enum engine_done_reason)reason, ENGINE_OK);
     else
         return take_token(queue, request, token);
     return false;

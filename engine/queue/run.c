@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "queue/beams.h"
 #include "queue/queue.h"
 
 #define STEP_SECONDS 0.25 /* the target for steps that read prompts while other requests decode */
@@ -70,14 +71,18 @@ static void count_active(struct engine_queue *queue)
     queue->counts.n_running = n_running;
     queue->counts.n_waiting = (uint32_t)(queue->active.count + queue->incoming.count) - n_running;
     queue->counts.n_cached = queue->info.n_cache - cache_free(queue);
+    queue->counts.n_kept = cache_count_kept(queue);
 }
 
 static void give_sequence_back(struct engine_queue *queue, struct request *request)
 {
     if (request->sequence < 0) return;
-    cache_clear(queue, (uint32_t)request->sequence);
-    if (queue->draft) draft_truncate(queue->draft, request, 0);
-    queue->sequence_used[request->sequence] = false;
+    if (request->beams)
+        beams_give_back(queue, request);
+    else if (request->kept)
+        cache_keep(queue, (uint32_t)request->sequence, request->n_cached);
+    else
+        cache_clear(queue, (uint32_t)request->sequence);
     request->sequence = -1;
     request->n_cached = 0;
 }
@@ -119,7 +124,8 @@ static void drop_cancelled(struct engine_queue *queue, bool all)
 
 /* ---- Planning ---- */
 
-static void describe(const struct request *request, struct step_request *plan)
+static void describe(const struct engine_queue *queue, const struct request *request,
+                     struct step_request *plan)
 {
     size_t pending = request->n_tokens - request->n_cached;
     *plan = (struct step_request){
@@ -129,6 +135,7 @@ static void describe(const struct request *request, struct step_request *plan)
         .n_cached = request->n_cached,
         .n_pending = pending,
     };
+    if (request->beams) beams_describe(queue, request, plan);
 }
 
 /* A sequence for the request that starts next, with the part of its prompt found in the cache. */
@@ -140,30 +147,43 @@ struct start {
 
 #define MAX_CANDIDATES 16
 
+/* Takes the part of a waiting request's prompt that is in the cache. False: it waits for another request,
+ * whose prompt begins alike and is being read. */
+static bool prepare(const struct engine_queue *queue, struct start *start, struct step_request *plan,
+                    struct step_limits *limits)
+{
+    const struct request *request = start->request;
+    uint64_t n_free = cache_free(queue);
+    start->n_cached = cache_reuse(queue, start->sequence, request);
+    if (cache_soon_has_more(queue, request, start->n_cached)) {
+        cache_clear(queue, start->sequence);
+        return false;
+    }
+    uint64_t n_left = cache_free(queue);
+    plan->n_cached = start->n_cached;
+    plan->n_unowned = n_left < n_free ? (size_t)(n_free - n_left) : 0;
+    plan->n_pending = request->n_tokens - start->n_cached;
+    limits->free_positions = n_left < n_free ? n_free : n_left; /* a kept sequence may have become shorter */
+    return true;
+}
+
 /* Prepares the start of the first waiting request. This comes before planning, because the part of its prompt
- * in the cache needs no room. A request whose prompt begins like one being read waits for that one. */
-static struct start prepare_start(struct engine_queue *queue)
+ * in the cache needs no room. */
+static struct start prepare_start(struct engine_queue *queue, struct step_limits *limits)
 {
     struct start start = {0};
-    uint64_t n_free = cache_free(queue);
-    while (start.sequence < queue->info.n_sequences && queue->sequence_used[start.sequence]) start.sequence++;
-    bool free = start.sequence < queue->info.n_sequences;
     size_t candidates = 0;
-    for (size_t i = 0; i < queue->active.count && free; i++) {
+    for (size_t i = 0; i < queue->active.count; i++) {
         struct request *request = queue->active.items[i];
         struct step_request *plan = &queue->plan[i];
         if (request->sequence >= 0) continue;
         plan->held = start.request || candidates++ >= MAX_CANDIDATES;
         if (plan->held) continue;
-        start.n_cached = cache_reuse(queue, start.sequence, request);
-        plan->held = cache_soon_has_more(queue, request, start.n_cached);
-        if (plan->held) continue;
+        if (!cache_choose(queue, request, &start.sequence)) break;
         start.request = request;
-        plan->n_cached = start.n_cached;
-        plan->n_unowned = (size_t)(n_free - cache_free(queue));
-        plan->n_pending = request->n_tokens - start.n_cached;
+        plan->held = !prepare(queue, &start, plan, limits);
+        if (plan->held) start.request = NULL;
     }
-    if (free && !start.request) cache_clear(queue, start.sequence);
     return start;
 }
 
@@ -172,7 +192,9 @@ static int begin_request(struct engine_queue *queue, const struct start *start)
     struct request *request = start->request;
     request->sequence = (int32_t)start->sequence;
     request->n_cached = start->n_cached;
-    queue->sequence_used[start->sequence] = true;
+    queue->sequences[start->sequence] = (struct sequence){.used = true};
+    if (request->beams) beams_begin(queue, request);
+    if (queue->draft) draft_begin(queue->draft, request);
     if (request->started == 0) {
         request->started = queue_seconds();
         request->n_reused = (uint32_t)start->n_cached;
@@ -203,15 +225,17 @@ static struct step_limits limits_of(const struct engine_queue *queue)
     };
 }
 
-/* One action of the plan. */
+/* One action of the plan. Kept sequences give way before a request does. */
 static enum plan_action plan_once(struct engine_queue *queue)
 {
     size_t which = 0;
-    for (size_t i = 0; i < queue->active.count; i++) describe(queue->active.items[i], &queue->plan[i]);
+    for (size_t i = 0; i < queue->active.count; i++) describe(queue, queue->active.items[i], &queue->plan[i]);
     struct step_limits limits = limits_of(queue);
-    struct start start = prepare_start(queue);
+    struct start start = prepare_start(queue, &limits);
     enum plan_action action = plan_step(queue->plan, queue->active.count, &limits, &which);
     if (action != PLAN_START && start.request) cache_clear(queue, start.sequence);
+    bool crowded = action == PLAN_PUT_BACK || action == PLAN_FULL || (action == PLAN_RUN && start.request);
+    if (crowded && cache_give_up(queue)) return PLAN_AGAIN;
     if (action == PLAN_START) {
         int status = begin_request(queue, &start);
         if (status) end_request(queue, start.request, ENGINE_DONE_FAILED, status);
@@ -241,35 +265,31 @@ struct step {
     size_t n_wanted;           /* rows of logits */
 };
 
-static bool grow(void **array, size_t size, size_t count)
+static int make_logits_room(struct engine_queue *queue, const struct step *step)
 {
-    void *grown = realloc(*array, size * count);
-    if (grown) *array = grown;
-    return grown != NULL;
-}
-
-static int make_batch_room(struct engine_queue *queue, const struct step *step)
-{
-    if (step->n_tokens > queue->n_batch_room) {
-        size_t room = step->n_tokens * 2;
-        if (!grow((void **)&queue->batch_tokens, sizeof *queue->batch_tokens, room) ||
-            !grow((void **)&queue->batch_sequences, sizeof *queue->batch_sequences, room) ||
-            !grow((void **)&queue->batch_wanted, sizeof *queue->batch_wanted, room))
-            return error_memory("batch");
-        queue->n_batch_room = room;
-    }
-    if (step->n_wanted > queue->n_logits_room) {
-        size_t row = queue->info.n_vocab * sizeof(float);
-        if (!grow((void **)&queue->logits, row, step->n_wanted)) return error_memory("logits");
-        queue->n_logits_room = step->n_wanted;
-    }
+    if (step->n_wanted <= queue->n_logits_room) return ENGINE_OK;
+    float *grown = realloc(queue->logits, step->n_wanted * queue->info.n_vocab * sizeof *grown);
+    if (!grown) return error_memory("logits");
+    queue->logits = grown;
+    queue->n_logits_room = step->n_wanted;
     return ENGINE_OK;
 }
 
-/* Whether the step reaches the last token of a request, whose logits choose the next one. */
-static bool reaches_end(const struct step_request *plan)
+/* Rows of logits by which a request chooses in this step: none unless it reaches its last token, whose logits choose the next
+ * one. */
+static size_t count_rows(const struct request *request, const struct step_request *plan)
 {
-    return plan->n_now > 0 && plan->n_now == plan->n_pending;
+    if (plan->n_now == 0 || plan->n_now < plan->n_pending) return 0;
+    return request->beams ? beams_count_rows(request) : 1 + plan->n_guess;
+}
+
+/* How many of the planned tokens score a token of the prompt: a number of them in a row, from *first on. */
+static size_t count_scores(const struct request *request, const struct step_request *plan, size_t *first)
+{
+    size_t end = request->n_cached + plan->n_now;
+    if (end > request->n_prompt - 1) end = request->n_prompt - 1;
+    *first = request_next_score(request);
+    return *first < end ? end - *first : 0;
 }
 
 static struct step size_up(const struct engine_queue *queue)
@@ -277,39 +297,45 @@ static struct step size_up(const struct engine_queue *queue)
     struct step step = {0};
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct step_request *plan = &queue->plan[i];
-        step.n_tokens += plan->n_now + plan->n_guess;
+        step.n_tokens += plan->n_now * (1 + plan->n_growing) + plan->n_guess;
         step.n_guess += plan->n_guess;
         if (!plan->decoding) step.n_prompt += plan->n_now;
-        if (reaches_end(plan)) step.n_wanted += 1 + plan->n_guess;
+        size_t first_score;
+        step.n_wanted += count_scores(queue->active.items[i], plan, &first_score);
+        step.n_wanted += count_rows(queue->active.items[i], plan);
     }
     return step;
+}
+
+/* The planned tokens of one request. */
+static bool fill_batch(struct step_batch *batch, const struct request *request,
+                       const struct step_request *plan)
+{
+    bool wanted = count_rows(request, plan) > 0, good = true;
+    if (request->beams) return beams_fill(batch, request, plan);
+    size_t first_score, n_scores = count_scores(request, plan, &first_score);
+    for (size_t i = 0; i < plan->n_now && good; i++) {
+        size_t position = request->n_cached + i;
+        bool scores = n_scores > 0 && position >= first_score && position < first_score + n_scores;
+        good = step_batch_add(batch, request->tokens[position], request->sequence,
+                              scores || (wanted && i + 1 == plan->n_now));
+    }
+    for (size_t i = 0; i < plan->n_guess && good; i++)
+        good = step_batch_add(batch, request->guesses.tokens[i], request->sequence, wanted);
+    return good;
 }
 
 /* Decodes the planned tokens. */
 static int decode(struct engine_queue *queue, const struct step *step)
 {
-    int status = make_batch_room(queue, step);
+    int status = make_logits_room(queue, step);
+    queue->batch.count = 0;
+    for (size_t i = 0; i < queue->active.count && !status; i++)
+        if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))
+            status = error_memory("batch");
     if (status) return status;
-    size_t at = 0;
-    for (size_t i = 0; i < queue->active.count; i++) {
-        const struct request *request = queue->active.items[i];
-        size_t n_now = queue->plan[i].n_now, n_guess = queue->plan[i].n_guess;
-        for (size_t j = 0; j < n_now + n_guess; j++, at++) {
-            queue->batch_tokens[at] =
-                j < n_now ? request->tokens[request->n_cached + j] : request->guesses.tokens[j - n_now];
-            queue->batch_sequences[at] = request->sequence;
-            queue->batch_wanted[at] = reaches_end(&queue->plan[i]) && j + 1 >= n_now;
-        }
-    }
-    struct engine_batch batch = {
-        .struct_size = sizeof batch,
-        .n_tokens = at,
-        .tokens = queue->batch_tokens,
-        .sequences = queue->batch_sequences,
-        .wanted = queue->batch_wanted,
-    };
-    return measured_decode(queue->context, &batch, step->n_wanted > 0 ? queue->logits : NULL,
-                           step->n_prompt == 0 ? &queue->costs : NULL);
+    return step_batch_decode(&queue->batch, queue->context, step->n_wanted > 0 ? queue->logits : NULL,
+                             step->n_prompt == 0 ? &queue->costs : NULL);
 }
 
 /* Fails the requests of a failed step. The message is this thread's, and each callback may set a new one. */
@@ -334,17 +360,27 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
         const struct step_request *plan = &queue->plan[i];
         struct request *request = queue->active.items[i];
         if (plan->n_now == 0) continue;
-        request->n_cached += plan->n_now;
+        size_t first_score, n_scores = count_scores(request, plan, &first_score);
+        size_t n_rows = count_rows(request, plan);
+        row -= n_scores + n_rows;
+        float *scores = queue->logits + row * queue->info.n_vocab,
+              *logits = scores + n_scores * queue->info.n_vocab;
+        if (request->beams)
+            beams_computed(queue, request, plan);
+        else
+            request->n_cached += plan->n_now;
         size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;
         bool further = n_read > request->most_read;
         if (further) request->most_read = n_read;
-        if (!reaches_end(plan)) {
+        if (n_scores > 0) request_score(queue, request, scores, n_scores);
+        if (n_rows == 0) {
             if (further) request_tell_progress(queue, request);
             continue;
         }
         if (request->prompt_read == 0) request->prompt_read = queue_seconds();
-        row -= 1 + plan->n_guess;
-        if (!guess_check(queue, request, queue->logits + row * queue->info.n_vocab)) let_go(queue, request);
+        bool goes_on =
+            request->beams ? beams_take_logits(queue, request, logits) : guess_check(queue, request, logits);
+        if (!goes_on) let_go(queue, request);
     }
 }
 
@@ -366,6 +402,10 @@ static void count_cached(struct engine_queue *queue)
     for (size_t i = 0; i < queue->active.count; i++) {
         struct request *request = queue->active.items[i];
         if (request->sequence < 0) continue;
+        if (request->beams) {
+            beams_count_cached(queue, request);
+            continue;
+        }
         size_t length = engine_sequence_length(queue->context, (uint32_t)request->sequence);
         if (length < request->n_cached) request->n_cached = length;
     }
@@ -389,7 +429,7 @@ static enum plan_action decode_next(struct engine_queue *queue, struct step *ste
         if (!status) return PLAN_RUN;
         count_cached(queue);
         guess = false;
-        if (status == ENGINE_ERROR_MEMORY && step->n_guess > 0) continue;
+        if (status == ENGINE_ERROR_MEMORY && (step->n_guess > 0 || cache_give_up(queue))) continue;
         size_t last = queue->active.count, n_running = 0;
         for (size_t i = 0; i < queue->active.count; i++)
             if (queue->active.items[i]->sequence >= 0) last = i, n_running++;

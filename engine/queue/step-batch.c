@@ -1,0 +1,55 @@
+/* step-batch.c: see step-batch.h. */
+#include "queue/step-batch.h"
+
+#include <stdlib.h>
+
+#include "context/context.h"
+#include "queue/queue.h"
+
+static bool grow(void **array, size_t size, size_t count)
+{
+    void *grown = realloc(*array, size * count);
+    if (grown) *array = grown;
+    return grown != NULL;
+}
+
+bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted)
+{
+    if (batch->count == batch->room) {
+        size_t room = batch->room * 2 + 64;
+        if (!grow((void **)&batch->tokens, sizeof *batch->tokens, room) ||
+            !grow((void **)&batch->sequences, sizeof *batch->sequences, room) ||
+            !grow((void **)&batch->wanted, sizeof *batch->wanted, room))
+            return false;
+        batch->room = room;
+    }
+    batch->tokens[batch->count] = token;
+    batch->sequences[batch->count] = sequence;
+    batch->wanted[batch->count++] = wanted;
+    return true;
+}
+
+int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
+                      struct step_costs *costs)
+{
+    struct engine_batch tokens = {
+        .struct_size = sizeof tokens,
+        .n_tokens = batch->count,
+        .tokens = batch->tokens,
+        .sequences = batch->sequences,
+        .wanted = batch->wanted,
+    };
+    uint64_t n_prepared = context->n_prepared;
+    double start = queue_seconds();
+    int status = engine_decode(context, &tokens, logits);
+    if (!status && costs && context->n_prepared == n_prepared)
+        costs_measured(costs, batch->count, queue_seconds() - start);
+    return status;
+}
+
+void step_batch_free(struct step_batch *batch)
+{
+    free(batch->tokens);
+    free(batch->sequences);
+    free(batch->wanted);
+}
