@@ -5,8 +5,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "grammar/vocab.h"
 #include "internal.h"
 #include "model/types.h"
+#include "sample/sampler.h"
 
 /* The text of a key, ended by NUL, "" if there is none. The caller frees it; NULL: no memory. */
 static char *copy_text(const struct metadata *metadata, const char *key)
@@ -21,6 +23,15 @@ int engine_model_open(struct engine *engine, const char *path, const char *token
 {
     struct engine_model *model = calloc(1, sizeof *model);
     if (!model) return error_memory("model");
+    if (pthread_mutex_init(&model->token_texts_lock, NULL) != 0) {
+        free(model);
+        return error_memory("model");
+    }
+    if (pthread_mutex_init(&model->grammar_lock, NULL) != 0) {
+        pthread_mutex_destroy(&model->token_texts_lock);
+        free(model);
+        return error_memory("model");
+    }
     int status = model_open(path, tokenizer_path, &model->model);
     if (status != ENGINE_OK) goto error;
     model->engine = engine;
@@ -43,6 +54,11 @@ error:
 void engine_model_close(struct engine_model *model)
 {
     if (!model) return;
+    while (model->adapters) engine_adapter_close(model->adapters);
+    grammar_vocab_destroy(model->grammar_vocab);
+    pthread_mutex_destroy(&model->grammar_lock);
+    token_texts_destroy(model->token_texts);
+    pthread_mutex_destroy(&model->token_texts_lock);
     if (model->tokenizer) model->tokenizer_api->destroy(model->tokenizer);
     if (model->model) model_close(model->model);
     free(model->architecture);
@@ -144,4 +160,41 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
     *api = model->tokenizer_api;
     *tokenizer = model->tokenizer;
     return ENGINE_OK;
+}
+
+int model_token_texts(struct engine_model *model, const struct token_texts **texts)
+{
+    const struct engine_tokenizer_api *api = NULL;
+    struct engine_tokenizer *tokenizer = NULL;
+    pthread_mutex_lock(&model->token_texts_lock);
+    int status = engine_model_tokenizer(model, &api, &tokenizer);
+    if (!status && !model->token_texts) status = token_texts_create(api, tokenizer, &model->token_texts);
+    *texts = model->token_texts;
+    pthread_mutex_unlock(&model->token_texts_lock);
+    return status;
+}
+
+int engine_model_token_text(struct engine_model *model, int32_t token, struct engine_string *text)
+{
+    const struct token_texts *texts;
+    int status = model_token_texts(model, &texts);
+    if (status) return status;
+    if (token < 0 || (uint32_t)token >= texts->n_tokens)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "there is no token %d; the model has 0 to %u", token,
+                           texts->n_tokens - 1);
+    *text = token_text(texts, token);
+    return ENGINE_OK;
+}
+
+int engine_sampler_create_for(struct engine_model *model, const struct engine_sampler_options *options,
+                              uint32_t n_vocab, struct engine_sampler **sampler)
+{
+    struct sampler_settings settings;
+    const struct token_texts *texts = NULL;
+    int status = sampler_settings_read(options, &settings);
+    if (status) return status;
+    if (sampler_needs_texts(&settings)) status = model_token_texts(model, &texts);
+    if (!status) status = sampler_create(&settings, n_vocab, texts, sampler);
+    sampler_settings_free(&settings);
+    return status;
 }

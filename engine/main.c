@@ -23,10 +23,24 @@ const struct command commands[] = {
                  "  engine --seed 7\n"
                  "  engine -m llama.gguf -p \"Once upon a time\"\n"
                  "  engine -m llama.gguf -f question.txt -n 200 --temp 0 --no-echo\n"
+                 "  engine -m llama.gguf -p \"Once upon a time\" --beams 4 --json\n"
                  "  engine -m stories.bin --tokenizer tokenizer.bin -p \"The dog\" --seed 7\n",
      .words = "MODEL.gguf PROMPT",
      .max_words = 2,
      .run = command_run},
+    {.name = "chat",
+     .synopsis = "[-m MODEL] [OPTION...]",
+     .summary = "Holds a conversation with the model.",
+     .details =
+         "On a terminal, lines can be edited; Ctrl-C stops an answer, /help lists the commands, and Ctrl-D "
+         "ends the chat. Otherwise each line of standard input is a message, and each answer goes to "
+         "standard "
+         "output. The model's chat template is used, or that of --chat-template.",
+     .examples = "  engine chat\n"
+                 "  engine chat -m llama.gguf --system \"You are a poet.\" --temp 0.7\n"
+                 "  engine chat -m llama2.gguf --chat-template llama2\n"
+                 "  echo 'What is 3 + 4?' | engine chat --temp 0\n",
+     .run = command_chat},
     {.name = "batch",
      .synopsis = "[-m MODEL] IN.jsonl [-o OUT.jsonl] [OPTION...]",
      .summary = "Goes on from many prompts, several at once.",
@@ -36,6 +50,10 @@ const struct command commands[] = {
          "typical_p, repeat_penalty, frequency_penalty, presence_penalty, repeat_last_n, seed, stop (a text "
          "or "
          "several), ignore_eos, priority (higher ones go first). `-` is standard input.\n"
+         "Also: samplers, logit_bias, ban, logprobs, dynatemp_range, dynatemp_exponent, top_n_sigma, "
+         "xtc_probability, xtc_threshold, mirostat, mirostat_tau, mirostat_eta, dry_multiplier, dry_base, "
+         "dry_allowed_length, dry_penalty_last_n, dry_sequence_breakers; and grammar (GBNF), json_schema or "
+         "response_format (OpenAI's), which constrain the answer. docs/batch.md describes all of them.\n"
          "Each line of OUT is a result, in the order of IN: index, id, text, finish_reason (stop, length or "
          "context), prompt_tokens, text_tokens, seed, key; or, for a line that cannot be run, index, id and "
          "error, and the exit status is 1 in the end. Results do not depend on --parallel.\n"
@@ -64,21 +82,79 @@ const struct command commands[] = {
      .max_words = 1,
      .run = command_info},
     {.name = "logits",
-     .synopsis = "[-m MODEL] --tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
-     .summary = "Writes the logits of every position of a list of tokens.",
+     .synopsis = "[-m MODEL] --text TEXT|--tokens IDS|--tokens-file FILE -o OUT.npy [OPTION...]",
+     .summary = "Writes the logits of every position of a list of tokens, and what is behind them.",
      .details = "The file is in NumPy format: float32, [tokens, vocabulary]. An existing file is replaced "
                 "only when the new one is complete; a device, a FIFO or a symbolic link is written directly. "
                 "OUT must not be one of the input files.\n"
-                "--json writes the numbers as JSON, to standard output without -o.",
+                "--json writes the numbers as JSON, to standard output without -o. --top N prints the N most "
+                "likely next tokens after each position instead.\n"
+                "--hidden and --lens look behind the logits; -o isn't needed then.",
      .examples = "  engine logits -m llama.gguf --tokens \"1 15043 3186\" -o logits.npy\n"
-                 "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n",
+                 "  engine logits -m llama.gguf --tokens-file tokens.npy -o logits.npy --cache-type f32\n"
+                 "  engine logits -m llama.gguf --text \"The capital of France is\" --top 5\n"
+                 "  engine logits -m llama.gguf --text \"The capital of France is\" --lens\n"
+                 "  engine logits -m llama.gguf --text \"One day\" --hidden hidden.npy\n",
      .run = command_logits},
+    {.name = "score",
+     .synopsis = "[-m MODEL] -p PROMPT --answer TEXT [--answer TEXT...] [OPTION...]",
+     .summary = "Tells how likely a model finds given answers to a prompt.",
+     .details =
+         "For each answer: PROBABILITY is its share among the answers (a softmax of LOGPROB), LOGPROB the "
+         "natural logarithm of the probability that the model writes it after the prompt, and PER TOKEN and "
+         "PER BYTE the same divided by its length. A second table has each token. The tokens of an answer "
+         "are "
+         "those of its text by itself, so \" Yes\" and \"Yes\" usually differ.\n"
+         "With -f, each line of a file is a JSON object: {\"prompt\": TEXT, \"answers\": [TEXT, ...]}. "
+         "Several "
+         "answers are scored at once, and what prompts share is computed once. With --json, each line "
+         "becomes a line of JSON, in the same order.",
+     .examples = "  engine score -p \"The opposite of big is\" --answer \" small.\" --answer \" red.\"\n"
+                 "  engine score -m llama.gguf -f reviews.jsonl --answer Positive --answer Negative --json\n"
+                 "  engine score -m llama.gguf --tokens-file prompt.npy --answer-tokens-file answer.npy\n",
+     .run = command_score},
+    {.name = "perplexity",
+     .synopsis = "[-m MODEL] -f FILE [--stride N] [--save-logits FILE] [--kl FILE] [OPTION...]",
+     .summary = "Measures how well a model predicts a text, or how far it is from another.",
+     .details =
+         "The perplexity is the exponential of the mean negative log-probability of the text's tokens. The "
+         "text is cut into windows of -c tokens (default: 512), and the second half of each window counts, "
+         "as in llama-perplexity. With --stride, windows overlap and every token counts once, as in the "
+         "documentation of transformers.\n"
+         "--save-logits keeps the predictions in a file. With --kl, another type of the model, or another "
+         "model with the same vocabulary, is compared with them: Kullback-Leibler divergence, how often both "
+         "find the same token most likely, and the ratio of the perplexities.",
+     .examples = "  engine perplexity -m llama-F16.gguf -f text.txt\n"
+                 "  engine perplexity -m llama-F16.gguf -f text.txt -c 2048 --stride 512 --json\n"
+                 "  engine perplexity -m llama-F16.gguf -f text.txt --save-logits f16.logits\n"
+                 "  engine perplexity -m llama-Q4_K_M.gguf --kl f16.logits\n",
+     .run = command_perplexity},
+    {.name = "attention",
+     .synopsis = "[-m MODEL] -p PROMPT [--layer L|all] [--head H|mean|max|all] [--token T] [-o FILE]",
+     .summary = "Shows what the tokens of a text look at.",
+     .details = "Without -o, lists the tokens that one token sees in a layer, the one with the largest "
+                "weight first. "
+                "Weights are those after the softmax, so those of a token add up to 1 (less if the model has "
+                "sinks); "
+                "tokens that it doesn't see are left out, or 0 in files.\n"
+                "Layers whose device can't hand out weights run their attention on the CPU.",
+     .examples = "  engine attention -m llama.gguf -p \"The movie was great\"\n"
+                 "  engine attention -m llama.gguf -f review.txt --layer 3 --head all --token sentiment\n"
+                 "  engine attention -m llama.gguf -f review.txt -o weights.npy\n"
+                 "  engine attention -m llama.gguf -f review.txt --layer 3 --head 5 -o map.png\n"
+                 "  engine attention -m llama.gguf -f review.txt -o page.html\n",
+     .run = command_attention},
     {.name = "bench",
      .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Measures how fast a model runs here.",
+     .details = "With --lookup or --draft, it decodes a text at temperature 0 with and without guesses, in "
+                "turns. What "
+                "guesses gain depends on the text: -f FILE gives one to continue.",
      .examples = "  engine bench -m llama.gguf\n"
                  "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n"
-                 "  engine bench -m llama.gguf -d 4096          after a long text\n",
+                 "  engine bench -m llama.gguf -d 4096          after a long text\n"
+                 "  engine bench -m llama.gguf --sequences 1,2,4,8 -p 128 -n 32\n"
+                 "  engine bench -m llama.gguf --lookup -f notes.txt -n 256\n",
      .run = command_bench},
     {.name = "quantize",
      .synopsis = "IN OUT.gguf TYPE [--only PATTERN=TYPE...] [--pure] [-t N]",
@@ -112,6 +188,20 @@ const struct command commands[] = {
      .examples = "  engine plan -m llama.gguf\n"
                  "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
      .run = command_plan},
+    {.name = "template",
+     .synopsis = "[-m MODEL] --messages FILE [--tools FILE] [--chat-template NAME|FILE] [--ids]",
+     .summary = "Shows what a chat template makes of a conversation.",
+     .details =
+         "Prints the text that a model gets for a conversation, and nothing else; --ids prints its tokens. "
+         "The template is the model's own, or the one that --chat-template names; docs/templates.md lists "
+         "those that come with the engine. Special tokens are those that the template writes: what "
+         "spells one in a message remains text. A model file with a vocabulary and no weights is sufficient.",
+     .examples =
+         "  engine template -m model.gguf --messages chat.json\n"
+         "  engine template -m model.gguf --messages chat.json --tools tools.json --ids\n"
+         "  engine template -m model.gguf --messages - --template-arg enable_thinking=false < chat.json\n"
+         "  engine template -m model.gguf --messages chat.json --chat-template chatml\n",
+     .run = command_template},
     {.name = "tokenize",
      .synopsis = "[-m MODEL] [TEXT] [--ids] [-0] [--bos] [--special] [--decode]",
      .summary = "Turns text into token ids, or ids into text.",

@@ -13,6 +13,14 @@ static const struct architecture *const architectures[] = {FAMILIES(X)};
 const struct architecture *arch_of(const struct model *model)
 {
     char name[HPARAMS_PREFIX_SIZE];
+    struct engine_string type;
+    if (metadata_string(model_metadata(model), "general.type", &type) && type.length == strlen("adapter") &&
+        memcmp(type.data, "adapter", type.length) == 0) {
+        error_raise(ENGINE_ERROR_UNSUPPORTED,
+                    "%s is an adapter, not a model: name its model with -m, and the adapter with --lora",
+                    model_path(model));
+        return NULL;
+    }
     if (!hparams_family(model, name)) {
         error_raise(ENGINE_ERROR_DATA, "%s: no general.architecture in the metadata", model_path(model));
         return NULL;

@@ -14,6 +14,7 @@ struct arch_info {
     uint32_t n_layers;
     uint32_t n_context;   /* the context that the model was trained with */
     uint32_t n_positions; /* learnt positions end here; 0: any position works */
+    uint32_t window; /* the most positions that a token sees in a layer with a window; 0: no such layer */
     /* The value of INPUT_QUERY_SCALES for a position; NULL if the graph has no such input. */
     float (*query_scale)(const void *hparams, uint32_t position);
 };

@@ -119,8 +119,9 @@ struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct
 struct value *decoder_attend(struct graph *g, const struct decoder *d, const struct heads *heads)
 {
     const struct decoder_layer *layer = this_layer(g, d);
-    struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads);
-    struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads);
+    bool windowed = layer->window > 0 || layer->chunk > 0;
+    struct value *k_cache = graph_cache(g, d->head_dim, layer->n_kv_heads, windowed);
+    struct value *v_cache = graph_cache(g, d->value_dim, layer->n_kv_heads, windowed);
     graph_cache_write(g, k_cache, heads->k);
     graph_cache_write(g, v_cache, heads->v);
     return decoder_attend_to(g, d, heads->q, k_cache, v_cache);

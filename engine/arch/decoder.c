@@ -79,10 +79,16 @@ void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t 
 
 struct arch_info decoder_info(const struct decoder *d)
 {
-    return (struct arch_info){.n_vocab = d->n_vocab,
-                              .n_layers = d->n_layers,
-                              .n_context = d->n_context,
-                              .n_positions = d->n_positions};
+    struct arch_info info = {.n_vocab = d->n_vocab,
+                             .n_layers = d->n_layers,
+                             .n_context = d->n_context,
+                             .n_positions = d->n_positions};
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        const struct decoder_layer *layer = &d->layers[i];
+        if (layer->window > info.window) info.window = layer->window;
+        if (layer->chunk > info.window) info.window = layer->chunk;
+    }
+    return info;
 }
 
 void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first)
@@ -137,6 +143,20 @@ static const char *tensor_name(const struct graph *g, const char *name, char ful
     return full;
 }
 
+/* Hands out the hidden state that enters layer `layer`. decoder_build_logits turns what the logit lens watches
+ * into logits. */
+static void watch_hidden(struct graph *g, uint32_t layer, struct value *x)
+{
+    if (g->shape.watch & WATCH_HIDDEN) graph_watch(g, WATCH_HIDDEN, layer, x);
+    if (g->shape.watch & WATCH_LENS) graph_watch(g, WATCH_LENS, layer, graph_wanted(g, x));
+}
+
+struct value *decoder_layer_end(struct graph *g, const struct decoder *d, struct value *x)
+{
+    if (g->layer + 1 < d->n_layers) watch_hidden(g, g->layer + 1, x);
+    return x;
+}
+
 struct value *decoder_embed(struct graph *g, const struct decoder *d)
 {
     g->layer = NO_LAYER;
@@ -147,7 +167,9 @@ struct value *decoder_embed(struct graph *g, const struct decoder *d)
         struct value *positions = graph_weight(g, d->n_embd, d->n_positions, "position_embd.weight");
         x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITION_ROWS)));
     }
-    return decoder_has_weight(g, "token_embd_norm") ? decoder_norm(g, d, "token_embd_norm", x) : x;
+    if (decoder_has_weight(g, "token_embd_norm")) x = decoder_norm(g, d, "token_embd_norm", x);
+    watch_hidden(g, 0, x);
+    return x;
 }
 
 struct value *decoder_linear(struct graph *g, const char *name, uint64_t n_in, uint64_t n_out,
@@ -184,7 +206,8 @@ struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct
 
 struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x)
 {
-    return g->layer + 1 == d->n_layers ? graph_wanted(g, x) : x;
+    bool last = g->layer + 1 == d->n_layers;
+    return last && !(g->shape.watch & WATCH_HIDDEN) ? graph_wanted(g, x) : x;
 }
 
 struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x)
@@ -192,18 +215,42 @@ struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct deco
     return d->layers[g->layer].is_mixture ? decoder_mixture(g, d, x) : decoder_feed_forward(g, d, x);
 }
 
+/* The weights between the last layer and the logits. bias, norm_bias: NULL without. */
+struct head {
+    struct value *norm, *norm_bias, *output, *bias;
+};
+
+/* The logits of normed hidden states [n_embd, columns]. */
+static struct value *logits_of(struct graph *g, const struct decoder *d, const struct head *head,
+                               struct value *x)
+{
+    struct value *logits = graph_scale(g, graph_matmul(g, head->output, x), d->logit_scale);
+    if (head->bias) logits = graph_add(g, logits, head->bias);
+    if (d->logit_softcap > 0)
+        logits = graph_activate_limited(g, logits, NULL, ENGINE_ACTIVATION_SOFTCAP, d->logit_softcap, 0);
+    return logits;
+}
+
 void decoder_build_logits(struct graph *g, const struct decoder *d, struct value *x)
 {
     g->layer = NO_LAYER;
-    x = decoder_norm(g, d, "output_norm", x);
-    struct value *output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
-    if (!output) output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
-    struct value *logits = graph_scale(g, graph_matmul(g, output, x), d->logit_scale);
-    struct value *bias = graph_values_optional(g, d->n_vocab, 1, "output.bias");
-    if (bias) logits = graph_add(g, logits, bias);
-    if (d->logit_softcap > 0)
-        logits = graph_activate_limited(g, logits, NULL, ENGINE_ACTIVATION_SOFTCAP, d->logit_softcap, 0);
-    g->logits = logits;
+    struct head head = {graph_values(g, d->n_embd, 1, "output_norm.weight"),
+                        graph_values_optional(g, d->n_embd, 1, "output_norm.bias"), NULL, NULL};
+    x = graph_norm(g, x, head.norm, head.norm_bias, d->norm, d->epsilon);
+    if (g->shape.watch & WATCH_HIDDEN) {
+        graph_watch(g, WATCH_HIDDEN, d->n_layers, x);
+        x = graph_wanted(g, x);
+    }
+    head.output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
+    if (!head.output) head.output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
+    head.bias = graph_values_optional(g, d->n_vocab, 1, "output.bias");
+    g->logits = logits_of(g, d, &head, x);
+    for (size_t i = 0; i < g->n_watches && !g->status; i++) {
+        struct graph_watch *watch = &g->watches[i];
+        if (watch->kind != WATCH_LENS) continue;
+        struct value *normed = graph_norm(g, watch->value, head.norm, head.norm_bias, d->norm, d->epsilon);
+        watch->value = logits_of(g, d, &head, normed);
+    }
 }
 
 struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, struct value *x,
@@ -211,7 +258,8 @@ struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, s
 {
     struct value *heads = decoder_attention(g, d, a);
     x = graph_add(g, decoder_layer_output(g, d, x), heads);
-    return graph_add(g, x, decoder_feed_forward(g, d, decoder_layer_output(g, d, f)));
+    x = graph_add(g, x, decoder_feed_forward(g, d, decoder_layer_output(g, d, f)));
+    return decoder_layer_end(g, d, x);
 }
 
 void decoder_build_parallel(struct graph *g, const void *decoder)
@@ -243,6 +291,7 @@ void decoder_build(struct graph *g, const void *decoder)
         x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
         x = decoder_add_block(g, d, x,
                               block(g, d, x, decoder_feed_forward_or_mixture, d->ffn_norm, "post_ffw_norm"));
+        x = decoder_layer_end(g, d, x);
     }
     decoder_build_logits(g, d, x);
 }

@@ -86,7 +86,7 @@ struct decoder {
  * the activation to SiLU. */
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t norm, uint32_t pairs);
 
-/* What the host needs to know about the model. */
+/* What the host needs to know about the model. Call it once all layers are read. */
 struct arch_info decoder_info(const struct decoder *d);
 
 /* Reads sliding windows: attention.sliding_window, for the layers given by attention.sliding_window_pattern.
@@ -131,7 +131,7 @@ struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct
                                 struct value *block);
 
 /* In the last layer, selects the columns of the tokens whose logits are wanted. Nothing after attention needs
- * the others. */
+ * the others, unless hidden states are watched. */
 struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x);
 
 /* The angle factors of this layer's rope, or NULL. Call it once per layer and share the result. */
@@ -175,6 +175,10 @@ struct value *decoder_run_experts(struct graph *g, const struct decoder *d, cons
 
 /* decoder_feed_forward or decoder_mixture, depending on the layer. */
 struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x);
+
+/* Ends a layer: hands out its hidden state, and what the logit lens makes of it, if they are watched. Returns
+ * x. */
+struct value *decoder_layer_end(struct graph *g, const struct decoder *d, struct value *x);
 
 /* Applies output_norm and output.weight (or the tied embedding), scales and caps. Sets graph->logits. */
 void decoder_build_logits(struct graph *g, const struct decoder *d, struct value *x);

@@ -129,7 +129,7 @@ static struct value *attend_latent(struct graph *g, const struct deepseek2 *m, s
         graph_matrices(g, m->n_latent, m->n_value, n_heads, "blk.%u.attn_v_b.weight", g->layer);
     struct value *q = graph_concat(g, graph_matmul_heads(g, k_b, q_nope), q_rope);
     struct value *k = graph_concat(g, graph_reshape(g, latent->c, m->n_latent, 1, n_tokens), latent->key);
-    struct value *cache = graph_cache(g, d->head_dim, 1);
+    struct value *cache = graph_cache(g, d->head_dim, 1, false);
     graph_cache_write(g, cache, k);
     struct value *out = decoder_attend_to(g, d, q, cache, graph_slice(g, cache, 0, m->n_latent));
     uint64_t columns = out ? out->tensor.ne[1] : 0;
@@ -181,6 +181,7 @@ static void build(struct graph *g, const void *hparams)
         x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
         x = decoder_add_block(g, d, x,
                               decoder_feed_forward_or_mixture(g, d, decoder_norm(g, d, "ffn_norm", x)));
+        x = decoder_layer_end(g, d, x);
     }
     decoder_build_logits(g, d, x);
 }

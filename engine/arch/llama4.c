@@ -37,7 +37,6 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     if (e->n > 0 && e->n_used != 1)
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "%u experts per token are not supported, only 1",
                      e->n_used);
-    *info = decoder_info(d);
 
     /* Files don't say whether heads are normed: all models but Maverick norm them. */
     model->norms_heads = e->n != N_MAVERICK;
@@ -47,13 +46,13 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
             "the file does not say whether queries and keys are normed; assuming that they are, as in Scout");
     /* A window of 0 marks models where all layers have rope and attend to everything (MobileLLM). */
     uint32_t chunk = hparams_count(h, "attention.sliding_window", CHUNK);
-    if (chunk == 0) return;
-    info->query_scale = query_scale;
-    for (uint32_t i = 0; i < d->n_layers; i++) {
+    for (uint32_t i = 0; i < d->n_layers && chunk > 0; i++) {
         bool full = (i + 1) % FULL_PERIOD == 0;
         d->layers[i].chunk = full ? 0 : chunk;
         if (full) d->layers[i].rope = NULL;
     }
+    *info = decoder_info(d);
+    if (chunk > 0) info->query_scale = query_scale;
 }
 
 static struct value *llama4_attention(struct graph *g, const struct llama4 *model, struct value *x)
@@ -84,6 +83,7 @@ static void build(struct graph *g, const void *hparams)
         x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
         x = decoder_add_block(g, d, x,
                               decoder_feed_forward_or_mixture(g, d, decoder_norm(g, d, "ffn_norm", x)));
+        x = decoder_layer_end(g, d, x);
     }
     decoder_build_logits(g, d, x);
 }

@@ -174,7 +174,7 @@ static bool set_choice(struct arguments *arguments, const struct option *option,
     return refuse(arguments, "--%s: '%s' is not one of %s", option->name, text, option->choices);
 }
 
-static bool list_add(struct arguments *arguments, struct argument_list *list, const char *item)
+static bool argument_list_add(struct arguments *arguments, struct argument_list *list, const char *item)
 {
     const char **items = realloc(list->items, (list->count + 2) * sizeof *items);
     if (!items) return refuse(arguments, "out of memory (arguments)");
@@ -193,7 +193,7 @@ static bool set(struct arguments *arguments, const struct option *option, const 
     case OPTION_FLAG: *(bool *)target = true; return true;
     case OPTION_TEXT: *(const char **)target = text; return true;
     case OPTION_NAMES: return set_names(arguments, option, text);
-    case OPTION_LIST: return list_add(arguments, target, text);
+    case OPTION_LIST: return argument_list_add(arguments, target, text);
     case OPTION_U32:
     case OPTION_U64: return set_whole(arguments, option, text);
     case OPTION_FLOAT: return set_float(arguments, option, text);
@@ -288,7 +288,7 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     return apply(arguments, option, equals ? equals + 1 : next);
 }
 
-/* -x, -x value, -xvalue, and several flags together: -0v. */
+/* -x, -x value, -xvalue, several flags together (-0v), and other programs' -name, -name value, -name9. */
 static bool parse_short(struct arguments *arguments, const char *typed, const char *next, bool *used)
 {
     const struct option *foreign = find_foreign(arguments->command, typed, strlen(typed));
@@ -296,6 +296,10 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
         *used = foreign->value && next;
         return apply(arguments, foreign, foreign->value ? next : NULL);
     }
+    /* -ngl99, not -n with the value gl99. */
+    size_t name = 1 + strspn(typed + 1, "abcdefghijklmnopqrstuvwxyz");
+    if (isdigit((unsigned char)typed[name])) foreign = find_foreign(arguments->command, typed, name);
+    if (foreign && foreign->value) return apply(arguments, foreign, typed + name);
     for (const char *letter = typed + 1; *letter; letter++) {
         const struct option *option = find_option(arguments->command, NULL, 0, *letter);
         if (!option) {
@@ -397,7 +401,7 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
             only_words = true;
             good = true;
         } else if (only_words || typed[0] != '-' || typed[1] == '\0') {
-            good = list_add(arguments, &arguments->words, typed);
+            good = argument_list_add(arguments, &arguments->words, typed);
         } else if (typed[1] == '-') {
             good = parse_long(arguments, typed, next, &used);
         } else {
@@ -409,11 +413,26 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
     return arguments->help || arguments->version || check_words(arguments, command_is_named);
 }
 
+bool arguments_set(struct arguments *arguments, const char *name, const char *value)
+{
+    char foreign[LONGEST_NAME];
+    snprintf(foreign, sizeof foreign, "--%.*s", LONGEST_NAME - 3, name);
+    const struct option *option = find_option(arguments->command, name, strlen(name), 0);
+    if (!option) option = find_foreign(arguments->command, foreign, strlen(foreign));
+    if (!option || !option->value || option->kind == OPTION_LIST ||
+        (option->group != GROUP_SAMPLING && option->target != offsetof(struct arguments, n_predict)))
+        return refuse(arguments,
+                      "%.40s cannot be set; the options of sampling with one value can, and predict", name);
+    return apply(arguments, option, value);
+}
+
 void arguments_free(struct arguments *arguments)
 {
-    free(arguments->plugin_dirs.items);
-    free(arguments->memory.items);
-    free(arguments->place.items);
-    free(arguments->only.items);
+    for (const struct option *option = options; option->name; option++) {
+        if (option->kind != OPTION_LIST) continue;
+        struct argument_list *list = (void *)((char *)arguments + option->target);
+        free(list->items);
+        *list = (struct argument_list){0}; /* other entries may have the same target */
+    }
     free(arguments->words.items);
 }

@@ -37,6 +37,7 @@ struct arguments {
     const char *offload;         /* --offload: N, auto or all; NULL: not given */
     struct argument_list memory; /* --memory */
     struct argument_list place;  /* --place */
+    struct argument_list lora;   /* --lora: FILE or FILE=SCALE */
 
     /* Text in, text out */
     const char *prompt;      /* -p, --prompt */
@@ -47,25 +48,63 @@ struct arguments {
     bool n_predict_given;
     bool no_echo; /* --no-echo */
 
+    /* chat */
+    const char *system; /* -sys, --system */
+
     /* Guesses */
     bool lookup;                   /* --lookup */
     const char *draft;             /* --draft */
     uint32_t draft_min, draft_max; /* --draft-min, --draft-max; 0: not given */
     bool ignore_end;               /* --ignore-eos */
 
+    /* Constrained output */
+    const char *grammar, *grammar_file;         /* --grammar, --grammar-file */
+    const char *json_schema, *json_schema_file; /* -j, --json-schema; --json-schema-file */
+    bool json_object;                           /* --json-object */
+
     /* Sampling */
     float temperature, top_p, min_p, typical_p;
+    bool temperature_given;
     uint32_t top_k;
     float repeat_penalty, frequency_penalty, presence_penalty;
     uint32_t penalty_last_n;
+    float dynatemp_range, dynatemp_exponent, top_n_sigma, xtc_probability, xtc_threshold;
+    float dry_multiplier, dry_base;
+    uint32_t dry_allowed_length, dry_penalty_last_n;
+    struct argument_list dry_breakers; /* --dry-sequence-breaker */
+    uint32_t mirostat;
+    float mirostat_tau, mirostat_eta;           /* --mirostat-ent, --mirostat-lr */
+    const char *samplers, *sampler_seq;         /* NULL: not given */
+    struct argument_list logit_bias;            /* -l, --logit-bias */
+    struct argument_list ban, ban_tokens, stop; /* --ban, --ban-token, --stop */
+    uint32_t n_logprobs;                        /* --logprobs */
+    const char *logprobs_file;                  /* --logprobs-file */
     uint64_t seed;
     bool seed_given;
+    uint32_t n_beams;     /* --beams */
+    float length_penalty; /* --length-penalty */
+    bool length_penalty_given;
+    const char *early_stopping; /* --early-stopping; NULL: not given */
+
+    /* template */
+    const char *messages, *tools, *documents; /* --messages, --tools, --documents */
+    const char *chat_template;                /* --chat-template */
+    struct argument_list template_args;       /* --template-arg */
+    const char *template_variables;           /* --chat-template-kwargs */
+    bool no_generation_prompt;                /* --no-generation-prompt */
 
     /* tokenize */
     bool ids, nul, bos, special, decode;
 
     /* logits */
     const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */
+    uint32_t n_top;                            /* --top; 0: not given */
+
+    const char *hidden; /* --hidden */
+    bool lens;          /* --lens */
+
+    /* attention */
+    const char *layer, *head, *token; /* --layer, --head, --token; logits too */
 
     const char *format; /* help: --format */
 
@@ -74,13 +113,21 @@ struct arguments {
     uint32_t timeout;       /* --timeout: seconds */
 
     /* bench */
-    uint32_t n_prompt;    /* -p, --prompt, as a number of tokens */
-    uint32_t depth;       /* -d, --depth */
-    uint32_t repetitions; /* -r, --repetitions */
+    uint32_t n_prompt;     /* -p, --prompt, as a number of tokens */
+    uint32_t depth;        /* -d, --depth */
+    uint32_t repetitions;  /* -r, --repetitions */
+    const char *sequences; /* --sequences: "1,2,4" */
 
     /* batch */
-    uint32_t n_parallel; /* -np, --parallel */
+    uint32_t n_parallel; /* -np, --parallel; score too */
     bool restart;        /* --restart */
+
+    /* score */
+    struct argument_list answers, answer_files; /* --answer, --answer-tokens-file */
+
+    /* perplexity */
+    uint32_t stride;                   /* --stride; 0: not given */
+    const char *save_logits, *kl_file; /* --save-logits, --kl */
 
     /* quantize */
     struct argument_list only; /* --only */
@@ -117,6 +164,10 @@ bool is_model_name(const char *word);
  * the lists, even after an error. */
 bool arguments_parse(int argc, char **argv, struct arguments *arguments);
 void arguments_free(struct arguments *arguments);
+
+/* Sets an option that may change while the command runs, such as those of sampling, as `--NAME VALUE` would.
+ * `value` is not copied. On error, returns false and sets arguments->error. */
+bool arguments_set(struct arguments *arguments, const char *name, const char *value);
 
 /* Prints `engine --help`, or the help of a command. */
 void arguments_help(const struct command *command, FILE *out);

@@ -5,6 +5,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "commands/beams.h"
+#include "commands/constraints.h"
+#include "commands/sampling.h"
 #include "engine.h"
 
 struct batch_line {
@@ -14,13 +17,21 @@ struct batch_line {
     size_t prompt_size;
     int32_t *tokens; /* [n_tokens] */
     size_t n_tokens;
-    uint32_t max_tokens;
+    uint32_t max_tokens, n_logprobs;
+    struct beam_options beams;
+    bool temperature_given;
     struct engine_sampler_options sampler;
     bool seed_given;
     int32_t priority;
     bool ignore_end;
-    struct engine_string *stop; /* [n_stop] */
+    bool constrained; /* the line says what constrains its text, which may be nothing */
+    struct constraint constraint;
+    struct engine_string *stop; /* [n_stop]; NULL: not in the line */
     size_t n_stop;
+    /* What `sampler` points to, if it is in the line. */
+    struct engine_string *breakers, *ban;
+    struct engine_logit_bias *bias;
+    char samplers[SAMPLING_NAMES];
     json_t *root; /* what the texts above lie in; NULL: there are none */
 };
 

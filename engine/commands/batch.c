@@ -11,11 +11,16 @@
 #include <unistd.h>
 
 #include "commands/batch-line.h"
+#include "commands/beams.h"
 #include "commands/common.h"
+#include "commands/constraints.h"
 #include "commands/guesses.h"
+#include "commands/hash.h"
 #include "commands/json.h"
+#include "commands/logprobs.h"
 #include "commands/output.h"
 #include "commands/prompt.h"
+#include "commands/sampling.h"
 
 #define MAX_LINE          ((size_t)64 << 20) /* bytes */
 #define DEFAULT_POSITIONS 2048               /* of the cache, for each of --parallel */
@@ -31,15 +36,6 @@ struct line {
     bool too_long; /* text is only its beginning */
     uint64_t hash; /* of the whole line, without the newline */
 };
-
-/* FNV-1a, over 64 bits. */
-#define HASH_BASIS 0xcbf29ce484222325u
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
 
 /* False at the end of the file, or out of memory: see *status. */
 static bool read_line(FILE *file, struct line *line, int *status)
@@ -90,8 +86,9 @@ struct job {
     json_t *id; /* NULL: none */
     struct engine_sampler_options sampler;
     struct token_list tokens; /* generated, with --ids */
-    char *text;
-    size_t text_size, text_capacity;
+    json_t *logprobs;         /* an array; NULL: not wanted */
+    bool searches;            /* with beams */
+    struct text_buffer text;
     json_t *result; /* NULL: not finished */
 };
 
@@ -102,7 +99,13 @@ struct batch {
     struct engine *engine;
     struct engine_model *model;
     struct vocabulary vocabulary;
+    struct sampling sampling;
+    struct beam_options beams;                     /* --beams and so on */
+    struct text_list stop;                         /* --stop */
+    struct constraint constraint, last_constraint; /* the command's, and that of the last line with its own */
+    struct engine_grammar *grammar, *last_grammar; /* NULL: none */
     struct engine_context *context;
+    uint32_t n_sequences; /* of the context */
     struct draft_model draft;
     struct engine_queue *queue;
     uint64_t seed, fingerprint; /* of the model and of the options that affect results */
@@ -123,11 +126,35 @@ static uint64_t key_of(const struct batch *b, const struct line *line)
     return hash_bytes(b->fingerprint, &line->hash, sizeof line->hash);
 }
 
-static void take_fingerprint(struct batch *b)
+static void hash_more(void *user, const void *bytes, size_t size)
+{
+    struct batch *b = user;
+    b->fingerprint = hash_bytes(b->fingerprint, bytes, size);
+}
+
+static void cache_options(const struct batch *b, struct engine_context_options *options, int32_t *offload)
+{
+    const struct arguments *a = b->arguments;
+    context_options(a, options, offload);
+    options->n_sequences = a->n_beams > a->n_parallel ? a->n_beams : a->n_parallel;
+    if (options->n_cache > 0) return;
+    uint64_t positions = (uint64_t)options->n_sequences * DEFAULT_POSITIONS;
+    if (positions < LEAST_POSITIONS) positions = LEAST_POSITIONS;
+    if (positions < options->n_context) positions = options->n_context;
+    options->n_cache = (uint32_t)positions;
+}
+
+static int take_fingerprint(struct batch *b)
 {
     const struct arguments *a = b->arguments;
     struct engine_model_info model = {.struct_size = sizeof model};
     char text[1024];
+    struct engine_context_options options;
+    int32_t offload;
+    uint32_t n_context;
+    cache_options(b, &options, &offload);
+    int status = engine_context_length(b->model, &options, &n_context);
+    if (status) return status;
     engine_model_get_info(b->model, &model);
     int n = snprintf(text, sizeof text,
                      "%s|%.200s|%" PRIu64 "|%" PRIu64 "|%u|%d|%g|%u|%g|%g|%g|%g|%g|%g|%u|%" PRIu64
@@ -135,9 +162,21 @@ static void take_fingerprint(struct batch *b)
                      model.architecture, model.name, model.file_size, model.n_parameters, a->n_predict,
                      a->n_predict_given, (double)a->temperature, a->top_k, (double)a->top_p, (double)a->min_p,
                      (double)a->typical_p, (double)a->repeat_penalty, (double)a->frequency_penalty,
-                     (double)a->presence_penalty, a->penalty_last_n, b->seed, a->n_context,
+                     (double)a->presence_penalty, a->penalty_last_n, b->seed, n_context,
                      a->cache_type ? a->cache_type : "", a->special, a->ids, a->ignore_end);
     b->fingerprint = hash_bytes(HASH_BASIS, text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
+    sampling_hash(&b->sampling, hash_more, b);
+    if (b->arguments->n_logprobs > 0)
+        hash_more(b, &b->arguments->n_logprobs, sizeof b->arguments->n_logprobs);
+    if (wants_beams(a)) hash_more(b, &b->beams, sizeof b->beams);
+    for (size_t i = 0; i < b->stop.count; i++) {
+        hash_more(b, "|stop", 5);
+        hash_more(b, b->stop.items[i].data, b->stop.items[i].length);
+    }
+    if (!b->constraint.kind) return ENGINE_OK;
+    hash_more(b, &b->constraint.kind, sizeof b->constraint.kind);
+    hash_more(b, b->constraint.text, b->constraint.size);
+    return ENGINE_OK;
 }
 
 /* A seed for each line, far from those of its neighbours (splitmix64), short enough to type. */
@@ -194,33 +233,24 @@ static const char *reason_name(uint32_t reason)
 static void finish(struct job *job, const struct engine_event *event)
 {
     json_t *result = begin_result(job);
-    set(result, "text", json_text(job->text ? job->text : "", job->text_size));
-    if (job->batch->arguments->ids) {
+    set(result, "text", json_text(job->text.data ? job->text.data : "", job->text.size));
+    if (job->batch->arguments->ids && !job->searches) {
         json_t *ids = json_array();
         for (size_t i = 0; i < job->tokens.count; i++)
             json_array_append_new(ids, json_integer(job->tokens.ids[i]));
         set(result, "tokens", ids);
     }
+    if (job->logprobs) set(result, "logprobs", json_incref(job->logprobs));
+    if (job->searches)
+        set(result, "beams",
+            beam_results_json(event, job->batch->arguments->ids, "finish_reason", reason_name));
     set(result, "finish_reason", json_string(reason_name(event->reason)));
+    if (event->incomplete) set(result, "incomplete", json_true());
     set(result, "prompt_tokens", json_count(event->n_prompt));
     set(result, "text_tokens", json_count(event->n_generated));
-    if (job->sampler.temperature > 0) set(result, "seed", json_count(job->sampler.seed));
+    if (job->sampler.temperature > 0) set(result, "seed", json_seed(job->sampler.seed));
     end_result(job, result);
     job->batch->n_tokens += event->n_generated;
-}
-
-static int keep_text(struct job *job, const struct engine_string *text)
-{
-    if (text->length > job->text_capacity - job->text_size) {
-        size_t capacity = job->text_capacity * 2 + text->length;
-        char *grown = realloc(job->text, capacity);
-        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
-        job->text = grown;
-        job->text_capacity = capacity;
-    }
-    if (text->length > 0) memcpy(job->text + job->text_size, text->data, text->length);
-    job->text_size += text->length;
-    return ENGINE_OK;
 }
 
 /* A line's own failure is its result; a failure of the machine ends the batch, which can be resumed later. */
@@ -228,9 +258,12 @@ static void take_event(void *user, const struct engine_event *event)
 {
     struct job *job = user;
     struct batch *b = job->batch;
-    int status = keep_text(job, &event->text);
+    int status = text_add(&job->text, &event->text);
     if (!status && event->kind == ENGINE_EVENT_TOKEN && b->arguments->ids)
         status = token_list_add(&job->tokens, &event->token, 1);
+    if (!status && event->kind == ENGINE_EVENT_TOKEN && job->logprobs &&
+        json_array_append_new(job->logprobs, logprobs_json(b->model, event)) != 0)
+        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (probabilities)");
     if (status) b->status = status;
     if (event->kind != ENGINE_EVENT_DONE || event->reason == ENGINE_DONE_CANCELLED) return;
     if (event->reason != ENGINE_DONE_FAILED)
@@ -246,7 +279,7 @@ static void write_results(struct batch *b)
     struct job *job;
     while (!b->status && (job = b->first) && job->result) {
         if (json_object_get(job->result, "error")) b->n_bad++;
-        char *text = json_dumps(job->result, 0);
+        char *text = json_dumps(job->result, JSON_REAL_PRECISION(7));
         if (!text || !json_object_get(job->result, "key"))
             b->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
         /* One write for each line, so that a kill leaves whole lines and at most one torn one. */
@@ -260,8 +293,9 @@ static void write_results(struct batch *b)
         if (!b->first) b->last = NULL;
         json_decref(job->result);
         json_decref(job->id);
+        json_decref(job->logprobs);
         free(job->tokens.ids);
-        free(job->text);
+        free(job->text.data);
         free(job);
     }
 }
@@ -344,6 +378,7 @@ static int open_output(struct batch *b)
         return ENGINE_OK;
     }
     int status = output_check(b->out_path, b->engine, inputs, sizeof inputs / sizeof *inputs);
+    if (!status) status = check_not_adapter(b->out_path, b->engine, a);
     if (status) return status;
     int file = open(b->out_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     struct stat info;
@@ -381,15 +416,9 @@ static int open_context(struct batch *b)
     const struct arguments *a = b->arguments;
     struct engine_context_options options;
     int32_t offload;
-    context_options(a, &options, &offload);
-    options.n_sequences = a->n_parallel;
-    if (options.n_cache == 0) {
-        uint64_t positions = (uint64_t)a->n_parallel * DEFAULT_POSITIONS;
-        if (positions < LEAST_POSITIONS) positions = LEAST_POSITIONS;
-        if (positions < options.n_context) positions = options.n_context;
-        options.n_cache = (uint32_t)positions;
-    }
-    int status = engine_context_create(b->model, &options, &b->context);
+    cache_options(b, &options, &offload);
+    b->n_sequences = options.n_sequences;
+    int status = create_context(a, b->model, &options, &b->context);
     b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
     struct engine_queue_options queue = {.struct_size = sizeof queue,
                                          .n_waiting = (uint32_t)b->n_jobs_most + 1};
@@ -398,6 +427,27 @@ static int open_context(struct batch *b)
 }
 
 /* ---- Running ---- */
+
+/* The grammar of a line. Lines one after the other often have the same. */
+static int open_grammar(struct batch *b, struct batch_line *line, struct engine_grammar **grammar)
+{
+    struct constraint *own = &line->constraint, *last = &b->last_constraint;
+    *grammar = b->grammar;
+    if (!line->constrained) return ENGINE_OK;
+    *grammar = NULL;
+    if (!own->kind) return ENGINE_OK;
+    if (own->kind != last->kind || own->size != last->size || memcmp(own->text, last->text, own->size) != 0) {
+        engine_grammar_destroy(b->last_grammar);
+        b->last_grammar = NULL;
+        constraint_free(last);
+        int status = constraint_open(b->model, own, &b->last_grammar);
+        if (status) return status;
+        *last = *own;
+        *own = (struct constraint){0};
+    }
+    *grammar = b->last_grammar;
+    return ENGINE_OK;
+}
 
 /* Submits a line. If it has a mistake, that becomes its result. */
 static int submit(struct batch *b, struct job *job, struct batch_line *line)
@@ -409,24 +459,41 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
         status =
             prompt_encode(&b->vocabulary, line->prompt, line->prompt_size, b->arguments->special, &prompt);
     size_t n_tokens = line->tokens ? line->n_tokens : prompt.count;
-    if (line->max_tokens == UINT32_MAX) /* not set in the line */
-        line->max_tokens = predict_limit(b->arguments, &b->vocabulary, n_tokens);
-    if (line->max_tokens == UINT32_MAX) line->max_tokens = 0; /* in a request, 0 is "no limit" */
+    bool set = line->max_tokens != UINT32_MAX; /* in the line, where 0 is "no limit" as in a request */
+    uint32_t limit = set ? line->max_tokens : predict_limit(b->arguments, &b->vocabulary, n_tokens);
+    uint32_t flags = line->ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
+    if (!set && limit == 0) flags |= ENGINE_REQUEST_NO_TOKENS;
     if (!line->seed_given) line->sampler.seed = seed_of_line(b->seed, job->index);
+    job->searches = line->beams.n_beams > 1 && !(flags & ENGINE_REQUEST_NO_TOKENS);
+    if (job->searches && !line->temperature_given && !b->arguments->temperature_given)
+        line->sampler.temperature = 0;
     job->sampler = line->sampler;
     struct engine_request request = {
         .struct_size = sizeof request,
         .tokens = line->tokens ? line->tokens : prompt.ids,
         .n_tokens = n_tokens,
         .sampler = &job->sampler,
-        .max_tokens = line->max_tokens,
-        .flags = line->ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u,
+        .max_tokens = limit == UINT32_MAX ? 0 : limit,
+        .flags = flags,
         .priority = line->priority,
-        .stop = line->stop,
-        .n_stop = line->n_stop,
+        .stop = line->stop ? line->stop : b->stop.items,
+        .n_stop = line->stop ? line->n_stop : b->stop.count,
         .event = take_event,
         .user = job,
+        .n_logprobs = line->n_logprobs,
+        .n_beams = job->searches ? line->beams.n_beams : 0,
+        .length_penalty = line->beams.length_penalty,
+        .early_stopping = line->beams.early_stopping,
     };
+    if (!status) status = open_grammar(b, line, &request.grammar);
+    if (line->n_logprobs > 0) job->logprobs = json_array();
+    if (request.n_beams > b->n_sequences) {
+        free(prompt.ids);
+        snprintf(message, sizeof message, "%u beams need --parallel %u or more", request.n_beams,
+                 request.n_beams);
+        finish_with_error(job, message);
+        return ENGINE_OK;
+    }
     if (!status) status = engine_queue_submit(b->queue, &request, NULL);
     free(prompt.ids);
     if (!status) return ENGINE_OK;
@@ -452,8 +519,11 @@ static int take_line(struct batch *b)
         b->first = job;
     b->last = job;
     b->n_jobs++;
-    struct batch_line line = {
-        .max_tokens = UINT32_MAX, .sampler = sampler_options(a, 0), .ignore_end = a->ignore_end};
+    struct batch_line line = {.max_tokens = UINT32_MAX,
+                              .n_logprobs = a->n_logprobs,
+                              .sampler = sampling_options(&b->sampling, 0),
+                              .beams = b->beams,
+                              .ignore_end = a->ignore_end};
     int status = ENGINE_OK;
     if (b->line.too_long) {
         finish_with_error(job, "the line is longer than 64 MiB");
@@ -477,7 +547,8 @@ static void run_batch(struct batch *b)
         while (!b->status && !b->ended && b->n_jobs < b->n_jobs_most && next_line(b))
             b->status = take_line(b);
         if (b->n_jobs == 0) break;
-        if (!b->status) b->status = engine_queue_run(b->queue, ENGINE_QUEUE_STEP);
+        int status = b->status ? ENGINE_OK : engine_queue_run(b->queue, ENGINE_QUEUE_STEP);
+        if (!b->status) b->status = status; /* unless an event has set it meanwhile */
         write_results(b);
         char items[80];
         snprintf(items, sizeof items, "lines, %.1f tokens/s", (double)b->n_tokens / (seconds_now() - start));
@@ -497,6 +568,12 @@ static int print_end(const struct batch *b)
     else if (b->n_found > 0)
         fprintf(stderr, "engine: %s: %s, %" PRIu64 " of them from an earlier run\n", name,
                 count_text(b->n_written, "line", "lines").text, b->n_found);
+    if (b->queue && wants_guesses(b->arguments)) {
+        struct engine_queue_info info = {.struct_size = sizeof info};
+        engine_queue_get_info(b->queue, &info);
+        fprintf(stderr, "engine: guessed: %s, %" PRIu64 " of them right\n",
+                count_text(info.n_guessed, "token", "tokens").text, info.n_accepted);
+    }
     if (b->n_bad == 0) return 0;
     fprintf(stderr, "engine: %s of %" PRIu64 " failed; %s says why (\"error\")\n",
             count_text(b->n_bad, "line", "lines").text, b->n_written, name);
@@ -511,16 +588,23 @@ static void batch_close(struct batch *b)
         b->first = job->next;
         json_decref(job->result);
         json_decref(job->id);
+        json_decref(job->logprobs);
         free(job->tokens.ids);
-        free(job->text);
+        free(job->text.data);
         free(job);
     }
     guesses_close(&b->draft);
     engine_context_destroy(b->context);
+    engine_grammar_destroy(b->grammar);
+    engine_grammar_destroy(b->last_grammar);
     engine_model_close(b->model);
     engine_close(b->engine);
     if (b->in && b->in != stdin) fclose(b->in);
     if (b->out && b->out != stdout) fclose(b->out);
+    constraint_free(&b->constraint);
+    constraint_free(&b->last_constraint);
+    sampling_free(&b->sampling);
+    texts_free(&b->stop);
     free(b->line.text);
 }
 
@@ -531,10 +615,16 @@ int command_batch(const struct arguments *arguments)
                       .out_path = path_of_output(arguments),
                       .seed = arguments->seed};
     int status = guesses_check(arguments);
+    if (!status) status = sampling_read(arguments, &b.sampling);
+    if (!status) status = beam_options_read(arguments, &b.beams);
+    if (!status) status = texts_read(&arguments->stop, "stop", &b.stop);
+    if (!status) status = constraint_read(arguments, &b.constraint);
     if (!status) status = open_engine(arguments, &b.engine);
     if (!status) status = open_model(arguments, b.engine, &b.model);
     if (!status) status = vocabulary_open(b.model, &b.vocabulary);
-    if (!status) take_fingerprint(&b);
+    if (!status) status = sampling_check_tokens(&b.sampling, &b.vocabulary);
+    if (!status) status = constraint_open(b.model, &b.constraint, &b.grammar);
+    if (!status) status = take_fingerprint(&b);
     if (!status) status = open_input(&b);
     if (!status) status = open_output(&b);
     bool complete = !status && b.n_total > 0 && b.n_read == b.n_total;

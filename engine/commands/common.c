@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -177,6 +178,15 @@ static void wipe_progress(void)
     progress_is_shown = 0;
 }
 
+/* Characters of the bar beside texts of this length: a line that wraps could not be drawn over. 0: no room. */
+static int bar_width(size_t texts)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return BAR_WIDTH;
+    int left = (int)size.ws_col - (int)texts - (int)strlen(" [] 100 %   ");
+    return left > BAR_WIDTH ? BAR_WIDTH : left > 0 ? left : 0;
+}
+
 /* Draws the progress over the previous drawing, and erases it at the end. */
 static int draw_progress(const char *what, uint64_t done, uint64_t total, const char *items)
 {
@@ -190,14 +200,18 @@ static int draw_progress(const char *what, uint64_t done, uint64_t total, const 
     drawn = now;
     progress_is_shown = 1;
 
-    double part = (double)done / (double)total;
-    int full = (int)(part * BAR_WIDTH);
-    fprintf(stderr, "\r%s [%.*s%*s] %3d %%  ", what, full, "##############################", BAR_WIDTH - full,
-            "", (int)(part * 100));
+    char counts[160];
     if (items)
-        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " %s\033[K", done, total, items);
+        snprintf(counts, sizeof counts, "%" PRIu64 " of %" PRIu64 " %s", done, total, items);
     else
-        fprintf(stderr, "%s of %s\033[K", size_text(done).text, size_text(total).text);
+        snprintf(counts, sizeof counts, "%s of %s", size_text(done).text, size_text(total).text);
+    double part = (double)done / (double)total;
+    int width = bar_width(strlen(what) + strlen(counts)), full = (int)(part * width);
+    if (width > 0)
+        fprintf(stderr, "\r%s [%.*s%*s] %3d %%  %s\033[K", what, full, "##############################",
+                width - full, "", (int)(part * 100), counts);
+    else
+        fprintf(stderr, "\r%s %d %%\033[K", what, (int)(part * 100));
     fflush(stderr);
     return 0;
 }
@@ -249,15 +263,21 @@ double seconds_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-int check_tokens(const struct engine_context *context, const int32_t *tokens, size_t count)
+const char *context_option(const struct arguments *arguments, uint32_t n_context)
+{
+    return arguments->n_context == 0 && arguments->n_cache == n_context ? "--cache-size" : "-c";
+}
+
+int check_tokens(const struct arguments *arguments, const struct engine_context *context,
+                 const int32_t *tokens, size_t count)
 {
     struct engine_context_info info = {.struct_size = sizeof info};
     engine_context_get_info(context, &info);
     if (count > info.n_context)
         return command_error(ENGINE_ERROR,
-                             "the prompt has %zu tokens but the context only %u: enlarge the context with "
-                             "-c, or shorten the prompt",
-                             count, info.n_context);
+                             "the prompt has %zu tokens but the context only %u: enlarge it with %s, or "
+                             "shorten the prompt",
+                             count, info.n_context, context_option(arguments, info.n_context));
     for (size_t i = 0; i < count; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= info.n_vocab)
             return command_error(ENGINE_ERROR,
@@ -266,25 +286,26 @@ int check_tokens(const struct engine_context *context, const int32_t *tokens, si
     return ENGINE_OK;
 }
 
-int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits,
-            const char *what)
+/* ---- Texts --------------------------------------------------------------------------------------------- */
+
+int text_add(struct text_buffer *text, const struct engine_string *added)
 {
-    struct engine_context_info info = {.struct_size = sizeof info};
-    engine_context_get_info(context, &info);
-    bool shown = what && count > info.n_batch && isatty(STDERR_FILENO);
-    int status = ENGINE_OK;
-    for (size_t first = 0; first < count && !status && !interrupted;) {
-        size_t rest = count - first, n = rest < info.n_batch ? rest : info.n_batch;
-        if (shown) draw_progress(what, first, count, "tokens");
-        struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first};
-        status = engine_decode(context, &batch, n == rest ? logits : NULL);
-        first += n;
+    if (added->length > text->capacity - text->size) {
+        size_t capacity = text->capacity * 2 + added->length;
+        char *grown = realloc(text->data, capacity);
+        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
+        text->data = grown;
+        text->capacity = capacity;
     }
-    if (shown) wipe_progress();
-    return status;
+    if (added->length > 0) memcpy(text->data + text->size, added->data, added->length);
+    text->size += added->length;
+    return ENGINE_OK;
 }
 
 /* ---- Files --------------------------------------------------------------------------------------------- */
+
+/* Devices may have no end. */
+#define LARGEST_FILE ((size_t)1 << 30)
 
 int read_file(const char *path, char **data, size_t *size)
 {
@@ -309,6 +330,11 @@ int read_file(const char *path, char **data, size_t *size)
         }
         got = fread(bytes + used, 1, capacity - used - 1, file);
         used += got;
+        if (used > LARGEST_FILE) {
+            status =
+                command_error(ENGINE_ERROR_DATA, "%s: more than 1 GiB, which no text or message has", name);
+            goto cleanup;
+        }
     } while (got > 0 && !interrupted);
     if (interrupted) {
         status = command_error(ENGINE_ERROR, "%s: interrupted", name);

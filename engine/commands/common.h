@@ -10,11 +10,18 @@
 #include "commands/arguments.h"
 #include "engine.h"
 
+/* What a context has at most if none is asked for (engine_context_options). */
+#define DEFAULT_CONTEXT 4096
+
 int command_run(const struct arguments *arguments);
 int command_batch(const struct arguments *arguments);
+int command_chat(const struct arguments *arguments);
 int command_info(const struct arguments *arguments);
 int command_tokenize(const struct arguments *arguments);
 int command_logits(const struct arguments *arguments);
+int command_perplexity(const struct arguments *arguments);
+int command_score(const struct arguments *arguments);
+int command_attention(const struct arguments *arguments);
 int command_bench(const struct arguments *arguments);
 int command_plan(const struct arguments *arguments);
 int command_plugins(const struct arguments *arguments);
@@ -22,6 +29,7 @@ int command_plugins_check(const struct arguments *arguments, const char *path);
 int command_devices(const struct arguments *arguments);
 int command_help(const struct arguments *arguments);
 int command_quantize(const struct arguments *arguments);
+int command_template(const struct arguments *arguments);
 
 /* Prints "engine: MESSAGE" and returns the exit status: 2 after command_error(ENGINE_ERROR_ARGUMENT), else 1.
  * The message is that of command_error if there was one, else engine_error_message(). */
@@ -64,15 +72,23 @@ int open_model(const struct arguments *arguments, struct engine *engine, struct 
 void context_options(const struct arguments *arguments, struct engine_context_options *options,
                      int32_t *offload);
 
+/* The option that makes the context of these arguments longer. */
+const char *context_option(const struct arguments *arguments, uint32_t n_context);
+
+/* Opens the adapters of --lora and creates a context with them. `options` keeps none of them: a draft model's
+ * context takes the same options. */
+int create_context(const struct arguments *arguments, struct engine_model *model,
+                   const struct engine_context_options *options, struct engine_context **context);
+/* output_check for the files of --lora. */
+int check_not_adapter(const char *path, const struct engine *engine, const struct arguments *arguments);
+/* create_context for a plan. */
+int create_plan(const struct arguments *arguments, struct engine_model *model,
+                const struct engine_context_options *options, struct engine_plan **plan);
+
 /* Checks that the context has room for tokens that have yet to run, and that the model has each of them.
  * Returns an enum engine_status, with command_error's message. */
-int check_tokens(const struct engine_context *context, const int32_t *tokens, size_t count);
-
-/* Runs tokens batch by batch as the next ones of sequence 0, until all have run or `interrupted`. `logits`
- * receives those of the last token, [n_vocab]. `what` labels a progress bar on a terminal if there are
- * several batches; NULL: no bar. */
-int prefill(struct engine_context *context, const int32_t *tokens, size_t count, float *logits,
-            const char *what);
+int check_tokens(const struct arguments *arguments, const struct engine_context *context,
+                 const int32_t *tokens, size_t count);
 
 /* For the library's `progress` callbacks, with `user` a word such as "loading": draws a bar on a terminal.
  * After Ctrl-C it returns a value other than 0, which stops the work. */
@@ -87,6 +103,13 @@ double seconds_now(void);
 /* Reads a whole file, "-" for standard input. *data has *size bytes followed by a NUL; the caller frees it.
  * An error if `interrupted`. */
 int read_file(const char *path, char **data, size_t *size);
+
+/* A text that grows; zeroed at first. The caller frees `data`. */
+struct text_buffer {
+    char *data; /* [size]; NULL: nothing yet */
+    size_t size, capacity;
+};
+int text_add(struct text_buffer *text, const struct engine_string *added);
 
 /* "1 copy", "2 copies". */
 struct count_text {

@@ -1,7 +1,8 @@
 /* json.c: see json.h. */
 #include "commands/json.h"
 
-#include <stdint.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,30 @@ json_t *json_line(const char *text)
 json_t *json_count(uint64_t number)
 {
     return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);
+}
+
+json_t *json_seed(uint64_t seed)
+{
+    char text[24];
+    if (seed <= INT64_MAX) return json_integer((json_int_t)seed);
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    return json_string(text);
+}
+
+int json_check_objects(const char *path, const char *text, size_t size, const char *what, json_t **json)
+{
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    json_error_t reason;
+    *json = json_loadb(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
+    if (!*json)
+        return command_error(ENGINE_ERROR_DATA, "%s: not JSON: line %d: %s", name, reason.line, reason.text);
+    bool objects = json_is_array(*json);
+    for (size_t i = 0; objects && i < json_array_size(*json); i++)
+        objects = json_is_object(json_array_get(*json, i));
+    if (objects) return ENGINE_OK;
+    json_decref(*json);
+    *json = NULL;
+    return command_error(ENGINE_ERROR_DATA, "%s: not an array of %s (objects of JSON)", name, what);
 }
 
 int json_print(json_t *json)

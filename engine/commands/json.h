@@ -1,4 +1,4 @@
-/* json.h: additions to Jansson for --json. */
+/* json.h: additions to Jansson: JSON that commands read and print. */
 #ifndef ENGINE_COMMANDS_JSON_H
 #define ENGINE_COMMANDS_JSON_H
 
@@ -12,6 +12,13 @@ json_t *json_line(const char *text); /* the same, NUL-terminated */
 
 /* Integers above 2^63 - 1, Jansson's largest, become that. */
 json_t *json_count(uint64_t number);
+
+/* A seed, which may have 64 bits: as a text if Jansson has no such integer. */
+json_t *json_seed(uint64_t seed);
+
+/* Reads a JSON text of a file: an array, whose elements are objects. *what: "messages". Errors name the file ("-":
+ * standard input) and the line. */
+int json_check_objects(const char *path, const char *text, size_t size, const char *what, json_t **json);
 
 /* The plugins that are not used, as an array; NULL: out of memory. In plugins.c. */
 struct engine;

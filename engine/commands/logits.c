@@ -1,5 +1,5 @@
-/* logits.c: `engine logits`: the logits of every position of a list of tokens, as a NumPy file. */
-#include <ctype.h>
+/* logits.c: `engine logits`: the logits of every position of a list of tokens, and the hidden states behind them, as
+ * NumPy files. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -7,44 +7,11 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "commands/logits-print.h"
+#include "commands/logits.h"
 #include "commands/npy.h"
 #include "commands/output.h"
-
-/* "1 2 3" or "1,2,3". */
-static int parse_tokens(const char *text, int32_t **tokens, size_t *count)
-{
-    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
-    size_t n = 0;
-    if (!ids) return command_error(ENGINE_ERROR_MEMORY, "out of memory (tokens)");
-    for (const char *at = text; *at;) {
-        char *end;
-        if (isspace((unsigned char)*at) || *at == ',') {
-            at++;
-            continue;
-        }
-        errno = 0;
-        long id = strtol(at, &end, 10);
-        if (end == at || errno || id < 0 || id > INT32_MAX) {
-            free(ids);
-            return command_error(ENGINE_ERROR_ARGUMENT, "--tokens: '%s' does not begin with a token id", at);
-        }
-        ids[n++] = (int32_t)id;
-        at = end;
-    }
-    *tokens = ids;
-    *count = n;
-    return ENGINE_OK;
-}
-
-static int read_tokens(const struct arguments *arguments, int32_t **tokens, size_t *count)
-{
-    if (!arguments->tokens == !arguments->tokens_file)
-        return command_error(ENGINE_ERROR_ARGUMENT, "use either --tokens or --tokens-file");
-    int status = arguments->tokens ? parse_tokens(arguments->tokens, tokens, count)
-                                   : npy_read_integers(arguments->tokens_file, tokens, count);
-    if (!status && *count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "there are no tokens");
-    return status;
-}
+#include "commands/token-input.h"
 
 /* ---- The logits ---- */
 
@@ -77,9 +44,10 @@ static int write_rows(FILE *file, bool json, const float *logits, size_t rows, s
     return fwrite(logits, sizeof *logits * columns, rows, file) == rows ? 0 : -1;
 }
 
-/* Runs the tokens batch by batch and writes each batch's logits before the next one runs. */
+/* Runs the tokens batch by batch and writes each batch's logits before the next one runs. *done is the number of tokens
+ * before the batch that runs. */
 static int write_logits(struct engine_context *context, const int32_t *tokens, size_t count, FILE *file,
-                        bool json)
+                        bool json, size_t *done)
 {
     struct engine_context_info info = {.struct_size = sizeof info};
     engine_context_get_info(context, &info);
@@ -93,6 +61,7 @@ static int write_logits(struct engine_context *context, const int32_t *tokens, s
         size_t n = count - first < info.n_batch ? count - first : info.n_batch;
         struct engine_batch batch = {
             .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first, .wanted = wanted};
+        *done = first;
         status = engine_decode(context, &batch, logits);
         if (!status && write_rows(file, json, logits, n, info.n_vocab, first == 0) != 0)
             status = command_error(ENGINE_ERROR, "cannot write the logits: %s", strerror(errno));
@@ -105,60 +74,135 @@ static int write_logits(struct engine_context *context, const int32_t *tokens, s
     return status;
 }
 
-static int run_tokens(const struct arguments *arguments, struct engine_model *model, const int32_t *tokens,
-                      size_t count)
+/* ---- Hidden states ---- */
+
+struct hidden {
+    size_t n_tokens, n_layers, n_embd;
+    size_t done;   /* tokens before the batch that runs */
+    float *states; /* [n_layers + 1, n_tokens, n_embd]; NULL until the first one comes */
+};
+
+/* A context's `watched`. */
+static int collect_hidden(void *user, const struct engine_watched *value)
+{
+    struct hidden *hidden = user;
+    if (!hidden->states) {
+        hidden->n_embd = (size_t)value->ne[0];
+        hidden->states = calloc((hidden->n_layers + 1) * hidden->n_tokens, hidden->n_embd * sizeof(float));
+        if (!hidden->states) command_error(ENGINE_ERROR_MEMORY, "out of memory (hidden states)");
+    }
+    if (!hidden->states || interrupted) return 1;
+    memcpy(hidden->states + (value->layer * hidden->n_tokens + hidden->done + value->first) * hidden->n_embd,
+           value->data, (size_t)value->ne[1] * hidden->n_embd * sizeof(float));
+    return 0;
+}
+
+static int write_hidden(const struct hidden *hidden, const char *path)
+{
+    const size_t shape[] = {hidden->n_layers + 1, hidden->n_tokens, hidden->n_embd};
+    const size_t count = shape[0] * shape[1] * shape[2];
+    struct output output;
+    int status = output_open(&output, path);
+    if (status) return status;
+    if (npy_write_header_of(output.file, shape, 3) != 0 ||
+        fwrite(hidden->states, sizeof *hidden->states, count, output.file) != count)
+        status = command_error(ENGINE_ERROR, "cannot write the hidden states: %s", strerror(errno));
+    int closed = output_close(&output, !status);
+    return status ? status : closed;
+}
+
+/* ---- The command ---- */
+
+static int write_or_print(const struct arguments *arguments, struct engine_model *model,
+                          struct engine_context *context, const struct token_list *tokens, FILE *file,
+                          size_t *done)
+{
+    if (arguments->n_top > 0)
+        return print_logits(arguments, model, context, tokens->ids, tokens->count, file, done);
+    return write_logits(context, tokens->ids, tokens->count, file, arguments->json, done);
+}
+
+/* Writes the logits where -o says. Without -o, but with --hidden, they aren't wanted. */
+static int run_to_output(const struct arguments *arguments, struct engine_model *model,
+                         struct engine_context *context, const struct token_list *tokens, size_t *done)
+{
+    const char *path = path_of_output(arguments);
+    struct output output;
+    if (arguments->hidden && !arguments->output && !arguments->json && arguments->n_top == 0) {
+        const struct engine_batch batch = {
+            .struct_size = sizeof batch, .n_tokens = tokens->count, .tokens = tokens->ids};
+        return engine_decode(context, &batch, NULL);
+    }
+    if (!path) return write_or_print(arguments, model, context, tokens, stdout, done);
+    int status = output_open(&output, path);
+    if (status) return status;
+    status = write_or_print(arguments, model, context, tokens, output.file, done);
+    int closed = output_close(&output, !status && !interrupted);
+    return status ? status : closed;
+}
+
+static int run_tokens(const struct arguments *arguments, struct engine_model *model,
+                      const struct token_list *tokens)
 {
     struct engine_context_options options;
     struct engine_context *context = NULL;
+    struct engine_plan_totals totals;
+    struct hidden hidden = {.n_tokens = tokens->count};
     int32_t offload;
-    struct output output;
     context_options(arguments, &options, &offload);
-    if (options.n_context == 0 && count <= INT32_MAX) options.n_context = (uint32_t)count;
-    options.n_needed = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-    int status = engine_context_create(model, &options, &context);
+    if (options.n_context == 0 && tokens->count <= INT32_MAX) options.n_context = (uint32_t)tokens->count;
+    options.n_needed = tokens->count < UINT32_MAX ? (uint32_t)tokens->count : UINT32_MAX;
+    if (arguments->lens) return logits_lens(arguments, model, tokens, &options);
+    options.watch = arguments->hidden ? ENGINE_WATCH_HIDDEN : 0;
+    options.watched = collect_hidden;
+    options.watch_user = &hidden;
+    int status = create_context(arguments, model, &options, &context);
     if (status) return status;
-    status = check_tokens(context, tokens, count);
-    const char *path = path_of_output(arguments);
-    if (!path) {
-        if (!status) status = write_logits(context, tokens, count, stdout, arguments->json);
-        engine_context_destroy(context);
-        return status;
-    }
-    if (!status) status = output_open(&output, path);
-    if (!status) {
-        status = write_logits(context, tokens, count, output.file, arguments->json);
-        int closed = output_close(&output, !status && !interrupted);
-        if (!status) status = closed;
-    }
+    status = check_tokens(arguments, context, tokens->ids, tokens->count);
+    engine_plan_get_totals(engine_context_plan(context), &totals);
+    hidden.n_layers = totals.n_layers;
+    if (!status) status = run_to_output(arguments, model, context, tokens, &hidden.done);
+    if (!status && arguments->hidden && !interrupted) status = write_hidden(&hidden, arguments->hidden);
     engine_context_destroy(context);
+    free(hidden.states);
     return status;
 }
 
 /* Before anything is loaded. */
-static int check_output(const struct arguments *arguments, const struct engine *engine)
+static int check_outputs(const struct arguments *arguments, const struct engine *engine)
 {
-    const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file};
-    const char *path = path_of_output(arguments);
-    if (!path) return ENGINE_OK;
-    return output_check(path, engine, inputs, sizeof inputs / sizeof *inputs);
+    const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file,
+                            arguments->prompt_file};
+    const char *paths[] = {path_of_output(arguments), arguments->hidden};
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !status; i++)
+        if (paths[i]) status = output_check(paths[i], engine, inputs, sizeof inputs / sizeof *inputs);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !status; i++)
+        if (paths[i]) status = check_not_adapter(paths[i], engine, arguments);
+    if (!status && paths[0] && paths[1] && strcmp(paths[0], paths[1]) == 0)
+        status = command_error(ENGINE_ERROR_ARGUMENT, "-o and --hidden name the same file");
+    return status;
 }
 
 int command_logits(const struct arguments *arguments)
 {
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
-    int32_t *tokens = NULL;
-    size_t count = 0;
-    if (arguments->output ? !arguments->output[0] : !arguments->json)
-        return command_usage("logits: no output file; name one with -o");
-    int status = read_tokens(arguments, &tokens, &count);
+    struct token_list tokens = {0};
+    if (arguments->lens && (arguments->output || arguments->hidden))
+        return command_usage("logits: --lens writes no file; use either it or -o and --hidden");
+    if (arguments->output ? !arguments->output[0]
+                          : !arguments->json && !arguments->n_top && !arguments->hidden && !arguments->lens)
+        return command_usage("logits: no output file; name one with -o, or use --top, --lens or --json");
+    int status = token_input_ids(arguments, &tokens);
     if (!status) status = open_engine(arguments, &engine);
-    if (!status) status = check_output(arguments, engine);
+    if (!status) status = check_outputs(arguments, engine);
     if (!status) status = open_model(arguments, engine, &model);
-    if (!status) status = run_tokens(arguments, model, tokens, count);
+    if (!status) status = token_input_text(arguments, model, &tokens);
+    if (!status) status = run_tokens(arguments, model, &tokens);
     int exit_status = status && !interrupted ? command_fail() : 0;
     engine_model_close(model);
     engine_close(engine);
-    free(tokens);
+    free(tokens.ids);
     return exit_status;
 }

@@ -14,9 +14,18 @@ static const char magic[] = "\x93NUMPY";
 
 int npy_write_header(FILE *file, size_t rows, size_t columns)
 {
-    char header[128];
-    int length = snprintf(header, sizeof header,
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, columns);
+    return npy_write_header_of(file, (const size_t[]){rows, columns}, 2);
+}
+
+int npy_write_header_of(FILE *file, const size_t *shape, size_t n)
+{
+    char header[256];
+    int length = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (");
+    for (size_t i = 0; i < n; i++)
+        length += snprintf(header + length, sizeof header - (size_t)length, "%zu,%s", shape[i],
+                           i + 1 < n ? " " : "");
+    if (n > 1) length--; /* NumPy writes "(2, 3)", but "(2,)" */
+    length += snprintf(header + length, sizeof header - (size_t)length, "), }");
     /* Padded with blanks to a total multiple of 64 bytes, ending in a newline. */
     int padded = (PREFIX_SIZE + length + 1 + 63) / 64 * 64 - PREFIX_SIZE;
     uint8_t prefix[4] = {1, 0, (uint8_t)(padded & 255), (uint8_t)(padded >> 8)};

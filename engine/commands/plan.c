@@ -120,7 +120,7 @@ int command_plan(const struct arguments *arguments)
     context_options(arguments, &options, &offload);
     int status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);
-    if (!status) status = engine_plan_create(model, &options, &plan);
+    if (!status) status = create_plan(arguments, model, &options, &plan);
     if (status)
         exit_status = command_fail();
     else

@@ -21,7 +21,9 @@ int prompt_cache_check(const struct arguments *arguments, const struct engine *e
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--prompt-cache-all and --prompt-cache-ro can't be given together");
     if (path && !path[0]) return command_error(ENGINE_ERROR_ARGUMENT, "--prompt-cache: which file?");
-    return path ? output_check(path, engine, inputs, sizeof inputs / sizeof *inputs) : ENGINE_OK;
+    if (!path) return ENGINE_OK;
+    int status = output_check(path, engine, inputs, sizeof inputs / sizeof *inputs);
+    return status ? status : check_not_adapter(path, engine, arguments);
 }
 
 /* Whether the sequence begins with all of the tokens. */
@@ -38,16 +40,13 @@ static int compare(const struct engine_context *context, const int32_t *tokens, 
 }
 
 int prompt_cache_read(const struct arguments *arguments, struct engine_context *context,
-                      const int32_t *tokens, size_t count, uint32_t *n_found, bool *covers)
+                      const int32_t *tokens, size_t count, bool *covers)
 {
-    *n_found = 0;
     *covers = false;
     if (!arguments->prompt_cache) return ENGINE_OK;
     int status = engine_sequence_load(context, 0, arguments->prompt_cache);
     if (status == ENGINE_ERROR_NOT_FOUND) return ENGINE_OK;
-    if (!status) status = compare(context, tokens, count, covers);
-    if (!status) status = engine_sequence_reuse(context, 0, tokens, count, n_found);
-    return status;
+    return status ? status : compare(context, tokens, count, covers);
 }
 
 static int write_piece(void *user, const void *data, size_t size)

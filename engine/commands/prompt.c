@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "commands/common.h"
 
@@ -57,19 +58,9 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
     return tokens->count == 0 && info->bos >= 0 ? collect(tokens, &info->bos, 1) : ENGINE_OK;
 }
 
-struct engine_sampler_options sampler_options(const struct arguments *arguments, uint64_t seed)
+uint32_t new_seed(void)
 {
-    return (struct engine_sampler_options){
-        .struct_size = sizeof(struct engine_sampler_options),
-        .penalty_last_n = arguments->penalty_last_n,
-        .penalty_repeat = arguments->repeat_penalty,
-        .penalty_frequency = arguments->frequency_penalty,
-        .penalty_presence = arguments->presence_penalty,
-        .top_k = arguments->top_k,
-        .typical_p = arguments->typical_p,
-        .top_p = arguments->top_p,
-        .min_p = arguments->min_p,
-        .temperature = arguments->temperature,
-        .seed = seed,
-    };
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (uint32_t)((uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
 }

@@ -30,7 +30,7 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
 uint32_t predict_limit(const struct arguments *arguments, const struct vocabulary *vocabulary,
                        size_t n_prompt);
 
-/* The sampling options of the command line. */
-struct engine_sampler_options sampler_options(const struct arguments *arguments, uint64_t seed);
+/* A seed that no other run has had, short enough to type: the nanoseconds of the current time. */
+uint32_t new_seed(void);
 
 #endif

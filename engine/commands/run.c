@@ -3,43 +3,52 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "commands/beams.h"
 #include "commands/common.h"
+#include "commands/constraints.h"
 #include "commands/guesses.h"
 #include "commands/json.h"
+#include "commands/logprobs.h"
+#include "commands/output.h"
 #include "commands/prompt-cache.h"
 #include "commands/prompt.h"
-
-/* Why a text ended. */
-enum end { END_LIMIT, END_MODEL, END_CONTEXT, END_INTERRUPTED };
+#include "commands/sampling.h"
 
 struct session {
     const struct arguments *arguments;
     struct engine *engine;
     struct engine_model *model;
     struct vocabulary vocabulary;
-    struct engine_decoder *decoder;
     struct engine_context *context;
     struct engine_context_info info;
-    /* With --lookup or --draft */
-    struct draft_model draft;
+    struct draft_model draft; /* with --draft */
     struct engine_queue *queue;
-    uint32_t n_guessed, n_accepted;
-    int status; /* of printing */
-    struct engine_sampler *sampler;
+    struct sampling sampling;
+    struct text_list stop; /* --stop */
+    struct constraint constraint;
+    struct engine_grammar *grammar; /* NULL: any text */
+    bool only_logprobs;             /* on standard output, without the text */
+    struct output logprobs;
     char *prompt;
     size_t prompt_size;
-    struct token_list tokens;          /* of the prompt */
-    float *logits;                     /* [n_vocab] */
-    uint32_t n_prefilled, n_generated; /* tokens; not all of the prompt after Ctrl-C */
-    uint32_t n_cached;                 /* tokens of the prompt that were in the prompt cache */
-    bool is_cached;                    /* the prompt cache has the whole prompt */
+    struct token_list tokens; /* of the prompt */
+    bool is_cached;           /* the prompt cache has the whole prompt */
     uint64_t seed;
-    double prefill_seconds, decode_seconds;
-    enum end end;
-    char *text; /* [text_size] the model's text, for --json */
-    size_t text_size, text_capacity;
+
+    /* What the queue reports. */
+    struct engine_event last; /* of the last request; its text is gone */
+    int status;               /* of printing */
+    uint32_t n_cached;        /* tokens of the prompt that were in the prompt cache */
+    uint32_t n_prefilled;     /* those that were computed; not all of the rest after Ctrl-C */
+    double prefill_seconds;
+    bool is_shown;           /* the prompt has been printed */
+    uint32_t end;            /* enum engine_done_reason */
+    struct text_buffer text; /* the model's, for --json */
+    struct beam_options beam_options;
+    bool searches; /* the request has beams */
+    double score;  /* the best beam's */
+    json_t *beams; /* what they found */
 };
 
 static int read_prompt(struct session *s)
@@ -66,163 +75,26 @@ static int encode_prompt(struct session *s)
     return status;
 }
 
+static uint32_t limit_of(const struct session *s)
+{
+    return predict_limit(s->arguments, &s->vocabulary, s->tokens.count);
+}
+
 static int open_context(struct session *s)
 {
     struct engine_context_options options;
     int32_t offload;
     context_options(s->arguments, &options, &offload);
     options.n_needed = s->tokens.count < UINT32_MAX ? (uint32_t)s->tokens.count : UINT32_MAX;
-    int status = engine_context_create(s->model, &options, &s->context);
+    if (wants_beams(s->arguments)) {
+        options.n_sequences = s->arguments->n_beams;
+        if (options.n_cache == 0) options.n_cache = beams_cache_size(s->arguments, limit_of(s));
+    }
+    int status = create_context(s->arguments, s->model, &options, &s->context);
     if (status) return status;
     s->info.struct_size = sizeof s->info;
     engine_context_get_info(s->context, &s->info);
-    status = check_tokens(s->context, s->tokens.ids, s->tokens.count);
-    if (status) return status;
-    s->logits = malloc(s->info.n_vocab * sizeof *s->logits);
-    return s->logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
-}
-
-/* A seed that no other run has had, short enough to type: the nanoseconds of the current time. */
-static uint32_t new_seed(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (uint32_t)((uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec);
-}
-
-static int open_sampler(struct session *s)
-{
-    const struct arguments *a = s->arguments;
-    s->seed = a->seed_given ? a->seed : new_seed();
-    struct engine_sampler_options options = sampler_options(a, s->seed);
-    /* A model may have more rows than tokens, to round their number, and a file more tokens than rows. */
-    uint32_t n_tokens = s->vocabulary.info.n_tokens;
-    if (n_tokens > s->info.n_vocab) n_tokens = s->info.n_vocab;
-    return engine_sampler_create(&options, n_tokens, &s->sampler);
-}
-
-/* Passes the prompt to the decoder, so that the generated text is spaced as a continuation; the prompt itself
- * has been printed as given. */
-static int prime_decoder(struct session *s)
-{
-    int status = s->vocabulary.api->decoder_create(s->vocabulary.tokenizer, 0, &s->decoder);
-    for (size_t i = 0; i < s->tokens.count && !status; i++) {
-        struct engine_string text;
-        status = s->vocabulary.api->decode(s->decoder, s->tokens.ids[i], &text);
-        engine_sampler_accept(s->sampler, s->tokens.ids[i]);
-    }
-    return status;
-}
-
-static int run_prompt(struct session *s)
-{
-    double start = seconds_now();
-    int status = prompt_cache_read(s->arguments, s->context, s->tokens.ids, s->tokens.count, &s->n_cached,
-                                   &s->is_cached);
-    if (!status)
-        status = prefill(s->context, s->tokens.ids + s->n_cached, s->tokens.count - s->n_cached, s->logits,
-                         "prompt");
-    s->prefill_seconds = seconds_now() - start;
-    s->n_prefilled = engine_sequence_length(s->context, 0) - s->n_cached;
-    return status;
-}
-
-/* Saves the prompt once it has run; with --prompt-cache-all, the text once it has ended. */
-static int keep_prompt(struct session *s, bool at_end)
-{
-    const struct arguments *a = s->arguments;
-    if (!a->prompt_cache || a->prompt_cache_ro || a->prompt_cache_all != at_end) return ENGINE_OK;
-    return s->is_cached && !at_end ? ENGINE_OK : prompt_cache_write(a, s->context);
-}
-
-/* Prints the model's text, or keeps it for --json. */
-static int add_text(struct session *s, const char *text, size_t length)
-{
-    if (!s->arguments->json) print_text(text, length);
-    if (!s->arguments->json || length == 0) return ENGINE_OK;
-    if (length > s->text_capacity - s->text_size) {
-        size_t capacity = s->text_capacity * 2 + length;
-        char *grown = realloc(s->text, capacity);
-        if (!grown) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
-        s->text = grown;
-        s->text_capacity = capacity;
-    }
-    memcpy(s->text + s->text_size, text, length);
-    s->text_size += length;
-    return ENGINE_OK;
-}
-
-static int print_token(struct session *s, int32_t token)
-{
-    struct engine_string text;
-    int status = s->vocabulary.api->decode(s->decoder, token, &text);
-    if (status) return status;
-    return add_text(s, text.data, text.length);
-}
-
-static bool ends_text(const struct session *s, int32_t token)
-{
-    return token == s->vocabulary.info.bos ||
-           s->vocabulary.api->attributes(s->vocabulary.tokenizer, token) & ENGINE_TOKEN_END;
-}
-
-/* Samples, prints and decodes tokens until the text ends or is long enough. */
-static int generate(struct session *s)
-{
-    uint32_t limit = predict_limit(s->arguments, &s->vocabulary, s->tokens.count);
-    double start = seconds_now();
-    int status = ENGINE_OK;
-    while (s->n_generated < limit && !interrupted) {
-        int32_t token;
-        status = engine_sample(s->sampler, s->logits, &token);
-        if (!status && ends_text(s, token)) s->end = END_MODEL;
-        if (status || s->end == END_MODEL) break;
-        engine_sampler_accept(s->sampler, token);
-        s->n_generated++;
-        status = print_token(s, token);
-        if (status || s->n_generated == limit) break;
-        if (engine_sequence_length(s->context, 0) == s->info.n_context) {
-            s->end = END_CONTEXT;
-            end_text();
-            fprintf(stderr, "engine: the context of %u tokens is full; enlarge it with -c\n",
-                    s->info.n_context);
-            break;
-        }
-        struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = 1, .tokens = &token};
-        status = engine_decode(s->context, &batch, s->logits);
-        if (status) break;
-    }
-    s->decode_seconds = seconds_now() - start;
-    struct engine_string rest = {0};
-    if (!status) status = s->vocabulary.api->decode_end(s->decoder, &rest);
-    if (!status) status = add_text(s, rest.data, rest.length);
-    if (interrupted) s->end = END_INTERRUPTED;
-    return status;
-}
-
-/* ---- With guesses ---- */
-
-static int check_guesses(const struct arguments *arguments)
-{
-    int status = guesses_check(arguments);
-    if (status || !wants_guesses(arguments) || !arguments->prompt_cache_all) return status;
-    return command_error(ENGINE_ERROR_ARGUMENT,
-                         "--prompt-cache-all and --%s cannot be combined: guessing keeps no text at its end",
-                         arguments->lookup ? "lookup" : "draft");
-}
-
-static void take_event(void *user, const struct engine_event *event)
-{
-    struct session *s = user;
-    if (!s->status) s->status = add_text(s, event->text.data, event->text.length);
-    s->n_generated = event->n_generated;
-    s->n_guessed = event->n_guessed;
-    s->n_accepted = event->n_accepted;
-    s->decode_seconds = event->text_seconds;
-    if (event->reason == ENGINE_DONE_END) s->end = END_MODEL;
-    if (event->reason == ENGINE_DONE_CONTEXT) s->end = END_CONTEXT;
-    if (event->reason == ENGINE_DONE_FAILED) s->status = command_error(event->status, "%s", event->message);
-    if (interrupted || s->status) engine_queue_cancel(s->queue, event->request);
+    return check_tokens(s->arguments, s->context, s->tokens.ids, s->tokens.count);
 }
 
 static int open_queue(struct session *s)
@@ -232,84 +104,243 @@ static int open_queue(struct session *s)
     int32_t offload;
     context_options(s->arguments, &options, &offload);
     int status = guesses_open(s->arguments, s->engine, &options, &s->draft, &queue);
-    /* The queue begins with an empty sequence. It finds the prompt in the cache, except its last few
-     * tokens. */
-    if (!status) status = engine_sequence_truncate(s->context, 0, 0);
     return status ? status : engine_queue_create(s->context, &queue, &s->queue);
 }
 
-/* The same as generate(), but through a queue, which makes guesses. */
-static int generate_with_guesses(struct session *s)
+/* ---- Events ---- */
+
+/* A long prompt has a bar. */
+static void show_progress(const struct session *s, uint64_t n_read)
 {
-    struct engine_sampler_options sampler = sampler_options(s->arguments, s->seed);
-    uint32_t limit = predict_limit(s->arguments, &s->vocabulary, s->tokens.count);
+    if (s->tokens.count > s->info.n_batch) count_progress("prompt", n_read, s->tokens.count, "tokens");
+}
+
+/* Prints the prompt before anything that follows it, and after the progress of reading it. */
+static void show_prompt(struct session *s)
+{
+    bool hidden = s->arguments->no_echo || s->arguments->json || s->only_logprobs;
+    if (!s->is_shown && !hidden) print_text(s->prompt, s->prompt_size);
+    s->is_shown = true;
+}
+
+/* Prints the model's text, or keeps it for --json. */
+static int add_text(struct session *s, const struct engine_string *text)
+{
+    if (s->arguments->json) return text_add(&s->text, text);
+    if (s->only_logprobs) return ENGINE_OK;
+    print_text(text->data, text->length);
+    return ENGINE_OK;
+}
+
+static int write_logprobs(struct session *s, const struct engine_event *event)
+{
+    FILE *file = s->only_logprobs ? stdout : s->logprobs.file;
+    json_t *json = logprobs_json(s->model, event);
+    bool good = json && json_dumpf(json, file, JSON_COMPACT | JSON_REAL_PRECISION(7)) == 0 &&
+                fputc('\n', file) != EOF && fflush(file) == 0;
+    json_decref(json);
+    if (good || interrupted) return ENGINE_OK;
+    return command_error(ENGINE_ERROR, "writing the probabilities failed");
+}
+
+static const char *end_name(uint32_t reason)
+{
+    switch (reason) {
+    case ENGINE_DONE_END: return "end";
+    case ENGINE_DONE_STOP: return "stop";
+    case ENGINE_DONE_CONTEXT: return "context";
+    case ENGINE_DONE_CANCELLED: return "interrupted";
+    default: return "limit";
+    }
+}
+
+/* Beams have a bar until the best of them is known. */
+static void take_beams(struct session *s, const struct engine_event *event)
+{
+    uint32_t limit = limit_of(s) < s->info.n_context ? limit_of(s) : s->info.n_context;
+    bool done = event->kind == ENGINE_EVENT_DONE;
+    count_progress("beams", done ? limit : event->n_generated, limit, "tokens");
+    if (!done || event->n_beams == 0) return;
+    show_prompt(s);
+    s->score = event->beams[0].score;
+    s->beams = beam_results_json(event, true, "end", end_name);
+}
+
+static void take_event(void *user, const struct engine_event *event)
+{
+    struct session *s = user;
+    show_progress(s, event->kind == ENGINE_EVENT_PROMPT ? event->n_prompt : s->tokens.count);
+    if (event->kind == ENGINE_EVENT_TOKEN) show_prompt(s);
+    if (s->searches && event->kind != ENGINE_EVENT_PROMPT) take_beams(s, event);
+    if (!s->status) s->status = add_text(s, &event->text);
+    if (!s->status && event->kind == ENGINE_EVENT_TOKEN && s->arguments->n_logprobs > 0)
+        s->status = write_logprobs(s, event);
+    s->last = *event;
+    if (event->reason == ENGINE_DONE_FAILED) s->status = command_error(event->status, "%s", event->message);
+    if (interrupted || s->status) engine_queue_cancel(s->queue, event->request);
+}
+
+/* ---- Requests ---- */
+
+/* Goes on from the prompt, of which the queue computes only what the context does not have yet. */
+static int run_request(struct session *s, uint32_t flags, uint32_t limit)
+{
+    struct engine_sampler_options sampler = sampling_options(&s->sampling, s->seed);
     struct engine_request request = {
         .struct_size = sizeof request,
         .tokens = s->tokens.ids,
         .n_tokens = s->tokens.count,
         .sampler = &sampler,
         .max_tokens = limit == UINT32_MAX ? 0 : limit,
-        .flags = limit == 0 ? ENGINE_REQUEST_NO_TOKENS : 0u,
+        .flags = flags | ENGINE_REQUEST_PROGRESS,
+        .stop = s->stop.items,
+        .n_stop = s->stop.count,
         .event = take_event,
         .user = s,
+        .grammar = flags & ENGINE_REQUEST_NO_TOKENS ? NULL : s->grammar,
+        .n_logprobs = s->arguments->n_logprobs,
     };
+    s->searches = wants_beams(s->arguments) && !(flags & ENGINE_REQUEST_NO_TOKENS);
+    if (s->searches) {
+        request.n_beams = s->beam_options.n_beams;
+        request.length_penalty = s->beam_options.length_penalty;
+        request.early_stopping = s->beam_options.early_stopping;
+    }
     int status = engine_queue_submit(s->queue, &request, NULL);
+    if (!status) show_progress(s, engine_sequence_length(s->context, 0));
     if (!status) status = engine_queue_run(s->queue, ENGINE_QUEUE_IDLE);
     if (!status) status = s->status;
-    if (interrupted) s->end = END_INTERRUPTED;
-    if (!status && s->end == END_CONTEXT) {
-        end_text();
-        fprintf(stderr, "engine: the context of %u tokens is full; enlarge it with -c\n", s->info.n_context);
-    }
+    s->prefill_seconds += s->last.prompt_seconds;
+    s->end = interrupted ? ENGINE_DONE_CANCELLED : s->last.reason;
     return status;
 }
 
+/* Reads the prompt, for the prompt cache. */
+static int read_into_cache(struct session *s)
+{
+    int status = run_request(s, ENGINE_REQUEST_NO_TOKENS | ENGINE_REQUEST_KEEP, 0);
+    s->n_cached = s->last.n_reused;
+    s->n_prefilled = s->last.n_prompt - s->last.n_reused;
+    return status;
+}
+
+static int generate(struct session *s, bool keep)
+{
+    uint32_t limit = limit_of(s);
+    uint32_t flags = limit == 0 ? ENGINE_REQUEST_NO_TOKENS : 0u;
+    if (s->arguments->ignore_end) flags |= ENGINE_REQUEST_IGNORE_END;
+    int status = run_request(s, flags | (keep ? ENGINE_REQUEST_KEEP : 0u), limit);
+    if (status || (s->end != ENGINE_DONE_CONTEXT && !s->last.incomplete)) return status;
+    show_prompt(s);
+    end_text();
+    bool in_context = s->tokens.count + s->last.n_generated <= s->info.n_context;
+    if (s->end == ENGINE_DONE_CONTEXT && s->searches && in_context)
+        fprintf(stderr, "engine: the beams fill the cache of %u positions; enlarge it with --cache-size\n",
+                s->info.n_cache);
+    else if (s->end == ENGINE_DONE_CONTEXT)
+        fprintf(stderr, "engine: the context of %u tokens is full; enlarge it with %s\n", s->info.n_context,
+                context_option(s->arguments, s->info.n_context));
+    if (s->last.incomplete)
+        fprintf(stderr, "engine: the text was cut after %s, before the grammar allowed it to end%s\n",
+                count_text(s->last.n_generated, "token", "tokens").text,
+                s->end == ENGINE_DONE_LIMIT ? "; -n sets the limit" : "");
+    return ENGINE_OK;
+}
+
+/* The prompt cache is written once the prompt has been read; with --prompt-cache-all, once the text has
+ * ended. */
+static int run_session(struct session *s)
+{
+    const struct arguments *a = s->arguments;
+    bool writes = a->prompt_cache && !a->prompt_cache_ro, at_end = writes && a->prompt_cache_all;
+    bool first = writes && !at_end && !s->is_cached;
+    int status = first ? read_into_cache(s) : ENGINE_OK;
+    if (first && !status && s->last.sequence >= 0) status = prompt_cache_write(a, s->context);
+    if (!status && !interrupted) status = generate(s, at_end);
+    if (!first) {
+        s->n_cached = s->last.n_reused;
+        s->n_prefilled = s->last.n_prompt - s->last.n_reused;
+    }
+    if (!status && at_end && s->last.sequence >= 0) status = prompt_cache_write(a, s->context);
+    if (!status) show_prompt(s);
+    return status;
+}
+
+/* ---- Results ---- */
+
 static void print_speed(const struct session *s)
 {
+    const struct engine_event *last = &s->last;
     end_text();
     fprintf(stderr, "prompt: %s, %.1f tokens/s; text: %s, %.1f tokens/s",
-            count_text(s->n_prefilled, "token", "tokens").text, s->n_prefilled / s->prefill_seconds,
-            count_text(s->n_generated, "token", "tokens").text,
-            s->n_generated ? s->n_generated / s->decode_seconds : 0.0);
+            count_text(s->n_prefilled, "token", "tokens").text,
+            s->n_prefilled ? s->n_prefilled / s->prefill_seconds : 0.0,
+            count_text(last->n_generated, "token", "tokens").text,
+            last->n_generated ? last->n_generated / last->text_seconds : 0.0);
     if (s->n_cached > 0)
         fprintf(stderr, "; from the prompt cache: %s", count_text(s->n_cached, "token", "tokens").text);
     if (wants_guesses(s->arguments))
-        fprintf(stderr, "; guessed: %s, %u of them right", count_text(s->n_guessed, "token", "tokens").text,
-                s->n_accepted);
+        fprintf(stderr, "; guessed: %s, %u of them right",
+                count_text(last->n_guessed, "token", "tokens").text, last->n_accepted);
+    if (s->beams) fprintf(stderr, "; beams: %u, score: %.4f", s->arguments->n_beams, s->score);
     /* Tell how to repeat a random text. */
-    if (!s->arguments->seed_given && s->arguments->temperature > 0)
+    if (!s->arguments->seed_given && s->sampling.options.temperature > 0)
         fprintf(stderr, "; seed: %" PRIu64, s->seed);
     fputc('\n', stderr);
 }
 
 static int print_json(const struct session *s)
 {
-    static const char *const ends[] = {[END_LIMIT] = "limit",
-                                       [END_MODEL] = "end",
-                                       [END_CONTEXT] = "context",
-                                       [END_INTERRUPTED] = "interrupted"};
-    return json_print(json_pack(
+    json_t *json = json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "prompt",
-        json_text(s->prompt, s->prompt_size), "text", json_text(s->text ? s->text : "", s->text_size), "end",
-        ends[s->end], "prompt_tokens", json_count(s->n_cached + s->n_prefilled), "cached_tokens",
-        json_count(s->n_cached), "text_tokens", json_count(s->n_generated), "guessed_tokens",
-        json_count(s->n_guessed), "accepted_tokens", json_count(s->n_accepted), "prompt_seconds",
-        s->prefill_seconds, "text_seconds", s->decode_seconds, "seed", json_count(s->seed)));
+        json_text(s->prompt, s->prompt_size), "text",
+        json_text(s->text.data ? s->text.data : "", s->text.size), "end", end_name(s->end), "prompt_tokens",
+        json_count(s->n_cached + s->n_prefilled), "cached_tokens", json_count(s->n_cached), "text_tokens",
+        json_count(s->last.n_generated), "guessed_tokens", json_count(s->last.n_guessed), "accepted_tokens",
+        json_count(s->last.n_accepted), "prompt_seconds", s->prefill_seconds, "text_seconds",
+        s->last.text_seconds, "seed", json_seed(s->seed));
+    if (s->beams && json) json_object_set(json, "beams", s->beams);
+    return json_print(json);
 }
 
 static void session_close(struct session *s)
 {
     engine_queue_destroy(s->queue);
     guesses_close(&s->draft);
-    engine_sampler_destroy(s->sampler);
     engine_context_destroy(s->context);
-    if (s->decoder) s->vocabulary.api->decoder_destroy(s->decoder);
+    engine_grammar_destroy(s->grammar);
     engine_model_close(s->model);
     engine_close(s->engine);
+    constraint_free(&s->constraint);
+    sampling_free(&s->sampling);
+    texts_free(&s->stop);
     free(s->prompt);
-    free(s->text);
+    free(s->text.data);
     free(s->tokens.ids);
-    free(s->logits);
+    json_decref(s->beams);
+}
+
+static int check_logprobs(const struct arguments *a)
+{
+    if (a->logprobs_file && a->n_logprobs == 0)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--logprobs-file needs --logprobs");
+    if (a->n_logprobs > 0 && !a->logprobs_file && a->json)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--logprobs and --json both write to standard output; use "
+                             "--logprobs-file");
+    return ENGINE_OK;
+}
+
+static int open_logprobs(struct session *s)
+{
+    const struct arguments *a = s->arguments;
+    const char *inputs[] = {path_of_model(a, s->engine), a->tokenizer, a->draft, a->prompt_file,
+                            a->prompt_cache};
+    s->only_logprobs = a->n_logprobs > 0 && !a->logprobs_file;
+    if (!a->logprobs_file) return ENGINE_OK;
+    int status = output_check(a->logprobs_file, s->engine, inputs, sizeof inputs / sizeof *inputs);
+    if (!status) status = check_not_adapter(a->logprobs_file, s->engine, a);
+    return status ? status : output_open(&s->logprobs, a->logprobs_file);
 }
 
 /* The words without an option: a model, a prompt, or both. */
@@ -338,23 +369,33 @@ static int take_words(struct arguments *arguments)
 int command_run(const struct arguments *given)
 {
     struct arguments own = *given, *arguments = &own;
-    struct session s = {.arguments = arguments};
+    struct session s = {.arguments = arguments, .seed = given->seed_given ? given->seed : new_seed()};
     int status = take_words(arguments);
-    if (!status) status = check_guesses(arguments);
+    if (!status) status = guesses_check(arguments);
+    if (!status) status = sampling_read(arguments, &s.sampling);
+    if (!status) status = texts_read(&arguments->stop, "stop", &s.stop);
+    if (!status) status = constraint_read(arguments, &s.constraint);
+    if (!status) status = check_logprobs(arguments);
+    if (!status) status = beam_options_read(arguments, &s.beam_options);
+    if (!status && wants_beams(arguments) && wants_guesses(arguments))
+        status = command_error(ENGINE_ERROR_ARGUMENT, "--beams and %s cannot be combined",
+                               arguments->draft ? "--draft" : "--lookup");
     if (!status) status = read_prompt(&s);
     if (!status) status = open_engine(arguments, &s.engine);
     if (!status) status = prompt_cache_check(arguments, s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
     if (!status) status = encode_prompt(&s);
+    if (!status) status = sampling_check_tokens(&s.sampling, &s.vocabulary);
+    if (!status) status = constraint_open(s.model, &s.constraint, &s.grammar);
     if (!status) status = open_context(&s);
-    if (!status) status = open_sampler(&s);
-    if (!status) status = prime_decoder(&s);
-    if (!status) status = run_prompt(&s); /* with a bar, which would be drawn over the prompt */
-    if (!status) status = keep_prompt(&s, false);
-    if (!status && wants_guesses(arguments)) status = open_queue(&s);
-    if (!status && !arguments->no_echo && !arguments->json) print_text(s.prompt, s.prompt_size);
-    if (!status) status = wants_guesses(arguments) ? generate_with_guesses(&s) : generate(&s);
-    if (!status) status = keep_prompt(&s, true);
+    if (!status) status = prompt_cache_read(arguments, s.context, s.tokens.ids, s.tokens.count, &s.is_cached);
+    if (!status) status = open_queue(&s);
+    if (!status) status = open_logprobs(&s);
+    if (!status) status = run_session(&s);
+    if (s.logprobs.file) {
+        int closed = output_close(&s.logprobs, !status);
+        if (!status) status = closed;
+    }
     int exit_status = 0;
     if (!status && arguments->json)
         exit_status = print_json(&s);

@@ -102,6 +102,12 @@ void signals_end(void)
     raise(SIGINT);
 }
 
+void signals_forget(void)
+{
+    interrupted_by_user = 0;
+    interrupted = reader_is_gone;
+}
+
 void signals_end_at_once(void)
 {
     handle(SIGINT, on_end, 0);

@@ -16,6 +16,9 @@ bool signals_reader_is_gone(void);
 /* If Ctrl-C was pressed, ends the program by SIGINT, so that a parent (a shell in a loop) notices. */
 void signals_end(void);
 
+/* Forgets Ctrl-C: the program goes on, and the next one is the first again. */
+void signals_forget(void);
+
 /* From here on the first Ctrl-C ends the program, as the second does. */
 void signals_end_at_once(void);
 

@@ -7,6 +7,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/quoted.h"
 
 struct tokenization {
     const struct engine_tokenizer_api *api;
@@ -21,46 +22,6 @@ struct tokenization {
 
 /* ---- Text to ids ---- */
 
-/* Length of the UTF-8 character at the start of `text` if it is printable as it is, otherwise 0. */
-static size_t showable(const unsigned char *text, size_t left)
-{
-    if (*text < 0x80) return *text >= ' ' && *text != 127;
-    size_t length = *text >= 0xC2 && *text < 0xE0   ? 2
-                    : *text >= 0xE0 && *text < 0xF0 ? 3
-                    : *text < 0xF5                  ? 4
-                                                    : 0;
-    if (*text < 0xC2 || !length || length > left) return 0;
-    for (size_t i = 1; i < length; i++)
-        if (text[i] < 0x80 || text[i] > 0xBF) return 0;
-    if ((*text == 0xE0 && text[1] < 0xA0) || (*text == 0xED && text[1] > 0x9F) ||
-        (*text == 0xF0 && text[1] < 0x90) || (*text == 0xF4 && text[1] > 0x8F))
-        return 0;
-    return *text == 0xC2 && text[1] < 0xA0 ? 0 : length; /* U+0080 to U+009F are control characters */
-}
-
-/* A piece in quotes, so that blanks are visible, with unprintable bytes as escapes. */
-static void print_quoted(struct engine_string piece)
-{
-    const unsigned char *text = (const unsigned char *)piece.data;
-    putchar('"');
-    for (size_t i = 0; i < piece.length;) {
-        size_t length = showable(text + i, piece.length - i);
-        if (length) {
-            if (text[i] == '"' || text[i] == '\\') putchar('\\');
-            fwrite(text + i, 1, length, stdout);
-            i += length;
-            continue;
-        }
-        const char *name = text[i] ? strchr("\nn\tt\rr", text[i]) : NULL;
-        if (name && *name < ' ')
-            printf("\\%c", name[1]);
-        else
-            printf("\\x%02X", text[i]);
-        i++;
-    }
-    putchar('"');
-}
-
 static void print_piece(struct tokenization *work, int32_t id)
 {
     struct engine_string piece;
@@ -73,7 +34,7 @@ static void print_piece(struct tokenization *work, int32_t id)
         return;
     }
     printf("%7d  ", id);
-    print_quoted(piece);
+    quoted_print(piece, stdout);
     putchar('\n');
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "common/printable.h"
+#include "devices/measure.h"
 
 int devices_get_info(const struct device *device, struct engine_device_info *info)
 {
@@ -101,6 +102,7 @@ int devices_list(struct engine *engine)
             status = add_devices(engine, plugin);
     }
     engine->devices_listed = status == ENGINE_OK;
+    if (status == ENGINE_OK) devices_report_speeds(engine);
     return status;
 }
 

@@ -138,6 +138,30 @@ static bool configured_speed(const char *text, const char *name, double *speed)
     return false;
 }
 
+static bool is_listed(const struct engine *engine, const char *name, size_t length)
+{
+    for (size_t i = 0; i < engine->n_devices; i++)
+        if (strlen(engine->devices[i].name) == length && memcmp(engine->devices[i].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+void devices_report_speeds(const struct engine *engine)
+{
+    for (size_t i = 0; i < config_count(engine->config); i++) {
+        const struct config_entry *entry = config_at(engine->config, i);
+        if (entry->section[0] || strcmp(entry->key, "speeds") != 0) continue;
+        for (const char *text = entry->value; *text; text += strcspn(text, ",")) {
+            text += strspn(text, ", ");
+            size_t length = strcspn(text, "=");
+            if (!is_listed(engine, text, length))
+                log_line(ENGINE_LOG_WARNING,
+                         "%s:%u: speeds: there is no device %.*s here (`engine devices` lists them)",
+                         entry->path, entry->line, (int)length, text);
+        }
+    }
+}
+
 /* GB/s; 0 if it can't be measured. *whole: whether all rows were used. */
 static double measure(const struct open_device *device, bool *whole)
 {

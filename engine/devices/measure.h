@@ -9,4 +9,7 @@
  * warning gives the reason. */
 void devices_measure(struct device_set *set);
 
+/* Warns about names in the setting `speeds` that no listed device has. Requires devices_lock. */
+void devices_report_speeds(const struct engine *engine);
+
 #endif

@@ -1,0 +1,48 @@
+/* attention.h: the attention weights that `engine attention` shows, collected from a run, and the forms in which it
+ * shows them. */
+#ifndef ENGINE_COMMANDS_ATTENTION_H
+#define ENGINE_COMMANDS_ATTENTION_H
+
+#include <stdio.h>
+
+#include "commands/prompt.h"
+
+/* How the heads of a layer are shown. */
+enum head_choice { HEAD_ALL, HEAD_ONE, HEAD_MEAN, HEAD_MAX };
+
+struct attention_map {
+    struct engine_model *model;
+    const struct token_list *tokens; /* of the prompt; the keys */
+    uint32_t first_layer, n_layers;
+    enum head_choice choice;
+    uint32_t head;                 /* HEAD_ONE: its number */
+    size_t n_heads;                /* shown of each layer: 1 unless HEAD_ALL */
+    uint32_t heads_of_layer;       /* 0: not known yet */
+    size_t first_query, n_queries; /* the tokens whose weights these are */
+    float *weights;                /* [n_layers, n_heads, n_queries, n_keys] */
+};
+
+/* The weights of a query over all keys. Numbers count from the first one shown. */
+static inline float *attention_row(const struct attention_map *map, size_t layer, size_t head, size_t query)
+{
+    size_t row = (layer * map->n_heads + head) * map->n_queries + query;
+    return map->weights + row * map->tokens->count;
+}
+
+/* "head 3", "mean of 8 heads". */
+#define HEAD_TEXT_SIZE 40
+const char *attention_head_text(const struct attention_map *map, size_t head, char text[HEAD_TEXT_SIZE]);
+
+/* The text of a token; empty if it has none. */
+struct engine_string attention_token(const struct attention_map *map, size_t token);
+
+/* The keys of one query, sorted by weight, to standard output. Return the exit status. */
+int attention_print_table(const struct attention_map *map);
+int attention_print_json(const struct attention_map *map);
+
+/* Write a file. Return an enum engine_status, with command_error's message. */
+int attention_write_npy(const struct attention_map *map, FILE *file);
+int attention_write_png(const struct attention_map *map, FILE *file);
+int attention_write_html(const struct attention_map *map, FILE *file);
+
+#endif

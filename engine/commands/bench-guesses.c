@@ -1,0 +1,190 @@
+/* bench-guesses.c: `engine bench --lookup` and `--draft`: decode with and without guesses, in turns, at
+ * temperature 0. How much guesses gain depends on the text, so the prompt may come from a file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/bench.h"
+#include "commands/guesses.h"
+#include "commands/prompt.h"
+
+/* One request, from its first token to its last. */
+struct text {
+    double first, last; /* when those came, seconds */
+    uint32_t n_generated, n_guessed, n_accepted;
+    struct engine_queue *queue;
+    int status;
+};
+
+struct guessing {
+    struct bench *bench;
+    struct token_list prompt;
+    struct draft_model draft;
+    struct engine_queue_options with;
+    double *plain, *guessed; /* [repetitions] tokens/s */
+    struct text last;        /* the last one with guesses */
+};
+
+int bench_check_guesses(const struct arguments *arguments)
+{
+    int status = guesses_check(arguments);
+    if (status) return status;
+    if (!wants_guesses(arguments) && arguments->prompt_file)
+        return command_error(ENGINE_ERROR_ARGUMENT, "bench: --file needs --lookup or --draft");
+    if (!wants_guesses(arguments)) return ENGINE_OK;
+    const char *option = arguments->lookup ? "lookup" : "draft";
+    if (arguments->sequences)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--sequences and --%s cannot be combined", option);
+    if (arguments->depth)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--depth and --%s cannot be combined: decoding begins after the prompt (-p)",
+                             option);
+    if (arguments->n_predict < 2)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--%s: -n must be 2 or more", option);
+    return ENGINE_OK;
+}
+
+static int read_text(struct guessing *g)
+{
+    struct vocabulary vocabulary;
+    char *text = NULL;
+    size_t size;
+    int status = read_file(g->bench->arguments->prompt_file, &text, &size);
+    if (!status) status = vocabulary_open(g->bench->model, &vocabulary);
+    if (!status) status = prompt_encode(&vocabulary, text, size, false, &g->prompt);
+    free(text);
+    return status;
+}
+
+static int draw_prompt(struct guessing *g)
+{
+    const struct arguments *a = g->bench->arguments;
+    int status = ENGINE_OK;
+    for (uint32_t i = 0; i < a->n_prompt && !status; i++) {
+        int32_t token = bench_token(g->bench);
+        status = token_list_add(&g->prompt, &token, 1);
+    }
+    return status;
+}
+
+static int open_guessing(struct guessing *g)
+{
+    struct bench *b = g->bench;
+    const struct arguments *a = b->arguments;
+    struct engine_context_options options;
+    int32_t offload;
+    int status = a->prompt_file ? read_text(g) : ENGINE_OK;
+    uint64_t n_prompt = a->prompt_file ? g->prompt.count : a->n_prompt;
+    if (!status && n_prompt == 0)
+        return command_error(ENGINE_ERROR_ARGUMENT, "bench: the prompt is empty; -p or -f must give one");
+    if (!status) status = bench_open_context(b, n_prompt + a->n_predict, 1);
+    if (!status && !a->prompt_file) status = draw_prompt(g);
+    if (!status) status = check_tokens(b->arguments, b->context, g->prompt.ids, g->prompt.count);
+    if (status) return status;
+    context_options(a, &options, &offload);
+    options.n_context = b->info.n_context;
+    g->with.struct_size = sizeof g->with;
+    status = guesses_open(a, b->engine, &options, &g->draft, &g->with);
+    if (status) return status;
+    g->plain = calloc(a->repetitions, sizeof *g->plain);
+    g->guessed = calloc(a->repetitions, sizeof *g->guessed);
+    return g->plain && g->guessed ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (bench)");
+}
+
+static void take_event(void *user, const struct engine_event *event)
+{
+    struct text *text = user;
+    text->last = seconds_now();
+    if (event->n_generated == 1 && text->first == 0) text->first = text->last;
+    text->n_generated = event->n_generated;
+    text->n_guessed = event->n_guessed;
+    text->n_accepted = event->n_accepted;
+    if (event->reason == ENGINE_DONE_FAILED)
+        text->status = command_error(event->status, "%s", event->message);
+    else if (event->reason == ENGINE_DONE_CONTEXT)
+        text->status =
+            command_error(ENGINE_ERROR, "the context of %u tokens is full after %u: enlarge it with -c",
+                          event->n_prompt + event->n_generated, event->n_generated);
+    if (interrupted) engine_queue_cancel(text->queue, event->request);
+}
+
+/* One text in a queue of its own, which knows nothing of earlier texts. */
+static int run_text(const struct guessing *g, const struct engine_queue_options *options, struct text *text)
+{
+    const struct bench *b = g->bench;
+    *text = (struct text){0};
+    struct engine_request request = {
+        .struct_size = sizeof request,
+        .tokens = g->prompt.ids,
+        .n_tokens = g->prompt.count,
+        .max_tokens = b->arguments->n_predict,
+        .flags = ENGINE_REQUEST_IGNORE_END | ENGINE_REQUEST_NO_TEXT,
+        .event = take_event,
+        .user = text,
+    };
+    int status = engine_queue_create(b->context, options, &text->queue);
+    if (!status) status = engine_queue_submit(text->queue, &request, NULL);
+    if (!status) status = engine_queue_run(text->queue, ENGINE_QUEUE_IDLE);
+    engine_queue_destroy(text->queue);
+    return status ? status : text->status;
+}
+
+static double speed_of(const struct text *text)
+{
+    return (text->n_generated - 1) / (text->last - text->first);
+}
+
+static int measure(struct guessing *g)
+{
+    struct text text;
+    int status = run_text(g, NULL, &text); /* warms up, and leaves the prompt in the cache */
+    for (uint32_t r = 0; r < g->bench->arguments->repetitions && !status && !interrupted; r++) {
+        status = run_text(g, NULL, &text);
+        if (!status) g->plain[r] = speed_of(&text);
+        if (!status && !interrupted) status = run_text(g, &g->with, &g->last);
+        if (!status) g->guessed[r] = speed_of(&g->last);
+    }
+    return status;
+}
+
+static void print_line(const char *what, uint32_t tokens, const struct speed *speed)
+{
+    printf("%-16s %6u tokens  %10.2f tokens/s  (%.2f to %.2f)\n", what, tokens, speed->median, speed->min,
+           speed->max);
+}
+
+int bench_guesses(struct bench *b, int *exit_status)
+{
+    const struct arguments *a = b->arguments;
+    struct guessing g = {.bench = b};
+    int status = open_guessing(&g);
+    if (!status) status = measure(&g);
+    if (status || interrupted) goto cleanup;
+
+    struct speed plain = bench_summary(g.plain, a->repetitions);
+    struct speed guessed = bench_summary(g.guessed, a->repetitions);
+    double ratio = guessed.median / plain.median;
+    if (a->json) {
+        json_t *json = bench_json(b);
+        json_object_set_new(json, "prompt_tokens", json_count(g.prompt.count));
+        json_object_set_new(json, "decode", bench_json_part(a->n_predict, &plain));
+        json_object_set_new(json, "decode_with_guesses", bench_json_part(a->n_predict, &guessed));
+        json_object_set_new(json, "ratio", json_real(ratio));
+        json_object_set_new(json, "guessed_tokens", json_count(g.last.n_guessed));
+        json_object_set_new(json, "accepted_tokens", json_count(g.last.n_accepted));
+        *exit_status = json_print(json);
+        goto cleanup;
+    }
+    print_line("decode", a->n_predict, &plain);
+    print_line("with guesses", a->n_predict, &guessed);
+    printf("%.2f times as fast; guessed: %s, %u of them right\n", ratio,
+           count_text(g.last.n_guessed, "token", "tokens").text, g.last.n_accepted);
+    printf("after a prompt of %s, ", count_text(g.prompt.count, "token", "tokens").text);
+    bench_print_method(b);
+
+cleanup:
+    guesses_close(&g.draft);
+    free(g.prompt.ids);
+    free(g.plain);
+    free(g.guessed);
+    return status;
+}

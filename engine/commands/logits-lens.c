@@ -1,0 +1,145 @@
+/* logits-lens.c: `engine logits --lens`: the likeliest next tokens after each layer. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "commands/common.h"
+#include "commands/json.h"
+#include "commands/logits.h"
+#include "commands/table.h"
+#include "commands/token-input.h"
+
+#define DEFAULT_TOP 3
+
+struct guess {
+    int32_t token;
+    double probability;
+};
+
+struct lens {
+    size_t n_top, n_vocab, n_layers;
+    struct guess *guesses; /* [n_layers + 1, n_top], the likeliest first */
+};
+
+/* The largest logits of a layer, as probabilities. */
+static void keep_top(struct lens *lens, size_t layer, const float *logits)
+{
+    struct guess *top = lens->guesses + layer * lens->n_top;
+    size_t n = 0;
+    double sum = 0;
+    for (size_t i = 0; i < lens->n_vocab; i++) {
+        double logit = (double)logits[i];
+        if (n == lens->n_top && !(logit > top[n - 1].probability)) continue;
+        size_t at = n < lens->n_top ? n++ : n - 1;
+        for (; at > 0 && top[at - 1].probability < logit; at--) top[at] = top[at - 1];
+        top[at] = (struct guess){(int32_t)i, logit};
+    }
+    double max = top[0].probability;
+    for (size_t i = 0; i < lens->n_vocab; i++) sum += exp((double)logits[i] - max);
+    for (size_t i = 0; i < n; i++) top[i].probability = exp(top[i].probability - max) / sum;
+}
+
+/* A context's `watched`. */
+static int collect(void *user, const struct engine_watched *value)
+{
+    keep_top(user, value->layer, value->data);
+    return interrupted != 0;
+}
+
+/* The text of a token; valid JSON, or NULL for want of memory. */
+static json_t *text_of(struct engine_model *model, int32_t token)
+{
+    struct engine_string text = {0};
+    bool known = engine_model_token_text(model, token, &text) == ENGINE_OK && text.data;
+    return json_text(known ? text.data : "", known ? text.length : 0);
+}
+
+static int print_json(const struct lens *lens, struct engine_model *model, size_t token)
+{
+    json_t *layers = json_array();
+    for (size_t layer = 0; layer <= lens->n_layers; layer++) {
+        json_t *top = json_array();
+        for (size_t i = 0; i < lens->n_top; i++) {
+            const struct guess *guess = &lens->guesses[layer * lens->n_top + i];
+            json_array_append_new(top,
+                                  json_pack("{s:i, s:o, s:f}", "id", guess->token, "text",
+                                            text_of(model, guess->token), "probability", guess->probability));
+        }
+        json_array_append_new(layers, json_pack("{s:o, s:o}", "layer", json_count(layer), "top", top));
+    }
+    return json_print(json_pack("{s:o, s:o}", "token", json_count(token), "layers", layers));
+}
+
+/* A row for each layer: the tokens in quotes, which JSON's escapes keep on one line. */
+static int print_table(const struct lens *lens, struct engine_model *model)
+{
+    size_t n_shown = lens->n_top < 7 ? lens->n_top : 7; /* what a table has columns for */
+    struct table table = {.n_columns = 1 + 2 * n_shown, .alignment = "rlrlrlrlrlrlrlr"};
+    table_add(&table, "LAYER");
+    for (size_t i = 0; i < n_shown; i++) {
+        table_add(&table, i == 0 ? "LIKELIEST" : "NEXT");
+        table_add(&table, "P");
+    }
+    for (size_t layer = 0; layer <= lens->n_layers; layer++) {
+        table_add(&table, "%zu", layer);
+        for (size_t i = 0; i < n_shown; i++) {
+            const struct guess *guess = &lens->guesses[layer * lens->n_top + i];
+            json_t *text = text_of(model, guess->token);
+            char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+            table_add(&table, "%s", quoted ? quoted : "?");
+            table_add(&table, "%.4f", guess->probability);
+            free(quoted);
+            json_decref(text);
+        }
+    }
+    return table_print(&table, "no layers", stdout);
+}
+
+/* Runs the tokens up to the chosen one. */
+static int run(struct engine_context *context, const struct token_list *tokens, size_t chosen,
+               struct lens *lens)
+{
+    float *logits = malloc(lens->n_vocab * sizeof *logits);
+    const struct engine_batch batch = {
+        .struct_size = sizeof batch, .n_tokens = chosen + 1, .tokens = tokens->ids};
+    int status = logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+    if (!status) status = engine_decode(context, &batch, logits);
+    if (!status) keep_top(lens, lens->n_layers, logits);
+    free(logits);
+    return status;
+}
+
+int logits_lens(const struct arguments *arguments, struct engine_model *model,
+                const struct token_list *tokens, const struct engine_context_options *options)
+{
+    struct lens lens = {0};
+    struct engine_context_options own = *options;
+    struct vocabulary vocabulary;
+    struct engine_context *context = NULL;
+    struct engine_plan_totals totals = {0};
+    struct engine_context_info info = {.struct_size = sizeof info};
+    size_t chosen;
+    int status = vocabulary_open(model, &vocabulary);
+    if (!status) status = token_input_choose(arguments, model, tokens, &chosen);
+    own.watch = ENGINE_WATCH_LENS;
+    own.watched = collect;
+    own.watch_user = &lens;
+    if (!status) status = create_context(arguments, model, &own, &context);
+    if (!status) status = check_tokens(arguments, context, tokens->ids, tokens->count);
+    if (!status) {
+        engine_context_get_info(context, &info);
+        engine_plan_get_totals(engine_context_plan(context), &totals);
+        lens = (struct lens){arguments->n_top > 0 ? arguments->n_top : DEFAULT_TOP, info.n_vocab,
+                             totals.n_layers, NULL};
+        if (lens.n_top > lens.n_vocab) lens.n_top = lens.n_vocab;
+        lens.guesses = calloc((lens.n_layers + 1) * lens.n_top, sizeof *lens.guesses);
+        if (!lens.guesses) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (lens)");
+    }
+    if (!status) status = run(context, tokens, chosen, &lens);
+    if (!status && !interrupted)
+        status = (arguments->json ? print_json(&lens, model, chosen) : print_table(&lens, model))
+                     ? ENGINE_ERROR
+                     : ENGINE_OK;
+    engine_context_destroy(context);
+    free(lens.guesses);
+    return status;
+}

@@ -1,0 +1,147 @@
+/* logits-print.c: see logits-print.h. */
+#include "commands/logits-print.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/json.h"
+#include "commands/table.h"
+
+struct printer {
+    const struct arguments *arguments;
+    struct engine_model *model;
+    FILE *file;
+    struct engine_context_info info;
+    int32_t *best; /* [n_top] ids, highest logit first */
+    uint32_t n_top;
+    struct table table;
+    json_t *rows; /* with --json: [positions][n_top] */
+};
+
+/* Puts the ids of the highest logits into p->best and returns how many there are; of equals, the lower id comes first. */
+static uint32_t find_best(struct printer *p, const float *logits)
+{
+    uint32_t n = 0;
+    for (uint32_t id = 0; id < p->info.n_vocab; id++) {
+        if (isnan(logits[id]) || (n == p->n_top && !(logits[id] > logits[p->best[n - 1]]))) continue;
+        uint32_t at = n < p->n_top ? n++ : n - 1;
+        for (; at > 0 && logits[p->best[at - 1]] < logits[id]; at--) p->best[at] = p->best[at - 1];
+        p->best[at] = (int32_t)id;
+    }
+    return n;
+}
+
+/* The logarithm of the sum of exp(logit), in float64. */
+static double log_total(const struct printer *p, const float *logits, int32_t best)
+{
+    double total = 1 /* the best one's */, highest = (double)logits[best];
+    for (uint32_t id = 0; id < p->info.n_vocab; id++)
+        if ((int32_t)id != best && !isnan(logits[id])) total += exp((double)logits[id] - highest);
+    return highest + log(total);
+}
+
+static json_t *token_row_json(const struct printer *p, int32_t id, double logit, double probability)
+{
+    struct engine_string text = {"", 0};
+    engine_model_token_text(p->model, id, &text);
+    return json_pack("{s:i, s:o, s:o, s:o}", "id", (int)id, "text", json_text(text.data, text.length),
+                     "logit", isfinite(logit) ? json_real(logit) : json_null(), "probability",
+                     isfinite(probability) ? json_real(probability) : json_null());
+}
+
+static void add_row(struct printer *p, size_t position, int32_t id, double logit, double probability)
+{
+    struct engine_string text = {"", 0};
+    engine_model_token_text(p->model, id, &text);
+    json_t *json = json_text(text.data, text.length);
+    char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
+    table_add(&p->table, "%zu", position);
+    table_add(&p->table, "%d", id);
+    table_add(&p->table, "%s", quoted ? quoted : "?");
+    table_add(&p->table, "%.4f", logit);
+    table_add(&p->table, "%.3f %%", probability * 100);
+    free(quoted);
+    json_decref(json);
+}
+
+/* The highest logits of a position. */
+static void take_best(struct printer *p, size_t position, const float *logits)
+{
+    uint32_t n = find_best(p, logits);
+    double total = n > 0 ? log_total(p, logits, p->best[0]) : 0;
+    json_t *row = p->rows ? json_array() : NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        double logit = (double)logits[p->best[i]], probability = exp(logit - total);
+        if (row)
+            json_array_append_new(row, token_row_json(p, p->best[i], logit, probability));
+        else
+            add_row(p, position, p->best[i], logit, probability);
+    }
+    if (row) json_array_append_new(p->rows, row);
+}
+
+static int run_and_print(struct printer *p, struct engine_context *context, const int32_t *tokens,
+                         size_t count, size_t *done)
+{
+    float *logits = malloc((size_t)p->info.n_batch * p->info.n_vocab * sizeof *logits);
+    uint8_t *wanted = malloc(p->info.n_batch);
+    int status = logits && wanted ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+    if (wanted) memset(wanted, 1, p->info.n_batch);
+    for (size_t first = 0, n; first < count && !status && !interrupted; first += n) {
+        n = count - first < p->info.n_batch ? count - first : p->info.n_batch;
+        struct engine_batch batch = {
+            .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first, .wanted = wanted};
+        *done = first;
+        status = engine_decode(context, &batch, logits);
+        for (size_t i = 0; i < n && !status; i++) take_best(p, first + i, logits + i * p->info.n_vocab);
+    }
+    free(logits);
+    free(wanted);
+    return status;
+}
+
+static void begin_print(struct printer *p)
+{
+    static const char *const titles[] = {"POSITION", "ID", "TOKEN", "LOGIT", "PROBABILITY"};
+    p->table = (struct table){.n_columns = 5, .alignment = "rrlrr"};
+    if (p->arguments->json) p->rows = json_array();
+    for (size_t i = 0; i < p->table.n_columns && !p->rows; i++) table_add(&p->table, "%s", titles[i]);
+}
+
+static int end_print(struct printer *p, size_t count)
+{
+    int failed = 0;
+    if (p->rows) {
+        json_t *json = json_pack("{s:o, s:o, s:o}", "tokens", json_count(count), "vocabulary",
+                                 json_count(p->info.n_vocab), "top", p->rows);
+        failed = !json || json_dumpf(json, p->file, JSON_INDENT(2)) != 0 || fputc('\n', p->file) == EOF;
+        json_decref(json);
+    } else {
+        failed = table_print(&p->table, "", p->file);
+    }
+    if (!failed && !ferror(p->file)) return ENGINE_OK;
+    return command_error(ENGINE_ERROR, "cannot write the logits: %s", strerror(errno));
+}
+
+int print_logits(const struct arguments *arguments, struct engine_model *model,
+                 struct engine_context *context, const int32_t *tokens, size_t count, FILE *file,
+                 size_t *done)
+{
+    struct printer p = {.arguments = arguments, .model = model, .file = file, .n_top = arguments->n_top};
+    p.info.struct_size = sizeof p.info;
+    engine_context_get_info(context, &p.info);
+    p.best = calloc(p.n_top, sizeof *p.best);
+    if (!p.best) return command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    /* Without a vocabulary, tokens have no text. */
+    engine_model_tokenizer(model, &api, &tokenizer);
+    begin_print(&p);
+    int status = run_and_print(&p, context, tokens, count, done);
+    if (!status && !interrupted) status = end_print(&p, count);
+    free(p.best);
+    return status;
+}

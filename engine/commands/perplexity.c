@@ -1,0 +1,455 @@
+/* perplexity.c: `engine perplexity`: how well a model predicts a text, and how far its predictions are from those of
+ * another type or model. The text is cut into windows; as many as fit into a batch run at once, each as a sequence. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/divergence.h"
+#include "commands/hash.h"
+#include "commands/json.h"
+#include "commands/logits-file.h"
+#include "commands/npy.h"
+#include "commands/output.h"
+#include "commands/prompt.h"
+#include "commands/table.h"
+#include "commands/windows.h"
+
+#define DEFAULT_WINDOW 512 /* llama-perplexity's */
+
+struct measuring {
+    const struct arguments *arguments;
+    struct engine *engine;
+    struct engine_model *model;
+    struct engine_context *context;
+    struct engine_context_info info;
+    struct token_list tokens; /* of the text */
+    size_t n_window, stride, n_windows;
+    int32_t bos; /* takes the place of each window's first token; -1: none does */
+
+    float *logits;   /* [n_batch, n_vocab] */
+    float *logprobs; /* [n_vocab] of a position */
+    struct mean nll; /* the negative log-probabilities of the tokens that count */
+    struct output output;
+    struct logits_file saved;     /* --save-logits */
+    struct logits_file reference; /* --kl */
+    struct logits_row row;        /* of the reference */
+    struct divergence divergence;
+};
+
+/* ---- The text and its windows ---- */
+
+static int read_text(struct measuring *m, const struct vocabulary *vocabulary)
+{
+    const struct arguments *a = m->arguments;
+    char *text;
+    size_t size;
+    if (a->tokens_file) {
+        int status = npy_read_integers(a->tokens_file, &m->tokens.ids, &m->tokens.count);
+        m->tokens.capacity = m->tokens.count;
+        return status;
+    }
+    int status = read_file(a->prompt_file, &text, &size);
+    if (status) return status;
+    status = prompt_encode(vocabulary, text, size, a->special, &m->tokens);
+    free(text);
+    return status;
+}
+
+/* -c, else 512, or what the model was trained on if that is less. */
+static size_t choose_window(const struct measuring *m)
+{
+    const struct engine_metadata *metadata = engine_model_metadata(m->model);
+    struct engine_model_info info = {.struct_size = sizeof info};
+    char key[128];
+    int64_t trained = 0;
+    if (m->arguments->n_context > 0) return m->arguments->n_context;
+    engine_model_get_info(m->model, &info);
+    snprintf(key, sizeof key, "%s.context_length", info.architecture);
+    if (metadata->get_integer(metadata->context, key, &trained) || trained <= 0) return DEFAULT_WINDOW;
+    return trained < DEFAULT_WINDOW ? (size_t)trained : DEFAULT_WINDOW;
+}
+
+static int check_length(const struct measuring *m)
+{
+    if (m->n_window < 4)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "a window of %zu tokens has none to count: use -c 4 or more", m->n_window);
+    if (m->stride > m->n_window)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--stride %zu is more than a window of %zu tokens: tokens would be left out",
+                             m->stride, m->n_window);
+    if (m->n_windows > 0) return ENGINE_OK;
+    if (m->stride > 0)
+        return command_error(ENGINE_ERROR_ARGUMENT, "the text has %s: it takes two to predict one",
+                             count_text(m->tokens.count, "token", "tokens").text);
+    return command_error(
+        ENGINE_ERROR_ARGUMENT,
+        "the text has %s, too few for a window of %zu: use a longer text, smaller windows (-c) "
+        "or --stride",
+        count_text(m->tokens.count, "token", "tokens").text, m->n_window);
+}
+
+/* A hash of what all tokens spell; 0 without a tokenizer. */
+static uint64_t hash_vocabulary(struct engine_model *model, const struct vocabulary *vocabulary)
+{
+    uint64_t hash = HASH_BASIS;
+    if (!vocabulary->api) return 0;
+    for (uint32_t id = 0; id < vocabulary->info.n_tokens; id++) {
+        struct engine_string text = {"", 0};
+        engine_model_token_text(model, (int32_t)id, &text);
+        hash = hash_bytes(hash, &text.length, sizeof text.length);
+        hash = hash_bytes(hash, text.data, text.length);
+    }
+    return hash;
+}
+
+/* The reference says which text it is, and how it is cut. */
+static int open_reference(struct measuring *m, uint64_t vocabulary)
+{
+    const struct arguments *a = m->arguments;
+    struct logits_file *f = &m->reference;
+    int status = logits_file_open(f, a->kl_file, &m->tokens.ids);
+    if (status) return status;
+    m->tokens.count = m->tokens.capacity = (size_t)f->header.n_tokens;
+    m->n_window = f->header.n_window;
+    m->stride = f->header.stride;
+    m->bos = f->header.bos;
+    if (f->header.vocabulary != vocabulary)
+        return command_error(ENGINE_ERROR_ARGUMENT, "%s: made with another vocabulary than this model's",
+                             a->kl_file);
+    if ((a->n_context > 0 && a->n_context != m->n_window) || (a->stride > 0 && a->stride != m->stride))
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "%s: made with -c %zu --stride %zu: leave these options out", a->kl_file,
+                             m->n_window, m->stride);
+    if (windows_scored(m->tokens.count, m->n_window, m->stride) != f->header.n_rows)
+        return command_error(ENGINE_ERROR_DATA,
+                             "%s: damaged: it has %" PRIu64 " predictions for another text", a->kl_file,
+                             f->header.n_rows);
+    return divergence_create(&m->divergence, f->header.n_rows);
+}
+
+static int prepare_text(struct measuring *m, uint64_t *vocabulary_hash)
+{
+    const struct arguments *a = m->arguments;
+    struct vocabulary vocabulary = {0};
+    int status = vocabulary_open(m->model, &vocabulary);
+    if (status && !a->tokens_file && !a->kl_file) return status;
+    if (status) vocabulary.api = NULL; /* tokens need no vocabulary */
+    *vocabulary_hash = hash_vocabulary(m->model, &vocabulary);
+    if (a->kl_file) {
+        status = open_reference(m, *vocabulary_hash);
+    } else {
+        status = read_text(m, &vocabulary);
+        m->n_window = choose_window(m);
+        m->stride = a->stride;
+        bool adds = vocabulary.api && vocabulary.info.add_bos && m->stride == 0;
+        m->bos = adds ? vocabulary.info.bos : -1;
+    }
+    if (status) return status;
+    m->n_windows = windows_count(m->tokens.count, m->n_window, m->stride);
+    return check_length(m);
+}
+
+/* ---- The context ---- */
+
+static int check_ids(const struct measuring *m)
+{
+    for (size_t i = 0; i < m->tokens.count; i++)
+        if (m->tokens.ids[i] < 0 || (uint32_t)m->tokens.ids[i] >= m->info.n_vocab)
+            return command_error(ENGINE_ERROR_ARGUMENT,
+                                 "token %zu of the text is %d, but the model has %u tokens, 0 to %u", i,
+                                 m->tokens.ids[i], m->info.n_vocab, m->info.n_vocab - 1);
+    if (m->reference.file && m->reference.header.n_vocab != m->info.n_vocab)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "%s: made with a vocabulary of %u tokens; this model has %u", m->reference.path,
+                             m->reference.header.n_vocab, m->info.n_vocab);
+    return ENGINE_OK;
+}
+
+static int open_measuring_context(struct measuring *m)
+{
+    struct engine_context_options options;
+    int32_t offload;
+    context_options(m->arguments, &options, &offload);
+    size_t n_batch = options.n_batch > 0 ? options.n_batch : 512, n_at_once = n_batch / m->n_window;
+    if (n_at_once > m->n_windows) n_at_once = m->n_windows;
+    if (n_at_once > m->n_window) n_at_once = m->n_window; /* the context limits the batch to its length */
+    options.n_context = options.n_needed = (uint32_t)m->n_window;
+    options.n_sequences = n_at_once > 1 ? (uint32_t)n_at_once : 1;
+    int status = create_context(m->arguments, m->model, &options, &m->context);
+    if (status) return status;
+    m->info.struct_size = sizeof m->info;
+    engine_context_get_info(m->context, &m->info);
+    m->logits = malloc((size_t)m->info.n_batch * m->info.n_vocab * sizeof *m->logits);
+    m->logprobs = malloc(m->info.n_vocab * sizeof *m->logprobs);
+    m->row.logprobs = malloc(m->info.n_vocab * sizeof *m->row.logprobs);
+    if (!m->logits || !m->logprobs || !m->row.logprobs)
+        return command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+    return check_ids(m);
+}
+
+static int open_saved(struct measuring *m, uint64_t vocabulary_hash)
+{
+    const struct arguments *a = m->arguments;
+    const char *inputs[] = {path_of_model(a, m->engine), a->tokenizer, a->prompt_file, a->tokens_file,
+                            a->kl_file};
+    const struct logits_header header = {
+        .n_vocab = m->info.n_vocab,
+        .n_window = (uint32_t)m->n_window,
+        .stride = (uint32_t)m->stride,
+        .bos = m->bos,
+        .n_tokens = m->tokens.count,
+        .n_rows = windows_scored(m->tokens.count, m->n_window, m->stride),
+        .vocabulary = vocabulary_hash,
+    };
+    int status = output_check(a->save_logits, m->engine, inputs, sizeof inputs / sizeof *inputs);
+    if (!status) status = check_not_adapter(a->save_logits, m->engine, a);
+    if (!status) status = output_open(&m->output, a->save_logits);
+    return status ? status
+                  : logits_file_begin(&m->saved, m->output.file, a->save_logits, &header, m->tokens.ids);
+}
+
+/* ---- Running ---- */
+
+/* Log softmax of a row of logits, in float64. Returns the most likely token; of equals, the lowest id. */
+static int32_t log_softmax(const float *logits, uint32_t n_vocab, float *logprobs)
+{
+    uint32_t best = 0;
+    double total = 1; /* the best one's */
+    for (uint32_t i = 1; i < n_vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (i != best) total += exp((double)logits[i] - (double)logits[best]);
+    double log_total = (double)logits[best] + log(total);
+    for (uint32_t i = 0; i < n_vocab; i++) logprobs[i] = (float)((double)logits[i] - log_total);
+    return (int32_t)best;
+}
+
+/* The logits of a position, and the token that follows it. */
+static int take_row(struct measuring *m, const float *logits, int32_t actual)
+{
+    int32_t best = log_softmax(logits, m->info.n_vocab, m->logprobs);
+    float logprob = m->logprobs[actual];
+    if (!isfinite(logprob))
+        return command_error(
+            ENGINE_ERROR_DATA,
+            "the model finds token %d impossible where it follows, so the perplexity is infinite", actual);
+    mean_add(&m->nll, -(double)logprob);
+    int status = m->saved.file ? logits_file_write(&m->saved, m->logprobs, logprob) : ENGINE_OK;
+    if (status || !m->reference.file) return status;
+    status = logits_file_read(&m->reference, &m->row);
+    if (!status)
+        divergence_add(&m->divergence, m->row.logprobs, m->logprobs, m->info.n_vocab, (double)m->row.actual,
+                       (double)logprob, m->row.best == best);
+    return status;
+}
+
+/* Windows that run at once, and room for what of them is in a batch. */
+struct group {
+    size_t first, count;         /* windows */
+    int32_t *tokens, *sequences; /* [n_batch] */
+    uint8_t *wanted;             /* [n_batch] */
+    int32_t *actual;             /* [n_batch] the token after each wanted one */
+};
+
+static bool group_create(struct group *group, uint32_t n_batch)
+{
+    group->tokens = malloc(n_batch * sizeof *group->tokens);
+    group->sequences = malloc(n_batch * sizeof *group->sequences);
+    group->wanted = malloc(n_batch);
+    group->actual = malloc(n_batch * sizeof *group->actual);
+    return group->tokens && group->sequences && group->wanted && group->actual;
+}
+
+static void group_free(struct group *group)
+{
+    free(group->tokens);
+    free(group->sequences);
+    free(group->wanted);
+    free(group->actual);
+}
+
+/* Runs tokens `from` … of each window of the group, at most n_most of each. */
+static int run_piece(struct measuring *m, const struct group *group, size_t from, size_t n_most)
+{
+    size_t n = 0, n_wanted = 0;
+    for (size_t w = 0; w < group->count; w++) {
+        struct window window = windows_at(m->tokens.count, m->n_window, m->stride, group->first + w);
+        const int32_t *ids = m->tokens.ids + window.first;
+        for (size_t i = from; i < window.length && i < from + n_most; i++, n++) {
+            group->tokens[n] = i == 0 && m->bos >= 0 ? m->bos : ids[i];
+            group->sequences[n] = (int32_t)w;
+            group->wanted[n] = i + 1 >= window.counted && i + 1 < window.length;
+            if (group->wanted[n]) group->actual[n_wanted++] = ids[i + 1];
+        }
+    }
+    struct engine_batch batch = {.struct_size = sizeof batch,
+                                 .n_tokens = n,
+                                 .tokens = group->tokens,
+                                 .sequences = group->sequences,
+                                 .wanted = group->wanted};
+    int status = engine_decode(m->context, &batch, n_wanted > 0 ? m->logits : NULL);
+    for (size_t i = 0; i < n_wanted && !status; i++)
+        status = take_row(m, m->logits + i * m->info.n_vocab, group->actual[i]);
+    return status;
+}
+
+static int run_group(struct measuring *m, const struct group *group)
+{
+    size_t n_most = m->info.n_batch / group->count;
+    int status = ENGINE_OK;
+    for (size_t w = 0; w < group->count && !status; w++)
+        status = engine_sequence_truncate(m->context, (uint32_t)w, 0);
+    struct window first = windows_at(m->tokens.count, m->n_window, m->stride, group->first);
+    for (size_t from = 0; from < first.length && !status && !interrupted; from += n_most)
+        status = run_piece(m, group, from, n_most);
+    return status;
+}
+
+static int run_windows(struct measuring *m)
+{
+    struct group group = {0};
+    char items[80] = "windows";
+    int status = group_create(&group, m->info.n_batch)
+                     ? ENGINE_OK
+                     : command_error(ENGINE_ERROR_MEMORY, "out of memory (windows)");
+    while (group.first < m->n_windows && !status && !interrupted) {
+        group.count = m->n_windows - group.first;
+        if (group.count > m->info.n_sequences) group.count = m->info.n_sequences;
+        count_progress("perplexity", group.first, m->n_windows, items);
+        status = run_group(m, &group);
+        group.first += group.count;
+        snprintf(items, sizeof items, "windows, %.4f so far", exp(mean_value(&m->nll)));
+    }
+    count_progress("perplexity", m->n_windows, m->n_windows, items);
+    group_free(&group);
+    return status;
+}
+
+/* ---- Results ---- */
+
+static const struct {
+    const char *name, *key;
+    double share;
+} percentiles[] = {
+    {"median", "median", 0.5}, {"90 %", "p90", 0.9},       {"95 %", "p95", 0.95},
+    {"99 %", "p99", 0.99},     {"99.9 %", "p99.9", 0.999}, {"maximum", "max", 1},
+};
+enum { N_PERCENTILES = sizeof percentiles / sizeof *percentiles };
+
+static void add_estimate(struct table *table, const char *name, double value, double error, const char *unit)
+{
+    table_add(table, "%s", name);
+    table_add(table, "%.6g%s", value, unit);
+    table_add(table, "± %.2g%s", error, unit);
+}
+
+static int print_table(struct measuring *m)
+{
+    struct table table = {.n_columns = 3, .alignment = "lrl"};
+    struct divergence *d = &m->divergence;
+    double perplexity = exp(mean_value(&m->nll)), ratio = exp(mean_value(&d->difference)),
+           reference = exp(mean_value(&d->reference));
+    table_add(&table, " ");
+    table_add(&table, "VALUE");
+    table_add(&table, "ERROR");
+    add_estimate(&table, "perplexity", perplexity, perplexity * mean_error(&m->nll), "");
+    if (m->reference.file) {
+        add_estimate(&table, "reference's perplexity", reference, reference * mean_error(&d->reference), "");
+        add_estimate(&table, "ratio", ratio, ratio * mean_error(&d->difference), "");
+        add_estimate(&table, "same most likely token", 100 * mean_value(&d->same_top),
+                     100 * mean_error(&d->same_top), " %");
+        add_estimate(&table, "KL divergence, mean", mean_value(&d->kl_mean), mean_error(&d->kl_mean), "");
+        for (size_t i = 0; i < N_PERCENTILES; i++) {
+            table_add(&table, "KL divergence, %s", percentiles[i].name);
+            table_add(&table, "%.6g", divergence_percentile(d, percentiles[i].share));
+            table_add(&table, " ");
+        }
+    }
+    int status = table_print(&table, "", stdout);
+    printf("%s of %zu in windows of %zu", count_text(m->nll.count, "token", "tokens").text, m->tokens.count,
+           m->n_window);
+    if (m->stride > 0) printf(", one every %zu", m->stride);
+    printf("\n");
+    return status;
+}
+
+static json_t *divergence_json(struct measuring *m)
+{
+    struct divergence *d = &m->divergence;
+    double ratio = exp(mean_value(&d->difference)), reference = exp(mean_value(&d->reference));
+    json_t *json = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "mean", mean_value(&d->kl_mean),
+                             "error", mean_error(&d->kl_mean), "same_top", mean_value(&d->same_top),
+                             "same_top_error", mean_error(&d->same_top), "reference_perplexity", reference,
+                             "ratio", ratio, "ratio_error", ratio * mean_error(&d->difference),
+                             "reference_error", reference * mean_error(&d->reference));
+    for (size_t i = 0; i < N_PERCENTILES; i++)
+        json_object_set_new(json, percentiles[i].key,
+                            json_real(divergence_percentile(d, percentiles[i].share)));
+    return json;
+}
+
+static int print_json(struct measuring *m)
+{
+    double nll = mean_value(&m->nll), perplexity = exp(nll);
+    json_t *json =
+        json_pack("{s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "perplexity", perplexity, "error",
+                  perplexity * mean_error(&m->nll), "nll", nll, "tokens", json_count(m->nll.count),
+                  "text_tokens", json_count(m->tokens.count), "windows", json_count(m->n_windows), "window",
+                  json_count(m->n_window), "stride", m->stride > 0 ? json_count(m->stride) : json_null());
+    if (m->reference.file) json_object_set_new(json, "kl", divergence_json(m));
+    return json_print(json);
+}
+
+static int print_results(struct measuring *m)
+{
+    divergence_sort(&m->divergence);
+    return m->arguments->json ? print_json(m) : print_table(m);
+}
+
+/* ---- The command ---- */
+
+static int check_inputs(const struct arguments *a)
+{
+    int n_given = !!a->prompt_file + !!a->tokens_file + !!a->kl_file;
+    if (n_given == 0)
+        return command_error(ENGINE_ERROR_ARGUMENT, "no text: name one with -f, --tokens-file or --kl");
+    if (a->kl_file && n_given > 1)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--kl has its own text: leave out --file and --tokens-file");
+    if (n_given > 1) return command_error(ENGINE_ERROR_ARGUMENT, "use either --file or --tokens-file");
+    return ENGINE_OK;
+}
+
+int command_perplexity(const struct arguments *arguments)
+{
+    struct measuring m = {.arguments = arguments, .bos = -1};
+    uint64_t vocabulary_hash = 0;
+    int exit_status = 0, status = check_inputs(arguments);
+    if (!status) status = open_engine(arguments, &m.engine);
+    if (!status) status = open_model(arguments, m.engine, &m.model);
+    if (!status) status = prepare_text(&m, &vocabulary_hash);
+    if (!status) status = open_measuring_context(&m);
+    if (!status && arguments->save_logits) status = open_saved(&m, vocabulary_hash);
+    if (!status) status = run_windows(&m);
+    if (m.output.file) {
+        int closed = output_close(&m.output, !status && !interrupted);
+        if (!status) status = closed;
+    }
+    if (!status && !interrupted) exit_status = print_results(&m);
+    if (status && !interrupted) exit_status = command_fail();
+    logits_file_close(&m.saved);
+    logits_file_close(&m.reference);
+    divergence_destroy(&m.divergence);
+    engine_context_destroy(m.context);
+    engine_model_close(m.model);
+    engine_close(m.engine);
+    free(m.tokens.ids);
+    free(m.logits);
+    free(m.logprobs);
+    free(m.row.logprobs);
+    return exit_status;
+}

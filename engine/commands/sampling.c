@@ -1,0 +1,290 @@
+/* sampling.c: see sampling.h. */
+#include "commands/sampling.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/prompt.h"
+
+/* ---- Texts ---- */
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    return isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
+}
+
+/* Copies a text without its escapes; returns its length. An unknown escape stays as it is. */
+static size_t unescape(const char *typed, char *text)
+{
+    static const char names[] = "ntr\\\"'", meanings[] = "\n\t\r\\\"'";
+    size_t n = 0;
+    for (; *typed; typed++) {
+        const char *name = typed[0] == '\\' && typed[1] ? strchr(names, typed[1]) : NULL;
+        if (name) {
+            text[n++] = meanings[name - names];
+            typed++;
+        } else if (strncmp(typed, "\\x", 2) == 0 && digit_of(typed[2]) >= 0 && digit_of(typed[3]) >= 0) {
+            text[n++] = (char)(digit_of(typed[2]) * 16 + digit_of(typed[3]));
+            typed += 3;
+        } else {
+            text[n++] = *typed;
+        }
+    }
+    return n;
+}
+
+int texts_read(const struct argument_list *typed, const char *option, struct text_list *texts)
+{
+    *texts = (struct text_list){0};
+    if (typed->count == 0) return ENGINE_OK;
+    texts->items = calloc(typed->count, sizeof *texts->items);
+    for (size_t i = 0; i < typed->count && texts->items; i++) {
+        char *text = malloc(strlen(typed->items[i]) + 1);
+        if (!text) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+        texts->items[i] = (struct engine_string){text, unescape(typed->items[i], text)};
+        texts->count++;
+        if (texts->items[i].length == 0)
+            return command_error(ENGINE_ERROR_ARGUMENT, "--%s: the text is empty", option);
+    }
+    return texts->items ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+}
+
+void texts_free(struct text_list *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) free((char *)(size_t)texts->items[i].data);
+    free(texts->items);
+    *texts = (struct text_list){0};
+}
+
+/* ---- Names ---- */
+
+static const struct {
+    char letter;
+    const char *name;
+} steps[] = {{'e', "penalties"}, {'d', "dry"},   {'s', "top_n_sigma"}, {'k', "top_k"},      {'y', "typ_p"},
+             {'p', "top_p"},     {'m', "min_p"}, {'x', "xtc"},         {'t', "temperature"}};
+
+#define N_STEPS (sizeof steps / sizeof *steps)
+
+bool sampling_names(const char *letters, char names[SAMPLING_NAMES])
+{
+    size_t n = 0;
+    names[0] = '\0';
+    for (; *letters; letters++) {
+        size_t i = 0;
+        while (i < N_STEPS && steps[i].letter != *letters) i++;
+        if (i == N_STEPS || n + strlen(steps[i].name) + 2 > SAMPLING_NAMES) return false;
+        n += (size_t)snprintf(names + n, SAMPLING_NAMES - n, "%s;", steps[i].name);
+    }
+    return true;
+}
+
+static int read_names(const struct arguments *a, struct sampling *sampling)
+{
+    if (a->samplers && a->sampler_seq)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--samplers and --sampler-seq cannot be combined");
+    sampling->options.samplers = a->samplers;
+    if (!a->sampler_seq) return ENGINE_OK;
+    if (!sampling_names(a->sampler_seq, sampling->samplers))
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--sampler-seq: '%.80s' has other letters than edskypmxt, or too many",
+                             a->sampler_seq);
+    sampling->options.samplers = sampling->samplers;
+    return ENGINE_OK;
+}
+
+/* ---- Biases ---- */
+
+static bool read_id(const char *text, char **end, int32_t *id)
+{
+    unsigned long long number = isdigit((unsigned char)text[0]) ? strtoull(text, end, 10) : UINT64_MAX;
+    *id = (int32_t)(number <= INT32_MAX ? number : 0);
+    return number <= INT32_MAX;
+}
+
+/* "15043+1", "15043-0.5", "15043-inf" */
+static int read_bias(const char *text, struct engine_logit_bias *bias)
+{
+    char *end = NULL, *rest = NULL;
+    if (read_id(text, &end, &bias->token) && (*end == '+' || *end == '-')) {
+        bool negative = *end == '-';
+        double number =
+            isspace((unsigned char)end[1]) || strchr("+-", end[1]) ? (double)NAN : strtod(end + 1, &rest);
+        bias->bias = (float)(negative ? -number : number);
+        if (rest && *rest == '\0' && rest != end + 1 && !isnan(bias->bias) && bias->bias != INFINITY)
+            return ENGINE_OK;
+    }
+    return command_error(
+        ENGINE_ERROR_ARGUMENT,
+        "--logit-bias: '%.80s' should be a token's id, + or -, and a number, such as 15043-1.5", text);
+}
+
+static int read_biases(const struct arguments *a, struct sampling *sampling)
+{
+    size_t n = a->logit_bias.count + a->ban_tokens.count;
+    int status = ENGINE_OK;
+    if (n == 0) return ENGINE_OK;
+    sampling->bias = calloc(n, sizeof *sampling->bias);
+    if (!sampling->bias) return command_error(ENGINE_ERROR_MEMORY, "out of memory (logit bias)");
+    for (size_t i = 0; i < a->logit_bias.count && !status; i++)
+        status = read_bias(a->logit_bias.items[i], &sampling->bias[i]);
+    for (size_t i = 0; i < a->ban_tokens.count && !status; i++) {
+        struct engine_logit_bias *bias = &sampling->bias[a->logit_bias.count + i];
+        char *end = NULL;
+        bias->bias = -INFINITY;
+        if (!read_id(a->ban_tokens.items[i], &end, &bias->token) || *end)
+            status = command_error(ENGINE_ERROR_ARGUMENT, "--ban-token: '%.80s' is not a token's id",
+                                   a->ban_tokens.items[i]);
+    }
+    sampling->options.logit_bias = sampling->bias;
+    sampling->options.n_logit_bias = n;
+    return status;
+}
+
+/* ---- All ---- */
+
+static const struct engine_string no_text = {"", 0};
+
+static int read_texts(const struct arguments *a, struct sampling *sampling)
+{
+    struct engine_sampler_options *options = &sampling->options;
+    bool none = a->dry_breakers.count == 1 && strcmp(a->dry_breakers.items[0], "none") == 0;
+    int status = ENGINE_OK;
+    if (!none) status = texts_read(&a->dry_breakers, "dry-sequence-breaker", &sampling->breakers);
+    options->dry_breakers = none ? &no_text : sampling->breakers.items;
+    options->n_dry_breakers = sampling->breakers.count;
+    if (!status) status = texts_read(&a->ban, "ban", &sampling->ban);
+    options->ban = sampling->ban.items;
+    options->n_ban = sampling->ban.count;
+    return status;
+}
+
+/* The library knows what is allowed. Tokens and texts need the model. */
+static int check(const struct sampling *sampling)
+{
+    struct engine_sampler *sampler = NULL;
+    struct engine_sampler_options options = sampling->options;
+    options.n_logit_bias = options.n_ban = options.n_dry_breakers = 0;
+    options.dry_breakers = &no_text;
+    int status = engine_sampler_create(&options, 1, &sampler);
+    engine_sampler_destroy(sampler);
+    const char *message = engine_error_message();
+    bool names = strncmp(message, "samplers:", 9) == 0; /* the library's field, the program's option */
+    return status ? command_error(status, "%s%s", names ? "--" : "", message) : ENGINE_OK;
+}
+
+int sampling_read(const struct arguments *a, struct sampling *sampling)
+{
+    *sampling = (struct sampling){.options = {
+                                      .struct_size = sizeof sampling->options,
+                                      .penalty_last_n = a->penalty_last_n,
+                                      .penalty_repeat = a->repeat_penalty,
+                                      .penalty_frequency = a->frequency_penalty,
+                                      .penalty_presence = a->presence_penalty,
+                                      .top_k = a->top_k,
+                                      .typical_p = a->typical_p,
+                                      .top_p = a->top_p,
+                                      .min_p = a->min_p,
+                                      .temperature = a->temperature,
+                                      .dynatemp_range = a->dynatemp_range,
+                                      .dynatemp_exponent = a->dynatemp_exponent,
+                                      .top_n_sigma = a->top_n_sigma,
+                                      .xtc_probability = a->xtc_probability,
+                                      .xtc_threshold = a->xtc_threshold,
+                                      .mirostat = a->mirostat,
+                                      .mirostat_tau = a->mirostat_tau,
+                                      .mirostat_eta = a->mirostat_eta,
+                                      .dry_multiplier = a->dry_multiplier,
+                                      .dry_base = a->dry_base,
+                                      .dry_allowed_length = a->dry_allowed_length,
+                                      .dry_penalty_last_n = a->dry_penalty_last_n,
+                                  }};
+    if (a->n_beams > 1 && !a->temperature_given) sampling->options.temperature = 0;
+    int status = read_names(a, sampling);
+    if (!status) status = read_biases(a, sampling);
+    if (!status) status = read_texts(a, sampling);
+    return status ? status : check(sampling);
+}
+
+int sampling_check_tokens(const struct sampling *sampling, const struct vocabulary *vocabulary)
+{
+    for (size_t i = 0; i < sampling->options.n_logit_bias; i++) {
+        int32_t token = sampling->bias[i].token;
+        if ((uint32_t)token >= vocabulary->info.n_tokens)
+            return command_error(ENGINE_ERROR_ARGUMENT,
+                                 "--logit-bias, --ban-token: there is no token %" PRIi32
+                                 "; the model has 0 to %" PRIu32,
+                                 token, vocabulary->info.n_tokens - 1);
+    }
+    return ENGINE_OK;
+}
+
+void sampling_free(struct sampling *sampling)
+{
+    free(sampling->bias);
+    texts_free(&sampling->breakers);
+    texts_free(&sampling->ban);
+}
+
+struct engine_sampler_options sampling_options(const struct sampling *sampling, uint64_t seed)
+{
+    struct engine_sampler_options options = sampling->options;
+    options.seed = seed;
+    return options;
+}
+
+/* ---- What results depend on ---- */
+
+struct hasher {
+    void (*add)(void *user, const void *bytes, size_t size);
+    void *user;
+};
+
+static void hash_number(const struct hasher *hasher, const char *name, double number, double usual)
+{
+    char text[64];
+    if (number == usual) return;
+    hasher->add(hasher->user, text, (size_t)snprintf(text, sizeof text, "|%s=%.9g", name, number));
+}
+
+static void hash_texts(const struct hasher *hasher, const char *name, const struct engine_string *texts,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        hash_number(hasher, name, (double)texts[i].length, -1);
+        hasher->add(hasher->user, texts[i].data, texts[i].length);
+    }
+}
+
+void sampling_hash(const struct sampling *sampling, void (*add)(void *user, const void *bytes, size_t size),
+                   void *user)
+{
+    const struct engine_sampler_options *o = &sampling->options;
+    const struct hasher hasher = {add, user};
+    if (o->samplers) add(user, o->samplers, strlen(o->samplers));
+    hash_number(&hasher, "dynatemp_range", (double)o->dynatemp_range, 0);
+    hash_number(&hasher, "dynatemp_exponent", (double)o->dynatemp_exponent, 1);
+    hash_number(&hasher, "top_n_sigma", (double)o->top_n_sigma, -1);
+    hash_number(&hasher, "xtc_probability", (double)o->xtc_probability, 0);
+    hash_number(&hasher, "xtc_threshold", (double)o->xtc_threshold, (double)0.1f);
+    hash_number(&hasher, "mirostat", o->mirostat, 0);
+    hash_number(&hasher, "mirostat_tau", (double)o->mirostat_tau, 5);
+    hash_number(&hasher, "mirostat_eta", (double)o->mirostat_eta, (double)0.1f);
+    hash_number(&hasher, "dry_multiplier", (double)o->dry_multiplier, 0);
+    hash_number(&hasher, "dry_base", (double)o->dry_base, 1.75);
+    hash_number(&hasher, "dry_allowed_length", o->dry_allowed_length, 2);
+    hash_number(&hasher, "dry_penalty_last_n", o->dry_penalty_last_n, 64);
+    for (size_t i = 0; i < o->n_logit_bias; i++) {
+        hash_number(&hasher, "token", o->logit_bias[i].token, -1);
+        hash_number(&hasher, "bias", (double)o->logit_bias[i].bias, 0);
+    }
+    if (o->dry_breakers == &no_text) hash_number(&hasher, "dry_breakers", 0, 1);
+    hash_texts(&hasher, "dry_breaker", o->dry_breakers, o->n_dry_breakers);
+    hash_texts(&hasher, "ban", o->ban, o->n_ban);
+}

@@ -1,0 +1,113 @@
+/* token-input.c: see token-input.h. */
+#include "commands/token-input.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "commands/npy.h"
+
+/* "1 2 3" or "1,2,3". */
+static int parse_ids(const char *text, struct token_list *tokens)
+{
+    int status = ENGINE_OK;
+    for (const char *at = text; *at && !status;) {
+        char *end;
+        if (isspace((unsigned char)*at) || *at == ',') {
+            at++;
+            continue;
+        }
+        errno = 0;
+        long id = strtol(at, &end, 10);
+        if (end == at || errno || id < 0 || id > INT32_MAX)
+            return command_error(ENGINE_ERROR_ARGUMENT, "--tokens: '%s' does not begin with a token id", at);
+        status = token_list_add(tokens, &(int32_t){(int32_t)id}, 1);
+        at = end;
+    }
+    return status;
+}
+
+int token_input_ids(const struct arguments *arguments, struct token_list *tokens)
+{
+    int given =
+        !!arguments->tokens + !!arguments->tokens_file + !!arguments->prompt + !!arguments->prompt_file;
+    if (given > 1) return command_error(ENGINE_ERROR_ARGUMENT, "name the tokens in one way only");
+    if (arguments->tokens) return parse_ids(arguments->tokens, tokens);
+    if (!arguments->tokens_file) return ENGINE_OK;
+    int status = npy_read_integers(arguments->tokens_file, &tokens->ids, &tokens->count);
+    tokens->capacity = tokens->count;
+    return status;
+}
+
+int token_input_text(const struct arguments *arguments, struct engine_model *model, struct token_list *tokens)
+{
+    const char *path = arguments->prompt_file, *text = arguments->prompt;
+    struct vocabulary vocabulary;
+    char *read = NULL;
+    size_t size = text ? strlen(text) : 0;
+    int status = ENGINE_OK;
+    if (text && strcmp(text, "-") == 0) path = "-", text = NULL;
+    if (path) {
+        status = read_file(path, &read, &size);
+        text = read;
+    }
+    if (!status && text) status = vocabulary_open(model, &vocabulary);
+    if (!status && text) status = prompt_encode(&vocabulary, text, size, arguments->special, tokens);
+    free(read);
+    if (!status && tokens->count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "there are no tokens");
+    return status;
+}
+
+struct engine_string token_input_piece(struct engine_model *model, const struct token_list *tokens, size_t i)
+{
+    struct engine_string text = {0};
+    if (engine_model_token_text(model, tokens->ids[i], &text)) text.length = 0;
+    return text;
+}
+
+/* The token with which the last occurrence of a text ends; SIZE_MAX if there is none. */
+static int find_text(struct engine_model *model, const struct token_list *tokens, const char *wanted,
+                     size_t *found)
+{
+    struct text_buffer all = {0};
+    size_t *ends = malloc(tokens->count * sizeof *ends), length = strlen(wanted);
+    int status = ends ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (tokens)");
+    *found = SIZE_MAX;
+    for (size_t i = 0; i < tokens->count && !status; i++) {
+        struct engine_string text = token_input_piece(model, tokens, i);
+        status = text_add(&all, &text);
+        ends[i] = all.size;
+    }
+    for (size_t end = all.size; !status && length > 0 && end >= length && *found == SIZE_MAX; end--) {
+        if (memcmp(all.data + end - length, wanted, length) != 0) continue;
+        *found = 0;
+        while (ends[*found] < end) ++*found;
+    }
+    free(all.data);
+    free(ends);
+    return status;
+}
+
+int token_input_choose(const struct arguments *arguments, struct engine_model *model,
+                       const struct token_list *tokens, size_t *chosen)
+{
+    const char *token = arguments->token;
+    struct vocabulary vocabulary;
+    int status = ENGINE_OK;
+    *chosen = tokens->count - 1;
+    if (!token) return ENGINE_OK;
+    if (token[0] && token[strspn(token, "0123456789")] == '\0') {
+        errno = 0;
+        unsigned long number = strtoul(token, NULL, 10);
+        *chosen = number;
+        if (!errno && number < tokens->count) return ENGINE_OK;
+        return command_error(ENGINE_ERROR_ARGUMENT, "--token %s: there are %zu tokens, 0 to %zu", token,
+                             tokens->count, tokens->count - 1);
+    }
+    status = vocabulary_open(model, &vocabulary);
+    if (!status) status = find_text(model, tokens, token, chosen);
+    if (status || *chosen < tokens->count) return status;
+    return command_error(ENGINE_ERROR_ARGUMENT, "--token '%s': the prompt has no such text", token);
+}

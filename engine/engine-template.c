@@ -1,0 +1,273 @@
+/* engine-template.c: the functions of engine.h on chat templates: which template a model has, which variables it
+ * gets, and the tokens of what it writes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/sized.h"
+#include "internal.h"
+#include "template/named.h"
+#include "template/template.h"
+
+struct engine_template {
+    struct engine_model *model;
+    struct template *plain, *with_tools; /* with_tools: NULL if it is the same */
+    struct engine_string source;         /* of `plain`; in the model, in a table, or `copy` */
+    char *copy;
+    char origin[128];
+    bool named; /* one of the named templates: it writes BOS only where the tokenizer would add it */
+};
+
+struct engine_rendered {
+    struct engine_model *model;
+    struct template_output *output;
+};
+
+/* ---- Finding the template ------------------------------------------------------------------------------ */
+
+static int parse(const char *origin, struct engine_string source, struct template **parsed)
+{
+    return template_create(origin, source.data, source.length, parsed);
+}
+
+/* The metadata's template: its own for NULL, else one of those with names. */
+static bool find_in_model(const struct engine_model *model, const char *name, struct engine_string *source)
+{
+    char key[256] = "tokenizer.chat_template";
+    if (name && snprintf(key, sizeof key, "tokenizer.chat_template.%s", name) >= (int)sizeof key)
+        return false;
+    return model->getters.get_string(model->getters.context, key, source) == ENGINE_OK;
+}
+
+/* Whether the vocabulary has a token. */
+static bool has_token(const struct engine_model *model, const char *text)
+{
+    const struct engine_metadata *metadata = &model->getters;
+    struct engine_string pieces[64];
+    size_t count = 0, length = strlen(text);
+    if (metadata->get_count(metadata->context, "tokenizer.ggml.tokens", &count) != ENGINE_OK) return false;
+    for (size_t at = 0; at < count; at += 64) {
+        size_t n = count - at < 64 ? count - at : 64;
+        if (metadata->get_strings(metadata->context, "tokenizer.ggml.tokens", at, n, pieces) != ENGINE_OK)
+            return false;
+        for (size_t i = 0; i < n; i++)
+            if (pieces[i].length == length && memcmp(pieces[i].data, text, length) == 0) return true;
+    }
+    return false;
+}
+
+static int use_named(struct engine_template *template, const char *name)
+{
+    const struct named_template *named = named_template_find(name);
+    if (!named) return error_raise(ENGINE_ERROR_NOT_FOUND, "no chat template is called '%s'", name);
+    snprintf(template->origin, sizeof template->origin, "the named template %s", name);
+    template->source = (struct engine_string){named->source, strlen(named->source)};
+    template->named = true;
+    return parse(template->origin, template->source, &template->plain);
+}
+
+static int use_model(struct engine_template *template, const char *name)
+{
+    struct engine_string with_tools;
+    bool is_default = !name;
+    bool has_tools = is_default && find_in_model(template->model, "tool_use", &with_tools);
+    if (is_default && !find_in_model(template->model, NULL, &template->source) &&
+        !find_in_model(template->model, "default", &template->source)) {
+        if (!has_tools)
+            return use_named(template, has_token(template->model, "<|im_start|>") ? "chatml" : "plain");
+        template->source = with_tools;
+        has_tools = false;
+    }
+    if (!is_default && !find_in_model(template->model, name, &template->source))
+        return use_named(template, name);
+    if (is_default)
+        snprintf(template->origin, sizeof template->origin, "the model's template");
+    else
+        snprintf(template->origin, sizeof template->origin, "the model's template %.80s", name);
+    int status = parse(template->origin, template->source, &template->plain);
+    if (!status && has_tools)
+        status = parse("the model's template tool_use", with_tools, &template->with_tools);
+    return status;
+}
+
+static int use_source(struct engine_template *template, const struct engine_template_options *options)
+{
+    snprintf(template->origin, sizeof template->origin, "%.120s",
+             options->origin ? options->origin : "the template");
+    template->copy = malloc(options->source.length + 1);
+    if (!template->copy) return error_memory("template");
+    memcpy(template->copy, options->source.data, options->source.length);
+    template->source = (struct engine_string){template->copy, options->source.length};
+    return parse(template->origin, template->source, &template->plain);
+}
+
+int engine_template_create(struct engine_model *model, const struct engine_template_options *options,
+                           struct engine_template **out)
+{
+    struct engine_template_options known = {0};
+    if (options) {
+        int status = SIZED_CHECK(options, engine_template_options, origin);
+        if (status != ENGINE_OK) return status;
+        sized_read(&known, sizeof known, options);
+    }
+    struct engine_template *template = calloc(1, sizeof *template);
+    if (!template) return error_memory("template");
+    template->model = model;
+    int status = known.source.data ? use_source(template, &known) : use_model(template, known.name);
+    if (status != ENGINE_OK) {
+        engine_template_destroy(template);
+        return status;
+    }
+    *out = template;
+    return ENGINE_OK;
+}
+
+void engine_template_destroy(struct engine_template *template)
+{
+    if (!template) return;
+    template_destroy(template->plain);
+    template_destroy(template->with_tools);
+    free(template->copy);
+    free(template);
+}
+
+const char *engine_template_name_at(size_t index)
+{
+    const struct named_template *named = named_template_at(index);
+    return named ? named->name : NULL;
+}
+
+const char *engine_template_origin(const struct engine_template *template)
+{
+    return template->origin;
+}
+
+struct engine_string engine_template_source(const struct engine_template *template)
+{
+    return template->source;
+}
+
+/* ---- Variables ----------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *key;
+} special_tokens[] = {
+    {"bos_token", "tokenizer.ggml.bos_token_id"},     {"eos_token", "tokenizer.ggml.eos_token_id"},
+    {"unk_token", "tokenizer.ggml.unknown_token_id"}, {"sep_token", "tokenizer.ggml.seperator_token_id"},
+    {"pad_token", "tokenizer.ggml.padding_token_id"}, {"cls_token", "tokenizer.ggml.cls_token_id"},
+    {"mask_token", "tokenizer.ggml.mask_token_id"},
+};
+#define N_SPECIAL (sizeof special_tokens / sizeof *special_tokens)
+
+/* Whether the tokenizer begins texts with BOS. */
+static bool begins_with_bos(struct engine_model *model)
+{
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    struct engine_tokenizer_info info = {.struct_size = sizeof info};
+    return engine_model_tokenizer(model, &api, &tokenizer) == ENGINE_OK &&
+           api->info(tokenizer, &info) == ENGINE_OK && info.add_bos == 1;
+}
+
+/* Fills variables [N_SPECIAL]; returns how many there are. */
+static size_t read_special_tokens(const struct engine_template *template, struct template_variable *variables)
+{
+    const struct engine_metadata *metadata = &template->model->getters;
+    size_t count = 0;
+    for (size_t i = 0; i < N_SPECIAL; i++) {
+        struct engine_string piece;
+        int64_t id;
+        if (metadata->get_integer(metadata->context, special_tokens[i].key, &id) != ENGINE_OK || id < 0)
+            continue;
+        if (metadata->get_strings(metadata->context, "tokenizer.ggml.tokens", (size_t)id, 1, &piece) !=
+            ENGINE_OK)
+            continue;
+        if (i == 0 && template->named && !begins_with_bos(template->model)) continue;
+        variables[count++] = (struct template_variable){
+            .name = special_tokens[i].name, .json = piece, .what = "vocabulary", .trusted = true};
+    }
+    return count;
+}
+
+static struct engine_string json_or(struct engine_string json, const char *otherwise)
+{
+    return json.data ? json : (struct engine_string){otherwise, strlen(otherwise)};
+}
+
+int engine_template_render(const struct engine_template *template, const struct engine_template_input *input,
+                           struct engine_rendered **out)
+{
+    int status = SIZED_CHECK(input, engine_template_input, now);
+    if (status != ENGINE_OK) return status;
+    struct engine_template_input known;
+    sized_read(&known, sizeof known, input);
+    struct template_variable variables[N_SPECIAL + 5];
+    size_t count = read_special_tokens(template, variables);
+    if (known.variables.data)
+        variables[count++] = (struct template_variable){.json = known.variables, .what = "variables"};
+    variables[count++] = (struct template_variable){.name = "messages",
+                                                    .json = json_or(known.messages, ""),
+                                                    .what = "messages",
+                                                    .is = TEMPLATE_OBJECTS,
+                                                    .word_key = "role"};
+    variables[count++] = (struct template_variable){
+        .name = "tools", .json = json_or(known.tools, "null"), .what = "tools", .is = TEMPLATE_OBJECTS};
+    variables[count++] = (struct template_variable){.name = "documents",
+                                                    .json = json_or(known.documents, "null"),
+                                                    .what = "documents",
+                                                    .is = TEMPLATE_OBJECTS};
+    variables[count++] = (struct template_variable){
+        .name = "add_generation_prompt",
+        .json = json_or((struct engine_string){0}, known.no_generation_prompt ? "false" : "true"),
+        .what = "add_generation_prompt"};
+
+    struct engine_rendered *rendered = calloc(1, sizeof *rendered);
+    if (!rendered) return error_memory("rendered template");
+    rendered->model = template->model;
+    const struct template *used =
+        known.tools.data && template->with_tools ? template->with_tools : template->plain;
+    status = template_render(used, variables, count, known.now ? known.now : (int64_t)time(NULL),
+                             &rendered->output);
+    if (status != ENGINE_OK) {
+        engine_rendered_free(rendered);
+        return status;
+    }
+    *out = rendered;
+    return ENGINE_OK;
+}
+
+/* ---- What was rendered --------------------------------------------------------------------------------- */
+
+void engine_rendered_free(struct engine_rendered *rendered)
+{
+    if (!rendered) return;
+    template_output_free(rendered->output);
+    free(rendered);
+}
+
+struct engine_string engine_rendered_text(const struct engine_rendered *rendered)
+{
+    return template_output_text(rendered->output);
+}
+
+const unsigned char *engine_rendered_marks(const struct engine_rendered *rendered)
+{
+    return template_output_marks(rendered->output);
+}
+
+int engine_rendered_encode(const struct engine_rendered *rendered, size_t from, engine_token_sink sink,
+                           void *user)
+{
+    const struct engine_tokenizer_api *api;
+    struct engine_tokenizer *tokenizer;
+    struct engine_string text = engine_rendered_text(rendered);
+    if (from > text.length)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "byte %zu of a text of %zu", from, text.length);
+    int status = engine_model_tokenizer(rendered->model, &api, &tokenizer);
+    if (status != ENGINE_OK) return status;
+    text.data += from;
+    text.length -= from;
+    return template_tokens(api, tokenizer, text, engine_rendered_marks(rendered) + from, sink, user);
+}

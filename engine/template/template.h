@@ -1,0 +1,48 @@
+/* template.h: templates in Jinja's language: texts with a program in them. Parsed once, rendered any number of
+ * times, by several threads if need be. What is rendered has spans: what the template wrote, and what came from
+ * the user. The module knows nothing of models or tokens. */
+#ifndef ENGINE_TEMPLATE_TEMPLATE_H
+#define ENGINE_TEMPLATE_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plugin-api.h"
+
+struct template;
+struct template_output;
+
+/* `name` is for messages. ENGINE_ERROR_DATA: a mistake in the text, with its line. */
+int template_create(const char *name, const char *source, size_t length, struct template **template);
+void template_destroy(struct template *template);
+
+enum template_check {
+    TEMPLATE_ANYTHING,
+    TEMPLATE_OBJECTS /* an array of objects, or null */
+};
+
+/* A variable of the template. */
+struct template_variable {
+    const char *name;          /* NULL: the members of `json`, an object, are variables */
+    struct engine_string json; /* its value */
+    const char *what;          /* for messages */
+    enum template_check is;
+    /* Of an array of objects: the key whose values, if they are single words, count as the template's: "role" in
+     * "<|" + message.role + "|>". NULL: none. */
+    const char *word_key;
+    /* Not JSON but a plain text, and not the user's: special tokens in it are meant. */
+    bool trusted;
+};
+
+/* `now`: for strftime_now, seconds since 1970. ENGINE_ERROR_DATA: a variable isn't JSON, or the template failed
+ * with it. The later of two variables of a name counts. */
+int template_render(const struct template *template, const struct template_variable *variables, size_t count,
+                    int64_t now, struct template_output **output);
+void template_output_free(struct template_output *output);
+
+struct engine_string template_output_text(const struct template_output *output);
+/* Byte by byte: 1: it came from the user, 0: the template wrote it. [length of the text] */
+const unsigned char *template_output_marks(const struct template_output *output);
+
+#endif
