@@ -21,6 +21,7 @@ static const struct claim claims[] = {
     {"activate",   true,  true,  true},
     {"rope",       true,  true,  true},
     {"attention",  true,  true,  true},
+    {"attention weights", true, false, false},
     {"matmul",     true,  true,  true},
     {"experts",    true,  true,  true},
     {"heads",      true,  true,  true},

@@ -412,6 +412,9 @@ void gguf_add_tiny_llama(struct gguf_writer *writer, const struct tiny_llama *co
     gguf_add_f32(writer, "llama.rope.freq_base", 10000);
     gguf_add_f32(writer, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     gguf_add_u32(writer, "llama.vocab_size", c.n_vocab);
+    if (config->window > 0) gguf_add_u32(writer, "llama.attention.sliding_window", config->window);
+    if (config->window_period > 0)
+        gguf_add_u32(writer, "llama.attention.sliding_window_pattern", config->window_period);
     gguf_add_tiny_llama_vocabulary(writer, c.n_tokens);
 
     add_random_tensor(writer, &state, "token_embd.weight", c.type, c.n_embd, c.n_vocab);

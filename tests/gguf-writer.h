@@ -63,6 +63,8 @@ struct tiny_llama {
     uint32_t n_tokens;   /* of the vocabulary: n_vocab */
     uint32_t n_context;  /* 128 */
     bool tied;           /* no output.weight */
+    uint32_t window;     /* of the layers but each window_period-th; 0: none */
+    uint32_t window_period;
 };
 #define TINY_LLAMA_MIN_VOCAB 290 /* <unk> <s> </s>, 256 bytes, "▁", the letters, a few pairs */
 

@@ -11,6 +11,7 @@ struct gpu_form {
     const char *name;
     const char *settings[4]; /* ended by NULL if there are fewer */
     bool rounds;             /* inputs of quantised weights */
+    bool differs; /* in the last bits of a column with the number of others, even if that is small */
 };
 
 struct gpu_under_test {

@@ -10,10 +10,10 @@
 #define INTEGERS "ENGINE_OPENCL_INTEGERS"
 
 static const struct gpu_form forms[] = {
-    {"vectors", {KERNELS, "vectors", INTEGERS, "off"}, false},
-    {"groups", {KERNELS, "groups", INTEGERS, "off"}, false},
-    {"vectors with integers", {KERNELS, "vectors", INTEGERS, "on"}, true},
-    {"groups with integers", {KERNELS, "groups", INTEGERS, "on"}, true},
+    {"vectors", {KERNELS, "vectors", INTEGERS, "off"}, false, true},
+    {"groups", {KERNELS, "groups", INTEGERS, "off"}, false, false},
+    {"vectors with integers", {KERNELS, "vectors", INTEGERS, "on"}, true, true},
+    {"groups with integers", {KERNELS, "groups", INTEGERS, "on"}, true, false},
 };
 
 const struct gpu_under_test gpu = {"opencl",  "opencl0.0", forms, sizeof forms / sizeof *forms,

@@ -1,5 +1,5 @@
-/* queue-threads.c: the queue under several threads at once: one runs it, four submit, cancel and poll. What comes must be
- * what each request gives alone.
+/* queue-threads.c: the queue under several threads at once: one runs it, five submit, cancel and poll. What comes must be
+ * what each request gives alone. The fifth searches with beams, for the same each time.
  *
  * A plain program, not a Criterion test, so that it runs under ThreadSanitizer, whose findings are the better half of it.
  *
@@ -79,7 +79,8 @@ static void poll_to_the_end(uint64_t id)
     }
 }
 
-/* Users 0 and 1 have callbacks, 2 and 3 poll. Every fifth request is cancelled. */
+/* Users 0 and 1 have callbacks, 2 and 3 poll. Every fifth request is cancelled, every third
+ * one keeps its sequence. */
 static void *use_queue(void *argument)
 {
     struct user *user = argument;
@@ -92,6 +93,7 @@ static void *use_queue(void *argument)
         sample->request.event = calls ? take : NULL;
         if (calls) sample->request.user = &callbacks[i];
         sample->request.priority = (int32_t)(i % 2);
+        if (i % 3 == 0) sample->request.flags |= ENGINE_REQUEST_KEEP;
         while (engine_queue_submit(queue, &sample->request, &ids[i]) == ENGINE_ERROR_BUSY) usleep(1000);
         if (i % 5 == 4) engine_queue_cancel(queue, ids[i - 2]);
         struct engine_queue_info info = {.struct_size = sizeof info};
@@ -105,6 +107,67 @@ static void *use_queue(void *argument)
     return NULL;
 }
 
+/* ---- Beams ---- */
+
+#define N_SEARCHES 12
+#define N_BEAMS    3
+#define N_NEW      24
+
+struct search {
+    struct engine_event *found[N_SEARCHES]; /* the last events */
+    int n_bad;
+};
+
+static struct engine_event *last_event(uint64_t id)
+{
+    struct engine_event *event;
+    while (engine_queue_poll(queue, id, -1, &event) == ENGINE_OK && event) {
+        if (event->kind == ENGINE_EVENT_DONE) return event;
+        engine_event_free(event);
+    }
+    return NULL;
+}
+
+static bool is_same(const struct engine_event *a, const struct engine_event *b)
+{
+    if (!a || !b || a->n_beams != N_BEAMS || b->n_beams != N_BEAMS) return false;
+    for (uint32_t i = 0; i < N_BEAMS; i++) {
+        const struct engine_beam *x = &a->beams[i], *y = &b->beams[i];
+        if (x->n_tokens != y->n_tokens || x->score != y->score || x->text.length != y->text.length)
+            return false;
+        if (memcmp(x->tokens, y->tokens, x->n_tokens * sizeof *x->tokens) != 0) return false;
+    }
+    return true;
+}
+
+/* Every fourth search is cancelled, at any time. */
+static void *search_with_beams(void *argument)
+{
+    static int32_t prompt[20];
+    struct search *search = argument;
+    for (int i = 0; i < 20; i++) prompt[i] = 30 + i * i % 97;
+    struct engine_request request = {.struct_size = sizeof request,
+                                     .tokens = prompt,
+                                     .n_tokens = 20,
+                                     .max_tokens = N_NEW,
+                                     .flags = ENGINE_REQUEST_IGNORE_END | ENGINE_REQUEST_PROGRESS,
+                                     .n_beams = N_BEAMS,
+                                     .length_penalty = 1};
+    for (int i = 0; i < N_SEARCHES; i++) {
+        uint64_t id;
+        request.priority = i % 2;
+        while (engine_queue_submit(queue, &request, &id) == ENGINE_ERROR_BUSY) usleep(1000);
+        if (i % 4 == 3) engine_queue_cancel(queue, id);
+        search->found[i] = last_event(id);
+        search->n_bad += i % 4 == 3 ? !search->found[i] : !is_same(search->found[0], search->found[i]);
+    }
+    for (int i = 0; i < N_SEARCHES; i++) engine_event_free(search->found[i]);
+    if (search->n_bad > 0) fprintf(stderr, "queue-threads: %d searches differ\n", search->n_bad);
+    return NULL;
+}
+
+/* ---- All together ---- */
+
 static void *run_queue(void *argument)
 {
     (void)argument;
@@ -115,12 +178,15 @@ static void *run_queue(void *argument)
 
 static int run_users(struct user *users)
 {
-    pthread_t runner, threads[N_USERS];
+    pthread_t runner, searcher, threads[N_USERS];
+    struct search search = {0};
     int n_bad = 0;
     if (pthread_create(&runner, NULL, run_queue, NULL) != 0) return 1;
     for (uint32_t i = 0; i < N_USERS; i++)
         if (pthread_create(&threads[i], NULL, use_queue, &users[i]) != 0) abort();
+    if (pthread_create(&searcher, NULL, search_with_beams, &search) != 0) abort();
     for (uint32_t i = 0; i < N_USERS; i++) pthread_join(threads[i], NULL);
+    pthread_join(searcher, NULL);
     engine_queue_stop(queue, 0);
     pthread_join(runner, NULL);
     for (uint32_t i = 0; i < N_USERS; i++) {
@@ -128,7 +194,7 @@ static int run_users(struct user *users)
             fprintf(stderr, "queue-threads: user %u: %d requests are not as alone\n", i, users[i].n_bad);
         n_bad += users[i].n_bad;
     }
-    return n_bad;
+    return n_bad + search.n_bad;
 }
 
 static void create_user(struct user *user, uint32_t number, struct engine_context *alone)

@@ -111,13 +111,17 @@ Test(arguments, defaults)
 /* What people type who come from other programs. */
 Test(arguments, habits)
 {
-    static const char *const offloads[] = {"-ngl 12", "--n-gpu-layers 12", "--n-gpu-layers=12",
-                                           "bench --gpu-layers 12"};
+    static const char *const offloads[] = {
+        "-ngl 12", "--n-gpu-layers 12", "--n-gpu-layers=12", "bench --gpu-layers 12",
+        "-ngl12",  "-v -ngl12 text"};
     for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
         good(offloads[i]);
         cr_assert_str_eq(parsed.offload, "12");
     }
     bad("-ngl", "--offload needs a value: --offload N|auto|all");
+    good("-ngl7 -n5");
+    cr_assert_eq(parsed.n_predict, 5);
+    bad("-ngx99", "--predict: 'gx99' is not a whole number");
     bad("info x -ngl 12", "info has no option -n (run has); see engine info --help");
     good("-n -1");
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
@@ -215,7 +219,7 @@ Test(arguments, names_are_at_least_one)
 Test(arguments, mistakes_get_a_suggestion)
 {
     bad("--tmp 1", "unknown option --tmp; did you mean --temp?");
-    bad("--temperature 1", "unknown option --temperature; did you mean --temp?");
+    bad("--temprature 1", "unknown option --temprature; did you mean --temp?");
     bad("--topk=3", "unknown option --topk; did you mean --top-k?");
     bad("--thread 3", "unknown option --thread; did you mean --threads?");
     bad("--frobnicate", "unknown option --frobnicate; see engine run --help");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,25 +11,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "files.h"
-#include "gguf-writer.h"
+#include "program-model.h"
 #include "program.h"
 
-static char *folder, *model, *in, *out;
+static char *in, *out;
 
 static void begin(void)
 {
-    folder = files_folder();
-    model = strdup(files_path(folder, "model.gguf"));
+    begin_model();
     in = strdup(files_path(folder, "in.jsonl"));
     out = strdup(files_path(folder, "out.jsonl"));
-    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F32}));
 }
 
 static void end(void)
 {
-    files_remove(folder);
-    free(folder), free(model), free(in), free(out);
+    end_model();
+    free(in), free(out);
 }
 
 TestSuite(batch, .init = begin, .fini = end, .timeout = 300);
@@ -96,6 +94,77 @@ Test(batch, bad_lines_have_their_places)
     program_free(&result);
 }
 
+Test(batch, sampling_of_a_line)
+{
+    files_write_text(
+        in, "{\"prompt\": \"a\", \"logit_bias\": [[5, 100]], \"temperature\": 0, \"max_tokens\": 2, "
+            "\"logprobs\": 2}\n"
+            "{\"prompt\": \"a\", \"logit_bias\": {\"5\": 100, \"6\": false}, \"temperature\": 0, "
+            "\"max_tokens\": 2}\n"
+            "{\"prompt\": \"a\", \"samplers\": [\"top_k\", \"min-p\"], \"max_tokens\": 2}\n"
+            "{\"prompt\": \"a\", \"samplers\": \"edskypmxt\", \"mirostat\": 2, \"max_tokens\": 2}\n"
+            "{\"prompt\": \"a\", \"dry_multiplier\": 0.8, \"dry_sequence_breakers\": [\"b\"], "
+            "\"max_tokens\": 2}\n"
+            "{\"prompt\": \"a\", \"ban\": [\"a\", \"e\"], \"xtc_probability\": 1, \"max_tokens\": 2}\n"
+            "{\"prompt\": \"a\", \"logit_bias\": [[5]]}\n"
+            "{\"prompt\": \"a\", \"logit_bias\": {\"x\": 1}}\n"
+            "{\"prompt\": \"a\", \"logit_bias\": [[99999, 1]]}\n"
+            "{\"prompt\": \"a\", \"samplers\": [\"top_q\"]}\n"
+            "{\"prompt\": \"a\", \"samplers\": \"q\"}\n"
+            "{\"prompt\": \"a\", \"ban\": [\"\"]}\n"
+            "{\"prompt\": \"a\", \"mirostat\": 3}\n");
+    struct program_result result = BATCH("-o", out, "--ids");
+    cr_assert_eq(result.status, 1, "%s", result.err);
+    cr_assert(strstr(result.err, "7 lines of 13 failed"), "%s", result.err);
+    char *text = read_text(out);
+    json_t *line = line_of(text, 0);
+    json_t *logprobs = json_object_get(line, "logprobs");
+    cr_assert(json_array_size(logprobs) == 2);
+    cr_assert_eq(json_integer_value(json_object_get(json_array_get(logprobs, 1), "id")), 5);
+    cr_assert_eq(json_array_size(json_object_get(json_array_get(logprobs, 1), "top")), 2);
+    json_decref(line);
+    line = line_of(text, 1);
+    for (size_t i = 0; i < 2; i++)
+        cr_assert_eq(json_integer_value(json_array_get(json_object_get(line, "tokens"), i)), 5);
+    json_decref(line);
+    expect_text(text, 6, "error", "\"logit_bias\" should be");
+    expect_text(text, 7, "error", "\"logit_bias\" should be");
+    expect_text(text, 8, "error", "there is no token 99999");
+    expect_text(text, 9, "error", "'top_q' is not one of");
+    expect_text(text, 10, "error", "\"samplers\" should be");
+    expect_text(text, 11, "error", "\"ban\" should be");
+    expect_text(text, 12, "error", "mirostat is 3");
+    free(text);
+    program_free(&result);
+}
+
+/* Seeds have 64 bits; JSON's integers 63, here. */
+Test(batch, large_seeds)
+{
+    files_write_text(in, "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": 9223372036854775807}\n"
+                         "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": \"18446744073709551615\"}\n"
+                         "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": \"7\"}\n"
+                         "{\"prompt\": \"a\", \"seed\": 9223372036854775808}\n"
+                         "{\"prompt\": \"a\", \"seed\": \"18446744073709551616\"}\n"
+                         "{\"prompt\": \"a\", \"seed\": \"-1\"}\n"
+                         "{\"prompt\": \"a\", \"seed\": -1}\n"
+                         "{\"prompt\": \"a\", \"seed\": 1e19}\n");
+    struct program_result result = BATCH("-o", out);
+    cr_assert(strstr(result.err, "5 lines of 8 failed"), "%s", result.err);
+    char *text = read_text(out);
+    json_t *line = line_of(text, 0);
+    cr_assert_eq(json_integer_value(json_object_get(line, "seed")), INT64_MAX);
+    json_decref(line);
+    expect_text(text, 1, "seed", "18446744073709551615");
+    line = line_of(text, 2);
+    cr_assert_eq(json_integer_value(json_object_get(line, "seed")), 7);
+    json_decref(line);
+    expect_text(text, 3, "error", "9223372036854775808'; a seed from 2^63 on is written as a text");
+    for (int i = 4; i < 8; i++) expect_text(text, i, "error", "\"seed\" should be");
+    free(text);
+    program_free(&result);
+}
+
 /* `n` prompts, some of them sampled, of several lengths and priorities. */
 static void write_prompts(int n)
 {
@@ -137,6 +206,46 @@ Test(batch, results_do_not_depend_on_parallel)
     cr_assert_str_neq(other.out, expected);
     program_free(&one), program_free(&other);
     free(expected);
+}
+
+/* Runs with options for guesses. Results are the expected ones; the summary has the counts. */
+static void expect_guesses(const char *expected, const char *option)
+{
+    unsigned guessed = 0, right = 0;
+    struct program_result result = BATCH("--seed", "4", "-np", "2", "--draft-min", "3", "--draft-max", "3",
+                                         "-o", out, "--restart", option);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    expect_output(expected);
+    const char *told = strstr(result.err, "engine: guessed: ");
+    cr_assert(told && sscanf(told, "engine: guessed: %u tokens, %u of them right", &guessed, &right) == 2,
+              "%s", result.err);
+    cr_expect(right > 0 && right < guessed, "%s", result.err);
+    program_free(&result);
+}
+
+Test(batch, guesses_do_not_change_results)
+{
+    write_prompts(30);
+    char *expected = undisturbed();
+    char draft[300];
+    snprintf(draft, sizeof draft, "--draft=%s", model);
+    expect_guesses(expected, draft);
+    expect_guesses(expected, "--lookup");
+    free(expected);
+}
+
+/* As in `engine run`, -n 0 reads the prompts. */
+Test(batch, no_tokens)
+{
+    files_write_text(in, "{\"prompt\": \"a b\"}\n{\"prompt\": \"a b\", \"max_tokens\": 2}\n");
+    struct program_result result = PROGRAM("batch", "-m", model, "--backend", "cpu", "-n", "0", in);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    for (int i = 0; i < 2; i++) {
+        json_t *json = line_of(result.out, i);
+        cr_expect_eq(json_integer_value(json_object_get(json, "text_tokens")), 2 * i, "%s", result.out);
+        json_decref(json);
+    }
+    program_free(&result);
 }
 
 static off_t size_of_output(void)
@@ -233,6 +342,49 @@ Test(batch, the_output_of_something_else)
     char *text = read_text(out);
     cr_assert_eq(program_count_lines(text, "index"), 1, "%s", text);
     free(text), free(expected);
+    program_free(&result);
+}
+
+/* The context of the model has 128 tokens, however they are asked for. */
+Test(batch, the_context_belongs_to_the_key)
+{
+    static const struct {
+        const char *option, *value;
+        bool same;
+    } cases[] = {{"-c", "128", true},
+                 {"--cache-size", "2000", true},
+                 {"-c", "120", false},
+                 {"--cache-size", "64", false}};
+    write_prompts(4);
+    char *expected = undisturbed();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        files_write_text(out, expected);
+        struct program_result result = BATCH("--seed", "4", "-o", out, cases[i].option, cases[i].value);
+        if (!cases[i].same) {
+            refuses(result, expected);
+            continue;
+        }
+        cr_assert_eq(result.status, 0, "%s", result.err);
+        program_free(&result);
+    }
+    free(expected);
+}
+
+Test(batch, help_names_the_keys)
+{
+    static const char *const keys[] = {"samplers",
+                                       "logit_bias",
+                                       "ban",
+                                       "logprobs",
+                                       "mirostat_tau",
+                                       "xtc_threshold",
+                                       "dry_sequence_breakers",
+                                       "grammar",
+                                       "json_schema",
+                                       "response_format"};
+    struct program_result result = PROGRAM("batch", "--help");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        cr_expect(strstr(result.out, keys[i]), "%s", keys[i]);
     program_free(&result);
 }
 

@@ -124,7 +124,7 @@ Test(check_reference, attention)
     static const double slopes[] = {0.25, 0.0625};
     static const float sinks[] = {0.5f, -1};
     float q[8];
-    double k[20], v[15], out[3], size;
+    double k[20], v[15], out[3], weights[5], size;
     numbers(4, 8, q);
     for (int i = 0; i < 20; i++) k[i] = (double)number(i, 5);
     for (int i = 0; i < 15; i++) v[i] = (double)number(i, 6);
@@ -141,9 +141,13 @@ Test(check_reference, attention)
                                       .softcap = attentions[i].softcap,
                                       .slope = attentions[i].slopes ? slopes[head] : 0,
                                       .sink = attentions[i].sinks ? &sinks[head] : NULL};
-            cr_assert(reference_attend(q + 4 * head, &seen, out, &size));
-            for (size_t d = 0; d < 3; d++)
+            reference_attend(q + 4 * head, &seen, out, weights, &size);
+            for (size_t d = 0; d < 3; d++) {
+                double sum = 0;
                 expect_near(out[d], attentions[i].values[3 * head + d], 1e-13, attentions[i].name);
+                for (size_t j = 0; j < seen.n; j++) sum += weights[j] * seen.values[3 * j + d];
+                expect_near(sum, out[d], 1e-15, "the weights' sum of values");
+            }
         }
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bare-engine.h"
 #include "engine.h"
 #include "files.h"
 #include "gguf-writer.h"
@@ -17,13 +18,7 @@ static void begin(void)
 {
     folder = files_folder();
     files_copy(BUILT "/bytes.so", files_path(folder, "bytes.so"), SIZE_MAX);
-    files_write_text(files_path(folder, "engine.conf"), "");
-    const struct engine_options options = {
-        .struct_size = sizeof options,
-        .plugin_dirs = (const char *const[]){folder, NULL},
-        .config_file = files_path(folder, "engine.conf"),
-    };
-    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    engine = bare_engine(folder, folder);
 }
 
 static void end(void)

@@ -124,6 +124,67 @@ Test(gpu_ops, one_column_in_groups)
                                         .gate = true});
 }
 
+/* The products of the first 1, 2, ... columns of the same input: those of a column are the same to the bit, however many
+ * there are. */
+static void few_columns(uint32_t type, uint32_t k, uint32_t rows, bool gate)
+{
+    static const uint32_t counts[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16};
+    enum { MOST = 16 };
+    uint64_t seed = type + k;
+    void *data = random_weight(&seed, type, k, rows);
+    float *input = malloc(MOST * k * sizeof *input), *expected = malloc(MOST * rows * sizeof *expected);
+    cr_assert(data && input && expected);
+    for (uint32_t i = 0; i < MOST * k; i++) input[i] = (float)random_normal(&seed);
+    struct engine_tensor *weight = fixture_weight(&fixture, type, k, rows, ENGINE_WEIGHT_MATMUL, true, data);
+    for (size_t i = 0, known = 0; i < COUNT(counts); known = counts[i++]) {
+        uint32_t n = counts[i];
+        struct engine_op_matmul args = {.struct_size = sizeof args,
+                                        .weight = weight,
+                                        .gate = gate ? weight : NULL,
+                                        .input = fixture_f32(&fixture, k, n, 1, input),
+                                        .output = fixture_f32(&fixture, rows, n, 1, NULL)};
+        fixture_run(&fixture, ENGINE_OP_MATMUL, &args);
+        float *output = fixture_read(&fixture, args.output);
+        for (size_t j = 0; j < known * rows; j++)
+            cr_assert(memcmp(&output[j], &expected[j], sizeof *output) == 0,
+                      "type %u, column %zu of %u: %.9g, but of %zu: %.9g", type, j / rows, n,
+                      (double)output[j], known, (double)expected[j]);
+        memcpy(expected, output, n * rows * sizeof *output);
+        free(output);
+    }
+    fixture_clear(&fixture);
+    free(data);
+    free(input);
+    free(expected);
+}
+
+Test(gpu_ops, few_columns)
+{
+    static const uint32_t counts[] = {2, 4, 7, 16, 17};
+    for (unsigned form = 0; form < gpu.n_forms; form++) {
+        if (!reopen(&gpu.forms[form])) continue;
+        for (size_t i = 0; i < COUNT(weight_types); i++) {
+            uint32_t type = weight_types[i], k = block_length(type) == 256 ? 512 : 96;
+            bool all = type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_Q4_0;
+            if (!all && form != 1) continue; /* each form takes a while to compile */
+            for (size_t j = 0; j < COUNT(counts); j++)
+                if ((all && form < 2) || j == 1)
+                    matmul((struct matmul_case){type, k, 50, counts[j], .residual = true, .gap = 16});
+            if (all) matmul((struct matmul_case){type, columns(1056), 555, 7, .gate = true});
+        }
+    }
+}
+
+Test(gpu_ops, few_columns_do_not_depend_on_each_other)
+{
+    for (unsigned form = 0; form < gpu.n_forms; form++) {
+        if (gpu.forms[form].differs || !reopen(&gpu.forms[form])) continue;
+        few_columns(ENGINE_TYPE_Q4_0, columns(1184), 70, false);
+        few_columns(ENGINE_TYPE_F32, columns(1184), 2100, true);
+        few_columns(ENGINE_TYPE_Q6_K, columns(1280), 33, false);
+    }
+}
+
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
 static void rows_of_every_size(void)

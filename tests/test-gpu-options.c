@@ -61,7 +61,7 @@ Test(gpu_options, experts_and_heads_in_every_form)
         fixture_close(&fixture);
         fixture_open(&fixture, gpu.plugin, 0, 0, 0);
         struct matmul_case c = {ENGINE_TYPE_Q4_0, 96, 70, 1, .n_matrices = 7};
-        for (; c.tokens < 40; c.tokens += 19) {
+        for (; c.tokens < 40; c.tokens += 13) {
             c.n_used = 0, c.mix = c.bias = c.residual = false;
             free(run_matmul_case(&fixture, &c));
             c.n_used = 3, c.mix = c.bias = c.residual = true;

@@ -188,8 +188,8 @@ Test(graph, slices_keep_strides_and_split_into_heads)
 Test(graph, caches_are_declared_with_their_own_shapes)
 {
     for (graph->layer = 0; graph->layer < 2; graph->layer++) {
-        graph_cache(graph, 24 + 8 * graph->layer, 1);
-        graph_cache(graph, 16, 3);
+        graph_cache(graph, 24 + 8 * graph->layer, 1, false);
+        graph_cache(graph, 16, 3, false);
     }
     cr_assert_eq(graph->n_caches, 4);
     cr_assert_eq(graph->caches[2].layer, 1);

@@ -268,3 +268,50 @@ Test(plan_step, everybody_gets_done)
         random_state = kept;
     }
 }
+
+/* ---- Beams ---- */
+
+static struct step_request with_beams(struct step_request request, uint32_t n_beams, size_t n_parting)
+{
+    request.n_beside = n_beams - 1;
+    request.n_growing = request.decoding ? n_beams - 1 : 0;
+    request.n_parting = n_parting;
+    return request;
+}
+
+Test(plan_step, beams_take_as_many_sequences)
+{
+    struct step_request requests[] = {with_beams(decoding(40), 4, 0), with_beams(waiting(10), 4, 3),
+                                      waiting(3)};
+    struct step_limits limits = roomy;
+    expect(requests, 3, &limits, PLAN_START, 1);
+    limits.n_sequences = 7;
+    expect(requests, 3, &limits, PLAN_RUN, SIZE_MAX); /* and nobody overtakes it */
+    requests[1].priority = 1;
+    expect(requests, 3, &limits, PLAN_PUT_BACK, 0);
+}
+
+Test(plan_step, beams_need_room_to_part)
+{
+    struct step_request requests[] = {decoding(40), with_beams(waiting(10), 4, 3)};
+    struct step_limits limits = roomy;
+    limits.free_positions = 4 * 32;
+    expect(requests, 2, &limits, PLAN_START, 1);
+    limits.free_positions = 3 * 32;
+    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+}
+
+Test(plan_step, beams_grow_together)
+{
+    struct step_request requests[] = {decoding(40), with_beams(decoding(64), 4, 0)};
+    struct step_limits limits = roomy;
+    limits.free_positions = 4 * 32;
+    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    cr_assert_eq(requests[1].n_now, 1);
+    limits.free_positions = 3 * 32;
+    expect(requests, 2, &limits, PLAN_PUT_BACK, 1);
+    requests[1] = with_beams(decoding(65), 4, 3); /* in a block that all share */
+    expect(requests, 2, &limits, PLAN_RUN, SIZE_MAX);
+    limits.free_positions = 2 * 32;
+    expect(requests + 1, 1, &limits, PLAN_FULL, 0);
+}

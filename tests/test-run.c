@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <pty.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "files.h"
 #include "gguf-writer.h"
+#include "program-json.h"
+#include "program-model.h"
 #include "program.h"
 
-static char *folder, *model;
-
-static void begin(void)
-{
-    folder = files_folder();
-    model = strdup(files_path(folder, "model.gguf"));
-    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F32}));
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder);
-    free(model);
-}
-
-TestSuite(run, .init = begin, .fini = end);
+TestSuite(run, .init = begin_model, .fini = end_model);
 
 /* ---- run ----------------------------------------------------------------------------------------------- */
 
@@ -54,6 +40,101 @@ static void fails(struct program_result result, int status, const char *message)
     cr_assert(strstr(line, message), "%s", result.err);
     cr_assert_eq(strchr(line, '\n'), line + strlen(line) - 1, "several lines: %s", result.err);
     program_free(&result);
+}
+
+#define SAMPLED(...) PROGRAM("-m", model, "-p", "a b", "-n", "20", "--seed", "1", "--no-echo", __VA_ARGS__)
+
+static char *text_of_run(struct program_result result)
+{
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    char *text = strdup(result.out);
+    program_free(&result);
+    return text;
+}
+
+Test(run, bans_and_stops)
+{
+    char *text = text_of_run(SAMPLED("--temp", "0"));
+    char part[] = {text[2], text[3], '\0'}, escaped[16];
+    snprintf(escaped, sizeof escaped, "\\x%02x%c", (unsigned char)part[0], part[1]);
+    char *without = text_of_run(SAMPLED("--temp", "0", "--ban", escaped));
+    cr_assert(strstr(text, part) && !strstr(without, part), "'%s' in '%s' and '%s'", part, text, without);
+    struct program_result result = SAMPLED("--temp", "0", "--stop", part);
+    cr_assert_eq((size_t)(strstr(text, part) - text), strlen(result.out), "'%s' of '%s'", result.out, text);
+    program_free(&result);
+    free(text);
+    free(without);
+}
+
+Test(run, the_order_of_samplers)
+{
+    char *letters = text_of_run(SAMPLED("--sampler-seq", "kt", "--top-k", "3"));
+    char *names = text_of_run(SAMPLED("--samplers", "top_k;temperature", "--top-k", "3"));
+    char *others = text_of_run(SAMPLED("--samplers", "temperature", "--top-k", "3"));
+    cr_assert_str_eq(letters, names);
+    cr_assert(strcmp(names, others) != 0);
+    free(letters);
+    free(names);
+    free(others);
+}
+
+/* A line of --logprobs whose token is the most likely one, and the token's text. */
+static void expect_logprobs(const char *line, struct engine_string *text)
+{
+    json_t *json = json_loads(line, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
+    json_t *top = json_object_get(json, "top"), *first = json_array_get(top, 0);
+    cr_assert(json && json_array_size(top) == 3, "%s", line);
+    cr_assert(json_equal(json_object_get(json, "id"), json_object_get(first, "id")));
+    cr_assert(json_equal(json_object_get(json, "bytes"), json_object_get(first, "bytes")));
+    double before = 0;
+    for (size_t i = 0; i < 3; i++) {
+        double logprob = json_real_value(json_object_get(json_array_get(top, i), "logprob"));
+        cr_assert(logprob < 0 && (i == 0 || logprob <= before));
+        before = logprob;
+    }
+    const json_t *bytes = json_object_get(json, "bytes");
+    for (size_t i = 0; i < json_array_size(bytes); i++)
+        ((char *)(size_t)text->data)[text->length++] = (char)json_integer_value(json_array_get(bytes, i));
+    json_decref(json);
+}
+
+Test(run, logprobs)
+{
+    char bytes[4096], *text = text_of_run(SAMPLED("--temp", "0"));
+    struct engine_string joined = {bytes, 0};
+    char *lines = text_of_run(SAMPLED("--temp", "0", "--logprobs", "3"));
+    int n = 0;
+    for (char *line = lines; *line; line = strchr(line, '\n') + 1, n++) expect_logprobs(line, &joined);
+    cr_assert_eq(n, 20);
+    /* the program's output has NULs */
+    cr_assert(joined.length >= strlen(text) && memcmp(bytes, text, strlen(text)) == 0, "%s", text);
+    const char *path = files_path(folder, "logprobs.jsonl");
+    char *beside = text_of_run(SAMPLED("--temp", "0", "--logprobs", "3", "--logprobs-file", path));
+    size_t size;
+    char *written = files_read(path, &size);
+    cr_assert_str_eq(beside, text);
+    cr_assert(size == strlen(lines) && memcmp(written, lines, size) == 0);
+    free(text);
+    free(lines);
+    free(beside);
+    free(written);
+    fails(SAMPLED("--logprobs", "3", "--json"), 2, "--logprobs-file");
+    fails(SAMPLED("--logprobs-file", path), 2, "needs --logprobs");
+    fails(SAMPLED("--logprobs", "3", "--logprobs-file", model), 2, "same file");
+}
+
+Test(run, sampling_mistakes)
+{
+    fails(SAMPLED("--samplers", "top_k;top_q"), 2, "'top_q' is not one of penalties;dry;");
+    fails(SAMPLED("--sampler-seq", "kq"), 2, "--sampler-seq: 'kq'");
+    fails(SAMPLED("--samplers", "top_k", "--sampler-seq", "k"), 2, "cannot be combined");
+    fails(SAMPLED("--logit-bias", "5"), 2, "--logit-bias: '5'");
+    fails(SAMPLED("--logit-bias", "5+inf"), 2, "--logit-bias: '5+inf'");
+    fails(SAMPLED("--logit-bias", "5+-1"), 2, "--logit-bias: '5+-1'");
+    fails(SAMPLED("-l", "999999999+1"), 2, "there is no token 999999999");
+    fails(SAMPLED("--ban-token", "a"), 2, "--ban-token: 'a'");
+    fails(SAMPLED("--ban", ""), 2, "--ban: the text is empty");
+    fails(SAMPLED("--mirostat", "3"), 2, "--mirostat: 3 is out of range");
 }
 
 Test(run, the_prompt_comes_from_anywhere)
@@ -80,7 +161,8 @@ Test(run, settings_that_nobody_reads)
 {
     static char config[4096], expected[4400];
     snprintf(config, sizeof config, "%s", files_path(folder, "engine.conf"));
-    files_write_text(config, "threads = 2\n[vulcan]\nmatmul = dot\nmore = 1\n[cpu]\ncores = 3\n");
+    files_write_text(config, "threads = 2\n[vulcan]\nmatmul = dot\nmore = 1\n[cpu]\ncores = 3\n"
+                             "[vulkan]\nmatmull = dot\n");
     struct program_result result = PROGRAM("run", model, "-n", "1", "--config", config, "--backend", "cpu");
     cr_assert_eq(result.status, 0, "%s", result.err);
     snprintf(expected, sizeof expected, "engine: warning: %s:3: [vulcan]: no plugin has this name", config);
@@ -89,6 +171,30 @@ Test(run, settings_that_nobody_reads)
     snprintf(expected, sizeof expected,
              "engine: warning: %s:6: [cpu] cores: the plugin did not read this setting", config);
     cr_assert(strstr(result.err, expected), "%s", result.err);
+    /* Told even if no such device is in use. */
+    bool has_vulkan = access(TEST_PLUGIN_DIR "/vulkan.so", F_OK) == 0;
+    snprintf(expected, sizeof expected, "engine: warning: %s:%s", config,
+             has_vulkan ? "8: [vulkan] matmull: the plugin did not read this setting"
+                        : "8: [vulkan]: no plugin has this name");
+    cr_assert_eq(program_count_lines(result.err, expected), 1, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.err, "[vulkan]"), 1, "%s", result.err);
+    program_free(&result);
+}
+
+Test(run, speeds_of_devices_that_do_not_exist)
+{
+    static char config[4096], expected[4400];
+    snprintf(config, sizeof config, "%s", files_path(folder, "engine.conf"));
+    files_write_text(config, "threads = 1\nspeeds = cpu=3, vulkn0=4,cpu9=1\n");
+    struct program_result result = PROGRAM("run", model, "-n", "1", "--config", config, "--backend", "cpu");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    snprintf(expected, sizeof expected, "engine: warning: %s:2: speeds: there is no device vulkn0 here",
+             config);
+    cr_assert_eq(program_count_lines(result.err, expected), 1, "%s", result.err);
+    snprintf(expected, sizeof expected, "engine: warning: %s:2: speeds: there is no device cpu9 here",
+             config);
+    cr_assert_eq(program_count_lines(result.err, expected), 1, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.err, "speeds:"), 2, "%s", result.err);
     program_free(&result);
 }
 
@@ -122,22 +228,11 @@ Test(run, words)
     program_free(&endless);
 }
 
-static json_t *json_of(struct program_result result)
-{
-    cr_assert_eq(result.status, 0, "%s", result.err);
-    cr_assert_str_empty(result.err);
-    json_error_t error;
-    json_t *json = json_loadb(result.out, result.out_size, 0, &error);
-    cr_assert(json, "%s: %s", error.text, result.out);
-    program_free(&result);
-    return json;
-}
-
 Test(run, json)
 {
     struct program_result text = PROGRAM("run", model, "One day", "-n", "6", "--temp", "0");
     cr_assert_eq(text.status, 0, "%s", text.err);
-    json_t *json = json_of(PROGRAM("run", model, "One day", "-n", "6", "--temp", "0", "--json"));
+    json_t *json = program_json(PROGRAM("run", model, "One day", "-n", "6", "--temp", "0", "--json"));
     cr_assert_str_eq(json_string_value(json_object_get(json, "prompt")), "One day");
     cr_assert_eq(json_integer_value(json_object_get(json, "text_tokens")), 6);
     cr_assert_str_eq(json_string_value(json_object_get(json, "end")), "limit");
@@ -146,7 +241,7 @@ Test(run, json)
     json_decref(json);
     program_free(&text);
 
-    json = json_of(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "--json"));
+    json = program_json(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "--json"));
     json_t *rows = json_object_get(json, "logits");
     cr_assert_eq(json_array_size(rows), 3);
     cr_assert_eq(json_array_size(json_array_get(rows, 2)), 320);
@@ -160,15 +255,15 @@ Test(run, json)
     free(npy);
     json_decref(json);
 
-    json = json_of(PROGRAM("tokenize", "-m", model, "--json", "a b"));
+    json = program_json(PROGRAM("tokenize", "-m", model, "--json", "a b"));
     size_t n = json_array_size(json_object_get(json, "ids"));
     cr_assert(n > 0 && n == json_array_size(json_object_get(json, "pieces")));
     json_decref(json);
-    json = json_of(PROGRAM("tokenize", "-m", model, "--json", "--ids", "a b"));
+    json = program_json(PROGRAM("tokenize", "-m", model, "--json", "--ids", "a b"));
     cr_assert_eq(json_array_size(json_object_get(json, "ids")), n);
     cr_assert_null(json_object_get(json, "pieces"));
     json_decref(json);
-    json = json_of(PROGRAM("tokenize", "-m", model, "--json", "--decode", "260 261"));
+    json = program_json(PROGRAM("tokenize", "-m", model, "--json", "--decode", "260 261"));
     cr_assert(json_is_string(json_object_get(json, "text")));
     json_decref(json);
     static const char *const lines[] = {"tokenize", "-m", NULL, "--json", "-0", NULL};
@@ -208,10 +303,15 @@ Test(run, a_prompt_that_is_too_long_is_refused_before_loading)
         PROGRAM("run", model, "One day and another", "-c", "4", "--backend", "cpu", "-v");
     cr_assert_eq(result.status, 1, "%s", result.err);
     cr_assert_str_empty(result.out);
-    cr_assert(strstr(result.err,
-                     "tokens but the context only 4: enlarge the context with -c, or shorten the prompt"),
+    cr_assert(strstr(result.err, "tokens but the context only 4: enlarge it with -c, or shorten the prompt"),
               "%s", result.err);
     cr_assert_null(strstr(result.err, "of 2 layers;"), "%s", result.err);
+    program_free(&result);
+    result = PROGRAM("run", model, "One day and another", "--cache-size", "4", "--backend", "cpu");
+    cr_assert(strstr(result.err, "the context only 4: enlarge it with --cache-size"), "%s", result.err);
+    program_free(&result);
+    result = PROGRAM("run", model, "a", "--cache-size", "9", "-n", "20", "--backend", "cpu");
+    cr_assert(strstr(result.err, "of 9 tokens is full; enlarge it with --cache-size"), "%s", result.err);
     program_free(&result);
     result = PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", "/dev/null", "-v");
     cr_assert_eq(result.status, 1, "%s", result.err);
@@ -312,6 +412,19 @@ Test(run, guesses_do_not_change_the_text)
                  json_integer_value(json_object_get(json, "guessed_tokens")), "%s", draft.out);
     json_decref(json);
     program_free(&draft);
+}
+
+/* Without new tokens, the prompt is read and printed. */
+Test(run, no_tokens)
+{
+    prints(PROGRAM("-m", model, "-p", "a b", "-n", "0"), "a b");
+    prints(PROGRAM("-m", model, "-p", "a b", "-n", "0", "--lookup"), "a b");
+    struct program_result result = PROGRAM("-m", model, "-p", "a b", "-n", "0", "--json");
+    json_t *json = json_loads(result.out, JSON_ALLOW_NUL, NULL);
+    cr_assert_eq(json_integer_value(json_object_get(json, "prompt_tokens")), 5, "%s", result.out);
+    cr_assert_eq(json_integer_value(json_object_get(json, "text_tokens")), 0, "%s", result.out);
+    json_decref(json);
+    program_free(&result);
 }
 
 Test(run, guesses_that_cannot_be_made)
@@ -416,69 +529,11 @@ Test(run, the_reader_has_had_enough)
     free(said);
 }
 
-/* ---- bench, plan, logits ------------------------------------------------------------------------------- */
-
-static void check_speed(const json_t *part, int tokens)
-{
-    const json_t *speed = json_object_get(part, "tok_s");
-    double median = json_real_value(json_object_get(speed, "median"));
-    cr_assert_eq(json_integer_value(json_object_get(part, "tokens")), tokens);
-    cr_assert_gt(json_real_value(json_object_get(speed, "min")), 0);
-    cr_assert_leq(json_real_value(json_object_get(speed, "min")), median);
-    cr_assert_geq(json_real_value(json_object_get(speed, "max")), median);
-}
-
-Test(run, bench)
-{
-    json_t *json =
-        json_of(PROGRAM("bench", "-m", model, "-p", "9", "-n", "4", "-r", "2", "-t", "1", "--json"));
-    check_speed(json_object_get(json, "prefill"), 9);
-    check_speed(json_object_get(json, "decode"), 4);
-    cr_assert_eq(json_integer_value(json_object_get(json, "threads")), 1);
-    cr_assert_gt(json_integer_value(json_object_get(json, "bytes_per_token")), 100000);
-    json_decref(json);
-
-    struct program_result result = PROGRAM("bench", "-m", model, "-p", "9", "-n", "0", "-r", "1");
-    cr_assert_eq(result.status, 0);
-    cr_assert(strstr(result.out, "prefill "));
-    cr_assert_null(strstr(result.out, "decode "));
-    program_free(&result);
-}
-
-Test(run, bench_names_the_model_of_the_configuration)
-{
-    char text[1200];
-    snprintf(text, sizeof text, "model = %s\n", model);
-    files_write_text(files_path(folder, "engine.conf"), text);
-    json_t *json = json_of(PROGRAM("bench", "--config", files_path(folder, "engine.conf"), "-p", "2", "-n",
-                                   "0", "-r", "1", "--json"));
-    cr_assert_str_eq(json_string_value(json_object_get(json, "model")), model);
-    json_decref(json);
-}
-
-/* A prefill that would take minutes ends at Ctrl-C. */
-Test(run, bench_interrupted)
-{
-    alarm(60);
-    int status;
-    pid_t child = fork();
-    if (child == 0) {
-        signal(SIGINT, SIG_DFL);
-        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-        int log = open(files_path(folder, "errors"), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-        dup2(log, STDERR_FILENO);
-        execl(TEST_ENGINE, "engine", "bench", "-m", model, "-p", "500000", NULL);
-        _exit(127);
-    }
-    usleep(500000); /* by then it computes; should it be late, that is no failure */
-    cr_assert_eq(kill(child, SIGINT), 0);
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x", (unsigned)status);
-}
+/* ---- plan, logits -------------------------------------------------------------------------------------- */
 
 Test(run, plan)
 {
-    json_t *json = json_of(PROGRAM("plan", "-m", model, "--json"));
+    json_t *json = program_json(PROGRAM("plan", "-m", model, "--json"));
     const json_t *tensors = json_object_get(json, "tensors"), *devices = json_object_get(json, "devices");
     cr_assert(json_array_size(tensors) >= 20);
     for (size_t i = 0; i < json_array_size(tensors); i++) {
@@ -510,7 +565,7 @@ Test(run, plan_of_a_tied_model)
     cr_assert_eq(program_count_lines(result.out, "token_embd.weight"), 1, "%s", result.out);
     cr_assert_null(strstr(result.out, " 0 B  cpu"), "%s", result.out);
     program_free(&result);
-    json_t *json = json_of(PROGRAM("plan", "-m", model, "--backend", "cpu", "--json"));
+    json_t *json = program_json(PROGRAM("plan", "-m", model, "--backend", "cpu", "--json"));
     size_t i, n = 0;
     json_t *tensor;
     json_array_foreach(json_object_get(json, "tensors"), i, tensor) n +=

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "sample/logprobs.h"
 #include "sample/portable.h"
 
 #define N_DRAWS 20000
@@ -70,6 +71,18 @@ Test(portable, same_bits_everywhere)
         sum = sum * 31 + bits;
     }
     cr_assert(sum == 0x6010c3b949c89fea, "the sum is 0x%llx", (unsigned long long)sum);
+}
+
+Test(portable, log_near_libm)
+{
+    for (double x = 1e-300; x < 1e300; x *= 1.37) {
+        double expected = log(x), got = portable_log(x);
+        cr_assert(fabs(got - expected) <= fabs(expected) * 0x1p-51, "log(%a) is %a, not %a", x, expected,
+                  got);
+    }
+    for (double x = 0.5; x < 2; x += 1.0 / 1024)
+        cr_assert(fabs(portable_log(x) - log(x)) <= 0x1p-52, "log(%a) is %a", x, portable_log(x));
+    cr_assert(portable_log(1) == 0);
 }
 
 Test(portable, random)
@@ -253,6 +266,161 @@ Test(sampler, penalties_look_back_only_so_far)
     engine_sampler_destroy(sampler);
 }
 
+/* ---- The chain (test sampler-cases compares distributions with llama.cpp's) ---- */
+
+/* Expects engine_sampler_probabilities to give these. */
+static void expect_probabilities(struct engine_sampler *sampler, const float *logits, size_t n,
+                                 const double *expected)
+{
+    float copy[64], probabilities[64];
+    memcpy(copy, logits, n * sizeof *copy);
+    cr_assert(engine_sampler_probabilities(sampler, copy, probabilities) == ENGINE_OK);
+    for (size_t i = 0; i < n; i++)
+        cr_assert(fabs((double)probabilities[i] - expected[i]) < 1e-6, "token %zu: %g instead of %g", i,
+                  (double)probabilities[i], expected[i]);
+}
+
+static void expect_chain(struct engine_sampler_options options, const float *logits, size_t n,
+                         const double *expected)
+{
+    struct engine_sampler *sampler = create(options, (uint32_t)n);
+    expect_probabilities(sampler, logits, n, expected);
+    engine_sampler_destroy(sampler);
+}
+
+Test(sampler, the_order_counts)
+{
+    /* At temperature 0.5 probabilities go with their squares: 0.16, 0.09, 0.04, 0.01 of 0.3. */
+    const double probabilities[] = {0.4, 0.3, 0.2, 0.1};
+    const double first[] = {16.0 / 25, 9.0 / 25, 0, 0}, last[] = {16.0 / 29, 9.0 / 29, 4.0 / 29, 0};
+    const double none[] = {4.0 / 9, 3.0 / 9, 2.0 / 9, 0};
+    float logits[4];
+    logits_of(probabilities, 4, logits);
+    struct engine_sampler_options options = {.temperature = 0.5f, .top_p = 0.75f, .top_k = 1};
+    options.samplers = "temperature;top_p";
+    expect_chain(options, logits, 4, first);
+    options.samplers = "top-p;temp";
+    expect_chain(options, logits, 4, last);
+    options.samplers = "nucleus"; /* without a temperature, it is 1 */
+    expect_chain(options, logits, 4, none);
+    options.samplers = "";
+    expect_chain(options, logits, 4, probabilities);
+}
+
+Test(sampler, logit_bias)
+{
+    const double probabilities[] = {0.4, 0.3, 0.2, 0.1}, expected[] = {0.4 / 0.8, 0, 0.3 / 0.8, 0.1 / 0.8};
+    const struct engine_logit_bias bias[] = {{2, 1}, {1, -INFINITY}, {2, logf(1.5f) - 1}, {1, 100}};
+    float logits[4];
+    logits_of(probabilities, 4, logits);
+    struct engine_sampler_options options = {.temperature = 1, .logit_bias = bias, .n_logit_bias = 4};
+    expect_chain(options, logits, 4, expected);
+}
+
+Test(sampler, all_banned)
+{
+    const struct engine_logit_bias bias[] = {{0, -INFINITY}, {1, -INFINITY}};
+    float logits[] = {1, 2};
+    int32_t token = 7;
+    struct engine_sampler_options options = {.temperature = 1, .logit_bias = bias, .n_logit_bias = 2};
+    struct engine_sampler *sampler = create(options, 2);
+    cr_assert(engine_sample(sampler, logits, &token) == ENGINE_ERROR_DATA && token == 7);
+    cr_assert(strstr(engine_error_message(), "banned"), "%s", engine_error_message());
+    logits[0] = logits[1] = NAN;
+    cr_assert(engine_sample(sampler, logits, &token) == ENGINE_ERROR_DATA && token == 7);
+    cr_assert(strstr(engine_error_message(), "weights are damaged"), "%s", engine_error_message());
+    engine_sampler_destroy(sampler);
+}
+
+Test(sampler, probabilities_change_nothing)
+{
+    struct engine_sampler_options options = {
+        .temperature = 1.5f, .xtc_probability = 0.5f, .xtc_threshold = 0.1f, .seed = 5};
+    for (options.mirostat = 0; options.mirostat < 3; options.mirostat += 2) {
+        options.mirostat_tau = 2;
+        options.mirostat_eta = 0.5f;
+        struct engine_sampler *plain = create(options, 4), *asked = create(options, 4);
+        const float logits[] = {2, 1.5f, 1, 0.5f};
+        for (int i = 0; i < 100; i++) {
+            float copy[4], probabilities[4];
+            memcpy(copy, logits, sizeof copy);
+            cr_assert(engine_sampler_probabilities(asked, copy, probabilities) == ENGINE_OK);
+            int32_t token = sample(asked, logits, 4);
+            cr_assert(token == sample(plain, logits, 4));
+            cr_assert(probabilities[token] > 0);
+        }
+        engine_sampler_destroy(plain);
+        engine_sampler_destroy(asked);
+    }
+}
+
+Test(sampler, xtc_tosses_its_coin)
+{
+    /* In half of the draws, 0.5 and 0.3 are dropped and 0.2 is left. */
+    const double probabilities[] = {0.5, 0.3, 0.2}, expected[] = {0.25, 0.15, 0.6};
+    float logits[3];
+    logits_of(probabilities, 3, logits);
+    struct engine_sampler_options options = {
+        .temperature = 1, .xtc_probability = 0.5f, .xtc_threshold = 0.1f, .seed = 3};
+    expect_shares(options, logits, 3, expected);
+}
+
+Test(sampler, greedy_with_other_steps)
+{
+    const float logits[] = {3, 2, 1};
+    struct engine_sampler_options options = {
+        .xtc_probability = 1, .xtc_threshold = 0.1f, .penalty_last_n = 4, .penalty_presence = 1.5f};
+    struct engine_sampler *sampler = create(options, 3);
+    cr_assert(sample(sampler, logits, 3) == 0, "XTC is skipped");
+    engine_sampler_accept(sampler, 0);
+    cr_assert(sample(sampler, logits, 3) == 1, "penalties are not");
+    engine_sampler_destroy(sampler);
+}
+
+/* The formula of version 2: mu is 4 at first, then 4 - 1 * (surprise - 2). */
+Test(sampler, mirostat_learns)
+{
+    const double probabilities[] = {0.6, 0.3, 0.07, 0.03};
+    const double all[] = {0.6 / 0.97, 0.3 / 0.97, 0.07 / 0.97, 0};
+    float logits[4];
+    logits_of(probabilities, 4, logits);
+    struct engine_sampler_options options = {
+        .temperature = 1, .mirostat = 2, .mirostat_tau = 2, .mirostat_eta = 1, .top_k = 1, .seed = 1};
+    struct engine_sampler *sampler = create(options, 4);
+    expect_probabilities(sampler, logits, 4, all); /* 0.03 has a surprise of 5.06, 0.07 one of 3.84 */
+    int32_t token = sample(sampler, logits, 4);
+    double mu = 4 - (-log2(all[token]) - 2), kept = 0, expected[4];
+    for (int i = 0; i < 4; i++) kept += expected[i] = -log2(probabilities[i]) <= mu ? probabilities[i] : 0;
+    for (int i = 0; i < 4; i++) expected[i] /= kept;
+    expect_probabilities(sampler, logits, 4, expected);
+    engine_sampler_destroy(sampler);
+}
+
+/* ---- The model's own probabilities ---- */
+
+Test(logprobs, are_a_log_softmax)
+{
+    const float logits[] = {1, NAN, 3, 3, -INFINITY, 2.5f, -40};
+    const double total = exp(1) + 2 * exp(3) + exp(2.5) + exp(-40);
+    const int32_t order[] = {2, 3, 5, 0, 6};
+    struct logprobs logprobs;
+    cr_assert(logprobs_create(&logprobs, 7, 100) == ENGINE_OK);
+    logprobs_read(&logprobs, logits);
+    cr_assert(logprobs.n_found == 5);
+    for (size_t i = 0; i < 5; i++) {
+        double expected = (double)logits[order[i]] - log(total);
+        cr_assert(logprobs.top[i].token == order[i]);
+        cr_assert(fabs((double)logprobs.top[i].logprob - expected) < 1e-5);
+        cr_assert(logprobs_of(&logprobs, order[i]) == logprobs.top[i].logprob);
+    }
+    cr_assert(logprobs_of(&logprobs, 1) == -INFINITY && logprobs_of(&logprobs, 4) == -INFINITY);
+    logprobs_destroy(&logprobs);
+    cr_assert(logprobs_create(&logprobs, 7, 2) == ENGINE_OK);
+    logprobs_read(&logprobs, logits);
+    cr_assert(logprobs.n_found == 2 && logprobs.top[1].token == 3);
+    logprobs_destroy(&logprobs);
+}
+
 /* ---- All together ---- */
 
 static void make_logits(uint64_t *state, float *logits, size_t n)
@@ -364,6 +532,26 @@ Test(sampler, options)
     expect_refusal((struct engine_sampler_options){.penalty_repeat = -2}, "penalty_repeat");
     expect_refusal((struct engine_sampler_options){.penalty_frequency = NAN}, "penalty_frequency");
     expect_refusal((struct engine_sampler_options){.penalty_last_n = UINT32_MAX}, "penalty_last_n");
+    expect_refusal((struct engine_sampler_options){.dynatemp_range = -1}, "dynatemp_range");
+    expect_refusal((struct engine_sampler_options){.dynatemp_exponent = NAN}, "dynatemp_exponent");
+    expect_refusal((struct engine_sampler_options){.top_n_sigma = INFINITY}, "top_n_sigma");
+    expect_refusal((struct engine_sampler_options){.xtc_probability = 1.5f}, "xtc_probability");
+    expect_refusal((struct engine_sampler_options){.xtc_threshold = -0.5f}, "xtc_threshold");
+    expect_refusal((struct engine_sampler_options){.mirostat = 3}, "mirostat");
+    expect_refusal((struct engine_sampler_options){.mirostat_tau = NAN}, "mirostat_tau");
+    expect_refusal((struct engine_sampler_options){.dry_multiplier = -1}, "dry_multiplier");
+    expect_refusal((struct engine_sampler_options){.dry_penalty_last_n = UINT32_MAX}, "dry_penalty_last_n");
+    expect_refusal((struct engine_sampler_options){.samplers = "top_k;top_q"}, "'top_q'");
+    const struct engine_logit_bias bias[] = {{8, 1}, {2, NAN}, {-1, 1}};
+    for (size_t i = 0; i < 3; i++)
+        expect_refusal((struct engine_sampler_options){.logit_bias = &bias[i], .n_logit_bias = 1},
+                       "logit_bias");
+    const struct engine_string texts[] = {{"a", 1}, {"", 0}};
+    expect_refusal((struct engine_sampler_options){.ban = texts, .n_ban = 2}, "ban: text 1");
+    expect_refusal((struct engine_sampler_options){.ban = texts, .n_ban = 1}, "for a model");
+    const struct engine_sampler_options dry = {
+        .dry_multiplier = 1, .dry_base = 2, .dry_penalty_last_n = 8, .dry_allowed_length = 2};
+    expect_refusal(dry, "for a model");
 
     engine_sampler_destroy(NULL);
 }

@@ -108,6 +108,12 @@ static int call_plan(union any *any)
     return status;
 }
 
+static int call_length(union any *any)
+{
+    uint32_t n_context;
+    return engine_context_length(model, &any->context, &n_context);
+}
+
 static int call_context(union any *any)
 {
     struct engine_context *created = NULL;
@@ -188,6 +194,7 @@ static const struct row {
     {"engine_model_get_info", FIRST(engine_model_info, n_parameters), call_model_info, false},
     {"engine_model_quantize", FIRST(engine_quantize_options, user), call_quantize, false},
     {"engine_plan_create", FIRST(engine_context_options, user), call_plan, false},
+    {"engine_context_length", FIRST(engine_context_options, user), call_length, false},
     {"engine_context_create", FIRST(engine_context_options, user), call_context, false},
     {"engine_context_get_info", FIRST(engine_context_info, n_threads), call_context_info, false},
     {"engine_decode", FIRST(engine_batch, wanted), call_decode, false},

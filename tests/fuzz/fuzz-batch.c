@@ -6,7 +6,7 @@
 
 #include "commands/batch-line.h"
 #include "queue/stop-texts.h"
-#include "sample/sampler.h"
+#include "sample/settings.h"
 #include "tokenizers.h"
 
 static void must(bool good)
@@ -16,12 +16,13 @@ static void must(bool good)
 
 static void check_line(const struct batch_line *line)
 {
-    struct engine_sampler_options known;
+    struct sampler_settings known;
     must(!line->prompt != !line->tokens);
     must(!line->tokens || line->n_tokens > 0);
     for (size_t i = 0; i < line->n_tokens; i++) must(line->tokens[i] >= 0);
     must(isfinite(line->sampler.temperature) && isfinite(line->sampler.penalty_repeat));
-    sampler_read_options(&line->sampler, &known); /* refuses what is out of range, and crashes at nothing */
+    /* refuses what is out of range, and crashes at nothing */
+    if (sampler_settings_read(&line->sampler, &known) == ENGINE_OK) sampler_settings_free(&known);
 }
 
 /* Puts the prompt through the stop texts, byte by byte and as one. */

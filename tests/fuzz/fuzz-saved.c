@@ -15,7 +15,7 @@ enum { N_VOCAB = 320, N_CONTEXT = 70 };
 
 /* Where things are in a file, and how large, see context/saved.c. */
 enum { FINGERPRINT = 24, FILE_SIZE = 32, TOKEN_COUNT = 40, HEADER_HASH = 48, HEADER_END = 56, HASH_SIZE = 8 };
-enum { N_CACHES = 2, ENTRY_SIZE = 16, BLOCK_SIZE = 512 };
+enum { N_CACHES = 2, ENTRY_SIZE = 16, BLOCK_COUNT = 12, BLOCK_SIZE = 512 };
 
 static void log_nothing(void *user, enum engine_log_level level, const char *line)
 {
@@ -45,7 +45,8 @@ static struct engine_context *the_context(void)
                                       .n_heads = 2,
                                       .n_kv_heads = 1,
                                       .n_ff = 16,
-                                      .n_vocab = N_VOCAB};
+                                      .n_vocab = N_VOCAB,
+                                      .window = 8};
     char path[] = "/tmp/fuzz-saved-XXXXXX";
     if (context) return context;
     int file = mkstemp(path);
@@ -102,6 +103,19 @@ static uint64_t hash_pieces(uint64_t hash, const uint8_t **at, size_t size, size
     return hash;
 }
 
+/* How many blocks the file has, by its table of the caches; an impossible number if that is cut off. */
+static size_t count_blocks(const uint8_t *data, size_t size)
+{
+    size_t n_blocks = 0;
+    if (size < HEADER_END + N_CACHES * ENTRY_SIZE) return size;
+    for (size_t i = 0; i < N_CACHES; i++) {
+        uint32_t n;
+        memcpy(&n, data + HEADER_END + i * ENTRY_SIZE + BLOCK_COUNT, sizeof n);
+        n_blocks += n % (N_CONTEXT + 1);
+    }
+    return n_blocks;
+}
+
 /* Puts the model, the size and both hashes right, the last one if the file has the length that its number of tokens asks for. */
 static void mend(uint8_t *data, size_t size)
 {
@@ -113,7 +127,7 @@ static void mend(uint8_t *data, size_t size)
     memcpy(data + HEADER_HASH, &hash, sizeof hash);
     memcpy(&n_tokens, data + TOKEN_COUNT, sizeof n_tokens);
     if (n_tokens > N_CONTEXT) return;
-    size_t n_blocks = (size_t)N_CACHES * kv_blocks_for(n_tokens);
+    size_t n_blocks = count_blocks(data, size);
     if (size != HEADER_END + N_CACHES * ENTRY_SIZE + n_tokens * 4 + n_blocks * BLOCK_SIZE + HASH_SIZE) return;
     const uint8_t *at = data;
     hash = hash_pieces(1, &at, HEADER_END, 1);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "arch/families.h"
+#include "bare-engine.h"
 #include "damage.h"
 #include "engine.h"
 #include "files.h"
@@ -51,13 +52,7 @@ static void begin(void)
     setrlimit(RLIMIT_AS, &limit);
 #endif
     folder = files_folder();
-    files_write_text(files_path(folder, "engine.conf"), "");
-    const struct engine_options options = {
-        .struct_size = sizeof options,
-        .plugin_dirs = (const char *const[]){TEST_PLUGIN_DIR, NULL},
-        .config_file = files_path(folder, "engine.conf"),
-    };
-    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    engine = bare_engine(folder, TEST_PLUGIN_DIR);
 }
 
 static void end(void)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bare-engine.h"
 #include "engine.h"
 #include "files.h"
 #include "program.h"
@@ -27,13 +28,7 @@ static int n_ran, n_refused;
 static void begin(void)
 {
     folder = files_folder();
-    files_write_text(files_path(folder, "engine.conf"), "");
-    const struct engine_options options = {
-        .struct_size = sizeof options,
-        .plugin_dirs = (const char *const[]){TEST_PLUGIN_DIR, NULL},
-        .config_file = files_path(folder, "engine.conf"),
-    };
-    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    engine = bare_engine(folder, TEST_PLUGIN_DIR);
 }
 
 static void end(void)

@@ -1,0 +1,92 @@
+/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format and whether tools were
+ * offered, the rest is the end of a prompt, a zero and the reply, or the reply alone. However the reply is cut
+ * into pieces, the same content, reasoning and calls come out, and each call's arguments are a JSON object. */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+static void must(bool good)
+{
+    if (!good) abort();
+}
+
+/* All pieces, one after the other, a byte before each change of part. */
+struct transcript {
+    char *text;
+    size_t length, capacity;
+    uint32_t part, n_calls;
+};
+
+static void append(struct transcript *out, const char *text, size_t length)
+{
+    if (length > out->capacity - out->length) {
+        out->capacity = 2 * out->capacity + length + 64;
+        out->text = realloc(out->text, out->capacity);
+        must(out->text);
+    }
+    memcpy(out->text + out->length, text, length);
+    out->length += length;
+}
+
+static void write_piece(void *user, const struct engine_reply_piece *piece)
+{
+    struct transcript *out = user;
+    if (piece->part != out->part) append(out, &"?CR!"[piece->part], 1);
+    out->part = piece->part;
+    if (piece->part == ENGINE_REPLY_CALL) {
+        must(piece->call == out->n_calls++ && piece->name[0]);
+        json_t *arguments = json_loadb(piece->text.data, piece->text.length, 0, NULL);
+        must(json_is_object(arguments));
+        json_decref(arguments);
+        append(out, piece->name, strlen(piece->name) + 1);
+    } else {
+        must(piece->text.length > 0);
+    }
+    append(out, piece->text.data, piece->text.length);
+}
+
+static struct transcript read_in_pieces(struct engine_reply_options options, const char *text, size_t length,
+                                        size_t step)
+{
+    struct transcript out = {0};
+    struct engine_reply *reply;
+    options.user = &out;
+    must(engine_reply_create(&options, &reply) == ENGINE_OK);
+    for (size_t at = 0; at < length; at += step)
+        must(engine_reply_add(reply, text + at, step < length - at ? step : length - at) == ENGINE_OK);
+    must(engine_reply_end(reply) == ENGINE_OK);
+    engine_reply_destroy(reply);
+    return out;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) return 0;
+    struct engine_reply_options options = {.struct_size = sizeof options,
+                                           .format = data[0] % 7,
+                                           .tools = data[0] & 128 ? NULL : "[]",
+                                           .template_text = "<tool_call>",
+                                           .piece = write_piece};
+    const char *text = (const char *)data + 1;
+    size_t length = size - 1;
+    const char *zero = length > 0 ? memchr(text, 0, length) : NULL;
+    if (zero) {
+        options.prompt = (struct engine_string){text, (size_t)(zero - text)};
+        length -= options.prompt.length + 1;
+        text = zero + 1;
+    }
+    static const size_t steps[] = {1, 3, 17};
+    struct transcript whole = read_in_pieces(options, text, length, length ? length : 1);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct transcript pieces = read_in_pieces(options, text, length, steps[i]);
+        must(pieces.length == whole.length && pieces.n_calls == whole.n_calls);
+        must(whole.length == 0 || memcmp(pieces.text, whole.text, whole.length) == 0);
+        free(pieces.text);
+    }
+    free(whole.text);
+    return 0;
+}

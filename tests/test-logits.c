@@ -1,0 +1,80 @@
+/* test-logits.c: what `engine logits --top` prints is what it writes as JSON. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "gguf-writer.h"
+#include "program-json.h"
+
+enum { N_VOCAB = 320, N_TOP = 4 };
+
+static char *folder, *model;
+
+static void begin(void)
+{
+    folder = files_folder();
+    model = strdup(files_path(folder, "model.gguf"));
+    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F32}));
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder), free(model);
+}
+
+TestSuite(logits, .init = begin, .fini = end, .timeout = 300);
+
+#define LOGITS(...) PROGRAM("logits", "-m", model, "--backend", "cpu", "--tokens", "5 6 7", __VA_ARGS__)
+
+static double logit_at(const json_t *all, size_t position, size_t id)
+{
+    return json_real_value(json_array_get(json_array_get(json_object_get(all, "logits"), position), id));
+}
+
+Test(logits, top)
+{
+    json_t *all = program_json(LOGITS("--json")), *top = program_json(LOGITS("--json", "--top", "4"));
+    cr_assert_eq(json_array_size(json_object_get(top, "top")), 3);
+    for (size_t position = 0; position < 3; position++) {
+        const json_t *row = json_array_get(json_object_get(top, "top"), position);
+        double total = 0, least = 0;
+        cr_assert_eq(json_array_size(row), N_TOP);
+        for (size_t id = 0; id < N_VOCAB; id++) total += exp(logit_at(all, position, id));
+        for (size_t i = 0; i < N_TOP; i++) {
+            const json_t *token = json_array_get(row, i);
+            double logit = json_real_value(json_object_get(token, "logit"));
+            size_t id = (size_t)json_integer_value(json_object_get(token, "id"));
+            cr_assert_float_eq(logit, logit_at(all, position, id), 1e-6);
+            cr_assert_float_eq(json_real_value(json_object_get(token, "probability")), exp(logit) / total,
+                               1e-6);
+            cr_assert(i == 0 || logit <= least);
+            cr_assert(json_is_string(json_object_get(token, "text")));
+            least = logit;
+        }
+        size_t n_above = 0;
+        for (size_t id = 0; id < N_VOCAB; id++) n_above += logit_at(all, position, id) > least + 1e-6;
+        cr_assert_eq(n_above, N_TOP - 1);
+    }
+    struct program_result result = LOGITS("--top", "4");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.out, " %"), 3 * N_TOP, "%s", result.out);
+    cr_assert_eq(program_count_lines(result.out, "PROBABILITY"), 1);
+    program_free(&result);
+    json_decref(all);
+    json_decref(top);
+}
+
+Test(logits, mistakes)
+{
+    struct program_result result = LOGITS("--top", "0");
+    program_expect_failure(&result, "--top");
+    program_free(&result);
+    result = LOGITS("-v");
+    program_expect_failure(&result, "no output file");
+    program_free(&result);
+}
