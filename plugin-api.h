@@ -66,7 +66,7 @@ extern "C" {
 #endif
 
 #define ENGINE_ABI_MAJOR 1
-#define ENGINE_ABI_MINOR 1
+#define ENGINE_ABI_MINOR 2
 
 /* True if `field` is within the part of *pointer that its writer knew. */
 #define ENGINE_HAS(pointer, field)                                                                           \
@@ -123,7 +123,11 @@ struct engine_host {
     void (*log)(enum engine_log_level level, const char *format, ...) ENGINE_PRINTF(2, 3);
 
     /* [any] Returns the value of `key` in the section [`plugin`] of engine.conf; pass your own plugin's name.
-     * NULL if it is not set. The text is valid until the plugin is unloaded. */
+     * NULL if it is not set. The text is valid until the plugin is unloaded.
+     *
+     * The engine warns about settings that a plugin has not read. A plugin that calls this in its entry call
+     * should ask for all its settings there, because the warning then comes as soon as it is loaded; for
+     * other plugins, it comes when a device is open. */
     const char *(*setting)(const char *plugin, const char *key);
 
     /* [any] Returns the folder for files that plugins can recreate (compiled kernels), or NULL if there is
@@ -234,7 +238,8 @@ struct engine_tensor {
  *   positions are -1 or in 0 .. max_blocks * block_size - 1;
  *   sequences are in 0 .. n_sequences-1, even for skipped tokens;
  *   block numbers are in 0 .. n_blocks-1 for every position that a token sees; entries of a block table past
- *   the last visible position may hold anything and must not be followed.
+ *   the last visible position may hold anything and must not be followed. Entries before a window or chunk
+ *   are numbers of blocks as well, but may be of any block.
  *
  * A backend may rely on this: other values are undefined behaviour, like a bad pointer. A backend that checks
  * them returns ENGINE_ERROR_ARGUMENT from enqueue or stream_wait.
@@ -343,12 +348,18 @@ struct engine_op_matmul {
  * value_dim values of each key, as in multi-head latent attention, arXiv 2405.04434); it then has the
  * strides of k.
  *
+ * [1.2] With `weights`, weights[j, h, t] is the weight that position j has in that sum: the softmax, with the
+ * sink in its denominator, and 0 for a position that the token does not see. It has a row for each head and
+ * token, with n_keys >= p + 1 for every position p of the batch. Programs that show what a model looks at ask
+ * for it; a backend that refuses it leaves the attention of those layers to the CPU while they do.
+ *
  * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at position
- * -1 is skipped: its output is 0. The block table's max_blocks bounds the positions that the batch can reach.
+ * -1 is skipped: its output is 0, and so are its weights. The block table's max_blocks bounds the positions
+ * that the batch can reach.
  *
  * Tolerance: within 1e-6 * max(1, M / 8) * the largest |v| in the cache. M is the largest, over the positions
  * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j|. Scores may have any size: the
- * implementation must avoid exponentials that overflow float32. */
+ * implementation must avoid exponentials that overflow float32. Weights are within 1e-6 * max(1, M / 8). */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
@@ -365,6 +376,8 @@ struct engine_op_attention {
     const struct engine_tensor *sinks;  /* weight, F32 [n_heads], or NULL */
     float softcap;                      /* at least 0; 0: none */
     uint32_t chunk;                     /* 0: none; not together with window */
+    /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
+    const struct engine_tensor *weights;
 };
 
 /* ENGINE_OP_CACHE_WRITE: stores keys or values of new tokens in a paged cache, converted to the cache's type.

@@ -33,7 +33,19 @@ install(FILES ${PROJECT_BINARY_DIR}/engine-plugin-config.cmake ${PROJECT_BINARY_
         DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/engine-config.cmake ${PROJECT_BINARY_DIR}/engine-config-version.cmake
         DESTINATION ${library_package_dir})
-install(FILES docs/plugins.md docs/types.md docs/embedding.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+# Where pages lie depends on the packages; headers and examples are elsewhere than in the sources. Links become plain names
+# unless they lead to another of these pages.
+set(doc_pages plugins types embedding)
+list(JOIN doc_pages "|" doc_page_names)
+foreach(page ${doc_pages})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/${page}.md)
+  file(READ ${PROJECT_SOURCE_DIR}/docs/${page}.md text)
+  string(REGEX REPLACE "\\]\\((${doc_page_names})\\.md" "](=\\1.md" text "${text}")
+  string(REGEX REPLACE "\\[([^]\n]*)\\]\\([a-z./][^:)\n]*\\)" "\\1" text "${text}")
+  string(REPLACE "](=" "](" text "${text}")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/docs/${page}.md CONTENT "@text@" @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/docs/${page}.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+endforeach()
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages and completions, written by the program itself. A program for another machine can't be asked.

@@ -5,6 +5,8 @@
  *   struct engine_context *context;   the model on devices, with its cache   engine_context_create, …_destroy
  *   struct engine_sampler *sampler;   logits to tokens                       engine_sampler_create, …_destroy
  *   struct engine_queue *queue;       many requests on one context           engine_queue_create, …_destroy
+ *   struct engine_template *template; messages to text and tokens            engine_template_create, …_destroy
+ *   struct engine_reply *reply;       text to content, reasoning and calls   engine_reply_create, …_destroy
  *
  * Functions return ENGINE_OK or another enum engine_status (plugin-api.h). After a failure,
  * engine_error_message() gives the reason in one line, for the calling thread.
@@ -29,10 +31,16 @@ extern "C" {
 
 struct engine;
 struct engine_model;
+struct engine_adapter;
 struct engine_plan;
 struct engine_context;
+struct engine_grammar;
+struct engine_match;
 struct engine_sampler;
 struct engine_queue;
+struct engine_template;
+struct engine_rendered;
+struct engine_reply;
 
 ENGINE_API const char *engine_version(void); /* "0.1.0" */
 /* The last failure in this thread; "" if there was none. */
@@ -203,6 +211,11 @@ ENGINE_API int engine_model_get_info(const struct engine_model *model, struct en
 ENGINE_API int engine_model_tokenizer(struct engine_model *model, const struct engine_tokenizer_api **api,
                                       struct engine_tokenizer **tokenizer);
 
+/* The bytes that a token adds in the middle of a text; control tokens as they are spelled. They belong to the
+ * model. [thread-safe] once engine_model_tokenizer has returned ENGINE_OK. ENGINE_ERROR_ARGUMENT: there is no
+ * such token. */
+ENGINE_API int engine_model_token_text(struct engine_model *model, int32_t token, struct engine_string *text);
+
 struct engine_quantize_options {
     size_t struct_size;
     const char *type; /* "Q8_0", "Q4_K_M", …: llama-quantize's names of types and mixes of types */
@@ -226,10 +239,114 @@ struct engine_quantize_options {
 ENGINE_API int engine_model_quantize(struct engine_model *model,
                                      const struct engine_quantize_options *options);
 
+/* ---- Chat templates -------------------------------------------------------------------------------- */
+
+/* Templates are programs in Jinja's language that turn a conversation into the text that a model was trained on;
+ * docs/templates.md says what they may use. */
+struct engine_template_options {
+    size_t struct_size;
+    /* One of the named templates (engine_template_name_at), or the NAME of one that the model carries as
+     * tokenizer.chat_template.NAME. NULL: the model's own. */
+    const char *name;
+    /* The template's text instead; data NULL: none. `origin` names it in messages ("chat.jinja"). */
+    struct engine_string source;
+    const char *origin;
+};
+/* A model without a template gets "chatml" if its vocabulary has <|im_start|>, else "plain". `options` may be
+ * NULL. ENGINE_ERROR_NOT_FOUND: there is no template of that name. ENGINE_ERROR_DATA: a mistake in the
+ * template. The template belongs to the model and may be used by several threads at once. */
+ENGINE_API int engine_template_create(struct engine_model *model,
+                                      const struct engine_template_options *options,
+                                      struct engine_template **template_);
+ENGINE_API void engine_template_destroy(struct engine_template *template_);
+
+/* The named templates; NULL past the last. */
+ENGINE_API const char *engine_template_name_at(size_t index);
+/* Where a template comes from: "the model's template", "the named template chatml", or options.origin. */
+ENGINE_API const char *engine_template_origin(const struct engine_template *template_);
+/* The template's text, as it is applied without tools. */
+ENGINE_API struct engine_string engine_template_source(const struct engine_template *template_);
+
+struct engine_template_input {
+    size_t struct_size;
+    struct engine_string messages;  /* JSON: an array of messages as in OpenAI's API */
+    struct engine_string tools;     /* JSON: an array of tools; data NULL: none */
+    struct engine_string documents; /* JSON: an array of documents; data NULL: none */
+    struct engine_string variables; /* JSON: an object of further variables; data NULL: none */
+    int no_generation_prompt;       /* not 0: the text ends with the last message */
+    int64_t now;                    /* for dates: seconds since 1970; 0: now */
+};
+/* Renders a conversation, as transformers' apply_chat_template does. With tools, a model's template "tool_use"
+ * is used if it has one. ENGINE_ERROR_DATA: the input isn't JSON of that form, or the template failed with it,
+ * or exceeded its limits. */
+ENGINE_API int engine_template_render(const struct engine_template *template_,
+                                      const struct engine_template_input *input,
+                                      struct engine_rendered **rendered);
+ENGINE_API void engine_rendered_free(struct engine_rendered *rendered);
+
+/* The text. It lives as long as `rendered`. */
+ENGINE_API struct engine_string engine_rendered_text(const struct engine_rendered *rendered);
+/* For each byte of the text, 1 if it comes from the input, 0 if the template wrote it. */
+ENGINE_API const unsigned char *engine_rendered_marks(const struct engine_rendered *rendered);
+/* The text's tokens from byte `from` on, which is 0 or where a special token begins, by the model's tokenizer. A special token is recognised only where the template wrote it:
+ * what spells one in a message remains text. No token is added at the beginning or end: that is the template's
+ * part. */
+ENGINE_API int engine_rendered_encode(const struct engine_rendered *rendered, size_t from,
+                                      engine_token_sink sink, void *user);
+
+/* ---- Adapters --------------------------------------------------------------------------------------
+ *
+ * Low-rank adapters (LoRA, arXiv 2106.09685) change a model's matrices without touching its weights: y = W x
+ * becomes y = W x + scale * B (A x). docs/adapters.md says what is supported. */
+
+/* Opens a GGUF file as llama.cpp's converter writes it, or a folder of Hugging Face's PEFT, for a model. It
+ * belongs to the model, and engine_model_close closes those that are still open. Whether it suits the model's tensors is checked when a plan or context is created with it.
+ * ENGINE_ERROR_DATA: the file is damaged or not an adapter; ENGINE_ERROR_UNSUPPORTED: it has something that
+ * cannot be applied, which the message names. */
+ENGINE_API int engine_adapter_open(struct engine_model *model, const char *path,
+                                   struct engine_adapter **adapter);
+/* No context or plan may still be using it. NULL is allowed. */
+ENGINE_API void engine_adapter_close(struct engine_adapter *adapter);
+
+struct engine_adapter_info {
+    size_t struct_size;
+    const char *path;
+    const char *format; /* "GGUF", "PEFT" */
+    uint64_t n_tensors; /* tensors of the model that it changes */
+    uint64_t size;      /* bytes of its factors */
+    uint64_t rank;      /* the largest */
+};
+ENGINE_API int engine_adapter_get_info(const struct engine_adapter *adapter,
+                                       struct engine_adapter_info *info);
+
 /* ---- Contexts -------------------------------------------------------------------------------------- */
 
 #define ENGINE_OFFLOAD_AUTO (-1) /* as much as fits in the memory that the devices report as free */
 #define ENGINE_OFFLOAD_ALL  (-2) /* all layers, the output matrix and the embedding */
+
+/* Values of the graph that a context hands out while engine_decode runs. */
+enum engine_watch {
+    /* The attention of each layer: [keys, heads, tokens], the softmax's weight of each position for each head
+     * and token; 0 for positions that the token doesn't see. keys is at least the largest position of the
+     * batch plus one. A sink takes its share: weights then add up to less than 1. */
+    ENGINE_WATCH_ATTENTION = 1,
+    /* The hidden states: [n_embd, tokens]. Layer 0 is the embedding that enters the first layer, layer L the
+     * output of L layers; the last one has gone through the final norm, as in transformers. */
+    ENGINE_WATCH_HIDDEN = 2,
+    /* The logits that the final norm and the output matrix give after each layer, the "logit lens":
+     * [n_vocab, wanted tokens], for layers 0 (the embedding) to one before the last. */
+    ENGINE_WATCH_LENS = 4
+};
+struct engine_watched {
+    size_t struct_size;
+    uint32_t kind; /* enum engine_watch */
+    uint32_t layer;
+    uint64_t ne[3];    /* the shape, as above; unused dimensions are 1 */
+    const float *data; /* dense, ne[0] varying fastest; valid during the call */
+    /* The place of the first of these tokens among the batch's (ENGINE_WATCH_LENS: among the wanted ones).
+     * Batches that run in parts hand out each part. */
+    size_t first;
+};
 
 struct engine_context_options {
     size_t struct_size;
@@ -254,9 +371,29 @@ struct engine_context_options {
      * anything is loaded. */
     uint32_t n_needed;
     /* Positions of the cache for all sequences together, rounded up to whole blocks; at least n_context.
-     * Sequences take blocks as they grow. 0: n_sequences times n_context. */
+     * Sequences take blocks as they grow. 0: n_sequences times n_context. Layers with a window keep less:
+     * for each sequence what its next tokens see and as much again for earlier texts, at least 1024
+     * positions; and one batch. */
     uint32_t n_cache;
+    /* [n_adapters] adapters of the model to apply, all at once, and what each is multiplied by; scales NULL:
+     * all 1. They must stay open as long as the context. */
+    struct engine_adapter *const *adapters;
+    const float *adapter_scales;
+    size_t n_adapters;
+    /* Values to hand out, bits of enum engine_watch; 0: none. `watched` is called by engine_decode as soon as
+     * a value is computed; it returns 0 to continue, any other value ends the batch with an error. Layers
+     * whose device can't hand out attention run it, with their part of the cache, on the CPU. */
+    uint32_t watch;
+    /* Attention: of watch_n_layers layers (0: all the others) from this one on; UINT32_MAX: of the last. */
+    uint32_t watch_layer, watch_n_layers;
+    int (*watched)(void *user, const struct engine_watched *value);
+    void *watch_user;
 };
+
+/* The context that a model gets with these options, in positions of a sequence. It doesn't say whether there is
+ * memory for it. */
+ENGINE_API int engine_context_length(struct engine_model *model, const struct engine_context_options *options,
+                                     uint32_t *n_context);
 
 /* Plans what would go where. Loads nothing. */
 ENGINE_API int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,
@@ -299,6 +436,17 @@ ENGINE_API int engine_context_create(struct engine_model *model, const struct en
 ENGINE_API void engine_context_destroy(struct engine_context *context);
 /* The plan that the context was loaded with. */
 ENGINE_API const struct engine_plan *engine_context_plan(const struct engine_context *context);
+
+/* Changes the scales [n_scales] of the context's adapters, in the order in which they were given; 0 turns one
+ * off. If one changes, all sequences are emptied, because what was computed before cannot be continued; blocks
+ * computed with these scales before are found again (engine_sequence_reuse). With a queue, call it only while
+ * the queue has no requests. ENGINE_ERROR_ARGUMENT: the number is wrong, or a scale is not finite; nothing has
+ * changed. */
+ENGINE_API int engine_context_set_adapter_scales(struct engine_context *context, const float *scales,
+                                                 size_t n_scales);
+/* The adapter with this number, and its scale; NULL past the last. */
+ENGINE_API const struct engine_adapter *engine_context_adapter(const struct engine_context *context,
+                                                               size_t index, float *scale);
 
 struct engine_context_info {
     size_t struct_size;
@@ -352,7 +500,8 @@ ENGINE_API int engine_sequence_copy(struct engine_context *context, uint32_t fro
 /* Prepares a sequence for a text: keeps or takes over as much of the text's prefix as is still in the cache,
  * so that only the rest has to run. That is either the matching prefix already in the sequence, or whole
  * blocks that any sequence uses or used. Everything else is removed from the sequence. *n_found receives the
- * sequence's new length, at most n_tokens - 1: the last token must run to give logits. */
+ * sequence's new length, at most n_tokens - 1: the last token must run to give logits. Layers with a window
+ * keep less, so a prefix is found only as far as they can still continue from it: those of recent texts. */
 ENGINE_API int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
                                      size_t n_tokens, uint32_t *n_found);
 /* Writes a sequence, its tokens and its part of the cache, as a file, from the first byte to the last.
@@ -367,7 +516,13 @@ ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t seq
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */
 
-/* The chain, in this order: penalties, top_k, typical, top_p, min_p, temperature, draw. */
+/* Adds to the logit of a token; -INFINITY: the token is never chosen. */
+struct engine_logit_bias {
+    int32_t token;
+    float bias;
+};
+
+/* A chain of steps, described in docs/sampling.md, and a draw from what they leave. Names are llama.cpp's. */
 struct engine_sampler_options {
     size_t struct_size;
     uint32_t penalty_last_n; /* recent tokens that the penalties consider; 0: penalties off */
@@ -378,18 +533,95 @@ struct engine_sampler_options {
     float typical_p;         /* 0 or 1: off */
     float top_p;             /* 0 or 1: off */
     float min_p;             /* 0: off */
-    float temperature;       /* 0: greedy; the lowest id wins ties */
+    float temperature;       /* 0: greedy, unless dynatemp_range is set; the lowest id wins ties */
     uint64_t seed;
+    /* The steps in their order, separated by ";"; a step that is not named is skipped. NULL:
+     * "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". The logit bias always comes
+     * first. */
+    const char *samplers;
+    const struct engine_logit_bias *logit_bias; /* [n_logit_bias]; several for a token add up */
+    size_t n_logit_bias;
+    /* Dynamic temperature: temperature - range to temperature + range, with the entropy. 0: off */
+    float dynatemp_range;
+    float dynatemp_exponent; /* usually 1 */
+    float top_n_sigma;       /* 0 or less: off */
+    float xtc_probability;   /* 0: off */
+    float xtc_threshold;     /* usually 0.1; above 0.5: off */
+    /* 1 or 2: Mirostat of that version takes the place of all steps except the logit bias and the
+     * temperature. 0: off */
+    uint32_t mirostat;
+    float mirostat_tau;          /* usually 5 */
+    float mirostat_eta;          /* usually 0.1 */
+    float dry_multiplier;        /* usually 0.8; 0: DRY is off */
+    float dry_base;              /* usually 1.75; below 1: DRY is off */
+    uint32_t dry_allowed_length; /* usually 2: longer repetitions are penalized */
+    uint32_t dry_penalty_last_n; /* recent tokens that DRY considers; 0: DRY is off */
+    /* [n_dry_breakers] texts that DRY's repetitions do not reach across; NULL: "\n", ":", "\"" and "*" */
+    const struct engine_string *dry_breakers;
+    size_t n_dry_breakers;
+    /* [n_ban] texts that never appear: a token that would complete one, given the text so far, is not
+     * chosen. */
+    const struct engine_string *ban;
+    size_t n_ban;
 };
+/* Banned texts, and DRY unless dry_breakers is not NULL and n_dry_breakers is 0, need a vocabulary:
+ * ENGINE_ERROR_ARGUMENT; use engine_sampler_create_for. */
 ENGINE_API int engine_sampler_create(const struct engine_sampler_options *options, uint32_t n_vocab,
                                      struct engine_sampler **sampler);
+/* The same for the tokens of a model, which must outlive the sampler. */
+ENGINE_API int engine_sampler_create_for(struct engine_model *model,
+                                         const struct engine_sampler_options *options, uint32_t n_vocab,
+                                         struct engine_sampler **sampler);
 ENGINE_API void engine_sampler_destroy(struct engine_sampler *sampler);
 /* Samples a token from logits [n_vocab], which it may overwrite. The same options, seed and logits give the
  * same tokens on every machine. Logits that are not finite count as -infinity; if none is finite, it returns
  * ENGINE_ERROR_DATA. */
 ENGINE_API int engine_sample(struct engine_sampler *sampler, float *logits, int32_t *token);
-/* Records a token that is now part of the text (sampled or from the prompt), for the penalties. */
+/* The probabilities [n_vocab] with which engine_sample would draw each token from these logits, which it may
+ * overwrite. Changes nothing in the sampler. Errors as there. */
+ENGINE_API int engine_sampler_probabilities(struct engine_sampler *sampler, float *logits,
+                                            float *probabilities);
+/* Records a token that is now part of the text (sampled or from the prompt), for penalties and DRY. */
 ENGINE_API void engine_sampler_accept(struct engine_sampler *sampler, int32_t token);
+
+/* ---- Grammars --------------------------------------------------------------------------------------
+ *
+ * A grammar says which texts may be written; docs/grammars.md describes them. A request of the queue takes one
+ * (struct engine_request). For other loops there are matches: before engine_sample, engine_match_apply; after
+ * it, engine_match_accept. */
+
+enum engine_grammar_kind {
+    ENGINE_GRAMMAR_GBNF = 1,        /* llama.cpp's grammars */
+    ENGINE_GRAMMAR_JSON_SCHEMA = 2, /* JSON that a schema describes */
+    ENGINE_GRAMMAR_JSON_OBJECT = 3  /* any JSON object; the text may be NULL */
+};
+/* Reads a grammar for the vocabulary of a model, which must outlive it. ENGINE_ERROR_DATA: the text is wrong,
+ * or no text would fit; ENGINE_ERROR_UNSUPPORTED: it asks for something that is not supported. The message says
+ * where. [thread-safe] once engine_model_tokenizer has returned ENGINE_OK. Any number of requests and matches
+ * may use a grammar, in any threads. */
+ENGINE_API int engine_grammar_create(struct engine_model *model, enum engine_grammar_kind kind,
+                                     const char *text, size_t length, struct engine_grammar **grammar);
+/* Requests and matches that use it are not affected. NULL is allowed. [thread-safe] */
+ENGINE_API void engine_grammar_destroy(struct engine_grammar *grammar);
+
+enum engine_match_state {
+    ENGINE_MATCH_INCOMPLETE = 1, /* the text must go on */
+    ENGINE_MATCH_COMPLETE = 2,   /* the text may end here */
+    ENGINE_MATCH_FINAL = 3       /* the text must end here */
+};
+/* A text under a grammar, still empty. `begins_text`: not 0 if it has no prompt, or a prompt without text, so
+ * that its first token may lose a space. */
+ENGINE_API int engine_match_create(struct engine_grammar *grammar, int begins_text,
+                                   struct engine_match **match);
+/* A match of its own that stands where another one stands, for a text that goes on in two ways. */
+ENGINE_API int engine_match_copy(const struct engine_match *match, struct engine_match **copy);
+ENGINE_API void engine_match_destroy(struct engine_match *match);
+/* Sets the logits [n_vocab] of tokens that cannot follow to -infinity. ENGINE_ERROR_DATA: none of the others is
+ * finite. */
+ENGINE_API int engine_match_apply(struct engine_match *match, float *logits, uint32_t n_vocab);
+/* Adds a token to the text. ENGINE_ERROR_DATA: it cannot follow. */
+ENGINE_API int engine_match_accept(struct engine_match *match, int32_t token);
+ENGINE_API enum engine_match_state engine_match_get_state(struct engine_match *match);
 
 /* ---- Queue -----------------------------------------------------------------------------------------
  *
@@ -423,8 +655,9 @@ struct engine_queue_options {
      * sequences as the queue's context, empty ones, and is the queue's as well. */
     struct engine_context *draft;
 };
-/* `options` may be NULL. The context's sequences must be empty. Until the queue is destroyed, the context
- * belongs to it: nothing else may decode with the context or change its sequences. */
+/* `options` may be NULL. Sequences of the context that are not empty are kept ones (ENGINE_REQUEST_KEEP).
+ * Until the queue is destroyed, the context belongs to it: nothing else may decode with the context or change
+ * its sequences. */
 ENGINE_API int engine_queue_create(struct engine_context *context, const struct engine_queue_options *options,
                                    struct engine_queue **queue);
 /* No other thread may still be using the queue. Remaining requests get their last event
@@ -434,7 +667,11 @@ ENGINE_API void engine_queue_destroy(struct engine_queue *queue);
 enum engine_event_kind {
     ENGINE_EVENT_PROMPT = 1, /* a piece of the prompt has been read; only with ENGINE_REQUEST_PROGRESS */
     ENGINE_EVENT_TOKEN = 2,  /* a token, and the text that is now certain */
-    ENGINE_EVENT_DONE = 3    /* the last event of each request, with the rest of its text */
+    ENGINE_EVENT_DONE = 3,   /* the last event of each request, with the rest of its text */
+    ENGINE_EVENT_BEAMS = 4,  /* the beams have grown by a token; only with ENGINE_REQUEST_PROGRESS */
+    /* A token of the prompt and its probability, in order; only with engine_request.n_score. All of them come
+     * before the first TOKEN. */
+    ENGINE_EVENT_SCORE = 5
 };
 
 enum engine_done_reason {
@@ -447,11 +684,26 @@ enum engine_done_reason {
     ENGINE_DONE_FAILED = 6     /* `status` and `message` say why */
 };
 
+struct engine_token_logprob {
+    int32_t token;
+    float logprob; /* the natural logarithm of its probability */
+};
+
+/* A text found by beam search. */
+struct engine_beam {
+    const int32_t *tokens; /* [n_tokens] without the one that ended the text */
+    size_t n_tokens;
+    struct engine_string text; /* empty with ENGINE_REQUEST_NO_TEXT */
+    double logprob;            /* the sum of its tokens' log-probabilities, the one that ended it included */
+    double score;              /* logprob / number of those tokens ^ length_penalty */
+    uint32_t reason;           /* enum engine_done_reason */
+};
+
 struct engine_event {
     size_t struct_size; /* as libengine knows it */
     uint64_t request;
     uint32_t kind; /* enum engine_event_kind */
-    int32_t token; /* TOKEN; else -1 */
+    int32_t token; /* TOKEN, SCORE; else -1 */
     void *user;    /* the request's */
     /* TOKEN, DONE: whole UTF-8 characters, as far as the model's output is UTF-8. Text that may be the
      * beginning of a stop text is held back until that is decided; the stop text itself is never sent. */
@@ -469,6 +721,20 @@ struct engine_event {
      * wait_seconds + prompt_seconds. Time that the request spends put back counts towards the phase that was
      * interrupted. */
     double wait_seconds, prompt_seconds, text_seconds;
+    int32_t sequence; /* DONE: the sequence of the context that is kept (ENGINE_REQUEST_KEEP); else -1 */
+    /* DONE: not 0 if the request has a grammar and its text ended before the grammar allowed it. */
+    uint32_t incomplete;
+    /* SCORE, and TOKEN of a request with n_logprobs: the natural logarithm of the token's probability after
+     * those before it, -INFINITY if that is 0, and with n_logprobs the most likely tokens in order, before any
+     * sampler, ban or bias. */
+    float logprob;
+    uint32_t n_top;
+    const struct engine_token_logprob *top; /* [n_top] */
+    /* DONE of a request with n_beams, unless it failed: the texts found, the best first. The event's text, reason and
+     * n_generated are those of the best. Fewer than the request's n_beams if it was cut short or the vocabulary has no
+     * more. */
+    uint32_t n_beams;
+    const struct engine_beam *beams; /* [n_beams] */
 };
 
 enum engine_request_flags {
@@ -476,7 +742,24 @@ enum engine_request_flags {
     ENGINE_REQUEST_IGNORE_END = 2, /* tokens that end the text are never chosen */
     ENGINE_REQUEST_NO_TEXT = 4,    /* tokens only: no text, no stop texts; needs no tokenizer */
     ENGINE_REQUEST_SPECIAL = 8,    /* control tokens appear in the text as spelled */
-    ENGINE_REQUEST_NO_TOKENS = 16  /* only read the prompt into the cache; ends with ENGINE_DONE_LIMIT */
+    ENGINE_REQUEST_NO_TOKENS = 16, /* only read the prompt into the cache; ends with ENGINE_DONE_LIMIT */
+    /* When the request ends, other than by a failure, its sequence keeps what has been computed: the prompt
+     * and the text, usually without the last token. A later request goes on with it if its prompt begins with
+     * all of these tokens, and computes only the rest. So a turn of a conversation is a request with this flag
+     * and the whole conversation so far as its prompt.
+     * Kept sequences give way, the oldest first, to requests that need a sequence or blocks. Correctness never
+     * depends on one. While the queue does not run, a kept sequence can be read (engine_sequence_length,
+     * engine_sequence_tokens, engine_sequence_save); engine_queue_destroy leaves it in the context. */
+    ENGINE_REQUEST_KEEP = 32
+};
+
+/* When beam search stops, once it has found as many texts as it has beams. Names are those of transformers' values. */
+enum engine_early_stopping {
+    ENGINE_EARLY_STOPPING_FALSE = 0, /* when the best beam, as long as it is now, would not be among them */
+    ENGINE_EARLY_STOPPING_TRUE = 1,  /* at once */
+    /* when it could not become one of them: as FALSE, but with a length_penalty above 0 the beam counts as if it were
+     * as long as may be */
+    ENGINE_EARLY_STOPPING_NEVER = 2
 };
 
 struct engine_request {
@@ -496,6 +779,23 @@ struct engine_request {
      * engine_queue_poll. */
     void (*event)(void *user, const struct engine_event *event);
     void *user;
+    /* NULL: any text. The text ends as soon as nothing can follow. The request holds on to the grammar. */
+    struct engine_grammar *grammar;
+    uint32_t n_logprobs; /* likely tokens to report with each token, at most 1000; 0: no probabilities */
+    /* The last n_begun tokens of the prompt are the beginning of the text that the grammar describes; 0: the text
+     * begins after the prompt. */
+    uint32_t n_begun;
+    /* Beam search with so many beams, as transformers' generate does it; 0 or 1: off. There are no TOKEN events; the
+     * last event has the texts. Takes as many sequences of the context. Of the sampler's options only logit_bias may be
+     * set, and those that do nothing at temperature 0; no stop texts, n_logprobs, n_score, ENGINE_REQUEST_KEEP or
+     * ENGINE_REQUEST_NO_TOKENS. With a grammar, a beam that nothing can follow ends. */
+    uint32_t n_beams;
+    float length_penalty;    /* -32 to 32; usually 1; above 0 favours long texts, below 0 short ones */
+    uint32_t early_stopping; /* enum engine_early_stopping */
+    /* The last n_score tokens of the prompt are scored: each gets an ENGINE_EVENT_SCORE. Less than n_tokens,
+     * because nothing predicts the first token. Usually with ENGINE_REQUEST_NO_TOKENS. The softmax is over all
+     * n_vocab logits. 0: none */
+    uint32_t n_score;
 };
 
 /* [thread-safe] Adds a request to the queue. *id receives its number, which is never 0; `id` may be NULL.
@@ -539,9 +839,68 @@ struct engine_queue_info {
     uint64_t n_steps, n_put_back;             /* n_put_back: how often a request gave up its place */
     uint64_t n_prompt, n_reused, n_generated; /* tokens */
     uint64_t n_guessed, n_accepted;           /* of requests that are done */
+    uint32_t n_kept;                          /* kept sequences; their positions are in use */
 };
 /* [thread-safe] */
 ENGINE_API int engine_queue_get_info(struct engine_queue *queue, struct engine_queue_info *info);
+
+/* ---- Replies ---------------------------------------------------------------------------------------
+ *
+ * Splits what a model writes in a conversation into content, reasoning and tool calls, as it comes. The text
+ * must have control tokens as spelled (ENGINE_REQUEST_SPECIAL), because several families mark calls and
+ * reasoning with them. */
+
+enum engine_reply_format {
+    ENGINE_REPLY_AUTO = 0,    /* what the template's text suggests */
+    ENGINE_REPLY_PLAIN = 1,   /* no tool calls */
+    ENGINE_REPLY_HERMES = 2,  /* <tool_call>{…}</tool_call>: Hermes, Qwen, SmolLM3 */
+    ENGINE_REPLY_LLAMA3 = 3,  /* {"name": …, "parameters": …} is the reply; <|python_tag|> */
+    ENGINE_REPLY_MISTRAL = 4, /* [TOOL_CALLS][{…}], [TOOL_CALLS]name[ARGS]{…} */
+    ENGINE_REPLY_DEEPSEEK = 5, /* <｜tool▁calls▁begin｜>…<｜tool▁calls▁end｜>: DeepSeek V3, R1, V3.1 */
+    ENGINE_REPLY_GPT_OSS = 6 /* channels: analysis, commentary, final */
+};
+
+enum engine_reply_part {
+    ENGINE_REPLY_CONTENT = 1,
+    ENGINE_REPLY_REASONING = 2,
+    ENGINE_REPLY_CALL = 3 /* a complete call */
+};
+
+struct engine_reply_piece {
+    size_t struct_size; /* as libengine knows it */
+    uint32_t part;      /* enum engine_reply_part */
+    uint32_t call;      /* CALL: its number in the reply, from 0 */
+    /* CONTENT, REASONING: more of it. CALL: the arguments, a JSON object. */
+    struct engine_string text;
+    const char *name; /* CALL: the function; else NULL */
+    const char *id;   /* CALL: the id, if the model wrote one; else NULL */
+};
+
+struct engine_reply_options {
+    size_t struct_size;
+    uint32_t format;           /* enum engine_reply_format */
+    const char *template_text; /* for AUTO; NULL: PLAIN */
+    /* The tools that the model was offered, as JSON: an array as OpenAI's API has it. NULL: no calls are
+     * looked for, and text that looks like one is content. */
+    const char *tools;
+    /* The prompt as the template rendered it. Its end says whether the reply begins within the reasoning.
+     * {NULL, 0}: it begins outside. Not kept. See prompt_marks. */
+    struct engine_string prompt;
+    /* Receives the pieces during engine_reply_add and engine_reply_end, each valid during the call. */
+    void (*piece)(void *user, const struct engine_reply_piece *piece);
+    void *user;
+    /* [prompt.length] engine_rendered_marks of the prompt: a mark of reasoning that a user wrote at its end opens
+     * nothing. NULL: the template wrote all of it. */
+    const unsigned char *prompt_marks;
+};
+/* ENGINE_ERROR_ARGUMENT: an unknown format, no function, or tools that are not a JSON array. */
+ENGINE_API int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply);
+ENGINE_API void engine_reply_destroy(struct engine_reply *reply);
+/* Adds text. Text that may be the beginning of a mark or of a call is held back until that is decided. White
+ * space around reasoning and calls belongs to neither the content nor the reasoning. */
+ENGINE_API int engine_reply_add(struct engine_reply *reply, const char *text, size_t length);
+/* The reply is complete. A call that is not, or that is not valid JSON, becomes content as it was written. */
+ENGINE_API int engine_reply_end(struct engine_reply *reply);
 
 #ifdef __cplusplus
 }

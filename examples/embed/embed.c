@@ -1,7 +1,7 @@
 /* embed.c: a program that uses the engine as a library. It loads a model and continues a prompt, always with
- * the most probable token. MIT licence.
+ * the most probable token; with a JSON schema, the most probable one that goes on with JSON that fits. MIT licence.
  *
- * usage: embed [PROMPT [MODEL]]      without MODEL: the model that `engine` runs by default */
+ * usage: embed [PROMPT [MODEL [SCHEMA]]]      without MODEL, or with "": the model that `engine` runs by default */
 #include <engine.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +19,23 @@ struct session {
     struct engine_tokenizer *tokenizer;     /* the model's own */
     struct engine_decoder *decoder;
     float *logits; /* [n_vocab] */
+    uint32_t n_vocab;
+    struct engine_grammar *grammar; /* what the text may be, NULL: anything */
+    struct engine_match *match;     /* where the text stands in it */
 };
 
 static void print_log(void *user, enum engine_log_level level, const char *line)
 {
     (void)user;
     if (level <= ENGINE_LOG_WARNING) fprintf(stderr, "embed: %s\n", line);
+}
+
+/* Constrains the text that follows the prompt. */
+static int set_schema(struct session *s, const char *schema)
+{
+    int status =
+        engine_grammar_create(s->model, ENGINE_GRAMMAR_JSON_SCHEMA, schema, strlen(schema), &s->grammar);
+    return status ? status : engine_match_create(s->grammar, 0, &s->match);
 }
 
 static int open_session(struct session *s, const char *path)
@@ -40,7 +51,7 @@ static int open_session(struct session *s, const char *path)
     options.log = print_log;
     if ((status = engine_open(&options, &s->engine))) return status;
 
-    if (!path) path = engine_default_model(s->engine);
+    if (!path || !*path) path = engine_default_model(s->engine);
     if (!path) {
         fprintf(stderr, "embed: no model: name a GGUF file as the second argument\n");
         return ENGINE_ERROR_NOT_FOUND;
@@ -55,6 +66,7 @@ static int open_session(struct session *s, const char *path)
 
     info.struct_size = sizeof info;
     if ((status = engine_context_get_info(s->context, &info))) return status;
+    s->n_vocab = info.n_vocab;
     s->logits = (float *)malloc(info.n_vocab * sizeof *s->logits);
     if (!s->logits) return ENGINE_ERROR_MEMORY;
 
@@ -65,6 +77,8 @@ static int open_session(struct session *s, const char *path)
 
 static void close_session(struct session *s)
 {
+    engine_match_destroy(s->match);
+    engine_grammar_destroy(s->grammar);
     engine_sampler_destroy(s->sampler);
     engine_context_destroy(s->context);
     if (s->decoder) s->api->decoder_destroy(s->decoder);
@@ -102,7 +116,10 @@ static int run_tokens(struct session *s, const int32_t *tokens, size_t count, in
     batch.tokens = tokens;
     batch.n_tokens = count;
     if ((status = engine_decode(s->context, &batch, s->logits))) return status;
-    return engine_sample(s->sampler, s->logits, next);
+    /* Tokens that cannot go on get the logit -infinity, so that they are not sampled. */
+    if (s->match && (status = engine_match_apply(s->match, s->logits, s->n_vocab))) return status;
+    if ((status = engine_sample(s->sampler, s->logits, next))) return status;
+    return s->match ? engine_match_accept(s->match, *next) : ENGINE_OK;
 }
 
 static int generate(struct session *s, const char *prompt)
@@ -120,6 +137,8 @@ static int generate(struct session *s, const char *prompt)
         if ((status = s->api->decode(s->decoder, token, &text))) return status;
         fwrite(text.data, 1, text.length, stdout);
         fflush(stdout);
+        if (s->match && engine_match_get_state(s->match) == ENGINE_MATCH_FINAL)
+            break; /* nothing may follow */
         if ((status = run_tokens(s, &token, 1, &token))) return status;
     }
     putchar('\n');
@@ -132,6 +151,7 @@ int main(int argc, char **argv)
     int status;
     memset(&session, 0, sizeof session);
     status = open_session(&session, argc > 2 ? argv[2] : NULL);
+    if (!status && argc > 3) status = set_schema(&session, argv[3]);
     if (!status) status = generate(&session, argc > 1 ? argv[1] : "Once upon a time");
     if (status && *engine_error_message()) fprintf(stderr, "embed: %s\n", engine_error_message());
     close_session(&session);

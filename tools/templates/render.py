@@ -1,0 +1,18 @@
+"""Renders templates by jinja2, in the environment of transformers' apply_chat_template. Runs in the peers.
+
+Standard input: a JSON array of [template, variables]. Standard output: one of {"text": …} or {"error": …}.
+"""
+import json
+import sys
+
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+
+def render(template, variables):
+    try:
+        return {"text": _compile_jinja_template(template).render(**variables)}
+    except Exception as error:  # any failure of a template is a result
+        return {"error": str(error).split("\n")[0][:200]}
+
+
+json.dump([render(*case) for case in json.load(sys.stdin)], sys.stdout)
