@@ -69,6 +69,31 @@ Test(logits, top)
     json_decref(top);
 }
 
+/* Weights that are not numbers give logits that are none: each command that shows them says so. */
+Test(logits, damaged_weights)
+{
+    size_t size;
+    char *bytes = files_read(model, &size);
+    for (size_t at = size / 2; at + 4 <= size; at += 4) memcpy(bytes + at, &(uint32_t){0x7fc00000}, 4);
+    files_write(model, bytes, size);
+    free(bytes);
+    const char *text = files_path(folder, "text");
+    files_write_text(text, "abc cab bca abc cab bca abc cab bca");
+    struct program_result results[] = {
+        LOGITS("--top", "4"),
+        LOGITS("--lens"),
+        PROGRAM("attention", "-m", model, "--backend", "cpu", "--tokens", "5 6 7", "--layer", "1"),
+        PROGRAM("perplexity", "-m", model, "--backend", "cpu", "-f", text, "-c", "8"),
+        PROGRAM("score", "-m", model, "--backend", "cpu", "-p", "ab", "--answer", "c"),
+        PROGRAM("run", "-m", model, "--backend", "cpu", "-p", "ab", "--beams", "2"),
+        PROGRAM("run", "-m", model, "--backend", "cpu", "-p", "ab"),
+    };
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        program_expect_failure(&results[i], "the model's weights are damaged");
+        program_free(&results[i]);
+    }
+}
+
 Test(logits, mistakes)
 {
     struct program_result result = LOGITS("--top", "0");

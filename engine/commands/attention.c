@@ -108,16 +108,24 @@ static int make_room(struct attention_map *map, uint32_t n_heads)
 }
 
 /* Adds a head's weights of one token to the map. */
-static void collect_row(const struct attention_map *map, size_t layer, size_t head, size_t query,
-                        const float *from)
+static int collect_row(const struct attention_map *map, size_t layer, size_t head, size_t query,
+                       const float *from)
 {
     size_t n = query + map->first_query + 1; /* a token sees no later ones */
-    float *row = attention_row(map, layer, map->choice == HEAD_ALL ? head : 0, query);
+    float *row = attention_row(map, layer - map->first_layer, map->choice == HEAD_ALL ? head : 0, query);
+    for (size_t j = 0; j < n; j++)
+        if (!isfinite(from[j]))
+            return command_error(
+                ENGINE_ERROR_DATA,
+                "the attention weights of layer %zu are not all numbers: the model's weights "
+                "are damaged",
+                layer);
     for (size_t j = 0; j < n; j++) switch (map->choice) {
         case HEAD_MEAN: row[j] += from[j] / (float)map->heads_of_layer; break;
         case HEAD_MAX: row[j] = fmaxf(row[j], from[j]); break;
         default: row[j] = from[j];
         }
+    return ENGINE_OK;
 }
 
 /* A context's `watched`. */
@@ -136,9 +144,10 @@ static int collect(void *user, const struct engine_watched *value)
         size_t token = value->first + t;
         if (token < map->first_query || token >= map->first_query + map->n_queries) continue;
         for (size_t head = 0; head < n_heads; head++)
-            if (map->choice != HEAD_ONE || head == map->head)
-                collect_row(map, value->layer - map->first_layer, head, token - map->first_query,
-                            value->data + (t * n_heads + head) * n_keys);
+            if ((map->choice != HEAD_ONE || head == map->head) &&
+                collect_row(map, value->layer, head, token - map->first_query,
+                            value->data + (t * n_heads + head) * n_keys))
+                return 1;
     }
     return 0;
 }

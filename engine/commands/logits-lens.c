@@ -4,45 +4,37 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/likely.h"
 #include "commands/logits.h"
 #include "commands/table.h"
 #include "commands/token-input.h"
 
 #define DEFAULT_TOP 3
 
-struct guess {
-    int32_t token;
-    double probability;
-};
-
 struct lens {
     size_t n_top, n_vocab, n_layers;
-    struct guess *guesses; /* [n_layers + 1, n_top], the likeliest first */
+    struct likely *layers; /* [n_layers + 1], n_top tokens each */
+    struct likely_token *tokens;
+    int status;
 };
 
-/* The largest logits of a layer, as probabilities. */
-static void keep_top(struct lens *lens, size_t layer, const float *logits)
+/* The highest logits of a layer. */
+static int keep_top(struct lens *lens, size_t layer, const float *logits)
 {
-    struct guess *top = lens->guesses + layer * lens->n_top;
-    size_t n = 0;
-    double sum = 0;
-    for (size_t i = 0; i < lens->n_vocab; i++) {
-        double logit = (double)logits[i];
-        if (n == lens->n_top && !(logit > top[n - 1].probability)) continue;
-        size_t at = n < lens->n_top ? n++ : n - 1;
-        for (; at > 0 && top[at - 1].probability < logit; at--) top[at] = top[at - 1];
-        top[at] = (struct guess){(int32_t)i, logit};
-    }
-    double max = top[0].probability;
-    for (size_t i = 0; i < lens->n_vocab; i++) sum += exp((double)logits[i] - max);
-    for (size_t i = 0; i < n; i++) top[i].probability = exp(top[i].probability - max) / sum;
+    return likely_read(&lens->layers[layer], logits, (uint32_t)lens->n_vocab, "layer", layer);
 }
 
 /* A context's `watched`. */
 static int collect(void *user, const struct engine_watched *value)
 {
-    keep_top(user, value->layer, value->data);
-    return interrupted != 0;
+    struct lens *lens = user;
+    lens->status = keep_top(lens, value->layer, value->data);
+    return lens->status || interrupted ? 1 : 0;
+}
+
+static double probability_of(const struct likely *layer, size_t i)
+{
+    return exp((double)layer->top[i].logit - layer->log_total);
 }
 
 /* The text of a token; valid JSON, or NULL for want of memory. */
@@ -59,10 +51,9 @@ static int print_json(const struct lens *lens, struct engine_model *model, size_
     for (size_t layer = 0; layer <= lens->n_layers; layer++) {
         json_t *top = json_array();
         for (size_t i = 0; i < lens->n_top; i++) {
-            const struct guess *guess = &lens->guesses[layer * lens->n_top + i];
-            json_array_append_new(top,
-                                  json_pack("{s:i, s:o, s:f}", "id", guess->token, "text",
-                                            text_of(model, guess->token), "probability", guess->probability));
+            int32_t id = lens->layers[layer].top[i].id;
+            json_array_append_new(top, json_pack("{s:i, s:o, s:f}", "id", (int)id, "text", text_of(model, id),
+                                                 "probability", probability_of(&lens->layers[layer], i)));
         }
         json_array_append_new(layers, json_pack("{s:o, s:o}", "layer", json_count(layer), "top", top));
     }
@@ -82,16 +73,28 @@ static int print_table(const struct lens *lens, struct engine_model *model)
     for (size_t layer = 0; layer <= lens->n_layers; layer++) {
         table_add(&table, "%zu", layer);
         for (size_t i = 0; i < n_shown; i++) {
-            const struct guess *guess = &lens->guesses[layer * lens->n_top + i];
-            json_t *text = text_of(model, guess->token);
+            json_t *text = text_of(model, lens->layers[layer].top[i].id);
             char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
             table_add(&table, "%s", quoted ? quoted : "?");
-            table_add(&table, "%.4f", guess->probability);
+            table_add(&table, "%.4f", probability_of(&lens->layers[layer], i));
             free(quoted);
             json_decref(text);
         }
     }
     return table_print(&table, "no layers", stdout);
+}
+
+static int make_room(struct lens *lens, size_t n_top, size_t n_vocab, size_t n_layers)
+{
+    *lens =
+        (struct lens){.n_top = n_top < n_vocab ? n_top : n_vocab, .n_vocab = n_vocab, .n_layers = n_layers};
+    lens->layers = calloc(n_layers + 1, sizeof *lens->layers);
+    lens->tokens = calloc((n_layers + 1) * lens->n_top, sizeof *lens->tokens);
+    if (!lens->layers || !lens->tokens) return command_error(ENGINE_ERROR_MEMORY, "out of memory (lens)");
+    for (size_t i = 0; i <= n_layers; i++)
+        lens->layers[i] =
+            (struct likely){.n_most = (uint32_t)lens->n_top, .top = lens->tokens + i * lens->n_top};
+    return ENGINE_OK;
 }
 
 /* Runs the tokens up to the chosen one. */
@@ -103,7 +106,7 @@ static int run(struct engine_context *context, const struct token_list *tokens, 
         .struct_size = sizeof batch, .n_tokens = chosen + 1, .tokens = tokens->ids};
     int status = logits ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
     if (!status) status = engine_decode(context, &batch, logits);
-    if (!status) keep_top(lens, lens->n_layers, logits);
+    if (!status) status = keep_top(lens, lens->n_layers, logits);
     free(logits);
     return status;
 }
@@ -128,11 +131,8 @@ int logits_lens(const struct arguments *arguments, struct engine_model *model,
     if (!status) {
         engine_context_get_info(context, &info);
         engine_plan_get_totals(engine_context_plan(context), &totals);
-        lens = (struct lens){arguments->n_top > 0 ? arguments->n_top : DEFAULT_TOP, info.n_vocab,
-                             totals.n_layers, NULL};
-        if (lens.n_top > lens.n_vocab) lens.n_top = lens.n_vocab;
-        lens.guesses = calloc((lens.n_layers + 1) * lens.n_top, sizeof *lens.guesses);
-        if (!lens.guesses) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (lens)");
+        status = make_room(&lens, arguments->n_top > 0 ? arguments->n_top : DEFAULT_TOP, info.n_vocab,
+                           totals.n_layers);
     }
     if (!status) status = run(context, tokens, chosen, &lens);
     if (!status && !interrupted)
@@ -140,6 +140,7 @@ int logits_lens(const struct arguments *arguments, struct engine_model *model,
                      ? ENGINE_ERROR
                      : ENGINE_OK;
     engine_context_destroy(context);
-    free(lens.guesses);
+    free(lens.layers);
+    free(lens.tokens);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/likely.h"
 #include "commands/table.h"
 
 struct printer {
@@ -15,33 +16,10 @@ struct printer {
     struct engine_model *model;
     FILE *file;
     struct engine_context_info info;
-    int32_t *best; /* [n_top] ids, highest logit first */
-    uint32_t n_top;
+    struct likely likely;
     struct table table;
     json_t *rows; /* with --json: [positions][n_top] */
 };
-
-/* Puts the ids of the highest logits into p->best and returns how many there are; of equals, the lower id comes first. */
-static uint32_t find_best(struct printer *p, const float *logits)
-{
-    uint32_t n = 0;
-    for (uint32_t id = 0; id < p->info.n_vocab; id++) {
-        if (isnan(logits[id]) || (n == p->n_top && !(logits[id] > logits[p->best[n - 1]]))) continue;
-        uint32_t at = n < p->n_top ? n++ : n - 1;
-        for (; at > 0 && logits[p->best[at - 1]] < logits[id]; at--) p->best[at] = p->best[at - 1];
-        p->best[at] = (int32_t)id;
-    }
-    return n;
-}
-
-/* The logarithm of the sum of exp(logit), in float64. */
-static double log_total(const struct printer *p, const float *logits, int32_t best)
-{
-    double total = 1 /* the best one's */, highest = (double)logits[best];
-    for (uint32_t id = 0; id < p->info.n_vocab; id++)
-        if ((int32_t)id != best && !isnan(logits[id])) total += exp((double)logits[id] - highest);
-    return highest + log(total);
-}
 
 static json_t *token_row_json(const struct printer *p, int32_t id, double logit, double probability)
 {
@@ -49,7 +27,7 @@ static json_t *token_row_json(const struct printer *p, int32_t id, double logit,
     engine_model_token_text(p->model, id, &text);
     return json_pack("{s:i, s:o, s:o, s:o}", "id", (int)id, "text", json_text(text.data, text.length),
                      "logit", isfinite(logit) ? json_real(logit) : json_null(), "probability",
-                     isfinite(probability) ? json_real(probability) : json_null());
+                     json_real(probability));
 }
 
 static void add_row(struct printer *p, size_t position, int32_t id, double logit, double probability)
@@ -68,19 +46,21 @@ static void add_row(struct printer *p, size_t position, int32_t id, double logit
 }
 
 /* The highest logits of a position. */
-static void take_best(struct printer *p, size_t position, const float *logits)
+static int take_best(struct printer *p, size_t position, const float *logits)
 {
-    uint32_t n = find_best(p, logits);
-    double total = n > 0 ? log_total(p, logits, p->best[0]) : 0;
+    int status = likely_read(&p->likely, logits, p->info.n_vocab, "token", position);
+    if (status) return status;
     json_t *row = p->rows ? json_array() : NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        double logit = (double)logits[p->best[i]], probability = exp(logit - total);
+    for (uint32_t i = 0; i < p->likely.n; i++) {
+        const struct likely_token *token = &p->likely.top[i];
+        double logit = (double)token->logit, probability = exp(logit - p->likely.log_total);
         if (row)
-            json_array_append_new(row, token_row_json(p, p->best[i], logit, probability));
+            json_array_append_new(row, token_row_json(p, token->id, logit, probability));
         else
-            add_row(p, position, p->best[i], logit, probability);
+            add_row(p, position, token->id, logit, probability);
     }
     if (row) json_array_append_new(p->rows, row);
+    return ENGINE_OK;
 }
 
 static int run_and_print(struct printer *p, struct engine_context *context, const int32_t *tokens,
@@ -96,7 +76,8 @@ static int run_and_print(struct printer *p, struct engine_context *context, cons
             .struct_size = sizeof batch, .n_tokens = n, .tokens = tokens + first, .wanted = wanted};
         *done = first;
         status = engine_decode(context, &batch, logits);
-        for (size_t i = 0; i < n && !status; i++) take_best(p, first + i, logits + i * p->info.n_vocab);
+        for (size_t i = 0; i < n && !status; i++)
+            status = take_best(p, first + i, logits + i * p->info.n_vocab);
     }
     free(logits);
     free(wanted);
@@ -130,11 +111,12 @@ int print_logits(const struct arguments *arguments, struct engine_model *model,
                  struct engine_context *context, const int32_t *tokens, size_t count, FILE *file,
                  size_t *done)
 {
-    struct printer p = {.arguments = arguments, .model = model, .file = file, .n_top = arguments->n_top};
+    struct printer p = {
+        .arguments = arguments, .model = model, .file = file, .likely = {.n_most = arguments->n_top}};
     p.info.struct_size = sizeof p.info;
     engine_context_get_info(context, &p.info);
-    p.best = calloc(p.n_top, sizeof *p.best);
-    if (!p.best) return command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
+    p.likely.top = calloc(p.likely.n_most, sizeof *p.likely.top);
+    if (!p.likely.top) return command_error(ENGINE_ERROR_MEMORY, "out of memory (logits)");
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     /* Without a vocabulary, tokens have no text. */
@@ -142,6 +124,6 @@ int print_logits(const struct arguments *arguments, struct engine_model *model,
     begin_print(&p);
     int status = run_and_print(&p, context, tokens, count, done);
     if (!status && !interrupted) status = end_print(&p, count);
-    free(p.best);
+    free(p.likely.top);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "commands/divergence.h"
 #include "commands/hash.h"
 #include "commands/json.h"
+#include "commands/likely.h"
 #include "commands/logits-file.h"
 #include "commands/npy.h"
 #include "commands/output.h"
@@ -214,36 +215,27 @@ static int open_saved(struct measuring *m, uint64_t vocabulary_hash)
 
 /* ---- Running ---- */
 
-/* Log softmax of a row of logits, in float64. Returns the most likely token; of equals, the lowest id. */
-static int32_t log_softmax(const float *logits, uint32_t n_vocab, float *logprobs)
+/* The logits after token `at` of the text, and the token that follows it. */
+static int take_row(struct measuring *m, const float *logits, size_t at, int32_t actual)
 {
-    uint32_t best = 0;
-    double total = 1; /* the best one's */
-    for (uint32_t i = 1; i < n_vocab; i++)
-        if (logits[i] > logits[best]) best = i;
-    for (uint32_t i = 0; i < n_vocab; i++)
-        if (i != best) total += exp((double)logits[i] - (double)logits[best]);
-    double log_total = (double)logits[best] + log(total);
-    for (uint32_t i = 0; i < n_vocab; i++) logprobs[i] = (float)((double)logits[i] - log_total);
-    return (int32_t)best;
-}
-
-/* The logits of a position, and the token that follows it. */
-static int take_row(struct measuring *m, const float *logits, int32_t actual)
-{
-    int32_t best = log_softmax(logits, m->info.n_vocab, m->logprobs);
+    struct likely_token best = {0};
+    struct likely likely = {.n_most = 1, .top = &best};
+    int status = likely_read(&likely, logits, m->info.n_vocab, "token", at);
+    if (status) return status;
+    for (uint32_t i = 0; i < m->info.n_vocab; i++)
+        m->logprobs[i] = (float)((double)logits[i] - likely.log_total);
     float logprob = m->logprobs[actual];
     if (!isfinite(logprob))
         return command_error(
             ENGINE_ERROR_DATA,
             "the model finds token %d impossible where it follows, so the perplexity is infinite", actual);
     mean_add(&m->nll, -(double)logprob);
-    int status = m->saved.file ? logits_file_write(&m->saved, m->logprobs, logprob) : ENGINE_OK;
+    status = m->saved.file ? logits_file_write(&m->saved, m->logprobs, logprob) : ENGINE_OK;
     if (status || !m->reference.file) return status;
     status = logits_file_read(&m->reference, &m->row);
     if (!status)
         divergence_add(&m->divergence, m->row.logprobs, m->logprobs, m->info.n_vocab, (double)m->row.actual,
-                       (double)logprob, m->row.best == best);
+                       (double)logprob, m->row.best == best.id);
     return status;
 }
 
@@ -252,7 +244,7 @@ struct group {
     size_t first, count;         /* windows */
     int32_t *tokens, *sequences; /* [n_batch] */
     uint8_t *wanted;             /* [n_batch] */
-    int32_t *actual;             /* [n_batch] the token after each wanted one */
+    size_t *at;                  /* [n_batch] where each wanted token is in the text */
 };
 
 static bool group_create(struct group *group, uint32_t n_batch)
@@ -260,8 +252,8 @@ static bool group_create(struct group *group, uint32_t n_batch)
     group->tokens = malloc(n_batch * sizeof *group->tokens);
     group->sequences = malloc(n_batch * sizeof *group->sequences);
     group->wanted = malloc(n_batch);
-    group->actual = malloc(n_batch * sizeof *group->actual);
-    return group->tokens && group->sequences && group->wanted && group->actual;
+    group->at = malloc(n_batch * sizeof *group->at);
+    return group->tokens && group->sequences && group->wanted && group->at;
 }
 
 static void group_free(struct group *group)
@@ -269,7 +261,7 @@ static void group_free(struct group *group)
     free(group->tokens);
     free(group->sequences);
     free(group->wanted);
-    free(group->actual);
+    free(group->at);
 }
 
 /* Runs tokens `from` … of each window of the group, at most n_most of each. */
@@ -283,7 +275,7 @@ static int run_piece(struct measuring *m, const struct group *group, size_t from
             group->tokens[n] = i == 0 && m->bos >= 0 ? m->bos : ids[i];
             group->sequences[n] = (int32_t)w;
             group->wanted[n] = i + 1 >= window.counted && i + 1 < window.length;
-            if (group->wanted[n]) group->actual[n_wanted++] = ids[i + 1];
+            if (group->wanted[n]) group->at[n_wanted++] = window.first + i;
         }
     }
     struct engine_batch batch = {.struct_size = sizeof batch,
@@ -293,7 +285,7 @@ static int run_piece(struct measuring *m, const struct group *group, size_t from
                                  .wanted = group->wanted};
     int status = engine_decode(m->context, &batch, n_wanted > 0 ? m->logits : NULL);
     for (size_t i = 0; i < n_wanted && !status; i++)
-        status = take_row(m, m->logits + i * m->info.n_vocab, group->actual[i]);
+        status = take_row(m, m->logits + i * m->info.n_vocab, group->at[i], m->tokens.ids[group->at[i] + 1]);
     return status;
 }
 

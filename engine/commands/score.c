@@ -183,7 +183,10 @@ static int print_answers(const struct question *question)
     for (size_t i = 0; i < question->n_answers; i++) {
         const struct answer *answer = &question->answers[i];
         add_text_cell(&table, answer->text, answer->n_bytes);
-        table_add(&table, "%.2f %%", answer->probability * 100);
+        if (isnan(answer->probability)) /* no answer is possible */
+            table_add(&table, "-");
+        else
+            table_add(&table, "%.2f %%", answer->probability * 100);
         table_add(&table, "%.4f", answer->logprob);
         table_add(&table, "%.4f", answer->logprob / (double)answer->n_tokens);
         if (answer->n_bytes > 0)

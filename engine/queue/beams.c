@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "queue/beam-search.h"
+#include "sample/logprobs.h"
 #include "sample/sampler.h"
 
 #define MOST_PENALTY 32
@@ -331,6 +333,8 @@ static int read_logits(struct engine_queue *queue, struct request *request, floa
     int status = ENGINE_OK;
     for (uint32_t i = 0; i < search->n_live && !status; i++) {
         float *row = logits + (size_t)i * queue->info.n_vocab;
+        status = logprobs_check(row, queue->n_sampled);
+        if (status) return status;
         sampler_add_bias(&request->sampler_settings, row);
         status = request_never_end(queue, request, row);
         if (!status && request->beams->matches)
@@ -478,29 +482,9 @@ bool beams_take_logits(struct engine_queue *queue, struct request *request, floa
 
 /* ---- Results ------------------------------------------------------------------------------------------ */
 
-/* Bytes, room for [capacity]. */
-struct text {
-    char *bytes;
-    size_t size, capacity;
-};
-
-static int add_text(struct text *text, const struct engine_string *more)
-{
-    if (text->capacity - text->size < more->length) {
-        size_t capacity = text->capacity * 2 + more->length;
-        char *grown = realloc(text->bytes, capacity);
-        if (!grown) return error_memory("beams");
-        text->bytes = grown;
-        text->capacity = capacity;
-    }
-    if (more->length > 0) memcpy(text->bytes + text->size, more->data, more->length);
-    text->size += more->length;
-    return ENGINE_OK;
-}
-
 /* Adds the text of a result. The decoder sees the prompt first, so that it is spaced as a continuation. */
 static int decode(const struct engine_queue *queue, const struct request *request,
-                  const struct engine_beam *result, struct text *text)
+                  const struct engine_beam *result, struct bytes *text)
 {
     struct engine_decoder *decoder;
     struct engine_string piece = {0};
@@ -511,10 +495,10 @@ static int decode(const struct engine_queue *queue, const struct request *reques
         status = queue->api->decode(decoder, request->tokens[i], &piece);
     for (size_t i = 0; i < result->n_tokens && !status; i++) {
         status = queue->api->decode(decoder, result->tokens[i], &piece);
-        if (!status) status = add_text(text, &piece);
+        if (!status) status = bytes_add(text, piece.data, piece.length, "beams");
     }
     if (!status) status = queue->api->decode_end(decoder, &piece);
-    if (!status) status = add_text(text, &piece);
+    if (!status) status = bytes_add(text, piece.data, piece.length, "beams");
     queue->api->decoder_destroy(decoder);
     return status;
 }
@@ -522,15 +506,15 @@ static int decode(const struct engine_queue *queue, const struct request *reques
 static int collect_texts(const struct engine_queue *queue, const struct request *request)
 {
     struct beams *beams = request->beams;
-    struct text text = {0};
+    struct bytes text = {0};
     int status = ENGINE_OK;
     for (uint32_t i = 0; i < beams->n_results && !status; i++) {
         size_t before = text.size;
         status = decode(queue, request, &beams->results[i], &text);
         beams->results[i].text.length = text.size - before;
     }
-    beams->texts = text.bytes;
-    const char *at = text.bytes ? text.bytes : "";
+    beams->texts = text.data;
+    const char *at = text.data ? text.data : "";
     for (uint32_t i = 0; i < beams->n_results; i++) {
         beams->results[i].text.data = at;
         at += beams->results[i].text.length;

@@ -159,8 +159,9 @@ int request_begin(struct engine_queue *queue, struct request *request);
 /* The position whose logits score the request's next token to be scored; SIZE_MAX: none is left. The positions
  * after it up to that of the last token but one of the prompt score the others. */
 size_t request_next_score(const struct request *request);
-/* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. */
-void request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
+/* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False if the request has
+ * failed, because these are not numbers. */
+bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
 
 /* Reports the prompt's progress, if the request asked for it. */
 void request_tell_progress(struct engine_queue *queue, struct request *request);

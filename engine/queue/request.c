@@ -291,9 +291,14 @@ size_t request_next_score(const struct request *request)
     return request->n_prompt - request->n_score + request->n_scored - 1;
 }
 
-void request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count)
+bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        int status = logprobs_check(logits + i * queue->info.n_vocab, queue->info.n_vocab);
+        if (status) {
+            request_finish(queue, request, ENGINE_DONE_FAILED, status);
+            return false;
+        }
         struct engine_event event = new_event(request, ENGINE_EVENT_SCORE);
         event.token = request->tokens[request_next_score(request) + 1];
         logprobs_read(&request->logprobs, logits + i * queue->info.n_vocab);
@@ -301,6 +306,7 @@ void request_score(struct engine_queue *queue, struct request *request, const fl
         request->n_scored++;
         hand_over(queue, request, &event);
     }
+    return true;
 }
 
 /* Sends the text held back, even if the bytes of its last character are incomplete. */

@@ -372,7 +372,10 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
         size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;
         bool further = n_read > request->most_read;
         if (further) request->most_read = n_read;
-        if (n_scores > 0) request_score(queue, request, scores, n_scores);
+        if (n_scores > 0 && !request_score(queue, request, scores, n_scores)) {
+            let_go(queue, request);
+            continue;
+        }
         if (n_rows == 0) {
             if (further) request_tell_progress(queue, request);
             continue;

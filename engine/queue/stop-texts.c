@@ -42,46 +42,33 @@ void stop_texts_destroy(struct stop_texts *stop)
 {
     for (size_t i = 0; i < stop->n_texts; i++) free((char *)(size_t)stop->texts[i].data);
     free(stop->texts);
-    free(stop->held);
+    free(stop->held.data);
     *stop = (struct stop_texts){0};
-}
-
-static int append(struct stop_texts *stop, const char *text, size_t length)
-{
-    if (length > stop->capacity - stop->n_held) {
-        size_t capacity = stop->n_held + length + stop->n_held / 2 + 64;
-        char *grown = realloc(stop->held, capacity);
-        if (!grown) return error_memory("text");
-        stop->held = grown;
-        stop->capacity = capacity;
-    }
-    if (length > 0) memcpy(stop->held + stop->n_held, text, length);
-    stop->n_held += length;
-    return ENGINE_OK;
 }
 
 /* How many bytes of the held text from a position on agree with a stop text, up to the end of either. 0: they
  * differ. */
 static size_t agreement(const struct stop_texts *stop, const struct engine_string *text, size_t at)
 {
-    size_t left = stop->n_held - at, n = text->length < left ? text->length : left;
-    return memcmp(stop->held + at, text->data, n) == 0 ? n : 0;
+    size_t left = stop->held.size - at, n = text->length < left ? text->length : left;
+    return memcmp(stop->held.data + at, text->data, n) == 0 ? n : 0;
 }
 
 int stop_texts_add(struct stop_texts *stop, const char *text, size_t length, bool last,
                    struct engine_string *certain, int32_t *which)
 {
     *which = -1;
-    if (stop->n_handed > 0) memmove(stop->held, stop->held + stop->n_handed, stop->n_held - stop->n_handed);
-    stop->n_held -= stop->n_handed;
+    if (stop->n_handed > 0)
+        memmove(stop->held.data, stop->held.data + stop->n_handed, stop->held.size - stop->n_handed);
+    stop->held.size -= stop->n_handed;
     stop->n_handed = 0;
-    int status = append(stop, text, length);
+    int status = bytes_add(&stop->held, text, length, "text");
     if (status) return status;
 
-    size_t from = stop->n_held,
+    size_t from = stop->held.size,
            begin = 0; /* the first byte to hold back; with a complete stop text, where that begins */
     size_t end = SIZE_MAX;
-    for (size_t at = 0; at < stop->n_held; at++)
+    for (size_t at = 0; at < stop->held.size; at++)
         for (size_t i = 0; i < stop->n_texts; i++) {
             size_t agreed = agreement(stop, &stop->texts[i], at);
             if (agreed > 0 && at < from) from = at;
@@ -91,8 +78,8 @@ int stop_texts_add(struct stop_texts *stop, const char *text, size_t length, boo
             end = at + agreed;
         }
     if (*which >= 0) from = begin;
-    if (last && *which < 0) from = stop->n_held;
-    *certain = (struct engine_string){stop->held ? stop->held : "", from};
+    if (last && *which < 0) from = stop->held.size;
+    *certain = (struct engine_string){stop->held.data ? stop->held.data : "", from};
     stop->n_handed = from;
     return ENGINE_OK;
 }

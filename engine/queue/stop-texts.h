@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/bytes.h"
 #include "engine.h"
 
 /* All zero: no stop texts. */
 struct stop_texts {
     struct engine_string *texts; /* [n_texts], owned */
     size_t n_texts, longest;
-    char *held; /* [n_held] bytes added and not yet handed out */
-    size_t n_held, capacity;
-    size_t n_handed; /* bytes at the start of `held` that the last call handed out */
+    struct bytes held; /* added, and not handed out before the last call */
+    size_t n_handed;   /* of them, at the start: those that the last call handed out */
 };
 
 /* Copies the texts. ENGINE_ERROR_ARGUMENT: one is empty, or there are too many, or they are too long. */

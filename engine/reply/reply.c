@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "engine.h"
@@ -84,8 +85,7 @@ struct engine_reply {
     void *user;
 
     enum state state;
-    char *held; /* [n_held] bytes that were added and not yet handed out */
-    size_t n_held, capacity;
+    struct bytes held;         /* added and not yet handed out */
     size_t n_searched;         /* bytes at the start of `held` in which no mark begins */
     const struct mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
     char *function;            /* CALL of gpt-oss: its recipient */
@@ -111,8 +111,8 @@ static bool active(const struct engine_reply *reply, const struct mark *mark)
 
 static void drop(struct engine_reply *reply, size_t n)
 {
-    memmove(reply->held, reply->held + n, reply->n_held - n);
-    reply->n_held -= n;
+    memmove(reply->held.data, reply->held.data + n, reply->held.size - n);
+    reply->held.size -= n;
     reply->n_searched = 0;
 }
 
@@ -171,8 +171,8 @@ static int hand_out_calls(struct engine_reply *reply, const json_t *calls)
 static int end_call(struct engine_reply *reply, size_t length, const char *close)
 {
     const struct mark *opened = reply->opened;
-    json_t *calls = opened ? calls_read(opened->form, reply->held, length, reply->tools)
-                           : calls_named(reply->function, strlen(reply->function), reply->held, length);
+    json_t *calls = opened ? calls_read(opened->form, reply->held.data, length, reply->tools)
+                           : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
     int status = ENGINE_OK;
     if (calls) {
         status = hand_out_calls(reply, calls);
@@ -183,7 +183,7 @@ static int end_call(struct engine_reply *reply, size_t length, const char *close
             hand_out_content(reply, reply->space, strlen(reply->space));
         }
         if (opened) hand_out_content(reply, opened->text, strlen(opened->text));
-        hand_out_content(reply, reply->held, length);
+        hand_out_content(reply, reply->held.data, length);
         if (opened) hand_out_content(reply, close, strlen(close));
     }
     json_decref(calls);
@@ -212,9 +212,9 @@ static bool is_word(struct engine_string word, const char *text)
 /* Reads the header of a message of gpt-oss: [role] [to=RECIPIENT] <|channel|>CHANNEL [to=RECIPIENT]. */
 static int read_header(struct engine_reply *reply, size_t length)
 {
-    struct engine_string channel =
-        reply->channel ? word_after(reply->held, length, "") : word_after(reply->held, length, "<|channel|>");
-    struct engine_string to = word_after(reply->held, length, "to=");
+    struct engine_string channel = reply->channel ? word_after(reply->held.data, length, "")
+                                                  : word_after(reply->held.data, length, "<|channel|>");
+    struct engine_string to = word_after(reply->held.data, length, "to=");
     if (to.length > strlen("functions.") && memcmp(to.data, "functions.", strlen("functions.")) == 0) {
         to.data += strlen("functions.");
         to.length -= strlen("functions.");
@@ -238,10 +238,11 @@ static int pass_mark(struct engine_reply *reply, const struct mark *mark, size_t
     size_t text = length;
     int status = ENGINE_OK;
     if (was == CONTENT || was == REASONING) {
-        while (text > 0 && is_space(reply->held[text - 1])) text--;
-        hand_out(reply, was == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held, text);
+        while (text > 0 && is_space(reply->held.data[text - 1])) text--;
+        hand_out(reply, was == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held.data,
+                 text);
         if (mark->to == CALL && !reply->trim && text < length) {
-            reply->space = strndup(reply->held + text, length - text);
+            reply->space = strndup(reply->held.data + text, length - text);
             if (!reply->space) return error_memory("a reply");
         }
         reply->trim = true;
@@ -263,10 +264,10 @@ static int pass_mark(struct engine_reply *reply, const struct mark *mark, size_t
  * stand. */
 static const struct mark *find_mark(struct engine_reply *reply, size_t *at)
 {
-    for (*at = reply->n_searched; *at < reply->n_held; ++*at) {
-        const char *text = reply->held + *at;
+    for (*at = reply->n_searched; *at < reply->held.size; ++*at) {
+        const char *text = reply->held.data + *at;
         if (*text != '<' && *text != '[') continue;
-        size_t left = reply->n_held - *at;
+        size_t left = reply->held.size - *at;
         bool begins = false;
         for (size_t i = 0; i < N_MARKS; i++) {
             size_t n = strlen(marks[i].text);
@@ -284,13 +285,13 @@ static const struct mark *find_mark(struct engine_reply *reply, size_t *at)
 static bool leave_start(struct engine_reply *reply, bool last)
 {
     size_t space = 0;
-    while (space < reply->n_held && is_space(reply->held[space])) space++;
-    if (space < reply->n_held) {
-        size_t left = reply->n_held - space;
+    while (space < reply->held.size && is_space(reply->held.data[space])) space++;
+    if (space < reply->held.size) {
+        size_t left = reply->held.size - space;
         for (size_t i = 0; i < N_MARKS; i++) {
             size_t n = strlen(marks[i].text);
             if (!active(reply, &marks[i])) continue;
-            if (memcmp(reply->held + space, marks[i].text, left < n ? left : n) != 0) continue;
+            if (memcmp(reply->held.data + space, marks[i].text, left < n ? left : n) != 0) continue;
             if (left < n && !last) return false;
             if (left < n) continue;
             reply->state = marks[i].to;
@@ -298,7 +299,7 @@ static bool leave_start(struct engine_reply *reply, bool last)
             drop(reply, space + n);
             return true;
         }
-        if (reply->tools && reply->format == ENGINE_REPLY_LLAMA3 && reply->held[space] == '{') {
+        if (reply->tools && reply->format == ENGINE_REPLY_LLAMA3 && reply->held.data[space] == '{') {
             reply->state = CALL;
             reply->opened = &bare_call;
             return true;
@@ -313,25 +314,25 @@ static bool leave_start(struct engine_reply *reply, bool last)
 /* The reply ends within a state. */
 static int finish(struct engine_reply *reply)
 {
-    size_t n = reply->n_held;
+    size_t n = reply->held.size;
     int status = ENGINE_OK;
     switch (reply->state) {
     case START:
-    case CONTENT: hand_out_content(reply, reply->held, n); break;
+    case CONTENT: hand_out_content(reply, reply->held.data, n); break;
     case REASONING:
-        while (n > 0 && is_space(reply->held[n - 1])) n--;
-        hand_out(reply, ENGINE_REPLY_REASONING, reply->held, n);
+        while (n > 0 && is_space(reply->held.data[n - 1])) n--;
+        hand_out(reply, ENGINE_REPLY_REASONING, reply->held.data, n);
         break;
     case CALL: status = end_call(reply, n, ""); break;
     case HEADER:
         /* A header that a limit cut, or a reply without any. */
-        if (n > 0 && !reply->marked && !memmem(reply->held, n, "<|channel|>", strlen("<|channel|>")))
-            hand_out_content(reply, reply->held, n);
+        if (n > 0 && !reply->marked && !memmem(reply->held.data, n, "<|channel|>", strlen("<|channel|>")))
+            hand_out_content(reply, reply->held.data, n);
         break;
     case BETWEEN:
     case MESSAGE: break;
     }
-    reply->n_held = 0;
+    reply->held.size = 0;
     return status;
 }
 
@@ -351,26 +352,12 @@ static int advance(struct engine_reply *reply, bool last)
         if (reply->state != CONTENT && reply->state != REASONING) return ENGINE_OK;
         /* White space may turn out to stand before a mark. */
         bool drops = reply->state == REASONING || reply->tools || reply->format == ENGINE_REPLY_GPT_OSS;
-        while (drops && at > 0 && is_space(reply->held[at - 1])) at--;
-        hand_out(reply, reply->state == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held,
-                 at);
+        while (drops && at > 0 && is_space(reply->held.data[at - 1])) at--;
+        hand_out(reply, reply->state == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING,
+                 reply->held.data, at);
         drop(reply, at);
         return ENGINE_OK;
     }
-}
-
-static int append(struct engine_reply *reply, const char *text, size_t length)
-{
-    if (length > reply->capacity - reply->n_held) {
-        size_t capacity = reply->n_held + length + reply->n_held / 2 + 256;
-        char *grown = realloc(reply->held, capacity);
-        if (!grown) return error_memory("a reply");
-        reply->held = grown;
-        reply->capacity = capacity;
-    }
-    if (length > 0) memcpy(reply->held + reply->n_held, text, length);
-    reply->n_held += length;
-    return ENGINE_OK;
 }
 
 static bool has(const char *text, const char *part)
@@ -430,7 +417,7 @@ static int read_prompt(struct engine_reply *reply, struct engine_string prompt)
     }
     if (!at) return ENGINE_OK;
     reply->quiet = true;
-    int status = append(reply, at, (size_t)(prompt.data + prompt.length - at));
+    int status = bytes_add(&reply->held, at, (size_t)(prompt.data + prompt.length - at), "a reply");
     if (!status) status = advance(reply, false);
     reply->quiet = false;
     return status;
@@ -476,14 +463,14 @@ void engine_reply_destroy(struct engine_reply *reply)
     json_decref(reply->tools);
     free(reply->function);
     free(reply->space);
-    free(reply->held);
+    free(reply->held.data);
     free(reply);
 }
 
 int engine_reply_add(struct engine_reply *reply, const char *text, size_t length)
 {
     if (reply->ended) return error_raise(ENGINE_ERROR_ARGUMENT, "text was added to a reply that has ended");
-    int status = append(reply, text, length);
+    int status = bytes_add(&reply->held, text, length, "a reply");
     return status ? status : advance(reply, false);
 }
 

@@ -32,6 +32,17 @@ static void insert(struct logprobs *logprobs, int32_t token, float logit)
     logprobs->top[at] = (struct engine_token_logprob){token, logit};
 }
 
+int logprobs_check(const float *logits, uint32_t n_vocab)
+{
+    bool good = true, any = false;
+    for (uint32_t id = 0; id < n_vocab; id++) {
+        good = good && logits[id] < INFINITY; /* false for NaN */
+        any = any || isfinite(logits[id]);
+    }
+    if (good && any) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA, "the logits are not all numbers: the model's weights are damaged");
+}
+
 double logprobs_log_total(const float *logits, uint32_t n_vocab)
 {
     double total = 0;

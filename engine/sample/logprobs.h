@@ -19,6 +19,9 @@ struct logprobs {
 int logprobs_create(struct logprobs *logprobs, uint32_t n_vocab, uint32_t n_top);
 void logprobs_destroy(struct logprobs *logprobs);
 
+/* ENGINE_ERROR_DATA: a logit is NaN or infinity, or none is finite. -infinity is a logit: the token is impossible. */
+int logprobs_check(const float *logits, uint32_t n_vocab);
+
 /* Reads the logits [n_vocab] of a position. */
 void logprobs_read(struct logprobs *logprobs, const float *logits);
 /* The logarithm of a token's probability there; -INFINITY: it is impossible. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 /* A token to decode first, so that those after it don't begin a text; -1: none. */
@@ -21,36 +22,22 @@ static int32_t find_first(const struct token_texts *texts, struct engine_decoder
     return -1;
 }
 
-static int append(struct token_texts *texts, size_t *capacity, size_t at, struct engine_string text)
-{
-    if (text.length > *capacity - at) {
-        size_t grown = *capacity * 2 + text.length;
-        char *bytes = realloc(texts->bytes, grown);
-        if (!bytes) return error_memory("texts of tokens");
-        texts->bytes = bytes;
-        *capacity = grown;
-    }
-    if (text.length > 0) memcpy(texts->bytes + at, text.data, text.length);
-    return ENGINE_OK;
-}
-
 static int fill(struct token_texts *texts, struct engine_decoder *decoder)
 {
     const struct engine_tokenizer_api *api = texts->api;
     int32_t first = find_first(texts, decoder);
-    size_t capacity = 0, at = 0;
+    struct bytes bytes = {0};
     int status = ENGINE_OK;
     for (uint32_t id = 0; id < texts->n_tokens && !status; id++) {
         struct engine_string text = {"", 0}, rest = {"", 0};
         if (first >= 0) status = api->decode(decoder, first, &text);
         if (!status) status = api->decode(decoder, (int32_t)id, &text);
-        if (!status) status = append(texts, &capacity, at, text);
-        if (!status) at += text.length;
+        if (!status) status = bytes_add(&bytes, text.data, text.length, "texts of tokens");
         if (!status) status = api->decode_end(decoder, &rest);
-        if (!status) status = append(texts, &capacity, at, rest);
-        if (!status) at += rest.length;
-        texts->ends[id] = at;
+        if (!status) status = bytes_add(&bytes, rest.data, rest.length, "texts of tokens");
+        texts->ends[id] = bytes.size;
     }
+    texts->bytes = bytes.data;
     return status;
 }
 
