@@ -125,6 +125,10 @@ Test(beams_command, a_full_cache)
     cr_expect(strstr(result.err, "the beams fill the cache of 128 positions; enlarge it with --cache-size"),
               "%s", result.err);
     program_free(&result);
+    result = RUN("--beams", "8", "-n", "-1", "--ignore-eos", "-c", "20"); /* less than a block for each */
+    cr_assert_eq(result.status, 0);
+    cr_expect(strstr(result.err, "the context of 20 tokens is full; enlarge it with -c"), "%s", result.err);
+    program_free(&result);
     result = RUN("--beams", "2", "-n", "-1", "--ignore-eos", "-c", "64");
     cr_assert_eq(result.status, 0);
     cr_expect(strstr(result.err, "the context of 64 tokens is full; enlarge it with -c"), "%s", result.err);
@@ -198,12 +202,21 @@ Test(beams_command, wrong_lines_of_a_batch)
                          "{\"prompt\": \"a\", \"beams\": 2, \"temperature\": 1}\n"
                          "{\"prompt\": \"a\", \"beams\": 2, \"early_stopping\": 1}\n"
                          "{\"prompt\": \"a\", \"beams\": 2, \"length_penalty\": 40}\n"
-                         "{\"prompt\": \"a\", \"beams\": -2}\n");
+                         "{\"prompt\": \"a\", \"beams\": -2}\n"
+                         "{\"prompt\": \"a\", \"beams\": 0}\n"
+                         "{\"prompt\": \"a\", \"num_beams\": 2000}\n"
+                         "{\"prompt\": \"a\", \"length_penalty\": 2}\n"
+                         "{\"prompt\": \"a\", \"early_stopping\": true, \"beams\": 1}\n");
     struct program_result result = PROGRAM("batch", "-m", model, in);
-    static const char *const messages[] = {
-        "9 beams need --parallel 9 or more", "beams cannot be combined with a temperature above 0",
-        "\"early_stopping\" should be true, false or \"never\"", "length_penalty is 40; it must be -32 to 32",
-        "\"beams\" should be a whole number"};
+    static const char *const messages[] = {"9 beams need --parallel 9 or more",
+                                           "beams cannot be combined with a temperature above 0",
+                                           "\"early_stopping\" should be true, false or \"never\"",
+                                           "\"length_penalty\" should be a number from -32 to 32",
+                                           "\"beams\" should be a whole number from 1 to 1024",
+                                           "\"beams\" should be a whole number from 1 to 1024",
+                                           "\"num_beams\" should be a whole number from 1 to 1024",
+                                           "\"length_penalty\" goes with \"beams\" of 2 or more",
+                                           "\"early_stopping\" goes with \"beams\" of 2 or more"};
     cr_assert_eq(result.status, 1);
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
         json_t *json = line_of(&result, i);

@@ -29,6 +29,8 @@ enum kind {
     SCHEMA,
     FORMAT,
     TEMPERATURE,
+    BEAMS,
+    PENALTY,
     EARLY
 };
 
@@ -49,9 +51,9 @@ static const struct key {
     {"n_predict", LIMIT, LINE(max_tokens)},
     {"temperature", TEMPERATURE, 0},
     {"temp", TEMPERATURE, 0},
-    {"beams", COUNT, LINE(beams.n_beams)},
-    {"num_beams", COUNT, LINE(beams.n_beams)},
-    {"length_penalty", NUMBER, LINE(beams.length_penalty)},
+    {"beams", BEAMS, 0},
+    {"num_beams", BEAMS, 0},
+    {"length_penalty", PENALTY, 0},
     {"early_stopping", EARLY, 0},
     {"top_k", COUNT, SAMPLER(top_k)},
     {"top_p", NUMBER, SAMPLER(top_p)},
@@ -261,12 +263,32 @@ static bool read_seed(const char *name, const json_t *value, uint64_t *seed, cha
     return wrong(error, name, "a whole number from 0 to 18446744073709551615; from 2^63 on as a text");
 }
 
+static bool read_beams(const char *name, const json_t *value, struct batch_line *line, char error[256])
+{
+    json_int_t number = json_integer_value(value);
+    if (!json_is_integer(value) || number < 1 || number > BEAMS_MOST)
+        return wrong(error, name, "a whole number from 1 to 1024");
+    line->beams.n_beams = (uint32_t)number;
+    return true;
+}
+
+static bool read_penalty(const char *name, const json_t *value, struct batch_line *line, char error[256])
+{
+    double number = json_number_value(value);
+    line->of_beams = name;
+    if (!json_is_number(value) || fabs(number) > BEAMS_MOST_PENALTY)
+        return wrong(error, name, "a number from -32 to 32");
+    line->beams.length_penalty = (float)number;
+    return true;
+}
+
 /* true, false or "never" */
 static bool read_early(const char *name, const json_t *value, struct batch_line *line, char error[256])
 {
     const char *word = json_is_true(value)    ? "true"
                        : json_is_false(value) ? "false"
                                               : json_string_value(value);
+    line->of_beams = name;
     if (!word || (!json_is_boolean(value) && strcmp(word, "never") != 0))
         return wrong(error, name, "true, false or \"never\"");
     line->beams.early_stopping = early_stopping_of(word);
@@ -300,6 +322,8 @@ static bool read_value(const struct key *key, json_t *value, struct batch_line *
     case TEMPERATURE:
         line->temperature_given = true;
         return read_number(key->name, value, &line->sampler.temperature, error);
+    case BEAMS: return read_beams(key->name, value, line, error);
+    case PENALTY: return read_penalty(key->name, value, line, error);
     case EARLY: return read_early(key->name, value, line, error);
     case SEED: line->seed_given = true; return read_seed(key->name, value, &line->sampler.seed, error);
     case PRIORITY:
@@ -364,6 +388,10 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     if (good && !line->prompt == !line->tokens) {
         snprintf(error, 256,
                  line->prompt ? "both \"prompt\" and \"tokens\"" : "neither \"prompt\" nor \"tokens\"");
+        return false;
+    }
+    if (good && line->of_beams && line->beams.n_beams < 2) {
+        snprintf(error, 256, "\"%s\" goes with \"beams\" of 2 or more", line->of_beams);
         return false;
     }
     return good;

@@ -19,6 +19,7 @@ struct batch_line {
     size_t n_tokens;
     uint32_t max_tokens, n_logprobs;
     struct beam_options beams;
+    const char *of_beams; /* a key of the line that needs beams; NULL: there is none */
     bool temperature_given;
     struct engine_sampler_options sampler;
     bool seed_given;

@@ -6,6 +6,8 @@
 #include "commands/common.h"
 #include "commands/json.h"
 
+#define BLOCK ((uint64_t)32) /* positions that the cache gives at once (docs/beams.md) */
+
 uint32_t early_stopping_of(const char *word)
 {
     if (strcmp(word, "true") == 0) return ENGINE_EARLY_STOPPING_TRUE;
@@ -35,8 +37,9 @@ int beam_options_read(const struct arguments *a, struct beam_options *options)
 uint32_t beams_cache_size(const struct arguments *a, uint32_t limit)
 {
     uint64_t context = a->n_context > 0 ? a->n_context : DEFAULT_CONTEXT;
+    context = (context + BLOCK - 1) / BLOCK * BLOCK;
     /* up to where the prompt's last block ends, and in one of its own */
-    uint64_t each = limit + 64u < context ? limit + 64u : context;
+    uint64_t each = limit + 2 * BLOCK < context ? limit + 2 * BLOCK : context;
     uint64_t positions = context + (a->n_beams - 1) * each;
     return positions < UINT32_MAX ? (uint32_t)positions : UINT32_MAX;
 }

@@ -8,6 +8,9 @@
 #include "commands/arguments.h"
 #include "engine.h"
 
+#define BEAMS_MOST         1024
+#define BEAMS_MOST_PENALTY 32 /* the length penalty's distance from 0 */
+
 /* As in struct engine_request. */
 struct beam_options {
     uint32_t n_beams; /* 0 or 1: off */

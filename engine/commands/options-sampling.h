@@ -111,7 +111,7 @@
          .commands = " run batch ",                                                                          \
          .initial = "1",                                                                                     \
          .minimum = 1,                                                                                       \
-         .maximum = 1024,                                                                                    \
+         .maximum = BEAMS_MOST,                                                                              \
          .also = " --num-beams ",                                                                            \
          .help = "Beam search: keeps the N most likely texts side by side and prints the best; --json "      \
                  "has them all (docs/beams.md)"},                                                            \
@@ -123,8 +123,8 @@
          .given = AT(length_penalty_given),                                                                  \
          .commands = " run batch ",                                                                          \
          .initial = "1",                                                                                     \
-         .minimum = -32,                                                                                     \
-         .maximum = 32,                                                                                      \
+         .minimum = -BEAMS_MOST_PENALTY,                                                                     \
+         .maximum = BEAMS_MOST_PENALTY,                                                                      \
          .help = "With --beams: the score of a text is its log-probability divided by its length to the "    \
                  "power of X; above 0 favours long texts, below 0 short ones"},                              \
         {.name = "early-stopping",                                                                           \

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands/beams.h"
+
 const char *const option_group_titles[GROUP_COUNT] = {
     [GROUP_MAIN] = "Options",    [GROUP_TEXT] = "Text",       [GROUP_SAMPLING] = "Sampling",
     [GROUP_DEVICES] = "Devices", [GROUP_GENERAL] = "General",
