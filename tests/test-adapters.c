@@ -406,6 +406,13 @@ Test(adapters, refuses_settings_that_change_the_meaning)
         {PLAIN ", \"alpha_pattern\": {\"(?:q)_proj\": 1}", "pattern"},
         {PLAIN ", \"alpha_pattern\": {\"q_proj(\": 1}", "pattern"},
         {PLAIN ", \"alpha_pattern\": {\".*\": \"x\"}", "no number"},
+        {PLAIN ", \"alpha_pattern\": {\"nowhere\": \"x\"}", "no number"},
+        {PLAIN ", \"alpha_pattern\": [1]", "alpha_pattern should be an object"},
+        {PLAIN ", \"rank_pattern\": 4", "rank_pattern should be an object"},
+        {PLAIN ", \"rank_pattern\": {\"nowhere\": \"x\"}", "no whole number"},
+        {PLAIN ", \"rank_pattern\": {\"nowhere\": 0}", "no whole number"},
+        {PLAIN ", \"rank_pattern\": {\"nowhere\": 4.5}", "no whole number"},
+        {PLAIN ", \"rank_pattern\": {\"(?:nowhere)\": 4}", "pattern"},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         expect_refusal(write_peft("peft", attention, 8, settings[i].config), settings[i].word);
@@ -536,6 +543,13 @@ Test(adapters, on_the_command_line)
     program_expect_failure(&over, "adapter_model.safetensors");
     struct program_result missing = LOGITS("--lora", "/nowhere");
     program_expect_failure(&missing, "/nowhere");
+    static const char *const wrong[] = {"nan", "inf", "-inf", "", "1e99", "0,5"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(scaled, sizeof scaled, "%s=%s", adapter, wrong[i]);
+        struct program_result result = LOGITS("--lora", scaled);
+        program_expect_failure(&result, "the scale after the = should be a finite number");
+        program_free(&result);
+    }
     struct program_result as_model = PROGRAM("info", "-m", adapter);
     cr_expect_neq(as_model.status, 0);
 }

@@ -86,28 +86,6 @@ static int read_numbers(struct peft_config *config)
     return ENGINE_OK;
 }
 
-int peft_config_read(const char *path, struct peft_config *config)
-{
-    json_error_t error;
-    *config = (struct peft_config){.path = strdup(path)};
-    if (!config->path) return error_memory("adapter");
-    FILE *file = fopen(path, "rbe");
-    if (!file) return error_raise(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
-    config->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    if (!json_is_object(config->json))
-        return error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON%s%s", path, config->json ? "" : ": ",
-                           config->json ? "" : error.text);
-    int status = check_supported(config);
-    return status ? status : read_numbers(config);
-}
-
-void peft_config_free(struct peft_config *config)
-{
-    json_decref(config->json);
-    free(config->path);
-}
-
 /* Writes a pattern of rank_pattern or alpha_pattern, a regular expression in Python's syntax that a module's
  * name ends with, as one in POSIX's. False: it uses what POSIX lacks. */
 static bool translate(const char *pattern, char *out, size_t size)
@@ -135,6 +113,39 @@ static bool translate(const char *pattern, char *out, size_t size)
     return true;
 }
 
+static int compile(const struct peft_config *config, const char *key, const char *pattern, regex_t *regex)
+{
+    char expression[512];
+    if (translate(pattern, expression, sizeof expression) &&
+        regcomp(regex, expression, REG_EXTENDED | REG_NOSUB) == 0)
+        return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s: the pattern %.100s is not supported", config->path,
+                       key, pattern);
+}
+
+/* Whether modules have such patterns or not. */
+static int check_patterns(const struct peft_config *config, const char *key, bool whole)
+{
+    const char *pattern;
+    json_t *item, *patterns = json_object_get(config->json, key);
+    if (!is_empty(patterns) && !json_is_object(patterns))
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s should be an object: patterns with a number each",
+                           config->path, key);
+    json_object_foreach(patterns, pattern, item)
+    {
+        regex_t regex;
+        int status = compile(config, key, pattern, &regex);
+        if (status) return status;
+        regfree(&regex);
+        if (whole && (!json_is_integer(item) || json_integer_value(item) < 1))
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s: %.100s has no whole number of at least 1",
+                               config->path, key, pattern);
+        if (!json_is_number(item) || !isfinite(json_number_value(item)))
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s: %.100s has no number", config->path, key, pattern);
+    }
+    return ENGINE_OK;
+}
+
 /* The value of the first pattern that a module's name ends with; *value is NULL if there is none. */
 static int find_pattern(const struct peft_config *config, const char *key, const char *module,
                         const json_t **value)
@@ -144,21 +155,40 @@ static int find_pattern(const struct peft_config *config, const char *key, const
     *value = NULL;
     json_object_foreach(patterns, pattern, item)
     {
-        char expression[512];
         regex_t regex;
-        if (!translate(pattern, expression, sizeof expression) ||
-            regcomp(&regex, expression, REG_EXTENDED | REG_NOSUB) != 0)
-            return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s: the pattern %.100s is not supported",
-                               config->path, key, pattern);
+        int status = compile(config, key, pattern, &regex);
+        if (status) return status;
         bool matches = regexec(&regex, module, 0, NULL, 0) == 0;
         regfree(&regex);
         if (!matches) continue;
-        if (!json_is_number(item) || !isfinite(json_number_value(item)))
-            return error_raise(ENGINE_ERROR_DATA, "%s: %s: %.100s has no number", config->path, key, pattern);
         *value = item;
         return ENGINE_OK;
     }
     return ENGINE_OK;
+}
+
+int peft_config_read(const char *path, struct peft_config *config)
+{
+    json_error_t error;
+    *config = (struct peft_config){.path = strdup(path)};
+    if (!config->path) return error_memory("adapter");
+    FILE *file = fopen(path, "rbe");
+    if (!file) return error_raise(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
+    config->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (!json_is_object(config->json))
+        return error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON%s%s", path, config->json ? "" : ": ",
+                           config->json ? "" : error.text);
+    int status = check_supported(config);
+    if (!status) status = read_numbers(config);
+    if (!status) status = check_patterns(config, "rank_pattern", true);
+    return status ? status : check_patterns(config, "alpha_pattern", false);
+}
+
+void peft_config_free(struct peft_config *config)
+{
+    json_decref(config->json);
+    free(config->path);
 }
 
 int peft_config_scale(const struct peft_config *config, const char *module, uint64_t rank, float *scale)

@@ -2,25 +2,33 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands/common.h"
 #include "commands/output.h"
 
-/* Splits FILE=SCALE. What follows the last "=" belongs to the file's name if it is no number. The caller frees
- * the result; NULL: out of memory. */
-static char *split(const char *text, float *scale)
+/* Splits FILE=SCALE. What follows the last "=" belongs to the name of the file if that exists so, or if it is no
+ * number and nothing has the name before it. The caller frees *path. Returns an enum engine_status. */
+static int split(const char *text, char **path, float *scale)
 {
     const char *equals = strrchr(text, '=');
     char *end;
     *scale = 1;
-    if (equals && equals[1]) {
-        float number = strtof(equals + 1, &end);
-        if (!*end && isfinite(number)) {
-            *scale = number;
-            return strndup(text, (size_t)(equals - text));
-        }
-    }
-    return strdup(text);
+    *path = strndup(text, equals ? (size_t)(equals - text) : strlen(text));
+    if (!*path) return command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
+    if (!equals) return ENGINE_OK;
+    *scale = strtof(equals + 1, &end);
+    bool is_number = end > equals + 1 && !*end;
+    if (is_number && isfinite(*scale)) return ENGINE_OK;
+    bool is_scale = is_number || !equals[1] || access(*path, F_OK) == 0;
+    free(*path);
+    *path = NULL;
+    if (is_scale && access(text, F_OK) != 0)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--lora %s: the scale after the = should be a finite number", text);
+    *scale = 1;
+    *path = strdup(text);
+    return *path ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
 }
 
 int check_not_adapter(const char *path, const struct engine *engine, const struct arguments *arguments)
@@ -28,8 +36,9 @@ int check_not_adapter(const char *path, const struct engine *engine, const struc
     int status = ENGINE_OK;
     for (size_t i = 0; i < arguments->lora.count && !status; i++) {
         float scale;
-        char weights[4096], config[4096], *adapter = split(arguments->lora.items[i], &scale);
-        if (!adapter) return command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
+        char weights[4096], config[4096], *adapter;
+        status = split(arguments->lora.items[i], &adapter, &scale);
+        if (status) return status;
         snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", adapter);
         snprintf(config, sizeof config, "%s/adapter_config.json", adapter);
         const char *inputs[] = {adapter, weights, config};
@@ -52,9 +61,9 @@ static int with_adapters(const struct arguments *arguments, struct engine_model 
     float *scales = calloc(n + 1, sizeof *scales);
     int status = adapters && scales ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
     for (size_t i = 0; i < n && !status; i++) {
-        char *path = split(arguments->lora.items[i], &scales[i]);
-        status = path ? engine_adapter_open(model, path, &adapters[i])
-                      : command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
+        char *path = NULL;
+        status = split(arguments->lora.items[i], &path, &scales[i]);
+        if (!status) status = engine_adapter_open(model, path, &adapters[i]);
         free(path);
     }
     known.adapters = adapters;
