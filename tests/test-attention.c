@@ -136,6 +136,9 @@ Test(attention, the_table_names_tokens_by_number_and_text)
     cr_assert(strstr(by_text.out, "  ########################################  "), "%s", by_text.out);
     cr_assert(strstr(last.out, "\"?\", layer 5, mean of 6 heads\n"), "%s", last.out);
     program_free(&by_text), program_free(&last);
+    struct program_result digit = PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token-text", "4");
+    cr_assert(strstr(digit.out, "4\", layer 5"), "%s", digit.out);
+    program_free(&digit);
 }
 
 Test(attention, tokens_stay_text_in_the_page)
@@ -215,6 +218,9 @@ Test(attention, mistakes_are_told_in_a_line)
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "sentiment"), "no such text");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", ""), "no such text");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "999"), "--token 999");
+    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token-text", "999"), "no such text");
+    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "1", "--token-text", "a"), "either");
+    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--top", "1", "--token", "1"), "--lens");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", in_folder("x.jpg")),
           ".npy, .png or .html");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", out, "--json"), "-o or --json");

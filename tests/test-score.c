@@ -161,15 +161,26 @@ static void expect_line(const char *line, const char *word)
     program_free(&result);
 }
 
+/* An .npy file of the tokens 5, 6, 7. */
+static const char ids[] = "\x93NUMPY\x01\0F\0{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }      "
+                          "            \n\5\0\0\0\6\0\0\0\7\0\0";
+
 Test(score, mistakes)
 {
-    const char *none = files_path(folder, "none.npy");
+    const char *none = files_path(folder, "none.npy"), *three = files_path(folder, "three.npy"),
+               *fits = files_path(folder, "fits.jsonl");
+    files_write(three, ids, sizeof ids); /* the last byte is the NUL */
+    files_write_text(fits, "{\"tokens\": [5], \"answers\": [[6]]}\n"
+                           "{\"tokens\": [5, 6, 7], \"answers\": [[6], [7, 8]]}\n");
     expect(SCORE("--answer", "a"), "no prompt");
     expect(SCORE("-p", "a"), "no answers");
     expect(SCORE("-p", "a", "--answer", ""), "answer 1 of 1 has no tokens");
     expect(SCORE("-p", "a", "--answer", "b", "--answer", ""), "answer 2 of 2 has no tokens");
     expect(SCORE("-p", "a", "-f", lines, "--answer", "b"), "use one of");
-    expect(SCORE("-p", "a b c d e f", "--answer", "b", "-c", "4"), "tokens");
+    expect(SCORE("--tokens-file", three, "--answer-tokens-file", three, "-c", "4"),
+           "the prompt has 3 tokens and answer 1 3 more, but the context only 4: enlarge it with -c");
+    expect(SCORE("-f", fits, "-c", "4"), "fits.jsonl: line 2: the prompt has 3 tokens and answer 2 2 more");
+    expect(SCORE("-f", fits, "--answer-tokens-file", "/nowhere/none.npy"), "/nowhere/none.npy");
     expect(SCORE("-f", "/nowhere/lines.jsonl"), "/nowhere/lines.jsonl");
     expect(SCORE("--tokens-file", none, "--answer", "a"), "none.npy");
     expect(SCORE("-p", "a", "--answer-tokens-file", none), "none.npy");
@@ -177,7 +188,7 @@ Test(score, mistakes)
                          "            \n";
     files_write(none, empty, sizeof empty - 1);
     expect(SCORE("--tokens-file", none, "--answer", "a"), "the prompt has no tokens");
-    expect(SCORE("-p", "a", "--answer-tokens-file", none), "has no tokens");
+    expect(SCORE("-p", "a", "--answer-tokens-file", none), "none.npy: there are no tokens");
     files_write_text(lines, "\n\n");
     expect(SCORE("-f", lines), "there are no prompts");
     const char *good = "{\"prompt\": \"a\", \"answers\": [\"b\"]}\n";

@@ -17,8 +17,9 @@ struct reader {
     struct engine_model *model;
     struct vocabulary vocabulary; /* opened for the first text: tokens need none */
     struct questions *questions;
-    const char *path; /* of -f; NULL: the command line */
-    uint64_t line;    /* from 1 */
+    struct token_list *listed; /* [answer_files.count] of --answer-tokens-file */
+    const char *path;          /* of -f; NULL: the command line */
+    uint64_t line;             /* from 1 */
 };
 
 /* "FILE: line 3: …"; of the command line, the message alone. */
@@ -81,7 +82,7 @@ static int read_npy(const char *path, struct token_list *ids)
 
 /* ---- Questions ---- */
 
-static struct question *add_question(struct questions *questions)
+static struct question *add_question(struct questions *questions, uint64_t line)
 {
     if (questions->count == questions->capacity) {
         size_t capacity = questions->capacity * 2 + 4;
@@ -91,7 +92,7 @@ static struct question *add_question(struct questions *questions)
         questions->capacity = capacity;
     }
     struct question *question = &questions->items[questions->count++];
-    *question = (struct question){0};
+    *question = (struct question){.line = line};
     return question;
 }
 
@@ -176,6 +177,28 @@ static void count_question(struct questions *questions, struct question *questio
 
 /* ---- The command line's answers ---- */
 
+/* Read once, and read even if each line has answers of its own. */
+static int read_answer_files(struct reader *r)
+{
+    const struct argument_list *files = &r->arguments->answer_files;
+    int status = ENGINE_OK;
+    r->listed = calloc(files->count + 1, sizeof *r->listed);
+    if (!r->listed) return no_memory();
+    for (size_t i = 0; i < files->count && !status; i++) {
+        status = read_npy(files->items[i], &r->listed[i]);
+        if (!status && r->listed[i].count == 0)
+            status = command_error(ENGINE_ERROR_ARGUMENT, "%s: there are no tokens: nothing can be scored",
+                                   files->items[i]);
+    }
+    return status;
+}
+
+static void free_answer_files(struct reader *r)
+{
+    for (size_t i = 0; r->listed && i < r->arguments->answer_files.count; i++) free(r->listed[i].ids);
+    free(r->listed);
+}
+
 static int add_listed_answers(struct reader *r, struct question *question, const struct token_list *prompt)
 {
     const struct argument_list *texts = &r->arguments->answers, *files = &r->arguments->answer_files;
@@ -183,11 +206,10 @@ static int add_listed_answers(struct reader *r, struct question *question, const
     for (size_t i = 0; i < question->n_answers && !status; i++) {
         const char *text = i < texts->count ? texts->items[i] : NULL;
         struct token_list own = {0};
-        status = text ? encode_answer(r, text, strlen(text), &own)
-                      : read_npy(files->items[i - texts->count], &own);
+        if (text) status = encode_answer(r, text, strlen(text), &own);
         if (!status)
-            status = finish_answer(r, question, &question->answers[i], prompt, &own, text,
-                                   text ? strlen(text) : 0);
+            status = finish_answer(r, question, &question->answers[i], prompt,
+                                   text ? &own : &r->listed[i - texts->count], text, text ? strlen(text) : 0);
         free(own.ids);
     }
     return status;
@@ -196,7 +218,7 @@ static int add_listed_answers(struct reader *r, struct question *question, const
 static int read_command_line(struct reader *r)
 {
     const struct arguments *a = r->arguments;
-    struct question *question = add_question(r->questions);
+    struct question *question = add_question(r->questions, 0);
     struct token_list prompt = {0};
     char *text = NULL;
     size_t size = 0;
@@ -281,7 +303,7 @@ static int read_line(struct reader *r, const char *text, size_t length)
     struct token_list prompt = {0};
     json_t *json = json_loadb(text, length, JSON_ALLOW_NUL, &error);
     if (!json) return fail(r, "not JSON: %s", error.text);
-    struct question *question = json_is_object(json) ? add_question(r->questions) : NULL;
+    struct question *question = json_is_object(json) ? add_question(r->questions, r->line) : NULL;
     int status = ENGINE_OK;
     if (!json_is_object(json))
         status = fail(r, "not an object such as {\"prompt\": …, \"answers\": […]}");
@@ -324,7 +346,10 @@ int questions_read(const struct arguments *arguments, struct engine_model *model
                              "no prompt: use -p, --tokens-file, or -f for a file of JSON lines");
     if (n_given > 1)
         return command_error(ENGINE_ERROR_ARGUMENT, "use one of --prompt, --tokens-file and --file");
-    return arguments->prompt_file ? read_lines(&reader) : read_command_line(&reader);
+    int status = read_answer_files(&reader);
+    if (!status) status = arguments->prompt_file ? read_lines(&reader) : read_command_line(&reader);
+    free_answer_files(&reader);
+    return status;
 }
 
 static void free_answer(struct answer *answer)

@@ -32,6 +32,7 @@ struct question {
     json_t *id;                   /* as in the file; NULL: none */
     char *prompt;                 /* NULL: given as tokens */
     size_t prompt_size, n_prompt; /* bytes, tokens */
+    uint64_t line;                /* of -f, from 1; 0: from the command line */
     struct answer *answers;       /* [n_answers] */
     size_t n_answers, n_done;
 };

@@ -104,7 +104,8 @@ struct arguments {
     bool lens;          /* --lens */
 
     /* attention */
-    const char *layer, *head, *token; /* --layer, --head, --token; logits too */
+    const char *layer, *head;       /* --layer, --head */
+    const char *token, *token_text; /* --token, --token-text; logits too */
 
     const char *format; /* help: --format */
 

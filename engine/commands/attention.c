@@ -32,7 +32,7 @@ static int read_form(const struct arguments *arguments, enum form *form)
     if (*form == FORM_TABLE)
         return command_error(ENGINE_ERROR_ARGUMENT, "-o %s: the name must end in .npy, .png or .html", path);
     if (arguments->json) return command_error(ENGINE_ERROR_ARGUMENT, "use either -o or --json");
-    if (arguments->token && *form != FORM_NPY)
+    if (token_input_chooses(arguments) && *form != FORM_NPY)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--token has no effect on a picture or a page, which show all tokens");
     return ENGINE_OK;
@@ -70,7 +70,7 @@ struct engine_string attention_token(const struct attention_map *map, size_t tok
 /* The queries to show: all, or for a table one. */
 static int choose_queries(const struct arguments *arguments, enum form form, struct attention_map *map)
 {
-    bool one = form == FORM_TABLE || arguments->token;
+    bool one = form == FORM_TABLE || token_input_chooses(arguments);
     map->n_queries = one ? 1 : map->tokens->count;
     map->first_query = 0;
     return one ? token_input_choose(arguments, map->model, map->tokens, &map->first_query) : ENGINE_OK;
@@ -223,7 +223,8 @@ int command_attention(const struct arguments *arguments)
     if (!status) status = token_input_text(arguments, map.model, &tokens);
     /* Shows the texts of tokens, unless it writes numbers only. */
     struct vocabulary vocabulary;
-    if (!status && (form != FORM_NPY || arguments->token)) status = vocabulary_open(map.model, &vocabulary);
+    if (!status && (form != FORM_NPY || token_input_chooses(arguments)))
+        status = vocabulary_open(map.model, &vocabulary);
     if (!status) status = choose_queries(arguments, form, &map);
     if (!status) status = run(arguments, &map);
     if (!status && form != FORM_TABLE) status = write_file(arguments, &map, form);

@@ -534,6 +534,13 @@ const struct option options[] = {
      .help = "The token that looks: its number, from 0, or a text of the prompt, whose last token it is "
              "(default: "
              "the last token of the prompt; for files all)"},
+    {.name = "token-text",
+     .value = "TEXT",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(token_text),
+     .commands = " attention logits ",
+     .help = "The same as --token TEXT, also for a text of digits"},
 
     {.name = "output",
      .letter = 'o',

@@ -34,6 +34,50 @@ struct asked {
 
 /* ---- Running ---- */
 
+/* "FILE: line 3: "; of the command line, nothing. */
+struct place {
+    char text[600];
+};
+static struct place place_of(const struct arguments *a, const struct question *question)
+{
+    struct place place = {""};
+    if (question->line > 0)
+        snprintf(place.text, sizeof place.text, "%.500s: line %" PRIu64 ": ",
+                 strcmp(a->prompt_file, "-") == 0 ? "standard input" : a->prompt_file, question->line);
+    return place;
+}
+
+/* Checks that a question's answers fit into the context with their prompt. */
+static int check_lengths(const struct arguments *a, const struct question *question, uint32_t n_context)
+{
+    for (size_t i = 0; i < question->n_answers; i++) {
+        size_t length = question->answers[i].ids.count;
+        if (length > n_context)
+            return command_error(ENGINE_ERROR_ARGUMENT,
+                                 "%sthe prompt has %zu tokens and answer %zu %zu more, but the context only "
+                                 "%u: enlarge it with "
+                                 "%s",
+                                 place_of(a, question).text, question->n_prompt, i + 1,
+                                 length - question->n_prompt, n_context, context_option(a, n_context));
+    }
+    return ENGINE_OK;
+}
+
+/* Checks that the model has each token. */
+static int check_ids(const struct arguments *a, const struct question *question, uint32_t n_vocab)
+{
+    for (size_t i = 0; i < question->n_answers; i++) {
+        const struct token_list *ids = &question->answers[i].ids;
+        for (size_t t = 0; t < ids->count; t++)
+            if (ids->ids[t] < 0 || (uint32_t)ids->ids[t] >= n_vocab)
+                return command_error(ENGINE_ERROR_ARGUMENT,
+                                     "%sthe %s has the token %d, but the model has %u tokens, 0 to %u",
+                                     place_of(a, question).text, t < question->n_prompt ? "prompt" : "answer",
+                                     ids->ids[t], n_vocab, n_vocab - 1);
+    }
+    return ENGINE_OK;
+}
+
 static int open_score_context(struct scoring *s)
 {
     struct engine_context_options options;
@@ -45,14 +89,17 @@ static int open_score_context(struct scoring *s)
     options.n_sequences = s->arguments->n_parallel;
     if (options.n_sequences > s->questions.n_requests)
         options.n_sequences = (uint32_t)s->questions.n_requests;
-    int status = create_context(s->arguments, s->model, &options, &s->context);
+    uint32_t n_context = 0;
+    int status = engine_context_length(s->model, &options, &n_context);
+    for (size_t i = 0; i < s->questions.count && !status; i++)
+        status = check_lengths(s->arguments, &s->questions.items[i], n_context);
+    if (!status) status = create_context(s->arguments, s->model, &options, &s->context);
+    struct engine_context_info info = {.struct_size = sizeof info};
     struct engine_queue_options queue = {.struct_size = sizeof queue,
                                          .n_waiting = s->arguments->n_parallel * WAITING_EACH};
+    if (!status) engine_context_get_info(s->context, &info);
     for (size_t i = 0; i < s->questions.count && !status; i++)
-        for (size_t n = 0; n < s->questions.items[i].n_answers && !status; n++) {
-            const struct token_list *ids = &s->questions.items[i].answers[n].ids;
-            status = check_tokens(s->arguments, s->context, ids->ids, ids->count);
-        }
+        status = check_ids(s->arguments, &s->questions.items[i], info.n_vocab);
     return status ? status : engine_queue_create(s->context, &queue, &s->queue);
 }
 

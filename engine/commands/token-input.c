@@ -90,24 +90,33 @@ static int find_text(struct engine_model *model, const struct token_list *tokens
     return status;
 }
 
+/* --token N. */
+static int choose_number(const char *token, size_t n_tokens, size_t *chosen)
+{
+    errno = 0;
+    unsigned long number = strtoul(token, NULL, 10);
+    *chosen = number;
+    if (!errno && number < n_tokens) return ENGINE_OK;
+    return command_error(
+        ENGINE_ERROR_ARGUMENT,
+        "--token %s: the last token is number %zu, the first 0; --token-text chooses a text of "
+        "digits",
+        token, n_tokens - 1);
+}
+
 int token_input_choose(const struct arguments *arguments, struct engine_model *model,
                        const struct token_list *tokens, size_t *chosen)
 {
-    const char *token = arguments->token;
+    const char *token = arguments->token, *text = arguments->token_text;
     struct vocabulary vocabulary;
-    int status = ENGINE_OK;
     *chosen = tokens->count - 1;
-    if (!token) return ENGINE_OK;
-    if (token[0] && token[strspn(token, "0123456789")] == '\0') {
-        errno = 0;
-        unsigned long number = strtoul(token, NULL, 10);
-        *chosen = number;
-        if (!errno && number < tokens->count) return ENGINE_OK;
-        return command_error(ENGINE_ERROR_ARGUMENT, "--token %s: there are %zu tokens, 0 to %zu", token,
-                             tokens->count, tokens->count - 1);
-    }
-    status = vocabulary_open(model, &vocabulary);
-    if (!status) status = find_text(model, tokens, token, chosen);
+    if (token && text) return command_error(ENGINE_ERROR_ARGUMENT, "use either --token or --token-text");
+    if (!token && !text) return ENGINE_OK;
+    if (token && token[0] && token[strspn(token, "0123456789")] == '\0')
+        return choose_number(token, tokens->count, chosen);
+    int status = vocabulary_open(model, &vocabulary);
+    if (!status) status = find_text(model, tokens, text ? text : token, chosen);
     if (status || *chosen < tokens->count) return status;
-    return command_error(ENGINE_ERROR_ARGUMENT, "--token '%s': the prompt has no such text", token);
+    return command_error(ENGINE_ERROR_ARGUMENT, "%s '%s': the prompt has no such text",
+                         text ? "--token-text" : "--token", text ? text : token);
 }

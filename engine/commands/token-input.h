@@ -16,8 +16,14 @@ int token_input_text(const struct arguments *arguments, struct engine_model *mod
 /* The text of a token; empty if it has none. */
 struct engine_string token_input_piece(struct engine_model *model, const struct token_list *tokens, size_t i);
 
-/* The token that --token chooses: by its number, from 0, or the one with which the last occurrence of a text ends;
- * without the option the last one. */
+/* Whether --token or --token-text is given. */
+static inline bool token_input_chooses(const struct arguments *arguments)
+{
+    return arguments->token || arguments->token_text;
+}
+
+/* The token that --token chooses by its number, from 0, or --token, unless it is a number, and --token-text by a text:
+ * the one with which its last occurrence ends. Without these options the last one. */
 int token_input_choose(const struct arguments *arguments, struct engine_model *model,
                        const struct token_list *tokens, size_t *chosen);
 
