@@ -3,7 +3,6 @@
 
 #include <criterion/criterion.h>
 #include <ftw.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +47,18 @@ void files_write(const char *path, const void *data, size_t size)
     cr_assert_eq(fwrite(data, 1, size, file), size);
     cr_assert_eq(fclose(file), 0);
     cr_assert_eq(chmod(path, 0644), 0);
+}
+
+void files_write_ids(const char *path, const int32_t *ids, size_t n)
+{
+    enum { HEADER = 118 }; /* so that the data begins at 128 */
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file, "%s", path);
+    fprintf(file, "\x93NUMPY\x01%c%c%c", 0, HEADER, 0);
+    int used = fprintf(file, "{'descr': '<i4', 'fortran_order': False, 'shape': (%zu,), }", n);
+    fprintf(file, "%*s\n", HEADER - 1 - used, "");
+    cr_assert_eq(fwrite(ids, sizeof *ids, n, file), n);
+    fclose(file);
 }
 
 void files_write_text(const char *path, const char *text)

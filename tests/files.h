@@ -3,6 +3,7 @@
 #define TESTS_FILES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* A new, separate folder in $TMPDIR or /tmp, without symbolic links in its path. The caller frees the name;
  * files_remove removes the folder. */
@@ -13,6 +14,8 @@ void files_remove(const char *folder);
 const char *files_path(const char *folder, const char *name);
 
 void files_write(const char *path, const void *data, size_t size);
+/* An array of token ids [n] in NumPy's format. */
+void files_write_ids(const char *path, const int32_t *ids, size_t n);
 void files_write_text(const char *path, const char *text);
 
 /* The whole file, with a NUL appended; the caller frees it. */

@@ -157,6 +157,30 @@ Test(run, the_prompt_comes_from_anywhere)
 }
 
 /* Typos in the sections of plugins. */
+/* The tokens of a text are the text. */
+Test(run, the_prompt_as_tokens)
+{
+    const char *file = files_path(folder, "ids.npy");
+    json_t *json = program_json(PROGRAM("tokenize", "-m", model, "--bos", "--json", "a b c"));
+    const json_t *list = json_object_get(json, "ids");
+    int32_t ids[16];
+    size_t n = json_array_size(list);
+    cr_assert(n > 1 && n < 16);
+    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    files_write_ids(file, ids, n);
+    struct program_result text = PROGRAM("-m", model, "-p", "a b c", "-n", "5", "--temp", "0"),
+                          tokens = PROGRAM("-m", model, "--tokens-file", file, "-n", "5", "--temp", "0");
+    program_expect_text(&tokens, text.out, "tokens");
+    program_free(&text);
+    program_free(&tokens);
+    ids[1] = 99999;
+    files_write_ids(file, ids, n);
+    fails(PROGRAM("-m", model, "--tokens-file", file), 1, "token 1 of the prompt is 99999");
+    files_write_ids(file, ids, 0);
+    fails(PROGRAM("-m", model, "--tokens-file", file), 2, "there are no tokens");
+    json_decref(json);
+}
+
 Test(run, settings_that_nobody_reads)
 {
     static char config[4096], expected[4400];
@@ -440,7 +464,11 @@ Test(run, guesses_that_cannot_be_made)
 
 Test(run, mistakes)
 {
-    fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "--prompt and --file cannot be combined");
+    fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "use one of --prompt, --file and --tokens-file");
+    fails(PROGRAM("-m", model, "-p", "a", "--tokens-file", "b"), 2,
+          "use one of --prompt, --file and --tokens-file");
+    fails(PROGRAM("-m", model, "a", "--tokens-file", "b"), 2, "two prompts: 'a'");
+    fails(PROGRAM("-m", model, "--tokens-file", "/nowhere.npy"), 1, "/nowhere.npy");
     fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");

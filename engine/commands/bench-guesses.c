@@ -5,6 +5,7 @@
 
 #include "commands/bench.h"
 #include "commands/guesses.h"
+#include "commands/npy.h"
 #include "commands/prompt.h"
 
 /* One request, from its first token to its last. */
@@ -24,12 +25,21 @@ struct guessing {
     struct text last;        /* the last one with guesses */
 };
 
+/* Otherwise it is random. */
+static bool has_prompt(const struct arguments *arguments)
+{
+    return arguments->prompt_file || arguments->tokens_file;
+}
+
 int bench_check_guesses(const struct arguments *arguments)
 {
     int status = guesses_check(arguments);
     if (status) return status;
-    if (!wants_guesses(arguments) && arguments->prompt_file)
-        return command_error(ENGINE_ERROR_ARGUMENT, "bench: --file needs --lookup or --draft");
+    if (!wants_guesses(arguments) && has_prompt(arguments))
+        return command_error(ENGINE_ERROR_ARGUMENT, "bench: --%s needs --lookup or --draft",
+                             arguments->prompt_file ? "file" : "tokens-file");
+    if (arguments->prompt_file && arguments->tokens_file)
+        return command_error(ENGINE_ERROR_ARGUMENT, "use either --file or --tokens-file");
     if (!wants_guesses(arguments)) return ENGINE_OK;
     const char *option = arguments->lookup ? "lookup" : "draft";
     if (arguments->sequences)
@@ -48,7 +58,13 @@ static int read_text(struct guessing *g)
     struct vocabulary vocabulary;
     char *text = NULL;
     size_t size;
-    int status = read_file(g->bench->arguments->prompt_file, &text, &size);
+    const struct arguments *a = g->bench->arguments;
+    if (a->tokens_file) {
+        int read = npy_read_integers(a->tokens_file, &g->prompt.ids, &g->prompt.count);
+        g->prompt.capacity = g->prompt.count;
+        return read;
+    }
+    int status = read_file(a->prompt_file, &text, &size);
     if (!status) status = vocabulary_open(g->bench->model, &vocabulary);
     if (!status) status = prompt_encode(&vocabulary, text, size, false, &g->prompt);
     free(text);
@@ -72,12 +88,13 @@ static int open_guessing(struct guessing *g)
     const struct arguments *a = b->arguments;
     struct engine_context_options options;
     int32_t offload;
-    int status = a->prompt_file ? read_text(g) : ENGINE_OK;
-    uint64_t n_prompt = a->prompt_file ? g->prompt.count : a->n_prompt;
+    int status = has_prompt(a) ? read_text(g) : ENGINE_OK;
+    uint64_t n_prompt = has_prompt(a) ? g->prompt.count : a->n_prompt;
     if (!status && n_prompt == 0)
-        return command_error(ENGINE_ERROR_ARGUMENT, "bench: the prompt is empty; -p or -f must give one");
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "bench: the prompt is empty; -p, -f or --tokens-file must give one");
     if (!status) status = bench_open_context(b, n_prompt + a->n_predict, 1);
-    if (!status && !a->prompt_file) status = draw_prompt(g);
+    if (!status && !has_prompt(a)) status = draw_prompt(g);
     if (!status) status = check_tokens(b->arguments, b->context, g->prompt.ids, g->prompt.count);
     if (status) return status;
     context_options(a, &options, &offload);

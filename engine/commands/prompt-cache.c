@@ -12,7 +12,7 @@ int prompt_cache_check(const struct arguments *arguments, const struct engine *e
 {
     bool from_input = arguments->prompt && strcmp(arguments->prompt, "-") == 0;
     const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->prompt_file,
-                            from_input ? "-" : NULL, arguments->draft};
+                            from_input ? "-" : NULL,          arguments->draft,     arguments->tokens_file};
     const char *path = arguments->prompt_cache;
     if (!path && (arguments->prompt_cache_all || arguments->prompt_cache_ro))
         return command_error(ENGINE_ERROR_ARGUMENT, "%s goes with --prompt-cache FILE",

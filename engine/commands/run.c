@@ -10,6 +10,7 @@
 #include "commands/guesses.h"
 #include "commands/json.h"
 #include "commands/logprobs.h"
+#include "commands/npy.h"
 #include "commands/output.h"
 #include "commands/prompt-cache.h"
 #include "commands/prompt.h"
@@ -55,8 +56,14 @@ static int read_prompt(struct session *s)
 {
     const struct arguments *arguments = s->arguments;
     bool from_input = arguments->prompt && strcmp(arguments->prompt, "-") == 0;
-    if (arguments->prompt && arguments->prompt_file)
-        return command_error(ENGINE_ERROR_ARGUMENT, "--prompt and --file cannot be combined");
+    if (!!arguments->prompt + !!arguments->prompt_file + !!arguments->tokens_file > 1)
+        return command_error(ENGINE_ERROR_ARGUMENT, "use one of --prompt, --file and --tokens-file");
+    if (arguments->tokens_file) {
+        int status = npy_read_integers(arguments->tokens_file, &s->tokens.ids, &s->tokens.count);
+        s->tokens.capacity = s->tokens.count;
+        if (status || s->tokens.count > 0) return status;
+        return command_error(ENGINE_ERROR_ARGUMENT, "%s: there are no tokens", arguments->tokens_file);
+    }
     if (arguments->prompt_file || from_input)
         return read_file(from_input ? "-" : arguments->prompt_file, &s->prompt, &s->prompt_size);
     s->prompt = strdup(arguments->prompt ? arguments->prompt : "");
@@ -68,10 +75,32 @@ static int read_prompt(struct session *s)
 static int encode_prompt(struct session *s)
 {
     int status = vocabulary_open(s->model, &s->vocabulary);
-    if (!status)
+    if (!status && !s->arguments->tokens_file)
         status = prompt_encode(&s->vocabulary, s->prompt, s->prompt_size, s->arguments->special, &s->tokens);
     if (!status && s->tokens.count == 0)
         return command_error(ENGINE_ERROR_ARGUMENT, "the prompt is empty, and this model needs one: use -p");
+    return status;
+}
+
+/* What the tokens of --tokens-file spell, to be shown as the prompt. The model has each of them. */
+static int spell_prompt(struct session *s)
+{
+    const struct engine_tokenizer_api *api = s->vocabulary.api;
+    struct engine_decoder *decoder = NULL;
+    struct text_buffer text = {0};
+    struct engine_string piece = {"", 0};
+    if (!s->arguments->tokens_file) return ENGINE_OK;
+    int status = api->decoder_create(s->vocabulary.tokenizer, s->arguments->special, &decoder);
+    for (size_t i = 0; i < s->tokens.count && !status; i++) {
+        if ((uint32_t)s->tokens.ids[i] >= s->vocabulary.info.n_tokens) continue; /* padding spells nothing */
+        status = api->decode(decoder, s->tokens.ids[i], &piece);
+        if (!status) status = text_add(&text, &piece);
+    }
+    if (!status) status = api->decode_end(decoder, &piece);
+    if (!status) status = text_add(&text, &piece);
+    if (decoder) api->decoder_destroy(decoder);
+    s->prompt = text.data;
+    s->prompt_size = text.size;
     return status;
 }
 
@@ -293,7 +322,7 @@ static int print_json(const struct session *s)
 {
     json_t *json = json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "prompt",
-        json_text(s->prompt, s->prompt_size), "text",
+        json_text(s->prompt ? s->prompt : "", s->prompt_size), "text",
         json_text(s->text.data ? s->text.data : "", s->text.size), "end", end_name(s->end), "prompt_tokens",
         json_count(s->n_cached + s->n_prefilled), "cached_tokens", json_count(s->n_cached), "text_tokens",
         json_count(s->last.n_generated), "guessed_tokens", json_count(s->last.n_guessed), "accepted_tokens",
@@ -334,8 +363,8 @@ static int check_logprobs(const struct arguments *a)
 static int open_logprobs(struct session *s)
 {
     const struct arguments *a = s->arguments;
-    const char *inputs[] = {path_of_model(a, s->engine), a->tokenizer, a->draft, a->prompt_file,
-                            a->prompt_cache};
+    const char *inputs[] = {
+        path_of_model(a, s->engine), a->tokenizer, a->draft, a->prompt_file, a->prompt_cache, a->tokens_file};
     s->only_logprobs = a->n_logprobs > 0 && !a->logprobs_file;
     if (!a->logprobs_file) return ENGINE_OK;
     int status = output_check(a->logprobs_file, s->engine, inputs, sizeof inputs / sizeof *inputs);
@@ -355,9 +384,9 @@ static int take_words(struct arguments *arguments)
         arguments->model = words->items[next++];
     }
     if (next < words->count) {
-        if (arguments->prompt || arguments->prompt_file)
-            return command_error(ENGINE_ERROR_ARGUMENT, "two prompts: '%s' and that of -p or -f",
-                                 words->items[next]);
+        if (arguments->prompt || arguments->prompt_file || arguments->tokens_file)
+            return command_error(ENGINE_ERROR_ARGUMENT,
+                                 "two prompts: '%s' and that of -p, -f or --tokens-file", words->items[next]);
         arguments->prompt = words->items[next++];
     }
     if (next < words->count)
@@ -388,6 +417,7 @@ int command_run(const struct arguments *given)
     if (!status) status = sampling_check_tokens(&s.sampling, &s.vocabulary);
     if (!status) status = constraint_open(s.model, &s.constraint, &s.grammar);
     if (!status) status = open_context(&s);
+    if (!status) status = spell_prompt(&s);
     if (!status) status = prompt_cache_read(arguments, s.context, s.tokens.ids, s.tokens.count, &s.is_cached);
     if (!status) status = open_queue(&s);
     if (!status) status = open_logprobs(&s);
