@@ -18,6 +18,7 @@ struct reader {
     struct exprs *exprs;
     const char *pattern, *at, *end;
     unsigned depth;
+    bool rules; /* each character is a rule: schema_pattern_of_rules */
 };
 
 /* Sets of characters, for classes. */
@@ -346,8 +347,13 @@ static void append(struct reader *reader, struct pattern *list, const struct pat
 
 static struct pattern read_alternatives(struct reader *reader, bool nested);
 
-static struct pattern one_character(uint32_t expr)
+static struct pattern one_character(struct reader *reader, uint32_t expr)
 {
+    if (reader->rules && reader->exprs->items[expr].kind != EXPR_RULE) {
+        uint32_t rule = expr_rule_new(reader->exprs, "character");
+        expr_define(reader->exprs, rule, expr);
+        expr = expr_rule(reader->exprs, rule);
+    }
     return (struct pattern){.expr = expr, .least = 1, .most = 1};
 }
 
@@ -372,8 +378,9 @@ static struct pattern read_atom(struct reader *reader)
 {
     static const struct char_range newlines[] = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
     if (take(reader, "(")) return read_group(reader);
-    if (take(reader, "[")) return one_character(read_class(reader));
-    if (take(reader, ".")) return one_character(schema_characters(reader->schema, newlines, 3, true, false));
+    if (take(reader, "[")) return one_character(reader, read_class(reader));
+    if (take(reader, "."))
+        return one_character(reader, schema_characters(reader->schema, newlines, 3, true, false));
     if (peek(reader) == '^' || peek(reader) == '$')
         refuse(reader, "^ and $ are supported only at the beginning and the end");
     if (peek(reader) == '*' || peek(reader) == '+' || peek(reader) == '?')
@@ -383,13 +390,14 @@ static struct pattern read_atom(struct reader *reader)
     if (reader->end - reader->at >= 2 && *reader->at == '\\' &&
         add_named(reader, &set, reader->at[1], false)) {
         reader->at += 2;
-        found = one_character(schema_characters(reader->schema, set.ranges, set.count, false, false));
+        found = one_character(reader, schema_characters(reader->schema, set.ranges, set.count, false, false));
     } else if (ok(reader)) {
         uint32_t character = take_character(reader);
         if (ok(reader) && character == 0) refuse(reader, "the character U+0000 is not supported");
         if (ok(reader))
-            found = one_character(schema_characters(
-                reader->schema, &(struct char_range){character, character}, 1, false, true));
+            found = one_character(reader, schema_characters(reader->schema,
+                                                            &(struct char_range){character, character}, 1,
+                                                            false, true));
     }
     free(set.ranges);
     return found;
@@ -524,10 +532,25 @@ static void strip_groups(struct reader *reader)
     }
 }
 
-struct pattern schema_pattern(struct schema_reader *schema, const char *pattern, size_t length)
+static struct pattern read_pattern(struct schema_reader *schema, const char *pattern, size_t length,
+                                   bool rules)
 {
-    struct reader reader = {
-        .schema = schema, .exprs = schema->exprs, .pattern = pattern, .at = pattern, .end = pattern + length};
+    struct reader reader = {.schema = schema,
+                            .exprs = schema->exprs,
+                            .pattern = pattern,
+                            .at = pattern,
+                            .end = pattern + length,
+                            .rules = rules};
     strip_groups(&reader);
     return read_alternatives(&reader, false);
+}
+
+struct pattern schema_pattern(struct schema_reader *schema, const char *pattern, size_t length)
+{
+    return read_pattern(schema, pattern, length, false);
+}
+
+struct pattern schema_pattern_of_rules(struct schema_reader *schema, const char *pattern, size_t length)
+{
+    return read_pattern(schema, pattern, length, true);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "common/printable.h"
 #include "grammar/pattern.h"
 
 #define MONTHS_AND_DAYS                                                                                      \
@@ -75,29 +77,45 @@ static uint32_t in_quotes(struct schema_reader *reader, uint32_t content)
     return EXPR_SEQ_OF(exprs, expr_text(exprs, "\""), content, expr_text(exprs, "\""));
 }
 
-/* NULL: the schema has none. */
+/* A format without a pattern here is an annotation, as JSON Schema has it: the schema's author gets a word, once for
+ * each name. */
+static void note_format(struct schema_reader *reader, const char *name)
+{
+    char shown[64];
+    if (reader->quiet || json_object_get(reader->noted, name)) return;
+    if (!reader->noted) reader->noted = json_object();
+    json_object_set_new(reader->noted, name, json_true());
+    snprintf(shown, sizeof shown, "%s", name);
+    printable_make(shown);
+    log_line(ENGINE_LOG_WARNING,
+             "JSON schema: the format \"%s\" says nothing here about how a text looks, so any is allowed: a "
+             "\"pattern\" would restrict it",
+             shown);
+}
+
+static const char *pattern_of_format(struct schema_reader *reader, const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!strcmp(name, formats[i].name)) return formats[i].pattern;
+    for (size_t i = 0; i < sizeof free_formats / sizeof *free_formats; i++)
+        if (!strcmp(name, free_formats[i])) return NULL;
+    note_format(reader, name);
+    return NULL;
+}
+
+/* The regular expression of a schema: its "pattern" or, without one, that of its "format". NULL: it has none. */
 static const char *find_pattern(struct schema_reader *reader, const json_t *schema, size_t *length)
 {
     const json_t *pattern = json_object_get(schema, "pattern"), *format = json_object_get(schema, "format");
-    const char *found = NULL;
-    bool is_free = false;
     if (format && !json_is_string(format)) schema_wrong(reader, "\"format\" should be a name");
-    for (size_t i = 0; json_is_string(format) && i < sizeof formats / sizeof *formats; i++)
-        if (!strcmp(json_string_value(format), formats[i].name)) found = formats[i].pattern;
-    for (size_t i = 0; json_is_string(format) && i < sizeof free_formats / sizeof *free_formats; i++)
-        is_free |= !strcmp(json_string_value(format), free_formats[i]);
-    if (json_is_string(format) && !found && !is_free)
-        schema_refuse(
-            reader,
-            "the format \"%.40s\" is not supported: date, time, date-time, duration, uuid, email, hostname, "
-            "ipv4, ipv6, uri and json-pointer are; a \"pattern\" may replace it",
-            json_string_value(format));
-    if (found) *length = strlen(found);
-    if (!pattern) return found;
-    if (!json_is_string(pattern)) schema_wrong(reader, "\"pattern\" should be a regular expression");
-    if (found) schema_refuse(reader, "\"pattern\" beside \"format\" is not supported");
-    *length = json_string_length(pattern);
-    return json_string_value(pattern);
+    if (pattern && !json_is_string(pattern))
+        schema_wrong(reader, "\"pattern\" should be a regular expression");
+    if (reader->exprs->status) return NULL;
+    const char *found = pattern  ? json_string_value(pattern)
+                        : format ? pattern_of_format(reader, json_string_value(format))
+                                 : NULL;
+    if (found) *length = pattern ? json_string_length(pattern) : strlen(found);
+    return found;
 }
 
 /* Makes the lengths of a pattern fit, if only one repetition decides on them. */
@@ -149,10 +167,8 @@ uint32_t schema_string(struct schema_reader *reader, const json_t *schema)
     if (!pattern) return in_quotes(reader, expr_repeat(exprs, schema_character(reader, false), least, most));
     struct pattern found = schema_pattern(reader, pattern, length);
     if (exprs->status) return 0;
+    if (found.least > most || found.most < least) return expr_never(exprs);
     if ((found.least < least || found.most > most) && !limit(exprs, &found, least, most))
-        return schema_refuse(reader,
-                             "\"minLength\" and \"maxLength\" are not supported beside this \"pattern\" or "
-                             "\"format\": put the length into the pattern, such as {%u,%u}",
-                             least, most == EXPR_NO_LIMIT ? least + 100 : most);
+        return in_quotes(reader, schema_pattern_between(reader, pattern, length, least, most));
     return in_quotes(reader, found.expr);
 }

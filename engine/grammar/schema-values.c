@@ -138,7 +138,8 @@ bool schema_string_fits(struct schema_reader *reader, const json_t *schema, cons
     bool fits = false;
     exprs_create(&exprs, "root");
     exprs.is_schema = true;
-    struct schema_reader inner = {.exprs = &exprs, .document = reader->document, .made = json_array()};
+    struct schema_reader inner = {
+        .exprs = &exprs, .document = reader->document, .made = json_array(), .quiet = true};
     uint32_t body = inner.made ? schema_string(&inner, schema) : 0;
     expr_define(&exprs, 0, body);
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);

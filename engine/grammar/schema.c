@@ -401,6 +401,7 @@ void schema_reader_free(struct schema_reader *reader)
 {
     json_decref(reader->made);
     json_decref(reader->anchors);
+    json_decref(reader->noted);
     free(reader->tasks);
     free(reader->table);
 }

@@ -7,7 +7,9 @@
  *   schema-shared.c    what many schemas need, such as any string
  *   schema-merge.c     several schemas that hold at once, as one
  *   schema-object.c    objects;  schema-names.c: names that are not to be;  schema-array.c: arrays
- *   schema-string.c    strings;  pattern.c: regular expressions;  schema-number.c: numbers
+ *   schema-string.c    strings;  pattern.c: regular expressions;  pattern-length.c: those of some length
+ *   schema-number.c    numbers
+ *   schema-conditions.c  "if" and the like;  schema-negate.c: what a schema does not describe
  *
  * Schemas become rules, found by their address in the document, so that references may go in circles. */
 #ifndef ENGINE_GRAMMAR_SCHEMA_H
@@ -57,6 +59,8 @@ struct schema_reader {
     struct exprs *exprs;
     json_t *document;
     json_t *made;                      /* an array: schemas made by merging, which live until the end */
+    json_t *noted;                     /* an object: formats that a warning has named; NULL: none */
+    bool quiet;                        /* no warnings: what is read has been read before */
     json_t *anchors;                   /* "#name" of each $anchor, and "#/$defs/name"; NULL: not made yet */
     struct schema_task *tasks;         /* [n_tasks] */
     size_t n_tasks, task_capacity, at; /* at: the one being defined */
