@@ -671,6 +671,27 @@ Test(grammar_schema, refused)
         grammar_expect_refused(GRAMMAR_SCHEMA, cases[i].schema, cases[i].message);
 }
 
+/* Thousands of properties, of which each is one of many that may come next. */
+Test(grammar_schema, many_properties)
+{
+    enum { COUNT = 5000 };
+    static char text[COUNT * 40];
+    char *at = text + sprintf(text, "{\"properties\":{");
+    for (int i = 0; i < COUNT; i++) at += sprintf(at, "%s\"p%x\":{\"const\":%d}", i ? "," : "", i, i % 10);
+    strcpy(at, "},\"required\":[\"p800\",\"p900\"],\"additionalProperties\":{\"type\":\"null\"}}");
+    struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, text);
+    cr_assert(grammar_takes(grammar, "{\"p800\":8,\"p900\":4}"));
+    cr_assert(grammar_takes(grammar, "{\"p0\":0,\"p7ff\":7,\"p800\":8,\"p9\\u0041\":null}") == false);
+    cr_assert(grammar_takes(grammar,
+                            "{\"p1\":1,\"p11\":7,\"p800\":8,\"p811\":5,\"p900\":4,\"p1387\":9,\"q\":null}"));
+    cr_assert(!grammar_takes(grammar, "{\"p11\":7,\"p1\":1,\"p800\":8,\"p900\":4}"), "in another order");
+    cr_assert(!grammar_takes(grammar, "{\"p1\":1,\"p900\":4}"), "one is missing");
+    cr_assert(!grammar_takes(grammar, "{\"p800\":8,\"p900\":4,\"p1\":1}"), "in another order");
+    cr_assert(!grammar_takes(grammar, "{\"p800\":8,\"p900\":4,\"p1388\":null,\"p1387\":9}"));
+    cr_assert(!grammar_takes(grammar, "{\"p800\":8,\"p900\":4,\"p1\":null}"), "a name that has a schema");
+    grammar_destroy(grammar);
+}
+
 /* Merging that multiplies, and long lists: a message or an answer, soon. */
 Test(grammar_schema, hostile)
 {

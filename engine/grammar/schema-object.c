@@ -1,12 +1,14 @@
 /* schema-object.c: objects.
  *
- * Properties come in the order in which the schema names them. Each place in that order is a rule, for an object
- * that is still empty and for one that isn't, or, if their number is limited, for each number so far. */
+ * Properties come in the order in which the schema names them. Each place in that order is a rule: after it, the names
+ * that may come next are a tree (name-tree.h). If the number of properties is limited, each place has a rule for each
+ * number so far. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "grammar/name-tree.h"
 #include "grammar/pattern.h"
 #include "grammar/reserve.h"
 
@@ -22,7 +24,9 @@ struct property {
     size_t length;
     const json_t *schema;
     bool required;
-    uint32_t pair; /* the rule of name and value */
+    uint32_t pair; /* the rule of name and value; uncounted: of what comes after the name */
+    char *text;    /* uncounted: the name as JSON */
+    uint32_t next; /* uncounted: the rule of what comes after the value */
 };
 
 struct object {
@@ -375,22 +379,77 @@ static uint32_t from(struct object *object, size_t at, uint32_t so_far)
     return list;
 }
 
-static uint32_t make_object(struct object *object)
+/* All numbers of properties are told apart. */
+static uint32_t counted_members(struct object *object)
 {
     struct schema_reader *reader = object->reader;
     struct exprs *exprs = reader->exprs;
     size_t n_rules = (object->count + 1) * (object->cap + 1);
+    define_properties(object);
     object->rules = calloc(n_rules, sizeof *object->rules);
     if (!object->rules) {
         exprs->status = error_memory("JSON schema");
         return 0;
     }
-    for (size_t i = 0; i < n_rules; i++) object->rules[i] = expr_rule_new(exprs, "object");
+    for (size_t i = 0; i < n_rules && !exprs->status; i++) object->rules[i] = expr_rule_new(exprs, "object");
     for (size_t at = 0; at <= object->count && !exprs->status; at++)
         for (uint32_t so_far = 0; so_far <= object->cap && schema_spend(reader, 1); so_far++)
             expr_define(exprs, *rule_at(object, at, so_far), from(object, at, so_far));
-    return EXPR_SEQ_OF(exprs, expr_text(exprs, "{"), schema_space(reader), expr_rule(exprs, object->rules[0]),
-                       expr_text(exprs, "}"));
+    return expr_rule(exprs, object->rules[0]);
+}
+
+/* The rule of what comes after the name of a property: its value, and then what `next` stands for. */
+static bool define_value(struct object *object, struct property *property)
+{
+    struct schema_reader *reader = object->reader;
+    struct exprs *exprs = reader->exprs;
+    struct schema_label label = SCHEMA_LABEL("properties", property->name, 0);
+    json_t *name = json_stringn(property->name, property->length);
+    property->text = json_dumps(name, JSON_ENCODE_ANY);
+    json_decref(name);
+    if (!property->text && !exprs->status) exprs->status = error_memory("JSON schema");
+    property->next = expr_rule_new(exprs, "object");
+    property->pair = expr_rule_new(exprs, "property");
+    expr_define(exprs, property->pair,
+                EXPR_SEQ_OF(exprs, schema_space(reader), expr_text(exprs, ":"), schema_space(reader),
+                            schema_value(reader, property->schema, label), schema_space(reader),
+                            expr_rule(exprs, property->next)));
+    return !exprs->status;
+}
+
+/* What comes where the names of `tree` may come next and, unless one of them must, the properties that the schema
+ * doesn't name, or nothing. */
+static uint32_t members_from(struct object *object, const struct name_trees *trees, uint32_t tree, bool must,
+                             uint32_t so_far)
+{
+    struct exprs *exprs = object->reader->exprs;
+    uint32_t list = expr_alt(exprs);
+    if (tree != NAME_TREE_EMPTY)
+        expr_add(exprs, list,
+                 so_far > 0 ? EXPR_SEQ_OF(exprs, comma(object), name_tree_expr(trees, tree))
+                            : name_tree_expr(trees, tree));
+    if (!must) expr_add(exprs, list, tail(object, so_far));
+    return list;
+}
+
+/* Any number of properties. The trees grow from the last one to the first. */
+static uint32_t members(struct object *object)
+{
+    struct name_trees trees = {.reader = object->reader};
+    uint32_t tree = NAME_TREE_EMPTY, found = 0;
+    bool must = false;
+    size_t i = 0;
+    while (i < object->count && define_value(object, &object->properties[i])) i++;
+    while (i-- > 0 && !object->reader->exprs->status) {
+        const struct property *property = &object->properties[i];
+        expr_define(object->reader->exprs, property->next, members_from(object, &trees, tree, must, 1));
+        if (property->required) tree = NAME_TREE_EMPTY; /* none may come before it */
+        must |= property->required;
+        tree = name_tree_add(&trees, tree, property->text, strlen(property->text), property->pair);
+    }
+    if (!object->reader->exprs->status) found = members_from(object, &trees, tree, must, 0);
+    name_trees_free(&trees);
+    return found;
 }
 
 uint32_t schema_object(struct schema_reader *reader, const json_t *schema)
@@ -398,23 +457,28 @@ uint32_t schema_object(struct schema_reader *reader, const json_t *schema)
     struct object object = {.reader = reader, .other = NONE, .cap = 1};
     size_t n_required = 0;
     uint32_t found = 0;
+    bool counted = false;
     object.least = schema_count(reader, schema, "minProperties", 0);
     object.most = schema_count(reader, schema, "maxProperties", EXPR_NO_LIMIT);
     read_properties(&object, schema);
     const json_t *names = reader->exprs->status ? NULL : read_names(&object, schema);
-    if (!reader->exprs->status) define_properties(&object);
     if (!reader->exprs->status) read_others(&object, schema, names);
     for (size_t i = 0; i < object.count; i++) n_required += object.properties[i].required;
     if (object.least <= n_required) object.least = 0;
     if (object.other == NONE && object.most >= object.count) object.most = EXPR_NO_LIMIT;
     if (object.count > 0 && (object.least > 0 || object.most != EXPR_NO_LIMIT)) {
         object.cap = (uint32_t)object.count;
+        counted = true;
         if (object.count > MOST_COUNTED)
             schema_refuse(
                 reader, "\"minProperties\" and \"maxProperties\" are supported for up to %d named properties",
                 MOST_COUNTED);
     }
-    if (!reader->exprs->status) found = make_object(&object);
+    struct exprs *exprs = reader->exprs;
+    if (!exprs->status)
+        found = EXPR_SEQ_OF(exprs, expr_text(exprs, "{"), schema_space(reader),
+                            counted ? counted_members(&object) : members(&object), expr_text(exprs, "}"));
+    for (size_t i = 0; i < object.count; i++) free(object.properties[i].text);
     free(object.properties);
     free(object.rules);
     return found;
