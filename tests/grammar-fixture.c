@@ -54,6 +54,16 @@ void grammar_expect(enum grammar_syntax syntax, const char *text, const char *ca
     grammar_destroy(grammar);
 }
 
+void schema_fits(const char *schema, const char *const *texts)
+{
+    for (; *texts; texts++) grammar_expect(GRAMMAR_SCHEMA, schema, *texts, GRAMMAR_FITS);
+}
+
+void schema_fails(const char *schema, const char *const *texts)
+{
+    for (; *texts; texts++) grammar_expect(GRAMMAR_SCHEMA, schema, *texts, GRAMMAR_DOES_NOT_FIT);
+}
+
 void grammar_expect_refused(enum grammar_syntax syntax, const char *text, const char *message)
 {
     struct grammar *grammar;

@@ -16,6 +16,15 @@ bool grammar_takes(struct grammar *grammar, const char *candidate);
 
 void grammar_expect(enum grammar_syntax syntax, const char *grammar, const char *text,
                     enum grammar_answer answer);
+/* Each of `texts`, which end with NULL, fits a JSON schema; none does. */
+void schema_fits(const char *schema, const char *const *texts);
+void schema_fails(const char *schema, const char *const *texts);
+#define LIST(...)                                                                                            \
+    (const char *const[])                                                                                    \
+    {                                                                                                        \
+        __VA_ARGS__, NULL                                                                                    \
+    }
+
 /* Refused with a message of one line that contains `message`. */
 void grammar_expect_refused(enum grammar_syntax syntax, const char *grammar, const char *message);
 

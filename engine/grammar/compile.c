@@ -122,6 +122,7 @@ static void tail_edges(struct class_compiler *class, uint32_t base, unsigned n, 
 
 static uint32_t compile_class(struct compiler *compiler, const struct expr *expr, uint32_t next)
 {
+    if (expr->b == 0) return compile_bytes(compiler, NULL, 0);
     struct class_compiler class = {
         .compiler = compiler, .ranges = compiler->exprs->ranges + expr->a, .count = expr->b, .next = next};
     struct byte_edge edges[256];

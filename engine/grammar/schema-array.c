@@ -6,6 +6,8 @@
 
 /* With "uniqueItems", the set of the items so far decides what may follow: a rule for each set. */
 #define MOST_UNIQUE 10
+/* Where an item may stand that an array has to contain. */
+#define MOST_PLACES 64
 
 /* Items after the first `count`: their schema; NULL: none may follow. */
 static const json_t *rest_of(const json_t *schema, const json_t *items, const json_t *first, uint32_t least)
@@ -69,6 +71,45 @@ static uint32_t unique_items(struct schema_reader *reader, const json_t *schema,
     return found;
 }
 
+/* Arrays of which one item at least is what "contains" says: it may be the first, the second, and so on. */
+static uint32_t containing(struct schema_reader *reader, const json_t *schema, uint32_t least, uint32_t most)
+{
+    struct exprs *exprs = reader->exprs;
+    const json_t *items = json_object_get(schema, "items"), *contains = json_object_get(schema, "contains");
+    uint32_t last = most != EXPR_NO_LIMIT ? most : least > 0 ? least : 1;
+    if (schema_count(reader, schema, "minContains", 1) != 1 || json_object_get(schema, "maxContains") ||
+        json_object_get(schema, "prefixItems") || json_is_array(items) ||
+        json_is_true(json_object_get(schema, "uniqueItems")) || last > MOST_PLACES)
+        return schema_refuse(
+            reader,
+            "\"contains\" is supported with \"minContains\" up to 1, without \"maxContains\", "
+            "\"prefixItems\" and \"uniqueItems\", and with up to %d items to be counted",
+            MOST_PLACES);
+    const json_t *both =
+        schema_keep(reader, json_pack("{s:[O,O]}", "allOf", items ? items : json_true(), contains));
+    uint32_t list = expr_alt(exprs);
+    for (uint32_t at = 0; at < last && schema_spend(reader, 1); at++) {
+        uint32_t before = EXPR_SEQ_OF(
+            exprs, schema_value(reader, items ? items : json_true(), SCHEMA_LABEL("items", NULL, 0)),
+            schema_space(reader), separator(reader));
+        uint32_t after =
+            EXPR_SEQ_OF(exprs, separator(reader),
+                        schema_value(reader, items ? items : json_true(), SCHEMA_LABEL("items", NULL, 0)),
+                        schema_space(reader));
+        bool any = most == EXPR_NO_LIMIT && at + 1 == last;
+        uint32_t left = least > at + 1 ? least - at - 1 : 0;
+        expr_add(exprs, list,
+                 EXPR_SEQ_OF(exprs, expr_repeat(exprs, before, at, any ? EXPR_NO_LIMIT : at),
+                             schema_value(reader, both, SCHEMA_LABEL("contains", NULL, 0)),
+                             schema_space(reader),
+                             expr_repeat(exprs, after, left,
+                                         any                     ? EXPR_NO_LIMIT
+                                         : most == EXPR_NO_LIMIT ? most
+                                                                 : most - at - 1)));
+    }
+    return EXPR_SEQ_OF(exprs, expr_text(exprs, "["), schema_space(reader), list, expr_text(exprs, "]"));
+}
+
 uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
 {
     struct exprs *exprs = reader->exprs;
@@ -82,6 +123,8 @@ uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
         if (!items) items = first;
         first = NULL;
     }
+    if (json_object_get(schema, "contains") && schema_count(reader, schema, "minContains", 1) > 0)
+        return containing(reader, schema, least, most);
     if (json_is_true(json_object_get(schema, "uniqueItems")) && most > 1)
         return unique_items(reader, schema, least, most);
 

@@ -227,28 +227,27 @@ static void compare_others(struct merger *merger)
                                         "propertyNames",
                                         "uniqueItems",
                                         "unevaluatedProperties",
-                                        "additionalItems"};
-    static const char *const refused[] = {
-        "if", "then", "else", "contains", "dependentSchemas", "dependentRequired", "dependencies"};
+                                        "additionalItems",
+                                        "contains",
+                                        "minContains",
+                                        "maxContains"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *a = json_object_get(merger->a, names[i]), *b = json_object_get(merger->b, names[i]);
         if (a && b && !json_equal(a, b))
             schema_refuse(merger->reader, "\"%s\" of two schemas that hold at once can't be put together",
                           names[i]);
     }
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (json_object_get(merger->a, refused[i]) || json_object_get(merger->b, refused[i]))
-            schema_refuse(merger->reader, "\"%s\" is not supported", refused[i]);
 }
 
 /* ---- Schemas ---- */
 
-static const json_t *flatten(struct schema_reader *reader, const json_t *schema, unsigned depth);
+static const json_t *flatten(struct schema_reader *reader, const json_t *schema, const json_t *base,
+                             unsigned depth);
 
 static const json_t *merge(struct schema_reader *reader, const json_t *a, const json_t *b, unsigned depth)
 {
-    a = a ? flatten(reader, a, depth + 1) : NULL;
-    b = b ? flatten(reader, b, depth + 1) : NULL;
+    a = a ? flatten(reader, a, NULL, depth + 1) : NULL;
+    b = a && b ? flatten(reader, b, a, depth + 1) : NULL;
     if (!a || !b || !schema_spend(reader, json_object_size(a) + json_object_size(b) + 8)) return NULL;
     if (json_is_false(a) || json_is_true(b)) return a;
     if (json_is_false(b) || json_is_true(a)) return b;
@@ -269,7 +268,9 @@ static const json_t *merge(struct schema_reader *reader, const json_t *a, const 
     return reader->exprs->status ? NULL : merger.into;
 }
 
-static const json_t *flatten(struct schema_reader *reader, const json_t *schema, unsigned depth)
+/* `base`: what holds beside the schema; NULL: nothing is known. */
+static const json_t *flatten(struct schema_reader *reader, const json_t *schema, const json_t *base,
+                             unsigned depth)
 {
     if (json_is_boolean(schema)) return schema;
     if (!json_is_object(schema)) {
@@ -277,13 +278,15 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
         return NULL;
     }
     const json_t *reference = json_object_get(schema, "$ref"), *all = json_object_get(schema, "allOf"), *part;
-    if (!reference && !all) return schema;
+    bool conditions = schema_has_conditions(schema);
+    if (!reference && !all && !conditions) return schema;
     if (depth > MOST_DEPTH) {
         schema_refuse(reader, "\"allOf\" and \"$ref\" go in a circle, or are nested more than %d deep",
                       MOST_DEPTH);
         return NULL;
     }
-    json_t *rest = schema_keep(reader, json_copy((json_t *)(uintptr_t)schema));
+    const json_t *bare = conditions ? schema_without_conditions(reader, schema) : schema;
+    json_t *rest = bare ? schema_keep(reader, json_copy((json_t *)(uintptr_t)bare)) : NULL;
     if (!rest) return NULL;
     json_object_del(rest, "$ref");
     json_object_del(rest, "allOf");
@@ -295,12 +298,14 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
     if (all && !json_is_array(all)) schema_wrong(reader, "\"allOf\" should be an array of schemas");
     size_t i;
     json_array_foreach(all, i, part) found = found ? merge(reader, found, part, depth) : NULL;
+    const json_t *more = conditions && found ? schema_conditions(reader, schema, base ? base : found) : NULL;
+    json_array_foreach(more, i, part) found = found ? merge(reader, found, part, depth) : NULL;
     return reader->exprs->status ? NULL : found;
 }
 
 const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema)
 {
-    return flatten(reader, schema, 0);
+    return flatten(reader, schema, NULL, 0);
 }
 
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b)

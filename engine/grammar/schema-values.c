@@ -299,11 +299,21 @@ static const json_t *with_types(struct schema_reader *reader, const json_t *sche
     return copy;
 }
 
+/* The alternatives in which a schema without "not" holds and `excluded` doesn't. */
+static const json_t *opposite_of(struct schema_reader *reader, const json_t *schema, const json_t *excluded)
+{
+    json_t *list = schema_opposites(reader, excluded, schema);
+    if (!list || json_array_size(list) == 0) return list ? json_false() : NULL;
+    return schema_merge(reader, schema, schema_keep(reader, json_pack("{s:O}", "anyOf", list)));
+}
+
 static const json_t *refuse_not(struct schema_reader *reader)
 {
     schema_refuse(
-        reader, "\"not\" is supported for a \"type\", for strings and null of an \"enum\" or \"const\", and "
-                "beside an \"enum\" or \"const\"");
+        reader,
+        "\"not\" is supported for strings, null and up to %d numbers of an \"enum\" or \"const\"; for "
+        "other values beside an \"enum\", a \"const\" or a list of types without theirs",
+        SCHEMA_MOST_NUMBERS);
     return NULL;
 }
 
@@ -346,17 +356,27 @@ static const json_t *exclude_values(struct schema_reader *reader, const json_t *
     unsigned types = schema_types(reader, schema), without = 0;
     json_t *strings = json_array();
     const json_t *value;
-    size_t i;
+    size_t i, n_numbers = 0;
     json_array_foreach(excluded, i, value)
     {
         unsigned type = type_of(value);
         if (type == TYPE_STRING && (types & type) && value_fits(reader, schema, value))
             json_array_append(strings, (json_t *)(uintptr_t)value);
         if (type == TYPE_NULL) without |= TYPE_NULL;
-        if (types & type & ~(unsigned)(TYPE_STRING | TYPE_NULL)) {
+        if (json_is_number(value)) {
+            n_numbers++;
+        } else if (types & type & ~(unsigned)(TYPE_STRING | TYPE_NULL)) {
             json_decref(strings);
             return refuse_not(reader);
         }
+    }
+    if (n_numbers > SCHEMA_MOST_NUMBERS && (types & (TYPE_INTEGER | TYPE_FRACTION))) {
+        json_decref(strings);
+        return refuse_not(reader);
+    }
+    if (n_numbers > 0 && (types & (TYPE_INTEGER | TYPE_FRACTION))) {
+        json_decref(strings);
+        return opposite_of(reader, schema, schema_keep(reader, json_pack("{s:O}", "enum", excluded)));
     }
     const json_t *left = exclude_types(reader, schema, without);
     if (json_array_size(strings) == 0 || !json_is_object(left)) {
@@ -380,7 +400,7 @@ const json_t *schema_exclude(struct schema_reader *reader, const json_t *schema)
         return is_listed(rest)
                    ? of_other_types(reader, schema_listed(reader, rest), schema_types(reader, excluded))
                    : exclude_types(reader, rest, schema_types(reader, excluded));
-    if (!is_listed(excluded)) return refuse_not(reader);
+    if (!is_listed(excluded)) return opposite_of(reader, rest, excluded);
     const json_t *values = schema_listed(reader, excluded);
     const json_t *all = !values           ? NULL
                         : is_listed(rest) ? schema_listed(reader, rest)

@@ -164,6 +164,7 @@ static const struct {
     {"minItems", TYPE_ARRAY},
     {"maxItems", TYPE_ARRAY},
     {"uniqueItems", TYPE_ARRAY},
+    {"contains", TYPE_ARRAY},
     {"pattern", TYPE_STRING},
     {"format", TYPE_STRING},
     {"minLength", TYPE_STRING},
@@ -215,18 +216,7 @@ uint32_t schema_count(struct schema_reader *reader, const json_t *schema, const 
 /* Keywords that restrict a text in ways that a grammar cannot, or that nobody has needed yet. */
 static bool refuse_keywords(struct schema_reader *reader, const json_t *schema)
 {
-    static const char *const refused[] = {"if",
-                                          "then",
-                                          "else",
-                                          "contains",
-                                          "minContains",
-                                          "maxContains",
-                                          "dependentSchemas",
-                                          "dependentRequired",
-                                          "dependencies",
-                                          "unevaluatedItems",
-                                          "$dynamicRef",
-                                          "$recursiveRef"};
+    static const char *const refused[] = {"unevaluatedItems", "$dynamicRef", "$recursiveRef"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (json_object_get(schema, refused[i]))
             return schema_refuse(reader, "\"%s\" is not supported", refused[i]), true;

@@ -9,7 +9,7 @@
  *   schema-object.c    objects;  schema-names.c: names that are not to be;  schema-array.c: arrays
  *   schema-string.c    strings;  pattern.c: regular expressions;  pattern-length.c: those of some length
  *   schema-number.c    numbers
- *   schema-conditions.c  "if" and the like;  schema-negate.c: what a schema does not describe
+ *   schema-conditions.c  "if" and the like
  *
  * Schemas become rules, found by their address in the document, so that references may go in circles. */
 #ifndef ENGINE_GRAMMAR_SCHEMA_H
@@ -61,6 +61,7 @@ struct schema_reader {
     json_t *made;                      /* an array: schemas made by merging, which live until the end */
     json_t *noted;                     /* an object: formats that a warning has named; NULL: none */
     bool quiet;                        /* no warnings: what is read has been read before */
+    unsigned depth;                    /* conditions within conditions: schema-conditions.c */
     json_t *anchors;                   /* "#name" of each $anchor, and "#/$defs/name"; NULL: not made yet */
     struct schema_task *tasks;         /* [n_tasks] */
     size_t n_tasks, task_capacity, at; /* at: the one being defined */
@@ -135,7 +136,16 @@ uint32_t schema_any_number(struct schema_reader *reader, bool integer);
 /* A character of a string: in any spelling, or in one only. */
 uint32_t schema_character(struct schema_reader *reader, bool one_spelling);
 
-/* schema-merge.c: the schema without $ref and allOf; `schema` itself if it has none. NULL: an error. */
+/* schema-conditions.c: whether a schema has "if", "dependentRequired" and the like; what they mean, as an array of
+ * schemas that hold beside it, kept (NULL: an error); and the schema without them. `base`: what else holds. */
+bool schema_has_conditions(const json_t *schema);
+json_t *schema_conditions(struct schema_reader *reader, const json_t *schema, const json_t *base);
+#define SCHEMA_MOST_NUMBERS 16 /* that are listed as not to be */
+/* Schemas of which one holds where `schema` doesn't: an array, kept. NULL: an error. */
+json_t *schema_opposites(struct schema_reader *reader, const json_t *schema, const json_t *base);
+const json_t *schema_without_conditions(struct schema_reader *reader, const json_t *schema);
+
+/* schema-merge.c: the schema without $ref, allOf and conditions; `schema` itself if it has none. NULL: an error. */
 const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema);
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);
 
