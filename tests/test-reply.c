@@ -178,6 +178,42 @@ Test(reply, calls_hold_any_json)
                          "\nR:a\nC:<｜tool▁calls▁begin｜>");
 }
 
+/* A mark in a string of a call is text. */
+Test(reply, marks_in_strings)
+{
+    expect(ENGINE_REPLY_HERMES,
+           "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\": "
+           "\"x</tool_call>\\\"</tool_call>\\\\\"}}</tool_call> ok",
+           "\n0:f({\"a\": \"x</tool_call>\\\"</tool_call>\\\\\"})\nC:ok");
+    expect(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]{}\"}[TOOL_CALLS]g[ARGS]{}",
+           "\n0:f({\"a\": \"[TOOL_CALLS]g[ARGS]{}\"})\n1:g({})");
+    expect(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\":\"f\",\"arguments\":{\"a\": \"[TOOL_CALLS]\"}}]",
+           "\n0:f({\"a\": \"[TOOL_CALLS]\"})");
+    expect(ENGINE_REPLY_DEEPSEEK,
+           "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
+           "\"<｜tool▁call▁end｜>\"}<｜tool▁call▁end｜>"
+           "<｜tool▁calls▁end｜>",
+           "\n0:f({\"a\": \"<｜tool▁call▁end｜>\"})");
+    expect(ENGINE_REPLY_DEEPSEEK,
+           "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": "
+           "\"```<｜tool▁call▁end｜```\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+           "\n0:f({\"a\": \"```<｜tool▁call▁end｜```\"})");
+    expect(ENGINE_REPLY_GPT_OSS,
+           "<|channel|>commentary to=functions.f<|message|>{\"a\": \"<|call|><|end|>\"}<|call|>",
+           "\n0:f({\"a\": \"<|call|><|end|>\"})");
+    expect(ENGINE_REPLY_LLAMA3, "{\"name\": \"f\", \"parameters\": {\"a\": \"<|python_tag|>}\"}}",
+           "\n0:f({\"a\": \"<|python_tag|>}\"})");
+    /* In what is no call, a quotation mark opens nothing. */
+    expect(
+        ENGINE_REPLY_HERMES,
+        "<tool_call>{\"name\": \"f}</tool_call> \"a <tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>",
+        "\nC:<tool_call>{\"name\": \"f}</tool_call> \"a\n0:g({})");
+    expect(ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"\\", "\nC:<tool_call>{\"name\": \"\\");
+    expect(ENGINE_REPLY_HERMES,
+           "<tool_call>\n<function=f><parameter=a>\"</parameter></function></tool_call>ok",
+           "\n0:f({\"a\": \"\\\"\"})\nC:ok");
+}
+
 Test(reply, elements_of_qwen)
 {
     expect(ENGINE_REPLY_HERMES,

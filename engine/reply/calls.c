@@ -239,8 +239,9 @@ static bool read_deepseek(json_t *calls, struct span s)
     s = trimmed(s);
     if (!starts(s, "{") && cut(&s, "```json", &after)) {
         name = after;
-        if (!cut(&s, "```", &after) || trimmed(s).length > 0) return false;
-        s = after;
+        size_t n = strlen("```"); /* at the end: a string may hold others */
+        if (s.length < n || memcmp(s.data + s.length - n, "```", n) != 0) return false;
+        s.length -= n;
     }
     return append_named(calls, trimmed(name), s, (struct span){0});
 }

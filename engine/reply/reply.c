@@ -85,8 +85,11 @@ struct engine_reply {
     void *user;
 
     enum state state;
-    struct bytes held;         /* added and not yet handed out */
-    size_t n_searched;         /* bytes at the start of `held` in which no mark begins */
+    struct bytes held; /* added and not yet handed out */
+    size_t n_searched; /* bytes at the start of `held` in which no mark begins */
+    char first;        /* of these bytes, apart from white space; 0: none yet */
+    bool in_string;    /* CALL: a JSON string is open after these bytes, and marks in it are its text */
+    bool plain;        /* CALL: this is no call, so it ends with the first mark, wherever that stands */
     const struct mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
     char *function;            /* CALL of gpt-oss: its recipient */
     char *space;               /* CALL: what was dropped before the mark, in case this is no call; or NULL */
@@ -114,6 +117,8 @@ static void drop(struct engine_reply *reply, size_t n)
     memmove(reply->held.data, reply->held.data + n, reply->held.size - n);
     reply->held.size -= n;
     reply->n_searched = 0;
+    reply->in_string = reply->plain = false;
+    reply->first = 0;
 }
 
 static void hand_out(struct engine_reply *reply, uint32_t part, const char *text, size_t length)
@@ -167,12 +172,17 @@ static int hand_out_calls(struct engine_reply *reply, const json_t *calls)
     return ENGINE_OK;
 }
 
+static json_t *read_calls(const struct engine_reply *reply, size_t length)
+{
+    return reply->opened ? calls_read(reply->opened->form, reply->held.data, length, reply->tools)
+                         : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
+}
+
 /* The text of a call has ended after `length` bytes, with `close` or with the reply. */
 static int end_call(struct engine_reply *reply, size_t length, const char *close)
 {
     const struct mark *opened = reply->opened;
-    json_t *calls = opened ? calls_read(opened->form, reply->held.data, length, reply->tools)
-                           : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
+    json_t *calls = read_calls(reply, length);
     int status = ENGINE_OK;
     if (calls) {
         status = hand_out_calls(reply, calls);
@@ -260,11 +270,36 @@ static int pass_mark(struct engine_reply *reply, const struct mark *mark, size_t
     return status;
 }
 
+/* Whether the held text is a call as JSON, not Qwen's elements. */
+static bool is_json_call(const struct engine_reply *reply)
+{
+    return reply->state == CALL && !reply->plain && reply->first && reply->first != '<';
+}
+
+/* Whether the byte at *at belongs to a JSON string. After a backslash, *at moves to what it escapes; *more: that has
+ * not come yet. */
+static bool pass_string(struct engine_reply *reply, size_t *at, bool *more)
+{
+    char c = reply->held.data[*at];
+    bool inside = reply->in_string;
+    if (c == '"') reply->in_string = !inside;
+    if (!inside || c != '\\') return inside || c == '"';
+    *more = *at + 1 == reply->held.size;
+    if (!*more) ++*at;
+    return true;
+}
+
 /* The first mark in the held text, or NULL; *at receives where it begins, or where the first bytes of one may
  * stand. */
 static const struct mark *find_mark(struct engine_reply *reply, size_t *at)
 {
+    bool more = false;
     for (*at = reply->n_searched; *at < reply->held.size; ++*at) {
+        if (!reply->first && !is_space(reply->held.data[*at])) reply->first = reply->held.data[*at];
+        if (is_json_call(reply) && pass_string(reply, at, &more)) {
+            if (more) break;
+            continue;
+        }
         const char *text = reply->held.data + *at;
         if (*text != '<' && *text != '[') continue;
         size_t left = reply->held.size - *at;
@@ -336,6 +371,20 @@ static int finish(struct engine_reply *reply)
     return status;
 }
 
+/* The mark where a call ends: the first outside of JSON strings or, if the text up to there is no call, the first
+ * anywhere. */
+static const struct mark *find_end_of_call(struct engine_reply *reply, const struct mark *mark, size_t *at)
+{
+    json_t *calls = read_calls(reply, mark ? *at : reply->held.size);
+    if (!calls) {
+        reply->plain = true;
+        reply->n_searched = 0;
+        mark = find_mark(reply, at);
+    }
+    json_decref(calls);
+    return mark;
+}
+
 /* Hands out what is certain. */
 static int advance(struct engine_reply *reply, bool last)
 {
@@ -343,6 +392,7 @@ static int advance(struct engine_reply *reply, bool last)
         size_t at;
         if (reply->state == START && !leave_start(reply, last)) return ENGINE_OK;
         const struct mark *mark = find_mark(reply, &at);
+        if ((mark || last) && is_json_call(reply)) mark = find_end_of_call(reply, mark, &at);
         if (mark) {
             int status = pass_mark(reply, mark, at);
             if (status) return status;
