@@ -137,6 +137,12 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
         char kind[64];
         struct engine_string value;
         if (!metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
+            if (model_is_directory(model->model))
+                return error_raise(
+                    ENGINE_ERROR_UNSUPPORTED,
+                    "%s: tokenizers of directories are not supported yet: give tokens instead of "
+                    "text (engine logits --tokens-file)",
+                    path);
             return error_raise(ENGINE_ERROR_DATA,
                                "%s has no tokenizer (for a llama2.c checkpoint, use --tokenizer)", path);
         }

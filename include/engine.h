@@ -165,10 +165,10 @@ ENGINE_API int engine_check_plugin(const char *path, const struct engine_check_o
 
 /* ---- Models ---------------------------------------------------------------------------------------- */
 
-/* Opens and checks a file: GGUF, or a llama2.c checkpoint. `tokenizer_path`: llama2.c's tokenizer.bin, or
- * NULL. The file stays mapped until the model is closed. If the file shrinks meanwhile, reading it raises
- * SIGBUS. The library installs no signal handlers; the program `engine` has one that exits with a
- * message. */
+/* Opens and checks a GGUF file, a directory of Hugging Face (or its config.json), or a llama2.c checkpoint.
+ * `tokenizer_path`: llama2.c's tokenizer.bin, or NULL. Files stay mapped until the model is closed. If one
+ * shrinks meanwhile, reading it raises SIGBUS. The library installs no signal handlers; the program `engine`
+ * has one that exits with a message. */
 ENGINE_API int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,
                                  struct engine_model **model);
 ENGINE_API void engine_model_close(struct engine_model *model);

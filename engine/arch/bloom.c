@@ -6,7 +6,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
-    d->activation = ENGINE_ACTIVATION_GELU_TANH;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_TANH);
     d->alibi_bias = 8;
     for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].rope = NULL;
     *info = decoder_info(d);

@@ -60,6 +60,42 @@ static void read_heads(struct hparams *h, struct decoder *d)
                      d->head_dim, d->value_dim);
 }
 
+uint32_t decoder_read_activation(struct hparams *h, uint32_t activation)
+{
+    static const struct {
+        const char *name;
+        uint32_t activation;
+    } known[] = {
+        {"silu", ENGINE_ACTIVATION_SILU},           {"swish", ENGINE_ACTIVATION_SILU},
+        {"gelu", ENGINE_ACTIVATION_GELU_ERF},       {"gelu_python", ENGINE_ACTIVATION_GELU_ERF},
+        {"gelu_new", ENGINE_ACTIVATION_GELU_TANH},  {"gelu_pytorch_tanh", ENGINE_ACTIVATION_GELU_TANH},
+        {"gelu_fast", ENGINE_ACTIVATION_GELU_TANH}, {"relu", ENGINE_ACTIVATION_RELU},
+        {"relu2", ENGINE_ACTIVATION_RELU_SQUARED},
+    };
+    char name[32];
+    if (!hparams_text(h, "hidden_activation", name, sizeof name)) return activation;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) return known[i].activation;
+    hparams_fail(h, ENGINE_ERROR_UNSUPPORTED, "the activation '%s' is not supported", name);
+    return activation;
+}
+
+/* Layers may have no rope: rope.layers, which only directories give. */
+static void read_layers_without_rope(struct hparams *h, struct decoder *d)
+{
+    for (uint32_t i = 0; i < d->n_layers && hparams_has(h, "rope.layers"); i++)
+        if (hparams_count_at(h, "rope.layers", i, d->n_layers, 1) == 0) d->layers[i].rope = NULL;
+}
+
+/* Whether the file says of each layer if it has a window. */
+static bool has_listed_windows(const struct hparams *h)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s.attention.sliding_window_pattern", h->prefix);
+    const struct metadata_entry *entry = metadata_find(model_metadata(h->model), full);
+    return entry && entry->is_array;
+}
+
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
 {
     read_sizes(h, d);
@@ -69,12 +105,15 @@ void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t 
     d->epsilon = hparams_float_from_0(
         h, kind == ENGINE_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
         1e-5f);
-    d->activation = ENGINE_ACTIVATION_SILU;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_SILU);
     d->attention_scale = 1 / sqrtf((float)(d->head_dim ? d->head_dim : 1));
+    d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     d->embedding_scale = d->residual_scale = d->logit_scale = 1;
     d->ffn_norm = "ffn_norm";
     experts_read(h, d);
     rope_read(h, d, pairs, &d->rope);
+    read_layers_without_rope(h, d);
+    if (has_listed_windows(h)) decoder_read_windows(h, d, 0, false);
 }
 
 struct arch_info decoder_info(const struct decoder *d)

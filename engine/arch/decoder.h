@@ -86,6 +86,9 @@ struct decoder {
  * the activation to SiLU. */
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t norm, uint32_t pairs);
 
+/* The activation of the feed-forward network: hidden_activation, which files seldom have, or the family's. */
+uint32_t decoder_read_activation(struct hparams *h, uint32_t activation);
+
 /* What the host needs to know about the model. Call it once all layers are read. */
 struct arch_info decoder_info(const struct decoder *d);
 

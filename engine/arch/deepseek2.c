@@ -50,12 +50,14 @@ static void read_yarn(struct hparams *h, struct decoder *d)
     float multiplier = hparams_float_from_0(h, "rope.scaling.yarn_log_multiplier", 0);
     if (d->rope.yarn <= 1) return;
     if (multiplier == 0) {
-        decoder_warn(h, "the file lacks YaRN's mscale_all_dim; assuming 0");
+        if (!hparams_has(h, "rope.scaling.yarn_log_multiplier"))
+            decoder_warn(h, "the file lacks YaRN's mscale_all_dim; assuming 0");
         return;
     }
     float m = 1 + multiplier * logf(d->rope.yarn);
     d->attention_scale *= m * m;
-    d->rope.magnitude = 1;
+    /* It is 1 too if the two numbers are the same. */
+    d->rope.magnitude = hparams_float_above_0(h, "rope.scaling.yarn_attn_factor", 1);
 }
 
 /* Files up to early 2025 lack the groups that experts are chosen in. */

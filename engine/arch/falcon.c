@@ -19,7 +19,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
-    d->activation = ENGINE_ACTIVATION_GELU_ERF;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_ERF);
     *info = decoder_info(d);
 }
 

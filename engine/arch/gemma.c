@@ -9,7 +9,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
-    d->activation = ENGINE_ACTIVATION_GELU_TANH;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_TANH);
     d->embedding_scale = sqrtf((float)d->n_embd);
     *info = decoder_info(d);
 }

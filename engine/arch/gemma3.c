@@ -10,24 +10,29 @@ struct gemma3 {
     struct rope local; /* of the layers with a sliding window */
 };
 
-static void read(struct hparams *h, void *hparams, struct arch_info *info)
+/* As in Gemma 2: n_embd / n_heads in the 27B model, the head's size in the other known models. */
+static void assume_query_scale(const struct hparams *h, struct decoder *d)
 {
-    struct gemma3 *gemma = hparams;
-    struct decoder *d = &gemma->decoder;
-    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
-    d->norms = NORMS_AROUND;
-    d->activation = ENGINE_ACTIVATION_GELU_TANH;
-    d->embedding_scale = sqrtf((float)d->n_embd);
-    d->logit_softcap = hparams_float_from_0(h, "final_logit_softcapping", 0);
-    decoder_read_windows(h, d, 6, false);
-    decoder_local_rope(d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
-    /* As in Gemma 2: n_embd / n_heads in the 27B model, the head's size in the other known models. */
     if (d->n_layers == 62 && d->n_embd == 5376)
         d->attention_scale = 1 / sqrtf((float)d->n_embd / (float)d->layers[0].n_heads);
     else if (d->n_layers != 18 && d->n_layers != 26 && d->n_layers != 34 && d->n_layers != 48)
         decoder_warn(
             h, "the file does not give the scale of queries; assuming 1 / sqrt(%u), from the size of heads",
             d->head_dim);
+}
+
+static void read(struct hparams *h, void *hparams, struct arch_info *info)
+{
+    struct gemma3 *gemma = hparams;
+    struct decoder *d = &gemma->decoder;
+    decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_HALVES);
+    d->norms = NORMS_AROUND;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_TANH);
+    d->embedding_scale = sqrtf((float)d->n_embd);
+    d->logit_softcap = hparams_float_from_0(h, "final_logit_softcapping", 0);
+    decoder_read_windows(h, d, 6, false);
+    decoder_local_rope(d, &gemma->local, hparams_float_above_0(h, "rope.freq_base_swa", 10000));
+    if (!hparams_has(h, "attention.scale")) assume_query_scale(h, d);
     *info = decoder_info(d);
 }
 

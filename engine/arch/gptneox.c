@@ -30,7 +30,8 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
     /* No key says which GELU. Of the published models, only GPT-NeoX-20B uses the approximation. */
     bool is_20b = d->n_embd == 6144 && d->n_layers == 44;
-    d->activation = is_20b ? ENGINE_ACTIVATION_GELU_TANH : ENGINE_ACTIVATION_GELU_ERF;
+    d->activation =
+        decoder_read_activation(h, is_20b ? ENGINE_ACTIVATION_GELU_TANH : ENGINE_ACTIVATION_GELU_ERF);
     neox->parallel = hparams_flag(h, "use_parallel_residual", true);
     *info = decoder_info(d);
 }

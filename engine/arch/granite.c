@@ -5,7 +5,6 @@
 
 void granite_read_scales(struct hparams *h, struct decoder *d)
 {
-    d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     d->embedding_scale = hparams_float_above_0(h, "embedding_scale", 1);
     d->residual_scale = hparams_float_above_0(h, "residual_scale", 1);
     d->logit_scale = 1 / hparams_float_above_0(h, "logit_scale", 1); /* the file gives a divisor */

@@ -26,7 +26,6 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
     decoder_read_windows(h, d, 1, false);
-    d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     if (!hparams_has(h, "attention.sliding_window")) assume_window(h, d);
     *info = decoder_info(d);
 }

@@ -7,7 +7,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
-    d->activation = ENGINE_ACTIVATION_GELU_ERF;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_ERF);
     d->alibi_bias = hparams_float_from_0(h, "attention.max_alibi_bias", 0);
     d->clamp_qkv = hparams_float_from_0(h, "attention.clamp_kqv", 0);
     for (uint32_t i = 0; i < d->n_layers; i++) d->layers[i].rope = NULL;

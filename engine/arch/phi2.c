@@ -9,7 +9,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
-    d->activation = ENGINE_ACTIVATION_GELU_TANH;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_TANH);
     /* Converters always write 4 * n_embd as the feed-forward length; the matrix has the true one. */
     for (uint32_t i = 0; i < d->n_layers; i++) {
         char name[48];

@@ -6,7 +6,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_RMS, ENGINE_ROPE_ADJACENT);
-    for (uint32_t i = 3; i < d->n_layers; i += 4) d->layers[i].rope = NULL;
+    for (uint32_t i = 3; i < d->n_layers && !hparams_has(h, "rope.layers"); i += 4) d->layers[i].rope = NULL;
     *info = decoder_info(d);
 }
 

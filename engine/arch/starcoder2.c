@@ -7,7 +7,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
 {
     struct decoder *d = hparams;
     decoder_read(h, d, ENGINE_NORM_LAYER, ENGINE_ROPE_HALVES);
-    d->activation = ENGINE_ACTIVATION_GELU_TANH;
+    d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_GELU_TANH);
     decoder_read_windows(h, d, 1, false);
     /* The file doesn't give the window. All published models have a window of 4096 and a context of 16384. */
     if (!hparams_has(h, "attention.sliding_window") && d->n_context == 16384)

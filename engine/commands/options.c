@@ -30,7 +30,8 @@ const struct option options[] = {
      .group = GROUP_MAIN,
      .target = AT(model),
      .commands = READING,
-     .help = "The model: a GGUF file or a llama2.c checkpoint (default: `model` in engine.conf, else the "
+     .help = "The model: a GGUF file, a directory with config.json and safetensors, or a llama2.c checkpoint "
+             "(default: `model` in engine.conf, else the "
              "small model that comes with the engine)"},
     {.name = "lora",
      .value = "FILE[=SCALE]",

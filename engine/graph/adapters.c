@@ -19,7 +19,9 @@ struct change {
 static bool is_within(const struct model_tensor *tensor, const struct model_tensor *whole)
 {
     uintptr_t start = (uintptr_t)tensor->data, from = (uintptr_t)whole->data;
-    return whole->data && whole->ne[2] == 1 && start >= from && start - from < whole->size;
+    if (whole->ne[2] != 1) return false;
+    if (whole->maker) return tensor->maker == whole->maker;
+    return whole->data && start >= from && start - from < whole->size;
 }
 
 /* Finds what an adapter changes of a weight: of the tensor that it is cut from, if any, or of itself. A tied
@@ -33,7 +35,7 @@ static bool find_change(const struct adapter *adapter, const struct model_tensor
     if (!is_rows && strcmp(name, "token_embd.weight") == 0) name = "output.weight";
     if (whole && is_within(tensor, whole)) change->part = adapter_find(adapter, whole->name);
     if (change->part) {
-        change->first_row = ((uintptr_t)tensor->data - (uintptr_t)whole->data) / (whole->size / whole->ne[1]);
+        change->first_row = tensor->first_row - whole->first_row;
         change->n_rows = whole->ne[1];
     } else {
         change->part = adapter_find(adapter, name);

@@ -105,8 +105,11 @@ const struct model_tensor *derived_view(struct derived *derived, const struct mo
     struct model_tensor *view = add(derived, name, source->type, ne, NULL);
     if (!view) return NULL;
     view->source = source;
-    view->data =
-        (const uint8_t *)source->data + source->ne[0] / info->block_length * info->block_size * first;
+    view->maker = source->maker;
+    view->first_row = source->first_row + first;
+    if (source->data)
+        view->data =
+            (const uint8_t *)source->data + source->ne[0] / info->block_length * info->block_size * first;
     return view;
 }
 

@@ -9,16 +9,20 @@
 #include "model/model.h"
 #include "model/names.h"
 
+struct safetensors;
+
 struct model {
     char *path;
     char format[32];
-    const uint8_t *data; /* [size], the file, mapped */
+    const uint8_t *data; /* [size], the file, mapped; NULL: a directory */
     uint64_t size;
     struct metadata *metadata;
     struct model_tensor *tensors; /* [n_tensors] */
     size_t n_tensors;
-    struct names names; /* of the tensors */
-    void *converted;    /* data of tensors that had to be converted; or NULL */
+    struct names names;          /* of the tensors */
+    void *converted;             /* data of tensors that had to be converted; or NULL */
+    struct safetensors **shards; /* [n_shards], the files of a directory, whose sizes `size` sums up */
+    size_t n_shards;
 };
 
 /* Numbers in mapped files are little-endian and used as they are. */

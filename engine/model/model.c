@@ -1,4 +1,4 @@
-/* model.c: see model.h. Opens files, detects their format, and owns the data that the format's reader makes
+/* model.c: see model.h. Opens files and directories, detects their format, and owns the data that the format's reader makes
  * of them. */
 #include "model/model.h"
 
@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "model/file.h"
+#include "model/hf/directory.h"
+#include "model/safetensors.h"
 
 int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
 {
@@ -84,9 +86,18 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
         status = error_memory("model");
         goto cleanup;
     }
-    status = model_map_file(path, &opened->data, &opened->size);
-    if (status) goto cleanup;
     status = metadata_create(&opened->metadata);
+    if (status) goto cleanup;
+    if (hf_is_directory(path)) {
+        status = tokenizer_path ? error_raise(ENGINE_ERROR_ARGUMENT,
+                                              "%s is a directory, which contains its vocabulary: omit the "
+                                              "tokenizer file",
+                                              path)
+                                : hf_read(opened);
+        if (status) goto cleanup;
+        goto index;
+    }
+    status = model_map_file(path, &opened->data, &opened->size);
     if (status) goto cleanup;
 
     if (opened->size == 0) {
@@ -101,6 +112,7 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
         status = llama2c_read(opened, tokenizer_path);
     }
     if (status) goto cleanup;
+index:
     status = index_tensors(opened);
     if (status) goto cleanup;
     *model = opened;
@@ -118,7 +130,9 @@ void model_close(struct model *model)
     free(model->tensors);
     free(model->converted);
     metadata_destroy(model->metadata);
-    model_unmap_file(model->data, model->size);
+    for (size_t i = 0; i < model->n_shards; i++) safetensors_close(model->shards[i]);
+    free(model->shards);
+    if (model->data) model_unmap_file(model->data, model->size);
     free(model->path);
     free(model);
 }
@@ -126,6 +140,11 @@ void model_close(struct model *model)
 const char *model_path(const struct model *model)
 {
     return model->path;
+}
+
+bool model_is_directory(const struct model *model)
+{
+    return model->shards != NULL;
 }
 
 const char *model_format(const struct model *model)
@@ -159,6 +178,20 @@ const struct model_tensor *model_tensor_find(const struct model *model, const ch
     return names_find(&model->names, name, &position) ? &model->tensors[position] : NULL;
 }
 
+static uint64_t count_rows(const struct model_tensor *tensor)
+{
+    return tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
+}
+
+void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64_t n, uint8_t *rows)
+{
+    uint64_t row_size = count_rows(tensor) ? tensor->size / count_rows(tensor) : 0;
+    if (tensor->maker)
+        tensor->maker->make(tensor->maker, tensor->first_row + first, n, rows);
+    else if (n * row_size > 0)
+        memcpy(rows, (const uint8_t *)tensor->data + first * row_size, (size_t)(n * row_size));
+}
+
 const void *model_tensor_gather(const struct model_tensor *tensor, void **gathered)
 {
     *gathered = NULL;
@@ -169,24 +202,40 @@ const void *model_tensor_gather(const struct model_tensor *tensor, void **gather
         return NULL;
     }
     for (size_t i = 0; i < tensor->n_parts; i++) {
-        memcpy(end, tensor->parts[i]->data, (size_t)tensor->parts[i]->size);
+        model_tensor_read(tensor->parts[i], 0, count_rows(tensor->parts[i]), end);
         end += tensor->parts[i]->size;
     }
+    if (tensor->n_parts == 0) model_tensor_read(tensor, 0, count_rows(tensor), data);
     *gathered = data;
     return data;
 }
 
-void model_tensor_release(const struct model *model, const struct model_tensor *tensor)
+/* Whether bytes are in a mapped file: others were converted, and can't be read again. */
+static bool is_mapped(const struct model *model, uintptr_t start, uint64_t size)
 {
-    for (size_t i = 0; i < tensor->n_parts; i++) model_tensor_release(model, tensor->parts[i]);
-    if (!tensor->data) return;
-    uintptr_t start = (uintptr_t)tensor->data, end = start + (uintptr_t)tensor->size;
-    uintptr_t map = (uintptr_t)model->data, map_end = map + (uintptr_t)model->size;
-    if (start < map || end > map_end) return; /* converted: it can't be read again from a file */
+    uintptr_t map = (uintptr_t)model->data;
+    if (start >= map && start - map <= model->size && size <= model->size - (start - map)) return true;
+    for (size_t i = 0; i < model->n_shards; i++)
+        if (safetensors_contains(model->shards[i], (const void *)start, size)) return true;
+    return false;
+}
+
+static void release_bytes(const struct model *model, const void *data, uint64_t size)
+{
+    uintptr_t start = (uintptr_t)data, end = start + (uintptr_t)size;
+    if (!is_mapped(model, start, size)) return;
 
     /* Whole pages only: the rest of a page may belong to a neighbour that is still in use. */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     start = (start + page - 1) & ~(page - 1);
     end &= ~(page - 1);
     if (start < end) madvise((void *)start, (size_t)(end - start), MADV_DONTNEED);
+}
+
+void model_tensor_release(const struct model *model, const struct model_tensor *tensor)
+{
+    for (size_t i = 0; i < tensor->n_parts; i++) model_tensor_release(model, tensor->parts[i]);
+    for (size_t i = 0; tensor->maker && i < tensor->maker->n_sources; i++)
+        release_bytes(model, tensor->maker->sources[i].data, tensor->maker->sources[i].size);
+    if (tensor->data) release_bytes(model, tensor->data, tensor->size);
 }

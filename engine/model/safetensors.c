@@ -223,6 +223,17 @@ void safetensors_close(struct safetensors *file)
     free(file);
 }
 
+uint64_t safetensors_file_size(const struct safetensors *file)
+{
+    return file->size;
+}
+
+bool safetensors_contains(const struct safetensors *file, const void *data, uint64_t size)
+{
+    uintptr_t start = (uintptr_t)data, map = (uintptr_t)file->data;
+    return start >= map && start - map <= file->size && size <= file->size - (start - map);
+}
+
 size_t safetensors_count(const struct safetensors *file)
 {
     return file->n_tensors;

@@ -5,6 +5,7 @@
 #ifndef ENGINE_MODEL_SAFETENSORS_H
 #define ENGINE_MODEL_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,10 @@ struct safetensors;
  * format; ENGINE_ERROR: it cannot be read. */
 int safetensors_open(const char *path, struct safetensors **file);
 void safetensors_close(struct safetensors *file);
+
+uint64_t safetensors_file_size(const struct safetensors *file);
+/* Whether these bytes are in the mapped file. */
+bool safetensors_contains(const struct safetensors *file, const void *data, uint64_t size);
 
 size_t safetensors_count(const struct safetensors *file);
 /* In the header's order. */

@@ -76,15 +76,30 @@ static size_t piece_of(const struct converter *converter, size_t c, uint64_t pie
     return rest < PIECE ? (size_t)rest : PIECE;
 }
 
-/* False if a value can't be represented. x: [PIECE], scratch. */
+/* Values at … at + n - 1 of a tensor, which may have to be made, by rows. False: out of memory. */
+static bool decode_values(const struct model_tensor *tensor, uint64_t at, size_t n, float *x)
+{
+    if (tensor->data) {
+        quantize_decode_plain(tensor->type, (const uint8_t *)tensor->data + bytes_of(tensor->type, at), n, x);
+        return true;
+    }
+    uint64_t length = tensor->ne[0], first = at / length, n_rows = (at + n - 1) / length - first + 1;
+    uint8_t *rows = malloc(bytes_of(tensor->type, n_rows * length));
+    if (!rows) return false;
+    model_tensor_read(tensor, first, n_rows, rows);
+    quantize_decode_plain(tensor->type, rows + bytes_of(tensor->type, at - first * length), n, x);
+    free(rows);
+    return true;
+}
+
+/* False if a value can't be represented, or memory ran out. x: [PIECE], scratch. */
 static bool convert_piece(const struct converter *converter, size_t c, uint64_t piece, float *x,
                           uint8_t *bytes)
 {
     const struct conversion *conversion = &converter->conversions[c];
     uint64_t at;
     size_t n = piece_of(converter, c, piece, &at);
-    const uint8_t *from = (const uint8_t *)conversion->from->data + bytes_of(conversion->from->type, at);
-    quantize_decode_plain(conversion->from->type, from, n, x);
+    if (!decode_values(conversion->from, at, n, x)) return false;
     float largest = encode_largest(conversion->type);
     bool good = true;
     for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* false for NaN */
@@ -125,6 +140,7 @@ static void release(const struct converter *converter, const struct model_tensor
                     uint64_t size)
 {
     struct model_tensor part = *tensor;
+    if (!tensor->data) return; /* made: released as a whole */
     part.data = (const uint8_t *)tensor->data + at;
     part.size = size;
     model_tensor_release(converter->model, &part);
@@ -139,10 +155,29 @@ static int report(struct converter *converter, uint64_t bytes)
     return ENGINE_OK;
 }
 
+/* Copies a tensor whose rows have to be made, some at a time. */
+static int copy_made(struct converter *converter, const struct conversion *conversion)
+{
+    const struct model_tensor *tensor = conversion->from;
+    uint64_t n_rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3], row_size = tensor->size / n_rows;
+    uint64_t most = row_size < COPIED ? COPIED / row_size : 1;
+    uint8_t *rows = malloc((size_t)(most * row_size));
+    int status = rows ? ENGINE_OK : error_memory("pieces");
+    for (uint64_t row = 0, n; row < n_rows && !status; row += n) {
+        n = n_rows - row < most ? n_rows - row : most;
+        model_tensor_read(tensor, row, n, rows);
+        status = converter->calls->write(converter->calls->user, rows, (size_t)(n * row_size));
+        if (!status) status = report(converter, n * row_size);
+    }
+    free(rows);
+    return status;
+}
+
 static int copy_tensor(struct converter *converter, const struct conversion *conversion)
 {
     const uint8_t *data = conversion->from->data;
     int status = ENGINE_OK;
+    if (!data && conversion->size > 0) return copy_made(converter, conversion);
     for (uint64_t at = 0; at < conversion->size && !status;) {
         size_t n = conversion->size - at < COPIED ? (size_t)(conversion->size - at) : COPIED;
         status = converter->calls->write(converter->calls->user, data + at, n);

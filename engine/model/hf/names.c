@@ -35,6 +35,59 @@ static const struct module usual[] = {
     {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
     {"mlp.shared_experts.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
     {"mlp.shared_experts.down_proj", "ffn_down_shexp", HF_ROWS_SAME},
+    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps", HF_ROWS_SAME}, /* of all experts */
+    {"mlp.experts.down_proj", "ffn_down_exps", HF_ROWS_SAME},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", HF_ROWS_SAME},
+    {"input_layernorm", "attn_norm", HF_ROWS_SAME},
+    {"post_attention_layernorm", "ffn_norm", HF_ROWS_SAME},
+    {"self_attn.q_norm", "attn_q_norm", HF_ROWS_SAME},
+    {"self_attn.k_norm", "attn_k_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+/* Families with norms behind blocks, and perhaps before them too. */
+static const struct module norms_behind[] = {
+    {"post_attention_layernorm", "post_attention_norm", HF_ROWS_SAME},
+    {"pre_feedforward_layernorm", "ffn_norm", HF_ROWS_SAME},
+    {"post_feedforward_layernorm", "post_ffw_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module glm4[] = {
+    {"post_self_attn_layernorm", "post_attention_norm", HF_ROWS_SAME},
+    {"post_mlp_layernorm", "post_ffw_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module glm4moe[] = {
+    {"post_attention_layernorm", "post_attention_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module granitemoe[] = {
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", HF_ROWS_SAME},
+    {"block_sparse_moe.input_linear", "ffn_gate_up_exps", HF_ROWS_SAME},
+    {"block_sparse_moe.output_linear", "ffn_down_exps", HF_ROWS_SAME},
+    {"shared_mlp.input_linear", "ffn_gate_up_shexp", HF_ROWS_SAME},
+    {"shared_mlp.output_linear", "ffn_down_shexp", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+/* # stands for a head's number. */
+static const struct module stablelm[] = {
+    {"self_attn.q_layernorm.norms.#", "attn_q_norm", HF_ROWS_SAME},
+    {"self_attn.k_layernorm.norms.#", "attn_k_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module hunyuan_dense[] = {
+    {"self_attn.query_layernorm", "attn_q_norm", HF_ROWS_SAME},
+    {"self_attn.key_layernorm", "attn_k_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module ernie_moe[] = {
+    {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -54,6 +107,8 @@ static const struct module deepseek[] = {
     {"self_attn.q_b_proj", "attn_q_b", HF_ROWS_SAME},
     {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", HF_ROWS_SAME},
     {"self_attn.kv_b_proj", "attn_kv_b", HF_ROWS_SAME},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", HF_ROWS_SAME},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -62,6 +117,8 @@ static const struct module gpt2[] = {
     {"attn.c_proj", "attn_output", HF_ROWS_SAME},
     {"mlp.c_fc", "ffn_up", HF_ROWS_SAME},
     {"mlp.c_proj", "ffn_down", HF_ROWS_SAME},
+    {"ln_1", "attn_norm", HF_ROWS_SAME},
+    {"ln_2", "ffn_norm", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -72,6 +129,8 @@ static const struct module neox[] = {
     {"self_attention.dense", "attn_output", HF_ROWS_SAME},
     {"mlp.dense_h_to_4h", "ffn_up", HF_ROWS_SAME},
     {"mlp.dense_4h_to_h", "ffn_down", HF_ROWS_SAME},
+    {"ln_attn", "attn_norm_2", HF_ROWS_SAME},
+    {"ln_mlp", "attn_norm", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -80,6 +139,8 @@ static const struct module mpt[] = {
     {"attn.out_proj", "attn_output", HF_ROWS_SAME},
     {"ffn.up_proj", "ffn_up", HF_ROWS_SAME},
     {"ffn.down_proj", "ffn_down", HF_ROWS_SAME},
+    {"norm_1", "attn_norm", HF_ROWS_SAME},
+    {"norm_2", "ffn_norm", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -103,16 +164,17 @@ static const struct module exaone[] = {
     {"attn.attention.out_proj", "attn_output", HF_ROWS_SAME},
     {"mlp.c_fc_0", "ffn_gate", HF_ROWS_SAME},
     {"mlp.c_fc_1", "ffn_up", HF_ROWS_SAME},
+    {"ln_1", "attn_norm", HF_ROWS_SAME},
+    {"ln_2", "ffn_norm", HF_ROWS_SAME},
     {"mlp.c_proj", "ffn_down", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
 static const struct module internlm2[] = {
-    {"attention.wo", "attn_output", HF_ROWS_SAME},
-    {"feed_forward.w1", "ffn_gate", HF_ROWS_SAME},
-    {"feed_forward.w3", "ffn_up", HF_ROWS_SAME},
-    {"feed_forward.w2", "ffn_down", HF_ROWS_SAME},
-    {NULL, NULL, HF_ROWS_SAME},
+    {"attention.wo", "attn_output", HF_ROWS_SAME}, {"attention.wqkv", "attn_qkv", HF_ROWS_GROUPS},
+    {"attention_norm", "attn_norm", HF_ROWS_SAME}, {"ffn_norm", "ffn_norm", HF_ROWS_SAME},
+    {"feed_forward.w1", "ffn_gate", HF_ROWS_SAME}, {"feed_forward.w3", "ffn_up", HF_ROWS_SAME},
+    {"feed_forward.w2", "ffn_down", HF_ROWS_SAME}, {NULL, NULL, HF_ROWS_SAME},
 };
 
 static const struct module llama4[] = {
@@ -128,6 +190,8 @@ static const struct module llama4[] = {
 
 static const struct module hunyuan_moe[] = {
     {"mlp.gate.wg", "ffn_gate_inp", HF_ROWS_SAME},
+    {"self_attn.query_layernorm", "attn_q_norm", HF_ROWS_SAME},
+    {"self_attn.key_layernorm", "attn_k_norm", HF_ROWS_SAME},
     {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
     {"mlp.shared_mlp.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
     {"mlp.shared_mlp.down_proj", "ffn_down_shexp", HF_ROWS_SAME},
@@ -136,6 +200,8 @@ static const struct module hunyuan_moe[] = {
 
 static const struct module gpt_oss[] = {
     {"mlp.router", "ffn_gate_inp", HF_ROWS_SAME},
+    {"post_attention_layernorm", "post_attention_norm", HF_ROWS_SAME},
+    {"self_attn.sinks", "attn_sinks", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -147,7 +213,16 @@ static const struct family {
 } families[] = {
     {"llama", true, mixtral},
     {"granite", true, NULL},
-    {"granitemoe", true, NULL},
+    {"granitemoe", true, granitemoe},
+    {"gemma2", false, norms_behind},
+    {"gemma3", false, norms_behind},
+    {"olmo2", false, norms_behind},
+    {"exaone4", false, norms_behind},
+    {"glm4", false, glm4},
+    {"glm4moe", false, glm4moe},
+    {"stablelm", false, stablelm},
+    {"hunyuan-dense", false, hunyuan_dense},
+    {"ernie4_5-moe", false, ernie_moe},
     {"smollm3", true, NULL},
     {"minicpm", true, NULL},
     {"internlm2", true, internlm2},
@@ -178,6 +253,12 @@ static const struct {
     {"embed_in", "token_embd", true},
     {"wte", "token_embd", true},
     {"wpe", "position_embd", true},
+    {"word_embeddings_layernorm", "token_embd_norm", false},
+    {"norm", "output_norm", false},
+    {"ln_f", "output_norm", false},
+    {"norm_f", "output_norm", false},
+    {"final_layer_norm", "output_norm", false},
+    {"final_layernorm", "output_norm", false},
 };
 
 /* Whether a module's name matches a pattern; *expert receives the number at #. */
@@ -247,7 +328,9 @@ bool hf_name(const char *family, const char *module, struct hf_name *name)
     const struct module *found = own ? find_module(own->modules, rest, &name->expert) : NULL;
     if (!found) found = find_module(usual, rest, &name->expert);
     if (!found) return false;
-    snprintf(name->tensor, sizeof name->tensor, "blk.%u.%s.weight", name->layer, found->tensor);
+    bool is_whole = strchr(found->tensor, '.') != NULL; /* "exp_probs_b.bias" */
+    snprintf(name->tensor, sizeof name->tensor, "blk.%u.%s%s", name->layer, found->tensor,
+             is_whole ? "" : ".weight");
     name->rows = found->rows;
     bool pairs = found->rows == HF_ROWS_QUERIES || found->rows == HF_ROWS_KEYS;
     if (pairs && !(own && own->pairs_adjacent)) name->rows = HF_ROWS_SAME;

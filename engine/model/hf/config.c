@@ -1,0 +1,266 @@
+/* config.c: see config.h. Keys have changed their names over the years; the newest comes first. */
+#include "model/hf/config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/hf/json.h"
+
+#define MAX_CONFIG ((uint64_t)16 << 20) /* bytes */
+#define MAX_HEAD   65536
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+void hf_fail(struct hf_config *config, int status, const char *format, ...)
+{
+    char message[320];
+    va_list args;
+    if (config->status) return;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    config->status = error_raise(status, "%s: %s", config->path, message);
+}
+
+const json_t *hf_get(const json_t *object, const char *names)
+{
+    for (const char *name = names; name;) {
+        const char *end = strchr(name, '|');
+        const json_t *value = json_object_getn(object, name, end ? (size_t)(end - name) : strlen(name));
+        if (value && !json_is_null(value)) return value;
+        name = end ? end + 1 : NULL;
+    }
+    return NULL;
+}
+
+double hf_number(struct hf_config *config, const json_t *object, const char *names, double fallback)
+{
+    const json_t *value = hf_get(object, names);
+    if (!value || config->status) return fallback;
+    double number = json_number_value(value);
+    if (json_is_number(value) && fabs(number) < 1e30) return number;
+    hf_fail(config, ENGINE_ERROR_DATA, "%s is not a number", names);
+    return fallback;
+}
+
+uint32_t hf_count(struct hf_config *config, const json_t *object, const char *names, uint32_t fallback)
+{
+    const json_t *value = hf_get(object, names);
+    if (!value || config->status) return fallback;
+    double number = json_number_value(value);
+    if (json_is_number(value) && number >= 0 && number <= INT32_MAX && number == floor(number))
+        return (uint32_t)number;
+    hf_fail(config, ENGINE_ERROR_DATA, "%s is not a count", names);
+    return fallback;
+}
+
+bool hf_flag(struct hf_config *config, const json_t *object, const char *names, bool fallback)
+{
+    const json_t *value = hf_get(object, names);
+    if (!value || config->status) return fallback;
+    if (!json_is_boolean(value)) hf_fail(config, ENGINE_ERROR_DATA, "%s is neither true nor false", names);
+    return json_is_true(value);
+}
+
+const char *hf_text(struct hf_config *config, const json_t *object, const char *names)
+{
+    const json_t *value = hf_get(object, names);
+    if (value && !json_is_string(value)) hf_fail(config, ENGINE_ERROR_DATA, "%s is not a text", names);
+    return json_string_value(value);
+}
+
+/* ---- Metadata ------------------------------------------------------------------------------------------ */
+
+/* "ARCHITECTURE.key", owned by the metadata; NULL: an error is recorded. */
+static const char *full_key(struct hf_config *config, const char *key)
+{
+    const char *architecture = config->family->architecture;
+    size_t size = strlen(architecture) + strlen(key) + 2;
+    char *full = config->status ? NULL : metadata_allocate(config->metadata, size);
+    if (full)
+        snprintf(full, size, "%s.%s", architecture, key);
+    else if (!config->status)
+        config->status = error_memory("metadata");
+    return full;
+}
+
+void hf_put_count(struct hf_config *config, const char *key, uint32_t value)
+{
+    const char *full = full_key(config, key);
+    if (full) config->status = metadata_add_u32(config->metadata, full, value);
+}
+
+void hf_put_float(struct hf_config *config, const char *key, double value)
+{
+    const char *full = full_key(config, key);
+    if (full) config->status = metadata_add_f32(config->metadata, full, (float)value);
+}
+
+void hf_put_flag(struct hf_config *config, const char *key, bool value)
+{
+    const char *full = full_key(config, key);
+    if (full) config->status = metadata_add_boolean(config->metadata, full, value);
+}
+
+void hf_put_text(struct hf_config *config, const char *key, const char *value)
+{
+    const char *full = full_key(config, key);
+    if (full) config->status = metadata_add_string(config->metadata, full, value);
+}
+
+void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values)
+{
+    const char *full = full_key(config, key);
+    uint8_t *copy = full ? metadata_allocate(config->metadata, config->n_layers) : NULL;
+    if (full && !copy) config->status = error_memory("metadata");
+    if (!copy) return;
+    for (uint32_t i = 0; i < config->n_layers; i++) copy[i] = values[i];
+    config->status = metadata_add(
+        config->metadata,
+        &(struct metadata_entry){
+            .key = full, .type = METADATA_BOOL, .is_array = true, .count = config->n_layers, .values = copy});
+}
+
+/* ---- What most families have --------------------------------------------------------------------------- */
+
+static uint32_t required(struct hf_config *config, const char *names, uint32_t most)
+{
+    uint32_t count = hf_count(config, config->json, names, 0);
+    if (count == 0) hf_fail(config, ENGINE_ERROR_DATA, "%s is missing, or 0", names);
+    if (count > most)
+        hf_fail(config, ENGINE_ERROR_DATA, "%s is %u; at most %u are supported", names, count, most);
+    return config->status ? 1 : count;
+}
+
+static void read_sizes(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed", INT32_MAX);
+    config->n_layers = required(config, "num_hidden_layers|n_layer|n_layers|num_layers", HF_MAX_LAYERS);
+    config->n_heads = required(config, "num_attention_heads|n_head|n_heads", 65536);
+    config->n_kv_heads = hf_count(config, json, "num_key_value_heads", config->n_heads);
+    uint32_t head = config->family->head_dim;
+    config->head_dim = hf_count(config, json, "head_dim", head ? head : config->n_embd / config->n_heads);
+    config->n_context = hf_count(config, json, "max_position_embeddings|n_positions|max_seq_len|seq_length",
+                                 config->family->n_context);
+    config->is_tied = hf_flag(config, config->root, "tie_word_embeddings", false);
+    if (json != config->root) config->is_tied |= hf_flag(config, json, "tie_word_embeddings", false);
+    hf_put_count(config, "context_length", config->n_context);
+    hf_put_count(config, "embedding_length", config->n_embd);
+    hf_put_count(config, "block_count", config->n_layers);
+    uint32_t n_ff = hf_count(config, json, "intermediate_size|ffn_hidden_size|n_inner", 0);
+    hf_put_count(config, "feed_forward_length", n_ff ? n_ff : 4 * config->n_embd);
+    hf_put_count(config, "attention.head_count", config->n_heads);
+    if (hf_get(json, "vocab_size"))
+        hf_put_count(config, "vocab_size", hf_count(config, json, "vocab_size", 0));
+}
+
+static void read_norm(struct hf_config *config)
+{
+    const struct hf_family *family = config->family;
+    double epsilon =
+        hf_number(config, config->json,
+                  "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon|norm_eps", family->epsilon);
+    hf_put_float(
+        config, family->has_layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+        epsilon);
+}
+
+static void read_activation(struct hf_config *config)
+{
+    const char *name =
+        hf_text(config, config->json, "hidden_activation|hidden_act|activation_function|activation");
+    hf_put_text(config, "hidden_activation", name ? name : config->family->activation);
+}
+
+static void read_keys(struct hf_config *config)
+{
+    for (const struct hf_key *key = config->family->keys; key && key->name; key++) {
+        bool given = hf_get(config->json, key->name) != NULL;
+        if (!given && key->fallback <= HF_ABSENT) continue;
+        double fallback = given ? 0 : key->fallback;
+        if (key->kind == HF_COUNT)
+            hf_put_count(config, key->key, hf_count(config, config->json, key->name, (uint32_t)fallback));
+        else if (key->kind == HF_FLOAT)
+            hf_put_float(config, key->key, hf_number(config, config->json, key->name, fallback));
+        else
+            hf_put_flag(config, key->key, hf_flag(config, config->json, key->name, fallback != 0));
+    }
+}
+
+/* Adds the keys that the family has not changed; families with other heads set the numbers in `read`. */
+static void put_heads(struct hf_config *config)
+{
+    hf_put_count(config, "attention.head_count_kv", config->n_kv_heads);
+    hf_put_count(config, "attention.key_length", config->head_dim);
+    hf_put_count(config, "attention.value_length", config->head_dim);
+}
+
+/* ---- The file ------------------------------------------------------------------------------------------ */
+
+/* Models that also read pictures or sound have the text model's configuration in "text_config". */
+static void find_family(struct hf_config *config)
+{
+    const char *type = hf_text(config, config->root, "model_type");
+    const json_t *text = hf_get(config->root, "text_config");
+    config->json = config->root;
+    if (config->status) return;
+    config->family = type ? hf_family_find(type) : NULL;
+    if (!config->family && json_is_object(text)) {
+        config->json = text;
+        const char *inner = hf_text(config, text, "model_type");
+        config->family = inner ? hf_family_find(inner) : NULL;
+    }
+    if (config->family || config->status) return;
+    const char *refusal = type ? hf_family_refusal(type) : NULL;
+    if (!type)
+        hf_fail(config, ENGINE_ERROR_DATA, "model_type is missing");
+    else if (refusal)
+        hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "models of the type '%.64s' are %s, which is not supported",
+                type, refusal);
+    else
+        hf_fail(config, ENGINE_ERROR_UNSUPPORTED,
+                "the model type '%.64s' is not supported; see docs/hugging-face.md for those that are", type);
+}
+
+static int add_general(struct hf_config *config)
+{
+    const char *name = hf_text(config, config->root, "_name_or_path");
+    int status = metadata_add_string(config->metadata, "general.architecture", config->family->architecture);
+    if (!status && name && name[0]) status = metadata_add_string(config->metadata, "general.name", name);
+    return status;
+}
+
+int hf_config_read(const char *path, struct metadata *metadata, struct hf_config *config)
+{
+    *config = (struct hf_config){.path = strdup(path), .metadata = metadata};
+    if (!config->path) return error_memory("config.json");
+    config->status = hf_json_read(path, MAX_CONFIG, &config->root);
+    if (!config->status) find_family(config);
+    if (!config->status) config->status = add_general(config);
+    if (config->status) return config->status;
+    read_sizes(config);
+    read_norm(config);
+    read_activation(config);
+    read_keys(config);
+    if (config->family->read && !config->status) config->family->read(config);
+    if (config->n_kv_heads == 0 || config->head_dim == 0)
+        hf_fail(config, ENGINE_ERROR_DATA, "num_key_value_heads or head_dim is 0");
+    if (config->head_dim > MAX_HEAD)
+        hf_fail(config, ENGINE_ERROR_DATA, "head_dim is %u; at most %d are supported", config->head_dim,
+                MAX_HEAD);
+    if (strcmp(config->family->architecture, "deepseek2") != 0) put_heads(config);
+    hf_read_rope(config);
+    hf_read_windows(config);
+    return config->status;
+}
+
+void hf_config_free(struct hf_config *config)
+{
+    json_decref(config->root);
+    free(config->path);
+}

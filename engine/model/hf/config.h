@@ -1,0 +1,100 @@
+/* config.h: a model's config.json becomes metadata under GGUF's names, so that nothing after it knows where a
+ * model comes from. families.c has a row for each family; config.c reads what most families have, rope.c the
+ * rotary positions, layers.c what differs between layers. */
+#ifndef ENGINE_MODEL_HF_CONFIG_H
+#define ENGINE_MODEL_HF_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/metadata.h"
+
+#define HF_MAX_LAYERS 1024
+
+struct hf_family;
+
+struct hf_config {
+    char *path;
+    json_t *root;       /* owned */
+    const json_t *json; /* the text model's part */
+    const struct hf_family *family;
+    struct metadata *metadata;
+    uint32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_context;
+    uint32_t n_rope;          /* rotated values of a head */
+    uint32_t n_nope, n_value; /* of DeepSeek's heads: values of a key that aren't rotated, and of a value */
+    bool is_tied;             /* the output matrix is the embedding */
+    /* Rope factors that become tensors [n_rope / 2]; NULL: none */
+    float *factors, *factors_long, *factors_short;
+    int status; /* the first error */
+};
+
+/* Which layers have the window, if config.json doesn't list them. */
+enum hf_windows {
+    HF_WINDOWS_NONE,
+    HF_WINDOWS_ALL,
+    HF_WINDOWS_PERIOD, /* all but every sliding_window_pattern-th */
+    HF_WINDOWS_FROM,   /* those from max_window_layers on, if use_sliding_window is set */
+};
+
+/* A number that only some families have. */
+struct hf_key {
+    const char *name, *key; /* config.json's and GGUF's */
+    enum { HF_COUNT, HF_FLOAT, HF_FLAG } kind;
+    double fallback; /* as in transformers; HF_ABSENT: the metadata doesn't have it either */
+};
+#define HF_ABSENT (-1e300)
+
+struct hf_family {
+    const char *type, *architecture; /* model_type, general.architecture */
+    bool has_layer_norms;            /* else RMS norms */
+    /* transformers' defaults */
+    double epsilon, theta, rotary; /* rotary: the part of each head that is rotated; 0: no rope */
+    uint32_t head_dim;             /* 0: hidden_size / num_attention_heads */
+    uint32_t n_context;
+    const char *activation;
+    enum hf_windows windows;
+    uint32_t window, period;                /* defaults; period: of HF_WINDOWS_PERIOD */
+    const struct hf_key *keys;              /* ends with a NULL name; NULL: none */
+    void (*read)(struct hf_config *config); /* what rows can't say; NULL: nothing */
+    bool adds_one;                          /* norms add 1 to their weights */
+};
+
+/* Reads config.json into metadata. After a failure, too, hf_config_free is to be called. */
+int hf_config_read(const char *path, struct metadata *metadata, struct hf_config *config);
+void hf_config_free(struct hf_config *config);
+
+/* ---- For the files of config.json ---------------------------------------------------------------------- */
+
+/* families.c: the family of a model_type, or NULL. */
+const struct hf_family *hf_family_find(const char *type);
+/* Why a model_type is refused that is no decoder: "an encoder"; NULL: no reason is known. */
+const char *hf_family_refusal(const char *type);
+
+/* Records an error unless there is one; the message begins with the file's path. */
+void hf_fail(struct hf_config *config, int status, const char *format, ...) ENGINE_PRINTF(3, 4);
+
+/* A member of an object, NULL if it is missing or null. Names may be alternatives: "n_layer|num_layers". */
+const json_t *hf_get(const json_t *object, const char *names);
+/* Its value as a number, a count up to INT32_MAX, or a flag; the fallback if there is none. Other kinds of
+ * values are errors. */
+double hf_number(struct hf_config *config, const json_t *object, const char *names, double fallback);
+uint32_t hf_count(struct hf_config *config, const json_t *object, const char *names, uint32_t fallback);
+bool hf_flag(struct hf_config *config, const json_t *object, const char *names, bool fallback);
+/* NULL: there is none. */
+const char *hf_text(struct hf_config *config, const json_t *object, const char *names);
+
+/* Add metadata: ARCHITECTURE.key. Arrays have an element for each layer. */
+void hf_put_count(struct hf_config *config, const char *key, uint32_t value);
+void hf_put_float(struct hf_config *config, const char *key, double value);
+void hf_put_flag(struct hf_config *config, const char *key, bool value);
+void hf_put_text(struct hf_config *config, const char *key, const char *value);
+void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values);
+
+/* rope.c: rope.* keys, and factors. */
+void hf_read_rope(struct hf_config *config);
+/* layers.c: windows, and layers without rope. */
+void hf_read_windows(struct hf_config *config);
+void hf_read_layers_without_rope(struct hf_config *config, uint32_t period);
+
+#endif

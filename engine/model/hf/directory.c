@@ -1,0 +1,194 @@
+/* directory.c: see directory.h. The weights are in model.safetensors, or in several files that
+ * model.safetensors.index.json lists: {"weight_map": {TENSOR: FILE, …}}. Links are followed, because the
+ * folders of Hugging Face's cache consist of them. */
+#include "model/hf/directory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "common/printable.h"
+#include "model/file.h"
+#include "model/hf/config.h"
+#include "model/hf/json.h"
+#include "model/hf/tensors.h"
+#include "model/safetensors.h"
+
+#define CONFIG     "config.json"
+#define WEIGHTS    "model.safetensors"
+#define INDEX      "model.safetensors.index.json"
+#define MAX_INDEX  ((uint64_t)64 << 20) /* bytes */
+#define MAX_SHARDS 10000
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool hf_is_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    return strcmp(last, CONFIG) == 0 || is_folder(path);
+}
+
+/* FOLDER/name in new memory; NULL: out of memory. */
+static char *join(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *joined = malloc(size);
+    if (joined)
+        snprintf(joined, size, "%s/%s", folder, name);
+    else
+        error_memory("model");
+    return joined;
+}
+
+/* The directory of a path, which may name its config.json. */
+static char *folder_of(const char *path)
+{
+    size_t length = strlen(path), n = strlen(CONFIG);
+    if (is_folder(path)) return strdup(path);
+    if (length == n) return strdup(".");
+    return strndup(path, length - n - 1);
+}
+
+static bool exists(const char *folder, const char *name)
+{
+    struct stat info;
+    char *path = join(folder, name);
+    bool found = path && lstat(path, &info) == 0;
+    free(path);
+    return found;
+}
+
+/* ---- Shards -------------------------------------------------------------------------------------------- */
+
+static int open_shard(struct model *model, const char *folder, const char *name)
+{
+    char *path = join(folder, name);
+    if (!path) return ENGINE_ERROR_MEMORY;
+    int status = safetensors_open(path, &model->shards[model->n_shards]);
+    if (!status) model->size += safetensors_file_size(model->shards[model->n_shards++]);
+    free(path);
+    return status;
+}
+
+/* Names in the index are those of files in the same folder. */
+static bool is_file_name(const char *name)
+{
+    return name && name[0] && name[0] != '.' && !strchr(name, '/') && printable_is(name, strlen(name));
+}
+
+/* Opens the files of the index. `numbers` receives the number of each in model->shards, by its name. */
+static int open_listed(struct model *model, const char *folder, const char *path, const json_t *map,
+                       json_t *numbers)
+{
+    const char *tensor;
+    json_t *value;
+    size_t n = 0;
+    json_object_foreach((json_t *)(uintptr_t)map, tensor, value)
+    {
+        const char *name = json_string_value(value);
+        if (!is_file_name(name))
+            return error_raise(ENGINE_ERROR_DATA, "%s: the file of %.100s is not one in the same folder",
+                               path, printable_is(tensor, strlen(tensor)) ? tensor : "a tensor");
+        if (json_object_get(numbers, name)) continue;
+        if (json_object_set_new(numbers, name, json_integer((json_int_t)n++)) != 0)
+            return error_memory("index");
+    }
+    if (n == 0 || n > MAX_SHARDS)
+        return error_raise(ENGINE_ERROR_DATA, "%s lists %zu files; 1 to %d are possible", path, n,
+                           MAX_SHARDS);
+    model->shards = calloc(n, sizeof(struct safetensors *));
+    if (!model->shards) return error_memory("index");
+    json_object_foreach(numbers, tensor, value)
+    {
+        int status = open_shard(model, folder, tensor);
+        if (status) return status;
+    }
+    return ENGINE_OK;
+}
+
+/* Every listed tensor is in its file, and every tensor of the files is listed with it. */
+static int check_listed(const struct model *model, const char *path, const json_t *map, const json_t *numbers)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)map, name, value)
+    {
+        const char *file = json_string_value(value);
+        json_int_t number = json_integer_value(json_object_get(numbers, file));
+        if (!safetensors_find(model->shards[number], name))
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s lacks the tensor %.200s", path, file,
+                               printable_is(name, strlen(name)) ? name : "(not printable)");
+    }
+    json_object_foreach((json_t *)(uintptr_t)numbers, name, value)
+    {
+        const struct safetensors *shard = model->shards[json_integer_value(value)];
+        for (size_t i = 0; i < safetensors_count(shard); i++) {
+            const char *tensor = safetensors_at(shard, i)->name;
+            const char *file = json_string_value(json_object_get(map, tensor));
+            if (!file || strcmp(file, name) != 0)
+                return error_raise(ENGINE_ERROR_DATA,
+                                   "%s does not list the tensor %.200s of %s: a file of another model?", path,
+                                   tensor, name);
+        }
+    }
+    return ENGINE_OK;
+}
+
+static int open_index(struct model *model, const char *folder)
+{
+    char *path = join(folder, INDEX);
+    json_t *index = NULL, *numbers = json_object();
+    int status = path && numbers ? hf_json_read(path, MAX_INDEX, &index) : error_memory("index");
+    const json_t *map = json_object_get(index, "weight_map");
+    if (!status && !json_is_object(map))
+        status = error_raise(ENGINE_ERROR_DATA, "%s has no weight_map", path);
+    if (!status) status = open_listed(model, folder, path, map, numbers);
+    if (!status) status = check_listed(model, path, map, numbers);
+    json_decref(index);
+    json_decref(numbers);
+    free(path);
+    return status;
+}
+
+static int open_shards(struct model *model, const char *folder)
+{
+    if (exists(folder, WEIGHTS)) {
+        model->shards = calloc(1, sizeof(struct safetensors *));
+        return model->shards ? open_shard(model, folder, WEIGHTS) : error_memory("model");
+    }
+    if (exists(folder, INDEX)) return open_index(model, folder);
+    if (exists(folder, "pytorch_model.bin") || exists(folder, "pytorch_model.bin.index.json"))
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s: pytorch_model.bin is not supported: save the model as safetensors", folder);
+    return error_raise(ENGINE_ERROR_NOT_FOUND, "%s has neither " WEIGHTS " nor " INDEX, folder);
+}
+
+/* ---- The directory ------------------------------------------------------------------------------------- */
+
+int hf_read(struct model *model)
+{
+    struct hf_config config = {0};
+    char *folder = folder_of(model->path), *path = folder ? join(folder, CONFIG) : NULL;
+    int status = ENGINE_OK;
+    if (!path)
+        status = error_memory("model");
+    else if (!exists(folder, CONFIG))
+        status =
+            error_raise(ENGINE_ERROR_NOT_FOUND, "%s is a folder without a " CONFIG ", so no model", folder);
+    else
+        status = hf_config_read(path, model->metadata, &config);
+    if (!status) status = open_shards(model, folder);
+    if (!status) status = hf_list_tensors(model, &config);
+    if (!status) status = metadata_finish(model->metadata);
+    snprintf(model->format, sizeof model->format, "Hugging Face");
+    hf_config_free(&config);
+    free(path);
+    free(folder);
+    return status;
+}

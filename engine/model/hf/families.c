@@ -1,0 +1,352 @@
+/* families.c: what config.json says of each family, and transformers' defaults for what it leaves out. See
+ * config.h. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "model/hf/config.h"
+
+/* ---- Numbers that only some families have --------------------------------------------------------------- */
+
+static const struct hf_key mixtral_keys[] = {
+    {"num_local_experts", "expert_count", HF_COUNT, 8},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key qwen2moe_keys[] = {
+    {"num_experts", "expert_count", HF_COUNT, 60},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 4},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1408},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 5632},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 0},
+    {"decoder_sparse_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key qwen3moe_keys[] = {
+    {"num_local_experts|num_experts", "expert_count", HF_COUNT, 128},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 768},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 0},
+    {"decoder_sparse_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key gemma2_keys[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", HF_FLOAT, 0},
+    {"final_logit_softcapping", "final_logit_softcapping", HF_FLOAT, 0},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key cohere_keys[] = {
+    {"logit_scale", "logit_scale", HF_FLOAT, 0.0625},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key granite_keys[] = {
+    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},
+    {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
+    {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
+    {"logits_scaling", "logit_scale", HF_FLOAT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key granitemoe_keys[] = {
+    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},
+    {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
+    {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
+    {"logits_scaling", "logit_scale", HF_FLOAT, 1},
+    {"num_local_experts", "expert_count", HF_COUNT, 8},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, HF_ABSENT},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key neox_keys[] = {
+    {"use_parallel_residual", "use_parallel_residual", HF_FLAG, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key gpt_oss_keys[] = {
+    {"num_local_experts", "expert_count", HF_COUNT, 128},
+    {"num_experts_per_tok|experts_per_token", "expert_used_count", HF_COUNT, 4},
+    {"intermediate_size", "expert_feed_forward_length", HF_COUNT, 2880},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key glm4moe_keys[] = {
+    {"n_routed_experts", "expert_count", HF_COUNT, 128},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1408},
+    {"first_k_dense_replace", "leading_dense_block_count", HF_COUNT, 1},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 1},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1},
+    {"n_group", "expert_group_count", HF_COUNT, 1},
+    {"topk_group", "expert_group_used_count", HF_COUNT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key ernie_moe_keys[] = {
+    {"moe_num_experts", "expert_count", HF_COUNT, 64},
+    {"moe_k", "expert_used_count", HF_COUNT, 6},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1536},
+    {"moe_num_shared_experts", "expert_shared_count", HF_COUNT, 2},
+    {"moe_layer_start_index", "leading_dense_block_count", HF_COUNT, 1},
+    {"moe_layer_interval", "interleave_moe_layer_step", HF_COUNT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key deepseek_keys[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT, HF_ABSENT},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {"n_routed_experts", "expert_count", HF_COUNT, 0},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT, 0},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 2048},
+    {"first_k_dense_replace", "leading_dense_block_count", HF_COUNT, 0},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+/* ---- What rows can't say -------------------------------------------------------------------------------- */
+
+/* Refuses a setting that the family's graph can't follow. */
+static void refuse(struct hf_config *config, bool refused, const char *what)
+{
+    if (refused) hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "%s is not supported", what);
+}
+
+static void read_dense_layers(struct hf_config *config)
+{
+    const json_t *dense = hf_get(config->json, "mlp_only_layers");
+    size_t n = json_array_size(dense);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *layer = json_array_get(dense, i);
+        refuse(config, !json_is_integer(layer) || json_integer_value(layer) != (json_int_t)i,
+               "mlp_only_layers with other than the first layers");
+    }
+    hf_put_count(config, "leading_dense_block_count", (uint32_t)n);
+}
+
+static void read_query_scale(struct hf_config *config)
+{
+    double scalar = hf_number(config, config->json, "query_pre_attn_scalar", 256);
+    if (scalar <= 0) hf_fail(config, ENGINE_ERROR_DATA, "query_pre_attn_scalar is %g", scalar);
+    if (!config->status) hf_put_float(config, "attention.scale", 1 / sqrt(scalar));
+    refuse(config, hf_flag(config, config->json, "use_bidirectional_attention", false),
+           "bidirectional attention");
+}
+
+static void read_falcon(struct hf_config *config)
+{
+    bool is_new = hf_flag(config, config->json, "new_decoder_architecture", false);
+    bool one_head = hf_flag(config, config->json, "multi_query", true);
+    config->n_kv_heads = is_new ? hf_count(config, config->json, "num_kv_heads|n_head_kv", config->n_heads)
+                         : one_head ? 1
+                                    : config->n_heads;
+    refuse(config, hf_flag(config, config->json, "alibi", false), "Falcon with ALiBi");
+    refuse(config, !is_new && !hf_flag(config, config->json, "parallel_attn", true),
+           "Falcon without parallel attention");
+}
+
+static void read_gpt2(struct hf_config *config)
+{
+    refuse(config, hf_flag(config, config->json, "scale_attn_by_inverse_layer_idx", false),
+           "scale_attn_by_inverse_layer_idx");
+    refuse(config, hf_flag(config, config->json, "add_cross_attention", false), "cross-attention");
+    if (!hf_flag(config, config->json, "scale_attn_weights", true))
+        hf_put_float(config, "attention.scale", 1);
+}
+
+static void read_bloom(struct hf_config *config)
+{
+    refuse(config, hf_flag(config, config->json, "apply_residual_connection_post_layernorm", false),
+           "apply_residual_connection_post_layernorm");
+}
+
+static void read_mpt(struct hf_config *config)
+{
+    const json_t *attention = hf_get(config->json, "attn_config");
+    refuse(config, !hf_flag(config, attention, "alibi", true), "MPT without ALiBi");
+    refuse(config, hf_flag(config, attention, "qk_ln", false), "MPT with qk_ln");
+    hf_put_float(config, "attention.max_alibi_bias", hf_number(config, attention, "alibi_bias_max", 8));
+    hf_put_float(config, "attention.clamp_kqv", hf_number(config, attention, "clip_qkv", 0));
+    if (hf_get(attention, "softmax_scale"))
+        hf_put_float(config, "attention.scale", hf_number(config, attention, "softmax_scale", 1));
+}
+
+static void read_phi2(struct hf_config *config)
+{
+    refuse(config, hf_flag(config, config->json, "qk_layernorm", false), "Phi with qk_layernorm");
+}
+
+static void read_smollm3(struct hf_config *config)
+{
+    hf_read_layers_without_rope(config, 4);
+}
+
+static void read_minicpm(struct hf_config *config)
+{
+    double base = hf_number(config, config->json, "dim_model_base", 1);
+    double depth = hf_number(config, config->json, "scale_depth", 1);
+    if (base <= 0) hf_fail(config, ENGINE_ERROR_DATA, "dim_model_base is %g", base);
+    if (config->status) return;
+    hf_put_float(config, "embedding_scale", hf_number(config, config->json, "scale_emb", 1));
+    hf_put_float(config, "residual_scale", depth / sqrt(config->n_layers));
+    hf_put_float(config, "logit_scale", config->n_embd / base);
+}
+
+static void read_ernie_moe(struct hf_config *config)
+{
+    double end = hf_number(config, config->json, "moe_layer_end_index", -1);
+    refuse(config, end >= 0 && end + 1 < config->n_layers, "a moe_layer_end_index before the last layer");
+}
+
+static void read_glm4moe(struct hf_config *config)
+{
+    hf_put_count(config, "expert_gating_func", 2);
+}
+
+/* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
+static void read_deepseek(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    bool is_v2 = strcmp(config->family->type, "deepseek_v2") == 0;
+    uint32_t latent = hf_count(config, json, "kv_lora_rank", 512),
+             rope = hf_count(config, json, "qk_rope_head_dim", 64);
+    uint32_t nope = hf_count(config, json, "qk_nope_head_dim", 128),
+             value = hf_count(config, json, "v_head_dim", 128);
+    uint32_t n_groups = hf_count(config, json, "n_group", is_v2 ? 1 : 8);
+    const char *method = hf_text(config, json, "topk_method");
+    refuse(config, !hf_flag(config, json, "rope_interleave", true), "rope_interleave: false");
+    refuse(config, hf_count(config, json, "moe_layer_freq", 1) != 1, "a moe_layer_freq other than 1");
+    if (is_v2 && method && strcmp(method, "greedy") == 0) n_groups = 1;
+    config->n_rope = rope;
+    config->n_nope = nope;
+    config->n_value = value;
+    config->n_kv_heads = 1;
+    hf_put_count(config, "attention.head_count_kv", 1);
+    hf_put_count(config, "attention.key_length", (uint32_t)(((uint64_t)latent + rope) & INT32_MAX));
+    hf_put_count(config, "attention.value_length", latent);
+    hf_put_count(config, "attention.key_length_mla", (uint32_t)(((uint64_t)nope + rope) & INT32_MAX));
+    hf_put_count(config, "attention.value_length_mla", value);
+    hf_put_count(config, "expert_group_count", n_groups);
+    hf_put_count(config, "expert_group_used_count", hf_count(config, json, "topk_group", n_groups));
+    hf_put_count(config, "expert_gating_func", is_v2 ? 1 : 2);
+    hf_put_flag(config, "expert_weights_norm", hf_flag(config, json, "norm_topk_prob", !is_v2));
+}
+
+/* ---- Families ------------------------------------------------------------------------------------------- */
+
+#define RMS   false
+#define LAYER true
+
+static const struct hf_family families[] = {
+    /* type, architecture, norms, epsilon, theta, rotated, head, context, activation,
+     * windows, window, period, keys, read, adds one */
+    {"llama", "llama", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false},
+    {"mistral", "llama", RMS, 1e-6, 1e4, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 4096, 0, NULL, NULL, false},
+    {"mixtral", "llama", RMS, 1e-5, 1e6, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 0, 0, mixtral_keys, NULL,
+     false},
+    {"qwen2", "qwen2", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false},
+    {"qwen2_moe", "qwen2moe", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, qwen2moe_keys,
+     read_dense_layers, false},
+    {"qwen3", "qwen3", RMS, 1e-6, 1e4, 1, 128, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false},
+    {"qwen3_moe", "qwen3moe", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, qwen3moe_keys,
+     read_dense_layers, false},
+    {"gemma", "gemma", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
+     true},
+    {"gemma2", "gemma2", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 2,
+     gemma2_keys, read_query_scale, true},
+    {"gemma3_text", "gemma3", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 6,
+     gemma2_keys, read_query_scale, true},
+    {"phi", "phi2", LAYER, 1e-5, 1e4, 0.5, 0, 2048, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_phi2,
+     false},
+    {"phi3", "phi3", RMS, 1e-5, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false},
+    {"falcon", "falcon", LAYER, 1e-5, 1e4, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_falcon,
+     false},
+    {"gpt_neox", "gptneox", LAYER, 1e-5, 1e4, 0.25, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, neox_keys, NULL,
+     false},
+    {"stablelm", "stablelm", LAYER, 1e-5, 1e4, 0.25, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
+     false},
+    {"gpt2", "gpt2", LAYER, 1e-5, 0, 0, 0, 1024, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_gpt2, false},
+    {"starcoder2", "starcoder2", LAYER, 1e-5, 1e4, 1, 0, 4096, "gelu_pytorch_tanh", HF_WINDOWS_ALL, 0, 0,
+     NULL, NULL, false},
+    {"bloom", "bloom", LAYER, 1e-5, 0, 0, 0, 2048, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL,
+     read_bloom, false},
+    {"mpt", "mpt", LAYER, 1e-5, 0, 0, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_mpt, false},
+    {"cohere", "command-r", LAYER, 1e-5, 5e5, 1, 0, 8192, "silu", HF_WINDOWS_NONE, 0, 0, cohere_keys, NULL,
+     false},
+    {"cohere2", "cohere2", LAYER, 1e-5, 1e4, 1, 0, 8192, "silu", HF_WINDOWS_PERIOD, 4096, 4, cohere_keys,
+     NULL, false},
+    {"olmo2", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
+    {"olmo3", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false},
+    {"granite", "granite", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granite_keys, NULL,
+     false},
+    {"granitemoe", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granitemoe_keys,
+     NULL, false},
+    {"granitemoeshared", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0,
+     granitemoe_keys, NULL, false},
+    {"smollm3", "smollm3", RMS, 1e-6, 2e6, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, read_smollm3,
+     false},
+    {"internlm2", "internlm2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
+    {"minicpm", "minicpm", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, read_minicpm,
+     false},
+    {"glm4", "glm4", RMS, 1.5625e-7, 1e4, 0.5, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
+    {"glm4_moe", "glm4moe", RMS, 1e-5, 1e4, 0.5, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0, glm4moe_keys,
+     read_glm4moe, false},
+    {"nemotron", "nemotron", LAYER, 1e-5, 1e4, 0.5, 0, 4096, "relu2", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
+     true},
+    {"exaone", "exaone", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
+    {"exaone4", "exaone4", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false},
+    {"ernie4_5", "ernie4_5", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
+     false},
+    {"ernie4_5_moe", "ernie4_5-moe", RMS, 1e-5, 5e5, 1, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0,
+     ernie_moe_keys, read_ernie_moe, false},
+    {"gpt_oss", "gpt-oss", RMS, 1e-5, 1.5e5, 1, 64, 131072, "silu", HF_WINDOWS_PERIOD, 128, 2, gpt_oss_keys,
+     NULL, false},
+    {"deepseek_v2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
+     read_deepseek, false},
+    {"deepseek_v3", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
+     read_deepseek, false},
+    {"kimi_k2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
+     read_deepseek, false},
+};
+
+const struct hf_family *hf_family_find(const char *type)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (strcmp(families[i].type, type) == 0) return &families[i];
+    return NULL;
+}
+
+const char *hf_family_refusal(const char *type)
+{
+    static const struct {
+        const char *type, *what;
+    } others[] = {
+        {"bert", "encoders"},
+        {"roberta", "encoders"},
+        {"xlm-roberta", "encoders"},
+        {"distilbert", "encoders"},
+        {"modernbert", "encoders"},
+        {"nomic_bert", "encoders"},
+        {"deberta-v2", "encoders"},
+        {"electra", "encoders"},
+        {"t5", "encoders with a decoder"},
+        {"bart", "encoders with a decoder"},
+        {"whisper", "encoders with a decoder"},
+        {"mamba", "recurrent"},
+        {"mamba2", "recurrent"},
+        {"rwkv", "recurrent"},
+        {"falcon_mamba", "recurrent"},
+        {"jamba", "recurrent"},
+        {"rwkv6", "recurrent"},
+        {"rwkv7", "recurrent"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].type, type) == 0) return others[i].what;
+    return NULL;
+}

@@ -1,0 +1,36 @@
+/* json.c: see json.h. Jansson limits the depth, to 2048. */
+#include "model/hf/json.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "common/printable.h"
+#include "model/file.h"
+
+int hf_json_read(const char *path, uint64_t limit, json_t **json)
+{
+    const uint8_t *data = NULL;
+    uint64_t size = 0;
+    json_error_t error;
+    *json = NULL;
+    int status = model_map_file(path, &data, &size);
+    if (status) return status;
+    if (size > limit) {
+        status = error_raise(ENGINE_ERROR_DATA, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read",
+                             path, size, limit);
+    } else {
+        *json =
+            size > 0 ? json_loadb((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES, &error) : NULL;
+        if (!*json) printable_make(error.text);
+        if (!*json)
+            status = error_raise(ENGINE_ERROR_DATA, "%s is no valid JSON: %s", path,
+                                 size > 0 ? error.text : "it is empty");
+        else if (!json_is_object(*json))
+            status = error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON", path);
+    }
+    model_unmap_file(data, size);
+    if (!status) return ENGINE_OK;
+    json_decref(*json);
+    *json = NULL;
+    return status;
+}

@@ -1,0 +1,12 @@
+/* json.h: reads the JSON files of a model's directory. */
+#ifndef ENGINE_MODEL_HF_JSON_H
+#define ENGINE_MODEL_HF_JSON_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* Reads a file whose value is an object, of at most `limit` bytes, without duplicate keys. The caller releases
+ * *json. ENGINE_ERROR_DATA or ENGINE_ERROR with a message that names the file. */
+int hf_json_read(const char *path, uint64_t limit, json_t **json);
+
+#endif
