@@ -5,13 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine.h"
-#include "files.h"
+#include "families-fixture.h"
 
-#define FAMILIES TEST_SHARED_DIR "/families/"
-#define ANSWERS  TEST_SOURCE_DIR "/data/beams"
+#define ANSWERS TEST_SOURCE_DIR "/data/beams"
 
 enum { MOST_IDS = 64, MOST_BEAMS = 8, MOST_CASES = 64 };
 
@@ -45,27 +43,21 @@ static struct engine *engine;
 static struct engine_model *model;
 static struct engine_context *context;
 static struct engine_queue *queue;
-static char *folder;
 static int n_models, n_ties;
 
 static void setup(void)
 {
-    if (access(FAMILIES "facts.md", R_OK) != 0) cr_skip_test("no ../shared here");
     static const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
-    folder = files_folder();
-    const char *config = files_path(folder, "engine.conf");
-    files_write_text(config, "");
+    families_begin();
     struct engine_options options = {
-        .struct_size = sizeof options, .plugin_dirs = dirs, .config_file = config};
+        .struct_size = sizeof options, .plugin_dirs = dirs, .config_file = families.config_file};
     cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
 }
 
 static void finish(void)
 {
     engine_close(engine);
-    if (!folder) return;
-    files_remove(folder);
-    free(folder);
+    families_end();
 }
 
 TestSuite(beam_families, .init = setup, .fini = finish, .timeout = 300);
@@ -150,8 +142,6 @@ static void read_beam(char *line)
 
 static void open_family(const char *name, uint32_t n_sequences, uint32_t n_context, uint32_t n_cache)
 {
-    char path[256];
-    snprintf(path, sizeof path, FAMILIES "gguf/%s.gguf", name);
     struct engine_context_options options = {.struct_size = sizeof options,
                                              .n_context = n_context,
                                              .n_cache = n_cache,
@@ -159,7 +149,8 @@ static void open_family(const char *name, uint32_t n_sequences, uint32_t n_conte
                                              .n_threads = 2,
                                              .cache_type = "f32",
                                              .backends = "cpu"};
-    cr_assert_eq(engine_model_open(engine, path, NULL, &model), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_model_open(engine, family_files(name).model, NULL, &model), ENGINE_OK, "%s",
+                 engine_error_message());
     cr_assert_eq(engine_context_create(model, &options, &context), ENGINE_OK, "%s", engine_error_message());
     cr_assert_eq(engine_queue_create(context, NULL, &queue), ENGINE_OK, "%s", engine_error_message());
 }

@@ -6,22 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine.h"
-#include "files.h"
-#ifdef TEST_BACKEND
-#include "gpu-device.h"
-#endif
-
-#define FAMILIES TEST_SHARED_DIR "/families/"
+#include "families-fixture.h"
 
 /* With TEST_DIRECTORIES, the directories that the files were converted from are read, which lack nothing. */
 #ifdef TEST_DIRECTORIES
-#define MODELS     FAMILIES "%s"
 #define INCOMPLETE false
 #else
-#define MODELS     FAMILIES "gguf/%s.gguf"
 #define INCOMPLETE true
 #endif
 
@@ -50,29 +42,9 @@ static const struct sample samples[] = {
 };
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
-static char log_text[4096], *folder;
-static const char *config_file, *converted_file;
+static char log_text[4096];
 
-static void setup(void)
-{
-    if (access(FAMILIES "facts.md", R_OK) != 0) cr_skip_test("no ../shared here");
-#ifdef TEST_BACKEND
-    gpu_skip_without_device();
-#endif
-    folder = files_folder();
-    config_file = files_path(folder, "engine.conf");
-    converted_file = files_path(folder, "converted.gguf");
-    files_write_text(config_file, "");
-}
-
-static void finish(void)
-{
-    if (!folder) return;
-    files_remove(folder);
-    free(folder);
-}
-
-TestSuite(families, .init = setup, .fini = finish);
+TestSuite(families, .init = families_begin, .fini = families_end);
 
 static void keep_warnings(void *user, enum engine_log_level level, const char *line)
 {
@@ -80,33 +52,6 @@ static void keep_warnings(void *user, enum engine_log_level level, const char *l
     if (level > ENGINE_LOG_WARNING) return;
     size_t used = strlen(log_text);
     snprintf(log_text + used, sizeof log_text - used, "%s\n", line);
-}
-
-/* ---- Known answers ---- */
-
-/* The data of an .npy file with elements of four bytes; *count receives how many. */
-static void *read_npy(const char *name, const char *what, size_t *count)
-{
-    char path[256];
-    size_t size;
-    snprintf(path, sizeof path, FAMILIES "%s.%s.npy", name, what);
-    char *file = files_read(path, &size);
-    size_t header = 10u + (unsigned char)file[8] + 256u * (unsigned char)file[9];
-    *count = (size - header) / 4;
-    void *data = malloc(size - header);
-    memcpy(data, file + header, size - header);
-    free(file);
-    return data;
-}
-
-static double relative_error(const float *x, const float *reference, size_t n)
-{
-    double difference = 0, norm = 0;
-    for (size_t i = 0; i < n; i++) {
-        difference += ((double)x[i] - reference[i]) * ((double)x[i] - reference[i]);
-        norm += (double)reference[i] * reference[i];
-    }
-    return sqrt(difference / norm);
 }
 
 /* ---- Running ---- */
@@ -130,7 +75,7 @@ static int start(const char *path, const struct setting *setting, size_t n_conte
 {
     struct engine_options options = {.struct_size = sizeof options,
                                      .plugin_dirs = setting->plugin_dirs ? setting->plugin_dirs : our_plugins,
-                                     .config_file = config_file,
+                                     .config_file = families.config_file,
                                      .log = keep_warnings};
     struct engine_context_options wish = {.struct_size = sizeof wish,
                                           .n_context = (uint32_t)n_context,
@@ -175,20 +120,14 @@ static float *run(const char *path, const struct setting *setting, const int32_t
     return NULL;
 }
 
-static const char *model_path(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, MODELS, name);
-    return path;
-}
-
 static void check(const struct sample *sample, const struct setting *setting, double bar)
 {
     size_t n_tokens, n;
-    int32_t *tokens = read_npy(sample->name, "tokens", &n_tokens);
-    float *reference = read_npy(sample->name, "logits", &n);
-    float *logits = run(model_path(sample->name), setting, tokens, n_tokens, n);
-    double error = logits ? relative_error(logits, reference, n) : 0;
+    const struct family_files files = family_files(sample->name);
+    int32_t *tokens = families_read_npy(files.tokens, &n_tokens);
+    float *reference = families_read_npy(files.logits, &n);
+    float *logits = run(files.model, setting, tokens, n_tokens, n);
+    double error = logits ? families_error(logits, reference, n) : 0;
 #ifdef TEST_DIRECTORIES
     cr_expect_str_empty(log_text, "%s: %s", sample->name, log_text);
 #endif
@@ -262,7 +201,7 @@ static void compare_texts(const char *name, const char *path, const struct setti
 {
     const struct setting alone = {.backends = "cpu", .n_batch = 512, .n_threads = 1};
     size_t n_tokens;
-    int32_t *tokens = read_npy(name, "tokens", &n_tokens);
+    int32_t *tokens = families_read_npy(family_files(name).tokens, &n_tokens);
     struct text expected, text;
     cr_assert_geq(n_tokens, PROMPT);
     bool good = write_text(path, &alone, tokens, &expected);
@@ -283,29 +222,16 @@ static void compare_texts(const char *name, const char *path, const struct setti
 
 /* ---- Other types ---- */
 
-static int keep_bytes(void *user, const void *data, size_t size)
-{
-    return fwrite(data, 1, size, user) == size ? 0 : 1;
-}
-
-/* Writes a model of the shared ones in another type to converted_file. */
+/* Writes a model of the shared ones in another type. */
 static const char *converted(const char *name, const char *type)
 {
     struct engine_options options = {
-        .struct_size = sizeof options, .plugin_dirs = our_plugins, .config_file = config_file};
-    struct engine_quantize_options wish = {.struct_size = sizeof wish, .type = type};
+        .struct_size = sizeof options, .plugin_dirs = our_plugins, .config_file = families.config_file};
     struct engine *engine = NULL;
-    struct engine_model *model = NULL;
-    FILE *file = fopen(converted_file, "wb");
-    wish.write = keep_bytes;
-    wish.user = file;
     cr_assert_eq(engine_open(&options, &engine), ENGINE_OK);
-    cr_assert_eq(engine_model_open(engine, model_path(name), NULL, &model), ENGINE_OK);
-    cr_assert_eq(engine_model_quantize(model, &wish), ENGINE_OK, "%s: %s", name, engine_error_message());
-    engine_model_close(model);
+    families_convert(engine, family_files(name).model, type, 0);
     engine_close(engine);
-    fclose(file);
-    return converted_file;
+    return families.model_file;
 }
 
 #ifndef TEST_BACKEND
@@ -321,12 +247,12 @@ Test(families, batches_of_any_size_give_the_same_logits)
 {
     for (int i = 0; i < N_SAMPLES; i++) {
         size_t n_tokens, n;
-        int32_t *tokens = read_npy(samples[i].name, "tokens", &n_tokens);
-        free(read_npy(samples[i].name, "logits", &n));
-        float *whole = run(model_path(samples[i].name), &(struct setting){.backends = "cpu", .n_batch = 512},
-                           tokens, n_tokens, n);
+        int32_t *tokens = families_read_npy(family_files(samples[i].name).tokens, &n_tokens);
+        free(families_read_npy(family_files(samples[i].name).logits, &n));
+        float *whole = run(family_files(samples[i].name).model,
+                           &(struct setting){.backends = "cpu", .n_batch = 512}, tokens, n_tokens, n);
         for (uint32_t n_batch = 1; n_batch < 32 && whole; n_batch = 3 * n_batch + 4) {
-            float *parts = run(model_path(samples[i].name),
+            float *parts = run(family_files(samples[i].name).model,
                                &(struct setting){.backends = "cpu", .n_batch = n_batch}, tokens, n_tokens, n);
             if (parts)
                 cr_expect_arr_eq(parts, whole, n * sizeof *parts, "%s, batches of %u", samples[i].name,
@@ -345,7 +271,7 @@ Test(families, texts_are_the_same_whatever_threads_and_batches)
                                               {.backends = "cpu", .n_batch = 512, .n_threads = 3}};
     int counts[2] = {0};
     for (int i = 0; i < N_SAMPLES; i++)
-        compare_texts(samples[i].name, model_path(samples[i].name), settings,
+        compare_texts(samples[i].name, family_files(samples[i].name).model, settings,
                       sizeof settings / sizeof *settings, counts);
     cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
 }
@@ -357,15 +283,15 @@ Test(families, a_backend_of_the_first_version_runs_unlike_families)
     static const char *const dirs[] = {TEST_PLUGIN_DIR, TEST_OLD_BACKEND_DIR, NULL};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n_tokens, n;
-        int32_t *tokens = read_npy(names[i], "tokens", &n_tokens);
-        free(read_npy(names[i], "logits", &n));
+        int32_t *tokens = families_read_npy(family_files(names[i]).tokens, &n_tokens);
+        free(families_read_npy(family_files(names[i]).logits, &n));
         const char *path = converted(names[i], "F32");
         float *alone = run(path, &(struct setting){.backends = "cpu", .n_batch = 512}, tokens, n_tokens, n);
         for (int32_t offload = 1; alone && offload >= ENGINE_OFFLOAD_ALL; offload -= 3) {
             const struct setting split = {
                 .backends = "minimal", .offload = offload, .n_batch = 512, .plugin_dirs = dirs};
             float *logits = run(path, &split, tokens, n_tokens, n);
-            double error = logits ? relative_error(logits, alone, n) : 0;
+            double error = logits ? families_error(logits, alone, n) : 0;
             cr_expect(error > 0 && error <= 1e-5, "%s, %d layers on the old backend: relative error %.2e",
                       names[i], offload, error);
             free(logits);
@@ -404,7 +330,7 @@ Test(families, texts_are_the_same_whatever_the_split)
         {.backends = TEST_BACKEND, .offload = ENGINE_OFFLOAD_ALL, .n_batch = 512}};
     int counts[2] = {0};
     for (int i = 0; i < N_SAMPLES; i++)
-        compare_texts(samples[i].name, model_path(samples[i].name), settings,
+        compare_texts(samples[i].name, family_files(samples[i].name).model, settings,
                       sizeof settings / sizeof *settings, counts);
     cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
 }
@@ -416,12 +342,12 @@ Test(families, quantised_logits_of_a_split_are_close_to_those_of_the_cpu)
     for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
         const char *name = names[i / 2], *path = converted(name, types[i % 2]);
         size_t n_tokens, n;
-        int32_t *tokens = read_npy(name, "tokens", &n_tokens);
-        free(read_npy(name, "logits", &n));
+        int32_t *tokens = families_read_npy(family_files(name).tokens, &n_tokens);
+        free(families_read_npy(family_files(name).logits, &n));
         float *alone = run(path, &(struct setting){.backends = "cpu", .n_batch = 512}, tokens, n_tokens, n);
         float *split = run(path, &(struct setting){.backends = TEST_BACKEND, .offload = 1, .n_batch = 512},
                            tokens, n_tokens, n);
-        double error = alone && split ? relative_error(split, alone, n) : 0;
+        double error = alone && split ? families_error(split, alone, n) : 0;
         cr_expect(error <= 1e-2, "%s as %s: relative error %.2e", name, types[i % 2], error);
         free(alone);
         free(split);

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "families-fixture.h"
 #include "files.h"
 #include "program.h"
 #ifdef TEST_BACKEND
-#include "gpu-device.h"
 #define BACKEND TEST_BACKEND
 #define OFFLOAD "1"
 #else
@@ -20,38 +19,10 @@
 #define OFFLOAD "0"
 #endif
 
-#define TINY "reference/tiny-llama/"
 enum { PROMPT = 11 };
 
-static const struct {
-    const char *model, *tokens, *logits; /* in ../shared */
-} samples[] = {
-#define FAMILY(name)                                                                                         \
-    {                                                                                                        \
-        "families/gguf/" name ".gguf", "families/" name ".tokens.npy", "families/" name ".logits.npy"        \
-    }
-    FAMILY("llama"),      FAMILY("bloom"),
-    FAMILY("cohere2"),    FAMILY("deepseek3"),
-    FAMILY("gemma3"),     FAMILY("gptoss"),
-    FAMILY("gpt2"),       FAMILY("qwen3moe"),
-    FAMILY("granitemoe"), FAMILY("exaone4"),
-    FAMILY("falcon40"),   {TINY "tiny-llama-f32.gguf", TINY "tokens.npy", TINY "tiny-llama-f32.logits.npy"},
-};
-
-/* The data of an .npy file with elements of four bytes; *count receives how many. */
-static void *read_shared_npy(const char *name, size_t *count)
-{
-    char path[256];
-    size_t size;
-    snprintf(path, sizeof path, TEST_SHARED_DIR "/%s", name);
-    char *file = files_read(path, &size);
-    size_t header = 10u + (unsigned char)file[8] + 256u * (unsigned char)file[9];
-    *count = (size - header) / 4;
-    void *data = malloc(size - header);
-    memcpy(data, file + header, size - header);
-    free(file);
-    return data;
-}
+static const char *const names[] = {"llama", "bloom",    "cohere2",    "deepseek3", "gemma3",   "gptoss",
+                                    "gpt2",  "qwen3moe", "granitemoe", "exaone4",   "falcon40", "tiny-llama"};
 
 static double logprob_of(const float *logits, size_t n_vocab, int32_t token)
 {
@@ -79,17 +50,17 @@ static void write_line(const char *path, const int32_t *tokens, size_t n)
 }
 
 /* One window of the whole text: each token but the first counts. */
-static void check_perplexity(size_t number, const char *model, const int32_t *tokens, size_t n,
+static void check_perplexity(const struct family_files *files, const int32_t *tokens, size_t n,
                              const float *logits, size_t n_vocab)
 {
-    char path[256], length[24];
+    const char *model = files->model;
+    char length[24];
     double sum = 0;
     for (size_t i = 1; i < n; i++) sum -= logprob_of(logits + (i - 1) * n_vocab, n_vocab, tokens[i]);
-    snprintf(path, sizeof path, TEST_SHARED_DIR "/%s", samples[number].tokens);
     snprintf(length, sizeof length, "%zu", n);
     struct program_result result =
-        PROGRAM("perplexity", "-m", model, "--tokens-file", path, "-c", length, "--stride", length, "--json",
-                "--cache-type", "f32", "--backend", BACKEND, "--offload", OFFLOAD);
+        PROGRAM("perplexity", "-m", model, "--tokens-file", files->tokens, "-c", length, "--stride", length,
+                "--json", "--cache-type", "f32", "--backend", BACKEND, "--offload", OFFLOAD);
     cr_assert_eq(result.status, 0, "%s: %s", model, result.err);
     json_t *json = json_loads(result.out, 0, NULL);
     cr_assert_eq(json_integer_value(json_object_get(json, "tokens")), (json_int_t)n - 1);
@@ -100,15 +71,14 @@ static void check_perplexity(size_t number, const char *model, const int32_t *to
     program_free(&result);
 }
 
-static void check(size_t number, const char *folder)
+static void check(const char *name)
 {
     size_t n, n_logits;
-    int32_t *tokens = read_shared_npy(samples[number].tokens, &n);
-    float *logits = read_shared_npy(samples[number].logits, &n_logits);
+    const struct family_files files = family_files(name);
+    const char *model = files.model, *line = files_path(families.folder, "line.jsonl");
+    int32_t *tokens = families_read_npy(files.tokens, &n);
+    float *logits = families_read_npy(files.logits, &n_logits);
     size_t n_vocab = n_logits / n;
-    const char *line = files_path(folder, "line.jsonl");
-    char model[256];
-    snprintf(model, sizeof model, TEST_SHARED_DIR "/%s", samples[number].model);
     write_line(line, tokens, n);
     struct program_result result = PROGRAM("score", "-m", model, "-f", line, "--json", "--cache-type", "f32",
                                            "--backend", BACKEND, "--offload", OFFLOAD);
@@ -132,19 +102,14 @@ static void check(size_t number, const char *folder)
     }
     json_decref(json);
     program_free(&result);
-    check_perplexity(number, model, tokens, n, logits, n_vocab);
+    check_perplexity(&files, tokens, n, logits, n_vocab);
     free(tokens);
     free(logits);
 }
 
-Test(score_families, log_probabilities_are_those_of_transformers, .timeout = 300)
+TestSuite(score_families, .init = families_begin, .fini = families_end, .timeout = 300);
+
+Test(score_families, log_probabilities_are_those_of_transformers)
 {
-    if (access(TEST_SHARED_DIR "/families/facts.md", R_OK) != 0) cr_skip_test("no ../shared here");
-#ifdef TEST_BACKEND
-    gpu_skip_without_device();
-#endif
-    char *folder = files_folder();
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) check(i, folder);
-    files_remove(folder);
-    free(folder);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) check(names[i]);
 }
