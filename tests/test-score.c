@@ -173,6 +173,7 @@ Test(score, mistakes)
     files_write_text(fits, "{\"tokens\": [5], \"answers\": [[6]]}\n"
                            "{\"tokens\": [5, 6, 7], \"answers\": [[6], [7, 8]]}\n");
     expect(SCORE("--answer", "a"), "no prompt");
+    expect(SCORE("-p", "a", "--answer", "a", "--logprobs", "3"), "--logprobs goes with --json");
     expect(SCORE("-p", "a"), "no answers");
     expect(SCORE("-p", "a", "--answer", ""), "answer 1 of 1 has no tokens");
     expect(SCORE("-p", "a", "--answer", "b", "--answer", ""), "answer 2 of 2 has no tokens");

@@ -323,6 +323,8 @@ static int run_scoring(struct scoring *s)
 int command_score(const struct arguments *arguments)
 {
     struct scoring s = {.arguments = arguments};
+    if (arguments->n_logprobs > 0 && !arguments->json)
+        return command_usage("score: --logprobs goes with --json");
     int status = open_engine(arguments, &s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
     if (!status) status = questions_read(arguments, s.model, &s.questions);
