@@ -15,14 +15,16 @@
 
 struct llama4 {
     struct decoder decoder;
-    bool norms_heads; /* in the layers with rope */
+    bool norms_heads;    /* in the layers with rope */
+    uint32_t n_unscaled; /* queries are scaled from this position on */
+    float scale;         /* how much: 0: not at all */
 };
 
 /* The factor of queries in the layers without rope. */
 static float query_scale(const void *hparams, uint32_t position)
 {
-    (void)hparams;
-    return (float)(1 + 0.1 * log1p(floor((position + 1.0) / SCALE_FLOOR)));
+    const struct llama4 *model = hparams;
+    return (float)(1 + (double)model->scale * log1p(floor((position + 1.0) / model->n_unscaled)));
 }
 
 static void read(struct hparams *h, void *hparams, struct arch_info *info)
@@ -39,18 +41,23 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
                      e->n_used);
 
     /* Files don't say whether heads are normed: all models but Maverick norm them. */
-    model->norms_heads = e->n != N_MAVERICK;
-    if (e->n > 0 && e->n != N_MAVERICK && e->n != N_SCOUT)
+    bool says = hparams_has(h, "attention.normed_heads");
+    model->norms_heads = hparams_flag(h, "attention.normed_heads", e->n != N_MAVERICK);
+    if (!says && e->n > 0 && e->n != N_MAVERICK && e->n != N_SCOUT)
         decoder_warn(
             h,
             "the file does not say whether queries and keys are normed; assuming that they are, as in Scout");
     /* A window of 0 marks models where all layers have rope and attend to everything (MobileLLM). */
     uint32_t chunk = hparams_count(h, "attention.sliding_window", CHUNK);
+    bool listed = hparams_has(h, "rope.layers");
     for (uint32_t i = 0; i < d->n_layers && chunk > 0; i++) {
-        bool full = (i + 1) % FULL_PERIOD == 0;
+        bool full = listed ? !d->layers[i].rope : (i + 1) % FULL_PERIOD == 0;
         d->layers[i].chunk = full ? 0 : chunk;
         if (full) d->layers[i].rope = NULL;
     }
+    model->n_unscaled = hparams_count(h, "attention.temperature_length", SCALE_FLOOR);
+    model->scale = hparams_float_from_0(h, "attention.temperature_scale", 0.1f);
+    if (model->n_unscaled == 0) hparams_fail(h, ENGINE_ERROR_DATA, "attention.temperature_length is 0");
     *info = decoder_info(d);
     if (chunk > 0) info->query_scale = query_scale;
 }
@@ -65,7 +72,7 @@ static struct value *llama4_attention(struct graph *g, const struct llama4 *mode
         h.q = graph_norm(g, h.q, NULL, NULL, d->norm, d->epsilon);
         h.k = graph_norm(g, h.k, NULL, NULL, d->norm, d->epsilon);
     }
-    if (!layer->rope && g->shape.n_context >= SCALE_FLOOR) { /* below that position it is 1 */
+    if (!layer->rope && g->shape.n_context >= model->n_unscaled) { /* below that position it is 1 */
         h.q = graph_reshape(g, h.q, width, g->shape.n_tokens, 1);
         h.q = graph_mul(g, h.q, graph_input(g, INPUT_QUERY_SCALES));
         h.q = graph_reshape(g, h.q, d->head_dim, layer->n_heads, g->shape.n_tokens);

@@ -152,7 +152,8 @@ static void read_sizes(struct hf_config *config)
     hf_put_count(config, "context_length", config->n_context);
     hf_put_count(config, "embedding_length", config->n_embd);
     hf_put_count(config, "block_count", config->n_layers);
-    uint32_t n_ff = hf_count(config, json, "intermediate_size|ffn_hidden_size|n_inner", 0);
+    uint32_t n_ff =
+        hf_count(config, json, "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner", 0);
     hf_put_count(config, "feed_forward_length", n_ff ? n_ff : 4 * config->n_embd);
     hf_put_count(config, "attention.head_count", config->n_heads);
     if (hf_get(json, "vocab_size"))

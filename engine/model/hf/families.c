@@ -110,6 +110,17 @@ static const struct hf_key deepseek_keys[] = {
     {NULL, NULL, HF_COUNT, 0},
 };
 
+static const struct hf_key llama4_keys[] = {
+    {"num_local_experts", "expert_count", HF_COUNT, 16},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 1},
+    {"intermediate_size", "expert_feed_forward_length", HF_COUNT, 8192},
+    {"interleave_moe_layer_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {"attention_chunk_size", "attention.sliding_window", HF_COUNT, 8192},
+    {"use_qk_norm", "attention.normed_heads", HF_FLAG, 1},
+    {"floor_scale", "attention.temperature_length", HF_COUNT, 8192},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
 /* ---- What rows can't say -------------------------------------------------------------------------------- */
 
 /* Refuses a setting that the family's graph can't follow. */
@@ -209,6 +220,37 @@ static void read_glm4moe(struct hf_config *config)
     hf_put_count(config, "expert_gating_func", 2);
 }
 
+/* The choice may differ between layers; the experts are as long as dense networks. */
+static void read_hunyuan_moe(struct hf_config *config)
+{
+    const json_t *n = hf_get(config->json, "num_experts"), *used = hf_get(config->json, "moe_topk");
+    const json_t *const lists[] = {n, used};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 1; k < json_array_size(lists[i]); k++)
+            refuse(config, !json_equal(json_array_get(lists[i], k), json_array_get(lists[i], 0)),
+                   "a choice of experts that differs between layers");
+    if (json_is_array(n)) n = json_array_get(n, 0);
+    if (json_is_array(used)) used = json_array_get(used, 0);
+    bool fits = json_is_integer(n) && json_is_integer(used) && json_integer_value(n) > 0 &&
+                json_integer_value(n) <= 65536 && json_integer_value(used) > 0 &&
+                json_integer_value(used) <= 65536;
+    if (!fits) hf_fail(config, ENGINE_ERROR_DATA, "num_experts or moe_topk is missing, or no count");
+    refuse(config, hf_flag(config, config->json, "use_cla", false), "use_cla");
+    uint32_t n_ff = hf_count(config, config->json, "intermediate_size", 0);
+    hf_put_count(config, "expert_count", (uint32_t)json_integer_value(n));
+    hf_put_count(config, "expert_used_count", (uint32_t)json_integer_value(used));
+    hf_put_count(config, "expert_feed_forward_length", n_ff);
+    hf_put_count(config, "expert_shared_feed_forward_length", n_ff);
+}
+
+static void read_llama4(struct hf_config *config)
+{
+    bool tunes = hf_flag(config, config->json, "attn_temperature_tuning", true);
+    hf_read_layers_without_rope(config, 4);
+    hf_put_float(config, "attention.temperature_scale",
+                 tunes ? hf_number(config, config->json, "attn_scale", 0.1) : 0);
+}
+
 /* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
 static void read_deepseek(struct hf_config *config)
 {
@@ -218,7 +260,8 @@ static void read_deepseek(struct hf_config *config)
              rope = hf_count(config, json, "qk_rope_head_dim", 64);
     uint32_t nope = hf_count(config, json, "qk_nope_head_dim", 128),
              value = hf_count(config, json, "v_head_dim", 128);
-    uint32_t n_groups = hf_count(config, json, "n_group", is_v2 ? 1 : 8);
+    bool is_v3 = strcmp(config->family->type, "deepseek_v3") == 0;
+    uint32_t n_groups = hf_count(config, json, "n_group", is_v3 ? 8 : 1);
     const char *method = hf_text(config, json, "topk_method");
     refuse(config, !hf_flag(config, json, "rope_interleave", true), "rope_interleave: false");
     refuse(config, hf_count(config, json, "moe_layer_freq", 1) != 1, "a moe_layer_freq other than 1");
@@ -305,11 +348,19 @@ static const struct hf_family families[] = {
      false},
     {"ernie4_5_moe", "ernie4_5-moe", RMS, 1e-5, 5e5, 1, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0,
      ernie_moe_keys, read_ernie_moe, false},
+    {"hunyuan_v1_dense", "hunyuan-dense", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
+     NULL, false},
+    {"hunyuan_v1_moe", "hunyuan-moe", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
+     read_hunyuan_moe, false},
+    {"llama4_text", "llama4", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, llama4_keys,
+     read_llama4, false},
     {"gpt_oss", "gpt-oss", RMS, 1e-5, 1.5e5, 1, 64, 131072, "silu", HF_WINDOWS_PERIOD, 128, 2, gpt_oss_keys,
      NULL, false},
     {"deepseek_v2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
      read_deepseek, false},
     {"deepseek_v3", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
+     read_deepseek, false},
+    {"glm4_moe_lite", "deepseek2", RMS, 1e-5, 1e4, 1, 0, 202752, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
      read_deepseek, false},
     {"kimi_k2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
      read_deepseek, false},

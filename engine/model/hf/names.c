@@ -182,6 +182,8 @@ static const struct module llama4[] = {
     {"feed_forward.up_proj", "ffn_up", HF_ROWS_SAME},
     {"feed_forward.down_proj", "ffn_down", HF_ROWS_SAME},
     {"feed_forward.router", "ffn_gate_inp", HF_ROWS_SAME},
+    {"feed_forward.experts.gate_up_proj", "ffn_gate_up_exps", HF_ROWS_SAME},
+    {"feed_forward.experts.down_proj", "ffn_down_exps", HF_ROWS_SAME},
     {"feed_forward.shared_expert.gate_proj", "ffn_gate_shexp", HF_ROWS_SAME},
     {"feed_forward.shared_expert.up_proj", "ffn_up_shexp", HF_ROWS_SAME},
     {"feed_forward.shared_expert.down_proj", "ffn_down_shexp", HF_ROWS_SAME},

@@ -94,7 +94,7 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
 {
     const char *type = hf_text(config, scaling, "rope_type|type");
     if (!type || strcmp(type, "default") == 0 || strcmp(type, "mrope") == 0) return;
-    /* Acts on contexts longer than the model's, which are not run. */
+    /* Acts on contexts longer than the model's, which are not run. Hunyuan's is in the base, see stretch. */
     if (strcmp(type, "dynamic") == 0) return;
     uint32_t n_original = hf_count(config, scaling, "original_max_position_embeddings", 0);
     if (n_original == 0)
@@ -122,6 +122,15 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
     }
 }
 
+/* Hunyuan's base, which grows with the number alpha of its scaling (NTK). */
+static double stretch(struct hf_config *config, const json_t *scaling, double theta)
+{
+    const char *type = hf_text(config, scaling, "rope_type|type");
+    double alpha = hf_number(config, scaling, "alpha", 0), dims = config->n_rope;
+    if (!type || strcmp(type, "dynamic") != 0 || alpha <= 0 || dims <= 2) return theta;
+    return theta * pow(alpha, dims / (dims - 2));
+}
+
 void hf_read_rope(struct hf_config *config)
 {
     const struct hf_family *family = config->family;
@@ -138,6 +147,7 @@ void hf_read_rope(struct hf_config *config)
     if (config->n_rope == 0) config->n_rope = (uint32_t)(config->head_dim * part);
     if (config->n_rope > config->head_dim + 65536) /* a number of config.json's own */
         hf_fail(config, ENGINE_ERROR_DATA, "%u values of a head cannot be rotated", config->n_rope);
+    theta = stretch(config, p.scaling, theta);
     hf_put_count(config, "rope.dimension_count", config->n_rope);
     hf_put_float(config, "rope.freq_base", theta);
     read_scaling(config, p.scaling, theta);

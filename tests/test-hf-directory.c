@@ -1,0 +1,291 @@
+/* test-hf-directory.c: directories of Hugging Face: how tensors are ordered, and what is refused. Their logits are
+ * those of hf-families. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapter-writer.h"
+#include "arch/arch.h"
+#include "base/error.h"
+#include "files.h"
+#include "model/model.h"
+
+static char *folder;
+
+static void begin(void)
+{
+    folder = files_folder();
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(hf_directory, .init = begin, .fini = end);
+
+#define CONFIG                                                                                               \
+    "\"model_type\": \"llama\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"num_key_value_heads\": "   \
+    "1, "                                                                                                    \
+    "\"intermediate_size\": 4, \"vocab_size\": 3, \"num_hidden_layers\": 1"
+
+static const struct stored {
+    const char *name;
+    size_t rows, columns;
+} stored[] = {
+    {"model.embed_tokens.weight", 3, 8},
+    {"model.norm.weight", 1, 8},
+    {"lm_head.weight", 3, 8},
+    {"model.layers.0.input_layernorm.weight", 1, 8},
+    {"model.layers.0.post_attention_layernorm.weight", 1, 8},
+    {"model.layers.0.self_attn.q_proj.weight", 8, 8},
+    {"model.layers.0.self_attn.k_proj.weight", 4, 8},
+    {"model.layers.0.self_attn.v_proj.weight", 4, 8},
+    {"model.layers.0.self_attn.o_proj.weight", 8, 8},
+    {"model.layers.0.mlp.gate_proj.weight", 4, 8},
+    {"model.layers.0.mlp.up_proj.weight", 4, 8},
+    {"model.layers.0.mlp.down_proj.weight", 8, 4},
+};
+enum { N_STORED = sizeof stored / sizeof *stored };
+
+/* Writes tensors first … first + n - 1; value k of a tensor is k. */
+static void write_shard(const char *name, size_t first, size_t n)
+{
+    float values[64];
+    struct tensor_file *file = tensor_file_create();
+    for (size_t i = 0; i < 64; i++) values[i] = (float)i;
+    for (size_t i = first; i < first + n; i++)
+        tensor_file_add(file, stored[i].name, stored[i].rows, stored[i].columns, values);
+    tensor_file_save(file, files_path(folder, name));
+}
+
+static void write_config(const char *members)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{%s}", members);
+    files_write_text(files_path(folder, "config.json"), text);
+}
+
+/* Opens the folder and reads the family's numbers. */
+static int open_folder(const char *path, struct model **model)
+{
+    *model = NULL;
+    int status = model_open(path, NULL, model);
+    if (status) return status;
+    const struct architecture *arch = arch_of(*model);
+    struct arch_info info;
+    void *hparams = arch ? calloc(1, arch->size) : NULL;
+    status = arch ? arch_read(arch, *model, hparams, &info) : ENGINE_ERROR_UNSUPPORTED;
+    free(hparams);
+    return status;
+}
+
+static void expect_refusal(const char *words)
+{
+    struct model *model;
+    error_clear();
+    int status = open_folder(folder, &model);
+    cr_expect(status != ENGINE_OK, "not refused: %s", words);
+    cr_expect(strstr(error_message(), words), "expected \"%s\" in: %s", words, error_message());
+    cr_expect_null(strchr(error_message(), '\n'));
+    model_close(model);
+}
+
+static void expect_model(const char *path)
+{
+    struct model *model;
+    cr_expect_eq(open_folder(path, &model), ENGINE_OK, "%s", error_message());
+    cr_expect(model && model_tensor_count(model) == N_STORED);
+    model_close(model);
+}
+
+Test(hf_directory, reads_one_file_and_many)
+{
+    write_config(CONFIG);
+    write_shard("model.safetensors", 0, N_STORED);
+    expect_model(folder);
+    expect_model(files_path(folder, "config.json"));
+    unlink(files_path(folder, "model.safetensors"));
+    write_shard("a.safetensors", 0, 5);
+    write_shard("b.safetensors", 5, N_STORED - 5);
+    char index[2048] = "{\"metadata\": {}, \"weight_map\": {";
+    for (size_t i = 0; i < N_STORED; i++)
+        snprintf(index + strlen(index), sizeof index - strlen(index), "%s\"%s\": \"%c.safetensors\"",
+                 i ? ", " : "", stored[i].name, i < 5 ? 'a' : 'b');
+    strcat(index, "}}");
+    files_write_text(files_path(folder, "model.safetensors.index.json"), index);
+    expect_model(folder);
+}
+
+/* As in Hugging Face's cache. */
+Test(hf_directory, follows_links)
+{
+    write_config(CONFIG);
+    write_shard("blob", 0, N_STORED);
+    cr_assert_eq(symlink("blob", files_path(folder, "model.safetensors")), 0);
+    expect_model(folder);
+}
+
+static float number_at(const struct model *model, const char *name, uint64_t row, uint64_t column)
+{
+    const struct model_tensor *tensor = model_tensor_find(model, name);
+    float values[8];
+    cr_assert_not_null(tensor, "%s", name);
+    model_tensor_read(tensor, row, 1, (uint8_t *)values);
+    return values[column];
+}
+
+/* Pairs of rope are made adjacent: heads of four rows, of which 0 and 2, and 1 and 3, are pairs. */
+Test(hf_directory, orders_rows_as_gguf_files_do)
+{
+    static const float order[] = {0, 2, 1, 3, 4, 6, 5, 7};
+    struct model *model;
+    write_config(CONFIG);
+    write_shard("model.safetensors", 0, N_STORED);
+    cr_assert_eq(open_folder(folder, &model), ENGINE_OK, "%s", error_message());
+    for (uint64_t row = 0; row < 8; row++) {
+        cr_expect_eq(number_at(model, "blk.0.attn_q.weight", row, 5), 8 * order[row] + 5);
+        if (row < 4) cr_expect_eq(number_at(model, "blk.0.attn_k.weight", row, 5), 8 * order[row] + 5);
+        if (row < 4) cr_expect_eq(number_at(model, "blk.0.attn_v.weight", row, 5), 8 * (float)row + 5);
+    }
+    model_close(model);
+}
+
+/* ---- What is refused ---- */
+
+Test(hf_directory, refuses_configurations)
+{
+    static const struct {
+        const char *members, *words;
+    } cases[] = {
+        {"", "model_type is missing"},
+        {"\"model_type\": 3", "model_type is not a text"},
+        {"\"model_type\": \"\\u0007\"", "the model type ' ' is not supported"},
+        {"\"model_type\": \"perceiver\"", "'perceiver' is not supported"},
+        {"\"model_type\": \"bert\"", "encoders"},
+        {"\"model_type\": \"mamba\"", "recurrent"},
+        {CONFIG ", \"hidden_size\": 8", "duplicate"},
+        {CONFIG ", \"head_dim\": NaN", "no valid JSON"},
+        {CONFIG ", \"rms_norm_eps\": 1e999", "no valid JSON"},
+        {CONFIG ", \"rms_norm_eps\": \"x\"", "is not a number"},
+        {CONFIG ", \"head_dim\": 0", "head_dim is 0"},
+        {CONFIG ", \"head_dim\": 1000000000", "head_dim is 1000000000"},
+        {CONFIG ", \"head_dim\": -4", "head_dim is not a count"},
+        {CONFIG ", \"head_dim\": 4.5", "head_dim is not a count"},
+        {CONFIG ", \"tie_word_embeddings\": 2", "neither true nor false"},
+        {CONFIG ", \"hidden_act\": \"sine\"", "'sine' is not supported"},
+        {CONFIG ", \"layer_types\": []", "0 texts for 1 layers"},
+        {CONFIG ", \"layer_types\": [\"linear_attention\"]", "'linear_attention' is not supported"},
+        {CONFIG ", \"rope_theta\": 0", "impossible"},
+        {CONFIG ", \"rope_scaling\": {\"rope_type\": \"spiral\"}", "'spiral' is not supported"},
+        {CONFIG ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 0}", "cannot have the factors"},
+        {CONFIG ", \"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1], "
+                "\"original_max_position_embeddings\": 32}",
+         "short_factor has 1 numbers for 2 pairs"},
+        {CONFIG ", \"partial_rotary_factor\": 2", "impossible"},
+        {"\"model_type\": \"llama\"", "is missing, or 0"},
+        {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 100000", "at most 1024"},
+        {"\"model_type\": \"falcon\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": "
+         "2, "
+         "\"alibi\": true",
+         "ALiBi is not supported"},
+    };
+    write_shard("model.safetensors", 0, N_STORED);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_config(cases[i].members);
+        expect_refusal(cases[i].words);
+    }
+}
+
+Test(hf_directory, refuses_files_that_are_no_json)
+{
+    enum { DEEP = 10000, LARGE = (16 << 20) + 1 };
+    const char *path = files_path(folder, "config.json");
+    expect_refusal("without a config.json");
+    files_write_text(path, "");
+    expect_refusal("it is empty");
+    files_write_text(path, "[]");
+    expect_refusal("no object");
+    files_write_text(path, "{");
+    expect_refusal("no valid JSON");
+    char *text = malloc(LARGE + 1);
+    memset(text, '[', LARGE);
+    files_write(path, text, DEEP);
+    expect_refusal("no valid JSON");
+    memset(text, ' ', LARGE);
+    files_write(path, text, LARGE);
+    expect_refusal("at most 16777216 are read");
+    free(text);
+    unlink(path);
+    cr_assert_eq(symlink("config.json", path), 0);
+    expect_refusal("config.json");
+}
+
+Test(hf_directory, refuses_weights)
+{
+    write_config(CONFIG);
+    expect_refusal("has neither model.safetensors");
+    files_write_text(files_path(folder, "pytorch_model.bin"), "");
+    expect_refusal("save the model as safetensors");
+    const char *path = files_path(folder, "model.safetensors");
+    cr_assert_eq(symlink("model.safetensors", path), 0);
+    expect_refusal("model.safetensors");
+    unlink(path);
+    static const struct {
+        const char *header, *words;
+    } cases[] = {
+        {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"F32\", \"shape\": [3, 1], "
+         "\"data_offsets\": [0, 12]}}",
+         "do not suit config.json's heads"},
+        {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"I32\", \"shape\": [3, 1], "
+         "\"data_offsets\": [0, 12]}}",
+         "has the type I32"},
+        {"{\"model.layers.0.mlp.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1, 1, 1], "
+         "\"data_offsets\": [0, 4]}}",
+         "4 dimensions"},
+        {"{\"model.layers.0.mlp.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [0, 4], \"data_offsets\": "
+         "[0, 0]}}",
+         "no values"},
+        {"{\"model.norm.weight\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}, "
+         "\"norm.weight\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}",
+         "does not go with"},
+        {"{\"model.layers.0.mlp.experts.1.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1], "
+         "\"data_offsets\": [0, 4]}, "
+         "\"model.layers.0.mlp.experts.2.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1], "
+         "\"data_offsets\": [4, 8]}}",
+         "does not go with"},
+        {"{\"x\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", "token_embd.weight"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_safetensors(path, cases[i].header, 64);
+        expect_refusal(cases[i].words);
+    }
+}
+
+Test(hf_directory, refuses_indices)
+{
+    static const struct {
+        const char *index, *words;
+    } cases[] = {
+        {"[]", "no object"},
+        {"{}", "has no weight_map"},
+        {"{\"weight_map\": {}}", "lists 0 files"},
+        {"{\"weight_map\": {\"a\": \"../../etc/passwd\"}}", "not one in the same folder"},
+        {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "not one in the same folder"},
+        {"{\"weight_map\": {\"a\": \"..\"}}", "not one in the same folder"},
+        {"{\"weight_map\": {\"a\": 1}}", "not one in the same folder"},
+        {"{\"weight_map\": {\"a\": \"none.safetensors\"}}", "none.safetensors"},
+        {"{\"weight_map\": {\"a\": \"a.safetensors\"}}", "a.safetensors lacks the tensor a"},
+        {"{\"weight_map\": {\"model.norm.weight\": \"a.safetensors\"}}",
+         "does not list the tensor model.embed_tokens"},
+    };
+    write_config(CONFIG);
+    write_shard("a.safetensors", 0, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        files_write_text(files_path(folder, "model.safetensors.index.json"), cases[i].index);
+        expect_refusal(cases[i].words);
+    }
+}
