@@ -14,6 +14,9 @@
  * Set the struct_size of a struct that has one to its sizeof before the call, even if the function fills the
  * struct. Otherwise the call fails with ENGINE_ERROR_ARGUMENT. A zeroed optional field means its default.
  *
+ * Arguments that are pointers must not be NULL unless their function says that they may be; only structs that
+ * have a struct_size are checked for it. What counts 0 items may be NULL, and so may what is destroyed.
+ *
  * Use each object from one thread at a time, except the engine itself, from which several threads may open
  * models, and queue functions marked [thread-safe]. Different objects may be used concurrently. Destroy what
  * was created from an object before the object itself. Strings and tables that are returned live as long as

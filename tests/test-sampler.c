@@ -549,6 +549,9 @@ Test(sampler, options)
     const struct engine_string texts[] = {{"a", 1}, {"", 0}};
     expect_refusal((struct engine_sampler_options){.ban = texts, .n_ban = 2}, "ban: text 1");
     expect_refusal((struct engine_sampler_options){.ban = texts, .n_ban = 1}, "for a model");
+    expect_refusal((struct engine_sampler_options){.n_ban = 2}, "n_ban is 2, but ban is NULL");
+    expect_refusal((struct engine_sampler_options){.n_logit_bias = 3},
+                   "n_logit_bias is 3, but logit_bias is NULL");
     const struct engine_sampler_options dry = {
         .dry_multiplier = 1, .dry_base = 2, .dry_penalty_last_n = 8, .dry_allowed_length = 2};
     expect_refusal(dry, "for a model");

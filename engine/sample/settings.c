@@ -119,7 +119,8 @@ static int copy_bias(const struct engine_sampler_options *from, struct engine_sa
     const struct engine_logit_bias *given = from->logit_bias;
     size_t n = from->n_logit_bias;
     if (n == 0) return ENGINE_OK;
-    if (!given || n > MAX_BIASES)
+    if (!given) return error_raise(ENGINE_ERROR_ARGUMENT, "n_logit_bias is %zu, but logit_bias is NULL", n);
+    if (n > MAX_BIASES)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%zu logit biases: at most %u", n, MAX_BIASES);
     for (size_t i = 0; i < n; i++)
         if (isnan(given[i].bias) || given[i].bias == INFINITY)
@@ -137,7 +138,9 @@ static int copy_texts(const char *name, const struct engine_string *given, size_
                       const struct engine_string **copy)
 {
     size_t n_bytes = 0;
-    if (n > MAX_TEXTS || (n > 0 && !given))
+    if (n > 0 && !given)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "n_%s is %zu, but %s is NULL", name, n, name);
+    if (n > MAX_TEXTS)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%s: %zu texts; at most %d", name, n, MAX_TEXTS);
     for (size_t i = 0; i < n; i++) {
         if (!given[i].data || given[i].length == 0 || given[i].length > MAX_TEXT_BYTES)
