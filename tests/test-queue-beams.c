@@ -347,6 +347,8 @@ Test(queue_beams, under_a_grammar)
     cr_assert_eq(together_found[1].n, 4);
     run_under("root ::= [a-c]{30} \"!\"", false, 4, 12);
     cr_assert_eq(together_found[1].incomplete, 1);
+    run_under("root ::= \"x\" <[2]>", true, 2, 12); /* the token is END_TOKEN */
+    cr_assert_eq(together_found[1].incomplete, 0);
     run_under("root ::= \"\"", false, 2, 12);
     cr_assert_eq(together_found[1].n, 1);
     cr_assert_eq(together_found[1].n_tokens[0], 0);

@@ -402,9 +402,11 @@ bool beams_are_incomplete(const struct request *request)
 {
     const struct beams *beams = request->beams;
     struct engine_match *match = NULL;
-    if (!request->match || beams->n_results == 0 || engine_match_copy(request->match, &match)) return false;
+    if (!request->match || beams->n_results == 0) return false;
     const struct engine_beam *best = &beams->results[0];
     int status = ENGINE_OK;
+    /* The token that ends a text may be one that the grammar names; it isn't among the tokens. */
+    if (best->reason == ENGINE_DONE_END || engine_match_copy(request->match, &match)) return false;
     for (size_t i = 0; i < best->n_tokens && !status; i++)
         status = engine_match_accept(match, best->tokens[i]);
     bool incomplete = !status && engine_match_get_state(match) == ENGINE_MATCH_INCOMPLETE;
