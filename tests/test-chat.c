@@ -2,8 +2,11 @@
  * sums and opposites. */
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include "files.h"
 #include "program.h"
@@ -170,6 +173,42 @@ Test(chat, interrupt)
     cr_assert_null(strstr(t.text, "^C"), "%s", t.text);
     terminal_type(&t, "\004");
     cr_assert_eq(terminal_end(&t), 0);
+}
+
+/* What is typed during an answer is shown after it, as the beginning of the next line. */
+Test(chat, typing_during_an_answer)
+{
+    struct terminal t;
+    START(&t, "-t", "1", "-c", "4000", "-n", "1500", "--logit-bias", "2-inf", "--logit-bias", "4-inf");
+    terminal_type(&t, "Tell me a story.\r");
+    terminal_expect(&t, "Once upon a time");
+    terminal_type(&t, "/help me");
+    terminal_expect(&t, "(cut after 1500 tokens");
+    terminal_expect(&t, "> ");
+    terminal_expect(&t, "/help me");
+    cr_assert_gt(strstr(t.text, "/help me"), strstr(t.text, "(cut after"), "%s", t.text);
+    terminal_type(&t, "\025\004"); /* Ctrl-U, Ctrl-D */
+    cr_assert_eq(terminal_end(&t), 0);
+}
+
+/* However the program ends, the terminal is as it was. */
+Test(chat, leaves_the_terminal_as_it_was)
+{
+    for (int way = 0; way < 3; way++) {
+        struct terminal t;
+        struct termios before, after;
+        START(&t, "-t", "1", "-c", "100000", "--logit-bias", "2-inf", "--logit-bias", "4-inf");
+        cr_assert_eq(tcgetattr(t.fd, &before), 0);
+        terminal_expect(&t, "> ");
+        terminal_type(&t, way == 0 ? "\004" : way == 1 ? "half" : "Tell me a story.\r");
+        if (way > 0) terminal_expect(&t, way == 1 ? "half" : "Once upon a time");
+        if (way > 0) kill(t.child, SIGTERM);
+        int fd = dup(t.fd); /* terminal_end closes its own */
+        cr_assert_eq(terminal_end(&t), way > 0 ? 128 + SIGTERM : 0);
+        cr_assert_eq(tcgetattr(fd, &after), 0);
+        cr_assert_eq(before.c_lflag, after.c_lflag, "%d: %x %x", way, before.c_lflag, after.c_lflag);
+        close(fd);
+    }
 }
 
 /* A line is drawn anew when the terminal becomes narrower, and can still be edited; letters have several bytes. */

@@ -16,6 +16,7 @@
 #include <wchar.h>
 
 #include "commands/common.h"
+#include "commands/terminal-state.h"
 
 #define MAX_HISTORY 1000
 
@@ -27,7 +28,6 @@ struct chat_input {
     EditLine *line;    /* NULL: no terminal */
     HistoryW *history; /* with `line` */
     bool interrupted;  /* Ctrl-C was typed */
-    bool is_quiet;     /* ECHOCTL has been turned off */
     char *read;        /* without: what getline filled */
     size_t read_size;
 };
@@ -224,6 +224,7 @@ int chat_input_open(const char *const *completions, struct chat_input **input)
     made->completions = completions;
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
         use_utf8();
+        terminal_state_keep();
         if (!open_terminal(made)) {
             chat_input_close(made);
             return command_error(ENGINE_ERROR, "the terminal cannot be used");
@@ -237,11 +238,7 @@ void chat_input_close(struct chat_input *input)
 {
     if (!input) return;
     if (input->line) el_end(input->line);
-    struct termios terminal;
-    if (input->is_quiet && tcgetattr(STDIN_FILENO, &terminal) == 0) {
-        terminal.c_lflag |= ECHOCTL;
-        tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-    }
+    terminal_state_restore();
     if (input->history) history_wend(input->history);
     free(input->read);
     free(input);
@@ -305,10 +302,8 @@ static enum chat_input_result read_terminal(struct chat_input *input, const char
     const wchar_t *wide = input->interrupted ? NULL : el_wgets(input->line, &n);
     sigaction(SIGWINCH, &earlier, NULL);
     control("\033[?2004l");
-    /* A Ctrl-C that stops an answer should leave no "^C" in it. */
-    if (known && terminal.c_lflag & ECHOCTL) input->is_quiet = true;
-    terminal.c_lflag &= ~(tcflag_t)ECHOCTL;
     if (known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+    terminal_state_hide_typing(); /* until the next line is read */
     if (input->interrupted || interrupted) {
         putchar('\n');
         return CHAT_INPUT_INTERRUPTED;

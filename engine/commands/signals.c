@@ -9,6 +9,7 @@
 #include "commands/common.h"
 #include "commands/mapped-file.h"
 #include "commands/output.h"
+#include "commands/terminal-state.h"
 
 static volatile sig_atomic_t interrupted_by_user, reader_is_gone;
 
@@ -16,6 +17,7 @@ static volatile sig_atomic_t interrupted_by_user, reader_is_gone;
 static void on_end(int signal_number)
 {
     output_discard();
+    terminal_state_restore();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -50,6 +52,7 @@ static void on_bus_error(int signal_number, siginfo_t *info, void *context)
     }
     while (atomic_flag_test_and_set(&told)) pause(); /* wait until the first thread ends the process */
     output_discard();
+    terminal_state_restore();
     if (progress_is_shown) put("\r\033[K");
     put("engine: ");
     put(path);
