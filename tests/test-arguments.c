@@ -172,13 +172,20 @@ Test(arguments, flags_lists_and_words)
     good("run --seed 18446744073709551615");
     cr_assert_eq(parsed.seed, UINT64_MAX);
     cr_assert(parsed.seed_given);
+    /* As llama.cpp's users type them. */
+    good("run --seed 5 --seed -1 --top-k -1 --repeat-last-n -1 --dry-penalty-last-n=-1");
+    cr_assert_not(parsed.seed_given);
+    cr_assert_eq(parsed.top_k, 0);
+    cr_assert_eq(parsed.penalty_last_n, 1000000);
+    cr_assert_eq(parsed.dry_penalty_last_n, 1000000);
 }
 
 Test(arguments, numbers_are_checked)
 {
     bad("--top-k abc", "--top-k: 'abc' is not a whole number");
     bad("--top-k 1.5", "--top-k: '1.5' is not a whole number");
-    bad("--top-k -1", "--top-k: '-1' is negative");
+    bad("--top-k -2", "--top-k: '-2' is negative");
+    bad("--seed -2", "--seed: '-2' is negative");
     bad("--top-k=", "--top-k: '' is not a whole number");
     bad("--top-k 4294967296", "--top-k: 4294967296 is out of range (0 to 1000000000)");
     bad("--top-k 99999999999999999999999",

@@ -147,7 +147,7 @@ Test(batch, large_seeds)
                          "{\"prompt\": \"a\", \"seed\": 9223372036854775808}\n"
                          "{\"prompt\": \"a\", \"seed\": \"18446744073709551616\"}\n"
                          "{\"prompt\": \"a\", \"seed\": \"-1\"}\n"
-                         "{\"prompt\": \"a\", \"seed\": -1}\n"
+                         "{\"prompt\": \"a\", \"seed\": -2}\n"
                          "{\"prompt\": \"a\", \"seed\": 1e19}\n");
     struct program_result result = BATCH("-o", out);
     cr_assert(strstr(result.err, "5 lines of 8 failed"), "%s", result.err);

@@ -110,6 +110,11 @@ static bool set_whole(struct arguments *arguments, const struct option *option, 
         *(uint32_t *)target = UINT32_MAX;
         return true;
     }
+    if (option->minus_one && strcmp(text, "-1") == 0) text = option->minus_one;
+    if (option->kind == OPTION_U64 && strcmp(text, "-1") == 0) {
+        *(uint64_t *)target = OPTION_RANDOM;
+        return true;
+    }
     if (!read_whole(text, &number, &too_large)) {
         uint64_t size;
         bool negative = text[0] == '-' && read_whole(text + 1, &size, &too_large);
@@ -263,7 +268,8 @@ static bool apply(struct arguments *arguments, const struct option *option, cons
         return refuse(arguments, "--%s needs a value: --%s %s", option->name, option->name, option->value);
     }
     if (!set(arguments, option, text ? text : "")) return false;
-    if (option->given) *(bool *)((char *)arguments + option->given) = true;
+    if (option->given)
+        *(bool *)((char *)arguments + option->given) = option->kind != OPTION_U64 || strcmp(text, "-1") != 0;
     return true;
 }
 

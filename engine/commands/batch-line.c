@@ -31,10 +31,13 @@ enum kind {
     TEMPERATURE,
     BEAMS,
     PENALTY,
-    EARLY
+    EARLY,
+    TOP,
+    LAST
 };
 
 /* Where a number goes: an offset in struct batch_line. */
+#define LAST_N_ALL     1000000 /* as long as any text */
 #define LINE(field)    offsetof(struct batch_line, field)
 #define SAMPLER(field) (offsetof(struct batch_line, sampler) + offsetof(struct engine_sampler_options, field))
 
@@ -55,14 +58,14 @@ static const struct key {
     {"num_beams", BEAMS, 0},
     {"length_penalty", PENALTY, 0},
     {"early_stopping", EARLY, 0},
-    {"top_k", COUNT, SAMPLER(top_k)},
+    {"top_k", TOP, SAMPLER(top_k)},
     {"top_p", NUMBER, SAMPLER(top_p)},
     {"min_p", NUMBER, SAMPLER(min_p)},
     {"typical_p", NUMBER, SAMPLER(typical_p)},
     {"repeat_penalty", NUMBER, SAMPLER(penalty_repeat)},
     {"frequency_penalty", NUMBER, SAMPLER(penalty_frequency)},
     {"presence_penalty", NUMBER, SAMPLER(penalty_presence)},
-    {"repeat_last_n", COUNT, SAMPLER(penalty_last_n)},
+    {"repeat_last_n", LAST, SAMPLER(penalty_last_n)},
     {"dynatemp_range", NUMBER, SAMPLER(dynatemp_range)},
     {"dynatemp_exponent", NUMBER, SAMPLER(dynatemp_exponent)},
     {"top_n_sigma", NUMBER, SAMPLER(top_n_sigma)},
@@ -74,7 +77,7 @@ static const struct key {
     {"dry_multiplier", NUMBER, SAMPLER(dry_multiplier)},
     {"dry_base", NUMBER, SAMPLER(dry_base)},
     {"dry_allowed_length", COUNT, SAMPLER(dry_allowed_length)},
-    {"dry_penalty_last_n", COUNT, SAMPLER(dry_penalty_last_n)},
+    {"dry_penalty_last_n", LAST, SAMPLER(dry_penalty_last_n)},
     {"dry_sequence_breakers", BREAKERS, 0},
     {"ban", BAN, 0},
     {"logit_bias", BIAS, 0},
@@ -260,7 +263,7 @@ static bool read_seed(const char *name, const json_t *value, uint64_t *seed, cha
         *seed = strtoull(digits, NULL, 10);
         if (errno == 0) return true;
     }
-    return wrong(error, name, "a whole number from 0 to 18446744073709551615; from 2^63 on as a text");
+    return wrong(error, name, "a whole number from 0 to 18446744073709551615, from 2^63 on as a text, or -1");
 }
 
 static bool read_beams(const char *name, const json_t *value, struct batch_line *line, char error[256])
@@ -318,6 +321,10 @@ static bool read_value(const struct key *key, json_t *value, struct batch_line *
         *(uint32_t *)target = 0; /* the meaning of -1 in a request */
         return (json_is_integer(value) && number == -1) || read_count(key->name, value, target, error);
     case COUNT: return read_count(key->name, value, target, error);
+    case TOP:
+    case LAST:
+        *(uint32_t *)target = key->kind == TOP ? 0 : LAST_N_ALL; /* what -1 means */
+        return (json_is_integer(value) && number == -1) || read_count(key->name, value, target, error);
     case NUMBER: return read_number(key->name, value, target, error);
     case TEMPERATURE:
         line->temperature_given = true;
@@ -325,7 +332,9 @@ static bool read_value(const struct key *key, json_t *value, struct batch_line *
     case BEAMS: return read_beams(key->name, value, line, error);
     case PENALTY: return read_penalty(key->name, value, line, error);
     case EARLY: return read_early(key->name, value, line, error);
-    case SEED: line->seed_given = true; return read_seed(key->name, value, &line->sampler.seed, error);
+    case SEED:
+        line->seed_given = !(json_is_integer(value) && number == -1);
+        return !line->seed_given || read_seed(key->name, value, &line->sampler.seed, error);
     case PRIORITY:
         if (!json_is_integer(value) || number < -1000000 || number > 1000000)
             return wrong(error, key->name, "a whole number");

@@ -18,6 +18,7 @@
 #include "commands/hash.h"
 #include "commands/json.h"
 #include "commands/logprobs.h"
+#include "commands/options.h"
 #include "commands/output.h"
 #include "commands/prompt.h"
 #include "commands/sampling.h"
@@ -614,6 +615,12 @@ int command_batch(const struct arguments *arguments)
                       .in_path = arguments->words.items[0],
                       .out_path = path_of_output(arguments),
                       .seed = arguments->seed};
+    if (arguments->seed == OPTION_RANDOM && !arguments->seed_given) {
+        b.seed = new_seed();
+        fprintf(stderr,
+                "engine: the seed is %" PRIu64 "; to go on after an interruption, add --seed %" PRIu64 "\n",
+                b.seed, b.seed);
+    }
     int status = guesses_check(arguments);
     if (!status) status = sampling_read(arguments, &b.sampling);
     if (!status) status = beam_options_read(arguments, &b.beams);

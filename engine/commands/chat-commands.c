@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands/chat.h"
+#include "commands/prompt.h"
 
 /* What a command does with the words after its name, which may be empty. *preset as in chat_command. */
 typedef bool action(struct chat *chat, char *words, char **preset);
@@ -214,7 +215,7 @@ static bool set(struct chat *chat, char *words, char **preset)
     sampling_free(&chat->sampling);
     status = sampling_read(&changed, &chat->sampling);
     if (!status) chat_note("(%s is %s from the next answer on)", words, copy);
-    if (strcmp(words, "seed") == 0) chat->seed = changed.seed;
+    if (strcmp(words, "seed") == 0) chat->seed = changed.seed_given ? changed.seed : new_seed();
     chat->arguments = changed;
     return refuse(chat, status);
 }

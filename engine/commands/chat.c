@@ -223,7 +223,9 @@ static void take_event(void *user, const struct engine_event *event)
 static int write_some(struct chat *chat, uint32_t limit, size_t n_written)
 {
     uint32_t flags = chat->arguments.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
-    struct engine_sampler_options sampler = sampling_options(&chat->sampling, chat->seed);
+    /* A part after the first doesn't repeat its random numbers. */
+    uint64_t seed = chat->seed + n_written * 0x9e3779b97f4a7c15u;
+    struct engine_sampler_options sampler = sampling_options(&chat->sampling, seed);
     struct engine_request request = {
         .struct_size = sizeof request,
         .tokens = chat->tokens.ids,

@@ -10,10 +10,11 @@
         .help = HELP                                                                                         \
     }
 
-#define SAMPLING_COUNT(NAME, VALUE, FIELD, INITIAL, MOST, ALSO, HELP)                                        \
+#define SAMPLING_COUNT(NAME, VALUE, FIELD, INITIAL, MOST, MINUS_ONE, ALSO, HELP)                             \
     {                                                                                                        \
         .name = NAME, .value = VALUE, .kind = OPTION_U32, .group = GROUP_SAMPLING, .target = AT(FIELD),      \
-        .commands = SAMPLING, .initial = INITIAL, .maximum = MOST, .also = ALSO, .help = HELP                \
+        .commands = SAMPLING, .initial = INITIAL, .maximum = MOST, .minus_one = MINUS_ONE, .also = ALSO,     \
+        .help = HELP                                                                                         \
     }
 
 #define SAMPLING_TEXT(NAME, LETTER, VALUE, KIND, FIELD, ALSO, HELP)                                          \
@@ -45,8 +46,8 @@
                         "even the probabilities are; 0: off"),                                               \
         SAMPLING_NUMBER("dynatemp-exp", "X", dynatemp_exponent, "1", 0, 100, NULL,                           \
                         "Exponent of the dynamic temperature"),                                              \
-        SAMPLING_COUNT("top-k", "K", top_k, "40", 1e9, NULL,                                                 \
-                       "Samples from the K most likely tokens; 0: off"),                                     \
+        SAMPLING_COUNT("top-k", "K", top_k, "40", 1e9, "0", NULL,                                            \
+                       "Samples from the K most likely tokens; 0 or -1: off"),                               \
         SAMPLING_NUMBER("top-p", "P", top_p, "0.95", 0, 1, NULL,                                             \
                         "Samples from the most likely tokens whose probabilities add up to P; 1 or 0: off"), \
         SAMPLING_NUMBER("min-p", "P", min_p, "0.05", 0, 1, NULL,                                             \
@@ -70,22 +71,22 @@
                         "Subtracts X from a token's logit for each recent use"),                             \
         SAMPLING_NUMBER("presence-penalty", "X", presence_penalty, "0", -100, 100, NULL,                     \
                         "Subtracts X from a token's logit if it was used recently"),                         \
-        SAMPLING_COUNT("penalty-last-n", "N", penalty_last_n, "64", 1e6, " --repeat-last-n ",                \
-                       "Number of recent tokens that the penalties consider; 0: none"),                      \
+        SAMPLING_COUNT("penalty-last-n", "N", penalty_last_n, "64", 1e6, "1000000", " --repeat-last-n ",     \
+                       "Number of recent tokens that the penalties consider; 0: none, -1: all"),             \
         SAMPLING_NUMBER("dry-multiplier", "X", dry_multiplier, "0", 0, 100, NULL,                            \
                         "DRY: subtracts X times --dry-base to the power of n from the logit of a token "     \
                         "that would repeat a longer sequence, where n is how much longer it is than "        \
                         "--dry-allowed-length; 0: off"),                                                     \
         SAMPLING_NUMBER("dry-base", "X", dry_base, "1.75", 0, 100, NULL,                                     \
                         "Base of DRY's penalty; below 1: off"),                                              \
-        SAMPLING_COUNT("dry-allowed-length", "N", dry_allowed_length, "2", 1e6, NULL,                        \
+        SAMPLING_COUNT("dry-allowed-length", "N", dry_allowed_length, "2", 1e6, NULL, NULL,                  \
                        "Tokens that may repeat before DRY penalizes the next"),                              \
-        SAMPLING_COUNT("dry-penalty-last-n", "N", dry_penalty_last_n, "64", 1e6, NULL,                       \
-                       "Number of recent tokens that DRY considers; 0: none"),                               \
+        SAMPLING_COUNT("dry-penalty-last-n", "N", dry_penalty_last_n, "64", 1e6, "1000000", NULL,            \
+                       "Number of recent tokens that DRY considers; 0: none, -1: all"),                      \
         SAMPLING_TEXT("dry-sequence-breaker", 0, "TEXT", OPTION_LIST, dry_breakers, NULL,                    \
                       "A text that DRY's repetitions do not reach across, in place of \\n, :, \" and *; "    \
                       "may be repeated; `none`: no such texts"),                                             \
-        SAMPLING_COUNT("mirostat", "VERSION", mirostat, "0", 2, NULL,                                        \
+        SAMPLING_COUNT("mirostat", "VERSION", mirostat, "0", 2, NULL, NULL,                                  \
                        "Mirostat 1 or 2, in place of all other samplers except the temperature; 0: off"),    \
         SAMPLING_NUMBER("mirostat-lr", "ETA", mirostat_eta, "0.1", 0, 100, NULL,                             \
                         "Mirostat's learning rate"),                                                         \
@@ -137,11 +138,12 @@
          .help = "With --beams, once N texts have ended: true stops, false goes on while the best beam is "  \
                  "better than the worst of them, never while it could become so (default: false)"},          \
         SAMPLING_SEED(" chat ",                                                                              \
-                      "Seed of the first answer; each further one has the next (default: a random one, "     \
-                      "which /stats shows)"),                                                                \
-        SAMPLING_SEED(" run ", "Makes the text reproducible (default: a random seed, printed at the end)"),  \
-        SAMPLING_SEED(" batch ",                                                                             \
-                      "Seed of the batch (default: 0). Each line's seed follows from it and the line's "     \
-                      "number, unless the line has its own")
+                      "Seed of the first answer; each further one has the next (default, or -1: a "          \
+                      "random one, which /stats shows)"),                                                    \
+        SAMPLING_SEED(" run ",                                                                               \
+                      "Makes the text reproducible (default, or -1: a random seed, printed at the end)"),    \
+        SAMPLING_SEED(" batch ", "Seed of the batch (default: 0; -1: a random one, which is printed). Each " \
+                                 "line's seed follows from it and the line's "                               \
+                                 "number, unless the line has its own")
 
 #endif

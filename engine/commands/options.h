@@ -13,10 +13,12 @@ enum option_kind {
     OPTION_NAMES,  /* const char *, one or more names separated by commas */
     OPTION_LIST,   /* struct argument_list */
     OPTION_U32,    /* uint32_t between minimum and maximum */
-    OPTION_U64,    /* uint64_t */
+    OPTION_U64,    /* uint64_t, a seed: with -1 it is OPTION_RANDOM and not given */
     OPTION_FLOAT,  /* float between minimum and maximum */
     OPTION_CHOICE, /* const char *, one of `choices`; "N" among them allows any whole number */
 };
+
+#define OPTION_RANDOM UINT64_MAX
 
 /* Headings of --help, in this order. */
 enum option_group { GROUP_MAIN, GROUP_TEXT, GROUP_SAMPLING, GROUP_DEVICES, GROUP_GENERAL, GROUP_COUNT };
@@ -37,6 +39,7 @@ struct option {
     const char *also;        /* its names in other programs, as typed, with a space around each; NULL: none */
     bool devices;            /* the value begins with a device name, which shells complete */
     bool endless;            /* for OPTION_U32: accepts -1, which means no limit: UINT32_MAX */
+    const char *minus_one;   /* for OPTION_U32: accepts -1, which means this value; NULL: it doesn't */
     const char *help;        /* a description; --help wraps it */
 };
 extern const struct option options[]; /* terminated by one without a name */
