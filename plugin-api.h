@@ -764,6 +764,52 @@ enum engine_token_attributes {
  * call. Returns 0 to continue; any other value stops encode, which returns it. */
 typedef int (*engine_token_sink)(void *user, const int32_t *ids, size_t count);
 
+/* [1.2] What a step of an explanation says. Its ranges are bytes; "id" is -1 for none. Fields that a kind does
+ * not name hold 0, -1, NAN or an empty text.
+ *
+ *   a text is special tokens and stretches of text between them; a stretch, once normalized, is words
+ *   (pre-tokens, which nothing crosses); a word is tokens. */
+enum engine_explain_kind {
+    /* Token `id` is spelled at start … end of the text, white space that it swallows included; or it is added
+     * before or after the text, and start = end. */
+    ENGINE_EXPLAIN_SPECIAL = 1,
+    /* The stretch start … end of the text became `text`. Its words follow, which together are `text`. */
+    ENGINE_EXPLAIN_TEXT = 2,
+    /* `text`, at start … end of the normalized stretch. The steps that follow are about it: their ranges count
+     * from its first byte, and their `text` is that part of it. Its ENGINE_EXPLAIN_TOKEN steps, in order and
+     * without gaps, are the result. */
+    ENGINE_EXPLAIN_WORD = 3,
+    /* start … middle (token `left`) and middle … end (token `right`) became one, `id`: the best such pair at
+     * this moment. Either its rank among the merges or its score is given. Ids are -1 for what is no token. */
+    ENGINE_EXPLAIN_MERGE = 4,
+    /* Token `id` could be put at start … end. In a lattice `score` is its own, and `sum` the best sum of scores
+     * of tokens from the word's beginning that ends with it. In a greedy match there is no score, and the
+     * longest candidate is taken. */
+    ENGINE_EXPLAIN_CANDIDATE = 5,
+    /* Of the candidates that end at `end`, this one has the best sum. */
+    ENGINE_EXPLAIN_BEST = 6,
+    /* start … end is token `id` of the result; -1: it adds none, because the vocabulary lacks the bytes or the
+     * token of unknown characters before it stands for these too. In a lattice with `sum`. */
+    ENGINE_EXPLAIN_TOKEN = 7
+};
+
+/* [1.2] */
+struct engine_explain_step {
+    size_t struct_size;
+    uint32_t kind; /* enum engine_explain_kind */
+    int32_t id;
+    int32_t left, right;
+    size_t start, middle, end;
+    struct engine_string text;
+    int64_t rank; /* 0 merges first; -1: none */
+    double score; /* NAN: none */
+    double sum;
+};
+
+/* [1.2] Receives the steps in order, on the thread that called explain. `step` and its text are valid during
+ * the call. Returns 0 to continue; any other value stops explain, which returns it. */
+typedef int (*engine_explain_sink)(void *user, const struct engine_explain_step *step);
+
 struct engine_tokenizer_api {
     size_t struct_size;
 
@@ -801,6 +847,12 @@ struct engine_tokenizer_api {
     /* [any, one thread at a time for each decoder] Returns the bytes still waiting. The decoder is then ready
      * for a new text. */
     int (*decode_end)(struct engine_decoder *decoder, struct engine_string *text);
+
+    /* [1.2] [any] Reports how `encode` converts the same text with the same flags. The ids of the steps
+     * ENGINE_EXPLAIN_SPECIAL and ENGINE_EXPLAIN_TOKEN, in order, are those that encode gives. It may take much
+     * longer than encode. Optional. */
+    int (*explain)(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
+                   engine_explain_sink sink, void *user);
 };
 
 #ifdef __cplusplus

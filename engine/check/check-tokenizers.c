@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/explanation.h"
 #include "check/numbers.h"
 #include "check/suite.h"
 #include "check/vocabulary.h"
@@ -331,6 +332,63 @@ static void sinks_that_stop(struct suite *suite, const void *args)
     }
 }
 
+/* ---- Explanations ---------------------------------------------------------------------------------- */
+
+static bool explains(const struct subject *subject)
+{
+    return ENGINE_HAS(subject->api, explain) && subject->api->explain;
+}
+
+static void explain(struct suite *suite, const struct subject *subject, const char *text, size_t length,
+                    uint32_t flags)
+{
+    char why[EXPLANATION_WHY];
+    struct ids ids = encode(suite, subject, text, length, flags);
+    char *copy = fixture_hold(&suite->fixture, malloc(length ? length : 1));
+    if (length) memcpy(copy, text, length);
+    bool good = explanation_check(subject->api, subject->tokenizer, (struct engine_string){copy, length},
+                                  flags, ids.list, ids.count, subject->vocabulary->n_tokens, why);
+    SUITE_EXPECT(suite, good, "%s (a text of %zu bytes)", why, length);
+    free(fixture_release(&suite->fixture, copy));
+}
+
+/* A sink that stops after some steps. */
+static int stop_explaining(void *user, const struct engine_explain_step *step)
+{
+    (void)step;
+    struct stopper *stopper = user;
+    if (stopper->stopped) stopper->calls_after++;
+    if (stopper->left-- > 0) return 0;
+    stopper->stopped = true;
+    return 4242;
+}
+
+static void explanations(struct suite *suite, const void *args)
+{
+    const struct subject *subject = args;
+    if (!explains(subject)) suite->fixture.stop(&suite->fixture, FIXTURE_UNCLAIMED, "");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (uint32_t flags = 0; flags < 4; flags++)
+            explain(suite, subject, texts[i].data, texts[i].length, flags);
+    uint64_t seed = 5;
+    for (size_t i = 0; i < 100; i++) {
+        char random[400];
+        size_t length = random_bits(&seed) % sizeof random;
+        for (size_t j = 0; j < length; j++)
+            random[j] = i % 3 == 0   ? (char)random_bits(&seed)
+                        : i % 3 == 1 ? "the hello w"[random_bits(&seed) % 11]
+                                     : "abc"[random_bits(&seed) % 3];
+        explain(suite, subject, random, length, i % 4);
+    }
+    for (size_t left = 0; left < 4; left++) {
+        struct stopper stopper = {.left = left};
+        int status =
+            subject->api->explain(subject->tokenizer, "hello world", 11, 0, stop_explaining, &stopper);
+        SUITE_EXPECT(suite, !stopper.stopped || status == 4242, "the sink said 4242, explain %d", status);
+        SUITE_EXPECT(suite, stopper.calls_after == 0, "the sink was called after it had said stop");
+    }
+}
+
 static void bad_ids(struct suite *suite, const void *args)
 {
     const struct subject *subject = args;
@@ -377,6 +435,7 @@ static void survive(struct suite *suite, struct subject *subject)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct ids ids = encode(suite, subject, texts[i].data, texts[i].length, i % 4);
         decode(suite, subject, &ids, (int)i % 2);
+        if (explains(subject)) explain(suite, subject, texts[i].data, texts[i].length, i % 4);
     }
     subject->api->destroy(subject->tokenizer);
 }
@@ -499,6 +558,7 @@ static void check_model(struct suite *suite, const char *model)
         {"words", words_are_tokens},
         {"special tokens", special_tokens},
         {"sinks that stop", sinks_that_stop},
+        {"explanations", explanations},
         {"ids that aren't there", bad_ids},
         {"long text", long_text},
         {"threads", many_threads},

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "bpe/pretokenizers.h"
+#include "check/explanation.h"
 
 #define MAX_TOKENIZERS 128
 
@@ -165,6 +166,10 @@ void fuzz_there_and_back(const struct fuzz_tokenizer *tokenizer, const char *tex
     for (size_t i = 0; i < first.count; i++)
         if (first.list[i] < 0 || (uint32_t)first.list[i] >= tokenizer->n_tokens)
             fuzz_fail("an id is no token's");
+    char why[EXPLANATION_WHY];
+    if (!explanation_check(tokenizer->api, tokenizer->tokenizer, (struct engine_string){copy, length}, flags,
+                           first.list, first.count, tokenizer->n_tokens, why))
+        fuzz_fail(why);
     bool compare = tokenizer->lossless && !(flags & ENGINE_ENCODE_BOS_EOS);
     decode(tokenizer, &first, (flags & ENGINE_ENCODE_SPECIAL) != 0, compare ? copy : NULL, length);
     free(copy);

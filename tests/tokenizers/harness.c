@@ -390,7 +390,7 @@ void expect_lossless(const struct engine_tokenizer_api *api, const struct engine
     text_free(&back);
 }
 
-static void read_shared(const char *name, struct text *out)
+void read_shared(const char *name, struct text *out)
 {
     char path[512], buffer[4096];
     snprintf(path, sizeof path, "%s/tokenizers/%s", TEST_SHARED_DIR, name);

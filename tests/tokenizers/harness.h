@@ -91,6 +91,9 @@ struct text {
 void text_free(struct text *text);
 void text_add(struct text *text, const char *data, size_t length);
 
+/* Adds a file of ../shared/tokenizers. */
+void read_shared(const char *name, struct text *out);
+
 /* Decodes; `out` is emptied first. Checks on the way that only whole UTF-8 characters come out as far as they
  * are characters. */
 void decode(const struct engine_tokenizer_api *api, const struct engine_tokenizer *tokenizer,

@@ -86,13 +86,15 @@ static void write_expected(const struct case_ *c, char *out)
 struct written {
     char text[MAX_TEXT * 8];
     size_t used;
-    int last; /* of the part before: 1 plain text, 0 a token */
+    const char *end; /* of the part before, in the text that is split */
+    int last;        /* of the part before: 1 plain text, 0 a token */
 };
 
 static int write_part(void *user, struct engine_string text, int32_t id)
 {
     struct written *to = user;
-    cr_assert(id >= 0 ? text.length == 0 : text.length > 0);
+    cr_assert(text.length > 0 && text.data == to->end, "a part is not what follows the one before");
+    to->end += text.length;
     cr_assert(id >= 0 || !to->last, "plain text in two parts");
     to->last = id < 0;
     if (id >= 0)
@@ -137,7 +139,7 @@ Test(special, the_rule)
     size_t n_parts = 0;
     for (int n = 0; n < 50000; n++) {
         static struct case_ c;
-        struct written written = {.used = 0};
+        struct written written = {.end = c.text};
         struct special_set set;
         char expected[MAX_TEXT * 8];
         make_case(&c, &random);
@@ -145,6 +147,7 @@ Test(special, the_rule)
         cr_assert_eq(special_create(&set, &c.vocab, ENGINE_TOKEN_USER_DEFINED, 0), ENGINE_OK);
         struct engine_string text = {c.text, c.length};
         cr_assert_eq(special_split(&set, &c.vocab, text, &workspace, write_part, &written), 0);
+        cr_assert_eq(written.end, c.text + c.length);
         special_destroy(&set);
         cr_assert_str_eq(written.text, expected, "case %d: \"%s\"", n, c.text);
         n_parts += written.used;
@@ -163,7 +166,7 @@ static int count_part(void *user, struct engine_string text, int32_t id)
 {
     struct count *count = user;
     count->tokens += id >= 0;
-    count->plain += text.length;
+    count->plain += id < 0 ? text.length : 0;
     return 0;
 }
 

@@ -1,9 +1,11 @@
 /* characters.c: text to ids for vocabularies that are not byte-level. Words are whole lines, or begin at
  * spaces; they are merged from their characters on. */
+#include <math.h>
 #include <string.h>
 
 #include "bpe/model.h"
 #include "bpe/pretokenizers.h"
+#include "common/explain.h"
 #include "common/memory.h"
 #include "common/unicode.h"
 #include "common/utf8.h"
@@ -37,6 +39,12 @@ static int spell_text(struct bpe_scratch *scratch, struct engine_string text, bo
     return ENGINE_OK;
 }
 
+static void put_token(struct output *output, int32_t id, const char *text, size_t length)
+{
+    output_put(output, id);
+    if (output->explanation) explain_token(output->explanation, text, length, id, NAN);
+}
+
 static void put_bytes(const struct engine_tokenizer *tokenizer, const char *bytes, size_t count,
                       struct output *output)
 {
@@ -44,7 +52,14 @@ static void put_bytes(const struct engine_tokenizer *tokenizer, const char *byte
     for (size_t i = 0; i < count; i++) {
         int32_t id = model->byte_tokens[(unsigned char)bytes[i]];
         if (id >= 0) output_put(output, id);
+        if (output->explanation) explain_token(output->explanation, bytes + i, 1, id, NAN);
     }
+}
+
+static size_t character_size(const char *text, size_t left)
+{
+    uint32_t character;
+    return unicode_read(text, left, &character);
 }
 
 /* Merges the initial symbols of the characters from `text` on. */
@@ -52,18 +67,18 @@ static int put_merged(const struct engine_tokenizer *tokenizer, struct merge_wor
                       const char *text, size_t length, struct output *output)
 {
     const struct bpe_model *model = tokenizer->model;
-    int status = merge_run(&model->pairs, merge);
+    int status = ENGINE_OK;
+    if (output->explanation)
+        status = explain_characters(output->explanation, text, length, character_size, bpe_id_of, false);
+    if (!status) status = merge_run(&model->pairs, merge);
     if (status) return status;
     size_t at = 0;
     for (size_t i = 0; i < merge->n_tokens; i++) {
         size_t begin = at, last = i + 1 < merge->n_tokens ? merge->tokens[i + 1].start : merge->n_initial;
-        for (size_t j = merge->tokens[i].start; j < last; j++) {
-            uint32_t character;
-            at += unicode_read(text + at, length - at, &character);
-        }
+        for (size_t j = merge->tokens[i].start; j < last; j++) at += character_size(text + at, length - at);
         int32_t id = model->tokens[merge->tokens[i].symbol];
         if (id >= 0)
-            output_put(output, id);
+            put_token(output, id, text + begin, at - begin);
         else
             put_bytes(tokenizer, text + begin, at - begin, output);
     }
@@ -75,11 +90,12 @@ static int put_word(const struct engine_tokenizer *tokenizer, struct merge_works
                     size_t length, struct output *output)
 {
     const struct bpe_model *model = tokenizer->model;
+    if (output->explanation) explain_word(output->explanation, word, length);
     uint32_t whole = (model->flags & PRE_WHOLE_BREAKS) && *word == '\n'
                          ? trie_find(&model->symbols, word, length)
                          : TRIE_NONE;
     if (whole != TRIE_NONE && model->tokens[whole] >= 0) {
-        output_put(output, model->tokens[whole]);
+        put_token(output, model->tokens[whole], word, length);
         return ENGINE_OK;
     }
     size_t begin = 0, room = 0;
@@ -122,6 +138,8 @@ int bpe_encode_characters(const struct engine_tokenizer *tokenizer, struct bpe_s
     bool marked_words = (model->flags & PRE_MARKED_WORDS) != 0;
     size_t length = 0;
     int status = spell_text(scratch, text, marked_words, &length);
+    if (!status && output->explanation)
+        explain_text(output->explanation, text, (struct engine_string){scratch->text, length});
     for (size_t at = 0, end; !status && !output->stopped && at < length; at = end) {
         end = word_end(scratch->text, length, at, marked_words);
         status = put_word(tokenizer, &scratch->merge, scratch->text + at, end - at, output);

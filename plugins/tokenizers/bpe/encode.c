@@ -1,10 +1,12 @@
 /* encode.c: text to ids. Each character becomes the class that the pre-tokenizer's expressions know it by;
  * the words that these find are looked up among those seen before, or merged. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpe/model.h"
 #include "bpe/pretokenizers.h"
+#include "common/explain.h"
 #include "common/memory.h"
 #include "common/unicode.h"
 
@@ -88,14 +90,25 @@ static int classify(struct encoding *encoding, size_t *n)
     return ENGINE_OK;
 }
 
+/* Puts the token of `length` bytes at `word`, if there is one. */
+static void put_token(struct output *output, int32_t id, const char *word, size_t length)
+{
+    if (id >= 0) output_put(output, id);
+    if (output->explanation) explain_token(output->explanation, word, length, id, NAN);
+}
+
 /* A symbol that is no token: the tokens of its bytes, as far as they exist. */
-static void put_bytes(const struct encoding *encoding, const uint32_t *symbols, size_t count)
+static void put_bytes(const struct encoding *encoding, const uint32_t *symbols, const char *word,
+                      size_t count)
 {
     const struct bpe_model *model = encoding->tokenizer->model;
-    for (size_t i = 0; i < count; i++) {
-        int32_t id = model->tokens[symbols[i]];
-        if (id >= 0) output_put(encoding->output, id);
-    }
+    for (size_t i = 0; i < count; i++) put_token(encoding->output, model->tokens[symbols[i]], word + i, 1);
+}
+
+int32_t bpe_id_of(const struct engine_tokenizer *tokenizer, uint32_t symbol)
+{
+    const struct bpe_model *model = tokenizer->model;
+    return model->tokens[symbol];
 }
 
 static int put_merged(const struct encoding *encoding, const char *word, size_t length)
@@ -107,15 +120,16 @@ static int put_merged(const struct encoding *encoding, const char *word, size_t 
     if (status) return status;
     for (size_t i = 0; i < length; i++) merge->initial[i] = (unsigned char)word[i];
     merge->n_initial = length;
+    if (merge->explanation) explain_bytes(merge->explanation, word, bpe_id_of);
     status = merge_run(&model->pairs, merge);
     for (size_t i = 0; !status && i < merge->n_tokens; i++) {
         int32_t id = model->tokens[merge->tokens[i].symbol];
         size_t start = merge->tokens[i].start;
         size_t end = i + 1 < merge->n_tokens ? merge->tokens[i + 1].start : length;
         if (id >= 0)
-            output_put(encoding->output, id);
+            put_token(encoding->output, id, word + start, end - start);
         else
-            put_bytes(encoding, merge->initial + start, end - start);
+            put_bytes(encoding, merge->initial + start, word + start, end - start);
     }
     return status;
 }
@@ -123,10 +137,11 @@ static int put_merged(const struct encoding *encoding, const char *word, size_t 
 static int put_word(const struct encoding *encoding, const char *word, size_t length)
 {
     const struct bpe_model *model = encoding->tokenizer->model;
+    if (encoding->output->explanation) explain_word(encoding->output->explanation, word, length);
     if (model->flags & PRE_WHOLE_WORDS) {
         uint32_t symbol = trie_find(&model->symbols, word, length);
         if (symbol != TRIE_NONE && model->tokens[symbol] >= 0) {
-            output_put(encoding->output, model->tokens[symbol]);
+            put_token(encoding->output, model->tokens[symbol], word, length);
             return ENGINE_OK;
         }
     }
@@ -148,7 +163,7 @@ static int visit_word(void *user, size_t n_characters)
     size_t readable = encoding->text.length - encoding->at;
     encoding->at += length;
     encoding->character += n_characters;
-    if (length > CACHE_WORD_SIZE) {
+    if (length > CACHE_WORD_SIZE || output->explanation) {
         int status = put_word(encoding, word, length);
         return status ? status : output->stopped;
     }
@@ -178,7 +193,9 @@ int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
     (void)first;
     const struct bpe_model *model = tokenizer->model;
     struct encoding encoding = {.tokenizer = tokenizer, .scratch = scratch, .output = output, .text = text};
+    encoding.scratch->merge.explanation = output->explanation;
     if (model->flags & PRE_CHARACTERS) return bpe_encode_characters(tokenizer, scratch, text, output);
+    if (output->explanation) explain_text(output->explanation, text, text);
     size_t n = 0;
     int status = classify(&encoding, &n);
     if (status) return status;

@@ -44,6 +44,9 @@ void bpe_scratch_destroy(void *scratch);
 int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
                struct output *output);
 
+/* The token of a symbol, or -1. */
+int32_t bpe_id_of(const struct engine_tokenizer *tokenizer, uint32_t symbol);
+
 /* The memory of encoding. */
 struct bpe_scratch {
     struct cache cache;

@@ -1,9 +1,11 @@
 /* longest.c: see longest.h. */
 #include "common/longest.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 
 int longest_create(struct longest *longest, size_t bytes)
@@ -60,6 +62,7 @@ int longest_link(struct longest *longest, uint32_t unknown)
 {
     struct trie_edge *edges = NULL; /* [trie.n_nodes - 1] */
     int status = ENGINE_OK;
+    longest->unknown = unknown;
     for (int byte = 0; !status && byte < 256; byte++) {
         char text = (char)byte;
         status = trie_insert(&longest->trie, &text, 1, false, unknown, NULL);
@@ -127,4 +130,35 @@ size_t longest_finish(const struct longest *longest, uint32_t node, int32_t *ids
         count += longest->nodes[node].n_tokens;
     }
     return count;
+}
+
+/* Reports the tokens that the text begins with up to token `id`, the longest, whose length it returns. Only the
+ * id of unknown bytes may also be that of a longer token. */
+static size_t explain_match(const struct longest *longest, struct explanation *explanation, const char *text,
+                            size_t length, uint32_t id)
+{
+    size_t found = 0;
+    uint32_t node = TRIE_ROOT;
+    for (size_t i = 0; i < length && (id == longest->unknown || !found); i++) {
+        node = trie_step(&longest->trie, node, (unsigned char)text[i]);
+        if (node == TRIE_NONE) break;
+        uint32_t value = longest->trie.values[node];
+        if (value == TRIE_NONE || (i == 0 && value == longest->unknown && value != id)) continue;
+        bool known = value < explanation->tokenizer->vocab.n_tokens;
+        explain_candidate(explanation, text, i + 1, known ? (int32_t)value : -1, NAN, NAN);
+        if (value == id) found = i + 1;
+    }
+    return found;
+}
+
+size_t longest_explain(const struct longest *longest, struct explanation *explanation, const char *text,
+                       size_t length, const int32_t *ids, size_t count, bool tokens)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count && !explanation->output->stopped; i++) {
+        size_t size = explain_match(longest, explanation, text + at, length - at, (uint32_t)ids[i]);
+        if (tokens) explain_token(explanation, text + at, size, ids[i], NAN);
+        at += size;
+    }
+    return at;
 }

@@ -7,6 +7,7 @@
 #ifndef TOKENIZERS_COMMON_LONGEST_H
 #define TOKENIZERS_COMMON_LONGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct longest {
     struct longest_join *joins;
     size_t n_joins, joins_capacity;
     uint32_t deepest; /* bytes of the longest token */
+    uint32_t unknown; /* value of a byte that begins no token */
 };
 
 /* Room for about `bytes` bytes of tokens. ENGINE_ERROR_MEMORY. */
@@ -50,5 +52,11 @@ size_t longest_match(const struct longest *longest, uint32_t *node, const char *
                      int32_t *ids);
 /* Ends the text: writes the remaining ids, at most `deepest`. */
 size_t longest_finish(const struct longest *longest, uint32_t node, int32_t *ids);
+
+struct explanation;
+/* Reports how the text begins with these ids, which longest_match found: at each place the tokens that match,
+ * the longest last; and with `tokens` that it is the result. Returns the bytes that the ids take. */
+size_t longest_explain(const struct longest *longest, struct explanation *explanation, const char *text,
+                       size_t length, const int32_t *ids, size_t count, bool tokens);
 
 #endif

@@ -5,13 +5,14 @@
  * wherever the tokens on both sides of a cut stay apart when merged as a text of their own: as long as
  * nothing merges across the cuts, each part of a text develops as it would alone, and the first merge across
  * a cut would show among the two tokens next to it. If they don't stay apart, more tokens before the cut are
- * taken back and merged again together with the block. */
+ * taken back and merged again together with the block. A word that is being explained is one block. */
 #include "common/merge.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 
 #define SHORT_WORD  96 /* symbols; up to here each merge searches for the best pair again */
@@ -70,14 +71,18 @@ static void set_pair(const struct pairs *pairs, struct merge_place *left, const 
 }
 
 /* Merges the pairs of `rank`, the lowest there is, from left to right, as long as no merge brings about one
- * that would come first. Returns how many symbols are left. */
-static size_t merge_rank(const struct pairs *pairs, struct merge_place *list, size_t count, uint32_t rank)
+ * that would come first. `end`: initial symbol at which the list ends. Returns how many symbols are left. */
+static size_t merge_rank(const struct pairs *pairs, struct explanation *explanation, struct merge_place *list,
+                         size_t count, size_t end, uint32_t rank)
 {
     size_t to = 0;
     bool stop = false;
     for (size_t from = 0; from < count; from++) {
         while (list[from].rank == rank && !stop) {
             struct merge_place merged = list[from++]; /* there is a next one, or they were no pair */
+            if (explanation)
+                explain_merge(explanation, &pairs->slots[merged.pair], merged.token.start,
+                              list[from].token.start, from + 1 < count ? list[from + 1].token.start : end);
             merged.token.symbol = pairs->slots[merged.pair].result;
             set_pair(pairs, &merged, from + 1 < count ? &list[from + 1] : NULL);
             list[from] = merged;
@@ -97,12 +102,13 @@ static size_t merge_passes(const struct pairs *pairs, const struct merge_workspa
     for (size_t i = 0; i < count; i++)
         list[i].token = (struct merge_token){workspace->initial[first + i], (uint32_t)(first + i)};
     for (size_t i = 0; i < count; i++) set_pair(pairs, &list[i], i + 1 < count ? &list[i + 1] : NULL);
+    size_t end = first + count;
     for (size_t merged = count; merged >= count / worth;) {
         uint32_t lowest = PAIR_NONE;
         for (size_t i = 0; i < count; i++) lowest = list[i].rank < lowest ? list[i].rank : lowest;
         if (lowest == PAIR_NONE) break;
         size_t before = count;
-        count = merge_rank(pairs, list, count, lowest);
+        count = merge_rank(pairs, workspace->explanation, list, count, end, lowest);
         merged = before - count;
     }
     return count;
@@ -162,6 +168,7 @@ static int merge_long(const struct pairs *pairs, struct merge_workspace *workspa
     if (!grow(&workspace->places, &workspace->places_capacity, count, sizeof *workspace->places))
         return fail_memory("merges");
     struct merge_place *places = workspace->places;
+    size_t end = first + count;
     count = merge_passes(pairs, workspace, first, count, PASS_WORTH, places);
     if (!grow(&workspace->nodes, &workspace->nodes_capacity, count, sizeof *workspace->nodes) ||
         !grow(&workspace->heap, &workspace->heap_capacity, 3 * count, sizeof *workspace->heap))
@@ -177,6 +184,9 @@ static int merge_long(const struct pairs *pairs, struct merge_workspace *workspa
         uint32_t left = (uint32_t)event.order;
         if (nodes[left].pair != event.pair) continue; /* one of the two has merged otherwise meanwhile */
         uint32_t right = nodes[left].next, next = nodes[right].next;
+        if (workspace->explanation)
+            explain_merge(workspace->explanation, &pairs->slots[event.pair], places[left].token.start,
+                          places[right].token.start, next == NO_NODE ? end : places[next].token.start);
         nodes[left].symbol = pairs->slots[event.pair].result;
         nodes[left].next = next;
         nodes[right].pair = PAIR_NONE;
@@ -241,7 +251,8 @@ int merge_run(const struct pairs *pairs, struct merge_workspace *workspace)
 {
     size_t n = workspace->n_initial;
     workspace->n_tokens = 0;
-    if (n <= SHORT_WORD) return n ? merge_block(pairs, workspace, 0, n, 0, &workspace->n_tokens) : ENGINE_OK;
+    if (n <= SHORT_WORD || workspace->explanation)
+        return n ? merge_block(pairs, workspace, 0, n, 0, &workspace->n_tokens) : ENGINE_OK;
 
     int status = make_known_pairs(workspace);
     for (size_t begin = 0, end; !status && begin < n; begin = end) {

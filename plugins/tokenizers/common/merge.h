@@ -10,6 +10,8 @@
 
 #include "common/pairs.h"
 
+struct explanation;
+
 /* A symbol of the result; it ends where the next one starts. */
 struct merge_token {
     uint32_t symbol;
@@ -30,6 +32,8 @@ struct merge_workspace {
     size_t heap_capacity;
     uint64_t *known_pairs; /* [KNOWN_PAIRS] left << 32 | right: neighbours with a known answer, */
     uint8_t *known_apart;  /* [KNOWN_PAIRS] and the answer */
+    /* Each merge is reported here, in the order of the definition; NULL unless somebody asked. */
+    struct explanation *explanation;
 };
 void merge_workspace_free(struct merge_workspace *workspace);
 

@@ -10,10 +10,13 @@
 
 #define OUTPUT_SIZE 2048
 
+struct explanation;
+
 struct output {
     engine_token_sink sink;
     void *user;
-    int stopped; /* what the sink returned to stop, or 0 */
+    struct explanation *explanation; /* what is done is reported here; NULL unless somebody asked */
+    int stopped;                     /* what the sink returned to stop, or 0 */
     size_t count;
     int32_t ids[OUTPUT_SIZE];
 };

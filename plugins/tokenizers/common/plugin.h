@@ -28,6 +28,7 @@
         .decoder_destroy = decoder_destroy,                                                                  \
         .decode = decoder_decode,                                                                            \
         .decode_end = decoder_end,                                                                           \
+        .explain = tokenizer_explain,                                                                        \
     };                                                                                                       \
                                                                                                              \
     const struct engine_plugin *engine_plugin_entry(const struct engine_host *services)                      \

@@ -272,9 +272,8 @@ static int finish_region(struct split *split)
         const struct special_place *found = &workspace->places[workspace->owners[i] - 1];
         status = visit_plain(split, split->start + i);
         split->plain = split->start + found->end;
-        if (!status)
-            status = split->visit(split->user, (struct engine_string){split->text + split->start + i, 0},
-                                  found->id);
+        struct engine_string taken = {split->text + split->start + i, found->end - i};
+        if (!status) status = split->visit(split->user, taken, found->id);
         i = found->end;
     }
     split->start = split->end = 0;

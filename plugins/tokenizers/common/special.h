@@ -36,8 +36,8 @@ struct special_set {
 int special_create(struct special_set *set, const struct vocab *vocab, uint32_t any, uint32_t none);
 void special_destroy(struct special_set *set);
 
-/* Receives the parts of a text in order: a stretch of plain text (never empty; id -1), or a token (text of
- * length 0). Returns 0 to continue. */
+/* Receives the parts of a text in order: a stretch of plain text (never empty; id -1), or a token, with the
+ * text that it takes. Returns 0 to continue. */
 typedef int (*special_visit)(void *user, struct engine_string text, int32_t id);
 
 /* A place where tokens end, and the longest of them that has not been rejected. */

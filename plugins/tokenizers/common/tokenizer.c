@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 
 /* What one call of encode works in. The last one to finish leaves it for the next. */
@@ -112,6 +113,7 @@ static int encode_part(void *user, struct engine_string text, int32_t id)
     struct workspace *workspace = encoding->workspace;
     if (id >= 0) {
         output_put(&workspace->output, id);
+        if (workspace->output.explanation) explain_special(workspace->output.explanation, text, id);
         encoding->first = true;
     } else {
         int status = encoding->tokenizer->kind->encode(encoding->tokenizer, workspace->scratch, text,
@@ -122,8 +124,16 @@ static int encode_part(void *user, struct engine_string text, int32_t id)
     return workspace->output.stopped;
 }
 
-int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
-                     uint32_t flags, engine_token_sink sink, void *user)
+/* A token that is added at `place`, before or after the text. */
+static void put_added(struct output *output, const char *place, int32_t id)
+{
+    output_put(output, id);
+    if (output->explanation) explain_special(output->explanation, (struct engine_string){place, 0}, id);
+}
+
+/* `explanation` is NULL for tokenizer_encode. */
+static int encode(const struct engine_tokenizer *tokenizer, struct engine_string text, uint32_t flags,
+                  engine_token_sink sink, void *user, struct explanation *explanation)
 {
     if (flags & ~(uint32_t)(ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL))
         return host->fail(ENGINE_ERROR_UNSUPPORTED, "unknown flags for encoding: %#x", flags);
@@ -137,21 +147,44 @@ int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text,
     struct output *output = &workspace->output;
     output->sink = sink;
     output->user = user;
+    output->explanation = explanation;
     output->stopped = 0;
     output->count = 0;
-    if ((flags & ENGINE_ENCODE_BOS_EOS) && vocab->add_bos) output_put(output, vocab->bos);
-    if (length)
-        status = special_split(set, vocab, (struct engine_string){text, length}, &workspace->special,
-                               encode_part, &encoding);
+    if (explanation) explanation->output = output;
+    if ((flags & ENGINE_ENCODE_BOS_EOS) && vocab->add_bos) put_added(output, text.data, vocab->bos);
+    if (text.length) status = special_split(set, vocab, text, &workspace->special, encode_part, &encoding);
     if (!status && (flags & ENGINE_ENCODE_BOS_EOS)) {
-        if (vocab->add_eos) output_put(output, vocab->eos);
-        if (vocab->add_separator) output_put(output, vocab->separator);
+        const char *end = text.length ? text.data + text.length : text.data;
+        if (vocab->add_eos) put_added(output, end, vocab->eos);
+        if (vocab->add_separator) put_added(output, end, vocab->separator);
     }
     if (!status) {
         output_flush(output);
         status = output->stopped;
     }
     workspace_leave(tokenizer, workspace);
+    return status;
+}
+
+int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
+                     uint32_t flags, engine_token_sink sink, void *user)
+{
+    return encode(tokenizer, (struct engine_string){text, length}, flags, sink, user, NULL);
+}
+
+/* The sink of the ids while their steps are reported. */
+static int drop(void *user, const int32_t *ids, size_t count)
+{
+    (void)user, (void)ids, (void)count;
+    return 0;
+}
+
+int tokenizer_explain(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
+                      uint32_t flags, engine_explain_sink sink, void *user)
+{
+    struct explanation explanation = {.tokenizer = tokenizer, .sink = sink, .user = user, .text = text};
+    int status = encode(tokenizer, (struct engine_string){text, length}, flags, drop, NULL, &explanation);
+    explain_free(&explanation);
     return status;
 }
 

@@ -22,7 +22,7 @@ struct tokenizer_kind {
     int (*scratch_create)(const struct engine_tokenizer *tokenizer, void **scratch);
     void (*scratch_destroy)(void *scratch); /* NULL is fine */
     /* A stretch of text without special tokens, never empty. `first`: nothing, or a special token, precedes
-     * it. May stop early once output->stopped is set. */
+     * it. May stop early once output->stopped is set. Reports to output->explanation unless that is NULL. */
     int (*encode)(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text,
                   bool first, struct output *output);
     /* Writes the text of an ordinary token, at most as long as its piece; returns its length. */
@@ -46,6 +46,8 @@ void tokenizer_destroy(struct engine_tokenizer *tokenizer);
 int tokenizer_info(const struct engine_tokenizer *tokenizer, struct engine_tokenizer_info *info);
 int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
                      uint32_t flags, engine_token_sink sink, void *user);
+int tokenizer_explain(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
+                      uint32_t flags, engine_explain_sink sink, void *user);
 int tokenizer_piece(const struct engine_tokenizer *tokenizer, int32_t id, struct engine_string *piece);
 uint32_t tokenizer_attributes(const struct engine_tokenizer *tokenizer, int32_t id);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/longest.h"
 
 /* Text is matched in parts of so many bytes. */
@@ -117,12 +118,25 @@ static int encode(const struct engine_tokenizer *tokenizer, void *scratch, struc
     const struct longest *longest = tokenizer->model;
     int32_t *ids = scratch;
     uint32_t node = TRIE_ROOT;
+    struct explanation *explanation = output->explanation;
+    size_t explained = 0; /* bytes */
+    if (explanation) {
+        explain_text(explanation, text, text);
+        explain_word(explanation, text.data, text.length);
+    }
     for (size_t at = 0; at < text.length && !output->stopped; at += PART) {
         size_t length = text.length - at < PART ? text.length - at : PART;
         size_t count = longest_match(longest, &node, text.data + at, length, ids);
         output_put_all(output, ids, count);
+        if (explanation)
+            explained += longest_explain(longest, explanation, text.data + explained, text.length - explained,
+                                         ids, count, true);
     }
-    output_put_all(output, ids, longest_finish(longest, node, ids));
+    size_t count = longest_finish(longest, node, ids);
+    output_put_all(output, ids, count);
+    if (explanation)
+        longest_explain(longest, explanation, text.data + explained, text.length - explained, ids, count,
+                        true);
     return ENGINE_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/cache.h"
+#include "common/explain.h"
 #include "common/memory.h"
 #include "common/utf8.h"
 #include "ugm/model.h"
@@ -35,12 +36,19 @@ struct viterbi {
 static void put_token(struct viterbi *work, const char *text, const struct ugm_best *token)
 {
     const struct ugm_model *model = work->tokenizer->model;
+    struct explanation *explanation = work->output->explanation;
     bool unknown = token->id == work->tokenizer->vocab.unknown;
     if (unknown && model->has_bytes) {
-        for (uint32_t i = 0; i < token->length; i++)
-            output_put(work->output, model->bytes[(unsigned char)text[i]]);
+        for (uint32_t i = 0; i < token->length; i++) {
+            int32_t id = model->bytes[(unsigned char)text[i]];
+            output_put(work->output, id);
+            if (explanation) explain_token(explanation, text + i, 1, id, token->score);
+        }
     } else if (!unknown || !work->last_unknown) {
         output_put(work->output, token->id);
+        if (explanation) explain_token(explanation, text, token->length, token->id, token->score);
+    } else if (explanation) {
+        explain_token(explanation, text, token->length, -1, token->score);
     }
     work->last_unknown = unknown;
 }
@@ -68,18 +76,28 @@ static struct ugm_best find_best(const struct viterbi *work, uint32_t node, size
 {
     const struct ugm_model *model = work->tokenizer->model;
     const struct ugm_best *best = work->scratch->best;
+    const char *text = work->text + end; /* candidates end there */
+    struct explanation *explanation = work->output->explanation;
     struct ugm_best champion = {-DBL_MAX, work->tokenizer->vocab.unknown, (uint32_t)size};
     bool single = false; /* the character itself is a token */
     for (uint32_t at = model->nodes[node].id >= 0 ? node : model->nodes[node].shorter; at != TRIE_ROOT;
          at = model->nodes[at].shorter) {
         const struct ugm_node *token = &model->nodes[at];
         double score = best[end - token->length].score + token->score;
+        if (explanation && !isinf(score))
+            explain_candidate(explanation, text - token->length, token->length, token->id, token->score,
+                              score);
         if (score > champion.score) champion = (struct ugm_best){score, token->id, token->length};
         single = single || token->length == size;
     }
     double score = best[end - size].score + model->unknown_score;
+    if (explanation && !single)
+        explain_candidate(explanation, text - size, size, work->tokenizer->vocab.unknown,
+                          model->unknown_score, score);
     if (!single && score > champion.score)
         champion = (struct ugm_best){score, work->tokenizer->vocab.unknown, (uint32_t)size};
+    if (explanation)
+        explain_best(explanation, text - champion.length, champion.length, champion.id, champion.score);
     return champion;
 }
 
@@ -126,7 +144,8 @@ static int find_tokens(struct viterbi *work, size_t length)
 static int put_word(struct viterbi *work, size_t length, size_t readable)
 {
     struct output *output = work->output;
-    if (length > CACHE_WORD_SIZE) return find_tokens(work, length);
+    if (output->explanation) explain_word(output->explanation, work->text, length);
+    if (length > CACHE_WORD_SIZE || output->explanation) return find_tokens(work, length);
     if (OUTPUT_SIZE - output->count < (size_t)2 * CACHE_WORD_SIZE) output_flush(output);
     if (output->stopped) return ENGINE_OK;
     struct cache_key key = cache_key(work->text, length, readable);
@@ -181,7 +200,12 @@ int ugm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
     if (!grow(&room->best, &room->best_capacity, STRETCH, sizeof *room->best)) return fail_memory("text");
 
     struct viterbi work = {tokenizer, room, output, room->text, false};
-    if (length > model->longest_by_words) return find_tokens(&work, length);
+    if (output->explanation)
+        explain_text(output->explanation, text, (struct engine_string){room->text, length});
+    if (length > model->longest_by_words) {
+        if (output->explanation) explain_word(output->explanation, room->text, length);
+        return find_tokens(&work, length);
+    }
     for (size_t at = 0, size; !status && at < length && !output->stopped; at += size) {
         size = word_length(room->text + at, length - at);
         status = put_word(&work, size, length - at);

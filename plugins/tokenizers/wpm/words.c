@@ -1,8 +1,10 @@
 /* words.c: text to ids. A word is looked up after U+2581, which marks the tokens that begin words; a word
  * that is no sequence of tokens is unknown as a whole. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 #include "common/utf8.h"
 #include "wpm/model.h"
@@ -12,6 +14,10 @@ struct scratch {
     size_t word_capacity, length;
     int32_t *ids; /* [ids_capacity] those of the word */
     size_t ids_capacity;
+    /* For explanations: while `gathers` is set, words are not looked up, only added to the normalized text. */
+    bool gathers;
+    char *normalized; /* [normalized_capacity] */
+    size_t normalized_capacity, n_normalized;
 };
 
 int wpm_scratch_create(const struct engine_tokenizer *tokenizer, void **scratch)
@@ -35,7 +41,28 @@ void wpm_scratch_destroy(void *scratch)
     if (!destroyed) return;
     free(destroyed->word);
     free(destroyed->ids);
+    free(destroyed->normalized);
     free(destroyed);
+}
+
+static int gather_word(struct scratch *scratch)
+{
+    if (!grow(&scratch->normalized, &scratch->normalized_capacity, scratch->n_normalized + scratch->length,
+              1))
+        return fail_memory("explanation");
+    memcpy(scratch->normalized + scratch->n_normalized, scratch->word, scratch->length);
+    scratch->n_normalized += scratch->length;
+    scratch->length = SPACE_MARK_SIZE;
+    return ENGINE_OK;
+}
+
+static void explain_end(const struct engine_tokenizer *tokenizer, const struct scratch *scratch, size_t count,
+                        bool known, struct explanation *explanation)
+{
+    const struct longest *longest = &((const struct wpm_model *)tokenizer->model)->longest;
+    explain_word(explanation, scratch->word, scratch->length);
+    longest_explain(longest, explanation, scratch->word, scratch->length, scratch->ids, count, known);
+    if (!known) explain_token(explanation, scratch->word, scratch->length, tokenizer->vocab.unknown, NAN);
 }
 
 static int end_word(const struct engine_tokenizer *tokenizer, struct scratch *scratch, struct output *output)
@@ -43,6 +70,7 @@ static int end_word(const struct engine_tokenizer *tokenizer, struct scratch *sc
     const struct longest *longest = &((const struct wpm_model *)tokenizer->model)->longest;
     size_t length = scratch->length;
     if (length == SPACE_MARK_SIZE) return ENGINE_OK;
+    if (scratch->gathers) return gather_word(scratch);
     if (!grow(&scratch->ids, &scratch->ids_capacity, length, sizeof *scratch->ids))
         return fail_memory("text");
     uint32_t node = TRIE_ROOT;
@@ -52,16 +80,15 @@ static int end_word(const struct engine_tokenizer *tokenizer, struct scratch *sc
     for (size_t i = 0; i < count; i++) known = known && (uint32_t)scratch->ids[i] < tokenizer->vocab.n_tokens;
     for (size_t i = 0; known && i < count; i++) output_put(output, scratch->ids[i]);
     if (!known) output_put(output, tokenizer->vocab.unknown);
+    if (output->explanation) explain_end(tokenizer, scratch, count, known, output->explanation);
     scratch->length = SPACE_MARK_SIZE;
     return ENGINE_OK;
 }
 
-int wpm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
-               struct output *output)
+static int encode_words(const struct engine_tokenizer *tokenizer, struct scratch *room,
+                        struct engine_string text, struct output *output)
 {
-    (void)first;
     const struct wpm_model *model = tokenizer->model;
-    struct scratch *room = scratch;
     room->length = SPACE_MARK_SIZE;
     int status = ENGINE_OK;
     for (size_t at = 0; !status && !output->stopped && at < text.length;) {
@@ -78,4 +105,20 @@ int wpm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
         if (role == WPM_ALONE) status = end_word(tokenizer, room, output);
     }
     return status ? status : end_word(tokenizer, room, output);
+}
+
+int wpm_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct engine_string text, bool first,
+               struct output *output)
+{
+    (void)first;
+    struct scratch *room = scratch;
+    if (output->explanation) {
+        room->gathers = true;
+        room->n_normalized = 0;
+        int status = encode_words(tokenizer, room, text, output);
+        room->gathers = false;
+        if (status) return status;
+        explain_text(output->explanation, text, (struct engine_string){room->normalized, room->n_normalized});
+    }
+    return encode_words(tokenizer, room, text, output);
 }
