@@ -168,6 +168,19 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
     return ENGINE_OK;
 }
 
+int engine_model_explain(struct engine_model *model, const char *text, size_t length, uint32_t flags,
+                         engine_explain_sink sink, void *user)
+{
+    const struct engine_tokenizer_api *api = NULL;
+    struct engine_tokenizer *tokenizer = NULL;
+    int status = engine_model_tokenizer(model, &api, &tokenizer);
+    if (status) return status;
+    if (!ENGINE_HAS(api, explain) || !api->explain)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: the plugin of its tokenizer cannot explain itself",
+                           model_path(model->model));
+    return api->explain(tokenizer, text, length, flags, sink, user);
+}
+
 int model_token_texts(struct engine_model *model, const struct token_texts **texts)
 {
     const struct engine_tokenizer_api *api = NULL;

@@ -203,14 +203,17 @@ const struct command commands[] = {
          "  engine template -m model.gguf --messages chat.json --chat-template chatml\n",
      .run = command_template},
     {.name = "tokenize",
-     .synopsis = "[-m MODEL] [TEXT] [--ids] [-0] [--bos] [--special] [--decode]",
+     .synopsis = "[-m MODEL] [TEXT] [--ids] [-0] [--bos] [--special] [--decode] [--explain]",
      .summary = "Turns text into token ids, or ids into text.",
      .details = "Without TEXT, reads the text from standard input. Shows each token with its id and piece; "
                 "--ids prints one line of ids. A model file with a vocabulary and no weights is sufficient.\n"
                 "-0 reads many NUL-terminated texts from standard input and prints a line of ids for each. "
                 "With --decode it does the reverse: each line of ids becomes a NUL-terminated text. With "
-                "--json, each text becomes a line of JSON.",
+                "--json, each text becomes a line of JSON.\n"
+                "--explain shows how a text becomes tokens: special tokens, the normalized text, the words "
+                "that are tokenized by themselves, and in each word the merges, the lattice or the matches.",
      .examples = "  engine tokenize -m model.gguf \"Once upon a time\"\n"
+                 "  engine tokenize --explain \"a time\"\n"
                  "  engine tokenize -m model.gguf --ids < README.md\n"
                  "  engine tokenize -m model.gguf --bos --special --ids \"<|user|>Hello<|end|>\"\n"
                  "  engine tokenize -m model.gguf --decode \"1 9038 2501 263 931\"\n",

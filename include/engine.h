@@ -219,6 +219,14 @@ ENGINE_API int engine_model_tokenizer(struct engine_model *model, const struct e
  * such token. */
 ENGINE_API int engine_model_token_text(struct engine_model *model, int32_t token, struct engine_string *text);
 
+/* Reports to `sink` how the model's tokenizer makes tokens of a text of `length` bytes (plugin-api.h, enum
+ * engine_explain_kind); `flags` are enum engine_encode_flags. The ids of the steps ENGINE_EXPLAIN_SPECIAL and
+ * ENGINE_EXPLAIN_TOKEN are those that its `encode` gives. A step and its text are valid during the call of the
+ * sink. ENGINE_ERROR_UNSUPPORTED: the tokenizer's plugin explains nothing. Any value but 0 that the sink
+ * returns ends this, and is returned. */
+ENGINE_API int engine_model_explain(struct engine_model *model, const char *text, size_t length,
+                                    uint32_t flags, engine_explain_sink sink, void *user);
+
 struct engine_quantize_options {
     size_t struct_size;
     const char *type; /* "Q8_0", "Q4_K_M", …: llama-quantize's names of types and mixes of types */

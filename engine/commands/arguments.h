@@ -94,7 +94,7 @@ struct arguments {
     bool no_generation_prompt;                /* --no-generation-prompt */
 
     /* tokenize */
-    bool ids, nul, bos, special, decode;
+    bool ids, nul, bos, special, decode, explain;
 
     /* logits */
     const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */

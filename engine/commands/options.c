@@ -316,6 +316,12 @@ const struct option options[] = {
      .target = AT(decode),
      .commands = " tokenize ",
      .help = "Turns token ids, separated by spaces or commas, into text"},
+    {.name = "explain",
+     .kind = OPTION_FLAG,
+     .group = GROUP_TEXT,
+     .target = AT(explain),
+     .commands = " tokenize ",
+     .help = "Shows step by step how the text becomes tokens (docs/tokenizers.md)"},
 
     {.name = "tokens",
      .value = "IDS",

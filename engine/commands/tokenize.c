@@ -6,14 +6,17 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "commands/explain.h"
 #include "commands/json.h"
 #include "commands/quoted.h"
 
 struct tokenization {
+    struct engine_model *model;
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     uint32_t flags;      /* for encode */
     bool pieces;         /* a line with id and piece for each token; otherwise the ids on one line */
+    bool explain;        /* the steps instead */
     bool first;          /* nothing has been printed on the line yet */
     const char *failure; /* the error while printing, NULL if there was none */
     json_t *ids,
@@ -168,13 +171,20 @@ static int decode_all(struct tokenization *work, const char *data, size_t size, 
 
 /* ---- The command ---- */
 
+static int tokenize_text(struct tokenization *work, const char *text, size_t length)
+{
+    if (work->explain) return explain_print(work->model, text, length, work->flags, work->ids != NULL);
+    return encode_text(work, text, length);
+}
+
 static int encode_all(struct tokenization *work, const char *data, size_t size, bool nul)
 {
-    if (!nul) return encode_text(work, data, size);
+    if (!nul) return tokenize_text(work, data, size);
     int status = ENGINE_OK;
     for (size_t at = 0; !status && at < size && !interrupted;) {
         size_t length = strlen(data + at); /* there is a NUL after the last byte */
-        status = encode_text(work, data + at, length);
+        if (at && work->explain && !work->ids) putchar('\n');
+        status = tokenize_text(work, data + at, length);
         at += length + 1;
     }
     return status;
@@ -183,9 +193,11 @@ static int encode_all(struct tokenization *work, const char *data, size_t size, 
 static int tokenize(const struct arguments *arguments, struct engine_model *model)
 {
     struct tokenization work = {
+        .model = model,
         .flags =
             (arguments->bos ? ENGINE_ENCODE_BOS_EOS : 0u) | (arguments->special ? ENGINE_ENCODE_SPECIAL : 0u),
         .pieces = !arguments->ids && (!arguments->nul || arguments->json),
+        .explain = arguments->explain,
     };
     int status = engine_model_tokenizer(model, &work.api, &work.tokenizer);
     if (status) return status;
@@ -228,6 +240,9 @@ int command_tokenize(const struct arguments *arguments)
     if (arguments->decode && (arguments->ids || arguments->bos))
         return command_usage("--decode turns ids into text: %s does not apply",
                              arguments->ids ? "--ids" : "--bos");
+    if (arguments->explain && (arguments->ids || arguments->decode))
+        return command_usage("--explain shows how text becomes tokens: %s does not apply",
+                             arguments->ids ? "--ids" : "--decode");
     int status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);
     if (!status) status = tokenize(arguments, model);

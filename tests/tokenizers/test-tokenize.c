@@ -136,6 +136,108 @@ Test(tokenize, interrupted)
     free(said);
 }
 
+Test(tokenize, explains)
+{
+    char expected[1024];
+    int space = id_of("▁"), z = id_of("z"), newline = 3 + '\n';
+    snprintf(expected, sizeof expected,
+             "added       \"<s>\"                           1\n"
+             "text        \"z\\n\"\n"
+             "normalized  \"▁z\\n\"\n"
+             "word        \"▁\"\n"
+             "  token     \"▁\"                             %d\n"
+             "word        \"z\"\n"
+             "  token     \"z\"                             %d\n"
+             "word        \"\\n\"\n"
+             "  token     \"\\n\"                            %d \"<0x0A>\"\n"
+             "special     \"</s>\"                          2\n"
+             "tokens      1 %d %d %d 2\n",
+             space, z, newline, space, z, newline);
+    expect(PROGRAM("tokenize", "-m", model, "--explain", "--bos", "--special", "z\n</s>"), 0, expected,
+           strlen(expected), "");
+    snprintf(
+        expected, sizeof expected,
+        "{\"text\": \"z\", \"ids\": [%d, %d], \"pieces\": [\"▁\", \"z\"], \"steps\": ["
+        "{\"step\": \"text\", \"start\": 0, \"end\": 1, \"text\": \"▁z\"}, "
+        "{\"step\": \"word\", \"start\": 0, \"end\": 3, \"text\": \"▁\"}, "
+        "{\"step\": \"token\", \"start\": 0, \"end\": 3, \"text\": \"▁\", \"id\": %d, \"piece\": \"▁\"}, "
+        "{\"step\": \"word\", \"start\": 3, \"end\": 4, \"text\": \"z\"}, "
+        "{\"step\": \"token\", \"start\": 0, \"end\": 1, \"text\": \"z\", \"id\": %d, \"piece\": \"z\"}]}\n",
+        space, z, space, z);
+    expect(PROGRAM("tokenize", "-m", model, "--explain", "--json", "z"), 0, expected, strlen(expected), "");
+    expect(PROGRAM("tokenize", "-m", model, "--explain", ""), 0, "tokens\n", 7, "");
+    const char *const several[] = {"tokenize", "-m", model, "--explain", "-0", NULL};
+    expect(program_run(several, "\0", 2), 0, "tokens\n\ntokens\n", 15, "");
+}
+
+/* What is said of a long text has lines of limited width; only the ids don't. */
+Test(tokenize, explains_long_texts_in_short_lines)
+{
+    char text[3001];
+    for (size_t i = 0; i < 3000; i++) text[i] = "a\xC3\xA9"[i % 3];
+    text[3000] = '\0';
+    struct program_result result = PROGRAM("tokenize", "-m", model, "--explain", text);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    for (char *line = result.out; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        cr_expect(strncmp(line, "tokens", 6) == 0 || strcspn(line, "\n") < 250, "%.300s", line);
+    cr_expect(strstr(result.out, "\"…\n"));
+    program_free(&result);
+}
+
+/* The example of docs/tokenizers.md and of --help. */
+Test(tokenize, explains_as_documented)
+{
+    static const char *const demo = TEST_SOURCE_DIR "/../../models/demo/demo.gguf";
+    size_t size;
+    if (access(demo, R_OK) != 0) cr_skip_test("no models/demo/demo.gguf here");
+    char *docs = files_read(TEST_SOURCE_DIR "/../../docs/tokenizers.md", &size);
+    struct program_result help = PROGRAM("help", "tokenize");
+    struct program_result result = PROGRAM("tokenize", "-m", demo, "--explain", "a time");
+    const char *example = strstr(docs, "$ engine tokenize --explain \"a time\"\n");
+    cr_assert(example && strstr(help.out, "  engine tokenize --explain \"a time\"\n"));
+    example = strchr(example, '\n') + 1;
+    cr_expect(result.status == 0 && strncmp(example, result.out, result.out_size) == 0, "%s", result.out);
+    program_free(&result);
+    program_free(&help);
+    free(docs);
+}
+
+/* The ids at the end are those of --ids, whatever the text. */
+Test(tokenize, explains_what_it_does)
+{
+    static const char *const texts[] = {"", " ", "the cat", "\xFF\xC3", "a  b\tc", "<s></s>"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct program_result ids = PROGRAM("tokenize", "-m", model, "--ids", "--special", texts[i]);
+        struct program_result steps = PROGRAM("tokenize", "-m", model, "--explain", "--special", texts[i]);
+        const char *last = strstr(steps.out, "tokens");
+        cr_assert(ids.status == 0 && steps.status == 0 && last, "%s%s", ids.err, steps.err);
+        last += strlen("tokens");
+        cr_expect_str_eq(last + strspn(last, " "), ids.out);
+        program_free(&ids);
+        program_free(&steps);
+    }
+}
+
+/* A plugin without `explain`. */
+Test(tokenize, cannot_explain)
+{
+    struct gguf_writer *writer = gguf_create(3);
+    gguf_add_string(writer, "general.architecture", "llama");
+    gguf_add_string(writer, "tokenizer.ggml.model", "test-bytes");
+    const char *path = files_path(folder, "bytes.gguf");
+    cr_assert(gguf_save(writer, path));
+    gguf_destroy(writer);
+    files_copy(TEST_BINARY_DIR "/../plugins/built/bytes.so", files_path(folder, "bytes.so"), SIZE_MAX);
+    struct program_result result =
+        PROGRAM("tokenize", "--plugin-dir", folder, "-m", path, "--explain", "some text");
+    cr_expect_eq(result.status, 1);
+    cr_expect_str_empty(result.out);
+    cr_expect(strstr(result.err, "bytes.gguf: the plugin of its tokenizer cannot explain itself\n"), "%s",
+              result.err);
+    cr_expect_str_eq(strchr(result.err, '\n'), "\n");
+    program_free(&result);
+}
+
 Test(tokenize, mistakes)
 {
     expect(PROGRAM("tokenize", "-m", model, "--decode", "1 x2 3"), 2, "", 0, "engine: not a token id: x2\n");
@@ -147,6 +249,10 @@ Test(tokenize, mistakes)
            "engine: -0 reads texts from standard input: omit either it or \"text\"\n");
     expect(PROGRAM("tokenize", "-m", model, "--decode", "--bos"), 2, "", 0,
            "engine: --decode turns ids into text: --bos does not apply\n");
+    expect(PROGRAM("tokenize", "-m", model, "--explain", "--ids", "a"), 2, "", 0,
+           "engine: --explain shows how text becomes tokens: --ids does not apply\n");
+    expect(PROGRAM("tokenize", "-m", model, "--explain", "--decode", "1"), 2, "", 0,
+           "engine: --explain shows how text becomes tokens: --decode does not apply\n");
 }
 
 /* A model without a tokenizer, one with a tokenizer that no plugin serves, and one with a wrong vocabulary. */
