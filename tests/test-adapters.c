@@ -541,6 +541,9 @@ Test(adapters, on_the_command_line)
     snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", adapter);
     struct program_result over = LOGITS("--lora", scaled, "-o", weights);
     program_expect_failure(&over, "adapter_model.safetensors");
+    files_write_text(files_path(folder, "text"), "no model");
+    struct program_result text = LOGITS("--lora", files_path(folder, "text"));
+    program_expect_failure(&text, "reading an adapter: ");
     struct program_result missing = LOGITS("--lora", "/nowhere");
     program_expect_failure(&missing, "/nowhere");
     static const char *const wrong[] = {"nan", "inf", "-inf", "", "1e99", "0,5"};

@@ -77,7 +77,8 @@ int adapter_read_gguf(const struct model *model, struct adapter *adapter)
     double alpha = 0;
     adapter->format = "GGUF";
     int status = model_open(adapter->path, NULL, &adapter->file);
-    if (!status) status = check_kind(model, adapter);
+    if (status) return error_wrap(status, "reading an adapter");
+    status = check_kind(model, adapter);
     if (status) return status;
     metadata_float(model_metadata(adapter->file), "adapter.lora.alpha", &alpha);
     if (!isfinite(alpha))

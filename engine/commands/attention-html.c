@@ -93,10 +93,10 @@ int attention_write_html(const struct attention_map *map, FILE *file)
     double bytes = (double)(map->n_layers * map->n_heads) * (double)n * ((double)n + 1);
     const char *page = attention_page, *at_facts = strstr(page, facts), *at_weights = strstr(page, weights);
     if (bytes > (double)MOST_BYTES)
-        return command_error(
-            ENGINE_ERROR_ARGUMENT,
-            "the page would have %.0f MiB of weights, more than %zu; choose with --layer or --head",
-            bytes / 0x1p20, MOST_BYTES >> 20);
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "the page would have %.0f MiB of weights, more than %zu; choose one with "
+                             "--layer and --head, or a shorter text",
+                             bytes / 0x1p20, MOST_BYTES >> 20);
     fwrite(page, 1, (size_t)(at_facts - page), file);
     int status = write_facts(map, file);
     if (status) return status;

@@ -199,9 +199,10 @@ int attention_write_png(const struct attention_map *map, FILE *file)
     const struct layout layout = lay_out(map);
     struct picture picture = {layout.width * map->n_heads, layout.height * map->n_layers, NULL};
     if ((double)picture.width * (double)picture.height > MOST_DOTS)
-        return command_error(ENGINE_ERROR_ARGUMENT,
-                             "the picture would have %zu x %zu dots; choose with --layer and --head",
-                             picture.width, picture.height);
+        return command_error(
+            ENGINE_ERROR_ARGUMENT,
+            "the picture would have %zu x %zu dots; choose one with --layer and --head, or a shorter text",
+            picture.width, picture.height);
     picture.dots = malloc(picture.width * picture.height * sizeof *picture.dots);
     if (!picture.dots) return command_error(ENGINE_ERROR_MEMORY, "out of memory (picture)");
     memset(picture.dots, 255, picture.width * picture.height * sizeof *picture.dots);

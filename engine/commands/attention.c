@@ -101,7 +101,8 @@ static int make_room(struct attention_map *map, uint32_t n_heads)
     double bytes = (double)map->n_layers * (double)map->n_heads * (double)map->n_queries * (double)n * 4;
     if (bytes > (double)MOST_BYTES)
         return command_error(ENGINE_ERROR_MEMORY,
-                             "the weights would take %.1f GiB, more than 4; choose with --layer and --head",
+                             "the weights would take %.1f GiB, more than 4; choose one with --layer and "
+                             "--head, or a shorter text",
                              bytes / 0x1p30);
     map->weights = calloc(map->n_layers * map->n_heads, map->n_queries * n * sizeof *map->weights);
     return map->weights ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (weights)");

@@ -121,10 +121,11 @@ static int open_reference(struct measuring *m, uint64_t vocabulary)
     if (f->header.vocabulary != vocabulary)
         return command_error(ENGINE_ERROR_ARGUMENT, "%s: made with another vocabulary than this model's",
                              a->kl_file);
+    char stride[40] = "without --stride";
+    if (m->stride > 0) snprintf(stride, sizeof stride, "--stride %zu", m->stride);
     if ((a->n_context > 0 && a->n_context != m->n_window) || (a->stride > 0 && a->stride != m->stride))
-        return command_error(ENGINE_ERROR_ARGUMENT,
-                             "%s: made with -c %zu --stride %zu: leave these options out", a->kl_file,
-                             m->n_window, m->stride);
+        return command_error(ENGINE_ERROR_ARGUMENT, "%s: made with -c %zu %s: leave these options out",
+                             a->kl_file, m->n_window, stride);
     if (windows_scored(m->tokens.count, m->n_window, m->stride) != f->header.n_rows)
         return command_error(ENGINE_ERROR_DATA,
                              "%s: damaged: it has %" PRIu64 " predictions for another text", a->kl_file,
