@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "template/named.h"
 #include "template/template.h"
 
 #define DATA TEST_SOURCE_DIR "/data/templates/"
@@ -293,4 +294,37 @@ Test(template, dates_are_those_of_the_time_given)
     cr_assert(output, "%s", error_message());
     cr_expect_str_eq(template_output_text(output).data, "26 Jul 2025, 03:20 %26");
     template_output_free(output);
+}
+
+/* The named templates against llama.cpp's (tools/templates/record-named). */
+Test(template, named_as_in_llama_cpp)
+{
+    json_t *record = load("named.json"), *conversation, *texts;
+    const char *name;
+    size_t i, count = 0;
+    json_object_foreach(json_object_get(record, "texts"), name, texts)
+    {
+        const struct named_template *named = named_template_find(name);
+        cr_assert(named, "%s", name);
+        json_array_foreach(json_object_get(record, "conversations"), i, conversation)
+        {
+            const char *wanted = json_string_value(json_array_get(texts, i));
+            if (!wanted) continue; /* differs on purpose */
+            json_t *variables = json_copy(conversation);
+            json_object_set(variables, "eos_token", json_object_get(json_object_get(record, "eos"), name));
+            char *json = json_dumps(variables, 0);
+            struct template_output *output = render(named->source, strlen(named->source), json);
+            cr_assert(output, "%s: %s", name, error_message());
+            struct engine_string got = template_output_text(output);
+            cr_expect(got.length == strlen(wanted) && !memcmp(got.data, wanted, got.length),
+                      "%s, conversation %zu:\n%.*s\ninstead of\n%s", name, i, (int)got.length, got.data,
+                      wanted);
+            template_output_free(output);
+            free(json);
+            json_decref(variables);
+            count++;
+        }
+    }
+    cr_assert_geq(count, 200);
+    json_decref(record);
 }
