@@ -23,6 +23,8 @@
 
 #define NO_NODE ((uint32_t)-1)
 
+#define INLINE static inline __attribute__((always_inline))
+
 struct merge_node {
     uint32_t symbol;
     uint32_t pair; /* slot of the pair that it forms with the next, or PAIR_NONE */
@@ -72,7 +74,7 @@ static void set_pair(const struct pairs *pairs, struct merge_place *left, const 
 
 /* Merges the pairs of `rank`, the lowest there is, from left to right, as long as no merge brings about one
  * that would come first. `end`: initial symbol at which the list ends. Returns how many symbols are left. */
-static size_t merge_rank(const struct pairs *pairs, struct explanation *explanation, struct merge_place *list,
+INLINE size_t merge_rank(const struct pairs *pairs, struct explanation *explanation, struct merge_place *list,
                          size_t count, size_t end, uint32_t rank)
 {
     size_t to = 0;
@@ -96,8 +98,9 @@ static size_t merge_rank(const struct pairs *pairs, struct explanation *explanat
 
 /* Merges initial symbols first … first+count-1 in list[count], rank by rank, until none is left or a pass
  * over all merges less than a `worth`th of them. Returns how many are left. */
-static size_t merge_passes(const struct pairs *pairs, const struct merge_workspace *workspace, size_t first,
-                           size_t count, size_t worth, struct merge_place *list)
+INLINE size_t merge_passes_with(const struct pairs *pairs, const struct merge_workspace *workspace,
+                                struct explanation *explanation, size_t first, size_t count, size_t worth,
+                                struct merge_place *list)
 {
     for (size_t i = 0; i < count; i++)
         list[i].token = (struct merge_token){workspace->initial[first + i], (uint32_t)(first + i)};
@@ -108,10 +111,18 @@ static size_t merge_passes(const struct pairs *pairs, const struct merge_workspa
         for (size_t i = 0; i < count; i++) lowest = list[i].rank < lowest ? list[i].rank : lowest;
         if (lowest == PAIR_NONE) break;
         size_t before = count;
-        count = merge_rank(pairs, workspace->explanation, list, count, end, lowest);
+        count = merge_rank(pairs, explanation, list, count, end, lowest);
         merged = before - count;
     }
     return count;
+}
+
+/* The usual case is compiled by itself: the call in its innermost loop would slow it down. */
+static size_t merge_passes(const struct pairs *pairs, const struct merge_workspace *workspace, size_t first,
+                           size_t count, size_t worth, struct merge_place *list)
+{
+    if (!workspace->explanation) return merge_passes_with(pairs, workspace, NULL, first, count, worth, list);
+    return merge_passes_with(pairs, workspace, workspace->explanation, first, count, worth, list);
 }
 
 /* Merges initial symbols first … first+count-1, count <= SHORT_WORD, into tokens[at …]; returns how many. */

@@ -18,6 +18,8 @@
 /* Bytes that are gathered at least before they are written out. */
 #define STRETCH 256
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* The best way to a place. */
 struct ugm_best {
     double score;
@@ -72,12 +74,12 @@ static void write_out(struct viterbi *work, size_t end)
 }
 
 /* The best way to place `end`, where a character of `size` bytes ends. */
-static struct ugm_best find_best(const struct viterbi *work, uint32_t node, size_t end, size_t size)
+INLINE struct ugm_best find_best(const struct viterbi *work, struct explanation *explanation, uint32_t node,
+                                 size_t end, size_t size)
 {
     const struct ugm_model *model = work->tokenizer->model;
     const struct ugm_best *best = work->scratch->best;
     const char *text = work->text + end; /* candidates end there */
-    struct explanation *explanation = work->output->explanation;
     struct ugm_best champion = {-DBL_MAX, work->tokenizer->vocab.unknown, (uint32_t)size};
     bool single = false; /* the character itself is a token */
     for (uint32_t at = model->nodes[node].id >= 0 ? node : model->nodes[node].shorter; at != TRIE_ROOT;
@@ -111,8 +113,7 @@ static uint32_t step(const struct ugm_model *model, uint32_t node, unsigned char
     return model->trie.first[byte] == TRIE_NONE ? TRIE_ROOT : model->trie.first[byte];
 }
 
-/* Writes out the tokens of text[length], at whose start `work` is. */
-static int find_tokens(struct viterbi *work, size_t length)
+INLINE int find_tokens_with(struct viterbi *work, struct explanation *explanation, size_t length)
 {
     const struct ugm_model *model = work->tokenizer->model;
     struct ugm_scratch *room = work->scratch;
@@ -133,10 +134,18 @@ static int find_tokens(struct viterbi *work, size_t length)
         /* No way leads to the inside of a character. */
         for (size_t i = 1; i < size; i++) room->best[place + i].score = -INFINITY;
         place += size;
-        room->best[place] = find_best(work, node, place, size);
+        room->best[place] = find_best(work, explanation, node, place, size);
     }
     if (length) write_out(work, place);
     return ENGINE_OK;
+}
+
+/* Writes out the tokens of text[length], at whose start `work` is. The usual case is compiled by itself: calls in
+ * its innermost loop would slow it down. */
+static int find_tokens(struct viterbi *work, size_t length)
+{
+    if (!work->output->explanation) return find_tokens_with(work, NULL, length);
+    return find_tokens_with(work, work->output->explanation, length);
 }
 
 /* Writes the tokens of a word out, from the cache if they are there. `readable`: bytes of the text that are
