@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "adapter-writer.h"
+#include "gguf-writer.h"
 #include "program-model.h"
 #include "program.h"
 
@@ -345,6 +347,58 @@ Test(batch, the_output_of_something_else)
     program_free(&result);
 }
 
+/* An adapter of the first layer's queries. */
+static const char *write_adapter(const char *name)
+{
+    const char *path = strdup(files_path(folder, name));
+    struct tensor_file *file = tensor_file_create();
+    tensor_file_add_module(file, "model.layers.0.self_attn.q_proj", 64, 64, 4, 0);
+    mkdir(path, 0755);
+    tensor_file_save(file, files_path(path, "adapter_model.safetensors"));
+    files_write_text(
+        files_path(path, "adapter_config.json"),
+        "{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 64, \"target_modules\": [\"q_proj\"]}");
+    return path;
+}
+
+/* Adapters are what they contain, wherever they are. */
+Test(batch, adapters_belong_to_the_key)
+{
+    const char *adapter = write_adapter("adapter"), *same = write_adapter("same");
+    char scaled[512];
+    snprintf(scaled, sizeof scaled, "%s=0.5", adapter);
+    write_prompts(4);
+    char *without = undisturbed();
+    files_write_text(out, without);
+    refuses(BATCH("--seed", "4", "-o", out, "--lora", adapter), without);
+    struct program_result result = BATCH("--seed", "4", "-o", out, "--lora", adapter, "--restart");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    char *with = read_text(out);
+    refuses(BATCH("--seed", "4", "-o", out), with);
+    refuses(BATCH("--seed", "4", "-o", out, "--lora", scaled), with);
+    result = BATCH("--seed", "4", "-o", out, "--lora", same);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    expect_output(with);
+    program_free(&result);
+    files_write_text(
+        files_path(same, "adapter_config.json"),
+        "{\"peft_type\": \"LORA\", \"r\": 4, \"lora_alpha\": 32, \"target_modules\": [\"q_proj\"]}");
+    refuses(BATCH("--seed", "4", "-o", out, "--lora", same), with);
+    free((char *)(size_t)adapter), free((char *)(size_t)same), free(without), free(with);
+}
+
+/* Models may differ in nothing but their weights. */
+Test(batch, weights_belong_to_the_key)
+{
+    write_prompts(4);
+    char *expected = undisturbed();
+    files_write_text(out, expected);
+    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 5, .type = ENGINE_TYPE_F32}));
+    refuses(BATCH("--seed", "4", "-o", out), expected);
+    free(expected);
+}
+
 /* The context of the model has 128 tokens, however they are asked for. */
 Test(batch, the_context_belongs_to_the_key)
 {
@@ -367,6 +421,38 @@ Test(batch, the_context_belongs_to_the_key)
         cr_assert_eq(result.status, 0, "%s", result.err);
         program_free(&result);
     }
+    free(expected);
+}
+
+/* Results wait until somebody reads the pipe. */
+Test(batch, into_a_pipe_with_a_name)
+{
+    write_prompts(3);
+    char *expected = undisturbed();
+    int status;
+    cr_assert_eq(mkfifo(out, 0600), 0);
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        execl(TEST_ENGINE, "engine", "batch", "-m", model, "--backend", "cpu", "-n", "12", in, "--seed", "4",
+              "-o", out, (char *)NULL);
+        _exit(127);
+    }
+    for (int i = 0; i < 100; i++) { /* a while, so that it could end early */
+        cr_assert_eq(waitpid(child, &status, WNOHANG), 0, "it ended before anybody read");
+        usleep(10000);
+    }
+    char text[4096];
+    size_t size = 0;
+    int pipe_end = open(out, O_RDONLY);
+    ssize_t n = 0;
+    while (size < sizeof text - 1 && (n = read(pipe_end, text + size, sizeof text - 1 - size)) > 0)
+        size += (size_t)n;
+    text[size] = '\0';
+    close(pipe_end);
+    cr_assert_str_eq(text, expected);
+    cr_assert(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     free(expected);
 }
 

@@ -14,6 +14,7 @@
 #include "commands/beams.h"
 #include "commands/common.h"
 #include "commands/constraints.h"
+#include "commands/file-hash.h"
 #include "commands/guesses.h"
 #include "commands/hash.h"
 #include "commands/json.h"
@@ -174,10 +175,13 @@ static int take_fingerprint(struct batch *b)
         hash_more(b, "|stop", 5);
         hash_more(b, b->stop.items[i].data, b->stop.items[i].length);
     }
-    if (!b->constraint.kind) return ENGINE_OK;
-    hash_more(b, &b->constraint.kind, sizeof b->constraint.kind);
-    hash_more(b, b->constraint.text, b->constraint.size);
-    return ENGINE_OK;
+    if (b->constraint.kind) {
+        hash_more(b, &b->constraint.kind, sizeof b->constraint.kind);
+        hash_more(b, b->constraint.text, b->constraint.size);
+    }
+    status = hash_file(path_of_model(a, b->engine), &b->fingerprint);
+    if (!status && a->tokenizer) status = hash_file(a->tokenizer, &b->fingerprint);
+    return status ? status : hash_adapters(a, &b->fingerprint);
 }
 
 /* A seed for each line, far from those of its neighbours (splitmix64), short enough to type. */
@@ -381,9 +385,11 @@ static int open_output(struct batch *b)
     int status = output_check(b->out_path, b->engine, inputs, sizeof inputs / sizeof *inputs);
     if (!status) status = check_not_adapter(b->out_path, b->engine, a);
     if (status) return status;
-    int file = open(b->out_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    /* A pipe that is open for reading too would take results with nobody to read them. */
     struct stat info;
-    if (file < 0 || fstat(file, &info) != 0 || !(b->out = fdopen(file, "r+b")))
+    bool is_file = stat(b->out_path, &info) != 0 || S_ISREG(info.st_mode);
+    int file = open(b->out_path, (is_file ? O_RDWR | O_CREAT : O_WRONLY) | O_CLOEXEC, 0666);
+    if (file < 0 || fstat(file, &info) != 0 || !(b->out = fdopen(file, is_file ? "r+b" : "wb")))
         return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
     if (!S_ISREG(info.st_mode)) return ENGINE_OK;
     if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)

@@ -81,6 +81,8 @@ int create_context(const struct arguments *arguments, struct engine_model *model
                    const struct engine_context_options *options, struct engine_context **context);
 /* output_check for the files of --lora. */
 int check_not_adapter(const char *path, const struct engine *engine, const struct arguments *arguments);
+/* Adds those files and their scales to a hash. */
+int hash_adapters(const struct arguments *arguments, uint64_t *hash);
 /* create_context for a plan. */
 int create_plan(const struct arguments *arguments, struct engine_model *model,
                 const struct engine_context_options *options, struct engine_plan **plan);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "commands/common.h"
+#include "commands/file-hash.h"
+#include "commands/hash.h"
 #include "commands/output.h"
 
 /* Splits FILE=SCALE. What follows the last "=" belongs to the name of the file if that exists so, or if it is no
@@ -43,6 +45,21 @@ int check_not_adapter(const char *path, const struct engine *engine, const struc
         snprintf(config, sizeof config, "%s/adapter_config.json", adapter);
         const char *inputs[] = {adapter, weights, config};
         status = output_check(path, engine, inputs, sizeof inputs / sizeof *inputs);
+        free(adapter);
+    }
+    return status;
+}
+
+int hash_adapters(const struct arguments *arguments, uint64_t *hash)
+{
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < arguments->lora.count && !status; i++) {
+        float scale;
+        char *adapter;
+        status = split(arguments->lora.items[i], &adapter, &scale);
+        if (status) return status;
+        *hash = hash_bytes(*hash, &scale, sizeof scale);
+        status = hash_file(adapter, hash);
         free(adapter);
     }
     return status;
