@@ -521,8 +521,9 @@ ENGINE_API int engine_sequence_save(struct engine_context *context, uint32_t seq
                                     int (*write)(void *user, const void *data, size_t size), void *user);
 /* Replaces a sequence with a saved one. The model and the cache type must be those it was saved with; the
  * devices and the placement may differ. ENGINE_ERROR_NOT_FOUND: there is no such file. ENGINE_ERROR_DATA: the
- * file is damaged, truncated, from another model, or not a saved sequence. ENGINE_ERROR_MEMORY: the cache has
- * no room. After a failure, the sequence is empty or unchanged. */
+ * file is damaged, truncated, from another model, other adapters or another cache type, longer than the context,
+ * or not a saved sequence. ENGINE_ERROR_UNSUPPORTED: it has another version of the format. ENGINE_ERROR_MEMORY:
+ * the cache has no room. After a failure, the sequence is empty or unchanged. */
 ENGINE_API int engine_sequence_load(struct engine_context *context, uint32_t sequence, const char *path);
 
 /* ---- Sampling -------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -454,6 +455,8 @@ Test(sequences, files_of_others_are_refused)
     const char *path = save(&r, 0);
     check_refused(&r, tiny_model, ENGINE_ERROR_DATA, "not a saved sequence");
     check_refused(&r, folder, ENGINE_ERROR_DATA, "not a file");
+    cr_assert_eq(mkfifo(files_path(folder, "pipe"), 0600), 0);
+    check_refused(&r, files_path(folder, "pipe"), ENGINE_ERROR_DATA, "not a file");
     check_refused(&r, files_path(folder, "nothing"), ENGINE_ERROR_NOT_FOUND, "No such file");
     cr_assert_eq(engine_sequence_length(r.context, 0), 100);
     cr_assert_eq(engine_sequence_load(r.context, 1, path), ENGINE_ERROR_ARGUMENT);

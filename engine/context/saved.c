@@ -3,11 +3,13 @@
  * plugin API, so a sequence can be continued wherever the model's layers are then. Layers with a window have
  * only the last blocks. Numbers are little-endian. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "context/context.h"
@@ -340,11 +342,20 @@ static int load(struct engine_context *context, uint32_t sequence, struct reader
     return status;
 }
 
+/* Doesn't wait for the other end of a pipe. */
+static FILE *open_saved(const char *path)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *stream = file >= 0 ? fdopen(file, "rb") : NULL;
+    if (file >= 0 && !stream) close(file);
+    return stream;
+}
+
 int engine_sequence_load(struct engine_context *context, uint32_t sequence, const char *path)
 {
     int status = check_sequence(context, sequence);
     if (status) return status;
-    struct reader reader = {fopen(path, "rbe"), path, 1};
+    struct reader reader = {open_saved(path), path, 1};
     if (!reader.file)
         return error_raise(errno == ENOENT ? ENGINE_ERROR_NOT_FOUND : ENGINE_ERROR_DATA, "%s: %s", path,
                            strerror(errno));
