@@ -106,6 +106,9 @@ struct kernels {
      * keys[j] */
     void (*attention_scores)(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
                              float scale, float *scores, size_t scores_stride);
+    /* The same for keys in F16, `stride` bytes apart. */
+    void (*attention_scores_f16)(const float *q, size_t n_q, const uint8_t *keys, size_t stride,
+                                 size_t n_keys, size_t n, float scale, float *scores, size_t scores_stride);
     /* scores[j] -= slope * (distance - j), n a multiple of PANEL */
     void (*subtract_slope)(float *scores, size_t n, float slope, float distance);
     /* scores[j] = exp(scores[j] - max), n a multiple of PANEL; returns their sum. *max = their maximum, which
@@ -114,6 +117,9 @@ struct kernels {
     /* out[i] += sum over j of weights[i][j] * values[j] */
     void (*attention_values)(const float *weights, size_t weights_stride, size_t n_q, const float *values,
                              size_t n_values, size_t n, float *out);
+    /* The same for values in F16, `stride` bytes apart. */
+    void (*attention_values_f16)(const float *weights, size_t weights_stride, size_t n_q,
+                                 const uint8_t *values, size_t stride, size_t n_values, size_t n, float *out);
     /* out[r] = sum over s of weights[s] * rows[places[s]][r], rows of PANEL */
     void (*mix)(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out);
     /* out = out * a + x * b */

@@ -21,9 +21,10 @@ enum {
     PIECE = ATTENTION_PIECE, /* divides SPAN */
     QUERIES = 64,            /* queries that a task of many tokens takes together, where heads allow it */
     FEW_TOKENS = 8,
-    SPLIT_TASKS = 8,  /* for each thread: if few tokens make more, they take several heads at once */
-    FEW_QUERIES = 16, /* so few take prefetched rows faster than memory gives them: prefetch */
-    FEW_POSITIONS = 8 /* of so many positions at a time */
+    SPLIT_TASKS = 8,   /* for each thread: if few tokens make more, they take several heads at once */
+    FEW_QUERIES = 16,  /* so few take prefetched rows faster than memory gives them: prefetch */
+    FEW_POSITIONS = 8, /* of so many positions at a time, */
+    PIECES_AHEAD = 2   /* as one takes less time than memory needs to answer */
 };
 
 /* Partial results of n queries. */
@@ -87,19 +88,25 @@ void attention_fetch(const struct attention *op, const struct work *work, const 
     }
 }
 
+/* Rows in F16 of consecutive positions where they lie, for kernels that take them so; NULL: they have to be
+ * fetched. */
+static const uint8_t *rows_in_place(const struct attention *op, const struct view *cache, int32_t sequence,
+                                    size_t kv_head, size_t first, size_t n)
+{
+    size_t block_size = cache->ne[1], slot = first % block_size;
+    if (cache->type != ENGINE_TYPE_F16 || cache->ne[0] % PANEL != 0 || slot + n > block_size) return NULL;
+    const int32_t *blocks = view_row(&op->block_table, (size_t)sequence, 0, 0);
+    int32_t block = blocks[first / block_size];
+    if (block < 0 || (size_t)block >= cache->ne[3]) return NULL; /* which attention_fetch reports */
+    return cache_row(cache, (size_t)block, slot, kv_head);
+}
+
 /* Some positions of a cache that will be read soon; cache NULL: none. */
 struct piece {
     const struct view *cache;
     int32_t sequence;
     size_t kv_head, first, n;
 };
-
-/* The piece that begins at `first`, of positions up to `end`. */
-static struct piece piece_at(const struct view *cache, int32_t sequence, size_t kv_head, size_t first,
-                             size_t end)
-{
-    return (struct piece){cache, sequence, kv_head, first, first < end ? smaller(PIECE, end - first) : 0};
-}
 
 /* Prefetches positions begin … end - 1 of a piece. */
 static void fetch_ahead(const struct attention *op, const struct piece *piece, size_t begin, size_t end)
@@ -133,14 +140,78 @@ static void span_range(const struct attention *op, size_t first_token, size_t n_
     *end = smaller(SPAN, high - first);
 }
 
-/* The keys that `attend` reads first for a token from number `span` on; none if the token is left out. */
-static struct piece first_keys(const struct attention *op, size_t token, size_t kv_head, size_t span)
+/* The spans that any of some consecutive tokens sees, whose positions must be at least 0. */
+static void span_limits(const struct attention *op, size_t first_token, size_t n_tokens, size_t *first_span,
+                        size_t *last_span)
 {
-    size_t begin, end;
-    if (attention_position(op, NULL, token) < 0) return (struct piece){0};
-    span_range(op, token, 1, span, &begin, &end);
-    return piece_at(&op->k, attention_number(&op->sequences, token), kv_head, span * SPAN + begin,
-                    span * SPAN + end);
+    *first_span = SIZE_MAX, *last_span = 0;
+    for (size_t t = first_token; t < first_token + n_tokens; t++) {
+        int32_t position = attention_number(&op->positions, t);
+        size_t begin = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+        *first_span = smaller(begin, *first_span);
+        *last_span = last > *last_span ? last : *last_span;
+    }
+}
+
+/* What a task is going to read, piece by piece in its order: of each group of tokens, of each span, the keys
+ * of a piece's positions for all heads, then of the next piece's; then the values. */
+struct course {
+    size_t token, group, end; /* tokens up to `end` in groups of as many as `group` */
+    size_t kv_head, n_kv_heads;
+    size_t span, last_span;
+    /* Within the span. */
+    bool values;
+    size_t position, span_end, head;
+};
+
+static void course_begin_span(const struct attention *op, struct course *course)
+{
+    course->values = false;
+    course->head = 0;
+    span_range(op, course->token, course->group, course->span, &course->position, &course->span_end);
+}
+
+/* The group that begins with the first token that isn't left out, from course->token on. */
+static void course_begin_group(const struct attention *op, struct course *course)
+{
+    while (course->token < course->end && attention_position(op, NULL, course->token) < 0) course->token++;
+    if (course->token >= course->end) return;
+    span_limits(op, course->token, course->group, &course->span, &course->last_span);
+    course_begin_span(op, course);
+}
+
+/* The next piece. */
+static struct piece course_next(const struct attention *op, struct course *course)
+{
+    if (course->token >= course->end) return (struct piece){0};
+    size_t left = course->span_end - course->position;
+    const struct piece piece = {
+        course->values ? &op->v : &op->k, attention_number(&op->sequences, course->token),
+        course->kv_head + course->head, course->span * SPAN + course->position, smaller(PIECE, left)};
+    if (++course->head < course->n_kv_heads) return piece;
+    course->head = 0;
+    course->position += PIECE;
+    if (course->position < course->span_end) return piece;
+    if (!course->values) {
+        course_begin_span(op, course);
+        course->values = true;
+    } else if (course->span < course->last_span) {
+        course->span++;
+        course_begin_span(op, course);
+    } else {
+        course->token += course->group;
+        course_begin_group(op, course);
+    }
+    return piece;
+}
+
+/* Prefetches the first pieces of a course. */
+static void course_start(const struct attention *op, struct course *course)
+{
+    for (int i = 0; i < PIECES_AHEAD; i++) {
+        struct piece piece = course_next(op, course);
+        fetch_ahead(op, &piece, 0, piece.n);
+    }
 }
 
 /* Scratch memory of attend. */
@@ -193,11 +264,10 @@ static void span_softmax(const struct attention *op, const struct work *work, co
 }
 
 /* What the queries get from span number `span`. Caches are read in the order in which they lie in memory: a
- * piece of all heads, then the next. Meanwhile the following one is prefetched, little by little; the last
- * time `next`. */
+ * piece of all heads, then the next. Meanwhile the course's next one is prefetched, little by little. */
 static void attend(const struct attention *op, const struct work *work, const struct queries *queries,
                    size_t span, const struct attend_scratch *scratch, const struct partial *partial,
-                   const struct piece *next)
+                   struct course *course)
 {
     const struct kernels *kernels = work->kernels;
     size_t first = span * SPAN, begin, end, n_q = queries->n / queries->n_kv_heads;
@@ -206,24 +276,33 @@ static void attend(const struct attention *op, const struct work *work, const st
     for (int pass = 0; pass < 2; pass++) {
         const struct view *cache = pass == 0 ? &op->k : &op->v;
         size_t size = pass == 0 ? attention_key_size(op) : value_size(op), kv_head = queries->kv_head;
+        size_t stride = cache->nb[1];
         for (size_t j = begin, h = 0; j < end;) {
             size_t n = smaller(PIECE, end - j);
-            attention_fetch(op, work, cache, queries->sequence, kv_head + h, first + j, n, size,
-                            scratch->rows);
+            const uint8_t *in_place = NULL;
+            if (n_q <= FEW_QUERIES)
+                in_place = rows_in_place(op, cache, queries->sequence, kv_head + h, first + j, n);
+            if (!in_place)
+                attention_fetch(op, work, cache, queries->sequence, kv_head + h, first + j, n, size,
+                                scratch->rows);
             float *scores = scratch->scores + h * n_q * SPAN + j;
             size_t q = h * n_q * size;
             if (++h == queries->n_kv_heads) h = 0, j += PIECE;
-            struct piece ahead = piece_at(cache, queries->sequence, kv_head + h, first + j, first + end);
-            if (j >= end && pass == 0)
-                ahead = piece_at(&op->v, queries->sequence, kv_head, first + begin, first + end);
-            if (j >= end && pass == 1) ahead = *next;
+            struct piece ahead = course_next(op, course);
             for (size_t i = 0, n_here; i < n; i += n_here) {
                 n_here = smaller(at_once, n - i);
                 fetch_ahead(op, &ahead, i, i + n_here);
                 const float *rows = scratch->rows + i * size;
-                if (pass == 0)
+                const uint8_t *f16 = in_place ? in_place + i * stride : NULL;
+                if (pass == 0 && f16)
+                    kernels->attention_scores_f16(queries->q + q, n_q, f16, stride, n_here, size, op->scale,
+                                                  scores + i, SPAN);
+                else if (pass == 0)
                     kernels->attention_scores(queries->q + q, n_q, rows, n_here, size, op->scale, scores + i,
                                               SPAN);
+                else if (f16)
+                    kernels->attention_values_f16(scores + i, SPAN, n_q, f16, stride, n_here, size,
+                                                  partial->out + q);
                 else
                     kernels->attention_values(scores + i, SPAN, n_q, rows, n_here, size, partial->out + q);
             }
@@ -402,9 +481,18 @@ static void run_split(const void *args, const struct work *work, size_t task)
     }
     size_t first = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
     if (span < first || span > last) return;
+    struct course course = {.token = token,
+                            .group = 1,
+                            .end = token + 1,
+                            .kv_head = kv_head,
+                            .n_kv_heads = n_heads,
+                            .span = span,
+                            .last_span = span};
+    course_begin_span(op, &course);
+    course_start(op, &course);
     struct attention_scratch scratch = attention_scratch(op, work);
     struct queries queries = gather(op, token, 1, kv_head, n_heads, scratch.q);
-    attend(op, work, &queries, span, &scratch.attend, &scratch.part, &(struct piece){0});
+    attend(op, work, &queries, span, &scratch.attend, &scratch.part, &course);
     if (first == last) {
         write_output(op, &queries, &scratch.part);
         return;
@@ -445,25 +533,17 @@ static void run_merge(const void *args, const struct work *work, size_t task)
 
 /* ---- Many tokens ----------------------------------------------------------------------------------- */
 
-/* Tokens first … end - 1, all of one sequence, and one key/value head; or one token and several. next: the
- * keys that are read after this. */
+/* Tokens first … end - 1, all of one sequence, and one key/value head; or one token and several. */
 static void run_sequence(const struct attention *op, const struct work *work, size_t first, size_t end,
-                         size_t kv_head, size_t n_kv_heads, const struct piece *next)
+                         size_t kv_head, size_t n_kv_heads, struct course *course)
 {
     struct attention_scratch scratch = attention_scratch(op, work);
     struct queries queries = gather(op, first, end - first, kv_head, n_kv_heads, scratch.q);
-    size_t first_span = SIZE_MAX, last_span = 0;
-    for (size_t t = first; t < end; t++) {
-        int32_t position = attention_number(&op->positions, t);
-        size_t begin = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
-        first_span = smaller(begin, first_span);
-        last_span = last > last_span ? last : last_span;
-    }
+    size_t first_span, last_span;
+    span_limits(op, first, end - first, &first_span, &last_span);
     for (size_t i = 0; i < queries.n; i++) scratch.total.max[i] = -INFINITY;
     for (size_t span = first_span; span <= last_span; span++) {
-        struct piece ahead = *next;
-        if (span < last_span) ahead = first_keys(op, end - 1, kv_head, span + 1);
-        attend(op, work, &queries, span, &scratch.attend, &scratch.part, &ahead);
+        attend(op, work, &queries, span, &scratch.attend, &scratch.part, course);
         for (size_t i = 0; i < queries.n; i++)
             merge(work->kernels, &scratch.total, &scratch.part, i, value_size(op));
     }
@@ -484,16 +564,14 @@ static bool all_alone(const struct attention *op, size_t first, size_t end)
 static void run_alone(const struct attention *op, const struct work *work, size_t first, size_t end)
 {
     size_t n_kv_heads = op->k.ne[2];
-    for (size_t token = first; token < end; token++) {
-        if (attention_position(op, work, token) < 0) {
+    struct course course = {.token = first, .group = 1, .end = end, .n_kv_heads = n_kv_heads};
+    course_begin_group(op, &course);
+    course_start(op, &course);
+    for (size_t token = first; token < end; token++)
+        if (attention_position(op, work, token) >= 0)
+            run_sequence(op, work, token, token + 1, 0, n_kv_heads, &course);
+        else
             for (size_t h = 0; h < n_kv_heads; h++) write_zeros(op, token, h);
-            continue;
-        }
-        struct piece next = {0};
-        int32_t position = token + 1 < end ? attention_position(op, NULL, token + 1) : -1;
-        if (position >= 0) next = first_keys(op, token + 1, 0, attention_begin(op, position) / SPAN);
-        run_sequence(op, work, token, token + 1, 0, n_kv_heads, &next);
-    }
 }
 
 /* A task: a group of tokens, cut where the sequence changes, and a key/value head. The last tokens, which see
@@ -519,7 +597,11 @@ static void run_groups(const void *args, const struct work *work, size_t task)
         while (token < end && attention_position(op, work, token) >= 0 &&
                attention_number(&op->sequences, token) == attention_number(&op->sequences, first))
             token++;
-        run_sequence(op, work, first, token, kv_head, 1, &(struct piece){0});
+        struct course course = {
+            .token = first, .group = token - first, .end = token, .kv_head = kv_head, .n_kv_heads = 1};
+        course_begin_group(op, &course);
+        course_start(op, &course);
+        run_sequence(op, work, first, token, kv_head, 1, &course);
     }
 }
 

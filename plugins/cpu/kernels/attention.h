@@ -2,9 +2,27 @@
 
 enum { SCORE_KEYS = 4 };
 
+/* Rows of keys or values, `stride` bytes apart: float32, or F16 as the cache holds them. */
+struct kv_rows {
+    const uint8_t *first;
+    size_t stride;
+    bool f16;
+};
+
+FLATTEN struct kv_rows float_rows(const float *rows, size_t n)
+{
+    return (struct kv_rows){(const uint8_t *)rows, n * sizeof *rows, false};
+}
+
+FLATTEN vf kv_load(const struct kv_rows rows, size_t row, size_t i)
+{
+    const uint8_t *at = rows.first + row * rows.stride;
+    return rows.f16 ? vf_from_f16(at + 2 * i) : vf_load((const float *)(const void *)at + i);
+}
+
 /* Scores of SCORE_ROWS queries and SCORE_KEYS keys. */
-static inline void block_scores(const float *q, const float *keys, size_t n, float scale, float *scores,
-                                size_t scores_stride)
+FLATTEN void block_scores(const float *q, const struct kv_rows keys, size_t first_key, size_t n, float scale,
+                          float *scores, size_t scores_stride)
 {
     vf sum[SCORE_ROWS][SCORE_KEYS][PARTS];
     UNROLL for (size_t i = 0; i < SCORE_ROWS; i++) UNROLL for (size_t j = 0; j < SCORE_KEYS; j++)
@@ -12,7 +30,8 @@ static inline void block_scores(const float *q, const float *keys, size_t n, flo
     for (size_t d = 0; d < n; d += PANEL) UNROLL for (size_t p = 0; p < PARTS; p++)
         {
             vf key[SCORE_KEYS];
-            UNROLL for (size_t j = 0; j < SCORE_KEYS; j++) key[j] = vf_load(keys + j * n + d + p * LANES);
+            UNROLL for (size_t j = 0; j < SCORE_KEYS; j++) key[j] =
+                kv_load(keys, first_key + j, d + p * LANES);
             UNROLL for (size_t i = 0; i < SCORE_ROWS; i++)
             {
                 vf query = vf_load(q + i * n + d + p * LANES);
@@ -25,26 +44,38 @@ static inline void block_scores(const float *q, const float *keys, size_t n, flo
     UNROLL for (size_t i = 0; i < SCORE_ROWS; i++) store_scaled(scores + i * scores_stride, sums[i], scale);
 }
 
-static float score(const float *q, const float *key, size_t n, float scale)
+FLATTEN float score(const float *q, const struct kv_rows keys, size_t key, size_t n, float scale)
 {
     vf sum[PARTS];
     UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] = vf_zero();
     for (size_t d = 0; d < n; d += PANEL)
         UNROLL for (size_t p = 0; p < PARTS; p++) sum[p] =
-            vf_fma(vf_load(q + d + p * LANES), vf_load(key + d + p * LANES), sum[p]);
+            vf_fma(vf_load(q + d + p * LANES), kv_load(keys, key, d + p * LANES), sum[p]);
     return vec_sum(sum) * scale;
+}
+
+FLATTEN void scores_of(const float *q, size_t n_q, const struct kv_rows keys, size_t n_keys, size_t n,
+                       float scale, float *scores, size_t scores_stride)
+{
+    size_t whole_rows = n_q / SCORE_ROWS * SCORE_ROWS, whole_keys = n_keys / SCORE_KEYS * SCORE_KEYS;
+    for (size_t i = 0; i < whole_rows; i += SCORE_ROWS)
+        for (size_t j = 0; j < whole_keys; j += SCORE_KEYS)
+            block_scores(q + i * n, keys, j, n, scale, scores + i * scores_stride + j, scores_stride);
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = i < whole_rows ? whole_keys : 0; j < n_keys; j++)
+            scores[i * scores_stride + j] = score(q + i * n, keys, j, n, scale);
 }
 
 static void attention_scores(const float *q, size_t n_q, const float *keys, size_t n_keys, size_t n,
                              float scale, float *scores, size_t scores_stride)
 {
-    size_t whole_rows = n_q / SCORE_ROWS * SCORE_ROWS, whole_keys = n_keys / SCORE_KEYS * SCORE_KEYS;
-    for (size_t i = 0; i < whole_rows; i += SCORE_ROWS)
-        for (size_t j = 0; j < whole_keys; j += SCORE_KEYS)
-            block_scores(q + i * n, keys + j * n, n, scale, scores + i * scores_stride + j, scores_stride);
-    for (size_t i = 0; i < n_q; i++)
-        for (size_t j = i < whole_rows ? whole_keys : 0; j < n_keys; j++)
-            scores[i * scores_stride + j] = score(q + i * n, keys + j * n, n, scale);
+    scores_of(q, n_q, float_rows(keys, n), n_keys, n, scale, scores, scores_stride);
+}
+
+static void attention_scores_f16(const float *q, size_t n_q, const uint8_t *keys, size_t stride,
+                                 size_t n_keys, size_t n, float scale, float *scores, size_t scores_stride)
+{
+    scores_of(q, n_q, (struct kv_rows){keys, stride, true}, n_keys, n, scale, scores, scores_stride);
 }
 
 static void subtract_slope(float *scores, size_t n, float slope, float distance)
@@ -80,18 +111,17 @@ static float softmax(float *scores, size_t n, float *max)
     return vec_sum(sum);
 }
 
-/* LANES * n_vectors values of n_rows queries. */
-static inline __attribute__((always_inline)) void block_values(const float *weights, size_t weights_stride,
-                                                               const float *values, size_t n_values, size_t n,
-                                                               float *out, const size_t n_rows,
-                                                               const size_t n_vectors)
+/* LANES * n_vectors values, from number `first` on, of n_rows queries. */
+FLATTEN void block_values(const float *weights, size_t weights_stride, const struct kv_rows values,
+                          size_t n_values, size_t first, size_t n, float *out, const size_t n_rows,
+                          const size_t n_vectors)
 {
     vf sum[4][4];
     UNROLL for (size_t i = 0; i < n_rows; i++) UNROLL for (size_t v = 0; v < n_vectors; v++) sum[i][v] =
-        vf_load(out + i * n + v * LANES);
-    for (size_t j = 0; j < n_values; j++, values += n) {
+        vf_load(out + i * n + first + v * LANES);
+    for (size_t j = 0; j < n_values; j++) {
         vf value[4];
-        UNROLL for (size_t v = 0; v < n_vectors; v++) value[v] = vf_load(values + v * LANES);
+        UNROLL for (size_t v = 0; v < n_vectors; v++) value[v] = kv_load(values, j, first + v * LANES);
         UNROLL for (size_t i = 0; i < n_rows; i++)
         {
             vf weight = vf_set1(weights[i * weights_stride + j]);
@@ -99,26 +129,37 @@ static inline __attribute__((always_inline)) void block_values(const float *weig
         }
     }
     UNROLL for (size_t i = 0; i < n_rows; i++) UNROLL for (size_t v = 0; v < n_vectors; v++)
-        vf_store(out + i * n + v * LANES, sum[i][v]);
+        vf_store(out + i * n + first + v * LANES, sum[i][v]);
 }
 
-static void attention_values(const float *weights, size_t weights_stride, size_t n_q, const float *values,
-                             size_t n_values, size_t n, float *out)
+FLATTEN void values_of(const float *weights, size_t weights_stride, size_t n_q, const struct kv_rows values,
+                       size_t n_values, size_t n, float *out)
 {
     size_t i = 0;
     for (; i < n_q; i += VALUE_ROWS, weights += VALUE_ROWS * weights_stride, out += VALUE_ROWS * n) {
         if (n_q - i < VALUE_ROWS) break;
         size_t d = 0;
         for (; d + 4 * LANES <= n; d += 4 * LANES)
-            block_values(weights, weights_stride, values + d, n_values, n, out + d, VALUE_ROWS, 4);
+            block_values(weights, weights_stride, values, n_values, d, n, out, VALUE_ROWS, 4);
         for (; d < n; d += LANES)
-            block_values(weights, weights_stride, values + d, n_values, n, out + d, VALUE_ROWS, 1);
+            block_values(weights, weights_stride, values, n_values, d, n, out, VALUE_ROWS, 1);
     }
     for (; i < n_q; i++, weights += weights_stride, out += n) {
         size_t d = 0;
         for (; d + 4 * LANES <= n; d += 4 * LANES)
-            block_values(weights, weights_stride, values + d, n_values, n, out + d, 1, 4);
-        for (; d < n; d += LANES)
-            block_values(weights, weights_stride, values + d, n_values, n, out + d, 1, 1);
+            block_values(weights, weights_stride, values, n_values, d, n, out, 1, 4);
+        for (; d < n; d += LANES) block_values(weights, weights_stride, values, n_values, d, n, out, 1, 1);
     }
+}
+
+static void attention_values(const float *weights, size_t weights_stride, size_t n_q, const float *values,
+                             size_t n_values, size_t n, float *out)
+{
+    values_of(weights, weights_stride, n_q, float_rows(values, n), n_values, n, out);
+}
+
+static void attention_values_f16(const float *weights, size_t weights_stride, size_t n_q,
+                                 const uint8_t *values, size_t stride, size_t n_values, size_t n, float *out)
+{
+    values_of(weights, weights_stride, n_q, (struct kv_rows){values, stride, true}, n_values, n, out);
 }

@@ -366,7 +366,8 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
         pairs[c][0] = &tiles[0];
         pairs[c][1] = &tiles[n_panels - 1];
     }
-    float unused[INT8_TILE_TOKENS * PANEL] = {0};
+    float unused[INT8_TILE_TOKENS * PANEL];
+    if (n_panels == 1) memset(unused, 0, sizeof unused);
     struct ahead ahead = ahead_of(pairs[0][0], part->n_tokens);
     for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead = ahead_next(ahead)) {
         n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);

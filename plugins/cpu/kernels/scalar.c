@@ -123,6 +123,19 @@ static void attention_scores(const float *q, size_t n_q, const float *keys, size
         }
 }
 
+static void attention_scores_f16(const float *q, size_t n_q, const uint8_t *keys, size_t stride,
+                                 size_t n_keys, size_t n, float scale, float *scores, size_t scores_stride)
+{
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = 0; j < n_keys; j++) {
+            float lanes[PANEL] = {0}, sum = 0;
+            for (size_t d = 0; d < n; d++)
+                lanes[d % PANEL] += q[i * n + d] * engine_load_f16(keys + j * stride + 2 * d);
+            for (size_t d = 0; d < PANEL; d++) sum += lanes[d];
+            scores[i * scores_stride + j] = sum * scale;
+        }
+}
+
 static void subtract_slope(float *scores, size_t n, float slope, float distance)
 {
     for (size_t j = 0; j < n; j++) scores[j] -= slope * (distance - (float)j);
@@ -148,6 +161,16 @@ static void attention_values(const float *weights, size_t weights_stride, size_t
         for (size_t j = 0; j < n_values; j++)
             for (size_t d = 0; d < n; d++)
                 out[i * n + d] += weights[i * weights_stride + j] * values[j * n + d];
+}
+
+static void attention_values_f16(const float *weights, size_t weights_stride, size_t n_q,
+                                 const uint8_t *values, size_t stride, size_t n_values, size_t n, float *out)
+{
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = 0; j < n_values; j++)
+            for (size_t d = 0; d < n; d++)
+                out[i * n + d] +=
+                    weights[i * weights_stride + j] * engine_load_f16(values + j * stride + 2 * d);
 }
 
 static void mix(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out)
@@ -192,9 +215,11 @@ const struct kernels kernels_scalar = {
     .f16_rows = f16_rows,
     .q8_0_rows = q8_0_rows,
     .attention_scores = attention_scores,
+    .attention_scores_f16 = attention_scores_f16,
     .subtract_slope = subtract_slope,
     .softmax = softmax,
     .attention_values = attention_values,
+    .attention_values_f16 = attention_values_f16,
     .mix = mix,
     .scale_add = scale_add,
 };

@@ -40,9 +40,11 @@ const struct kernels KERNELS = {
     .f16_rows = f16_rows,
     .q8_0_rows = q8_0_rows,
     .attention_scores = attention_scores,
+    .attention_scores_f16 = attention_scores_f16,
     .subtract_slope = subtract_slope,
     .softmax = softmax,
     .attention_values = attention_values,
+    .attention_values_f16 = attention_values_f16,
     .mix = mix,
     .scale_add = scale_add,
 };
