@@ -186,6 +186,12 @@ Test(hf_directory, refuses_configurations)
                 "\"original_max_position_embeddings\": 32}",
          "short_factor has 1 numbers for 2 pairs"},
         {CONFIG ", \"partial_rotary_factor\": 2", "impossible"},
+        {CONFIG ", \"quantization_config\": {\"quant_method\": \"bitsandbytes\"}",
+         "'bitsandbytes' is not supported"},
+        {CONFIG ", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3}",
+         "3 bits are not supported"},
+        {CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [0, 1]}",
+         "not two counts"},
         {"\"model_type\": \"llama\"", "is missing, or 0"},
         {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 100000", "at most 1024"},
         {"\"model_type\": \"falcon\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": "
@@ -261,6 +267,34 @@ Test(hf_directory, refuses_weights)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_safetensors(path, cases[i].header, 64);
+        expect_refusal(cases[i].words);
+    }
+}
+
+/* Codes without their scales, or with too few of them, and groups that do not exist. */
+Test(hf_directory, refuses_quantised_weights)
+{
+#define NAME "model.layers.0.self_attn.q_proj"
+    static const char fp8[] = CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\"}";
+    static const char gptq[] =
+        CONFIG ", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8}";
+    static const struct {
+        const char *config, *header, *words;
+    } cases[] = {
+        {fp8,
+         "{\"" NAME ".weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [4, 8], \"data_offsets\": [0, 32]}, "
+         "\"" NAME ".weight_scale_inv\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [32, 44]}}",
+         "its scales are missing"},
+        {gptq, "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}}",
+         "its scales are missing"},
+        {gptq,
+         "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}, "
+         "\"" NAME ".scales\": {\"dtype\": \"F16\", \"shape\": [1, 8], \"data_offsets\": [32, 48]}}",
+         "its zeros are missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_config(cases[i].config);
+        write_safetensors(files_path(folder, "model.safetensors"), cases[i].header, 64);
         expect_refusal(cases[i].words);
     }
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/hf/json.h"
+#include "model/hf/quantised.h"
 
 #define MAX_CONFIG ((uint64_t)16 << 20) /* bytes */
 #define MAX_HEAD   65536
@@ -257,6 +258,7 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     if (strcmp(config->family->architecture, "deepseek2") != 0) put_heads(config);
     hf_read_rope(config);
     hf_read_windows(config);
+    hf_read_quantisation(config);
     return config->status;
 }
 

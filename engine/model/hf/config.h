@@ -14,6 +14,9 @@
 
 struct hf_family;
 
+/* How matrices are quantised, see quantised.h. */
+enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ };
+
 struct hf_config {
     char *path;
     json_t *root;       /* owned */
@@ -26,7 +29,10 @@ struct hf_config {
     bool is_tied;             /* the output matrix is the embedding */
     /* Rope factors that become tensors [n_rope / 2]; NULL: none */
     float *factors, *factors_long, *factors_short;
-    int status; /* the first error */
+    enum hf_method method;
+    uint32_t block_rows, block_columns; /* values that share a scale; block_columns 0: a whole row */
+    uint32_t zero_offset;               /* added to GPTQ's stored zeros */
+    int status;                         /* the first error */
 };
 
 /* Which layers have the window, if config.json doesn't list them. */

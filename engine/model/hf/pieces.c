@@ -32,7 +32,11 @@ static void copy_row(const struct hf_piece *piece, uint64_t row, uint8_t *to, ui
                   row / piece->ne[1] % piece->ne[2] * piece->stride[2] +
                   row / piece->ne[1] / piece->ne[2] * piece->stride[3];
     if (source->decode) {
-        source->decode(source, at, piece->ne[0], to);
+        if (piece->stride[0] == 1)
+            source->decode(source, at, piece->ne[0], to);
+        else
+            for (uint64_t i = 0; i < piece->ne[0]; i++)
+                source->decode(source, at + i * piece->stride[0], 1, to + i * bytes_of(source, 1));
         return;
     }
     uint64_t size = bytes_of(source, 1);

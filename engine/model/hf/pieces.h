@@ -13,12 +13,12 @@ struct hf_source {
     const uint8_t *data;
     uint64_t size;
     uint32_t type; /* of the values that are read, enum engine_type */
-    /* Writes values at … at + n - 1, whole rows, in that type; NULL: they are stored as they are. */
+    /* Writes values at … at + n - 1 of a row in that type, whole blocks; NULL: they are stored as they are. */
     void (*decode)(const struct hf_source *source, uint64_t at, uint64_t n, uint8_t *values);
 };
 
-/* Values of a source: value (i, j, k, l) is number start + the sum of index times stride. Those of a source
- * that is decoded have stride[0] 1. */
+/* Values of a source: value (i, j, k, l) is number start + the sum of index times stride. With types
+ * of blocks, stride[0] is 1. */
 struct hf_piece {
     const struct hf_source *source;
     uint64_t start, ne[4], stride[4];

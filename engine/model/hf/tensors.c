@@ -13,13 +13,14 @@
 #include "model/hf/config.h"
 #include "model/hf/names.h"
 #include "model/hf/pieces.h"
+#include "model/hf/quantised.h"
 #include "model/safetensors.h"
 #include "model/types.h"
 
 struct entry {
     struct hf_name name; /* of the tensor; a bias has its own */
     const struct safetensors_tensor *stored;
-    bool is_bias;
+    bool is_bias, is_quantised;
 };
 
 struct reader {
@@ -59,14 +60,18 @@ static bool cut(char *name, const char *suffix)
 }
 
 /* Finds what a stored tensor becomes. False: unknown. */
-static bool name_tensor(const struct reader *reader, const char *stored, struct entry *entry)
+static bool name_tensor(const struct reader *reader, const struct safetensors_tensor *stored,
+                        struct entry *entry)
 {
     char module[512];
-    if (strlen(stored) >= sizeof module) return false;
-    strcpy(module, stored);
+    if (strlen(stored->name) >= sizeof module) return false;
+    strcpy(module, stored->name);
     bool known = false;
-    entry->is_bias = cut(module, ".bias");
-    if (!entry->is_bias) {
+    const char *codes = hf_quantised_suffix(reader->config, stored);
+    entry->is_quantised = codes != NULL;
+    entry->is_bias = !codes && cut(module, ".bias");
+    if (codes) cut(module, *codes ? codes : ".weight");
+    if (!entry->is_bias && !codes) {
         cut(module, ".weight");
         known = hf_name(reader->family, module, &entry->name); /* also names without a suffix */
         entry->is_bias = !known && cut(module, "_bias");
@@ -85,8 +90,8 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
 {
     struct entry *entry = &reader->entries[reader->n_entries];
     *entry = (struct entry){.stored = stored};
-    if (is_left_out(stored->name)) return;
-    if (!name_tensor(reader, stored->name, entry)) {
+    if (is_left_out(stored->name) || hf_is_companion(reader->config, stored->name)) return;
+    if (!name_tensor(reader, stored, entry)) {
         entry->name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
         if (strlen(stored->name) >= sizeof entry->name.tensor || stored->n_dims > 3) return;
         strcpy(entry->name.tensor, stored->name);
@@ -156,13 +161,22 @@ static const struct shape_rule *find_rule(const struct reader *reader, const str
 /* A stored tensor as matrices: value (i, row, m) is number i * step + row * row_step + m * matrix_step. A
  * bias has rows of one value. */
 struct matrices {
-    const struct hf_source *source;
+    struct hf_source *source;
     uint64_t k, n_rows, n;
     uint64_t step, row_step, matrix_step;
 };
 
+static void view_quantised(const uint64_t dims[3], struct matrices *m)
+{
+    m->k = m->row_step = dims[0];
+    m->n_rows = dims[1];
+    m->n = dims[2];
+    m->step = 1;
+    m->matrix_step = dims[0] * dims[1];
+}
+
 static int view_matrices(const struct reader *reader, const struct entry *entry, bool is_transposed,
-                         const struct hf_source *source, struct matrices *m)
+                         struct matrices *m)
 {
     const struct safetensors_tensor *stored = entry->stored;
     uint64_t dims[3] = {1, 1, 1}; /* from the last on */
@@ -172,7 +186,6 @@ static int view_matrices(const struct reader *reader, const struct entry *entry,
         return error_raise(ENGINE_ERROR_DATA, "%s: %s has %u dimensions, or no values", reader->model->path,
                            stored->name, stored->n_dims);
     for (uint32_t i = 0; i < n; i++) dims[i] = stored->ne[stored->n_dims - 1 - i];
-    *m = (struct matrices){.source = source};
     if (entry->is_bias || n <= 1) { /* [n, rows] */
         m->k = m->step = 1;
         m->n_rows = dims[0];
@@ -347,6 +360,10 @@ static bool is_values(const char *name)
 static int make_values(struct reader *reader, struct model_tensor *tensor)
 {
     uint64_t n = tensor->ne[0] * tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
+    if (tensor->type != ENGINE_TYPE_F32 && tensor->type != ENGINE_TYPE_F16 &&
+        tensor->type != ENGINE_TYPE_BF16)
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s is quantised, which it cannot be", reader->model->path,
+                           tensor->name);
     float *values = metadata_allocate(reader->model->metadata, (size_t)n * sizeof *values);
     void *gathered;
     const uint8_t *data = values ? model_tensor_gather(tensor, &gathered) : NULL;
@@ -400,25 +417,46 @@ static int add_tensor(struct reader *reader, const char *name, const struct outp
     return status;
 }
 
-/* The sources of stored tensors of one name. */
-static int read_sources(struct reader *reader, const struct entry *entries, size_t n,
-                        struct hf_source *sources)
+/* Finds how to read a stored tensor. */
+static int view_entry(struct reader *reader, const struct entry *entry, const struct shape_rule *rule,
+                      struct matrices *m)
 {
+    const struct safetensors_tensor *stored = entry->stored;
+    uint64_t dims[3];
+    if (entry->is_quantised) {
+        int status = hf_quantised_read(reader->model, reader->config, stored, &m->source, dims);
+        if (!status) view_quantised(dims, m);
+        return status;
+    }
+    if (stored->type == SAFETENSORS_OTHER_TYPE)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s has the type %s, which is not supported here",
+                           reader->model->path, stored->name, stored->type_name);
+    m->source = metadata_allocate(reader->model->metadata, sizeof *m->source);
+    if (!m->source) return error_memory("tensor list");
+    *m->source = (struct hf_source){.data = stored->data, .size = stored->size, .type = stored->type};
+    return view_matrices(reader, entry, rule->is_transposed, m);
+}
+
+/* Stored tensors of one name, which have to be alike, and the experts of a layer. */
+static int view_entries(struct reader *reader, const struct entry *entries, size_t n,
+                        const struct shape_rule *rule, struct matrices *m)
+{
+    bool same_types = rule->form != FORM_LATENT; /* which cuts rows */
     for (size_t i = 0; i < n; i++) {
-        const struct safetensors_tensor *stored = entries[i].stored;
-        if (stored->type == SAFETENSORS_OTHER_TYPE)
-            return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                               "%s: %s has the type %s, which is not supported here", reader->model->path,
-                               stored->name, stored->type_name);
-        bool is_like_first = stored->type == entries[0].stored->type &&
-                             stored->n_dims == entries[0].stored->n_dims &&
-                             memcmp(stored->ne, entries[0].stored->ne, sizeof stored->ne) == 0;
+        const struct safetensors_tensor *stored = entries[i].stored, *first = entries[0].stored;
+        bool is_like_first = strcmp(stored->type_name, first->type_name) == 0 &&
+                             stored->n_dims == first->n_dims &&
+                             memcmp(stored->ne, first->ne, sizeof stored->ne) == 0;
         if (!is_like_first || (n > 1 && entries[i].name.expert != i))
             return error_raise(ENGINE_ERROR_DATA,
                                "%s: %s does not go with %s: another shape or type, a gap, or the same tensor",
-                               reader->model->path, stored->name, entries[0].stored->name);
-        sources[i] = (struct hf_source){.data = stored->data, .size = stored->size, .type = stored->type};
+                               reader->model->path, stored->name, first->name);
+        int status = view_entry(reader, &entries[i], rule, &m[i]);
+        if (status) return status;
+        same_types = same_types && m[i].source->type == m[0].source->type;
     }
+    for (size_t i = 0; i < n && !same_types; i++)
+        if (entries[i].is_quantised) hf_quantised_as_float(m[i].source);
     return ENGINE_OK;
 }
 
@@ -433,25 +471,21 @@ static int make_tensors(struct reader *reader, const struct entry *entries, size
 {
     const struct shape_rule *rule = find_rule(reader, &entries->name);
     struct metadata *metadata = reader->model->metadata;
-    struct hf_source *sources = metadata_allocate(metadata, n * sizeof *sources);
+    struct matrices *m = metadata_allocate(metadata, n * sizeof *m);
     struct output outputs[MAX_PARTS] = {0};
-    struct matrices m = {0};
-    if (!sources) return error_memory("tensor list");
+    if (!m) return error_memory("tensor list");
     for (size_t i = 0; i < MAX_PARTS && (i == 0 || rule->outputs[i]); i++) {
         outputs[i].pieces =
             metadata_allocate(metadata, n * most_pieces(reader, rule) * sizeof(struct hf_piece));
         if (!outputs[i].pieces) return error_memory("tensor list");
     }
-    int status = read_sources(reader, entries, n, sources);
-    for (size_t i = 0; i < n && !status; i++) {
-        status = view_matrices(reader, &entries[i], rule->is_transposed, &sources[i], &m);
-        if (!status) status = add_entry(reader, &entries[i], rule, &m, outputs);
-    }
+    int status = view_entries(reader, entries, n, rule, m);
+    for (size_t i = 0; i < n && !status; i++) status = add_entry(reader, &entries[i], rule, &m[i], outputs);
     bool is_numbered = entries->name.expert != HF_NO_NUMBER;
     for (size_t i = 0; i < MAX_PARTS && outputs[i].n > 0 && !status; i++) {
         const uint64_t ne[4] = {outputs[i].ne[0], outputs[i].ne[1], outputs[i].ne[2] * (is_numbered ? n : 1),
                                 1};
-        bool is_list = entries->is_bias || entries->stored->n_dims <= 1;
+        bool is_list = !entries->is_quantised && (entries->is_bias || entries->stored->n_dims <= 1);
         status = add_tensor(reader, output_name(reader, entries, rule->outputs[i]), &outputs[i], ne, is_list);
     }
     return status;
