@@ -7,6 +7,7 @@
 #include "backend-fixture.h"
 #include "claims.h"
 #include "gpu-device.h"
+#include "sample.h"
 
 static struct fixture fixture;
 
@@ -59,14 +60,18 @@ static void try_case(void *user, const struct some_case *c)
     free(result);
 }
 
+/* The host's code is the same for all types. */
+static bool is_one_of_few(uint32_t type)
+{
+    return type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_Q4_K ||
+           (all_or_sample(1, 0) && (type == ENGINE_TYPE_Q8_0 || type == ENGINE_TYPE_Q3_K));
+}
+
 static void try_group(void *user, const struct case_group *group)
 {
     (void)user;
-    const uint32_t type = group->argument;
-    bool is_one_of_few = type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_Q8_0 || type == ENGINE_TYPE_Q3_K ||
-                         type == ENGINE_TYPE_Q4_K;
     tried.group = group;
-    if (tried.few_types && !is_one_of_few) return;
+    if (tried.few_types && !is_one_of_few(group->argument)) return;
     if (strcmp(group->area, tried.area) == 0) group->each(group, try_case, NULL);
 }
 
@@ -125,11 +130,13 @@ Test(gpu_groups, matmul)
 
 Test(gpu_groups, experts)
 {
+    tried.few_types = all_or_sample(false, true);
     try_area("experts");
 }
 
 Test(gpu_groups, heads)
 {
+    tried.few_types = all_or_sample(false, true);
     try_area("heads");
 }
 

@@ -10,6 +10,7 @@
 #include "files.h"
 #include "gpu-device.h"
 #include "program.h"
+#include "sample.h"
 
 #define MODEL     TEST_SHARED_DIR "/models/stories260K-f32.gguf"
 #define REFERENCE TEST_SHARED_DIR "/reference/tiny-llama/"
@@ -128,12 +129,8 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* AddressSanitizer watches the host's code, which is the same for all types, and slowly. */
-#ifdef __SANITIZE_ADDRESS__
-#define TYPE_STEP 5
-#else
-#define TYPE_STEP 1
-#endif
+/* The host's code is the same for all types. */
+#define TYPE_STEP all_or_sample(1, 5)
 
 /* Weights are used as they are, without rounding the inputs: all types are as good as float32. */
 Test(gpu_model, logits_in_every_type)

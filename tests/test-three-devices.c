@@ -12,6 +12,7 @@
 #include "files.h"
 #include "gguf-writer.h"
 #include "program.h"
+#include "sample.h"
 
 #define N_TOKENS                   21
 #define N_VOCAB                    320
@@ -253,14 +254,7 @@ Test(three_devices, the_same_text)
 
 /* ---- Random placements --------------------------------------------------------------------------------------------- */
 
-/* Under AddressSanitizer, which watches the host's code, fewer of the same. */
-#ifdef __SANITIZE_ADDRESS__
-#define PLACEMENTS 50
-#else
-#define PLACEMENTS 200
-#endif
-
-/* 200 placements: every tensor and cache by itself anywhere, or whole parts of the model; one batch or one by one. */
+/* Placements: every tensor and cache by itself anywhere, or whole parts of the model; one batch or one by one. */
 Test(three_devices, random_placements)
 {
     enum { MOST_RULES = 80 };
@@ -270,10 +264,11 @@ Test(three_devices, random_placements)
     const char *given = getenv("ENGINE_TEST_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : 20;
     struct run run;
+    const int n_placements = (int)all_or_sample(200, 50);
     run_once(&(struct setting){.backends = "cpu"}, reference);
     cr_assert_eq(open_model(&run), ENGINE_OK, "%s", engine_error_message());
     cr_assert_eq(open_context(&run, &(struct setting){.backends = BACKENDS}), ENGINE_OK);
-    for (int n = 0; n < PLACEMENTS; n++) {
+    for (int n = 0; n < n_placements; n++) {
         uint32_t share = 1 + random_bits(&seed) % 8; /* one in so many tensors gets a wish of its own */
         int32_t offload = (int32_t)(random_bits(&seed) % (N_LAYERS + 1));
         size_t n_rules = 0, n_tensors = engine_plan_tensor_count(engine_context_plan(run.context));
