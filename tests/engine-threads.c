@@ -109,7 +109,7 @@ static int hold_new_threads(const pid_t *before, int n_before)
 {
     signal(SIGUSR1, stay);
     signal(SIGALRM, give_up);
-    alarm(60);
+    alarm(600);
     pid_t now[MOST_HELD];
     int n_now = list_threads(now), n = 0;
     atomic_store(&hold, true);

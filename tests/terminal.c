@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Nothing takes so long, even under emulation and with sanitizers; a program that hangs does. */
-#define PATIENCE_MS 120000
+#define PATIENCE_MS 600000
 
 void terminal_start(struct terminal *terminal, const char *const *arguments)
 {

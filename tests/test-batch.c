@@ -31,7 +31,7 @@ static void end(void)
     free(in), free(out);
 }
 
-TestSuite(batch, .init = begin, .fini = end, .timeout = 300);
+TestSuite(batch, .init = begin, .fini = end, .timeout = 1200);
 
 #define BATCH(...) PROGRAM("batch", "-m", model, "--backend", "cpu", "-n", "12", in, __VA_ARGS__)
 

@@ -60,7 +60,7 @@ static void finish(void)
     families_end();
 }
 
-TestSuite(beam_families, .init = setup, .fini = finish, .timeout = 300);
+TestSuite(beam_families, .init = setup, .fini = finish, .timeout = 1200);
 
 /* ---- The answers ---- */
 

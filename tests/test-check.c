@@ -358,7 +358,7 @@ static void is_ended_by(int signal_number)
     kill(program, signal_number);
     cr_assert_eq(waitpid(program, &status, 0), program);
     cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == signal_number);
-    for (int i = 0; i < 6000 && alive > 0; i++) usleep(10000), count_pids(pids, &alive);
+    for (int i = 0; i < 60000 && alive > 0; i++) usleep(10000), count_pids(pids, &alive);
     expect_no_pids(pids);
 }
 

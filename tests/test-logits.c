@@ -27,7 +27,7 @@ static void end(void)
     free(folder), free(model);
 }
 
-TestSuite(logits, .init = begin, .fini = end, .timeout = 300);
+TestSuite(logits, .init = begin, .fini = end, .timeout = 1200);
 
 #define LOGITS(...) PROGRAM("logits", "-m", model, "--backend", "cpu", "--tokens", "5 6 7", __VA_ARGS__)
 

@@ -49,7 +49,7 @@ static void end(void)
     free(folder), free(model), free(rounded), free(tokens_file), free(saved);
 }
 
-TestSuite(perplexity, .init = begin, .fini = end, .timeout = 300);
+TestSuite(perplexity, .init = begin, .fini = end, .timeout = 1200);
 
 #define PERPLEXITY(path, ...)                                                                                \
     PROGRAM("perplexity", "-m", path, "--backend", "cpu", "--cache-type", "f32", __VA_ARGS__)

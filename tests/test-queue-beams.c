@@ -8,7 +8,7 @@
 
 #include "queue-fixture.h"
 
-TestSuite(queue_beams, .init = begin_queue, .fini = end_queue, .timeout = 300);
+TestSuite(queue_beams, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 
 enum { MOST_BEAMS = 8, N_SEARCHES = 6, MOST_TOKENS = 70, END_TOKEN = 2 };
 

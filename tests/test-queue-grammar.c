@@ -13,7 +13,7 @@ static void end(void)
     end_queue();
 }
 
-TestSuite(queue_grammar, .init = begin_queue, .fini = end, .timeout = 300);
+TestSuite(queue_grammar, .init = begin_queue, .fini = end, .timeout = 1200);
 
 static void make(enum engine_grammar_kind kind, const char *text)
 {

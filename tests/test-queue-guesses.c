@@ -5,7 +5,7 @@
 
 #include "queue-fixture.h"
 
-TestSuite(queue_guesses, .init = begin_queue, .fini = end_queue, .timeout = 300);
+TestSuite(queue_guesses, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 
 static struct engine_context *draft;
 

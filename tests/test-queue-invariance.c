@@ -5,7 +5,7 @@
 
 #include "queue-fixture.h"
 
-TestSuite(queue_invariance, .fini = end_queue, .timeout = 300);
+TestSuite(queue_invariance, .fini = end_queue, .timeout = 1200);
 
 #define N_TOGETHER 24
 

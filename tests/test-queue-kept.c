@@ -8,8 +8,8 @@
 #include "files.h"
 #include "queue-fixture.h"
 
-TestSuite(queue_kept, .init = begin_queue, .fini = end_queue, .timeout = 300);
-TestSuite(queue_kept_faults, .fini = end_queue, .timeout = 300);
+TestSuite(queue_kept, .init = begin_queue, .fini = end_queue, .timeout = 1200);
+TestSuite(queue_kept_faults, .fini = end_queue, .timeout = 1200);
 
 /* A request in place of sample `number`, with what it gives alone. */
 static struct sample *prepare(uint32_t number, const int32_t *tokens, size_t n_tokens, uint32_t most)

@@ -10,7 +10,7 @@
 #define N_TOP    5
 #define MOST_NEW 40
 
-TestSuite(queue_logprobs, .init = begin_queue, .fini = end_queue, .timeout = 300);
+TestSuite(queue_logprobs, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 
 struct expected {
     int32_t token;

@@ -7,7 +7,7 @@
 
 #include "queue-fixture.h"
 
-TestSuite(queue_score, .init = begin_queue, .fini = end_queue, .timeout = 300);
+TestSuite(queue_score, .init = begin_queue, .fini = end_queue, .timeout = 1200);
 
 #define MOST 100 /* tokens of a prompt */
 enum { N_SCORED_SAMPLES = 12, N_RIVALS = 4 };

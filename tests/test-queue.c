@@ -5,8 +5,8 @@
 
 #include "queue-fixture.h"
 
-TestSuite(queue, .init = begin_queue, .fini = end_queue, .timeout = 300);
-TestSuite(queue_faults, .fini = end_queue, .timeout = 300);
+TestSuite(queue, .init = begin_queue, .fini = end_queue, .timeout = 1200);
+TestSuite(queue_faults, .fini = end_queue, .timeout = 1200);
 
 /* ---- Texts ------------------------------------------------------------------------------------------------ */
 

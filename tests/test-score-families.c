@@ -107,7 +107,7 @@ static void check(const char *name)
     free(logits);
 }
 
-TestSuite(score_families, .init = families_begin, .fini = families_end, .timeout = 300);
+TestSuite(score_families, .init = families_begin, .fini = families_end, .timeout = 1200);
 
 Test(score_families, log_probabilities_are_those_of_transformers)
 {

@@ -26,7 +26,7 @@ static void end(void)
     free(folder), free(model), free(lines);
 }
 
-TestSuite(score, .init = begin, .fini = end, .timeout = 300);
+TestSuite(score, .init = begin, .fini = end, .timeout = 1200);
 
 #define SCORE(...) PROGRAM("score", "-m", model, "--backend", "cpu", __VA_ARGS__)
 

@@ -31,7 +31,7 @@ static void finish(void)
     free(folder);
 }
 
-TestSuite(windows, .init = setup, .fini = finish, .timeout = 300);
+TestSuite(windows, .init = setup, .fini = finish, .timeout = 1200);
 
 struct running {
     struct engine *engine;

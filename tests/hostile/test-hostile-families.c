@@ -24,9 +24,9 @@
 #define SEED        20261122u
 #define N_CONTEXT   16
 #define N_PREDICT   2
-#define N_DAMAGED   40 /* copies of a file whose bytes are damaged */
-#define N_OF_SHARED 12 /* changes of a shared file */
-#define MAX_SECONDS 60 /* for one model; it takes milliseconds */
+#define N_DAMAGED   40  /* copies of a file whose bytes are damaged */
+#define N_OF_SHARED 12  /* changes of a shared file */
+#define MAX_SECONDS 600 /* for one model; it takes milliseconds */
 #define MAX_LINES   128
 #define MAX_LINE    512
 #define MODELS      TEST_SOURCE_DIR "/fuzz/models"

@@ -19,7 +19,7 @@
 #define N_PROGRAM   40  /* of each file that the program is tried with */
 #define N_PREDICT   3
 #define N_CONTEXT   16
-#define MAX_SECONDS 60 /* for one copy; it takes milliseconds */
+#define MAX_SECONDS 600 /* for one copy; it takes milliseconds */
 
 static char *folder;
 static struct engine *engine;

@@ -17,7 +17,7 @@ static void load(void)
     api = load_tokenizers("bpe");
 }
 
-TestSuite(bpe, .init = load, .timeout = 240);
+TestSuite(bpe, .init = load, .timeout = 600);
 
 /* ---- Ids of llama.cpp ---- */
 

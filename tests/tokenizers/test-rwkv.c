@@ -16,7 +16,7 @@ static void load(void)
     api = load_tokenizers("rwkv");
 }
 
-TestSuite(rwkv, .init = load, .timeout = 120);
+TestSuite(rwkv, .init = load, .timeout = 600);
 
 Test(rwkv, shared_rwkv4k)
 {

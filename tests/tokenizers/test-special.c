@@ -23,7 +23,7 @@ static void set_host(void)
     host = &services;
 }
 
-TestSuite(special, .init = set_host, .timeout = 60);
+TestSuite(special, .init = set_host, .timeout = 600);
 
 #define MAX_TOKENS 24
 #define MAX_TEXT   64

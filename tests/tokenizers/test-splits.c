@@ -30,7 +30,7 @@ static void set_host(void)
     host = &services;
 }
 
-TestSuite(splits, .init = set_host, .timeout = 120);
+TestSuite(splits, .init = set_host, .timeout = 600);
 
 /* ---- Unicode ---- */
 

@@ -17,7 +17,7 @@ static void load(void)
     api = load_tokenizers("spm");
 }
 
-TestSuite(spm, .init = load, .timeout = 120);
+TestSuite(spm, .init = load, .timeout = 600);
 
 /* ---- Ids of llama.cpp ---- */
 

@@ -19,7 +19,7 @@ static void load(void)
     api = load_tokenizers("ugm");
 }
 
-TestSuite(ugm, .init = load, .timeout = 120);
+TestSuite(ugm, .init = load, .timeout = 600);
 
 Test(ugm, shared_ugm4k)
 {

@@ -16,7 +16,7 @@ static void load(void)
     api = load_tokenizers("wpm");
 }
 
-TestSuite(wpm, .init = load, .timeout = 120);
+TestSuite(wpm, .init = load, .timeout = 600);
 
 Test(wpm, shared_bert_bge)
 {
