@@ -269,7 +269,8 @@ static bool apply(struct arguments *arguments, const struct option *option, cons
     }
     if (!set(arguments, option, text ? text : "")) return false;
     if (option->given)
-        *(bool *)((char *)arguments + option->given) = option->kind != OPTION_U64 || strcmp(text, "-1") != 0;
+        *(bool *)((char *)arguments + option->given) =
+            option->kind != OPTION_U64 || !text || strcmp(text, "-1") != 0;
     return true;
 }
 

@@ -134,16 +134,16 @@ static void hash_more(void *user, const void *bytes, size_t size)
     b->fingerprint = hash_bytes(b->fingerprint, bytes, size);
 }
 
-static void cache_options(const struct batch *b, struct engine_context_options *options, int32_t *offload)
+static void cache_options(const struct batch *b, struct engine_context_options *wish, int32_t *offload)
 {
     const struct arguments *a = b->arguments;
-    context_options(a, options, offload);
-    options->n_sequences = a->n_beams > a->n_parallel ? a->n_beams : a->n_parallel;
-    if (options->n_cache > 0) return;
-    uint64_t positions = (uint64_t)options->n_sequences * DEFAULT_POSITIONS;
+    context_options(a, wish, offload);
+    wish->n_sequences = a->n_beams > a->n_parallel ? a->n_beams : a->n_parallel;
+    if (wish->n_cache > 0) return;
+    uint64_t positions = (uint64_t)wish->n_sequences * DEFAULT_POSITIONS;
     if (positions < LEAST_POSITIONS) positions = LEAST_POSITIONS;
-    if (positions < options->n_context) positions = options->n_context;
-    options->n_cache = (uint32_t)positions;
+    if (positions < wish->n_context) positions = wish->n_context;
+    wish->n_cache = (uint32_t)positions;
 }
 
 static int take_fingerprint(struct batch *b)
@@ -151,11 +151,11 @@ static int take_fingerprint(struct batch *b)
     const struct arguments *a = b->arguments;
     struct engine_model_info model = {.struct_size = sizeof model};
     char text[1024];
-    struct engine_context_options options;
+    struct engine_context_options wish;
     int32_t offload;
     uint32_t n_context;
-    cache_options(b, &options, &offload);
-    int status = engine_context_length(b->model, &options, &n_context);
+    cache_options(b, &wish, &offload);
+    int status = engine_context_length(b->model, &wish, &n_context);
     if (status) return status;
     engine_model_get_info(b->model, &model);
     int n = snprintf(text, sizeof text,
@@ -421,15 +421,15 @@ static int open_input(struct batch *b)
 static int open_context(struct batch *b)
 {
     const struct arguments *a = b->arguments;
-    struct engine_context_options options;
+    struct engine_context_options wish;
     int32_t offload;
-    cache_options(b, &options, &offload);
-    b->n_sequences = options.n_sequences;
-    int status = create_context(a, b->model, &options, &b->context);
+    cache_options(b, &wish, &offload);
+    b->n_sequences = wish.n_sequences;
+    int status = create_context(a, b->model, &wish, &b->context);
     b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
     struct engine_queue_options queue = {.struct_size = sizeof queue,
                                          .n_waiting = (uint32_t)b->n_jobs_most + 1};
-    if (!status) status = guesses_open(a, b->engine, &options, &b->draft, &queue);
+    if (!status) status = guesses_open(a, b->engine, &wish, &b->draft, &queue);
     return status ? status : engine_queue_create(b->context, &queue, &b->queue);
 }
 
