@@ -22,7 +22,7 @@ const char *const option_group_titles[GROUP_COUNT] = {
 
 #include "commands/options-sampling.h"
 
-const struct option options[] = {
+const struct option all_options[] = {
     {.name = "model",
      .letter = 'm',
      .value = "FILE",

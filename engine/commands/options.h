@@ -42,7 +42,7 @@ struct option {
     const char *minus_one;   /* for OPTION_U32: accepts -1, which means this value; NULL: it doesn't */
     const char *help;        /* a description; --help wraps it */
 };
-extern const struct option options[]; /* terminated by one without a name */
+extern const struct option all_options[]; /* terminated by one without a name */
 
 /* Whether a command takes an option. NULL for the command: whether the option works on its own (`engine
  * --version`). */
