@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "adapter-writer.h"
@@ -127,6 +128,33 @@ Test(hf_directory, follows_links)
     write_shard("blob", 0, N_STORED);
     cr_assert_eq(symlink("blob", files_path(folder, "model.safetensors")), 0);
     expect_model(folder);
+}
+
+/* ORG/NAME is the snapshot that refs/main names, else the only one. */
+Test(hf_directory, finds_models_in_the_cache)
+{
+    char snapshot[512];
+    const char *model = files_path(folder, "models--org--name");
+    cr_assert_eq(mkdir(model, 0755), 0);
+    cr_assert_eq(mkdir(files_path(model, "refs"), 0755), 0);
+    cr_assert_eq(mkdir(files_path(model, "snapshots"), 0755), 0);
+    snprintf(snapshot, sizeof snapshot, "%s", files_path(model, "snapshots/abc1"));
+    cr_assert_eq(mkdir(snapshot, 0755), 0);
+    write_config(CONFIG);
+    write_shard("blob", 0, N_STORED);
+    cr_assert_eq(symlink("../../../config.json", files_path(snapshot, "config.json")), 0);
+    cr_assert_eq(symlink("../../../blob", files_path(snapshot, "model.safetensors")), 0);
+    setenv("HF_HUB_CACHE", folder, 1);
+    expect_model("org/name");
+    expect_model(model);
+    cr_assert_eq(mkdir(files_path(model, "snapshots/abc2"), 0755), 0);
+    struct model *opened = NULL;
+    cr_expect_neq(open_folder("org/name", &opened), ENGINE_OK, "one of two snapshots was chosen");
+    files_write_text(files_path(model, "refs/main"), "abc1\n");
+    expect_model("org/name");
+    cr_expect_neq(open_folder("org/other", &opened), ENGINE_OK);
+    cr_expect(strstr(error_message(), "org/other"), "%s", error_message());
+    unsetenv("HF_HUB_CACHE");
 }
 
 static float number_at(const struct model *model, const char *name, uint64_t row, uint64_t column)

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "model/file.h"
 #include "model/hf/directory.h"
+#include "model/hf/hub.h"
 #include "model/safetensors.h"
 
 int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
@@ -81,11 +82,13 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
     struct model *opened = calloc(1, sizeof *opened);
     if (!opened) return error_memory("model");
 
-    opened->path = strdup(path);
+    opened->path = hf_hub_find(path);
+    if (!opened->path) opened->path = strdup(path);
     if (!opened->path) {
         status = error_memory("model");
         goto cleanup;
     }
+    path = opened->path;
     status = metadata_create(&opened->metadata);
     if (status) goto cleanup;
     if (hf_is_directory(path)) {
