@@ -158,6 +158,25 @@ Test(pace, loses_little_where_they_fail)
     cr_expect_leq(run_text(1000, 1.1, always), 1000 * 1.03); /* true, but dearer than without */
 }
 
+/* A step with guesses that was measured on a lucky moment looks free, and isn't. */
+Test(pace, guesses_rarely_where_they_fail_and_seem_free)
+{
+    struct step_costs costs = {0};
+    for (size_t i = 1; i <= COST_COLUMNS; i++) costs_measured(&costs, i, 1);
+    struct pace pace;
+    pace_create(&pace);
+    size_t guesses = 0;
+    for (size_t made = 0; made < 110; made++) {
+        struct pace_question question = {
+            .source = PACE_LOOKUP_2, .n_most = 1, .n_requests = 1, .n_tokens = 1, .costs = &costs};
+        struct pace_answer answer = pace_choose(&pace, &question);
+        pace_record(&pace, question.source, answer.n_guess, 0, answer.cost);
+        pace_earn(&pace, 1);
+        guesses += answer.n_guess;
+    }
+    cr_assert_leq(guesses, 20, "%zu", guesses);
+}
+
 Test(pace, guesses_nothing_as_long_as_no_step_was_measured)
 {
     struct step_costs costs = {0};

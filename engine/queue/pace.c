@@ -5,6 +5,7 @@
 #define MOST_BALANCE  4.0
 #define SHARE         0.01 /* of each token's time that may be risked */
 #define SLOPE         0.1  /* of one token's time: the assumed cost of a further token until it is known */
+#define LEAST_COST    0.1  /* of guesses, in tokens' times: steps vary by more than what one guess adds */
 
 /* ---- Costs ---- */
 
@@ -75,7 +76,7 @@ struct pace_answer pace_choose(const struct pace *pace, const struct pace_questi
         double then = costs_of(question->costs, question->n_tokens + count);
         if (then <= 0) break;
         double seconds = then - now + question->seconds_once + question->seconds_each * (double)count;
-        double cost = seconds > 0 ? seconds / token : 0;
+        double cost = seconds > LEAST_COST * token ? seconds / token : LEAST_COST;
         if (cost > pace->balance) break;
         double gain = expected(pace, question->source, count) - cost;
         if (gain > best.gain) best = (struct pace_answer){.n_guess = count, .cost = cost, .gain = gain};
