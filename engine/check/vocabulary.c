@@ -105,7 +105,7 @@ static void add_word(struct vocabulary *vocabulary, const char *front, const cha
 
 static enum spelling spelling_of(const char *model)
 {
-    if (strcmp(model, "gpt2") == 0) return SPELLS_BYTES;
+    if (strcmp(model, "gpt2") == 0 || strcmp(model, "hf") == 0) return SPELLS_BYTES;
     if (strcmp(model, "rwkv") == 0) return SPELLS_ESCAPED;
     if (strcmp(model, "bert") == 0) return SPELLS_WORDPIECES;
     return SPELLS_MARKED;
@@ -155,9 +155,24 @@ void vocabulary_make(struct vocabulary *vocabulary, const char *model)
 
 /* ---- Getters ---- */
 
+/* What tokenizer.json says besides the vocabulary, for the model "hf". */
+static const char description[] =
+    "{\"model\":{\"type\":\"BPE\",\"ignore_merges\":true},\"added_tokens\":["
+    "{\"id\":0,\"content\":\"<unk>\",\"special\":true},{\"id\":1,\"content\":\"<s>\",\"special\":true},"
+    "{\"id\":2,\"content\":\"</s>\",\"special\":true},{\"id\":3,\"content\":\"<|mark|>\",\"special\":true},"
+    "{\"id\":4,\"content\":\"<|user|>\",\"special\":false}],"
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":"
+    "\"ByteLevel\"},"
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\"}},"
+    "{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"<s>\":{\"ids\":[1]}}}}";
+
 static int get_string(void *context, const char *key, struct engine_string *value)
 {
     const struct vocabulary *vocabulary = context;
+    if (strcmp(key, "tokenizer.hf.json") == 0 && strcmp(vocabulary->model, "hf") == 0) {
+        *value = (struct engine_string){description, sizeof description - 1};
+        return ENGINE_OK;
+    }
     if (strcmp(key, "tokenizer.ggml.model") != 0) return ENGINE_ERROR_NOT_FOUND;
     *value = (struct engine_string){vocabulary->model, strlen(vocabulary->model)};
     return ENGINE_OK;

@@ -7,8 +7,8 @@
 #define TOKENIZERS_UGM_MODEL_H
 
 #include "common/cache.h"
+#include "common/charsmap.h"
 #include "common/tokenizer.h"
-#include "ugm/charsmap.h"
 
 /* A node of the automaton (Aho, Corasick, 1975): the text read so far ends with the bytes that lead from the
  * root to it, and with no longer beginning of a token. Same numbers as in the trie. */

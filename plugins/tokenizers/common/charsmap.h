@@ -2,8 +2,8 @@
  * before it is tokenized. The keys are in a double array of 32-bit units whose transitions are exclusive ors
  * (Yata's darts-clone; Kanda, "Space- and Time-Efficient String Dictionaries", 2018), followed by the
  * replacements, each ended by NUL. */
-#ifndef TOKENIZERS_UGM_CHARSMAP_H
-#define TOKENIZERS_UGM_CHARSMAP_H
+#ifndef TOKENIZERS_COMMON_CHARSMAP_H
+#define TOKENIZERS_COMMON_CHARSMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,6 +68,25 @@ static inline size_t charsmap_find(const struct charsmap *map, const char *text,
     if (found)
         *replacement = (struct engine_string){map->replacements + start, strlen(map->replacements + start)};
     return found;
+}
+
+/* The same for the shortest key. */
+static inline size_t charsmap_find_shortest(const struct charsmap *map, const char *text, size_t length,
+                                            struct engine_string *replacement)
+{
+    if (!map->n_units) return 0;
+    uint32_t at = charsmap_offset(map->units[0]);
+    for (size_t i = 0; i < length && text[i]; i++) {
+        at ^= (unsigned char)text[i];
+        if (at >= map->n_units || !charsmap_is_by(map->units[at], (unsigned char)text[i])) return 0;
+        bool ends = charsmap_ends_key(map->units[at]);
+        at ^= charsmap_offset(map->units[at]);
+        if (!ends) continue;
+        const char *found = map->replacements + charsmap_value(map->units[at]);
+        *replacement = (struct engine_string){found, strlen(found)};
+        return i + 1;
+    }
+    return 0;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* charsmap.c: see charsmap.h. */
-#include "ugm/charsmap.h"
+#include "common/charsmap.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,42 @@
+/* sets.h: sets of characters, for regular expressions: those that expressions name, and their unions. */
+#ifndef TOKENIZERS_HF_SETS_H
+#define TOKENIZERS_HF_SETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct set_range {
+    uint32_t first, last;
+};
+
+/* After set_finish the ranges ascend and neither touch nor overlap. Zeroed at first. */
+struct set {
+    struct set_range *ranges; /* [count] */
+    size_t count, capacity;
+};
+
+void set_free(struct set *set);
+
+/* Adds characters; set_finish must follow. ENGINE_ERROR_MEMORY. */
+int set_add(struct set *set, uint32_t first, uint32_t last);
+/* Adds a finished set, or all characters that it lacks. */
+int set_add_all(struct set *set, const struct set *other, bool negated);
+/* Sorts and joins. */
+void set_finish(struct set *set);
+/* Keeps only what a finished set has as well; both finished. */
+int set_intersect(struct set *set, const struct set *other);
+
+bool set_has(const struct set *set, uint32_t character);
+
+/* Adds a property by the name that \p{NAME} or [:NAME:] has, in any case, with or without "_", " " and "-".
+ * *found: whether there is one. */
+int set_add_property(struct set *set, const char *name, size_t length, bool negated, bool *found);
+
+/* \w, \s, \d, \h by their letter. */
+int set_add_escape(struct set *set, char letter, bool negated);
+
+/* Adds the other cases of the characters in a finished set; set_finish must follow. */
+int set_add_cases(struct set *set);
+
+#endif
