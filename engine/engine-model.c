@@ -136,15 +136,16 @@ int engine_model_tokenizer(struct engine_model *model, const struct engine_token
         const char *path = model_path(model->model);
         char kind[64];
         struct engine_string value;
-        if (!metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
-            if (model_is_directory(model->model))
-                return error_raise(
-                    ENGINE_ERROR_UNSUPPORTED,
-                    "%s: tokenizers of directories are not supported yet: give tokens instead of "
-                    "text (engine logits --tokens-file)",
-                    path);
-            return error_raise(ENGINE_ERROR_DATA,
-                               "%s has no tokenizer (for a llama2.c checkpoint, use --tokenizer)", path);
+        /* The first key is the engine's own: a tokenizer that is exact where GGUF's name only comes close. */
+        if (!metadata_string(model_metadata(model->model), "tokenizer.engine.model", &value) &&
+            !metadata_string(model_metadata(model->model), "tokenizer.ggml.model", &value)) {
+            return error_raise(
+                ENGINE_ERROR_DATA,
+                model_is_directory(model->model)
+                    ? "%s has no tokenizer: neither tokenizer.json nor tokenizer.model, vocab.json "
+                      "or vocab.txt is in it"
+                    : "%s has no tokenizer (for a llama2.c checkpoint, use --tokenizer)",
+                path);
         }
         size_t length = value.length < sizeof kind - 1 ? value.length : sizeof kind - 1;
         memcpy(kind, value.data, length);

@@ -14,6 +14,7 @@
 #include "model/hf/config.h"
 #include "model/hf/json.h"
 #include "model/hf/tensors.h"
+#include "model/hf/tokenizer.h"
 #include "model/safetensors.h"
 
 #define CONFIG     "config.json"
@@ -171,6 +172,16 @@ static int open_shards(struct model *model, const char *folder)
 
 /* ---- The directory ------------------------------------------------------------------------------------- */
 
+/* The vocabulary has as many tokens as the embedding has rows. */
+static int read_tokenizer(struct model *model, const char *folder)
+{
+    uint64_t n_tokens = 0;
+    bool found;
+    for (size_t i = 0; i < model->n_tensors; i++)
+        if (strcmp(model->tensors[i].name, "token_embd.weight") == 0) n_tokens = model->tensors[i].ne[1];
+    return hf_tokenizer_read(folder, n_tokens, model->metadata, &found);
+}
+
 int hf_read(struct model *model)
 {
     struct hf_config config = {0};
@@ -185,6 +196,7 @@ int hf_read(struct model *model)
         status = hf_config_read(path, model->metadata, &config);
     if (!status) status = open_shards(model, folder);
     if (!status) status = hf_list_tensors(model, &config);
+    if (!status) status = read_tokenizer(model, folder);
     if (!status) status = metadata_finish(model->metadata);
     snprintf(model->format, sizeof model->format, "Hugging Face");
     hf_config_free(&config);

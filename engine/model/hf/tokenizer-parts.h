@@ -1,0 +1,102 @@
+/* tokenizer-parts.h: a tokenizer on its way from a directory's files to metadata, for the tokenizer-*.c
+ * files:
+ *
+ *   tokenizer-files.c    which files; those without tokenizer.json become a value like its own
+ *   tokenizer-json.c     tokenizer.json's vocabulary, merges and added tokens
+ *   sentencepiece.c      tokenizer.model
+ *   tokenizer-config.c   special tokens, chat templates, sampling
+ *   tokenizer-names.c    GGUF's names for it
+ *   tokenizer.c          all of it, and the metadata */
+#ifndef ENGINE_MODEL_HF_TOKENIZER_PARTS_H
+#define ENGINE_MODEL_HF_TOKENIZER_PARTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/metadata.h"
+
+#define HF_TOKENS_MAX   (1u << 22) /* ids */
+#define HF_JSON_MAX     (256u << 20)
+#define HF_JSON_DEPTH   128
+#define HF_TEMPLATE_MAX (4u << 20)
+
+/* tokenizer.ggml.token_type */
+enum hf_token_type {
+    HF_TOKEN_NONE, /* not yet known */
+    HF_TOKEN_NORMAL,
+    HF_TOKEN_UNKNOWN,
+    HF_TOKEN_CONTROL,
+    HF_TOKEN_USER_DEFINED,
+    HF_TOKEN_UNUSED,
+    HF_TOKEN_BYTE
+};
+
+struct hf_tokenizer {
+    const char *directory;
+    const char *file; /* of the vocabulary, for messages */
+    struct metadata *metadata;
+
+    json_t *config;     /* tokenizer_config.json, or NULL */
+    json_t *map;        /* special_tokens_map.json */
+    json_t *generation; /* generation_config.json */
+    json_t *model;      /* config.json */
+
+    /* The vocabulary: memory of the metadata */
+    uint32_t n_tokens;
+    struct engine_string *tokens; /* [n_tokens] */
+    int32_t *types;               /* [n_tokens] enum hf_token_type */
+    double *scores;               /* [n_tokens], or NULL */
+    uint32_t *merges;             /* [3 * n_merges] left, right, result */
+    size_t n_merges;
+    const uint8_t *charsmap; /* [charsmap_size], or NULL */
+    size_t charsmap_size;
+    int64_t bos, eos, unknown, padding; /* ids that tokenizer.model names; -1: none */
+    const char *kind;     /* tokenizer.ggml.model, if another program than the engine can use it, or NULL */
+    const char *pre;      /* tokenizer.ggml.pre, or NULL */
+    int add_bos, add_eos; /* 0 and 1; -1: nothing is known */
+    int add_space_prefix; /* the same */
+    int remove_extra_whitespaces; /* the same */
+    json_t *description;          /* tokenizer.hf.json, or NULL: the plugin for `kind` is to be used */
+};
+
+/* ENGINE_ERROR_DATA or ENGINE_ERROR_UNSUPPORTED: "DIRECTORY/FILE: …". */
+int hf_tokenizer_fail(const struct hf_tokenizer *tokenizer, int status, const char *format, ...)
+    ENGINE_PRINTF(3, 4);
+
+/* DIRECTORY/NAME in new memory, NULL if there is none left. */
+char *hf_tokenizer_path(const char *directory, const char *name);
+
+/* Reads a file of JSON if it is there; *json is NULL if not. Refuses files of more than HF_JSON_MAX bytes, or
+ * deeper than HF_JSON_DEPTH, or with the same key twice. */
+int hf_tokenizer_json(const char *directory, const char *name, json_t **json);
+
+/* Reads a file if it is there, as memory of the metadata; *text is NULL if not. */
+int hf_tokenizer_text(const struct hf_tokenizer *tokenizer, const char *name, uint64_t limit,
+                      const char **text, size_t *length);
+
+/* tokenizer-files.c: opens tokenizer.json, or makes its like of the other files; *root is NULL if the vocabulary
+ * is tokenizer.model's, or there is none. */
+int hf_tokenizer_open(struct hf_tokenizer *tokenizer, json_t **root);
+
+/* tokenizer-json.c: fills the vocabulary and the description; `root` is changed. */
+int hf_tokenizer_take_json(struct hf_tokenizer *tokenizer, json_t *root);
+
+/* sentencepiece.c: fills the vocabulary. *found: whether there is a tokenizer.model. */
+int hf_sentencepiece_read(struct hf_tokenizer *tokenizer, bool *found);
+
+/* tokenizer-names.c: sets kind, pre, and scores for BPE with byte fallback. */
+void hf_tokenizer_name(struct hf_tokenizer *tokenizer, const json_t *root);
+
+/* tokenizer-config.c: adds special ids, templates and sampling to the metadata. */
+int hf_tokenizer_configure(struct hf_tokenizer *tokenizer);
+int hf_tokenizer_add_templates(struct hf_tokenizer *tokenizer);
+int hf_tokenizer_add_sampling(struct hf_tokenizer *tokenizer);
+
+/* The text of a special token's value in tokenizer_config.json or special_tokens_map.json, or NULL. */
+const char *hf_tokenizer_special(const struct hf_tokenizer *tokenizer, const char *name);
+/* The id of a spelling; -1: there is none. */
+int64_t hf_tokenizer_find(const struct hf_tokenizer *tokenizer, const char *text, size_t length);
+
+#endif

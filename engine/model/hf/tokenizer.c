@@ -1,0 +1,292 @@
+/* tokenizer.c: see tokenizer.h. Files, messages, and the metadata that the parts become. */
+#include "model/hf/tokenizer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "common/printable.h"
+#include "model/file.h"
+#include "model/hf/tokenizer-parts.h"
+
+int hf_tokenizer_fail(const struct hf_tokenizer *work, int status, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    printable_make(text);
+    return error_raise(status, "%s/%s: %s", work->directory, work->file, text);
+}
+
+char *hf_tokenizer_path(const char *directory, const char *name)
+{
+    size_t length = strlen(directory) + strlen(name) + 2;
+    char *path = malloc(length);
+    if (path) snprintf(path, length, "%s/%s", directory, name);
+    return path;
+}
+
+/* Maps a file if it is there: *size is 0 and *data NULL if not, or if it is empty. */
+static int map_file(const char *path, uint64_t limit, const uint8_t **data, uint64_t *size)
+{
+    struct stat status;
+    *data = NULL;
+    *size = 0;
+    if (stat(path, &status) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR) return ENGINE_OK;
+        return error_raise(ENGINE_ERROR, "%s: %s", path, strerror(errno));
+    }
+    int mapped = model_map_file(path, data, size);
+    if (mapped || *size <= limit) return mapped;
+    model_unmap_file(*data, *size);
+    return error_raise(ENGINE_ERROR_DATA, "%s has %llu bytes; at most %llu are read", path,
+                       (unsigned long long)*size, (unsigned long long)limit);
+}
+
+/* The deepest nesting of brackets. */
+static unsigned json_depth(const char *text, size_t size)
+{
+    unsigned depth = 0, deepest = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if (quoted) {
+            if (c == '\\') i++;
+            if (c == '"') quoted = false;
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > deepest) deepest = depth;
+        } else if ((c == '}' || c == ']') && depth) {
+            depth--;
+        }
+    }
+    return deepest;
+}
+
+/* `flags`: Jansson's for decoding. */
+static int read_json(const char *directory, const char *name, size_t flags, json_t **json)
+{
+    const uint8_t *data;
+    uint64_t size;
+    *json = NULL;
+    char *path = hf_tokenizer_path(directory, name);
+    if (!path) return error_memory("tokenizer");
+    int status = map_file(path, HF_JSON_MAX, &data, &size);
+    if (!status && size) {
+        json_error_t error;
+        const char *text = (const char *)data;
+        if (json_depth(text, (size_t)size) > HF_JSON_DEPTH)
+            status = error_raise(ENGINE_ERROR_DATA, "%s: more than %d brackets in each other", path,
+                                 HF_JSON_DEPTH);
+        else if (!(*json = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES | flags, &error))) {
+            printable_make(error.text);
+            status = error_raise(ENGINE_ERROR_DATA, "%s is no valid JSON: line %d: %s", path, error.line,
+                                 error.text);
+        } else if (!json_is_object(*json)) {
+            json_decref(*json);
+            *json = NULL;
+            status = error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON", path);
+        }
+        model_unmap_file(data, size);
+    }
+    free(path);
+    return status;
+}
+
+int hf_tokenizer_json(const char *directory, const char *name, json_t **json)
+{
+    return read_json(directory, name, JSON_ALLOW_NUL, json);
+}
+
+int hf_tokenizer_text(const struct hf_tokenizer *work, const char *name, uint64_t limit, const char **text,
+                      size_t *length)
+{
+    const uint8_t *data;
+    uint64_t size;
+    *text = NULL;
+    *length = 0;
+    char *path = hf_tokenizer_path(work->directory, name);
+    if (!path) return error_memory("tokenizer");
+    int status = map_file(path, limit, &data, &size);
+    if (!status && size) {
+        char *copy = metadata_allocate(work->metadata, (size_t)size);
+        if (copy) memcpy(copy, data, (size_t)size);
+        if (!copy) status = error_memory("tokenizer");
+        *text = copy;
+        *length = (size_t)size;
+        model_unmap_file(data, size);
+    }
+    free(path);
+    return status;
+}
+
+/* ---- Metadata ---- */
+
+/* Ids that nothing has, and those up to the rows of the embedding. */
+static int fill_up(struct hf_tokenizer *work, uint64_t n_tokens)
+{
+    if (n_tokens > HF_TOKENS_MAX || n_tokens < work->n_tokens) n_tokens = work->n_tokens;
+    size_t grown = (size_t)n_tokens;
+    struct engine_string *tokens = metadata_allocate(work->metadata, grown * sizeof *tokens + 1);
+    int32_t *types = metadata_allocate(work->metadata, grown * sizeof *types + 1);
+    double *scores = metadata_allocate(work->metadata, grown * sizeof *scores + 1);
+    if (!tokens || !types || !scores) return error_memory("vocabulary");
+    for (size_t id = 0; id < grown; id++) {
+        bool there = id < work->n_tokens && work->types[id] != HF_TOKEN_NONE;
+        tokens[id] = there ? work->tokens[id] : (struct engine_string){NULL, 0};
+        types[id] = there ? work->types[id] : HF_TOKEN_UNUSED;
+        scores[id] = there && work->scores ? work->scores[id] : 0;
+        if (there) continue;
+        char *name = metadata_allocate(work->metadata, 24);
+        if (!name) return error_memory("vocabulary");
+        tokens[id].length = (size_t)snprintf(name, 24, "[PAD%zu]", id);
+        tokens[id].data = name;
+    }
+    work->tokens = tokens;
+    work->types = types;
+    if (work->scores) work->scores = scores;
+    work->n_tokens = (uint32_t)grown;
+    return ENGINE_OK;
+}
+
+static int add_array(const struct hf_tokenizer *work, const char *key, enum metadata_type type, size_t count,
+                     const void *values)
+{
+    return metadata_add(work->metadata, &(struct metadata_entry){key, type, true, count, values});
+}
+
+/* Scores as float32, which GGUF has, and as they are if that is not the same. */
+static int add_scores(const struct hf_tokenizer *work)
+{
+    if (!work->scores) return ENGINE_OK;
+    float *scores = metadata_allocate(work->metadata, work->n_tokens * sizeof *scores + 1);
+    if (!scores) return error_memory("vocabulary");
+    bool exact = true;
+    for (uint32_t i = 0; i < work->n_tokens; i++) {
+        scores[i] = (float)work->scores[i];
+        exact = exact && (double)scores[i] == work->scores[i];
+    }
+    int status = add_array(work, "tokenizer.ggml.scores", METADATA_F32, work->n_tokens, scores);
+    if (status || exact) return status;
+    return add_array(work, "tokenizer.hf.scores", METADATA_U8, work->n_tokens * sizeof *work->scores,
+                     work->scores);
+}
+
+/* "left right" of each merge, as GGUF has them. Spaces in tokens would be taken for the separator: they
+ * become U+0120, which is a space in byte-level vocabularies. */
+static int add_merges(const struct hf_tokenizer *work)
+{
+    size_t size = 0;
+    struct engine_string *merges = metadata_allocate(work->metadata, work->n_merges * sizeof *merges + 1);
+    for (size_t i = 0; i < work->n_merges; i++)
+        size += work->tokens[work->merges[3 * i]].length + work->tokens[work->merges[3 * i + 1]].length;
+    char *at = metadata_allocate(work->metadata, 2 * size + work->n_merges + 1);
+    if (!merges || !at) return error_memory("merges");
+    for (size_t i = 0; i < work->n_merges; i++) {
+        merges[i].data = at;
+        for (size_t side = 0; side < 2; side++) {
+            struct engine_string token = work->tokens[work->merges[3 * i + side]];
+            if (side) *at++ = ' ';
+            for (size_t k = 0; k < token.length; k++) {
+                if (token.data[k] == ' ') *at++ = '\xC4';
+                *at++ = token.data[k] == ' ' ? '\xA0' : token.data[k];
+            }
+        }
+        merges[i].length = (size_t)(at - merges[i].data);
+    }
+    return add_array(work, "tokenizer.ggml.merges", METADATA_STRING, work->n_merges, merges);
+}
+
+static int add_description(const struct hf_tokenizer *work)
+{
+    char *dumped = json_dumps(work->description, JSON_COMPACT);
+    size_t length = dumped ? strlen(dumped) : 0;
+    char *copy = dumped ? metadata_allocate(work->metadata, length + 1) : NULL;
+    struct engine_string *text = metadata_allocate(work->metadata, sizeof *text);
+    int status = copy && text ? ENGINE_OK : error_memory("tokenizer");
+    if (!status) {
+        memcpy(copy, dumped, length);
+        *text = (struct engine_string){copy, length};
+        status = metadata_add(work->metadata,
+                              &(struct metadata_entry){"tokenizer.hf.json", METADATA_STRING, false, 1, text});
+    }
+    free(dumped);
+    if (!status) status = metadata_add_string(work->metadata, "tokenizer.engine.model", "hf");
+    if (!status && work->n_merges)
+        status = add_array(work, "tokenizer.hf.merges", METADATA_U32, 3 * work->n_merges, work->merges);
+    return status;
+}
+
+static int describe(struct hf_tokenizer *work)
+{
+    struct metadata *metadata = work->metadata;
+    int status = metadata_add_string(metadata, "tokenizer.ggml.model", work->kind ? work->kind : "hf");
+    if (!status && work->pre) status = metadata_add_string(metadata, "tokenizer.ggml.pre", work->pre);
+    if (!status)
+        status = add_array(work, "tokenizer.ggml.tokens", METADATA_STRING, work->n_tokens, work->tokens);
+    if (!status)
+        status = add_array(work, "tokenizer.ggml.token_type", METADATA_I32, work->n_tokens, work->types);
+    if (!status) status = add_scores(work);
+    if (!status && work->kind && !strcmp(work->kind, "gpt2")) status = add_merges(work);
+    if (!status && work->charsmap)
+        status = add_array(work, "tokenizer.ggml.precompiled_charsmap", METADATA_U8, work->charsmap_size,
+                           work->charsmap);
+    if (!status && work->add_space_prefix >= 0)
+        status =
+            metadata_add_boolean(metadata, "tokenizer.ggml.add_space_prefix", work->add_space_prefix != 0);
+    if (!status && work->remove_extra_whitespaces >= 0)
+        status = metadata_add_boolean(metadata, "tokenizer.ggml.remove_extra_whitespaces",
+                                      work->remove_extra_whitespaces != 0);
+    if (!status) status = hf_tokenizer_configure(work);
+    if (!status && work->description) status = add_description(work);
+    return status;
+}
+
+int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata *metadata, bool *found)
+{
+    struct hf_tokenizer work = {
+        .directory = directory,
+        .file = "tokenizer.json",
+        .metadata = metadata,
+        .add_bos = -1,
+        .add_eos = -1,
+        .add_space_prefix = -1,
+        .remove_extra_whitespaces = -1,
+        .bos = -1,
+        .eos = -1,
+        .unknown = -1,
+        .padding = -1,
+    };
+    json_t *root = NULL;
+    *found = false;
+    /* Its model_max_length may be any number; no other of its numbers is read. */
+    int status = read_json(directory, "tokenizer_config.json", JSON_DECODE_INT_AS_REAL, &work.config);
+    if (!status) status = hf_tokenizer_json(directory, "special_tokens_map.json", &work.map);
+    if (!status) status = hf_tokenizer_json(directory, "generation_config.json", &work.generation);
+    if (!status) status = hf_tokenizer_json(directory, "config.json", &work.model);
+    if (!status) status = hf_tokenizer_open(&work, &root);
+    if (!status && root) {
+        *found = true;
+        status = hf_tokenizer_take_json(&work, root);
+    } else if (!status) {
+        status = hf_sentencepiece_read(&work, found);
+    }
+    json_decref(root); /* frees the vocabulary before it is written again */
+    if (!status && *found) status = fill_up(&work, n_tokens);
+    if (!status && *found) status = describe(&work);
+    if (!status) status = hf_tokenizer_add_templates(&work);
+    if (!status) status = hf_tokenizer_add_sampling(&work);
+    json_decref(work.description);
+    json_decref(work.config);
+    json_decref(work.map);
+    json_decref(work.generation);
+    json_decref(work.model);
+    return status;
+}
