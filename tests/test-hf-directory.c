@@ -157,6 +157,22 @@ Test(hf_directory, finds_models_in_the_cache)
     unsetenv("HF_HUB_CACHE");
 }
 
+/* A model that also reads pictures; what its text_config lacks has transformers' defaults. */
+Test(hf_directory, reads_the_text_model_of_others)
+{
+    struct model *model;
+    int64_t heads = 0, kv_heads = 0;
+    write_config("\"model_type\": \"gemma3\", \"vision_config\": {}, \"text_config\": {\"model_type\": "
+                 "\"gemma3_text\", \"hidden_size\": 8, \"num_hidden_layers\": 1}");
+    write_shard("model.safetensors", 0, N_STORED);
+    cr_assert_eq(open_folder(folder, &model), ENGINE_OK, "%s", error_message());
+    metadata_integer(model_metadata(model), "gemma3.attention.head_count", &heads);
+    metadata_integer(model_metadata(model), "gemma3.attention.head_count_kv", &kv_heads);
+    cr_expect_eq(heads, 8);
+    cr_expect_eq(kv_heads, 4);
+    model_close(model);
+}
+
 static float number_at(const struct model *model, const char *name, uint64_t row, uint64_t column)
 {
     const struct model_tensor *tensor = model_tensor_find(model, name);

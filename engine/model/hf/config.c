@@ -142,8 +142,11 @@ static void read_sizes(struct hf_config *config)
     const json_t *json = config->json;
     config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed", INT32_MAX);
     config->n_layers = required(config, "num_hidden_layers|n_layer|n_layers|num_layers", HF_MAX_LAYERS);
-    config->n_heads = required(config, "num_attention_heads|n_head|n_heads", 65536);
-    config->n_kv_heads = hf_count(config, json, "num_key_value_heads", config->n_heads);
+    /* The smaller Gemma 3 models leave out what is transformers' default. */
+    bool is_gemma3 = strcmp(config->family->architecture, "gemma3") == 0;
+    bool lacks_heads = is_gemma3 && !hf_get(json, "num_attention_heads");
+    config->n_heads = lacks_heads ? 8 : required(config, "num_attention_heads|n_head|n_heads", 65536);
+    config->n_kv_heads = hf_count(config, json, "num_key_value_heads", is_gemma3 ? 4 : config->n_heads);
     uint32_t head = config->family->head_dim;
     config->head_dim = hf_count(config, json, "head_dim", head ? head : config->n_embd / config->n_heads);
     config->n_context = hf_count(config, json, "max_position_embeddings|n_positions|max_seq_len|seq_length",
