@@ -203,7 +203,7 @@ static int create_parts(struct pipeline *pipeline, struct vocab *vocab, const st
     struct json_at pretokenizer = json_member(root, "pre_tokenizer"), model = json_member(root, "model");
     struct json_at processor = json_member(root, "post_processor"), decoder = json_member(root, "decoder");
     struct normalizer_workspace workspace = {.regex = NULL};
-    struct regex_workspace regex = {NULL};
+    struct regex_workspace regex = {0};
     uint8_t *outside = NULL;
 
     int status = mark_tokens(pipeline, vocab, &list, &outside);

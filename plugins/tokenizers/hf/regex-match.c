@@ -6,8 +6,8 @@
 #include "common/unicode.h"
 #include "hf/regex.h"
 
-#define JIT_STACK_MIN (32 * 1024)
-#define JIT_STACK_MAX (8 * 1024 * 1024)
+#define JIT_STACK_MIN ((size_t)32 * 1024)
+#define JIT_STACK_MAX ((size_t)8 * 1024 * 1024)
 
 int regex_workspace_create(struct regex_workspace *workspace)
 {

@@ -197,10 +197,10 @@ static int read_posix(struct translation *work, struct set *set, bool *known)
 {
     *known = false;
     if (!next_is(work, "[:")) return ENGINE_OK;
-    const char *name = work->at + 2, *end = name;
+    const char *name = work->at + 2;
     bool negated = name < work->end && *name == '^';
     name += negated;
-    end = name;
+    const char *end = name;
     while (end < work->end && is_letter((unsigned char)*end)) end++;
     if (work->end - end < 2 || end[0] != ':' || end[1] != ']') return ENGINE_OK;
     *known = true;
