@@ -114,14 +114,14 @@ Test(perplexity, second_halves_of_windows)
     size_t n = 0;
     for (size_t w = 0; w < 4; w++) add_window(16 * w, 16, 9, true, &sum, &squares, &n);
     cr_assert_eq(n, 28);
-    static const char *const batches[] = {"512", "64", "50", "16", "7"}; /* windows at once: 4, 4, 3, 1, 1 */
+    static const char *const batches[] = {"512", "64", "50", "16", "7"};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
         expect(program_json(
                    PERPLEXITY(model, "--tokens-file", tokens_file, "-c", "16", "-b", batches[i], "--json")),
                sum, squares, n);
 }
 
-/* More windows would fit into -b than a batch, which is no longer than a window, has tokens. */
+/* Windows that are shorter than a batch may be, and longer. */
 Test(perplexity, many_short_windows)
 {
     double sum = 0, squares = 0;
@@ -229,6 +229,21 @@ Test(perplexity, divergence)
     cr_assert_eq(result.status, 0, "%s", result.err);
     cr_assert_eq(program_count_lines(result.out, "KL divergence"), 7, "%s", result.out);
     program_free(&result);
+}
+
+/* Predictions are in the text's order, whatever the size of the batches that wrote and read them. */
+Test(perplexity, divergence_with_other_batches)
+{
+    static const char *const batches[] = {"512", "24", "7"};
+    for (size_t i = 0; i < 9; i++) {
+        json_decref(program_json(PERPLEXITY(model, "--tokens-file", tokens_file, "-c", "16", "-b",
+                                            batches[i / 3], "--save-logits", saved, "--json")));
+        json_t *json = program_json(PERPLEXITY(model, "--kl", saved, "-b", batches[i % 3], "--json"));
+        const json_t *found = json_object_get(json, "kl");
+        cr_assert_eq(number_of(found, "same_top"), 1.0, "-b %s, then -b %s", batches[i / 3], batches[i % 3]);
+        cr_assert_lt(fabs(number_of(found, "max")), 1e-6, "%g", number_of(found, "max"));
+        json_decref(json);
+    }
 }
 
 static void expect_error(struct program_result result, const char *word)

@@ -14,7 +14,7 @@
  *   uint64 vocabulary  FNV-1a of the texts of all tokens
  *   uint64 hash        FNV-1a of the 56 bytes before it and of the tokens
  *   int32 tokens[n_tokens]
- *   rows [n_rows]:
+ *   rows [n_rows], window by window, in the order of the text:
  *     float32 actual     the log-probability of the token that follows
  *     float32 highest    that of the most likely token
  *     float32 step

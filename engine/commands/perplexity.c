@@ -1,5 +1,5 @@
 /* perplexity.c: `engine perplexity`: how well a model predicts a text, and how far its predictions are from those of
- * another type or model. The text is cut into windows; as many as fit into a batch run at once, each as a sequence. */
+ * another type or model. The text is cut into windows, which run one after another. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -75,9 +75,10 @@ static size_t choose_window(const struct measuring *m)
 
 static int check_length(const struct measuring *m)
 {
-    if (m->n_window < 4)
-        return command_error(ENGINE_ERROR_ARGUMENT,
-                             "a window of %zu tokens has none to count: use -c 4 or more", m->n_window);
+    size_t least = m->stride > 0 ? 2 : 4;
+    if (m->n_window < least)
+        return command_error(ENGINE_ERROR_ARGUMENT, "a window of %s has none to count: use -c %zu or more",
+                             count_text(m->n_window, "token", "tokens").text, least);
     if (m->stride > m->n_window)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--stride %zu is more than a window of %zu tokens: tokens would be left out",
@@ -176,11 +177,7 @@ static int open_measuring_context(struct measuring *m)
     struct engine_context_options options;
     int32_t offload;
     context_options(m->arguments, &options, &offload);
-    size_t n_batch = options.n_batch > 0 ? options.n_batch : 512, n_at_once = n_batch / m->n_window;
-    if (n_at_once > m->n_windows) n_at_once = m->n_windows;
-    if (n_at_once > m->n_window) n_at_once = m->n_window; /* the context limits the batch to its length */
     options.n_context = options.n_needed = (uint32_t)m->n_window;
-    options.n_sequences = n_at_once > 1 ? (uint32_t)n_at_once : 1;
     int status = create_context(m->arguments, m->model, &options, &m->context);
     if (status) return status;
     m->info.struct_size = sizeof m->info;
@@ -240,85 +237,69 @@ static int take_row(struct measuring *m, const float *logits, size_t at, int32_t
     return status;
 }
 
-/* Windows that run at once, and room for what of them is in a batch. */
-struct group {
-    size_t first, count;         /* windows */
-    int32_t *tokens, *sequences; /* [n_batch] */
-    uint8_t *wanted;             /* [n_batch] */
-    size_t *at;                  /* [n_batch] where each wanted token is in the text */
+/* Room for a batch of a window's tokens. */
+struct piece {
+    int32_t *tokens; /* [n_batch] */
+    uint8_t *wanted; /* [n_batch] */
+    size_t *at;      /* [n_batch] where each wanted token is in the text */
 };
 
-static bool group_create(struct group *group, uint32_t n_batch)
+static bool piece_create(struct piece *piece, uint32_t n_batch)
 {
-    group->tokens = malloc(n_batch * sizeof *group->tokens);
-    group->sequences = malloc(n_batch * sizeof *group->sequences);
-    group->wanted = malloc(n_batch);
-    group->at = malloc(n_batch * sizeof *group->at);
-    return group->tokens && group->sequences && group->wanted && group->at;
+    piece->tokens = malloc(n_batch * sizeof *piece->tokens);
+    piece->wanted = malloc(n_batch);
+    piece->at = malloc(n_batch * sizeof *piece->at);
+    return piece->tokens && piece->wanted && piece->at;
 }
 
-static void group_free(struct group *group)
+static void piece_free(struct piece *piece)
 {
-    free(group->tokens);
-    free(group->sequences);
-    free(group->wanted);
-    free(group->at);
+    free(piece->tokens);
+    free(piece->wanted);
+    free(piece->at);
 }
 
-/* Runs tokens `from` … of each window of the group, at most n_most of each. */
-static int run_piece(struct measuring *m, const struct group *group, size_t from, size_t n_most)
+/* Runs tokens `from` … of a window, as many as a batch takes. */
+static int run_piece(struct measuring *m, const struct piece *piece, const struct window *window, size_t from)
 {
+    const int32_t *ids = m->tokens.ids + window->first;
     size_t n = 0, n_wanted = 0;
-    for (size_t w = 0; w < group->count; w++) {
-        struct window window = windows_at(m->tokens.count, m->n_window, m->stride, group->first + w);
-        const int32_t *ids = m->tokens.ids + window.first;
-        for (size_t i = from; i < window.length && i < from + n_most; i++, n++) {
-            group->tokens[n] = i == 0 && m->bos >= 0 ? m->bos : ids[i];
-            group->sequences[n] = (int32_t)w;
-            group->wanted[n] = i + 1 >= window.counted && i + 1 < window.length;
-            if (group->wanted[n]) group->at[n_wanted++] = window.first + i;
-        }
+    for (size_t i = from; i < window->length && n < m->info.n_batch; i++, n++) {
+        piece->tokens[n] = i == 0 && m->bos >= 0 ? m->bos : ids[i];
+        piece->wanted[n] = i + 1 >= window->counted && i + 1 < window->length;
+        if (piece->wanted[n]) piece->at[n_wanted++] = window->first + i;
     }
-    struct engine_batch batch = {.struct_size = sizeof batch,
-                                 .n_tokens = n,
-                                 .tokens = group->tokens,
-                                 .sequences = group->sequences,
-                                 .wanted = group->wanted};
+    struct engine_batch batch = {
+        .struct_size = sizeof batch, .n_tokens = n, .tokens = piece->tokens, .wanted = piece->wanted};
     int status = engine_decode(m->context, &batch, n_wanted > 0 ? m->logits : NULL);
     for (size_t i = 0; i < n_wanted && !status; i++)
-        status = take_row(m, m->logits + i * m->info.n_vocab, group->at[i], m->tokens.ids[group->at[i] + 1]);
+        status = take_row(m, m->logits + i * m->info.n_vocab, piece->at[i], m->tokens.ids[piece->at[i] + 1]);
     return status;
 }
 
-static int run_group(struct measuring *m, const struct group *group)
+static int run_window(struct measuring *m, const struct piece *piece, size_t number)
 {
-    size_t n_most = m->info.n_batch / group->count;
-    int status = ENGINE_OK;
-    for (size_t w = 0; w < group->count && !status; w++)
-        status = engine_sequence_truncate(m->context, (uint32_t)w, 0);
-    struct window first = windows_at(m->tokens.count, m->n_window, m->stride, group->first);
-    for (size_t from = 0; from < first.length && !status && !interrupted; from += n_most)
-        status = run_piece(m, group, from, n_most);
+    struct window window = windows_at(m->tokens.count, m->n_window, m->stride, number);
+    int status = engine_sequence_truncate(m->context, 0, 0);
+    for (size_t from = 0; from < window.length && !status && !interrupted; from += m->info.n_batch)
+        status = run_piece(m, piece, &window, from);
     return status;
 }
 
 static int run_windows(struct measuring *m)
 {
-    struct group group = {0};
+    struct piece piece = {0};
     char items[80] = "windows";
-    int status = group_create(&group, m->info.n_batch)
+    int status = piece_create(&piece, m->info.n_batch)
                      ? ENGINE_OK
                      : command_error(ENGINE_ERROR_MEMORY, "out of memory (windows)");
-    while (group.first < m->n_windows && !status && !interrupted) {
-        group.count = m->n_windows - group.first;
-        if (group.count > m->info.n_sequences) group.count = m->info.n_sequences;
-        count_progress("perplexity", group.first, m->n_windows, items);
-        status = run_group(m, &group);
-        group.first += group.count;
+    for (size_t i = 0; i < m->n_windows && !status && !interrupted; i++) {
+        count_progress("perplexity", i, m->n_windows, items);
+        status = run_window(m, &piece, i);
         snprintf(items, sizeof items, "windows, %.4f so far", exp(mean_value(&m->nll)));
     }
     count_progress("perplexity", m->n_windows, m->n_windows, items);
-    group_free(&group);
+    piece_free(&piece);
     return status;
 }
 
