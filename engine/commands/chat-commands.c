@@ -167,9 +167,10 @@ static bool show_stats(struct chat *chat, char *words, char **preset)
     (void)words, (void)preset;
     int status = chat_count_tokens(chat, &n_tokens);
     if (status) return refuse(chat, status);
-    chat_note("%s; %zu of %u tokens of the context",
+    chat_note("%s; %zu of %u tokens of the context%s",
               count_text(conversation_turns(&chat->conversation), "turn", "turns").text, n_tokens,
-              chat->info.n_context);
+              chat->info.n_context,
+              n_tokens > chat->info.n_context ? ": the next answer leaves out the oldest turns" : "");
     if (chat->grammar) chat_note("%s constrains each answer", chat->constraint.option);
     if (last->n_prompt == 0) return true;
     uint32_t n_read = last->n_prompt - last->n_reused;

@@ -39,7 +39,8 @@ static struct grammar_vocab *vocabulary(void)
 static uint32_t choose(const uint64_t *mask, uint32_t number)
 {
     uint32_t n_allowed = 0;
-    for (uint32_t token = 0; token < N_TOKENS; token++) n_allowed += mask[token / 64] >> (token % 64) & 1;
+    for (uint32_t token = 0; token < N_TOKENS; token++)
+        n_allowed += (uint32_t)(mask[token / 64] >> (token % 64) & 1);
     if (n_allowed == 0) return N_TOKENS;
     number %= n_allowed;
     for (uint32_t token = 0;; token++)
