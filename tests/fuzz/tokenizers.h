@@ -22,6 +22,7 @@ struct fuzz_tokenizer {
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     bool lossless; /* any text comes back from its ids, also with special tokens */
+    bool refuses;  /* may refuse a text with a reason: expressions of its own may take too many steps */
     uint32_t n_tokens;
 };
 
@@ -29,8 +30,8 @@ struct fuzz_tokenizer {
  * under each row of pre-tokenizers. */
 const struct fuzz_tokenizer *fuzz_tokenizer(size_t number);
 
-/* Encodes a text twice, which must give the same ids, explains it, which must fit them, and decodes these, which must
- * give the text if `lossless`. The text is copied, so that reading past its end shows. */
+/* Encodes a text twice, which must give the same ids, explains it if the plugin can, which must fit them, and decodes
+ * these, which must give the text if `lossless`. The text is copied, so that reading past its end shows. */
 void fuzz_there_and_back(const struct fuzz_tokenizer *tokenizer, const char *text, size_t length,
                          uint32_t flags);
 

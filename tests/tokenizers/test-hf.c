@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "check/explanation.h"
 #include "harness.h"
+#include "hf-directory.h"
 #include "model/hf/tokenizer.h"
-#include "model/metadata.h"
+#include "steps.h"
 #include "texts.h"
 
 #define DATA    TEST_DATA_DIR "/hf-tokenizers"
@@ -26,71 +28,6 @@ static void load(void)
 }
 
 TestSuite(hf, .init = load, .timeout = 120);
-
-/* ---- Directories ---- */
-
-struct opened {
-    struct metadata *metadata;
-    struct engine_metadata getters;
-    struct engine_tokenizer *tokenizer;
-};
-
-static int try_open(const char *directory, uint64_t n_tokens, struct opened *opened)
-{
-    bool found = false;
-    *opened = (struct opened){0};
-    cr_assert_eq(metadata_create(&opened->metadata), ENGINE_OK);
-    int status = hf_tokenizer_read(directory, n_tokens, opened->metadata, &found);
-    if (!status) status = metadata_finish(opened->metadata);
-    if (!status) cr_assert(found, "%s", directory);
-    metadata_getters(opened->metadata, &opened->getters);
-    return status ? status : api->create(&opened->getters, &opened->tokenizer);
-}
-
-static void close_opened(struct opened *opened)
-{
-    if (opened->tokenizer) api->destroy(opened->tokenizer);
-    metadata_destroy(opened->metadata);
-}
-
-static struct opened open_directory(const char *directory)
-{
-    struct opened opened;
-    cr_assert_eq(try_open(directory, 0, &opened), ENGINE_OK, "%s: %s", directory, error_message());
-    return opened;
-}
-
-/* A folder that the test fills; removed by the system. */
-static const char *folder(void)
-{
-    static char path[64];
-    snprintf(path, sizeof path, "/tmp/engine-hf-XXXXXX");
-    cr_assert(mkdtemp(path));
-    return path;
-}
-
-static void write_file(const char *directory, const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    FILE *file = fopen(path, "wb");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
-static void remove_folder(const char *directory)
-{
-    static const char *const names[] = {"tokenizer.json",      "tokenizer_config.json",
-                                        "vocab.json",          "merges.txt",
-                                        "vocab.txt",           "generation_config.json",
-                                        "chat_template.jinja", "special_tokens_map.json",
-                                        "tokenizer.model",     "config.json"};
-    char path[256];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
-        unlink(path);
-    }
-    rmdir(directory);
-}
 
 /* ---- Recorded ids ---- */
 
@@ -123,11 +60,11 @@ Test(hf, recorded)
     int n = 0;
     while (fscanf(file, "%63s %" SCNx64 " %" SCNx64, name, &ids, &plain) == 3) {
         snprintf(path, sizeof path, DATA "/%s", name);
-        struct opened opened = open_directory(path);
+        struct opened opened = hf_test_open(api, path);
         uint64_t found = hash_texts(opened.tokenizer, ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL);
         cr_expect_eq(found, ids, "%s: other ids than the library's", name);
         cr_expect_eq(hash_texts(opened.tokenizer, 0), plain, "%s: other ids without special tokens", name);
-        close_opened(&opened);
+        hf_test_close(api, &opened);
         n++;
     }
     fclose(file);
@@ -142,13 +79,13 @@ Test(hf, there_and_back)
     char path[256], text[TEXT_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, DATA "/%s", names[i]);
-        struct opened opened = open_directory(path);
+        struct opened opened = hf_test_open(api, path);
         uint64_t state = 7;
         for (int k = 0; k < 100; k++) {
             size_t length = make_text(&state, true, text);
             expect_lossless(api, opened.tokenizer, text, length);
         }
-        close_opened(&opened);
+        hf_test_close(api, &opened);
     }
 }
 
@@ -160,12 +97,12 @@ static const char vocabulary[] =
 
 Test(hf, vocab_and_merges)
 {
-    const char *directory = folder();
-    write_file(directory, "vocab.json", vocabulary);
-    write_file(directory, "merges.txt", "#version: 0.2\nh e\nl l\nhe ll\nhell o\n");
-    write_file(directory, "tokenizer_config.json",
-               "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},\"model_max_length\":1e30}");
-    struct opened opened = open_directory(directory);
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "vocab.json", vocabulary);
+    hf_test_write(directory, "merges.txt", "#version: 0.2\nh e\nl l\nhe ll\nhell o\n");
+    hf_test_write(directory, "tokenizer_config.json",
+                  "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},\"model_max_length\":1e30}");
+    struct opened opened = hf_test_open(api, directory);
     expect_ids(api, opened.tokenizer, "hello hello</s>", ENGINE_ENCODE_SPECIAL | ENGINE_ENCODE_BOS_EOS,
                "8 4 8 10");
     struct engine_tokenizer_info info = {.struct_size = sizeof info};
@@ -174,44 +111,44 @@ Test(hf, vocab_and_merges)
     cr_assert_eq(info.eos, 10);
     cr_assert_eq(info.add_bos, 0);
     cr_assert(api->attributes(opened.tokenizer, 10) & ENGINE_TOKEN_END);
-    close_opened(&opened);
+    hf_test_close(api, &opened);
 
-    write_file(
+    hf_test_write(
         directory, "tokenizer_config.json",
         "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\",\"add_bos_token\":true,\"add_prefix_space\":true}");
-    opened = open_directory(directory);
+    opened = hf_test_open(api, directory);
     expect_ids(api, opened.tokenizer, "hello", ENGINE_ENCODE_BOS_EOS, "9 4 8");
-    close_opened(&opened);
-    remove_folder(directory);
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
 }
 
 Test(hf, word_pieces)
 {
-    const char *directory = folder();
-    write_file(directory, "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhel\n##lo\nworld\n##s\n!\n");
-    struct opened opened = open_directory(directory);
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhel\n##lo\nworld\n##s\n!\n");
+    struct opened opened = hf_test_open(api, directory);
     expect_ids(api, opened.tokenizer, "H\xC3\xA9llo worlds! xyz",
                ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL, "2 5 6 7 8 9 1 3");
     expect_ids(api, opened.tokenizer, "hello [MASK]", ENGINE_ENCODE_SPECIAL, "5 6 4");
-    close_opened(&opened);
-    remove_folder(directory);
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
 }
 
 Test(hf, templates_sampling_and_padding)
 {
-    const char *directory = folder();
-    write_file(directory, "vocab.json", vocabulary);
-    write_file(directory, "merges.txt", "h e\n");
-    write_file(directory, "generation_config.json",
-               "{\"do_sample\":true,\"temperature\":0.6,\"top_k\":20,\"eos_token_id\":[10,8]}");
-    write_file(directory, "tokenizer_config.json",
-               "{\"chat_template\":[{\"name\":\"default\",\"template\":\"A\"},{\"name\":\"tool_use\","
-               "\"template\":\"B\"}]}");
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "vocab.json", vocabulary);
+    hf_test_write(directory, "merges.txt", "h e\n");
+    hf_test_write(directory, "generation_config.json",
+                  "{\"do_sample\":true,\"temperature\":0.6,\"top_k\":20,\"eos_token_id\":[10,8]}");
+    hf_test_write(directory, "tokenizer_config.json",
+                  "{\"chat_template\":[{\"name\":\"default\",\"template\":\"A\"},{\"name\":\"tool_use\","
+                  "\"template\":\"B\"}]}");
     struct opened opened;
     struct engine_string text;
     double number;
     int64_t integer;
-    cr_assert_eq(try_open(directory, 16, &opened), ENGINE_OK, "%s", error_message());
+    cr_assert_eq(hf_test_try(api, directory, 16, &opened), ENGINE_OK, "%s", error_message());
     cr_assert(metadata_string(opened.metadata, "tokenizer.chat_template", &text) && *text.data == 'A');
     cr_assert(metadata_string(opened.metadata, "tokenizer.chat_template.tool_use", &text) &&
               *text.data == 'B');
@@ -222,12 +159,12 @@ Test(hf, templates_sampling_and_padding)
     cr_assert(api->attributes(opened.tokenizer, 15) & ENGINE_TOKEN_UNUSED);
     cr_assert_eq(api->piece(opened.tokenizer, 15, &text), ENGINE_OK);
     cr_assert_eq(memcmp(text.data, "[PAD15]", 7), 0);
-    close_opened(&opened);
-    write_file(directory, "chat_template.jinja", "C");
-    opened = open_directory(directory);
+    hf_test_close(api, &opened);
+    hf_test_write(directory, "chat_template.jinja", "C");
+    opened = hf_test_open(api, directory);
     cr_assert(metadata_string(opened.metadata, "tokenizer.chat_template", &text) && *text.data == 'C');
-    close_opened(&opened);
-    remove_folder(directory);
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
 }
 
 /* ---- SentencePiece ---- */
@@ -251,7 +188,7 @@ static void add_piece(struct text *model, const char *piece, float score, char t
 
 Test(hf, sentencepiece)
 {
-    const char *directory = folder();
+    const char *directory = hf_test_folder();
     struct text model = {0};
     add_piece(&model, "<unk>", 0, 2);
     add_piece(&model, "<s>", 0, 3);
@@ -282,7 +219,163 @@ Test(hf, sentencepiece)
     expect_ids(spm, tokenizer, "a aa", ENGINE_ENCODE_BOS_EOS, "1 5 5 4");
     spm->destroy(tokenizer);
     metadata_destroy(metadata);
-    remove_folder(directory);
+    hf_test_remove(directory);
+}
+
+/* ---- Explanations ---- */
+
+/* The steps of a text with the tokenizer.json given. */
+static void expect_json_steps(const char *json, const char *text, uint32_t flags, const char *steps)
+{
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "tokenizer.json", json);
+    struct opened opened = hf_test_open(api, directory);
+    struct engine_tokenizer_info info = {.struct_size = sizeof info};
+    cr_assert_eq(api->info(opened.tokenizer, &info), ENGINE_OK);
+    expect_steps(api, opened.tokenizer, info.n_tokens, text, flags, steps);
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
+}
+
+/* An added token of the text, one of the normalized text, bytes, merges, what the post-processor adds. */
+Test(hf, explains_merges)
+{
+    expect_json_steps(
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"\xC4\xA0\":2,\"ab\":3,"
+        "\"<s>\":4,\"<x>\":5,\"!Y\":6},\"merges\":[\"a b\"]},"
+        "\"added_tokens\":[{\"id\":4,\"content\":\"<s>\",\"special\":true},"
+        "{\"id\":5,\"content\":\"<x>\",\"special\":true},"
+        "{\"id\":6,\"content\":\"!Y\",\"special\":false,\"normalized\":true}],"
+        "\"normalizer\":{\"type\":\"Lowercase\"},"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+        "\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"<s>\",4],\"sep\":[\"<x>\",5]}}",
+        "AB<x> a!Ya?", ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL,
+        "special 0-0  =4\n"
+        "text 0-2 ab\n"
+        "word 0-2 ab\n"
+        "merge 0-1-2 ab 0+1 =3 rank 0\n"
+        "token 0-2 ab =3\n"
+        "special 2-5 <x> =5\n"
+        "normalized 5-11  a!ya?\n"
+        "text 5-11 \xC4\xA0"
+        "a!ya?\n"
+        "word 0-3 \xC4\xA0"
+        "a\n"
+        "token 0-2 \xC4\xA0 =2\n"
+        "token 2-3 a =0\n"
+        "word 3-5 !y\n"
+        "token 0-2 !y =6\n"
+        "word 5-6 a\n"
+        "token 0-1 a =0\n"
+        "word 6-7 ?\n"
+        "token 0-1 ? =-1\n"
+        "special 11-11  =5\n");
+}
+
+/* The unknown token waits while the tokens of "\xC3\xA9" and the suffix come; then no byte is left for it. */
+Test(hf, explains_symbols_without_bytes)
+{
+    expect_json_steps(
+        "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,\"byte_fallback\":true,"
+        "\"end_of_word_suffix\":\".\",\"vocab\":{\"?\":0,\"<0xC3>\":1,\"<0xA9>\":2,\"<0x2E>\":3,"
+        "\"a\":4,\"a?\":5,\"b.\":6},\"merges\":[]}}",
+        "axy\xC3\xA9", 0,
+        "text 0-5 axy\xC3\xA9\n"
+        "word 0-5 axy\xC3\xA9\n"
+        "token 0-1 a =4\n"
+        "token 1-4 xy\xC3 =1\n"
+        "token 4-5 \xA9 =2\n"
+        "token 5-5  =3\n"
+        "token 5-5  =0\n");
+}
+
+Test(hf, explains_the_best_path)
+{
+    expect_json_steps(
+        "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\xE2\x96\x81\",-2],"
+        "[\"a\",-3],[\"b\",-3],[\"ab\",-4]]},"
+        "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\","
+        "\"prepend_scheme\":\"first\"}}",
+        "ab xy", 0,
+        "normalized 0-5 ab xy\n"
+        "text 0-5 \xE2\x96\x81"
+        "ab\xE2\x96\x81"
+        "xy\n"
+        "word 0-5 \xE2\x96\x81"
+        "ab\n"
+        "candidate 0-3 \xE2\x96\x81 =1 score -2 sum -2\n"
+        "best 0-3 \xE2\x96\x81 =1 sum -2\n"
+        "candidate 3-4 a =2 score -3 sum -5\n"
+        "candidate 3-5 ab =4 score -4 sum -6\n"
+        "best 3-4 a =2 sum -5\n"
+        "candidate 4-5 b =3 score -3 sum -8\n"
+        "best 3-5 ab =4 sum -6\n"
+        "token 0-3 \xE2\x96\x81 =1 sum -2\n"
+        "token 3-5 ab =4 sum -6\n"
+        "word 5-10 \xE2\x96\x81xy\n"
+        "candidate 0-3 \xE2\x96\x81 =1 score -2 sum -2\n"
+        "best 0-3 \xE2\x96\x81 =1 sum -2\n"
+        "candidate 3-4 x =0 score -14 sum -16\n"
+        "best 3-4 x =0 sum -16\n"
+        "candidate 4-5 y =0 score -14 sum -30\n"
+        "best 4-5 y =0 sum -30\n"
+        "token 0-3 \xE2\x96\x81 =1 sum -2\n"
+        "token 3-5 xy =0 sum -30\n");
+}
+
+Test(hf, explains_words)
+{
+    expect_json_steps(
+        "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"u\":1,\"un\":2,\"##aff\":3}},"
+        "\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}",
+        "\xC3\x9Cnaff  unx", 0,
+        "normalized 0-11 unaff  unx\n"
+        "text 0-11 unaffunx\n"
+        "word 0-5 unaff\n"
+        "candidate 0-1 u =1\n"
+        "candidate 0-2 un =2\n"
+        "token 0-2 un =2\n"
+        "candidate 2-5 aff =3\n"
+        "token 2-5 aff =3\n"
+        "word 5-8 unx\n"
+        "candidate 0-1 u =1\n"
+        "candidate 0-2 un =2\n"
+        "token 0-3 unx =0\n");
+    expect_json_steps("{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"one\":1}},"
+                      "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}}",
+                      " one two ", 0,
+                      "normalized 0-9  one two \n"
+                      "text 0-9 onetwo\n"
+                      "word 0-3 one\n"
+                      "token 0-3 one =1\n"
+                      "word 3-6 two\n"
+                      "token 0-3 two =0\n");
+}
+
+/* All kinds of tokenizers on many texts: the steps fit together and give encode's ids. */
+Test(hf, explanations_fit)
+{
+    FILE *file = fopen(DATA "/recorded.txt", "r");
+    cr_assert(file);
+    char name[64], path[256], text[TEXT_MAX], why[EXPLANATION_WHY];
+    struct id_list ids = {0};
+    while (fscanf(file, "%63s %*s %*s", name) == 1) {
+        snprintf(path, sizeof path, DATA "/%s", name);
+        struct opened opened = hf_test_open(api, path);
+        struct engine_tokenizer_info info = {.struct_size = sizeof info};
+        cr_assert_eq(api->info(opened.tokenizer, &info), ENGINE_OK);
+        uint64_t state = SEED;
+        for (uint32_t i = 0; i < 60; i++) {
+            size_t length = make_text(&state, false, text);
+            encode(api, opened.tokenizer, text, length, i % 4, &ids);
+            cr_expect(explanation_check(api, opened.tokenizer, (struct engine_string){text, length}, i % 4,
+                                        ids.ids, ids.count, info.n_tokens, why),
+                      "%s, text %u: %s", name, i, why);
+        }
+        hf_test_close(api, &opened);
+    }
+    fclose(file);
+    id_list_free(&ids);
 }
 
 /* ---- Refusals ---- */
@@ -290,16 +383,37 @@ Test(hf, sentencepiece)
 static void expect_refused(const char *json, const char *words)
 {
     struct opened opened;
-    const char *directory = folder();
-    write_file(directory, "tokenizer.json", json);
-    int status = try_open(directory, 0, &opened);
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "tokenizer.json", json);
+    int status = hf_test_try(api, directory, 0, &opened);
     cr_expect(status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_UNSUPPORTED, "accepted: %s", json);
     cr_expect(strstr(error_message(), words), "\"%s\" lacks \"%s\"", error_message(), words);
-    close_opened(&opened);
-    remove_folder(directory);
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
 }
 
 #define MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}"
+
+/* Files that are no JSON, or no files. */
+Test(hf, refuses_files)
+{
+    expect_refused("{\"model\":NaN}", "no valid JSON");
+    expect_refused("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1e999]]}}", "no valid JSON");
+    static const char *const targets[] = {"tokenizer.json", "nowhere", "/dev/zero", "."};
+    static const char *const words[] = {"symbolic links", "No such file", "not a regular file",
+                                        "not a regular file"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct opened opened;
+        char path[256];
+        const char *directory = hf_test_folder();
+        snprintf(path, sizeof path, "%s/tokenizer.json", directory);
+        cr_assert_eq(symlink(targets[i], path), 0);
+        cr_expect_neq(hf_test_try(api, directory, 0, &opened), ENGINE_OK);
+        cr_expect(strstr(error_message(), words[i]), "%s", error_message());
+        hf_test_close(api, &opened);
+        hf_test_remove(directory);
+    }
+}
 
 Test(hf, refusals)
 {

@@ -31,8 +31,7 @@ void bpe_scratch_destroy(void *scratch)
     cache_destroy(&destroyed->cache);
     merge_workspace_free(&destroyed->merge);
     expressions_workspace_destroy(&destroyed->expressions);
-    free(destroyed->classes);
-    free(destroyed->lengths);
+    class_text_free(&destroyed->words);
     free(destroyed->text);
     free(destroyed);
 }
@@ -47,48 +46,6 @@ struct encoding {
     size_t character; /* and in characters */
     bool ascii;       /* each character is one byte */
 };
-
-/* Eight bytes at once while they are ASCII, which are their own classes. */
-static size_t classify_ascii(const char *text, size_t length, uint8_t *classes)
-{
-    size_t n = 0;
-    for (; length - n >= 8; n += 8) {
-        uint64_t word;
-        memcpy(&word, text + n, 8);
-        if (word & 0x8080808080808080u) break;
-        memcpy(classes + n, &word, 8);
-    }
-    return n;
-}
-
-/* Fills scratch->classes and lengths; *n: how many characters there are. */
-static int classify(struct encoding *encoding, size_t *n)
-{
-    const struct bpe_model *model = encoding->tokenizer->model;
-    struct bpe_scratch *scratch = encoding->scratch;
-    struct engine_string text = encoding->text;
-    if (!grow(&scratch->classes, &scratch->classes_capacity, text.length, 1) ||
-        !grow(&scratch->lengths, &scratch->lengths_capacity, text.length, 1))
-        return fail_memory("text");
-    size_t count = 0;
-    for (size_t at = 0; at < text.length;) {
-        size_t n_ascii = classify_ascii(text.data + at, text.length - at, scratch->classes + count);
-        memset(scratch->lengths + count, 1, n_ascii);
-        at += n_ascii;
-        count += n_ascii;
-        for (size_t i = 0; i < 8 && at < text.length; i++) {
-            uint32_t character;
-            size_t length = unicode_read(text.data + at, text.length - at, &character);
-            scratch->classes[count] =
-                model->expressions.classes[character < UNICODE_SIZE ? character : UNICODE_SIZE];
-            scratch->lengths[count++] = (uint8_t)length;
-            at += length;
-        }
-    }
-    encoding->ascii = count == text.length;
-    *n = count;
-    return ENGINE_OK;
-}
 
 /* Puts the token of `length` bytes at `word`, if there is one. */
 static void put_token(struct output *output, int32_t id, const char *word, size_t length)
@@ -120,7 +77,7 @@ static int put_merged(const struct encoding *encoding, const char *word, size_t 
     if (status) return status;
     for (size_t i = 0; i < length; i++) merge->initial[i] = (unsigned char)word[i];
     merge->n_initial = length;
-    if (merge->explanation) explain_bytes(merge->explanation, word, bpe_id_of);
+    if (merge->explanation) explain_run(merge->explanation, word, bpe_id_of);
     status = merge_run(&model->pairs, merge);
     for (size_t i = 0; !status && i < merge->n_tokens; i++) {
         int32_t id = model->tokens[merge->tokens[i].symbol];
@@ -158,7 +115,7 @@ static int visit_word(void *user, size_t n_characters)
     if (!encoding->ascii) {
         length = 0;
         for (size_t i = 0; i < n_characters; i++)
-            length += encoding->scratch->lengths[encoding->character + i];
+            length += encoding->scratch->words.lengths[encoding->character + i];
     }
     size_t readable = encoding->text.length - encoding->at;
     encoding->at += length;
@@ -197,8 +154,10 @@ int bpe_encode(const struct engine_tokenizer *tokenizer, void *scratch, struct e
     if (model->flags & PRE_CHARACTERS) return bpe_encode_characters(tokenizer, scratch, text, output);
     if (output->explanation) explain_text(output->explanation, text, text);
     size_t n = 0;
-    int status = classify(&encoding, &n);
+    struct class_text *words = &encoding.scratch->words;
+    int status = class_text_read(words, model->expressions.classes, encoding.text, &n);
     if (status) return status;
-    return expressions_split(&model->expressions, &encoding.scratch->expressions, encoding.scratch->classes,
-                             n, visit_word, &encoding);
+    encoding.ascii = n == encoding.text.length;
+    return expressions_split(&model->expressions, &encoding.scratch->expressions, words->classes, n,
+                             visit_word, &encoding);
 }

@@ -137,7 +137,7 @@ static uint8_t join(struct compiling *work, uint8_t class, size_t set)
 static int make_classes(struct compiling *work)
 {
     struct expressions *expressions = work->expressions;
-    expressions->classes = allocate(UNICODE_SIZE + 1, 1);
+    expressions->classes = allocate(UNICODE_SIZE, 1);
     if (!expressions->classes) return fail_memory("pre-tokenizer");
     work->n_classes = N_GROUPS;
     for (size_t i = 0; i < N_GROUPS; i++) expressions->groups[FIRST_CLASS + i] = (uint8_t)groups[i].group;
@@ -145,7 +145,6 @@ static int make_classes(struct compiling *work)
         uint32_t first = unicode_runs[i] >> 3;
         memset(expressions->classes + first, class_of_group(unicode_runs[i] & 7), unicode_run_end(i) - first);
     }
-    expressions->classes[UNICODE_SIZE] = class_of_group(UNICODE_UNASSIGNED);
     for (uint32_t i = 0; i < 128; i++) expressions->classes[i] = (uint8_t)i;
     for (uint32_t i = 128; i <= 0x3000; i++)
         if (unicode_is_space(i)) expressions->classes[i] = SPACE_CLASS;

@@ -25,7 +25,7 @@
 enum expression_kind { EXPRESSION_REGEX, EXPRESSION_NUMBERS, EXPRESSION_DIGITS };
 
 struct expressions {
-    uint8_t *classes;    /* [UNICODE_SIZE + 1] byte for each code point; the last for those beyond */
+    uint8_t *classes;    /* [UNICODE_SIZE] byte for each code point */
     uint8_t groups[256]; /* [class] for classes from 128 on: enum unicode_group of their characters */
     size_t count;
     struct {

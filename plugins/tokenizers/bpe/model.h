@@ -8,6 +8,7 @@
 
 #include "bpe/expressions.h"
 #include "common/cache.h"
+#include "common/classes.h"
 #include "common/merge.h"
 #include "common/pairs.h"
 #include "common/tokenizer.h"
@@ -52,10 +53,9 @@ struct bpe_scratch {
     struct cache cache;
     struct merge_workspace merge;
     struct expressions_workspace expressions;
-    uint8_t *classes; /* [n] class of each character, */
-    uint8_t *lengths; /* [n] and its length in bytes */
-    char *text;       /* with PRE_CHARACTERS: as the vocabulary spells it */
-    size_t classes_capacity, lengths_capacity, text_capacity;
+    struct class_text words;
+    char *text; /* with PRE_CHARACTERS: as the vocabulary spells it */
+    size_t text_capacity;
 };
 
 /* characters.c: bpe_encode for PRE_CHARACTERS. */

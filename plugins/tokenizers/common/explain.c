@@ -48,6 +48,15 @@ void explain_special(struct explanation *explanation, struct engine_string text,
     report(explanation, &step);
 }
 
+void explain_normalized(struct explanation *explanation, struct engine_string text,
+                        struct engine_string normalized)
+{
+    size_t start = (size_t)(text.data - explanation->text);
+    struct engine_explain_step step = make_step(ENGINE_EXPLAIN_NORMALIZED, start, normalized, -1);
+    step.end = start + text.length;
+    report(explanation, &step);
+}
+
 void explain_text(struct explanation *explanation, struct engine_string text, struct engine_string normalized)
 {
     size_t start = (size_t)(text.data - explanation->text);
@@ -66,7 +75,7 @@ void explain_word(struct explanation *explanation, const char *word, size_t leng
     report(explanation, &step);
 }
 
-void explain_bytes(struct explanation *explanation, const char *run, explain_id *id_of)
+void explain_run(struct explanation *explanation, const char *run, explain_id *id_of)
 {
     explanation->run = run;
     explanation->n_places = 0;
@@ -77,35 +86,44 @@ void explain_bytes(struct explanation *explanation, const char *run, explain_id 
 int explain_characters(struct explanation *explanation, const char *run, size_t length,
                        size_t (*size_at)(const char *text, size_t left), explain_id *id_of, bool by_score)
 {
-    explanation->run = run;
-    explanation->n_places = 0;
-    explanation->id_of = id_of;
+    explain_run(explanation, run, id_of);
     explanation->by_score = by_score;
-    for (size_t at = 0;; at += size_at(run + at, length - at)) {
-        if (!grow(&explanation->places, &explanation->places_capacity, explanation->n_places + 1,
-                  sizeof *explanation->places))
-            return fail_memory("explanation");
-        explanation->places[explanation->n_places++] = at;
-        if (at >= length) return ENGINE_OK;
+    int status = ENGINE_OK;
+    for (size_t at = 0, end; !status && at < length; at = end) {
+        end = at + size_at(run + at, length - at);
+        status = explain_add_symbol(explanation, (struct explain_range){at, end});
     }
+    return status;
 }
 
-const char *explain_place(const struct explanation *explanation, size_t symbol)
+int explain_add_symbol(struct explanation *explanation, struct explain_range place)
 {
-    return explanation->run + (explanation->n_places ? explanation->places[symbol] : symbol);
+    if (!grow(&explanation->places, &explanation->places_capacity, explanation->n_places + 1,
+              sizeof *explanation->places))
+        return fail_memory("explanation");
+    explanation->places[explanation->n_places++] = place;
+    return ENGINE_OK;
+}
+
+struct explain_range explain_places(const struct explanation *explanation, size_t first, size_t end)
+{
+    if (!explanation->n_places) return (struct explain_range){first, end};
+    return (struct explain_range){explanation->places[first].start, explanation->places[end - 1].end};
 }
 
 void explain_merge(struct explanation *explanation, const struct pair *pair, size_t start, size_t middle,
                    size_t end)
 {
     const struct engine_tokenizer *tokenizer = explanation->tokenizer;
-    const char *at = explain_place(explanation, start);
+    struct explain_range left = explain_places(explanation, start, middle),
+                         right = explain_places(explanation, middle, end);
+    if (left.start == left.end || right.start == right.end) return;
     struct engine_explain_step step =
-        make_word_step(explanation, ENGINE_EXPLAIN_MERGE, at, (size_t)(explain_place(explanation, end) - at),
-                       explanation->id_of(tokenizer, pair->result));
+        make_word_step(explanation, ENGINE_EXPLAIN_MERGE, explanation->run + left.start,
+                       right.end - left.start, explanation->id_of(tokenizer, pair->result));
     step.left = explanation->id_of(tokenizer, pair->left);
     step.right = explanation->id_of(tokenizer, pair->right);
-    step.middle = step.start + (size_t)(explain_place(explanation, middle) - at);
+    step.middle = step.start + (right.start - left.start);
     if (!explanation->by_score)
         step.rank = pair->rank;
     else if (step.id >= 0)

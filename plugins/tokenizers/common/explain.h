@@ -2,7 +2,7 @@
  * engine_explain_step). Tokenizers encode as always, except that they look nothing up among the words seen
  * before; where output->explanation is not NULL, they report here what they are doing.
  *
- *   explain_special | explain_text, explain_word, what happens in the word, its tokens; explain_word, …
+ *   explain_special | explain_normalized, explain_text, explain_word, what happens in the word, its tokens; explain_word, …
  *
  * Once the caller's sink has stopped, nothing more is reported. */
 #ifndef TOKENIZERS_COMMON_EXPLAIN_H
@@ -14,6 +14,11 @@
 /* The token of a symbol, or -1. */
 typedef int32_t explain_id(const struct engine_tokenizer *tokenizer, uint32_t symbol);
 
+/* Bytes start … end - 1. */
+struct explain_range {
+    size_t start, end;
+};
+
 struct explanation {
     const struct engine_tokenizer *tokenizer;
     engine_explain_sink sink;
@@ -24,7 +29,7 @@ struct explanation {
     struct engine_string word; /* the current one; all places that are reported are in it */
     /* While symbols merge: their text, and in what they are expressed. */
     const char *run;
-    size_t *places; /* [n_places] where the initial symbols begin in `run`, and its end; 0: each is a byte */
+    struct explain_range *places; /* [n_places] where the initial symbols are in `run`; 0: each is a byte */
     size_t n_places, places_capacity;
     explain_id *id_of;
     bool by_score; /* not by rank */
@@ -33,20 +38,27 @@ void explain_free(struct explanation *explanation);
 
 /* `text` is part of the whole text, empty for a token that is added. */
 void explain_special(struct explanation *explanation, struct engine_string text, int32_t id);
+/* The normalizer made `normalized` of the stretch `text` of the whole text; explain_text follows. */
+void explain_normalized(struct explanation *explanation, struct engine_string text,
+                        struct engine_string normalized);
 /* The stretch `text` of the whole text became `normalized`. */
 void explain_text(struct explanation *explanation, struct engine_string text,
                   struct engine_string normalized);
 /* The next word of the stretch; its bytes stay where they are until the next one. */
 void explain_word(struct explanation *explanation, const char *word, size_t length);
 
-/* The bytes of `run`, a part of the word, are going to merge, by rank. */
-void explain_bytes(struct explanation *explanation, const char *run, explain_id *id_of);
+/* The bytes of `run`, a part of the word, are going to merge, by rank; or the symbols that explain_add_symbol
+ * adds to it. */
+void explain_run(struct explanation *explanation, const char *run, explain_id *id_of);
 /* The characters of `run`, of the sizes that `size_at` says, are. ENGINE_ERROR_MEMORY. */
 int explain_characters(struct explanation *explanation, const char *run, size_t length,
                        size_t (*size_at)(const char *text, size_t left), explain_id *id_of, bool by_score);
-/* Where an initial symbol begins. */
-const char *explain_place(const struct explanation *explanation, size_t symbol);
-/* Initial symbols start … middle - 1 and middle … end - 1, which are the pair's, become one. */
+/* The next symbol of a run is at this place, which may be empty. ENGINE_ERROR_MEMORY. */
+int explain_add_symbol(struct explanation *explanation, struct explain_range place);
+/* Where initial symbols first … end - 1, at least one, are in `run`. */
+struct explain_range explain_places(const struct explanation *explanation, size_t first, size_t end);
+/* Initial symbols start … middle - 1 and middle … end - 1, which are the pair's, become one. Not reported if
+ * either has no bytes. */
 void explain_merge(struct explanation *explanation, const struct pair *pair, size_t start, size_t middle,
                    size_t end);
 

@@ -24,6 +24,9 @@ struct output {
 /* Passes the gathered ids on. */
 void output_flush(struct output *output);
 
+/* The sink of the ids while their steps are reported. */
+int output_drop(void *user, const int32_t *ids, size_t count);
+
 static inline void output_put(struct output *output, int32_t id)
 {
     if (output->count == OUTPUT_SIZE) output_flush(output);

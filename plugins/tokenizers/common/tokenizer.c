@@ -172,18 +172,12 @@ int tokenizer_encode(const struct engine_tokenizer *tokenizer, const char *text,
     return encode(tokenizer, (struct engine_string){text, length}, flags, sink, user, NULL);
 }
 
-/* The sink of the ids while their steps are reported. */
-static int drop(void *user, const int32_t *ids, size_t count)
-{
-    (void)user, (void)ids, (void)count;
-    return 0;
-}
-
 int tokenizer_explain(const struct engine_tokenizer *tokenizer, const char *text, size_t length,
                       uint32_t flags, engine_explain_sink sink, void *user)
 {
     struct explanation explanation = {.tokenizer = tokenizer, .sink = sink, .user = user, .text = text};
-    int status = encode(tokenizer, (struct engine_string){text, length}, flags, drop, NULL, &explanation);
+    int status =
+        encode(tokenizer, (struct engine_string){text, length}, flags, output_drop, NULL, &explanation);
     explain_free(&explanation);
     return status;
 }

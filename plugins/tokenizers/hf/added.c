@@ -129,7 +129,6 @@ static bool is_single_word(struct engine_string text, size_t start, size_t end)
 int added_split(const struct added_set *set, struct engine_string text, bool special, added_visit visit,
                 void *user)
 {
-    static const struct engine_string none = {"", 0};
     size_t done = 0;
     int status = ENGINE_OK;
     for (size_t at = 0; !status && set->count && at < text.length;) {
@@ -158,7 +157,7 @@ int added_split(const struct added_set *set, struct engine_string text, bool spe
                unicode_is_space(character))
             end += length;
         if (start > done) status = visit(user, (struct engine_string){text.data + done, start - done}, -1);
-        if (!status) status = visit(user, none, token->id);
+        if (!status) status = visit(user, (struct engine_string){text.data + start, end - start}, token->id);
         done = end;
     }
     if (!status && done < text.length)

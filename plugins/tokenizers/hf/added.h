@@ -40,7 +40,7 @@ void added_destroy(struct added *added);
 /* The text of an added token, which is `content` in the vocabulary. */
 struct engine_string added_spelling(const struct added *added, int32_t id, struct engine_string content);
 
-/* Receives the parts of a text in order: plain text (never empty; id -1), or a token (text empty). */
+/* Receives the parts of a text in order, never empty, which are all of it: plain text (id -1), or a token. */
 typedef int (*added_visit)(void *user, struct engine_string text, int32_t id);
 
 /* `special`: also tokens that are special; their text is plain otherwise. */

@@ -1,7 +1,9 @@
 /* bpe.c: byte-pair encoding from the characters on, see model.h. Symbols are ids. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 #include "hf/characters.h"
 #include "hf/model.h"
@@ -75,15 +77,67 @@ static int find_character(const struct model *model, struct model_workspace *wor
     return ENGINE_OK;
 }
 
-/* The tokens of a character's bytes, if byte_fallback is on and all exist. */
-static bool add_bytes(const struct model *model, struct merge_workspace *merge, struct engine_string text)
+/* The word whose characters become symbols. */
+struct spelling {
+    const struct model *model;
+    struct merge_workspace *merge;
+    bool waiting; /* an unknown token comes next, for these bytes of the word */
+    struct explain_range unknown;
+};
+
+/* Adds a symbol, for which there is room, and reports its bytes of the word if somebody asked. */
+static int add_symbol(struct merge_workspace *merge, int32_t id, size_t start, size_t end)
+{
+    merge->initial[merge->n_initial++] = (uint32_t)id;
+    if (!merge->explanation) return ENGINE_OK;
+    return explain_add_symbol(merge->explanation, (struct explain_range){start, end});
+}
+
+static int add_unknown(struct spelling *work)
+{
+    work->waiting = false;
+    return add_symbol(work->merge, work->model->unknown, work->unknown.start, work->unknown.end);
+}
+
+static bool has_bytes(const struct model *model, struct engine_string text)
 {
     if (!model->byte_fallback) return false;
     for (size_t i = 0; i < text.length; i++)
         if (model->bytes[(unsigned char)text.data[i]] < 0) return false;
-    for (size_t i = 0; i < text.length; i++)
-        merge->initial[merge->n_initial++] = (uint32_t)model->bytes[(unsigned char)text.data[i]];
     return true;
+}
+
+/* The tokens of a character's bytes. `spelled` is the character at start … end of the word, after `before` bytes
+ * of prefix. The bytes of prefix and suffix have none of the word; characters for which an unknown token waits,
+ * which comes later, count for the first byte. */
+static int add_bytes(struct spelling *work, struct engine_string spelled, size_t before, size_t start,
+                     size_t end)
+{
+    int status = ENGINE_OK;
+    size_t done = work->waiting ? work->unknown.start : start;
+    for (size_t i = 0; !status && i < spelled.length; i++) {
+        size_t next = i < before ? start : i - before < end - start ? start + i - before + 1 : end;
+        status = add_symbol(work->merge, work->model->bytes[(unsigned char)spelled.data[i]], done, next);
+        done = next;
+    }
+    if (work->waiting) work->unknown = (struct explain_range){end, end};
+    return status;
+}
+
+/* A character without a token. */
+static int add_unknown_character(struct spelling *work, struct engine_string spelled, size_t before,
+                                 size_t start, size_t end)
+{
+    const struct model *model = work->model;
+    int status = ENGINE_OK;
+    if (has_bytes(model, spelled)) return add_bytes(work, spelled, before, start, end);
+    if (model->unknown == -1) return ENGINE_OK; /* it is left out */
+    if (model->unknown == UNKNOWN_MISSING) return model_fail_unknown();
+    if (work->waiting && !model->fuse_unknown) status = add_unknown(work);
+    if (!work->waiting) work->unknown.start = start;
+    work->unknown.end = end;
+    work->waiting = true;
+    return status;
 }
 
 /* The characters' tokens. An unknown token waits until a known character, or one that isn't fused with it,
@@ -91,8 +145,9 @@ static bool add_bytes(const struct model *model, struct merge_workspace *merge, 
 static int add_characters(const struct model *model, struct model_workspace *work, struct engine_string piece)
 {
     struct merge_workspace *merge = &work->merge;
+    struct spelling spelling = {.model = model, .merge = merge};
     size_t extra = model->prefix_length + model->suffix_length;
-    bool waiting = false, table = extra == 0;
+    bool table = extra == 0;
     merge_clear(merge);
     int status = merge_reserve(merge, piece.length);
     for (size_t at = 0, length; !status && at < piece.length; at += length) {
@@ -108,34 +163,58 @@ static int add_characters(const struct model *model, struct model_workspace *wor
             if (!status && extra) status = merge_reserve(merge, piece.length + extra + 1);
             if (status) break;
         }
-        if (id >= 0) {
-            if (waiting) merge->initial[merge->n_initial++] = (uint32_t)model->unknown;
-            waiting = false;
-            merge->initial[merge->n_initial++] = (uint32_t)id;
-        } else if (!add_bytes(model, merge, spelled) && model->unknown != -1) {
-            if (model->unknown == UNKNOWN_MISSING) return model_fail_unknown();
-            if (waiting && !model->fuse_unknown)
-                merge->initial[merge->n_initial++] = (uint32_t)model->unknown;
-            waiting = true;
+        if (id < 0) {
+            size_t before = at ? model->prefix_length : 0;
+            status = add_unknown_character(&spelling, spelled, before, at, at + length);
+        } else {
+            if (spelling.waiting) status = add_unknown(&spelling);
+            if (!status) status = add_symbol(merge, id, at, at + length);
         }
     }
-    if (!status && waiting) merge->initial[merge->n_initial++] = (uint32_t)model->unknown;
+    if (!status && spelling.waiting) status = add_unknown(&spelling);
     return status;
+}
+
+static int32_t id_of(const struct engine_tokenizer *tokenizer, uint32_t symbol)
+{
+    (void)tokenizer;
+    return (int32_t)symbol;
+}
+
+/* Reports the tokens with their bytes, and those that were left out. */
+static void explain_tokens(struct explanation *explanation, const struct merge_workspace *merge,
+                           struct engine_string piece)
+{
+    size_t done = 0, n = merge->n_initial ? merge->n_tokens : 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t first = merge->tokens[i].start;
+        size_t next = i + 1 < n ? merge->tokens[i + 1].start : merge->n_initial;
+        struct explain_range at = explain_places(explanation, first, next);
+        if (at.start > done) explain_token(explanation, piece.data + done, at.start - done, -1, NAN);
+        explain_token(explanation, piece.data + at.start, at.end - at.start, (int32_t)merge->tokens[i].symbol,
+                      NAN);
+        done = at.end;
+    }
+    if (done < piece.length) explain_token(explanation, piece.data + done, piece.length - done, -1, NAN);
 }
 
 int bpe_encode(const struct model *model, struct model_workspace *work, struct engine_string piece,
                struct output *output)
 {
+    struct merge_workspace *merge = &work->merge;
     if (model->whole_words) {
         int32_t id = model_find(model, piece.data, piece.length);
         if (id >= 0) {
-            output_put(output, id);
+            model_put(output, piece, id, NAN);
             return ENGINE_OK;
         }
     }
+    merge->explanation = output->explanation;
+    if (merge->explanation) explain_run(merge->explanation, piece.data, id_of);
     int status = add_characters(model, work, piece);
-    if (!status && work->merge.n_initial) status = merge_run(&model->pairs, &work->merge);
-    for (size_t i = 0; !status && work->merge.n_initial && i < work->merge.n_tokens; i++)
-        output_put(output, (int32_t)work->merge.tokens[i].symbol);
+    if (!status && merge->n_initial) status = merge_run(&model->pairs, merge);
+    for (size_t i = 0; !status && merge->n_initial && i < merge->n_tokens; i++)
+        output_put(output, (int32_t)merge->tokens[i].symbol);
+    if (!status && output->explanation) explain_tokens(output->explanation, merge, piece);
     return status;
 }

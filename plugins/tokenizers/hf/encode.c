@@ -1,8 +1,10 @@
 /* encode.c: text to ids. See pipeline.h. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cache.h"
+#include "common/explain.h"
 #include "common/memory.h"
 #include "hf/pieces.h"
 #include "hf/pipeline.h"
@@ -13,6 +15,7 @@ struct workspace {
     struct pieces pieces;
     struct model_workspace model;
     struct cache cache;
+    struct text words; /* for explanations: those of a stretch, one after the other */
     struct output output;
 };
 
@@ -24,6 +27,7 @@ void workspace_destroy(struct workspace *workspace)
     pieces_free(&workspace->pieces);
     model_workspace_free(&workspace->model);
     cache_destroy(&workspace->cache);
+    text_free(&workspace->words);
     free(workspace);
 }
 
@@ -57,6 +61,8 @@ struct encoding {
     struct workspace *workspace;
     bool special;
     bool first; /* nothing precedes the part at hand */
+    /* For explanations: words become no ids, they are only added to workspace->words. */
+    bool gathers;
 };
 
 /* The ids of a piece, through the cache. `readable`: bytes from its beginning on that may be read. */
@@ -67,6 +73,11 @@ static int put_piece(const struct encoding *encoding, struct engine_string piece
     struct output *output = &work->output;
     /* With byte fallback a prefix or suffix may become any number of ids. */
     bool unbounded = model->byte_fallback && model->prefix_length + model->suffix_length;
+    if (encoding->gathers) return text_append(&work->words, piece.data, piece.length);
+    if (output->explanation) {
+        explain_word(output->explanation, piece.data, piece.length);
+        return model_encode(model, &work->model, piece, output);
+    }
     if (piece.length > CACHE_WORD_SIZE || unbounded) return model_encode(model, &work->model, piece, output);
     struct cache_key key = cache_key(piece.data, piece.length, readable);
     struct cache_slot *slot = cache_slot(&work->cache, &key);
@@ -87,15 +98,25 @@ static int put_piece(const struct encoding *encoding, struct engine_string piece
     return status;
 }
 
+/* An added token in the normalized text, which is a word of its own. */
+static int put_added(const struct encoding *encoding, struct engine_string text, int32_t id)
+{
+    struct workspace *work = encoding->workspace;
+    struct explanation *explanation = work->output.explanation;
+    if (encoding->gathers) return text_append(&work->words, text.data, text.length);
+    if (explanation) explain_word(explanation, text.data, text.length);
+    model_put(&work->output, text, id, NAN);
+    return work->output.stopped;
+}
+
 /* Plain text, normalized. */
 static int encode_normalized(void *user, struct engine_string text, int32_t id)
 {
     struct encoding *encoding = user;
     struct workspace *work = encoding->workspace;
     if (id >= 0) {
-        output_put(&work->output, id);
         encoding->first = false;
-        return work->output.stopped;
+        return put_added(encoding, text, id);
     }
     int status = pieces_begin(&work->pieces, text, encoding->first);
     encoding->first = false;
@@ -109,24 +130,62 @@ static int encode_normalized(void *user, struct engine_string text, int32_t id)
     return status;
 }
 
+static int encode_stretch(struct encoding *encoding, struct engine_string normalized)
+{
+    return added_split(&encoding->pipeline->added.sets[1], normalized, encoding->special, encode_normalized,
+                       encoding);
+}
+
+/* Reports what the stretch `text` becomes, before its words: these are found once to know their text, which is
+ * not the normalized one where the pre-tokenizer leaves something out or spells it otherwise. */
+static int explain_stretch(const struct encoding *encoding, struct engine_string text,
+                           struct engine_string normalized)
+{
+    struct explanation *explanation = encoding->workspace->output.explanation;
+    struct text *words = &encoding->workspace->words;
+    struct encoding gathering = *encoding;
+    gathering.gathers = true;
+    words->length = 0;
+    int status = encode_stretch(&gathering, normalized);
+    if (status) return status;
+    if (words->length != normalized.length ||
+        (words->length && memcmp(words->data, normalized.data, words->length) != 0))
+        explain_normalized(explanation, text, normalized);
+    explain_text(explanation, text, (struct engine_string){words->data, words->length});
+    return encoding->workspace->output.stopped;
+}
+
 /* Text as it was given. */
 static int encode_raw(void *user, struct engine_string text, int32_t id)
 {
     struct encoding *encoding = user;
     struct workspace *work = encoding->workspace;
     struct engine_string normalized = {NULL, 0};
-    if (id >= 0) return encode_normalized(user, text, id);
+    if (id >= 0) {
+        output_put(&work->output, id);
+        if (work->output.explanation) explain_special(work->output.explanation, text, id);
+        encoding->first = false;
+        return work->output.stopped;
+    }
     int status = normalizer_apply(&encoding->pipeline->normalizer, &work->normalizer, text, &normalized);
     if (work->normalizer.cut) encoding->first = false;
-    if (!status)
-        status = added_split(&encoding->pipeline->added.sets[1], normalized, encoding->special,
-                             encode_normalized, encoding);
+    if (!status && work->output.explanation) status = explain_stretch(encoding, text, normalized);
+    if (!status) status = encode_stretch(encoding, normalized);
     encoding->first = false;
     return status;
 }
 
-int hf_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
-              engine_token_sink sink, void *user)
+/* What the post-processor adds at `place`, before or after the text. */
+static void put_list(struct output *output, const char *place, const struct id_list *list)
+{
+    output_put_all(output, list->ids, list->count);
+    for (size_t i = 0; output->explanation && i < list->count; i++)
+        explain_special(output->explanation, (struct engine_string){place, 0}, list->ids[i]);
+}
+
+/* `explanation` is NULL for hf_encode. */
+static int encode(const struct engine_tokenizer *tokenizer, struct engine_string text, uint32_t flags,
+                  engine_token_sink sink, void *user, struct explanation *explanation)
 {
     if (flags & ~(uint32_t)(ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL))
         return host->fail(ENGINE_ERROR_UNSUPPORTED, "unknown flags for encoding: %#x", flags);
@@ -134,22 +193,39 @@ int hf_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t
     struct workspace *workspace = NULL;
     int status = workspace_take(tokenizer, &workspace);
     if (status) return status;
-    struct encoding encoding = {pipeline, workspace, (flags & ENGINE_ENCODE_SPECIAL) != 0, true};
+    struct encoding encoding = {pipeline, workspace, (flags & ENGINE_ENCODE_SPECIAL) != 0, true, false};
     struct output *output = &workspace->output;
     output->sink = sink;
     output->user = user;
+    output->explanation = explanation;
     output->stopped = 0;
     output->count = 0;
-    if (flags & ENGINE_ENCODE_BOS_EOS) output_put_all(output, pipeline->before.ids, pipeline->before.count);
-    if (length)
-        status = added_split(&pipeline->added.sets[0], (struct engine_string){text, length}, encoding.special,
-                             encode_raw, &encoding);
+    if (explanation) explanation->output = output;
+    if (flags & ENGINE_ENCODE_BOS_EOS) put_list(output, text.data, &pipeline->before);
+    if (text.length)
+        status = added_split(&pipeline->added.sets[0], text, encoding.special, encode_raw, &encoding);
     if (!status && (flags & ENGINE_ENCODE_BOS_EOS))
-        output_put_all(output, pipeline->after.ids, pipeline->after.count);
+        put_list(output, text.length ? text.data + text.length : text.data, &pipeline->after);
     if (!status) {
         output_flush(output);
         status = output->stopped;
     }
     workspace_destroy(atomic_exchange(idle_of(tokenizer), workspace));
+    return status;
+}
+
+int hf_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
+              engine_token_sink sink, void *user)
+{
+    return encode(tokenizer, (struct engine_string){text, length}, flags, sink, user, NULL);
+}
+
+int hf_explain(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
+               engine_explain_sink sink, void *user)
+{
+    struct explanation explanation = {.tokenizer = tokenizer, .sink = sink, .user = user, .text = text};
+    int status =
+        encode(tokenizer, (struct engine_string){text, length}, flags, output_drop, NULL, &explanation);
+    explain_free(&explanation);
     return status;
 }

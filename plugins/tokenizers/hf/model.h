@@ -65,7 +65,8 @@ struct model_workspace {
 };
 void model_workspace_free(struct model_workspace *workspace);
 
-/* Appends the ids of a piece, which is not empty. */
+/* Appends the ids of a piece, which is not empty. If output->explanation is not NULL, the piece is its word, and
+ * what is done is reported there. */
 int model_encode(const struct model *model, struct model_workspace *workspace, struct engine_string piece,
                  struct output *output);
 
@@ -85,7 +86,10 @@ int model_copy_member(const struct json_at *json, const char *name, char **copy,
 /* For a text that needs an unknown token, if there is none. */
 int model_fail_unknown(void);
 
-/* The ids of the bytes, if byte_fallback is on and all exist. */
-bool model_put_bytes(const struct model *model, struct engine_string text, struct output *output);
+/* Appends an id and reports it: `text` is its part of the piece, `sum` that of a lattice or NAN. */
+void model_put(struct output *output, struct engine_string text, int32_t id, double sum);
+
+/* The same for the ids of the bytes, if byte_fallback is on and all exist. */
+bool model_put_bytes(const struct model *model, struct engine_string text, double sum, struct output *output);
 
 #endif

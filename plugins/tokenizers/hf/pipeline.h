@@ -86,6 +86,8 @@ void decoding_destroy(struct decoding *decoding);
 /* For struct engine_tokenizer_api. */
 int hf_encode(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
               engine_token_sink sink, void *user);
+int hf_explain(const struct engine_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
+               engine_explain_sink sink, void *user);
 int hf_decoder_create(const struct engine_tokenizer *tokenizer, int special, struct engine_decoder **decoder);
 void hf_decoder_destroy(struct engine_decoder *decoder);
 int hf_decode(struct engine_decoder *decoder, int32_t id, struct engine_string *text);

@@ -45,6 +45,7 @@ static const struct engine_tokenizer_api api = {
     .decoder_destroy = hf_decoder_destroy,
     .decode = hf_decode,
     .decode_end = hf_decode_end,
+    .explain = hf_explain,
 };
 
 const struct engine_plugin *engine_plugin_entry(const struct engine_host *services)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "common/memory.h"
-#include "common/unicode.h"
 #include "hf/regex.h"
 
 #define JIT_STACK_MIN ((size_t)32 * 1024)
@@ -27,47 +26,8 @@ void regex_workspace_destroy(struct regex_workspace *workspace)
     pcre2_match_data_free(workspace->match);
     pcre2_match_context_free(workspace->context);
     pcre2_jit_stack_free(workspace->stack);
-    free(workspace->classes);
-    free(workspace->lengths);
+    class_text_free(&workspace->text);
     memset(workspace, 0, sizeof *workspace);
-}
-
-/* Eight bytes at once while they are ASCII, which are their own classes. */
-static size_t classify_ascii(const char *text, size_t length, uint8_t *classes)
-{
-    size_t n = 0;
-    for (; length - n >= 8; n += 8) {
-        uint64_t word;
-        memcpy(&word, text + n, 8);
-        if (word & 0x8080808080808080u) break;
-        memcpy(classes + n, &word, 8);
-    }
-    return n;
-}
-
-/* Fills workspace->classes and lengths; *n: how many characters there are. */
-static int classify(const struct regex *regex, struct regex_workspace *workspace, struct engine_string text,
-                    size_t *n)
-{
-    if (!grow(&workspace->classes, &workspace->classes_capacity, text.length, 1) ||
-        !grow(&workspace->lengths, &workspace->lengths_capacity, text.length, 1))
-        return fail_memory("text");
-    size_t count = 0;
-    for (size_t at = 0; at < text.length;) {
-        size_t n_ascii = classify_ascii(text.data + at, text.length - at, workspace->classes + count);
-        memset(workspace->lengths + count, 1, n_ascii);
-        at += n_ascii;
-        count += n_ascii;
-        for (size_t i = 0; i < 8 && at < text.length; i++) {
-            uint32_t character;
-            size_t length = unicode_read(text.data + at, text.length - at, &character);
-            workspace->classes[count] = regex->classes[character];
-            workspace->lengths[count++] = (uint8_t)length;
-            at += length;
-        }
-    }
-    *n = count;
-    return ENGINE_OK;
 }
 
 /* A place in a text, in characters and in bytes. */
@@ -83,7 +43,7 @@ static void advance(struct place *place, const struct regex_workspace *workspace
         place->character = character;
         return;
     }
-    while (place->character < character) place->byte += workspace->lengths[place->character++];
+    while (place->character < character) place->byte += workspace->text.lengths[place->character++];
 }
 
 int regex_visit_all(const struct regex *regex, struct regex_workspace *workspace, struct engine_string text,
@@ -91,15 +51,15 @@ int regex_visit_all(const struct regex *regex, struct regex_workspace *workspace
 {
     size_t n = 0;
     if (text.length == 0) return ENGINE_OK;
-    int status = classify(regex, workspace, text, &n);
+    int status = class_text_read(&workspace->text, regex->classes, text, &n);
     bool ascii = n == text.length, any = false;
     struct place done = {0, 0};
     size_t last = 0;
     for (size_t from = 0; !status && from <= n;) {
-        int found = regex->jit ? pcre2_jit_match(regex->code, workspace->classes, n, from, 0,
+        int found = regex->jit ? pcre2_jit_match(regex->code, workspace->text.classes, n, from, 0,
                                                  workspace->match, workspace->context)
-                               : pcre2_match(regex->code, workspace->classes, n, from, 0, workspace->match,
-                                             workspace->context);
+                               : pcre2_match(regex->code, workspace->text.classes, n, from, 0,
+                                             workspace->match, workspace->context);
         if (found == PCRE2_ERROR_NOMATCH) break;
         if (found < 0) {
             unsigned char why[128] = "";

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/classes.h"
 #include "plugin-api.h"
 
 #define REGEX_FIRST_CLASS 128 /* of characters beyond ASCII */
@@ -32,9 +33,7 @@ struct regex_workspace {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    uint8_t *classes; /* [n] of the characters of the text at hand, */
-    uint8_t *lengths; /* [n] and their bytes */
-    size_t classes_capacity, lengths_capacity;
+    struct class_text text; /* the one at hand */
 };
 int regex_workspace_create(struct regex_workspace *workspace);
 void regex_workspace_destroy(struct regex_workspace *workspace);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 #include "common/unicode.h"
 #include "hf/model.h"
@@ -57,8 +58,8 @@ static void reach(struct unigram_node *node, double score, size_t start, int32_t
 }
 
 /* All tokens that begin at `at`, and the unknown one if none of them is its first character. */
-static int extend(const struct model *model, struct unigram_node *nodes, struct engine_string piece,
-                  size_t at, size_t *step)
+static int extend(const struct model *model, struct explanation *explanation, struct unigram_node *nodes,
+                  struct engine_string piece, size_t at, size_t *step)
 {
     const struct trie *trie = &model->vocab->ids;
     uint32_t character, node = TRIE_ROOT;
@@ -69,24 +70,38 @@ static int extend(const struct model *model, struct unigram_node *nodes, struct 
         if (node == TRIE_NONE) break;
         uint32_t id = trie->values[node];
         if (id == TRIE_NONE || model->outside[id]) continue;
-        reach(&nodes[end], nodes[at].score + model->scores[id], at, (int32_t)id);
+        double score = nodes[at].score + model->scores[id];
+        reach(&nodes[end], score, at, (int32_t)id);
+        if (explanation)
+            explain_candidate(explanation, piece.data + at, end - at, (int32_t)id, model->scores[id], score);
         single = single || end - at == length;
     }
     *step = length;
     if (single) return ENGINE_OK;
     if (model->unknown < 0) return model_fail_unknown();
-    reach(&nodes[at + length], nodes[at].score + model->unknown_score, at, model->unknown);
+    double score = nodes[at].score + model->unknown_score;
+    reach(&nodes[at + length], score, at, model->unknown);
+    if (explanation)
+        explain_candidate(explanation, piece.data + at, length, model->unknown, model->unknown_score, score);
     return ENGINE_OK;
 }
 
+/* Reports how `end` is reached best, once nothing more can reach it. */
+static void explain_node(struct explanation *explanation, const struct unigram_node *nodes,
+                         struct engine_string piece, size_t end)
+{
+    const struct unigram_node *node = &nodes[end];
+    if (end) explain_best(explanation, piece.data + node->start, end - node->start, node->id, node->score);
+}
+
 /* A part of the best way: a token, or a run of unknown ones, which may yet be a token, or bytes. */
-static void put_part(const struct model *model, struct engine_string part, struct output *output)
+static void put_part(const struct model *model, struct engine_string part, double sum, struct output *output)
 {
     int32_t id = model_find(model, part.data, part.length);
     if (id >= 0)
-        output_put(output, id);
-    else if (!model_put_bytes(model, part, output))
-        output_put(output, model->unknown);
+        model_put(output, part, id, sum);
+    else if (!model_put_bytes(model, part, sum, output))
+        model_put(output, part, model->unknown, sum);
 }
 
 int unigram_encode(const struct model *model, struct model_workspace *work, struct engine_string piece,
@@ -97,9 +112,11 @@ int unigram_encode(const struct model *model, struct model_workspace *work, stru
     struct unigram_node *nodes = work->nodes;
     for (size_t i = 0; i <= piece.length; i++) nodes[i] = (struct unigram_node){0, SIZE_MAX, -1};
     for (size_t at = 0, step; at < piece.length; at += step) {
-        int status = extend(model, nodes, piece, at, &step);
+        if (output->explanation) explain_node(output->explanation, nodes, piece, at);
+        int status = extend(model, output->explanation, nodes, piece, at, &step);
         if (status) return status;
     }
+    if (output->explanation) explain_node(output->explanation, nodes, piece, piece.length);
     work->n_ends = 0;
     bool unknown_before = false;
     for (size_t end = piece.length; end > 0; end = nodes[end].start) {
@@ -112,7 +129,7 @@ int unigram_encode(const struct model *model, struct model_workspace *work, stru
     size_t start = 0;
     for (size_t i = work->n_ends; i-- > 0;) {
         size_t end = work->ends[i];
-        put_part(model, (struct engine_string){piece.data + start, end - start}, output);
+        put_part(model, (struct engine_string){piece.data + start, end - start}, nodes[end].score, output);
         start = end;
     }
     return ENGINE_OK;

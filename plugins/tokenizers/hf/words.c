@@ -1,7 +1,9 @@
 /* words.c: what all models share, and those that look up words: WordLevel and WordPiece. See model.h. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/explain.h"
 #include "common/memory.h"
 #include "common/unicode.h"
 #include "hf/model.h"
@@ -95,12 +97,20 @@ void model_workspace_free(struct model_workspace *workspace)
     memset(workspace, 0, sizeof *workspace);
 }
 
-bool model_put_bytes(const struct model *model, struct engine_string text, struct output *output)
+void model_put(struct output *output, struct engine_string text, int32_t id, double sum)
+{
+    output_put(output, id);
+    if (output->explanation) explain_token(output->explanation, text.data, text.length, id, sum);
+}
+
+bool model_put_bytes(const struct model *model, struct engine_string text, double sum, struct output *output)
 {
     if (!model->byte_fallback) return false;
     for (size_t i = 0; i < text.length; i++)
         if (model->bytes[(unsigned char)text.data[i]] < 0) return false;
-    for (size_t i = 0; i < text.length; i++) output_put(output, model->bytes[(unsigned char)text.data[i]]);
+    for (size_t i = 0; i < text.length; i++)
+        model_put(output, (struct engine_string){text.data + i, 1}, model->bytes[(unsigned char)text.data[i]],
+                  sum);
     return true;
 }
 
@@ -111,10 +121,10 @@ int model_fail_unknown(void)
                       "the unknown token that tokenizer.json names");
 }
 
-static int put_unknown(const struct model *model, struct output *output)
+static int put_unknown(const struct model *model, struct engine_string piece, struct output *output)
 {
     if (model->unknown < 0) return model_fail_unknown();
-    output_put(output, model->unknown);
+    model_put(output, piece, model->unknown, NAN);
     return ENGINE_OK;
 }
 
@@ -135,9 +145,10 @@ int word_piece_create(struct model *model, const struct json_at *json)
     return status;
 }
 
-/* The longest token that the text begins with, whose part in the trie begins at `node`. */
-static int32_t longest(const struct model *model, uint32_t node, const char *text, size_t length,
-                       size_t *taken)
+/* The longest token that the text begins with, whose part in the trie begins at `node`. All that it begins with
+ * are reported to `explanation`, unless that is NULL. */
+static int32_t longest(const struct model *model, struct explanation *explanation, uint32_t node,
+                       const char *text, size_t length, size_t *taken)
 {
     const struct trie *trie = &model->vocab->ids;
     int32_t found = -1;
@@ -149,8 +160,22 @@ static int32_t longest(const struct model *model, uint32_t node, const char *tex
         if (id == TRIE_NONE || model->outside[id]) continue;
         found = (int32_t)id;
         *taken = i + 1;
+        if (explanation) explain_candidate(explanation, text, i + 1, found, NAN, NAN);
     }
     return found;
+}
+
+/* Composes a word of the longest tokens, and puts them if `put`. Returns whether that works. */
+static bool compose(const struct model *model, struct engine_string piece, bool put, struct output *output,
+                    struct explanation *explanation)
+{
+    for (size_t at = 0, taken; at < piece.length; at += taken) {
+        uint32_t node = at ? model->continued : TRIE_ROOT;
+        int32_t id = longest(model, explanation, node, piece.data + at, piece.length - at, &taken);
+        if (id < 0) return false;
+        if (put) model_put(output, (struct engine_string){piece.data + at, taken}, id, NAN);
+    }
+    return true;
 }
 
 int word_piece_encode(const struct model *model, struct engine_string piece, struct output *output)
@@ -160,17 +185,10 @@ int word_piece_encode(const struct model *model, struct engine_string piece, str
         uint32_t character;
         at += unicode_read(piece.data + at, piece.length - at, &character);
     }
-    if (n_characters > model->most_characters) return put_unknown(model, output);
-    /* First whether the word can be composed at all. */
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t at = 0, taken; at < piece.length; at += taken) {
-            uint32_t node = at ? model->continued : TRIE_ROOT;
-            int32_t id = longest(model, node, piece.data + at, piece.length - at, &taken);
-            if (id < 0) return put_unknown(model, output);
-            if (pass) output_put(output, id);
-        }
-    }
-    return ENGINE_OK;
+    if (n_characters > model->most_characters) return put_unknown(model, piece, output);
+    bool known = compose(model, piece, false, output, NULL);
+    if (known || output->explanation) compose(model, piece, known, output, output->explanation);
+    return known ? ENGINE_OK : put_unknown(model, piece, output);
 }
 
 int model_encode(const struct model *model, struct model_workspace *workspace, struct engine_string piece,
@@ -183,7 +201,7 @@ int model_encode(const struct model *model, struct model_workspace *workspace, s
     case MODEL_WORD_LEVEL: break;
     }
     int32_t id = model_find(model, piece.data, piece.length);
-    if (id < 0) return put_unknown(model, output);
-    output_put(output, id);
+    if (id < 0) return put_unknown(model, piece, output);
+    model_put(output, piece, id, NAN);
     return ENGINE_OK;
 }

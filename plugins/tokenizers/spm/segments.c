@@ -109,7 +109,8 @@ static int put_merged(const struct engine_tokenizer *tokenizer, struct scratch *
     if (status) return status;
     for (size_t i = 0; i < scratch->merge.n_tokens; i++) {
         const struct merge_token *token = &scratch->merge.tokens[i];
-        const char *at = explanation ? explain_place(explanation, token->start) : NULL;
+        const char *at =
+            explanation ? run + explain_places(explanation, token->start, token->start + 1).start : NULL;
         if (token->symbol < n_tokens) {
             output_put(output, (int32_t)token->symbol);
             size_t size = tokenizer->vocab.pieces[token->symbol].length;
