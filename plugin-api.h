@@ -66,7 +66,7 @@ extern "C" {
 #endif
 
 #define ENGINE_ABI_MAJOR 1
-#define ENGINE_ABI_MINOR 2
+#define ENGINE_ABI_MINOR 3
 
 /* True if `field` is within the part of *pointer that its writer knew. */
 #define ENGINE_HAS(pointer, field)                                                                           \
@@ -237,6 +237,7 @@ struct engine_tensor {
  *   slots are -1 or in 0 .. block_size * n_blocks - 1;
  *   positions are -1 or in 0 .. max_blocks * block_size - 1;
  *   sequences are in 0 .. n_sequences-1, even for skipped tokens;
+ *   states [1.3] are -1 or in 0 .. n_states-1, and equal ones are adjacent;
  *   block numbers are in 0 .. n_blocks-1 for every position that a token sees; entries of a block table past
  *   the last visible position may hold anything and must not be followed. Entries before a window or chunk
  *   are numbers of blocks as well, but may be of any block.
@@ -259,8 +260,10 @@ enum engine_op {
     ENGINE_OP_ADD = 7,
     ENGINE_OP_MUL = 8,
     ENGINE_OP_ACTIVATE = 9,
-    ENGINE_OP_ROUTE = 10, /* [1.1] */
-    ENGINE_OP_CONCAT = 11 /* [1.1] */
+    ENGINE_OP_ROUTE = 10,  /* [1.1] */
+    ENGINE_OP_CONCAT = 11, /* [1.1] */
+    ENGINE_OP_CONV = 12,   /* [1.3] */
+    ENGINE_OP_SCAN = 13    /* [1.3] */
 };
 
 /* Functions of one number x. `limit` and `alpha` are fields of engine_op_activate. */
@@ -353,6 +356,12 @@ struct engine_op_matmul {
  * token, with n_keys >= p + 1 for every position p of the batch. Programs that show what a model looks at ask
  * for it; a backend that refuses it leaves the attention of those layers to the CPU while they do.
  *
+ * [1.3] Positions of the shape [tokens, 2] have a second number for each token, the last position that it sees, which is
+ * its own or a later one (an encoder's tokens see their text to its end, or both ways within a window):
+ *   j <= positions[t, 1] instead of j <= p.
+ * The first position that it sees is still that of `window` or `chunk`. If p is -1, the second number means nothing.
+ * n_keys is then larger than each second number.
+ *
  * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at position
  * -1 is skipped: its output is 0, and so are its weights. The block table's max_blocks bounds the positions
  * that the batch can reach.
@@ -367,7 +376,7 @@ struct engine_op_attention {
     const struct engine_tensor *v; /* like k; [1.1] [value_dim, block_size, n_kv_heads, n_blocks] */
     const struct engine_tensor *block_table; /* I32 [max_blocks, n_sequences] */
     const struct engine_tensor *sequences;   /* I32 [tokens], column of block_table */
-    const struct engine_tensor *positions;   /* I32 [tokens] */
+    const struct engine_tensor *positions;   /* I32 [tokens]; [1.3] or [tokens, 2] */
     const struct engine_tensor *output;      /* F32 [head_dim, n_heads, tokens]; [1.1] [value_dim, …] */
     float scale;
     uint32_t window; /* 0: none */
@@ -520,6 +529,66 @@ struct engine_op_concat {
     const struct engine_tensor *a;      /* F32 [n_a, heads, tokens] */
     const struct engine_tensor *b;      /* F32 [n_b, heads or 1, tokens] */
     const struct engine_tensor *output; /* F32 [n_a + n_b, heads, tokens] */
+};
+
+/* States [1.3]. ENGINE_OP_CONV and ENGINE_OP_SCAN read what a sequence's earlier tokens have left in a state and
+ * leave in it what later ones need. `states` gives the number of each token's state. Tokens with the same
+ * number follow one another in the batch, in the order of their positions, and no position is left out.
+ *   A token whose predecessor in the batch has the same number continues from that one.
+ *   Any other token begins at what the state holds, or, if its position is 0, at zeros, whatever the state
+ *   holds.
+ *   What the last of them leaves becomes the state. Other states keep their bits.
+ * Tokens with the number -1 have no state: their output is 0, and they change nothing. A state is an operand
+ * that is both input and output. */
+
+/* ENGINE_OP_CONV [1.3]:  causal convolution of each channel over a sequence:
+ *   output[c, t] = sum over i < taps of weight[i, c] * x[c, t - (taps - 1) + i],
+ * where x[c, t] is the input of token t of the sequence; before the first one it is 0. The state holds the
+ * last taps - 1 inputs, the latest last, exactly. Within 1e-6 * the sum of |weight * x|, plus 1e-30. */
+struct engine_op_conv {
+    size_t struct_size;
+    const struct engine_tensor *input;     /* F32 [n, tokens] */
+    const struct engine_tensor *weight;    /* weight, F32 [taps, n]; taps from 2 to 16 */
+    const struct engine_tensor *positions; /* I32 [tokens] */
+    const struct engine_tensor *states;    /* I32 [tokens] */
+    const struct engine_tensor *state;     /* output too: F32 [n, taps - 1, n_states], dense */
+    const struct engine_tensor *output;    /* F32 [n, tokens] */
+};
+
+/* ENGINE_OP_SCAN [1.3]:  a linear recurrence over the tokens of a sequence. Each head has a matrix S
+ * [value_dim, key_dim], its state; for each token t, with j < value_dim and i < key_dim:
+ *   e[j] = erase[h, t] * sum over i of a[i, g, t] * S[j, i]            (0 if a is NULL)
+ *   S'[j, i] = w[j, i] * S[j, i] + b[i, g, t] * e[j] + k[i, g, t] * v[j, h, t]
+ *   output[j, h, t] = scale * sum over i of q[i, g, t] * S'[j, i], or with bonus
+ *   output[j, h, t] = scale * sum over i of q[i, g, t] * (S[j, i] + bonus[i, h] * k[i, g, t] * v[j, h, t])
+ * S' is the S of the next token. The n_heads heads share n_groups groups of q, k, a and b: g = h / (n_heads /
+ * n_groups). w depends on which of the following are there:
+ *   decay [1, n_heads, tokens]                w[j, i] = exp(decay[0, h, t])
+ *   decay [key_dim, n_heads, tokens]          w[j, i] = exp(decay[i, h, t])
+ *   decay [value_dim, n_heads, tokens], rates w[j, i] = exp(rates[i, j, h] * decay[j, h, t])
+ *   decay NULL                                w[j, i] = 1
+ * Exponents are at most 0. This includes Mamba (arXiv 2312.00752), Mamba 2 (2405.21060), RWKV 6 (2404.05892),
+ * RWKV 7 (2503.14456) and the gated delta rule (2412.06464).
+ * Let M be what the formula gives for S' with absolute values of a, b, k, v, erase and of the S at the start,
+ * and m what it then gives for the output with those of q and bonus. S' is within 2e-5 * M + 1e-30, the output
+ * within 2e-5 * m + 1e-30, if the run of tokens has at most 100. */
+struct engine_op_scan {
+    size_t struct_size;
+    const struct engine_tensor *q;         /* F32 [key_dim, n_groups, tokens]; key_dim up to 256 */
+    const struct engine_tensor *k;         /* F32, the same */
+    const struct engine_tensor *v;         /* F32 [value_dim, n_heads, tokens] */
+    const struct engine_tensor *decay;     /* F32, see above, or NULL */
+    const struct engine_tensor *rates;     /* weight, F32 [key_dim, value_dim * n_heads], or NULL */
+    const struct engine_tensor *a;         /* F32 like q, or NULL; b is then NULL as well */
+    const struct engine_tensor *b;         /* F32 like q, or NULL */
+    const struct engine_tensor *erase;     /* F32 [1, n_heads, tokens], or NULL: ones */
+    const struct engine_tensor *bonus;     /* weight, F32 [key_dim, n_heads], or NULL */
+    const struct engine_tensor *positions; /* I32 [tokens] */
+    const struct engine_tensor *states;    /* I32 [tokens] */
+    const struct engine_tensor *state;  /* output too: F32 [value_dim, key_dim, n_heads, n_states], dense */
+    const struct engine_tensor *output; /* F32 [value_dim, n_heads, tokens] */
+    float scale;                        /* 0 means 1 */
+    uint32_t reserved;                  /* 0 */
 };
 
 /* --------------------------------------------------------------------------------------------------------
@@ -773,7 +842,8 @@ enum engine_explain_kind {
     /* Token `id` is spelled at start … end of the text, white space that it swallows included; or it is added
      * before or after the text, and start = end. */
     ENGINE_EXPLAIN_SPECIAL = 1,
-    /* The stretch start … end of the text became `text`. Its words follow, which together are `text`. */
+    /* The stretch start … end of the text became `text`. Its words follow, which together are `text`. An added
+     * token that is found in the normalized text is a word. */
     ENGINE_EXPLAIN_TEXT = 2,
     /* `text`, at start … end of the normalized stretch. The steps that follow are about it: their ranges count
      * from its first byte, and their `text` is that part of it. Its ENGINE_EXPLAIN_TOKEN steps, in order and
@@ -789,8 +859,13 @@ enum engine_explain_kind {
     /* Of the candidates that end at `end`, this one has the best sum. */
     ENGINE_EXPLAIN_BEST = 6,
     /* start … end is token `id` of the result; -1: it adds none, because the vocabulary lacks the bytes or the
-     * token of unknown characters before it stands for these too. In a lattice with `sum`. */
-    ENGINE_EXPLAIN_TOKEN = 7
+     * token of unknown characters before it stands for these too. In a lattice with `sum`. start = end: no byte
+     * of the word is left for it, as for a prefix that the vocabulary spells and the word does not; merges with
+     * such a token are not reported. */
+    ENGINE_EXPLAIN_TOKEN = 7,
+    /* The normalizer made `text` of the stretch start … end of the text. Comes just before ENGINE_EXPLAIN_TEXT of
+     * the same range, if the words are spelled otherwise or are not all of it. */
+    ENGINE_EXPLAIN_NORMALIZED = 8
 };
 
 /* [1.2] */

@@ -17,6 +17,8 @@ union op_args {
     struct engine_op_activate activate;
     struct engine_op_route route;
     struct engine_op_concat concat;
+    struct engine_op_conv conv;
+    struct engine_op_scan scan;
 };
 
 #endif

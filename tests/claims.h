@@ -21,12 +21,15 @@ static const struct claim claims[] = {
     {"activate",   true,  true,  true},
     {"rope",       true,  true,  true},
     {"attention",  true,  true,  true},
+    {"attention ahead", true, true, true},
     {"attention weights", true, false, false},
     {"matmul",     true,  true,  true},
     {"experts",    true,  true,  true},
     {"heads",      true,  true,  true},
     {"route",      true,  true,  true},
     {"concat",     true,  true,  true},
+    {"conv",       true,  false, false},
+    {"scan",       true,  false, false},
     /* clang-format on */
 };
 

@@ -40,6 +40,8 @@ static double tolerance(const struct some_case *c)
     case CASE_ATTENTION: return is_quantised(a->k_type) || a->size != 0 ? 1e-2 : 1e-4;
     case CASE_ROUTE: return 1e-4;
     case CASE_CONCAT: return 0;
+    case CASE_CONV: return 1e-5;
+    case CASE_SCAN: return 1e-4;
     case CASE_ROWS:
         if (c->as.rows.kind == ENGINE_NORM_LAYER) return 1e-3; /* some rows are far from zero */
         return some_case_size(c) < 64 ? 1 : 5e-6;              /* a few values may all be next to nothing */
@@ -135,4 +137,14 @@ Test(cpu_groups, route)
 Test(cpu_groups, concat)
 {
     try_area("concat");
+}
+
+Test(cpu_groups, conv)
+{
+    try_area("conv");
+}
+
+Test(cpu_groups, scan)
+{
+    try_area("scan");
 }

@@ -8,6 +8,7 @@
 #include "backend-fixture.h"
 #include "cpu-settings.h"
 #include "operation-cases.h"
+#include "plugin-types.h"
 
 static bool is_plain(uint32_t type)
 {
@@ -117,8 +118,19 @@ Test(cpu_matmul, a_token_gives_the_same_in_any_batch)
     }
 }
 
-/* Relative error of products with a matrix in blocks. */
-static double product_error(uint32_t type, uint32_t k, uint32_t n_rows)
+/* Rounds n values to blocks of Q8_0 as ggml's vector code does: by the scale before it becomes a float16. */
+static void round_as_ggml(float *values, size_t n)
+{
+    for (float *x = values; x < values + n; x += 32) {
+        float max = 0;
+        for (size_t i = 0; i < 32; i++) max = fmaxf(max, fabsf(x[i]));
+        float scale = engine_f16_to_f32(engine_f32_to_f16(max / 127));
+        for (size_t i = 0; i < 32; i++) x[i] = rintf(x[i] * (127 / max)) * scale;
+    }
+}
+
+/* Relative error of products with a matrix in blocks, or their distance from those of inputs that ggml has rounded. */
+static double product_error(uint32_t type, uint32_t k, uint32_t n_rows, bool rounded)
 {
     enum { TOKENS = 3 };
     struct fixture fixture;
@@ -135,6 +147,7 @@ static double product_error(uint32_t type, uint32_t k, uint32_t n_rows)
     fixture_run(&fixture, ENGINE_OP_MATMUL, &args);
     float *products = fixture_read(&fixture, args.output);
     double difference = 0, size = 0;
+    if (rounded) round_as_ggml(input, (size_t)k * TOKENS);
     for (size_t i = 0; i < (size_t)n_rows * TOKENS; i++) {
         double sum = 0;
         for (size_t j = 0; j < k; j++) sum += values[i % n_rows * k + j] * (double)input[i / n_rows * k + j];
@@ -152,14 +165,26 @@ Test(cpu_matmul, inputs_of_small_matrices_are_not_rounded)
                                      ENGINE_TYPE_IQ4_XS};
     for (size_t i = 0; i < COUNT(types); i++) {
         uint32_t longer = rounded_up(288, types[i]);
-        cr_expect(product_error(types[i], 256, 40) < 1e-6);
-        cr_expect(product_error(types[i], longer, 40) > 1e-4);
+        cr_expect(product_error(types[i], 256, 40, false) < 1e-6);
+        cr_expect(product_error(types[i], longer, 40, false) > 1e-4);
         setenv("ENGINE_CPU_INTEGERS", "all", 1);
-        cr_expect(product_error(types[i], 256, 40) > 1e-4);
+        cr_expect(product_error(types[i], 256, 40, false) > 1e-4);
         unsetenv("ENGINE_CPU_INTEGERS");
     }
-    cr_expect(product_error(ENGINE_TYPE_Q8_0, 64, 4096) < 1e-6);
-    cr_expect(product_error(ENGINE_TYPE_Q8_0, 64, 4097) > 1e-4);
+    cr_expect(product_error(ENGINE_TYPE_Q8_0, 64, 4096, false) < 1e-6);
+    cr_expect(product_error(ENGINE_TYPE_Q8_0, 64, 4097, false) > 1e-4);
+}
+
+/* Perplexities of Q8_0 are llama.cpp's only if inputs are rounded alike. */
+Test(cpu_matmul, inputs_of_q8_0_are_rounded_as_by_ggml)
+{
+    for (size_t i = 0; i < N_CPU_ISAS; i++) {
+        setenv("ENGINE_CPU_ISA", cpu_isas[i], 1);
+        cr_expect(product_error(ENGINE_TYPE_Q8_0, 2048, 40, true) < 1e-6, "%s", cpu_isas[i]);
+        cr_expect(product_error(ENGINE_TYPE_Q8_0, 2048, 40, false) > 1e-3, "%s", cpu_isas[i]);
+        cr_expect(product_error(ENGINE_TYPE_Q4_0, 2048, 40, true) > 1e-3, "%s", cpu_isas[i]);
+    }
+    unsetenv("ENGINE_CPU_ISA");
 }
 
 static float *rows(struct fixture *fixture, const void *c)

@@ -18,10 +18,11 @@ struct cache {
 
 struct batch {
     uint32_t n_positions, n_blocks, max_blocks, n_tokens;
-    uint32_t *starts;               /* [n_sequences] the index of each sequence's first position */
-    int32_t *block_table;           /* [max_blocks, n_sequences] */
-    int32_t *slots;                 /* [n_positions] */
-    int32_t *sequences, *positions; /* [n_tokens] */
+    uint32_t *starts;     /* [n_sequences] the index of each sequence's first position */
+    int32_t *block_table; /* [max_blocks, n_sequences] */
+    int32_t *slots;       /* [n_positions] */
+    int32_t *sequences;   /* [n_tokens] */
+    int32_t *positions;   /* [n_tokens, 2]: the second is the last position that a token sees */
 };
 
 static uint32_t length_of(const struct attention_case *c, uint32_t sequence)
@@ -69,13 +70,18 @@ static void choose_tokens(struct fixture *fixture, const struct attention_case *
     enum { PIECE = 5 };
     batch->n_tokens = c->tokens * c->n_sequences;
     batch->sequences = fixture_room(fixture, batch->n_tokens, sizeof *batch->sequences);
-    batch->positions = fixture_room(fixture, batch->n_tokens, sizeof *batch->positions);
+    batch->positions = fixture_room(fixture, 2 * (size_t)batch->n_tokens, sizeof *batch->positions);
     uint32_t t = 0;
     for (uint32_t from = 0; from < c->tokens; from += PIECE)
         for (uint32_t s = 0; s < c->n_sequences; s++)
             for (uint32_t i = from; i < from + PIECE && i < c->tokens; i++, t++) {
                 batch->sequences[t] = (int32_t)s;
                 batch->positions[t] = (int32_t)(length_of(c, s) - c->tokens + i);
+                int32_t *last = &batch->positions[batch->n_tokens + t];
+                *last = batch->positions[t];
+                if (c->ahead) *last += (int32_t)(t % 4 * 9);
+                if (c->ahead && (t % 5 == 0 || *last >= (int32_t)length_of(c, s)))
+                    *last = (int32_t)length_of(c, s) - 1;
                 if (c->leave_out && t % 7 == 3) batch->positions[t] = -1;
             }
 }
@@ -212,7 +218,8 @@ static void check_attention(struct fixture *fixture, const struct attention_case
         const struct seen seen = {
             .keys = k->kept + row * k->dim,
             .values = v->kept + row * v->dim,
-            .n = (size_t)(position - first + 1),
+            .n = (size_t)(batch->positions[batch->n_tokens + token] - first + 1),
+            .n_ahead = (size_t)(batch->positions[batch->n_tokens + token] - position),
             .key_stride = (size_t)k->dim * c->n_kv_heads,
             .value_stride = (size_t)v->dim * c->n_kv_heads,
             .dim = k->dim,
@@ -250,6 +257,7 @@ static void describe(struct fixture *fixture, const struct attention_case *c)
     fixture_describe_more(fixture, "%s%s%s%s", c->shared ? " within k" : "", c->slopes ? ", slopes" : "",
                           c->sinks ? ", sinks" : "", c->leave_out ? ", some left out" : "");
     if (c->weights) fixture_describe_more(fixture, ", weights wanted");
+    if (c->ahead) fixture_describe_more(fixture, ", seeing ahead");
     if (c->gaps.row || c->gaps.plane || c->cache_gaps.row || c->cache_gaps.plane || c->cache_gaps.volume)
         fixture_describe_more(fixture, ", gaps %u and %u, of caches %u, %u and %u", c->gaps.row,
                               c->gaps.plane, c->cache_gaps.row, c->cache_gaps.plane, c->cache_gaps.volume);
@@ -280,7 +288,7 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
         .v = v.tensor,
         .block_table = fixture_view(fixture, ENGINE_TYPE_I32, table_ne, &table_gaps, batch.block_table),
         .sequences = fixture_i32(fixture, batch.n_tokens, 1, batch.sequences),
-        .positions = fixture_i32(fixture, batch.n_tokens, 1, batch.positions),
+        .positions = fixture_i32(fixture, batch.n_tokens, c->ahead ? 2 : 1, batch.positions),
         .output = fixture_strided(fixture, value_dim, c->n_heads, batch.n_tokens, &c->gaps, NULL),
         .scale = scale_of(c),
         .window = c->window,

@@ -13,6 +13,8 @@ float *run_some_case(struct fixture *fixture, const struct some_case *c)
     case CASE_ATTENTION: return run_attention_case(fixture, &c->as.attention);
     case CASE_ROUTE: return run_route_case(fixture, &c->as.route);
     case CASE_CONCAT: return run_concat_case(fixture, &c->as.concat);
+    case CASE_CONV: return run_conv_case(fixture, &c->as.conv);
+    case CASE_SCAN: return run_scan_case(fixture, &c->as.scan);
     }
     fixture_fail(fixture, "the suite itself is at fault: it has no case of kind %d", (int)c->kind);
 }
@@ -22,6 +24,8 @@ size_t some_case_size(const struct some_case *c)
     const struct matmul_case *matmul = &c->as.matmul;
     const struct attention_case *attention = &c->as.attention;
     const struct concat_case *concat = &c->as.concat;
+    const struct conv_case *conv = &c->as.conv;
+    const struct scan_case *scan = &c->as.scan;
     size_t columns = matmul->mix ? 1 : matmul->n_used ? matmul->n_used : matmul->n_matrices;
     switch (c->kind) {
     case CASE_MATMUL: return (size_t)matmul->rows * matmul->tokens * (columns ? columns : 1);
@@ -32,6 +36,9 @@ size_t some_case_size(const struct some_case *c)
                attention->n_heads * attention->tokens * attention->n_sequences;
     case CASE_ROUTE: return (size_t)c->as.route.n_used * c->as.route.tokens;
     case CASE_CONCAT: return (size_t)(concat->n_a + concat->n_b) * concat->n_heads * concat->tokens;
+    case CASE_CONV: return (size_t)conv->n * ((size_t)conv->n_runs * conv->run + conv->n_without);
+    case CASE_SCAN:
+        return (size_t)scan->value_dim * scan->n_heads * ((size_t)scan->n_runs * scan->run + scan->n_without);
     }
     return 0;
 }
@@ -190,7 +197,18 @@ static const struct attention_case shapes[] = {
      .size = 200},
 };
 
-enum attention_option { SLOPES, SINKS, SOFTCAP, CHUNK, TOGETHER, WEIGHTS, WEIGHTS_TOGETHER };
+enum attention_option {
+    SLOPES,
+    SINKS,
+    SOFTCAP,
+    CHUNK,
+    TOGETHER,
+    WEIGHTS,
+    WEIGHTS_TOGETHER,
+    AHEAD,
+    AHEAD_TOGETHER,
+    WEIGHTS_AHEAD
+};
 
 static void each_attention(const struct case_group *group, case_visitor *visit, void *user)
 {
@@ -205,7 +223,10 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         case SOFTCAP: c.softcap = softcap; break;
         case CHUNK: c.chunk = chunks[i]; break;
         case WEIGHTS: c.weights = true; break;
-        case WEIGHTS_TOGETHER: c.weights = true; /* fall through */
+        case AHEAD: c.ahead = true; break;
+        case WEIGHTS_AHEAD: c.weights = c.ahead = c.slopes = true; break;
+        case AHEAD_TOGETHER: c.ahead = true;                                    /* fall through */
+        case WEIGHTS_TOGETHER: c.weights = group->argument == WEIGHTS_TOGETHER; /* fall through */
         case TOGETHER:
             c.slopes = c.sinks = true, c.softcap = softcap;
             if (c.window == 0) c.chunk = chunks[i];
@@ -390,6 +411,55 @@ static void each_concat(const struct case_group *group, case_visitor *visit, voi
         }
 }
 
+/* ---- States ----------------------------------------------------------------------------------------- */
+
+static void each_conv(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const struct conv_case cases[] = {
+        {.n = 1, .taps = 2, .n_runs = 1, .run = 1},
+        {.n = 64, .taps = 4, .n_runs = 3, .run = 1, .n_without = 2},
+        {.n = 300, .taps = 4, .n_runs = 2, .run = 2, .gaps = {12, 0, 0}},
+        {.n = 37, .taps = 2, .n_runs = 4, .run = 5},
+        {.n = 257, .taps = 16, .n_runs = 2, .run = 9, .n_without = 1},
+        {.n = 520, .taps = 3, .n_runs = 1, .run = 70},
+    };
+    (void)group;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        visit(user, &(struct some_case){CASE_CONV, NULL, false, {.conv = cases[i]}});
+}
+
+static void each_scan(const struct case_group *group, case_visitor *visit, void *user)
+{
+    static const struct scan_case sizes[] = {
+        {.key_dim = 1, .value_dim = 1, .n_heads = 1, .n_groups = 1, .n_runs = 1, .run = 1},
+        {.key_dim = 16, .value_dim = 40, .n_heads = 2, .n_groups = 1, .n_runs = 3, .run = 1, .n_without = 2},
+        {.key_dim = 64,
+         .value_dim = 64,
+         .n_heads = 3,
+         .n_groups = 3,
+         .n_runs = 2,
+         .run = 35,
+         .gaps = {4, 8, 0}},
+        {.key_dim = 128,
+         .value_dim = 16,
+         .n_heads = 4,
+         .n_groups = 2,
+         .n_runs = 1,
+         .run = 70,
+         .n_without = 1},
+        {.key_dim = 5, .value_dim = 300, .n_heads = 1, .n_groups = 1, .n_runs = 4, .run = 3},
+        {.key_dim = 256, .value_dim = 3, .n_heads = 6, .n_groups = 2, .n_runs = 2, .run = 2, .scale = 0.25f},
+    };
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        struct some_case c = {CASE_SCAN, NULL, false, {.scan = sizes[i]}};
+        c.as.scan.decay = group->argument & 3;
+        c.as.scan.delta = group->argument & 4;
+        c.as.scan.bonus = group->argument & 8;
+        c.as.scan.erase = group->argument & 16;
+        visit(user, &c);
+    }
+}
+
 /* ---- All ------------------------------------------------------------------------------------------- */
 
 static const struct case_group groups[] = {
@@ -416,13 +486,24 @@ static const struct case_group groups[] = {
     {"attention", "all of these", each_attention, TOGETHER},
     {"attention", "values of another size", each_value_size, OWN_SIZE},
     {"attention", "values within keys", each_value_size, WITHIN},
+    {"attention ahead", "windows", each_attention, AHEAD},
+    {"attention ahead", "slopes, sinks, soft cap, chunks", each_attention, AHEAD_TOGETHER},
     {"attention weights", "windows", each_attention, WEIGHTS},
+    {"attention weights", "seeing ahead", each_attention, WEIGHTS_AHEAD},
     {"attention weights", "slopes, sinks, soft cap, chunks", each_attention, WEIGHTS_TOGETHER},
     {"attention weights", "values within keys", each_value_size, WITHIN_WEIGHTS},
     {"route", "softmax", each_route, ENGINE_ROUTE_SOFTMAX},
     {"route", "sigmoid", each_route, ENGINE_ROUTE_SIGMOID},
     {"concat", "heads", each_concat, false},
     {"concat", "one row for all heads", each_concat, true},
+    {"conv", "states", each_conv, 0},
+    {"scan", "no decay", each_scan, SCAN_NO_DECAY},
+    {"scan", "decay of heads", each_scan, SCAN_DECAY_HEAD},
+    {"scan", "decay of keys", each_scan, SCAN_DECAY_KEYS},
+    {"scan", "rates", each_scan, SCAN_RATES},
+    {"scan", "decay of keys, bonus", each_scan, SCAN_DECAY_KEYS | 8},
+    {"scan", "decay of keys, delta rule", each_scan, SCAN_DECAY_KEYS | 4},
+    {"scan", "decay of heads, delta rule, erase", each_scan, SCAN_DECAY_HEAD | 4 | 16},
 };
 
 void each_case_group(group_visitor *visit, void *user)

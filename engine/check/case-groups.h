@@ -5,7 +5,16 @@
 
 #include "check/cases.h"
 
-enum case_kind { CASE_MATMUL, CASE_ROWS, CASE_ROPE, CASE_ATTENTION, CASE_ROUTE, CASE_CONCAT };
+enum case_kind {
+    CASE_MATMUL,
+    CASE_ROWS,
+    CASE_ROPE,
+    CASE_ATTENTION,
+    CASE_ROUTE,
+    CASE_CONCAT,
+    CASE_CONV,
+    CASE_SCAN
+};
 
 struct some_case {
     enum case_kind kind;
@@ -18,6 +27,8 @@ struct some_case {
         struct attention_case attention;
         struct route_case route;
         struct concat_case concat;
+        struct conv_case conv;
+        struct scan_case scan;
     } as;
 };
 typedef void case_visitor(void *user, const struct some_case *c);

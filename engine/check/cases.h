@@ -83,6 +83,7 @@ struct attention_case {
     float softcap;
     uint32_t chunk;
     bool weights; /* also wanted */
+    bool ahead;   /* tokens see beyond their own position, some to the end of their sequence */
 };
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 
@@ -108,6 +109,24 @@ struct concat_case {
     struct fixture_gaps gaps;
 };
 float *run_concat_case(struct fixture *fixture, const struct concat_case *c);
+
+/* Runs of tokens with states 2, 0, 3, …, of which there are more than runs; every second one begins at position
+ * 0. Tokens without a state come last. `run`: tokens of each run. The states must be right as well. */
+struct conv_case {
+    uint32_t n, taps, n_runs, run, n_without;
+    struct fixture_gaps gaps;
+};
+float *run_conv_case(struct fixture *fixture, const struct conv_case *c);
+
+struct scan_case {
+    uint32_t key_dim, value_dim, n_heads, n_groups;
+    uint32_t n_runs, run, n_without;
+    enum { SCAN_NO_DECAY, SCAN_DECAY_HEAD, SCAN_DECAY_KEYS, SCAN_RATES } decay;
+    bool delta, erase, bonus;
+    float scale;
+    struct fixture_gaps gaps;
+};
+float *run_scan_case(struct fixture *fixture, const struct scan_case *c);
 
 /* Types that are checked by hashes of their blocks' values, see case-hashed.c. */
 struct hashed_type {

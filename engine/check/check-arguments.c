@@ -237,7 +237,8 @@ static void of_attention(struct suite *suite, const void *args)
     suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "no block table");
     bad = good;
     suite_expect_fitting_shapes(suite, ENGINE_OP_ATTENTION, &bad,
-                                suite_bit(3, 0) | suite_bit(3, 1)); /* the table's width and sequences */
+                                suite_bit(3, 0) | suite_bit(3, 1) | /* the table's width and sequences */
+                                    suite_bit(5, 1));               /* positions that are seen */
 }
 
 static void of_cache_write(struct suite *suite, const void *args)

@@ -261,7 +261,9 @@ static void of_attention_options(struct suite *suite, const void *args)
     suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK,
                          "an output as long as keys, not values");
     bad = good;
-    suite_expect_fitting_shapes(suite, ENGINE_OP_ATTENTION, &bad, suite_bit(3, 0) | suite_bit(3, 1));
+    suite_expect_fitting_shapes(suite, ENGINE_OP_ATTENTION, &bad,
+                                suite_bit(3, 0) | suite_bit(3, 1) |
+                                    suite_bit(5, 1)); /* as in check-arguments.c */
 }
 
 static void of_attention_weights(struct suite *suite, const void *args)
@@ -330,6 +332,61 @@ static void of_concat(struct suite *suite, const void *args)
     suite_expect_fitting_shapes(suite, ENGINE_OP_CONCAT, &concat, *repeated ? suite_bit(1, 1) : 0);
 }
 
+/* Of three tokens of one sequence. */
+static void of_conv(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    struct engine_tensor *numbers = fixture_i32(fixture, 3, 1, (int32_t[]){0, 0, 0});
+    const struct engine_op_conv good = {.struct_size = sizeof good,
+                                        .input = suite_floats(suite, 8, 3, 1),
+                                        .weight = values(suite, 4, 8),
+                                        .positions = numbers,
+                                        .states = numbers,
+                                        .state = suite_floats(suite, 8, 3, 2),
+                                        .output = suite_floats(suite, 8, 3, 1)};
+    struct engine_op_conv bad = good;
+    (void)args;
+    bad.weight = values(suite, 1, 8);
+    suite_expect_refusal(suite, ENGINE_OP_CONV, &bad, ENGINE_OK, "one tap");
+    bad = good, bad.states = suite_floats(suite, 3, 1, 1);
+    suite_expect_refusal(suite, ENGINE_OP_CONV, &bad, ENGINE_OK, "states that aren't whole numbers");
+    bad = good, bad.state = NULL;
+    suite_expect_refusal(suite, ENGINE_OP_CONV, &bad, ENGINE_OK, "no state");
+    bad = good;
+    suite_expect_fitting_shapes(suite, ENGINE_OP_CONV, &bad, suite_bit(4, 2));
+}
+
+static void of_scan(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    struct engine_tensor *numbers = fixture_i32(fixture, 3, 1, (int32_t[]){0, 0, 0});
+    struct engine_op_scan good = {
+        .struct_size = sizeof good,
+        .q = suite_floats(suite, 8, 2, 3),
+        .k = suite_floats(suite, 8, 2, 3),
+        .v = suite_floats(suite, 5, 4, 3),
+        .decay = suite_floats(suite, 8, 4, 3),
+        .positions = numbers,
+        .states = numbers,
+        .state = fixture_tensor(fixture, ENGINE_TYPE_F32, (uint64_t[]){5, 8, 4, 2}, NULL),
+        .output = suite_floats(suite, 5, 4, 3),
+    };
+    struct engine_op_scan bad = good;
+    (void)args;
+    bad.a = suite_floats(suite, 8, 2, 3);
+    suite_expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "a without b");
+    bad = good, bad.erase = suite_floats(suite, 1, 4, 3);
+    suite_expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "erase without a and b");
+    bad = good, bad.decay = NULL, bad.rates = values(suite, 8, 20);
+    suite_expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "rates without a decay");
+    bad = good, bad.reserved = 1;
+    suite_expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "a reserved field that isn't zero");
+    bad = good, bad.bonus = values(suite, 8, 2);
+    suite_expect_refusal(suite, ENGINE_OP_SCAN, &bad, ENGINE_OK, "a bonus for each group");
+    bad = good;
+    suite_expect_fitting_shapes(suite, ENGINE_OP_SCAN, &bad, suite_bit(11, 3));
+}
+
 /* A weight's only use today is as a matrix; others may come. */
 static void of_matrices(struct suite *suite, const void *args)
 {
@@ -376,4 +433,6 @@ void check_later_arguments(struct suite *suite)
     suite_single(suite, area, "route", of_route, NULL);
     suite_single(suite, area, "concat", of_concat, &(bool){false});
     suite_single(suite, area, "concat, one row for all heads", of_concat, &(bool){true});
+    suite_single(suite, area, "conv", of_conv, NULL);
+    suite_single(suite, area, "scan", of_scan, NULL);
 }

@@ -19,7 +19,9 @@ struct explanation_state {
     size_t next_id, at;             /* how much of the ids and of the text has come */
     struct copy stretch, word;
     size_t at_stretch, at_word; /* how much of these has come as words, and as tokens */
-    bool *joined;               /* [word.length + 1] whether the place between two bytes is inside a symbol */
+    bool normalized;            /* the next step is TEXT, from `at` to `normalized_end` */
+    size_t normalized_end;
+    bool *joined; /* [word.length + 1] whether the place between two bytes is inside a symbol */
     size_t joined_capacity;
     char *why;
 };
@@ -48,12 +50,13 @@ static bool copy_text(struct copy *copy, struct engine_string text)
     return true;
 }
 
-/* Whether the step's range is in a copy, and its text is that part. */
+/* Whether the step's range, which may be empty for a token, is in a copy, and its text is that part. */
 static bool fits(const struct copy *copy, const struct engine_explain_step *step)
 {
-    return step->start < step->end && step->end <= copy->length &&
+    bool empty = step->start == step->end && step->kind == ENGINE_EXPLAIN_TOKEN;
+    return (step->start < step->end || empty) && step->end <= copy->length &&
            step->text.length == step->end - step->start &&
-           memcmp(copy->data + step->start, step->text.data, step->text.length) == 0;
+           (empty || memcmp(copy->data + step->start, step->text.data, step->text.length) == 0);
 }
 
 /* Whether the last stretch and its last word are complete. */
@@ -79,11 +82,20 @@ static int take_part(struct explanation_state *state, const struct engine_explai
 {
     int status = finish(state, true);
     if (status) return status;
-    bool stretch = step->kind == ENGINE_EXPLAIN_TEXT;
+    bool stretch = step->kind != ENGINE_EXPLAIN_SPECIAL;
     if (step->start != state->at || step->end < step->start || step->end > state->length ||
         (stretch && step->start == step->end))
         return wrong(state, "a part of the text at %zu to %zu comes after byte %zu of %zu", step->start,
                      step->end, state->at, state->length);
+    if (step->kind == ENGINE_EXPLAIN_NORMALIZED) {
+        state->normalized = true;
+        state->normalized_end = step->end;
+        return 0;
+    }
+    if (state->normalized && step->end != state->normalized_end)
+        return wrong(state, "a stretch ends at %zu, normalized it ended at %zu", step->end,
+                     state->normalized_end);
+    state->normalized = false;
     state->at = step->end;
     if (!stretch) return take_id(state, step->id);
     state->at_stretch = state->at_word = state->word.length = 0;
@@ -144,7 +156,10 @@ static int take(void *user, const struct engine_explain_step *step)
     if (state->why[0]) return wrong(state, "the sink was called after it had said stop");
     if (!ENGINE_HAS(step, sum)) return wrong(state, "a step of %zu bytes", step->struct_size);
     if (!is_id(state, step->id)) return wrong(state, "a step has id %d, which there isn't", step->id);
+    if (state->normalized && step->kind != ENGINE_EXPLAIN_TEXT)
+        return wrong(state, "a normalized stretch is followed by a step of kind %u", step->kind);
     switch (step->kind) {
+    case ENGINE_EXPLAIN_NORMALIZED:
     case ENGINE_EXPLAIN_SPECIAL:
     case ENGINE_EXPLAIN_TEXT: return take_part(state, step);
     case ENGINE_EXPLAIN_WORD: return take_word(state, step);
@@ -170,7 +185,8 @@ bool explanation_check(const struct engine_tokenizer_api *api, const struct engi
     why[0] = '\0';
     int status = api->explain(tokenizer, text.data, text.length, flags, take, &state);
     if (!why[0] && status) wrong(&state, "explain returns %d", status);
-    if (!why[0] && !finish(&state, true) && (state.at != text.length || state.next_id != n_ids))
+    if (!why[0] && !finish(&state, true) &&
+        (state.at != text.length || state.next_id != n_ids || state.normalized))
         wrong(&state, "the steps end at byte %zu of %zu, token %zu of %zu", state.at, text.length,
               state.next_id, n_ids);
     free(state.stretch.data);

@@ -12,6 +12,8 @@
 
 /* Explains the text and checks the steps:
  * - special tokens and stretches cover the text, words a stretch, and tokens a word, in order, without gaps;
+ * - a normalized stretch comes just before the stretch of the same range;
+ * - only a token's range within a word may be empty;
  * - each step's text is the part of the word that its range says, or the part of the stretch;
  * - a merge joins two neighbours that no earlier merge has joined with others;
  * - the ids of the tokens are `ids` [n_ids], those of `encode`, and all ids are below `n_tokens`.

@@ -304,7 +304,7 @@ struct engine_tensor *fixture_matrices(struct fixture *fixture, uint32_t type, u
 /* ---- Operations ------------------------------------------------------------------------------------ */
 
 /* Where each operation's struct has tensor pointers, and which of them are outputs. */
-enum { MOST_OPERANDS = 10 };
+enum { MOST_OPERANDS = 13 };
 
 struct operands {
     const char *name;
@@ -361,6 +361,17 @@ static const struct operands operands[] = {
                          1 << 2 | 1 << 3,
                          {AT(route, logits), AT(route, bias), AT(route, ids), AT(route, weights)}},
     [ENGINE_OP_CONCAT] = {"concat", 3, 1 << 2, {AT(concat, a), AT(concat, b), AT(concat, output)}},
+    [ENGINE_OP_CONV] = {"conv",
+                        6,
+                        1 << 4 | 1 << 5,
+                        {AT(conv, input), AT(conv, weight), AT(conv, positions), AT(conv, states),
+                         AT(conv, state), AT(conv, output)}},
+    [ENGINE_OP_SCAN] = {"scan",
+                        13,
+                        1 << 11 | 1 << 12,
+                        {AT(scan, q), AT(scan, k), AT(scan, v), AT(scan, decay), AT(scan, rates), AT(scan, a),
+                         AT(scan, b), AT(scan, erase), AT(scan, bonus), AT(scan, positions), AT(scan, states),
+                         AT(scan, state), AT(scan, output)}},
 };
 
 #undef AT

@@ -206,7 +206,8 @@ void reference_attend(const float *q, const struct seen *seen, double *out, doub
     double *scores = weights, max = seen->sink ? (double)*seen->sink : -INFINITY;
     *size = 0;
     for (size_t j = 0; j < seen->n; j++) {
-        double distant = seen->slope * (double)(seen->n - 1 - j), sizes = distant;
+        double distant = seen->slope * fabs((double)(seen->n - 1 - seen->n_ahead) - (double)j),
+               sizes = distant;
         scores[j] = 0;
         for (size_t d = 0; d < seen->dim; d++) {
             double product = (double)q[d] * seen->keys[j * seen->key_stride + d] * seen->scale;

@@ -56,10 +56,11 @@ double reference_turn_bound(double a, double b);
 /* A row of n values as a cache of a type (F32, F16, Q8_0) stores it, by plugin-api.h's rule. */
 void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *bytes);
 
-/* One head of one token, whose own position is the last that it sees. */
+/* One head of one token, and the positions that it sees. */
 struct seen {
-    const double *keys, *values;     /* row j is that of position j; the last is the token's own */
+    const double *keys, *values;     /* row j is that of position j */
     size_t n;                        /* positions */
+    size_t n_ahead;                  /* how many of them come after the token's own */
     size_t key_stride, value_stride; /* elements from one row to the next */
     size_t dim, value_dim;
     double scale, softcap, slope; /* softcap 0: none */
@@ -84,5 +85,21 @@ bool reference_route_allows(const struct engine_op_route *args, size_t n_experts
 /* The weights of a choice, [n_used]. */
 void reference_route_weights(const struct engine_op_route *args, const double *p, const int32_t *ids,
                              size_t n_used, struct expected *out);
+
+/* ---- States ---- */
+
+/* A channel of ENGINE_OP_CONV at one token: weights and the inputs that it sees, both [taps]. */
+struct expected reference_conv(const float *weights, const float *inputs, size_t taps);
+
+/* A token of one column of a head of ENGINE_OP_SCAN. S and its bound's M, both [key_dim], become those after
+ * the token. q, k, a, b, bonus: [key_dim]; a (with b) and bonus may be NULL. w: [key_dim]. */
+struct scanned {
+    const float *q, *k, *a, *b, *bonus;
+    const double *w;
+    double v, erase, scale;
+    size_t key_dim;
+};
+struct expected reference_scan(const struct scanned *token, double *state, double *sizes);
+double reference_scan_bound(double size);
 
 #endif

@@ -19,6 +19,13 @@ enum scale_kind {
     SCALES_RAW      /* blocks stay as they are in files, and `read` decodes them each time */
 };
 
+/* How the inputs of a product are rounded to int8 (`quantize` in kernels.h). */
+enum rounding {
+    ROUND_FITTED, /* by the scale that fits each group best */
+    ROUND_Q8_0,   /* to blocks of Q8_0, as ggml does */
+    N_ROUNDINGS
+};
+
 struct format {
     enum scale_kind scales;
     uint16_t block; /* columns of a block in files: 32 or 256 */
@@ -27,6 +34,7 @@ struct format {
     uint8_t base, high; /* bits of a code: those packed first (2, 4, 8), those packed after them (0, 1, 2) */
     uint8_t offset, most;  /* most: the largest q. If it is above 127, offset is 128 */
     const uint8_t *values; /* [16] */
+    enum rounding rounding;
 };
 
 /* Doubled values of the 4-bit float E2M1, and the levels of IQ4; both plus 128. */
@@ -36,23 +44,23 @@ static const uint8_t values_iq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                        129, 141, 153, 166, 181, 197, 217, 241};
 
 /* clang-format off */
-/*                                   scales       block sub  mins base high off most  values */
+/*                                   scales       block sub  mins base high off most  values       rounding */
 static const struct format
-    format_q8_0    = {SCALES_F16,     32,  32, false, 8, 0, 128, 255, NULL},
-    format_q4_0    = {SCALES_F16,     32,  32, false, 4, 0,   8,  15, NULL},
-    format_q4_1    = {SCALES_F16,     32,  32, true,  4, 0,   0,  15, NULL},
-    format_q5_0    = {SCALES_F16,     32,  32, false, 4, 1,  16,  31, NULL},
-    format_q5_1    = {SCALES_F16,     32,  32, true,  4, 1,   0,  31, NULL},
-    format_q2_k    = {SCALES_NIBBLES, 256, 16, true,  2, 0,   0,   3, NULL},
-    format_q3_k    = {SCALES_INT8,    256, 16, false, 2, 1,   4,   7, NULL},
-    format_q4_k    = {SCALES_INT8,    256, 32, true,  4, 0,   0,  15, NULL},
-    format_q5_k    = {SCALES_INT8,    256, 32, true,  4, 1,   0,  31, NULL},
-    format_q6_k    = {SCALES_INT8,    256, 16, false, 4, 2,  32,  63, NULL},
-    format_iq4_nl  = {SCALES_F16,     32,  32, false, 4, 0, 128, 255, values_iq4},
-    format_iq4_xs  = {SCALES_INT8,    256, 32, false, 4, 0, 128, 255, values_iq4},
-    format_mxfp4   = {SCALES_POWER,   32,  32, false, 4, 0, 128, 255, values_mxfp4},
-    format_raw32   = {SCALES_RAW,     256, 32, false, 8, 0, 128, 255, NULL},
-    format_raw16   = {SCALES_RAW,     256, 16, false, 8, 0, 128, 255, NULL};
+    format_q8_0    = {SCALES_F16,     32,  32, false, 8, 0, 128, 255, NULL,        ROUND_Q8_0},
+    format_q4_0    = {SCALES_F16,     32,  32, false, 4, 0,   8,  15, NULL,        ROUND_FITTED},
+    format_q4_1    = {SCALES_F16,     32,  32, true,  4, 0,   0,  15, NULL,        ROUND_FITTED},
+    format_q5_0    = {SCALES_F16,     32,  32, false, 4, 1,  16,  31, NULL,        ROUND_FITTED},
+    format_q5_1    = {SCALES_F16,     32,  32, true,  4, 1,   0,  31, NULL,        ROUND_FITTED},
+    format_q2_k    = {SCALES_NIBBLES, 256, 16, true,  2, 0,   0,   3, NULL,        ROUND_FITTED},
+    format_q3_k    = {SCALES_INT8,    256, 16, false, 2, 1,   4,   7, NULL,        ROUND_FITTED},
+    format_q4_k    = {SCALES_INT8,    256, 32, true,  4, 0,   0,  15, NULL,        ROUND_FITTED},
+    format_q5_k    = {SCALES_INT8,    256, 32, true,  4, 1,   0,  31, NULL,        ROUND_FITTED},
+    format_q6_k    = {SCALES_INT8,    256, 16, false, 4, 2,  32,  63, NULL,        ROUND_FITTED},
+    format_iq4_nl  = {SCALES_F16,     32,  32, false, 4, 0, 128, 255, values_iq4,  ROUND_FITTED},
+    format_iq4_xs  = {SCALES_INT8,    256, 32, false, 4, 0, 128, 255, values_iq4,  ROUND_FITTED},
+    format_mxfp4   = {SCALES_POWER,   32,  32, false, 4, 0, 128, 255, values_mxfp4, ROUND_FITTED},
+    format_raw32   = {SCALES_RAW,     256, 32, false, 8, 0, 128, 255, NULL,        ROUND_FITTED},
+    format_raw16   = {SCALES_RAW,     256, 16, false, 8, 0, 128, 255, NULL,        ROUND_FITTED};
 /* clang-format on */
 
 /* The integer types by name of constants and functions: first those with a packing of their own, then the

@@ -16,6 +16,7 @@
 
 #define QUANTIZE_TRIES 6      /* see quantize */
 #define QUANTIZE_LEAST 1e-30F /* groups without a larger value become zeros */
+#define QUANTIZE_MOST  8.3e6F /* the scale of groups with a larger value is out of float16's range */
 #define TILE_TOKENS    12     /* most tokens that a tile kernel takes at once */
 #define TILE_CHUNKS    2      /* most chunks whose tiles a tile kernel takes in one call */
 
@@ -53,6 +54,26 @@ typedef void unpack_function(const struct weight_type *type, const uint8_t *chun
 typedef void few_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
                           const float *input, size_t n_tokens, struct tile *tile, float *sums);
 
+typedef void quantize_function(const float *x, size_t n, size_t step, const struct int8_activations *out);
+
+/* Tokens of one state and PANEL columns of its head, for `scan`: the formula is that of ENGINE_OP_SCAN. Strides
+ * are floats from token to token. */
+struct scan_piece {
+    size_t n_tokens, key_dim;
+    const float *q, *k, *a, *b; /* rows of key_dim; a and b NULL: absent */
+    size_t q_stride, k_stride, a_stride, b_stride;
+    const float *v;     /* [PANEL, n_tokens] */
+    const float *erase; /* [n_tokens]; used with a */
+    size_t n_decay;     /* 1, key_dim; 0: there is none, or rates give it */
+    const float *decay; /* [n_decay, n_tokens], already exp of it */
+    const float *rates; /* [PANEL, key_dim], or NULL */
+    const float *steps; /* [PANEL, n_tokens]: the decay, with rates */
+    const float *bonus; /* [key_dim], or NULL */
+    float scale;
+    float *state; /* [PANEL, key_dim] */
+    float *out;   /* [PANEL, n_tokens] */
+};
+
 typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, size_t n, float *to,
                            size_t n_padded);
 
@@ -72,11 +93,13 @@ struct kernels {
      * up to TILE_CHUNKS chunks. */
     void (*int8_tiles)(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums);
-    /* Converts one token's n values to int8, with a scale for each GROUP. The largest value of a group
-     * becomes 127, or one of the QUANTIZE_TRIES - 1 numbers below it if the group rounds better that way,
-     * which reduces the error by a tenth. Results go to `out`, `step` tokens interleaved; n is a multiple of
-     * GROUP. */
-    void (*quantize)(const float *x, size_t n, size_t step, const struct int8_activations *out);
+    /* Convert one token's n values to int8, with a scale for each GROUP, whose largest value becomes 127.
+     * ROUND_FITTED: or one of the QUANTIZE_TRIES - 1 numbers below it if the group rounds better that way,
+     * and the scale that fits the rounded values best, which reduces the error by a tenth.
+     * ROUND_Q8_0: the scale is the largest value / 127, rounded to float16 within its range.
+     * Results go to `out`, `step` tokens interleaved; n is a multiple of GROUP. A group with a NaN or an
+     * infinity gets a scale that is none either. */
+    quantize_function *quantize[N_ROUNDINGS];
 
     /* Rows of n values. Outputs may be the same as inputs. */
     void (*add)(const float *a, const float *b, float *out, size_t n);
@@ -122,6 +145,13 @@ struct kernels {
                                  const uint8_t *values, size_t stride, size_t n_values, size_t n, float *out);
     /* out[r] = sum over s of weights[s] * rows[places[s]][r], rows of PANEL */
     void (*mix)(const float *rows, const uint32_t *places, const float *weights, size_t n, float *out);
+    /* out[c] = sum over i < n_rows of weights[i * stride + c] * rows[i][c], c < n. Weights may be read to the
+     * end of the last vector. */
+    void (*weighted_rows)(const float *const *rows, const float *weights, size_t stride, size_t n_rows,
+                          size_t n, float *out);
+    void (*scan)(const struct scan_piece *piece);
+    /* out[i] = exp(x[i]); out may be x */
+    void (*exponentials)(const float *x, float *out, size_t n);
     /* out = out * a + x * b */
     void (*scale_add)(float *out, float a, const float *x, float b, size_t n);
 };

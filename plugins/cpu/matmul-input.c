@@ -12,6 +12,7 @@ enum {
 
 struct prepare_step {
     enum tile_kind kind;
+    enum rounding rounding; /* of TILE_INT8 */
     enum slot slot;
     bool spread; /* the columns are in SLOT_TOKENS, rounded */
     struct columns columns;
@@ -99,7 +100,7 @@ static void prepare_set(const struct prepare_step *step, const struct work *work
             struct int8_activations from = int8_at(&rounded, k, first, token, 1);
             spread(&from, n, set->n, &out);
         } else if (step->kind == TILE_INT8) {
-            work->kernels->quantize(x, n, set->n, &out);
+            work->kernels->quantize[step->rounding](x, n, set->n, &out);
         } else {
             for (size_t i = 0; i < n; i++) floats[i * set->n + t] = x[i];
         }
@@ -134,10 +135,12 @@ static bool add_step(struct list *list, const struct prepare_step *prepare)
 /* Gets the columns of all tokens rounded in SLOT_TOKENS, each separately. */
 static bool round_tokens(struct list *list, const struct prepare_step *spread, const struct view *input)
 {
-    const struct prepared_key key = {.kind = TILE_INT8, .n = 1, .input = *input};
+    const struct prepared_key key = {
+        .kind = TILE_INT8, .n = 1, .numbers = {spread->rounding}, .input = *input};
     if (list_is_prepared(list, SLOT_TOKENS, &key)) return true;
     struct prepare_step step = {
         .kind = TILE_INT8,
+        .rounding = spread->rounding,
         .slot = SLOT_TOKENS,
         .columns = {.n_matrices = 1, .n_slots = 1, .n_tokens = spread->columns.n_tokens},
         .input = spread->input,
@@ -151,13 +154,16 @@ static bool round_tokens(struct list *list, const struct prepare_step *spread, c
     return true;
 }
 
-bool matmul_prepare(const struct request *request, struct list *list, enum tile_kind kind,
+bool matmul_prepare(const struct request *request, struct list *list, const struct weight_type *type,
                     const struct columns *columns, const struct view *input, const enum slot *used,
                     enum slot *slot)
 {
+    enum tile_kind kind = type->kind;
+    enum rounding rounding = kind == TILE_INT8 ? type->format->rounding : ROUND_FITTED;
     bool sorted = columns_sorted(columns);
     size_t per_token = columns_count(columns) / columns->n_tokens;
-    struct prepared_key key = {.kind = kind, .n = (uint32_t)per_token, .input = *input};
+    struct prepared_key key = {
+        .kind = kind, .n = (uint32_t)per_token, .numbers = {rounding}, .input = *input};
     if (sorted) key.choice = columns->experts;
     for (*slot = SLOT_INPUT_0; *slot <= SLOT_INPUT_1; (*slot)++)
         if (list_is_prepared(list, *slot, &key)) return true;
@@ -167,6 +173,7 @@ bool matmul_prepare(const struct request *request, struct list *list, enum tile_
     const struct kernels *kernels = request->device->kernels;
     bool one_slot = columns->shared || columns->n_slots == 1;
     struct prepare_step step = {.kind = kind,
+                                .rounding = rounding,
                                 .slot = *slot,
                                 .spread = sorted && columns->shared && kind == TILE_INT8,
                                 .columns = *columns,

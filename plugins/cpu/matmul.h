@@ -112,8 +112,8 @@ static inline float *product_at(const struct columns *columns, const struct work
 
 /* ---- matmul-input.c ---- */
 
-/* Gets the input ready in a slot for tiles of this kind; `used` (or NULL) must not be overwritten. */
-bool matmul_prepare(const struct request *request, struct list *list, enum tile_kind kind,
+/* Gets the input ready in a slot for tiles of this type; `used` (or NULL) must not be overwritten. */
+bool matmul_prepare(const struct request *request, struct list *list, const struct weight_type *type,
                     const struct columns *columns, const struct view *input, const enum slot *used,
                     enum slot *slot);
 /* The parts of a slot that holds int8 activations. */

@@ -35,7 +35,7 @@ static void run_weights(const void *args, const struct work *work, size_t task)
         memset(view_row(&op->weights, first_head + r, token, 0), 0, op->weights.ne[0] * sizeof(float));
     int32_t position = attention_position(op, work, token);
     if (position < 0) return;
-    size_t begin = attention_begin(op, position), end = (size_t)position + 1;
+    size_t begin = attention_begin(op, position), end = (size_t)attention_last(op, token) + 1;
     if (end > op->weights.ne[0]) {
         work_fail(work, "attention: a position is beyond the weights' keys");
         return;

@@ -59,8 +59,9 @@ int32_t attention_position(const struct attention *op, const struct work *work, 
     int32_t position = attention_number(&op->positions, token),
             sequence = attention_number(&op->sequences, token);
     if (position < 0) return -1;
-    if (sequence >= 0 && (size_t)sequence < op->block_table.ne[1] &&
-        (size_t)position / op->k.ne[1] < op->block_table.ne[0])
+    int32_t last = attention_last(op, token);
+    if (sequence >= 0 && (size_t)sequence < op->block_table.ne[1] && last >= position &&
+        (size_t)last / op->k.ne[1] < op->block_table.ne[0])
         return position;
     if (work) work_fail(work, "attention: a sequence or position is out of range of the block table");
     return -1;
@@ -134,7 +135,8 @@ static void span_range(const struct attention *op, size_t first_token, size_t n_
     for (size_t t = first_token; t < first_token + n_tokens; t++) {
         int32_t position = attention_number(&op->positions, t);
         low = smaller(attention_begin(op, position), low);
-        high = (size_t)position + 1 > high ? (size_t)position + 1 : high;
+        size_t after = (size_t)attention_last(op, t) + 1;
+        high = after > high ? after : high;
     }
     *begin = low > first ? (low - first) / PIECE * PIECE : 0;
     *end = smaller(SPAN, high - first);
@@ -147,7 +149,7 @@ static void span_limits(const struct attention *op, size_t first_token, size_t n
     *first_span = SIZE_MAX, *last_span = 0;
     for (size_t t = first_token; t < first_token + n_tokens; t++) {
         int32_t position = attention_number(&op->positions, t);
-        size_t begin = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+        size_t begin = attention_begin(op, position) / SPAN, last = (size_t)attention_last(op, t) / SPAN;
         *first_span = smaller(begin, *first_span);
         *last_span = last > *last_span ? last : *last_span;
     }
@@ -244,8 +246,9 @@ static void span_softmax(const struct attention *op, const struct work *work, co
                          size_t first, size_t begin, size_t end, float *scores, const struct partial *partial)
 {
     for (size_t i = 0; i < queries->n; i++, scores += SPAN) {
-        int32_t position = attention_number(&op->positions, token_of(op, queries, i));
-        size_t low = attention_begin(op, position), high = (size_t)position + 1;
+        size_t token = token_of(op, queries, i);
+        int32_t position = attention_number(&op->positions, token);
+        size_t low = attention_begin(op, position), high = (size_t)attention_last(op, token) + 1;
         low = low > first ? low - first : 0;
         high = high > first ? high - first : 0;
         partial->max[i] = -INFINITY;
@@ -446,8 +449,8 @@ static size_t spans_now(const struct attention *op)
 {
     size_t n = 1;
     for (size_t t = 0; t < op->positions.ne[0]; t++) {
-        int32_t position = attention_position(op, NULL, t);
-        if (position >= 0 && (size_t)position / SPAN + 1 > n) n = (size_t)position / SPAN + 1;
+        size_t last = attention_position(op, NULL, t) < 0 ? 0 : (size_t)attention_last(op, t);
+        if (last / SPAN + 1 > n) n = last / SPAN + 1;
     }
     return n;
 }
@@ -479,7 +482,7 @@ static void run_split(const void *args, const struct work *work, size_t task)
         for (size_t h = 0; span == 0 && h < n_heads; h++) write_zeros(op, token, kv_head + h);
         return;
     }
-    size_t first = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+    size_t first = attention_begin(op, position) / SPAN, last = (size_t)attention_last(op, token) / SPAN;
     if (span < first || span > last) return;
     struct course course = {.token = token,
                             .group = 1,
@@ -518,7 +521,7 @@ static void run_merge(const void *args, const struct work *work, size_t task)
     size_t kv_head = task % op->k.ne[2], token = task / op->k.ne[2];
     int32_t position = attention_position(op, work, token);
     if (position < 0) return;
-    size_t first = attention_begin(op, position) / SPAN, last = (size_t)position / SPAN;
+    size_t first = attention_begin(op, position) / SPAN, last = (size_t)attention_last(op, token) / SPAN;
     if (first == last) return;
     struct attention_scratch scratch = attention_scratch(op, work);
     for (size_t i = 0; i < op->n_repeat; i++) scratch.total.max[i] = -INFINITY;
@@ -622,7 +625,9 @@ static int check(const struct request *request, const struct engine_op_attention
     if (!status) status = shape_check(request, &op->v, "v", v[0], k[1], k[2], k[3]);
     if (!status) status = shape_check(request, &op->output, "output", v[0], q[1], q[2], 1);
     if (!status) status = shape_check(request, &op->sequences, "sequences", q[2], 1, 1, 1);
-    if (!status) status = shape_check(request, &op->positions, "positions", q[2], 1, 1, 1);
+    if (!status)
+        status =
+            shape_check(request, &op->positions, "positions", q[2], op->positions.ne[1] == 2 ? 2 : 1, 1, 1);
     if (!status) {
         const size_t *table = op->block_table.ne;
         status = shape_check(request, &op->block_table, "block_table", table[0], table[1], 1, 1);

@@ -31,6 +31,13 @@ static inline int32_t attention_number(const struct view *view, size_t i)
     return ((const int32_t *)(const void *)view->data)[i];
 }
 
+/* The last position that a token sees, whose position is at least 0. */
+static inline int32_t attention_last(const struct attention *op, size_t token)
+{
+    size_t rows = op->positions.ne[1] - 1;
+    return attention_number(&op->positions, token + rows * op->positions.nb[1] / sizeof(int32_t));
+}
+
 /* The first position that a token at `position` sees. */
 size_t attention_begin(const struct attention *op, int32_t position);
 

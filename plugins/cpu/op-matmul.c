@@ -134,7 +134,7 @@ static bool add_inputs(const struct request *request, struct list *list, const s
                                   .slot = SLOT_INPUT_0};
         if (type->kind == TILE_F32 && step->columns.n_tokens == 1)
             matrix->input = rows_of(&found->input);
-        else if (!matmul_prepare(request, list, type->kind, &step->columns, &found->input,
+        else if (!matmul_prepare(request, list, type, &step->columns, &found->input,
                                  i > 0 && !step->matrices[0].input.data ? &step->matrices[0].slot : NULL,
                                  &matrix->slot))
             return false;

@@ -24,6 +24,8 @@ static const struct op ops[] = {
     [ENGINE_OP_ACTIVATE] = {"activate", sizeof(struct engine_op_activate), op_activate},
     [ENGINE_OP_ROUTE] = {"route", sizeof(struct engine_op_route), op_route},
     [ENGINE_OP_CONCAT] = {"concat", sizeof(struct engine_op_concat), op_concat},
+    [ENGINE_OP_CONV] = {"conv", sizeof(struct engine_op_conv), op_conv},
+    [ENGINE_OP_SCAN] = {"scan", sizeof(struct engine_op_scan), op_scan},
 };
 
 static int call(struct engine_device *device, bool planning, struct list *list, uint32_t op, const void *args)

@@ -18,6 +18,8 @@ int op_mul(const struct request *request, const void *args, struct list *list);
 int op_activate(const struct request *request, const void *args, struct list *list);
 int op_route(const struct request *request, const void *args, struct list *list);
 int op_concat(const struct request *request, const void *args, struct list *list);
+int op_conv(const struct request *request, const void *args, struct list *list);
+int op_scan(const struct request *request, const void *args, struct list *list);
 
 /* Tasks of operations over independent rows: enough rows in each to make the cost of taking a task small. */
 struct row_tasks {

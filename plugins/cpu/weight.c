@@ -32,17 +32,18 @@ static size_t n_panels(uint64_t rows)
 
 /* The type of the panels. Small matrices with short rows become float32, so that their inputs aren't rounded
  * to int8: they stay in the caches either way, where few bits save little. ENGINE_CPU_INTEGERS=all leaves
- * them as they are, which is how tests reach the kernels for int8 with them. */
+ * them as they are, which is how tests reach the kernels for int8 with them; ENGINE_CPU_INTEGERS=none turns all
+ * matrices into float32, for exact results. */
 static int choose_panels(struct layout *layout)
 {
     enum { MOST = 1 << 18 /* values in all */ };
     const char *integers = getenv("ENGINE_CPU_INTEGERS");
-    bool all = integers && strcmp(integers, "all") == 0;
-    if (integers && *integers && !all)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_INTEGERS is '%s'; the only value is 'all'",
+    bool all = integers && strcmp(integers, "all") == 0, none = integers && strcmp(integers, "none") == 0;
+    if (integers && *integers && !all && !none)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_INTEGERS is '%s'; it can be 'all' or 'none'",
                               integers);
     bool small = layout->k <= CHUNK && layout->rows * layout->n_matrices <= MOST / layout->k;
-    bool converted = small && !all && layout->type->kind == TILE_INT8;
+    bool converted = (none || (small && !all)) && layout->type->kind == TILE_INT8;
     layout->packed_type = converted ? weight_type(ENGINE_TYPE_F32) : layout->type;
     layout->packed_size =
         layout->n_matrices * n_panels(layout->rows) * weight_panel_size(layout->packed_type, layout->k);

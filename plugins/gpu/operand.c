@@ -308,8 +308,9 @@ static int check_attention(const struct gpu_request *request, struct gpu_call *c
         !has_shape(v, v->ne[0], k->ne[1], k->ne[2], k->ne[3]) ||
         !has_shape(&views[GPU_ATTENTION_OUTPUT], v->ne[0], q->ne[1], tokens, 1) ||
         !has_shape(&views[GPU_ATTENTION_SEQUENCES], tokens, 1, 1, 1) ||
-        !has_shape(&views[GPU_ATTENTION_POSITIONS], tokens, 1, 1, 1) || table->ne[2] != 1 ||
-        table->ne[3] != 1 || !has_values(&views[GPU_ATTENTION_SLOPES], q->ne[1]) ||
+        !has_shape(&views[GPU_ATTENTION_POSITIONS], tokens, views[GPU_ATTENTION_POSITIONS].ne[1] == 2 ? 2 : 1,
+                   1, 1) ||
+        table->ne[2] != 1 || table->ne[3] != 1 || !has_values(&views[GPU_ATTENTION_SLOPES], q->ne[1]) ||
         !has_values(&views[GPU_ATTENTION_SINKS], q->ne[1]))
         return SHAPES(request);
     if (views[GPU_ATTENTION_WEIGHTS].present)

@@ -46,6 +46,7 @@ int attention(struct builder *builder, const struct gpu_call *call)
         float scale, softcap;
         uint32_t window, chunk;
         uint32_t has_slopes, has_sinks;
+        uint32_t last_step;
     } p = {.n_heads = n_heads,
            .n_kv_heads = (uint32_t)k->ne[2],
            .n_tokens = (uint32_t)q->ne[2],
@@ -61,6 +62,7 @@ int attention(struct builder *builder, const struct gpu_call *call)
            .chunk = args->chunk,
            .has_slopes = v[GPU_ATTENTION_SLOPES].present,
            .has_sinks = v[GPU_ATTENTION_SINKS].present};
+    if (v[GPU_ATTENTION_POSITIONS].ne[1] == 2) p.last_step = stride(&v[GPU_ATTENTION_POSITIONS], 1);
     p.q_offset = add_view(builder, q);
     p.k_offset = add_view(builder, k);
     p.v_offset = add_view(builder, &v[GPU_ATTENTION_V]);

@@ -104,6 +104,7 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     push(builder, args->window);
     push(builder, args->chunk);
     push_float(builder, args->softcap);
+    push(builder, v[GPU_ATTENTION_POSITIONS].ne[1] == 2 ? stride(&v[GPU_ATTENTION_POSITIONS], 1) : 0);
     push(builder, call->value_step / (v[GPU_ATTENTION_V].type == ENGINE_TYPE_F32   ? 4
                                       : v[GPU_ATTENTION_V].type == ENGINE_TYPE_F16 ? 2
                                                                                    : 1));

@@ -86,7 +86,7 @@ static void subtract_slope(float *scores, size_t n, float slope, float distance)
         UNROLL for (size_t p = 0; p < PARTS; p++)
         {
             float *at = scores + j + p * LANES;
-            vf_store(at, vf_sub(vf_load(at), vf_mul(s, vf_sub(d, vf_load(lanes + p * LANES)))));
+            vf_store(at, vf_sub(vf_load(at), vf_mul(s, vf_abs(vf_sub(d, vf_load(lanes + p * LANES))))));
         }
 }
 

@@ -16,5 +16,6 @@
 #include "activate.h"
 #include "rows.h"
 #include "attention.h"
+#include "scan.h"
 #include "table.h"
 /* clang-format on */

@@ -185,23 +185,44 @@ static inline void round_groups(const struct groups *groups, vf inverse, vf *pro
     *square = vf_add(vf_add(squares[0], squares[1]), vf_add(squares[2], squares[3]));
 }
 
-/* The first n groups of LANES. A NaN gives a NaN scale. */
-static inline void quantize_groups(const float *x, size_t n, size_t step, const struct int8_activations *out)
+/* These give the scale of each group, and the number to multiply values with before they become whole; max
+ * is the largest value. A NaN gives a NaN scale. */
+static inline vf fit_groups(const struct groups *groups, vf max, vf *best_inverse)
+{
+    vf best = vf_set1(-1), scale = vf_zero(), one = vf_div(vf_set1(1), max);
+    for (float top = 127; top > 127 - QUANTIZE_TRIES; top--) {
+        vf inverse = vf_mul(one, vf_set1(top)), product, square;
+        round_groups(groups, inverse, &product, &square);
+        vf ratio = vf_div(product, square), score = vf_mul(ratio, product); /* larger means a smaller error */
+        scale = vf_if_above(score, best, ratio, scale);
+        *best_inverse = vf_if_above(score, best, inverse, *best_inverse);
+        best = vf_if_above(score, best, score, best);
+    }
+    return scale;
+}
+
+static inline vf scale_groups_as_q8_0(const struct groups *groups, vf max, vf *inverse)
+{
+    *inverse = vf_div(vf_set1(127), max);
+    vf scale = vf_div(max, vf_set1(127)), number = vf_zero(); /* or NaN */
+    UNROLL for (size_t i = 0; i < GROUP; i++) number = vf_fma(groups->columns[i], vf_zero(), number);
+    uint8_t half[2 * LANES];
+    vf_to_f16(half, scale);
+    return vf_add(vf_if_above(max, vf_set1(QUANTIZE_MOST), scale, vf_from_f16(half)), number);
+}
+
+/* The first n groups of LANES. */
+static inline void quantize_groups(const float *x, size_t n, size_t step, enum rounding rounding,
+                                   const struct int8_activations *out)
 {
     struct groups groups;
     load_groups(x, &groups);
-    vf max = vf_zero(), best = vf_set1(-1), best_inverse = vf_zero(), scale = vf_zero();
+    vf max = vf_zero(), inverse = vf_zero();
     UNROLL for (size_t i = 0; i < GROUP; i++) max = vf_max(vf_abs(groups.columns[i]), max);
+    vf scale = rounding == ROUND_FITTED ? fit_groups(&groups, max, &inverse)
+                                        : scale_groups_as_q8_0(&groups, max, &inverse);
     const vf least = vf_set1(QUANTIZE_LEAST);
-    vf one = vf_if_above(max, least, vf_div(vf_set1(1), max), vf_zero());
-    for (float top = 127; top > 127 - QUANTIZE_TRIES; top--) {
-        vf inverse = vf_mul(one, vf_set1(top)), product, square;
-        round_groups(&groups, inverse, &product, &square);
-        vf ratio = vf_div(product, square), score = vf_mul(ratio, product); /* larger means a smaller error */
-        scale = vf_if_above(score, best, ratio, scale);
-        best_inverse = vf_if_above(score, best, inverse, best_inverse);
-        best = vf_if_above(score, best, score, best);
-    }
+    inverse = vf_if_above(max, least, inverse, vf_zero());
     _Alignas(64) float scales[LANES];
     vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
     for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
@@ -215,7 +236,7 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
             vi q[4];
             UNROLL for (size_t c = 0; c < 4; c++)
             {
-                q[c] = vi_from_vf(vf_mul(groups.columns[i + c], best_inverse));
+                q[c] = vi_from_vf(vf_mul(groups.columns[i + c], inverse));
                 sum = vi_add(sum, q[c]);
             }
             vi_store(fours[i / 4], vi_bytes(q));
@@ -231,12 +252,13 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, const 
     }
 }
 
-static void quantize(const float *x, size_t n, size_t step, const struct int8_activations *out)
+static inline void quantize(const float *x, size_t n, size_t step, enum rounding rounding,
+                            const struct int8_activations *out)
 {
     struct int8_activations at = *out;
     size_t n_groups = n / GROUP;
     for (; n_groups >= LANES; n_groups -= LANES, x += LANES * GROUP) {
-        quantize_groups(x, LANES, step, &at);
+        quantize_groups(x, LANES, step, rounding, &at);
         at.q += LANES * GROUP * step;
         at.scales += LANES * step;
         for (size_t i = 0; i < 2; i++) at.minus[i] += (i + 1) * LANES * step;
@@ -244,7 +266,17 @@ static void quantize(const float *x, size_t n, size_t step, const struct int8_ac
     if (n_groups == 0) return;
     float padded[LANES * GROUP] = {0};
     memcpy(padded, x, n_groups * GROUP * sizeof *x);
-    quantize_groups(padded, n_groups, step, &at);
+    quantize_groups(padded, n_groups, step, rounding, &at);
+}
+
+static void quantize_fitted(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    quantize(x, n, step, ROUND_FITTED, out);
+}
+
+static void quantize_q8_0(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    quantize(x, n, step, ROUND_Q8_0, out);
 }
 
 /* ---- The cache's types ----------------------------------------------------------------------------- */

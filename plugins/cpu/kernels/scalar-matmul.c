@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plugin-types.h"
 #include "scalar.h"
 
 void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums)
@@ -73,24 +74,51 @@ static float round_group(const float *x, float inverse, int8_t q[GROUP], float *
     return *scale * product;
 }
 
-void scalar_quantize(const float *x, size_t n, size_t step, const struct int8_activations *out)
+/* These round a group, whose largest value is max, and return its scale. */
+static float round_fitted(const float *x, float max, int8_t best[GROUP])
+{
+    float best_scale = 0, best_score = -1, scale;
+    int8_t q[GROUP];
+    for (float top = 127; top > 127 - QUANTIZE_TRIES; top--) {
+        float score = round_group(x, 1 / max * top, q, &scale);
+        if (score <= best_score) continue; /* NaN is kept */
+        best_score = score;
+        best_scale = scale;
+        memcpy(best, q, GROUP);
+    }
+    return best_scale;
+}
+
+static float round_q8_0(const float *x, float max, int8_t q[GROUP])
+{
+    float unused, scale = max / 127, number = 0; /* or NaN */
+    round_group(x, 127 / max, q, &unused);
+    for (size_t i = 0; i < GROUP; i++) number = fmaf(x[i], 0, number);
+    return (max > QUANTIZE_MOST ? scale : engine_f16_to_f32(engine_f32_to_f16(scale))) + number;
+}
+
+static void quantize(const float *x, size_t n, size_t step, const struct int8_activations *out,
+                     float (*round)(const float *x, float max, int8_t q[GROUP]))
 {
     for (size_t g = 0; g < n / GROUP; g++, x += GROUP) {
-        int8_t best[GROUP] = {0}, q[GROUP];
-        float max = 0, best_scale = 0, best_score = -1, scale;
+        int8_t q[GROUP] = {0};
+        float max = 0;
         for (size_t i = 0; i < GROUP; i++) max = fmaxf(max, fabsf(x[i]));
-        for (float top = 127; !(max <= QUANTIZE_LEAST) && top > 127 - QUANTIZE_TRIES; top--) {
-            float score = round_group(x, 1 / max * top, q, &scale);
-            if (score <= best_score) continue; /* NaN is kept */
-            best_score = score;
-            best_scale = scale;
-            memcpy(best, q, sizeof best);
-        }
-        for (size_t i = 0; i < GROUP; i++) out->q[((g * GROUP + i) / 4 * step) * 4 + i % 4] = best[i];
-        out->scales[g * step] = best_scale;
+        out->scales[g * step] = max <= QUANTIZE_LEAST ? 0 : round(x, max, q);
+        for (size_t i = 0; i < GROUP; i++) out->q[((g * GROUP + i) / 4 * step) * 4 + i % 4] = q[i];
         int32_t halves[2] = {0};
-        for (size_t i = 0; i < GROUP; i++) halves[i / (GROUP / 2)] += best[i];
+        for (size_t i = 0; i < GROUP; i++) halves[i / (GROUP / 2)] += q[i];
         out->minus[0][g * step] = -(halves[0] + halves[1]);
         for (size_t i = 0; i < 2; i++) out->minus[1][(2 * g + i) * step] = -halves[i];
     }
+}
+
+void scalar_quantize_fitted(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    quantize(x, n, step, out, round_fitted);
+}
+
+void scalar_quantize_q8_0(const float *x, size_t n, size_t step, const struct int8_activations *out)
+{
+    quantize(x, n, step, out, round_q8_0);
 }

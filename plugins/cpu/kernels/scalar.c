@@ -138,7 +138,7 @@ static void attention_scores_f16(const float *q, size_t n_q, const uint8_t *keys
 
 static void subtract_slope(float *scores, size_t n, float slope, float distance)
 {
-    for (size_t j = 0; j < n; j++) scores[j] -= slope * (distance - (float)j);
+    for (size_t j = 0; j < n; j++) scores[j] -= slope * fabsf(distance - (float)j);
 }
 
 static float softmax(float *scores, size_t n, float *max)
@@ -181,6 +181,46 @@ static void mix(const float *rows, const uint32_t *places, const float *weights,
     memcpy(out, sums, sizeof sums);
 }
 
+static void weighted_rows(const float *const *rows, const float *weights, size_t stride, size_t n_rows,
+                          size_t n, float *out)
+{
+    for (size_t c = 0; c < n; c++) {
+        float sum = 0;
+        for (size_t i = 0; i < n_rows; i++) sum += rows[i][c] * weights[i * stride + c];
+        out[c] = sum;
+    }
+}
+
+static void exponentials(const float *x, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = expf(x[i]);
+}
+
+static float scan_decay(const struct scan_piece *x, size_t t, size_t i, size_t j)
+{
+    if (x->rates) return expf(x->rates[i * PANEL + j] * x->steps[t * PANEL + j]);
+    if (x->n_decay == 0) return 1;
+    return x->decay[x->n_decay == 1 ? t : t * x->key_dim + i];
+}
+
+static void scan(const struct scan_piece *x)
+{
+    for (size_t t = 0; t < x->n_tokens; t++)
+        for (size_t j = 0; j < PANEL; j++) {
+            const float *k = x->k + t * x->k_stride, *q = x->q + t * x->q_stride;
+            float erased = 0, sum = 0, v = x->v[t * PANEL + j];
+            for (size_t i = 0; i < x->key_dim && x->a; i++)
+                erased += x->a[t * x->a_stride + i] * x->state[i * PANEL + j];
+            for (size_t i = 0; i < x->key_dim; i++) {
+                float *s = &x->state[i * PANEL + j], before = *s;
+                *s = scan_decay(x, t, i, j) * before + k[i] * v;
+                if (x->a) *s += x->b[t * x->b_stride + i] * erased * x->erase[t];
+                sum += q[i] * (x->bonus ? before + x->bonus[i] * k[i] * v : *s);
+            }
+            x->out[t * PANEL + j] = sum * x->scale;
+        }
+}
+
 static void scale_add(float *out, float a, const float *x, float b, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = out[i] * a + x[i] * b;
@@ -200,7 +240,7 @@ const struct kernels kernels_scalar = {
     .f32_tile = scalar_f32_tile,
     .int8_panels_at_once = 1,
     .int8_tiles = scalar_int8_tiles,
-    .quantize = scalar_quantize,
+    .quantize = {[ROUND_FITTED] = scalar_quantize_fitted, [ROUND_Q8_0] = scalar_quantize_q8_0},
     .add = add,
     .mul = mul,
     .add_number = add_number,
@@ -221,5 +261,8 @@ const struct kernels kernels_scalar = {
     .attention_values = attention_values,
     .attention_values_f16 = attention_values_f16,
     .mix = mix,
+    .weighted_rows = weighted_rows,
+    .scan = scan,
+    .exponentials = exponentials,
     .scale_add = scale_add,
 };

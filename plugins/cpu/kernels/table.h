@@ -25,7 +25,7 @@ const struct kernels KERNELS = {
     },
     .f32_tile = f32_tile,
     .int8_tiles = int8_tiles,
-    .quantize = quantize,
+    .quantize = {[ROUND_FITTED] = quantize_fitted, [ROUND_Q8_0] = quantize_q8_0},
     .add = add,
     .mul = mul,
     .add_number = add_number,
@@ -46,5 +46,8 @@ const struct kernels KERNELS = {
     .attention_values = attention_values,
     .attention_values_f16 = attention_values_f16,
     .mix = mix,
+    .weighted_rows = weighted_rows,
+    .scan = scan,
+    .exponentials = exponentials,
     .scale_add = scale_add,
 };

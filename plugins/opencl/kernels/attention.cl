@@ -10,13 +10,15 @@ struct attention_parameters {
     float scale, softcap;
     uint window, chunk;
     uint has_slopes, has_sinks;
+    uint last_step; // from a token's position to the last one that it sees; 0: they are the same
 };
 
-// The positions begin ... end - 1 that a token sees.
-void find_range(const struct attention_parameters *p, int position, uint *begin, uint *end)
+// The positions begin ... end - 1 that a token at `position` sees, up to `last`.
+void find_range(const struct attention_parameters *p, int position, int last, uint *begin, uint *end)
 {
-    *end = (uint)(position + 1);
-    *begin = p->window > 0 && *end > p->window ? *end - p->window
+    uint own_end = (uint)(position + 1);
+    *end = position < 0 ? 0 : (uint)(last + 1);
+    *begin = p->window > 0 && own_end > p->window ? own_end - p->window
              : p->chunk > 0 && position >= 0   ? position - position % p->chunk
                                                : 0;
 }
@@ -108,7 +110,7 @@ float16 finish_scores(const struct attention_parameters *p, float16 scores, floa
 {
     const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     if (p->softcap > 0) scores = p->softcap * tanh(scores / p->softcap);
-    if (p->has_slopes) scores -= slope * convert_float16(distance - lanes);
+    if (p->has_slopes) scores -= slope * fabs(convert_float16(distance - lanes));
     return lanes < (int)count ? scores : (float16)(LEAST_SCORE);
 }
 
@@ -126,7 +128,7 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
     float most[HEADS], total[HEADS];
     k += (size_t)p.k_offset * 4;
     v += (size_t)p.v_offset * 4;
-    find_range(&p, position, &begin, &end);
+    find_range(&p, position, positions[p.positions_offset + token + p.last_step], &begin, &end);
     for (uint h = 0; h < HEADS; h++) {
         global const float *from = q + p.q_offset + (first_head + h) * p.q_stride1 + (size_t)token * p.q_stride2;
         for (uint i = 0; i < KEY_PARTS; i++) queries[h][i] = load_floats(from, i, HEAD_DIM) * p.scale;
@@ -193,7 +195,7 @@ float score(const struct attention_parameters *p, global const uchar *k, size_t 
     float sum = 0;
     for (uint i = 0; i < HEAD_DIM; i++) sum += load_key(k, row, i) * queries[i];
     if (p->softcap > 0) sum = p->softcap * tanh(sum / p->softcap);
-    return p->has_slopes ? sum - slope * distance : sum;
+    return p->has_slopes ? sum - slope * abs(distance) : sum;
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
@@ -212,7 +214,7 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
     float most = p.has_sinks ? sinks[head] : LEAST_SCORE, total = p.has_sinks ? 1 : 0;
     k += (size_t)p.k_offset * 4;
     v += (size_t)p.v_offset * 4;
-    find_range(&p, position, &begin, &end);
+    find_range(&p, position, positions[p.positions_offset + token + p.last_step], &begin, &end);
     for (uint n = 0; n < VALUES; n++) sums[n] = 0;
     for (uint i = lane; i < HEAD_DIM; i += GROUP)
         queries[i] = q[p.q_offset + head * p.q_stride1 + (size_t)token * p.q_stride2 + i] * p.scale;

@@ -27,6 +27,7 @@ layout(push_constant) uniform Parameters {
     float scale;
     uint window, chunk;
     float softcap;
+    uint last_step; // from a token's position to the last one that it sees; 0: they are the same
     uint v_step; // from one value of the cache to the next: words, halves of words or bytes, as the type has it
 } p;
 
@@ -122,8 +123,9 @@ void attend(uint head, uint split, uint token, uint lane)
     int position = positions[p.positions_offset + token];
     uint kv_head = head / (p.n_heads / p.n_kv_heads);
     uint table_row = p.table_offset + uint(sequences[p.sequences_offset + token]) * p.table_stride;
-    uint end = uint(position + 1);
-    uint begin = p.window > 0 && end > p.window ? end - p.window : 0;
+    int last = position < 0 ? -1 : positions[p.positions_offset + token + p.last_step];
+    uint end = uint(last + 1), own_end = uint(position + 1);
+    uint begin = p.window > 0 && own_end > p.window ? own_end - p.window : 0;
     if (p.chunk > 0) begin = uint(max(position, 0)) / p.chunk * p.chunk;
     begin = min(begin, end);
     if (SPLITS > 1) {
@@ -146,7 +148,7 @@ void attend(uint head, uint split, uint token, uint lane)
             rows[lane] = row;
             mine = score(row);
             if (CAPPED) mine = p.softcap * accurate_tanh(mine / p.softcap);
-            if (SLOPED) mine -= slopes[head] * float(uint(position) - at);
+            if (SLOPED) mine -= slopes[head] * float(abs(position - int(at)));
         }
         float old = most;
         most = max(workgroup_max(mine), old);
