@@ -10,6 +10,7 @@
 #include "adapter-writer.h"
 #include "arch/arch.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "files.h"
 #include "model/model.h"
 
@@ -84,15 +85,20 @@ static int open_folder(const char *path, struct model **model)
     return status;
 }
 
-static void expect_refusal(const char *words)
+static void expect_path_refused(const char *path, const char *words)
 {
     struct model *model;
     error_clear();
-    int status = open_folder(folder, &model);
+    int status = open_folder(path, &model);
     cr_expect(status != ENGINE_OK, "not refused: %s", words);
     cr_expect(strstr(error_message(), words), "expected \"%s\" in: %s", words, error_message());
     cr_expect_null(strchr(error_message(), '\n'));
     model_close(model);
+}
+
+static void expect_refusal(const char *words)
+{
+    expect_path_refused(folder, words);
 }
 
 static void expect_model(const char *path)
@@ -148,13 +154,32 @@ Test(hf_directory, finds_models_in_the_cache)
     expect_model("org/name");
     expect_model(model);
     cr_assert_eq(mkdir(files_path(model, "snapshots/abc2"), 0755), 0);
-    struct model *opened = NULL;
-    cr_expect_neq(open_folder("org/name", &opened), ENGINE_OK, "one of two snapshots was chosen");
+    expect_path_refused("org/name", "2 snapshots and no refs/main");
+    expect_path_refused(model, "2 snapshots and no refs/main");
     files_write_text(files_path(model, "refs/main"), "abc1\n");
     expect_model("org/name");
-    cr_expect_neq(open_folder("org/other", &opened), ENGINE_OK);
-    cr_expect(strstr(error_message(), "org/other"), "%s", error_message());
+    files_write_text(files_path(model, "refs/main"), "abc3\n");
+    expect_path_refused("org/name", "lacks the snapshot abc3, which refs/main names");
+    expect_path_refused("org/other", "there is no file org/other, and no model of that name");
     unsetenv("HF_HUB_CACHE");
+}
+
+/* The variables that Hugging Face's programs know, each of which counts more than the next. */
+Test(hf_directory, finds_the_cache)
+{
+    static const struct {
+        const char *variable, *value, *cache;
+    } places[] = {{"HOME", "", ".cache/huggingface/hub"},
+                  {"XDG_CACHE_HOME", "x", "x/huggingface/hub"},
+                  {"HF_HOME", "~/h", "h/hub"},
+                  {"HUGGINGFACE_HUB_CACHE", "c", "c"},
+                  {"HF_HUB_CACHE", "d", "d"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) unsetenv(places[i].variable);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *value = places[i].value;
+        setenv(places[i].variable, !*value ? folder : *value == '~' ? value : files_path(folder, value), 1);
+        expect_path_refused("org/name", files_path(folder, places[i].cache));
+    }
 }
 
 /* A model that also reads pictures; what its text_config lacks has transformers' defaults. */
@@ -171,6 +196,34 @@ Test(hf_directory, reads_the_text_model_of_others)
     cr_expect_eq(heads, 8);
     cr_expect_eq(kv_heads, 4);
     model_close(model);
+}
+
+/* Where the number of layers without experts is not given, it follows from their kinds. */
+Test(hf_directory, counts_dense_layers)
+{
+    static const struct {
+        const char *members;
+        int64_t n;
+    } cases[] = {{", \"mlp_layer_types\": [\"dense\", \"dense\", \"sparse\"]", 2},
+                 {", \"first_k_dense_replace\": 3", 3},
+                 {"", 1}};
+    write_safetensors(
+        files_path(folder, "model.safetensors"),
+        "{\"model.norm.weight\": {\"dtype\": \"F32\", \"shape\": [8], \"data_offsets\": [0, 32]}}", 32);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model;
+        int64_t n = -1;
+        char members[256];
+        snprintf(members, sizeof members,
+                 "\"model_type\": \"glm4_moe_lite\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
+                 "\"num_hidden_layers\": 3%s",
+                 cases[i].members);
+        write_config(members);
+        cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+        metadata_integer(model_metadata(model), "deepseek2.leading_dense_block_count", &n);
+        cr_expect_eq(n, cases[i].n, "%d dense layers", (int)n);
+        model_close(model);
+    }
 }
 
 static float number_at(const struct model *model, const char *name, uint64_t row, uint64_t column)
@@ -209,8 +262,8 @@ Test(hf_directory, refuses_configurations)
         {"\"model_type\": 3", "model_type is not a text"},
         {"\"model_type\": \"\\u0007\"", "the model type ' ' is not supported"},
         {"\"model_type\": \"perceiver\"", "'perceiver' is not supported"},
-        {"\"model_type\": \"bert\"", "encoders"},
-        {"\"model_type\": \"mamba\"", "recurrent"},
+        {"\"model_type\": \"electra\"", "encoders"},
+        {"\"model_type\": \"rwkv\"", "recurrent"},
         {CONFIG ", \"hidden_size\": 8", "duplicate"},
         {CONFIG ", \"head_dim\": NaN", "no valid JSON"},
         {CONFIG ", \"rms_norm_eps\": 1e999", "no valid JSON"},
@@ -223,6 +276,14 @@ Test(hf_directory, refuses_configurations)
         {CONFIG ", \"hidden_act\": \"sine\"", "'sine' is not supported"},
         {CONFIG ", \"layer_types\": []", "0 texts for 1 layers"},
         {CONFIG ", \"layer_types\": [\"linear_attention\"]", "'linear_attention' is not supported"},
+        {"\"model_type\": \"glm4_moe_lite\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
+         "\"num_hidden_layers\": 2, "
+         "\"mlp_layer_types\": [\"dense\"]",
+         "1 texts for 2 layers"},
+        {"\"model_type\": \"glm4_moe_lite\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
+         "\"num_hidden_layers\": 2, "
+         "\"mlp_layer_types\": [\"sparse\", \"dense\"]",
+         "a dense layer after a sparse one"},
         {CONFIG ", \"rope_theta\": 0", "impossible"},
         {CONFIG ", \"rope_scaling\": {\"rope_type\": \"spiral\"}", "'spiral' is not supported"},
         {CONFIG ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 0}", "cannot have the factors"},
@@ -236,7 +297,7 @@ Test(hf_directory, refuses_configurations)
          "3 bits are not supported"},
         {CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [0, 1]}",
          "not two counts"},
-        {"\"model_type\": \"llama\"", "is missing, or 0"},
+        {"\"model_type\": \"llama\"", "hidden_size is missing, or 0"},
         {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 100000", "at most 1024"},
         {"\"model_type\": \"falcon\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": "
          "2, "
@@ -274,6 +335,41 @@ Test(hf_directory, refuses_files_that_are_no_json)
     expect_refusal("config.json");
 }
 
+/* What a folder is instead, told from the files in it. */
+Test(hf_directory, refuses_folders_that_are_no_models)
+{
+    static const struct {
+        const char *file, *words;
+        bool with_config;
+    } cases[] = {
+        {"adapter_config.json", "is an adapter, not a model: apply it with --lora", false},
+        {"adapter_config.json", "is an adapter, not a model: apply it with --lora", true},
+        {"model_index.json", "is a pipeline of Diffusers", false},
+        {"consolidated.safetensors", "is in Mistral's own layout", false},
+        {"consolidated.safetensors", "is in Mistral's own layout", true},
+        {"params.json", "is in its publisher's own layout", false},
+        {"tiny.Q4_K_M.gguf",
+         "is a folder without a config.json, but with GGUF files: name one of them, such as", false},
+        {"tiny.Q4_K_M.gguf", "without a model.safetensors, but with GGUF files: name one of them, such as",
+         true},
+        {"model.safetensors", "without a config.json, but with weights (model.safetensors)", false},
+        {"model-00001-of-00002.safetensors",
+         "has model-00001-of-00002.safetensors but no model.safetensors.index", true},
+        {"README.md", "is a folder without a config.json", false},
+        {"README.md", "has neither model.safetensors nor", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path = files_path(folder, cases[i].file);
+        files_write_text(path, "");
+        if (cases[i].with_config) write_config(CONFIG);
+        expect_refusal(cases[i].words);
+        unlink(path);
+        unlink(files_path(folder, "config.json"));
+    }
+    write_shard("model.safetensors", 0, N_STORED);
+    expect_path_refused(files_path(folder, "model.safetensors"), "name its folder instead");
+}
+
 Test(hf_directory, refuses_weights)
 {
     write_config(CONFIG);
@@ -284,6 +380,8 @@ Test(hf_directory, refuses_weights)
     cr_assert_eq(symlink("model.safetensors", path), 0);
     expect_refusal("model.safetensors");
     unlink(path);
+    files_write_text(path, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n");
+    expect_refusal("git lfs pull");
     static const struct {
         const char *header, *words;
     } cases[] = {
@@ -313,6 +411,36 @@ Test(hf_directory, refuses_weights)
         write_safetensors(path, cases[i].header, 64);
         expect_refusal(cases[i].words);
     }
+}
+
+static void keep_line(void *user, enum engine_log_level level, const char *line)
+{
+    if (level == ENGINE_LOG_WARNING) snprintf(user, 512, "%s", line);
+}
+
+/* A warning says so, because they take more memory than the files. */
+Test(hf_directory, tells_of_matrices_that_become_floats)
+{
+    static const char header[] =
+        "{\"model.layers.0.mlp.up_proj.weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [4, 8], "
+        "\"data_offsets\": "
+        "[0, 32]}, \"model.layers.0.mlp.up_proj.weight_scale_inv\": {\"dtype\": \"F32\", \"shape\": [1, 1], "
+        "\"data_offsets\": [32, 36]}}";
+    char line[512] = "";
+    struct model *model;
+    log_to(keep_line, line);
+    write_config(CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\"}");
+    write_safetensors(files_path(folder, "model.safetensors"), header, 36); /* the scale is 0 */
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    cr_expect(strstr(line, "1 of 1 quantised matrices fit no type"), "%s", line);
+    model_close(model);
+    line[0] = '\0';
+    write_config(CONFIG);
+    write_shard("model.safetensors", 0, N_STORED);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    cr_expect_str_empty(line, "%s", line);
+    model_close(model);
+    log_to(NULL, NULL);
 }
 
 /* Codes without their scales, or with too few of them, and groups that do not exist. */

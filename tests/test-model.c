@@ -291,7 +291,7 @@ Test(gguf, bad_metadata)
 
     writer = gguf_create(3);
     gguf_add_raw(writer, "split.count", METADATA_U16, (uint16_t[]){3}, 2);
-    expect_refusal(writer, "one of the 3 parts of a split model");
+    expect_refusal(writer, "is part 1 of 3 of a model: its name has to end in -00001-of-00003.gguf");
 }
 
 Test(gguf, bad_alignment)

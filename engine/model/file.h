@@ -23,6 +23,8 @@ struct model {
     void *converted;             /* data of tensors that had to be converted; or NULL */
     struct safetensors **shards; /* [n_shards], the files of a directory, whose sizes `size` sums up */
     size_t n_shards;
+    struct model **parts; /* [n_parts], the other files of a split GGUF model, whose tensors are here, too */
+    size_t n_parts;
 };
 
 /* Numbers in mapped files are little-endian and used as they are. */
@@ -30,7 +32,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are read 
 
 /* A reader fills metadata (including metadata_finish), tensors and format. On failure, model_close cleans
  * up. */
-int gguf_read(struct model *model);
+int gguf_read(struct model *model); /* and the other parts of a split model */
+/* How many parts the name of one says that there are; 1: it is none. */
+int64_t gguf_count_parts(const char *path);
+/* The name of part `number`, from 0 on, in new memory, from that of another; NULL: out of memory. */
+char *gguf_part_path(const char *path, int64_t number, int64_t count);
+int gguf_read_file(struct model *model); /* one file alone */
 int llama2c_read(struct model *model, const char *tokenizer_path);
 
 /* Reads the vocabulary of a llama2.c tokenizer file of n_tokens tokens, under GGUF's names. */

@@ -175,18 +175,6 @@ static int read_alignment(const struct model *model, uint64_t *alignment)
     return ENGINE_OK;
 }
 
-/* The other parts of a split model have tensors that would otherwise be missed later, with a less helpful
- * message. */
-static int check_unsplit(const struct model *model)
-{
-    int64_t parts;
-    if (!metadata_integer(model->metadata, "split.count", &parts) || parts <= 1) return ENGINE_OK;
-    return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                       "%s is one of the %" PRId64
-                       " parts of a split model: join them first (llama-gguf-split --merge)",
-                       model->path, parts);
-}
-
 /* ---- Tensors ---- */
 
 /* Calculates the size in bytes of a tensor whose type and shape are set. */
@@ -309,7 +297,7 @@ cleanup:
     return status;
 }
 
-int gguf_read(struct model *model)
+int gguf_read_file(struct model *model)
 {
     struct cursor cursor = {.data = model->data, .size = model->size, .at = 4}; /* after "GGUF" */
     uint32_t version;
@@ -326,8 +314,6 @@ int gguf_read(struct model *model)
     if (!take_u64(&cursor, &n_tensors) || !take_u64(&cursor, &n_entries))
         return fail_cut(model, "its header");
     int status = read_metadata(model, &cursor, n_entries);
-    if (status) return status;
-    status = check_unsplit(model);
     if (status) return status;
     status = read_alignment(model, &alignment);
     if (status) return status;

@@ -15,6 +15,14 @@
 #include "model/hf/directory.h"
 #include "model/hf/hub.h"
 #include "model/safetensors.h"
+#include "model/types.h"
+
+/* What Git has instead of a large file that Git LFS has not fetched. */
+static bool is_pointer(const void *data, uint64_t size)
+{
+    static const char first[] = "version https://git-lfs.github.com/spec/";
+    return size > sizeof first && size < 1024 && memcmp(data, first, sizeof first - 1) == 0;
+}
 
 int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
 {
@@ -45,6 +53,12 @@ int model_map_file(const char *path, const uint8_t **data, uint64_t *size)
             status = error_raise(ENGINE_ERROR, "cannot map %s into memory: %s", path, strerror(errno));
             goto cleanup;
         }
+    }
+    if (mapped && is_pointer(mapped, (uint64_t)info.st_size)) {
+        munmap(mapped, (size_t)info.st_size);
+        status =
+            error_raise(ENGINE_ERROR_DATA, "%s only points to the file: fetch it with `git lfs pull`", path);
+        goto cleanup;
     }
     *data = mapped;
     *size = (uint64_t)info.st_size;
@@ -82,7 +96,8 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
     struct model *opened = calloc(1, sizeof *opened);
     if (!opened) return error_memory("model");
 
-    opened->path = hf_hub_find(path);
+    status = hf_hub_find(path, &opened->path);
+    if (status) goto cleanup;
     if (!opened->path) opened->path = strdup(path);
     if (!opened->path) {
         status = error_memory("model");
@@ -111,6 +126,9 @@ int model_open(const char *path, const char *tokenizer_path, struct model **mode
                            ENGINE_ERROR_ARGUMENT,
                            "%s is a GGUF file, which contains its vocabulary: omit the tokenizer file", path)
                      : gguf_read(opened);
+    } else if (hf_is_part(path)) {
+        status =
+            error_raise(ENGINE_ERROR_ARGUMENT, "%s is one file of a model: name its folder instead", path);
     } else {
         status = llama2c_read(opened, tokenizer_path);
     }
@@ -134,6 +152,8 @@ void model_close(struct model *model)
     free(model->converted);
     metadata_destroy(model->metadata);
     for (size_t i = 0; i < model->n_shards; i++) safetensors_close(model->shards[i]);
+    for (size_t i = 0; i < model->n_parts; i++) model_close(model->parts[i]);
+    free(model->parts);
     free(model->shards);
     if (model->data) model_unmap_file(model->data, model->size);
     free(model->path);
@@ -157,7 +177,9 @@ const char *model_format(const struct model *model)
 
 uint64_t model_file_size(const struct model *model)
 {
-    return model->size;
+    uint64_t size = model->size;
+    for (size_t i = 0; i < model->n_parts; i++) size += model->parts[i]->size;
+    return size;
 }
 
 const struct metadata *model_metadata(const struct model *model)
@@ -195,22 +217,50 @@ void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64
         memcpy(rows, (const uint8_t *)tensor->data + first * row_size, (size_t)(n * row_size));
 }
 
-const void *model_tensor_gather(const struct model_tensor *tensor, void **gathered)
+static int load_rows(const struct model_tensor *tensor, uint8_t *data)
+{
+    const struct model_maker *maker = tensor->maker;
+    if (maker && maker->load) return maker->load(maker, tensor->first_row, count_rows(tensor), data);
+    model_tensor_read(tensor, 0, count_rows(tensor), data);
+    return ENGINE_OK;
+}
+
+int model_tensor_gather(const struct model_tensor *tensor, const void **data, void **gathered)
 {
     *gathered = NULL;
-    if (tensor->data) return tensor->data;
-    uint8_t *data = malloc((size_t)tensor->size), *end = data;
-    if (!data) {
-        error_memory(tensor->name);
-        return NULL;
-    }
-    for (size_t i = 0; i < tensor->n_parts; i++) {
-        model_tensor_read(tensor->parts[i], 0, count_rows(tensor->parts[i]), end);
+    *data = tensor->data;
+    if (tensor->data) return ENGINE_OK;
+    uint8_t *made = malloc((size_t)tensor->size), *end = made;
+    if (!made) return error_memory(tensor->name);
+    int status = tensor->n_parts == 0 ? load_rows(tensor, made) : ENGINE_OK;
+    for (size_t i = 0; i < tensor->n_parts && !status; i++) {
+        status = load_rows(tensor->parts[i], end);
         end += tensor->parts[i]->size;
     }
-    if (tensor->n_parts == 0) model_tensor_read(tensor, 0, count_rows(tensor), data);
-    *gathered = data;
-    return data;
+    if (status) {
+        free(made);
+        return status;
+    }
+    *data = *gathered = made;
+    return ENGINE_OK;
+}
+
+void *model_allocate(struct model *model, size_t size)
+{
+    return metadata_allocate(model->metadata, size);
+}
+
+void model_tensor_convert(struct model *model, const struct model_tensor *tensor, uint32_t type,
+                          const struct model_maker *maker)
+{
+    struct model_tensor *own = &model->tensors[tensor - model->tensors];
+    uint64_t row_size = 0;
+    type_row_size(type, own->ne[0], &row_size); /* the type was chosen to fit */
+    own->type = type;
+    own->size = row_size * count_rows(own);
+    own->data = NULL;
+    own->maker = maker;
+    own->first_row = 0;
 }
 
 /* Whether bytes are in a mapped file: others were converted, and can't be read again. */
@@ -220,6 +270,8 @@ static bool is_mapped(const struct model *model, uintptr_t start, uint64_t size)
     if (start >= map && start - map <= model->size && size <= model->size - (start - map)) return true;
     for (size_t i = 0; i < model->n_shards; i++)
         if (safetensors_contains(model->shards[i], (const void *)start, size)) return true;
+    for (size_t i = 0; i < model->n_parts; i++)
+        if (is_mapped(model->parts[i], start, size)) return true;
     return false;
 }
 

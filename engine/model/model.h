@@ -19,6 +19,9 @@ struct model_bytes {
 struct model_maker {
     /* Writes rows first … first + n - 1, counted through all matrices of the tensor. On any thread. */
     void (*make)(const struct model_maker *maker, uint64_t first, uint64_t n, uint8_t *rows);
+    /* The same for many rows that take long to make: on several threads, with an error, and releasing what has
+     * been read. NULL: `make` does it. */
+    int (*load)(const struct model_maker *maker, uint64_t first, uint64_t n, uint8_t *rows);
     const struct model_bytes *sources; /* [n_sources], what it reads */
     size_t n_sources;
 };
@@ -49,7 +52,7 @@ void model_close(struct model *model);
 const char *model_path(const struct model *model);
 bool model_is_directory(const struct model *model);
 const char *model_format(const struct model *model); /* "GGUF 3", "llama2.c version 0", "Hugging Face" */
-uint64_t model_file_size(const struct model *model); /* of a directory: of all files with tensors */
+uint64_t model_file_size(const struct model *model); /* of all files with tensors */
 const struct metadata *model_metadata(const struct model *model);
 
 size_t model_tensor_count(const struct model *model);
@@ -61,12 +64,19 @@ const struct model_tensor *model_tensor_find(const struct model *model, const ch
 /* Copies rows first … first + n - 1 of a tensor, counted through all of its matrices. */
 void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64_t n, uint8_t *rows);
 
-/* A tensor's data in one piece: its own, or copied to new memory. *gathered receives that memory, which the
- * caller frees, else NULL. Returns NULL if out of memory. */
-const void *model_tensor_gather(const struct model_tensor *tensor, void **gathered);
+/* A tensor's data in one piece, in *data: its own, or made in new memory. *gathered receives that memory, which
+ * the caller frees, else NULL. ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: it cannot be made of the file's values. */
+int model_tensor_gather(const struct model_tensor *tensor, const void **data, void **gathered);
 
 /* Call it when the bytes of a tensor will not be needed soon: its pages may leave memory. They are read again
  * if used. */
 void model_tensor_release(const struct model *model, const struct model_tensor *tensor);
+
+/* Memory that lives as long as the model; NULL if there is none left. */
+void *model_allocate(struct model *model, size_t size);
+
+/* Gives a tensor another type, with rows that `maker` makes, which lives as long as the model. */
+void model_tensor_convert(struct model *model, const struct model_tensor *tensor, uint32_t type,
+                          const struct model_maker *maker);
 
 #endif

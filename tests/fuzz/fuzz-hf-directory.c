@@ -1,9 +1,11 @@
 /* fuzz-hf-directory.c: fuzzing target: directories of Hugging Face. Input: config.json, then after a line "----" the
- * header of a safetensors file, whose data are zeros, then after another the index, if there is one. The directory is
- * refused with a reason, or every tensor can be read, and the family's numbers too. */
+ * header of a safetensors file, whose data are zeros, then after others the index, modules.json and its pooling's
+ * config.json, if there are any; an empty index is none. The directory is refused with a reason, or every tensor can be
+ * read, and the family's numbers too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "arch/arch.h"
@@ -15,7 +17,9 @@
 #define LINE   "\n----\n"
 
 static char folder[] = "/tmp/fuzz-hf-directory-XXXXXX";
-static const char *const names[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
+static const char *const names[] = {"config.json", "model.safetensors", "model.safetensors.index.json",
+                                    "modules.json", "1_Pooling/config.json"};
+enum { INDEX = 2, N_NAMES = sizeof names / sizeof *names };
 
 static const char *path_of(const char *name)
 {
@@ -26,7 +30,8 @@ static const char *path_of(const char *name)
 
 static void remove_folder(void)
 {
-    for (size_t i = 0; i < 3; i++) unlink(path_of(names[i]));
+    for (size_t i = 0; i < N_NAMES; i++) unlink(path_of(names[i]));
+    rmdir(path_of("1_Pooling"));
     rmdir(folder);
 }
 
@@ -57,10 +62,11 @@ static void read_tensors(const struct model *model)
 {
     for (size_t i = 0; i < model_tensor_count(model); i++) {
         const struct model_tensor *tensor = model_tensor_at(model, i);
+        const void *bytes;
         void *gathered;
-        const uint8_t *data = model_tensor_gather(tensor, &gathered);
         volatile uint8_t sink = 0; /* so that every byte is read */
-        if (!data) fuzz_fail("a tensor cannot be read");
+        if (model_tensor_gather(tensor, &bytes, &gathered)) fuzz_fail("a tensor cannot be read");
+        const uint8_t *data = bytes;
         for (uint64_t k = 0; k < tensor->size; k++) sink = data[k];
         (void)sink;
         free(gathered);
@@ -71,17 +77,19 @@ static void read_tensors(const struct model *model)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool made;
-    if (!made && (!mkdtemp(folder) || atexit(remove_folder))) fuzz_fail("no folder");
+    if (!made && (!mkdtemp(folder) || mkdir(path_of("1_Pooling"), 0700) || atexit(remove_folder)))
+        fuzz_fail("no folder");
     made = true;
     char *text = calloc(size + 1, 1), *part = text;
     memcpy(text, data, size);
     /* With an index, the weights have another name. */
     bool has_index = false;
-    for (size_t i = 0; i < 3; i++) unlink(path_of(names[i]));
-    for (size_t i = 0; i < 3 && part; i++) {
+    for (size_t i = 0; i < N_NAMES; i++) unlink(path_of(names[i]));
+    for (size_t i = 0; i < N_NAMES && part; i++) {
         char *end = strstr(part, LINE), *next = end ? end + strlen(LINE) : NULL;
-        write_file(names[i], part, end ? (size_t)(end - part) : strlen(part), i == 1);
-        has_index = i == 2;
+        size_t length = end ? (size_t)(end - part) : strlen(part);
+        if (i != INDEX || length > 0) write_file(names[i], part, length, i == 1);
+        has_index |= i == INDEX && length > 0;
         part = next;
     }
     char from[160];

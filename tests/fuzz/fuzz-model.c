@@ -37,13 +37,16 @@ static int decode(struct engine_context *context)
     const int32_t tokens[] = {0, 0, 0, 0, 0};
     struct engine_batch batch = {.struct_size = sizeof batch, .tokens = tokens, .n_tokens = 5};
     engine_context_get_info(context, &info);
-    if (info.n_vocab > MAX_VOCAB) return ENGINE_OK;
-    float *logits = calloc(info.n_vocab, sizeof *logits);
-    if (!logits) abort();
+    if (info.n_vocab > MAX_VOCAB || info.n_embd > MAX_VOCAB) return ENGINE_OK;
+    float *logits = info.is_encoder ? NULL : calloc(info.n_vocab, sizeof *logits);
+    float *states = calloc(5, info.n_embd * sizeof *states);
+    if ((!logits && !info.is_encoder) || !states) abort();
+    if (info.is_encoder) batch.states = states;
     int status = engine_decode(context, &batch, logits);
     batch.n_tokens = 1;
     if (!status) status = engine_decode(context, &batch, logits);
     free(logits);
+    free(states);
     return status;
 }
 

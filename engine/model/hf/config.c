@@ -14,6 +14,9 @@
 #define MAX_CONFIG ((uint64_t)16 << 20) /* bytes */
 #define MAX_HEAD   65536
 
+/* The newest of alternative names, for "%.*s". */
+#define FIRST(names) (int)strcspn((names), "|"), (names)
+
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 void hf_fail(struct hf_config *config, int status, const char *format, ...)
@@ -44,7 +47,7 @@ double hf_number(struct hf_config *config, const json_t *object, const char *nam
     if (!value || config->status) return fallback;
     double number = json_number_value(value);
     if (json_is_number(value) && fabs(number) < 1e30) return number;
-    hf_fail(config, ENGINE_ERROR_DATA, "%s is not a number", names);
+    hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a number", FIRST(names));
     return fallback;
 }
 
@@ -55,7 +58,7 @@ uint32_t hf_count(struct hf_config *config, const json_t *object, const char *na
     double number = json_number_value(value);
     if (json_is_number(value) && number >= 0 && number <= INT32_MAX && number == floor(number))
         return (uint32_t)number;
-    hf_fail(config, ENGINE_ERROR_DATA, "%s is not a count", names);
+    hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a count", FIRST(names));
     return fallback;
 }
 
@@ -63,14 +66,16 @@ bool hf_flag(struct hf_config *config, const json_t *object, const char *names, 
 {
     const json_t *value = hf_get(object, names);
     if (!value || config->status) return fallback;
-    if (!json_is_boolean(value)) hf_fail(config, ENGINE_ERROR_DATA, "%s is neither true nor false", names);
+    if (!json_is_boolean(value))
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is neither true nor false", FIRST(names));
     return json_is_true(value);
 }
 
 const char *hf_text(struct hf_config *config, const json_t *object, const char *names)
 {
     const json_t *value = hf_get(object, names);
-    if (value && !json_is_string(value)) hf_fail(config, ENGINE_ERROR_DATA, "%s is not a text", names);
+    if (value && !json_is_string(value))
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a text", FIRST(names));
     return json_string_value(value);
 }
 
@@ -131,35 +136,56 @@ void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *v
 static uint32_t required(struct hf_config *config, const char *names, uint32_t most)
 {
     uint32_t count = hf_count(config, config->json, names, 0);
-    if (count == 0) hf_fail(config, ENGINE_ERROR_DATA, "%s is missing, or 0", names);
+    if (count == 0) hf_fail(config, ENGINE_ERROR_DATA, "%.*s is missing, or 0", FIRST(names));
     if (count > most)
-        hf_fail(config, ENGINE_ERROR_DATA, "%s is %u; at most %u are supported", names, count, most);
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is %u; at most %u are supported", FIRST(names), count, most);
     return config->status ? 1 : count;
+}
+
+/* Families whose config.json has neither heads nor feed-forward networks. */
+static bool has_no_attention(const struct hf_family *family)
+{
+    return strcmp(family->architecture, "mamba") == 0 || strcmp(family->architecture, "mamba2") == 0;
 }
 
 static void read_sizes(struct hf_config *config)
 {
     const json_t *json = config->json;
-    config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed", INT32_MAX);
+    config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed|dim", INT32_MAX);
     config->n_layers = required(config, "num_hidden_layers|n_layer|n_layers|num_layers", HF_MAX_LAYERS);
     /* The smaller Gemma 3 models leave out what is transformers' default. */
     bool is_gemma3 = strcmp(config->family->architecture, "gemma3") == 0;
+    bool is_recurrent = has_no_attention(config->family);
     bool lacks_heads = is_gemma3 && !hf_get(json, "num_attention_heads");
-    config->n_heads = lacks_heads ? 8 : required(config, "num_attention_heads|n_head|n_heads", 65536);
+    config->n_heads = is_recurrent  ? 1
+                      : lacks_heads ? 8
+                                    : required(config, "num_attention_heads|n_head|n_heads", 65536);
     config->n_kv_heads = hf_count(config, json, "num_key_value_heads", is_gemma3 ? 4 : config->n_heads);
     uint32_t head = config->family->head_dim;
     config->head_dim = hf_count(config, json, "head_dim", head ? head : config->n_embd / config->n_heads);
-    config->n_context = hf_count(config, json, "max_position_embeddings|n_positions|max_seq_len|seq_length",
-                                 config->family->n_context);
+    config->n_context = hf_count(
+        config, json, "max_trained_positions|max_position_embeddings|n_positions|max_seq_len|seq_length",
+        config->family->n_context);
+    if (config->family->positions_follow_padding) {
+        config->n_unused_rows = hf_count(config, json, "pad_token_id", 1) + 1;
+        if (config->n_unused_rows >= config->n_context)
+            hf_fail(config, ENGINE_ERROR_DATA, "pad_token_id leaves none of %u positions", config->n_context);
+        else
+            config->n_context -= config->n_unused_rows;
+    }
     config->is_tied = hf_flag(config, config->root, "tie_word_embeddings", false);
     if (json != config->root) config->is_tied |= hf_flag(config, json, "tie_word_embeddings", false);
     hf_put_count(config, "context_length", config->n_context);
     hf_put_count(config, "embedding_length", config->n_embd);
     hf_put_count(config, "block_count", config->n_layers);
-    uint32_t n_ff =
-        hf_count(config, json, "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner", 0);
-    hf_put_count(config, "feed_forward_length", n_ff ? n_ff : 4 * config->n_embd);
-    hf_put_count(config, "attention.head_count", config->n_heads);
+    uint32_t n_ff = hf_count(config, json,
+                             "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner|hidden_dim", 0);
+    if (is_recurrent)
+        n_ff = 0; /* intermediate_size is the block's */
+    else if (n_ff == 0)
+        n_ff = 4 * config->n_embd;
+    hf_put_count(config, "feed_forward_length", n_ff);
+    hf_put_count(config, "attention.head_count", is_recurrent ? 0 : config->n_heads);
     if (hf_get(json, "vocab_size"))
         hf_put_count(config, "vocab_size", hf_count(config, json, "vocab_size", 0));
 }
@@ -179,6 +205,7 @@ static void read_activation(struct hf_config *config)
 {
     const char *name =
         hf_text(config, config->json, "hidden_activation|hidden_act|activation_function|activation");
+    if (name && strcmp(name, "swiglu") == 0) name = "silu"; /* of the gate */
     hf_put_text(config, "hidden_activation", name ? name : config->family->activation);
 }
 
@@ -232,12 +259,16 @@ static void find_family(struct hf_config *config)
                 "the model type '%.64s' is not supported; see docs/hugging-face.md for those that are", type);
 }
 
-static int add_general(struct hf_config *config)
+/* Of the heads that encoders have beside their layers, only a classifier's is used. */
+static void find_head(struct hf_config *config)
 {
-    const char *name = hf_text(config, config->root, "_name_or_path");
-    int status = metadata_add_string(config->metadata, "general.architecture", config->family->architecture);
-    if (!status && name && name[0]) status = metadata_add_string(config->metadata, "general.name", name);
-    return status;
+    const char *name = json_string_value(json_array_get(hf_get(config->root, "architectures"), 0));
+    config->is_classifier = name && strstr(name, "ForSequenceClassification");
+}
+
+static int add_architecture(struct hf_config *config)
+{
+    return metadata_add_string(config->metadata, "general.architecture", config->family->architecture);
 }
 
 int hf_config_read(const char *path, struct metadata *metadata, struct hf_config *config)
@@ -246,8 +277,9 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     if (!config->path) return error_memory("config.json");
     config->status = hf_json_read(path, MAX_CONFIG, &config->root);
     if (!config->status) find_family(config);
-    if (!config->status) config->status = add_general(config);
+    if (!config->status) config->status = add_architecture(config);
     if (config->status) return config->status;
+    find_head(config);
     read_sizes(config);
     read_norm(config);
     read_activation(config);
@@ -258,8 +290,9 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     if (config->head_dim > MAX_HEAD)
         hf_fail(config, ENGINE_ERROR_DATA, "head_dim is %u; at most %d are supported", config->head_dim,
                 MAX_HEAD);
-    if (strcmp(config->family->architecture, "deepseek2") != 0) put_heads(config);
-    hf_read_rope(config);
+    bool is_recurrent = has_no_attention(config->family);
+    if (strcmp(config->family->architecture, "deepseek2") != 0 && !is_recurrent) put_heads(config);
+    if (!is_recurrent) hf_read_rope(config);
     hf_read_windows(config);
     hf_read_quantisation(config);
     return config->status;

@@ -26,6 +26,9 @@ struct hf_config {
     uint32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_context;
     uint32_t n_rope;          /* rotated values of a head */
     uint32_t n_nope, n_value; /* of DeepSeek's heads: values of a key that aren't rotated, and of a value */
+    uint32_t n_unused_rows;   /* of learnt positions, before that of the first token (RoBERTa) */
+    uint32_t n_groups;        /* of heads that share keys and a norm (Mamba 2); 0: other families */
+    bool is_classifier;       /* has a head that scores texts */
     bool is_tied;             /* the output matrix is the embedding */
     /* Rope factors that become tensors [n_rope / 2]; NULL: none */
     float *factors, *factors_long, *factors_short;
@@ -40,6 +43,7 @@ enum hf_windows {
     HF_WINDOWS_NONE,
     HF_WINDOWS_ALL,
     HF_WINDOWS_PERIOD, /* all but every sliding_window_pattern-th */
+    HF_WINDOWS_FIRST,  /* all but the first of every global_attn_every_n_layers */
     HF_WINDOWS_FROM,   /* those from max_window_layers on, if use_sliding_window is set */
 };
 
@@ -64,6 +68,7 @@ struct hf_family {
     const struct hf_key *keys;              /* ends with a NULL name; NULL: none */
     void (*read)(struct hf_config *config); /* what rows can't say; NULL: nothing */
     bool adds_one;                          /* norms add 1 to their weights */
+    bool positions_follow_padding;          /* the first token has the position after pad_token_id's */
 };
 
 /* Reads config.json into metadata. After a failure, too, hf_config_free is to be called. */

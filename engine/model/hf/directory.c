@@ -12,7 +12,10 @@
 #include "common/printable.h"
 #include "model/file.h"
 #include "model/hf/config.h"
+#include "model/hf/general.h"
 #include "model/hf/json.h"
+#include "model/hf/missing.h"
+#include "model/hf/pooling.h"
 #include "model/hf/tensors.h"
 #include "model/hf/tokenizer.h"
 #include "model/safetensors.h"
@@ -35,6 +38,17 @@ bool hf_is_directory(const char *path)
     return strcmp(last, CONFIG) == 0 || is_folder(path);
 }
 
+bool hf_is_part(const char *path)
+{
+    static const char *const ends[] = {".safetensors", ".safetensors.index.json", "/tokenizer.json",
+                                       "/tokenizer.model", "/generation_config.json"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t length = strlen(path), n = strlen(ends[i]);
+        if (length > n && strcmp(path + length - n, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
 /* FOLDER/name in new memory; NULL: out of memory. */
 static char *join(const char *folder, const char *name)
 {
@@ -47,8 +61,7 @@ static char *join(const char *folder, const char *name)
     return joined;
 }
 
-/* The directory of a path, which may name its config.json. */
-static char *folder_of(const char *path)
+char *hf_folder(const char *path)
 {
     size_t length = strlen(path), n = strlen(CONFIG);
     if (is_folder(path)) return strdup(path);
@@ -67,6 +80,71 @@ static bool exists(const char *folder, const char *name)
 
 /* ---- Shards -------------------------------------------------------------------------------------------- */
 
+/* Names in the index are those of files in the same folder. */
+static bool is_file_name(const char *name)
+{
+    return name && name[0] && name[0] != '.' && !strchr(name, '/') && printable_is(name, strlen(name));
+}
+
+/* Numbers the files of the index: `numbers` receives the number of each by its name. */
+static int number_files(const char *path, const json_t *map, json_t *numbers)
+{
+    const char *tensor;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)map, tensor, value)
+    {
+        const char *name = json_string_value(value);
+        if (!is_file_name(name))
+            return error_raise(ENGINE_ERROR_DATA, "%s: the file of %.100s is not one in the same folder",
+                               path, printable_is(tensor, strlen(tensor)) ? tensor : "a tensor");
+        if (json_object_get(numbers, name)) continue;
+        if (json_object_set_new(numbers, name, json_integer((json_int_t)json_object_size(numbers))) != 0)
+            return error_memory("index");
+    }
+    size_t n = json_object_size(numbers);
+    if (n == 0 || n > MAX_SHARDS)
+        return error_raise(ENGINE_ERROR_DATA, "%s lists %zu files; 1 to %d are possible", path, n,
+                           MAX_SHARDS);
+    return ENGINE_OK;
+}
+
+static int read_index(const char *path, json_t **index, json_t *numbers)
+{
+    int status = hf_json_read(path, MAX_INDEX, index);
+    const json_t *map = json_object_get(*index, "weight_map");
+    if (!status && !json_is_object(map))
+        status = error_raise(ENGINE_ERROR_DATA, "%s has no weight_map", path);
+    return status ? status : number_files(path, map, numbers);
+}
+
+/* *names as in hf_list_shards; *index: NULL if there is none. The caller releases both, also after a failure. */
+static int list_shards(const char *folder, json_t **names, json_t **index)
+{
+    *index = NULL;
+    *names = json_object();
+    if (!*names) return error_memory("index");
+    if (exists(folder, WEIGHTS))
+        return json_object_set_new(*names, WEIGHTS, json_integer(0)) ? error_memory("index") : ENGINE_OK;
+    if (exists(folder, INDEX)) {
+        char *path = join(folder, INDEX);
+        int status = path ? read_index(path, index, *names) : ENGINE_ERROR_MEMORY;
+        free(path);
+        return status;
+    }
+    return hf_no_weights(folder);
+}
+
+int hf_list_shards(const char *folder, json_t **names)
+{
+    json_t *index;
+    int status = list_shards(folder, names, &index);
+    json_decref(index);
+    if (!status) return ENGINE_OK;
+    json_decref(*names);
+    *names = NULL;
+    return status;
+}
+
 static int open_shard(struct model *model, const char *folder, const char *name)
 {
     char *path = join(folder, name);
@@ -75,42 +153,6 @@ static int open_shard(struct model *model, const char *folder, const char *name)
     if (!status) model->size += safetensors_file_size(model->shards[model->n_shards++]);
     free(path);
     return status;
-}
-
-/* Names in the index are those of files in the same folder. */
-static bool is_file_name(const char *name)
-{
-    return name && name[0] && name[0] != '.' && !strchr(name, '/') && printable_is(name, strlen(name));
-}
-
-/* Opens the files of the index. `numbers` receives the number of each in model->shards, by its name. */
-static int open_listed(struct model *model, const char *folder, const char *path, const json_t *map,
-                       json_t *numbers)
-{
-    const char *tensor;
-    json_t *value;
-    size_t n = 0;
-    json_object_foreach((json_t *)(uintptr_t)map, tensor, value)
-    {
-        const char *name = json_string_value(value);
-        if (!is_file_name(name))
-            return error_raise(ENGINE_ERROR_DATA, "%s: the file of %.100s is not one in the same folder",
-                               path, printable_is(tensor, strlen(tensor)) ? tensor : "a tensor");
-        if (json_object_get(numbers, name)) continue;
-        if (json_object_set_new(numbers, name, json_integer((json_int_t)n++)) != 0)
-            return error_memory("index");
-    }
-    if (n == 0 || n > MAX_SHARDS)
-        return error_raise(ENGINE_ERROR_DATA, "%s lists %zu files; 1 to %d are possible", path, n,
-                           MAX_SHARDS);
-    model->shards = calloc(n, sizeof(struct safetensors *));
-    if (!model->shards) return error_memory("index");
-    json_object_foreach(numbers, tensor, value)
-    {
-        int status = open_shard(model, folder, tensor);
-        if (status) return status;
-    }
-    return ENGINE_OK;
 }
 
 /* Every listed tensor is in its file, and every tensor of the files is listed with it. */
@@ -141,33 +183,32 @@ static int check_listed(const struct model *model, const char *path, const json_
     return ENGINE_OK;
 }
 
-static int open_index(struct model *model, const char *folder)
+static int open_all(struct model *model, const char *folder, json_t *names)
 {
-    char *path = join(folder, INDEX);
-    json_t *index = NULL, *numbers = json_object();
-    int status = path && numbers ? hf_json_read(path, MAX_INDEX, &index) : error_memory("index");
-    const json_t *map = json_object_get(index, "weight_map");
-    if (!status && !json_is_object(map))
-        status = error_raise(ENGINE_ERROR_DATA, "%s has no weight_map", path);
-    if (!status) status = open_listed(model, folder, path, map, numbers);
-    if (!status) status = check_listed(model, path, map, numbers);
-    json_decref(index);
-    json_decref(numbers);
-    free(path);
-    return status;
+    const char *name;
+    json_t *number;
+    model->shards = calloc(json_object_size(names), sizeof(struct safetensors *));
+    if (!model->shards) return error_memory("model");
+    json_object_foreach(names, name, number)
+    {
+        int status = open_shard(model, folder, name);
+        if (status) return status;
+    }
+    return ENGINE_OK;
 }
 
 static int open_shards(struct model *model, const char *folder)
 {
-    if (exists(folder, WEIGHTS)) {
-        model->shards = calloc(1, sizeof(struct safetensors *));
-        return model->shards ? open_shard(model, folder, WEIGHTS) : error_memory("model");
-    }
-    if (exists(folder, INDEX)) return open_index(model, folder);
-    if (exists(folder, "pytorch_model.bin") || exists(folder, "pytorch_model.bin.index.json"))
-        return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                           "%s: pytorch_model.bin is not supported: save the model as safetensors", folder);
-    return error_raise(ENGINE_ERROR_NOT_FOUND, "%s has neither " WEIGHTS " nor " INDEX, folder);
+    json_t *names, *index;
+    char *path = join(folder, INDEX);
+    int status = list_shards(folder, &names, &index);
+    if (!path) status = ENGINE_ERROR_MEMORY;
+    if (!status) status = open_all(model, folder, names);
+    if (!status && index) status = check_listed(model, path, json_object_get(index, "weight_map"), names);
+    json_decref(index);
+    json_decref(names);
+    free(path);
+    return status;
 }
 
 /* ---- The directory ------------------------------------------------------------------------------------- */
@@ -185,17 +226,21 @@ static int read_tokenizer(struct model *model, const char *folder)
 int hf_read(struct model *model)
 {
     struct hf_config config = {0};
-    char *folder = folder_of(model->path), *path = folder ? join(folder, CONFIG) : NULL;
+    char *folder = hf_folder(model->path), *path = folder ? join(folder, CONFIG) : NULL;
     int status = ENGINE_OK;
     if (!path)
         status = error_memory("model");
     else if (!exists(folder, CONFIG))
-        status =
-            error_raise(ENGINE_ERROR_NOT_FOUND, "%s is a folder without a " CONFIG ", so no model", folder);
+        status = hf_no_config(folder);
     else
         status = hf_config_read(path, model->metadata, &config);
+    if (!status) status = hf_read_pooling(&config, folder);
     if (!status) status = open_shards(model, folder);
     if (!status) status = hf_list_tensors(model, &config);
+    if (!status) {
+        const char *name = hf_text(&config, config.root, "_name_or_path");
+        status = config.status ? config.status : hf_describe(model, name, folder);
+    }
     if (!status) status = read_tokenizer(model, folder);
     if (!status) status = metadata_finish(model->metadata);
     snprintf(model->format, sizeof model->format, "Hugging Face");

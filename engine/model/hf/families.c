@@ -68,6 +68,11 @@ static const struct hf_key neox_keys[] = {
     {NULL, NULL, HF_COUNT, 0},
 };
 
+static const struct hf_key stablelm_keys[] = {
+    {"use_parallel_residual", "use_parallel_residual", HF_FLAG, 0},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
 static const struct hf_key gpt_oss_keys[] = {
     {"num_local_experts", "expert_count", HF_COUNT, 128},
     {"num_experts_per_tok|experts_per_token", "expert_used_count", HF_COUNT, 4},
@@ -105,7 +110,6 @@ static const struct hf_key deepseek_keys[] = {
     {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
     {"n_shared_experts", "expert_shared_count", HF_COUNT, 0},
     {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 2048},
-    {"first_k_dense_replace", "leading_dense_block_count", HF_COUNT, 0},
     {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1},
     {NULL, NULL, HF_COUNT, 0},
 };
@@ -118,6 +122,19 @@ static const struct hf_key llama4_keys[] = {
     {"attention_chunk_size", "attention.sliding_window", HF_COUNT, 8192},
     {"use_qk_norm", "attention.normed_heads", HF_FLAG, 1},
     {"floor_scale", "attention.temperature_length", HF_COUNT, 8192},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key mamba_keys[] = {
+    {"conv_kernel", "ssm.conv_kernel", HF_COUNT, 4},
+    {"state_size", "ssm.state_size", HF_COUNT, 16},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key mamba2_keys[] = {
+    {"conv_kernel", "ssm.conv_kernel", HF_COUNT, 4},
+    {"state_size", "ssm.state_size", HF_COUNT, 128},
+    {"num_heads", "ssm.time_step_rank", HF_COUNT, 128},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -154,6 +171,7 @@ static void read_falcon(struct hf_config *config)
 {
     bool is_new = hf_flag(config, config->json, "new_decoder_architecture", false);
     bool one_head = hf_flag(config, config->json, "multi_query", true);
+    hf_put_text(config, "tensor_data_layout", "jploski"); /* all queries, then all keys, then all values */
     config->n_kv_heads = is_new ? hf_count(config, config->json, "num_kv_heads|n_head_kv", config->n_heads)
                          : one_head ? 1
                                     : config->n_heads;
@@ -191,6 +209,13 @@ static void read_mpt(struct hf_config *config)
 static void read_phi2(struct hf_config *config)
 {
     refuse(config, hf_flag(config, config->json, "qk_layernorm", false), "Phi with qk_layernorm");
+}
+
+/* Two keys that llama.cpp's converter writes, although neither says anything about this family. */
+static void read_nemotron(struct hf_config *config)
+{
+    hf_put_float(config, "attention.layer_norm_rms_epsilon",
+                 hf_number(config, config->json, "norm_eps", config->family->epsilon));
 }
 
 static void read_smollm3(struct hf_config *config)
@@ -252,6 +277,28 @@ static void read_llama4(struct hf_config *config)
 }
 
 /* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
+/* How many layers have no experts: the first ones, by their number or by a kind for each. */
+static uint32_t count_dense_layers(struct hf_config *config)
+{
+    const json_t *kinds = hf_get(config->json, "mlp_layer_types"), *kind;
+    bool is_lite = strcmp(config->family->type, "glm4_moe_lite") == 0;
+    size_t i, n = 0;
+    if (!kinds) return hf_count(config, config->json, "first_k_dense_replace", is_lite ? 1 : 0);
+    if (json_array_size(kinds) != config->n_layers)
+        hf_fail(config, ENGINE_ERROR_DATA, "mlp_layer_types has %zu texts for %u layers",
+                json_array_size(kinds), config->n_layers);
+    json_array_foreach(kinds, i, kind)
+    {
+        const char *text = json_string_value(kind);
+        bool is_dense = text && strcmp(text, "dense") == 0;
+        refuse(config, !is_dense && (!text || strcmp(text, "sparse") != 0),
+               "mlp_layer_types with other texts than dense and sparse");
+        refuse(config, is_dense && i != n, "mlp_layer_types with a dense layer after a sparse one");
+        n += is_dense;
+    }
+    return (uint32_t)n;
+}
+
 static void read_deepseek(struct hf_config *config)
 {
     const json_t *json = config->json;
@@ -266,6 +313,7 @@ static void read_deepseek(struct hf_config *config)
     refuse(config, !hf_flag(config, json, "rope_interleave", true), "rope_interleave: false");
     refuse(config, hf_count(config, json, "moe_layer_freq", 1) != 1, "a moe_layer_freq other than 1");
     if (is_v2 && method && strcmp(method, "greedy") == 0) n_groups = 1;
+    hf_put_count(config, "leading_dense_block_count", count_dense_layers(config));
     config->n_rope = rope;
     config->n_nope = nope;
     config->n_value = value;
@@ -277,8 +325,55 @@ static void read_deepseek(struct hf_config *config)
     hf_put_count(config, "attention.value_length_mla", value);
     hf_put_count(config, "expert_group_count", n_groups);
     hf_put_count(config, "expert_group_used_count", hf_count(config, json, "topk_group", n_groups));
-    hf_put_count(config, "expert_gating_func", is_v2 ? 1 : 2);
+    /* llama.cpp's converter has it only from scoring_func, which what transformers saves lacks. */
+    bool given = hf_get(json, "scoring_func") != NULL;
+    hf_put_count(config, given ? "expert_gating_func" : "engine.expert_gating_func", is_v2 ? 1 : 2);
     hf_put_flag(config, "expert_weights_norm", hf_flag(config, json, "norm_topk_prob", !is_v2));
+}
+
+static void read_bert(struct hf_config *config)
+{
+    const char *positions = hf_text(config, config->json, "position_embedding_type");
+    refuse(config, positions && strcmp(positions, "absolute") != 0, "a position_embedding_type but absolute");
+    refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
+    hf_put_flag(config, "attention.causal", false);
+}
+
+static void read_nomic_bert(struct hf_config *config)
+{
+    refuse(config, hf_flag(config, config->json, "prenorm", false), "prenorm");
+    refuse(config, hf_count(config, config->json, "num_experts", 0) > 0,
+           "a mixture of experts in nomic_bert");
+    refuse(config, hf_flag(config, config->json, "rotary_emb_interleaved", false), "rotary_emb_interleaved");
+    hf_put_flag(config, "attention.causal", false);
+}
+
+/* ---- Recurrent models ---- */
+
+static void read_mamba(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    uint32_t expand = hf_count(config, json, "expand", 2), rank = (config->n_embd + 15) / 16;
+    uint32_t inner = hf_count(config, json, "intermediate_size",
+                              (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
+    if (hf_get(json, "time_step_rank") && json_is_integer(hf_get(json, "time_step_rank")))
+        rank = hf_count(config, json, "time_step_rank", rank);
+    hf_put_count(config, "ssm.inner_size", inner);
+    hf_put_count(config, "ssm.time_step_rank", rank);
+}
+
+/* Time steps beyond a limit would have to be clamped. */
+static void read_mamba2(struct hf_config *config)
+{
+    const json_t *json = config->json, *limit = hf_get(json, "time_step_limit");
+    uint32_t expand = hf_count(config, json, "expand", 2);
+    config->n_groups = hf_count(config, json, "n_groups", 8);
+    hf_put_count(config, "ssm.group_count", config->n_groups);
+    hf_put_count(config, "ssm.inner_size", (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
+    refuse(config,
+           json_number_value(json_array_get(limit, 0)) > 0 || json_is_number(json_array_get(limit, 1)),
+           "a time_step_limit");
+    refuse(config, !hf_flag(config, json, "rms_norm", true), "rms_norm: false");
 }
 
 /* ---- Families ------------------------------------------------------------------------------------------- */
@@ -288,82 +383,108 @@ static void read_deepseek(struct hf_config *config)
 
 static const struct hf_family families[] = {
     /* type, architecture, norms, epsilon, theta, rotated, head, context, activation,
-     * windows, window, period, keys, read, adds one */
-    {"llama", "llama", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false},
-    {"mistral", "llama", RMS, 1e-6, 1e4, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 4096, 0, NULL, NULL, false},
+     * windows, window, period, keys, read, adds one, positions follow padding */
+    {"llama", "llama", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false, false},
+    {"mistral", "llama", RMS, 1e-6, 1e4, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 4096, 0, NULL, NULL, false,
+     false},
     {"mixtral", "llama", RMS, 1e-5, 1e6, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 0, 0, mixtral_keys, NULL,
+     false, false},
+    {"qwen2", "qwen2", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false,
      false},
-    {"qwen2", "qwen2", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false},
     {"qwen2_moe", "qwen2moe", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, qwen2moe_keys,
-     read_dense_layers, false},
-    {"qwen3", "qwen3", RMS, 1e-6, 1e4, 1, 128, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false},
+     read_dense_layers, false, false},
+    {"qwen3", "qwen3", RMS, 1e-6, 1e4, 1, 128, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false,
+     false},
     {"qwen3_moe", "qwen3moe", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, qwen3moe_keys,
-     read_dense_layers, false},
+     read_dense_layers, false, false},
     {"gemma", "gemma", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
-     true},
+     true, false},
     {"gemma2", "gemma2", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 2,
-     gemma2_keys, read_query_scale, true},
+     gemma2_keys, read_query_scale, true, false},
     {"gemma3_text", "gemma3", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 6,
-     gemma2_keys, read_query_scale, true},
-    {"phi", "phi2", LAYER, 1e-5, 1e4, 0.5, 0, 2048, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_phi2,
+     gemma2_keys, read_query_scale, true, false},
+    {"phi", "phi2", LAYER, 1e-5, 1e4, 0.5, 0, 2048, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_phi2, false,
      false},
-    {"phi3", "phi3", RMS, 1e-5, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false},
+    {"phi3", "phi3", RMS, 1e-5, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false, false},
     {"falcon", "falcon", LAYER, 1e-5, 1e4, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_falcon,
-     false},
+     false, false},
     {"gpt_neox", "gptneox", LAYER, 1e-5, 1e4, 0.25, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, neox_keys, NULL,
+     false, false},
+    {"stablelm", "stablelm", LAYER, 1e-5, 1e4, 0.25, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, stablelm_keys,
+     NULL, false, false},
+    {"gpt2", "gpt2", LAYER, 1e-5, 0, 0, 0, 1024, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_gpt2, false,
      false},
-    {"stablelm", "stablelm", LAYER, 1e-5, 1e4, 0.25, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
-     false},
-    {"gpt2", "gpt2", LAYER, 1e-5, 0, 0, 0, 1024, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_gpt2, false},
     {"starcoder2", "starcoder2", LAYER, 1e-5, 1e4, 1, 0, 4096, "gelu_pytorch_tanh", HF_WINDOWS_ALL, 0, 0,
-     NULL, NULL, false},
+     NULL, NULL, false, false},
     {"bloom", "bloom", LAYER, 1e-5, 0, 0, 0, 2048, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_bloom, false},
-    {"mpt", "mpt", LAYER, 1e-5, 0, 0, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_mpt, false},
+     read_bloom, false, false},
+    {"mpt", "mpt", LAYER, 1e-5, 0, 0, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_mpt, false, false},
     {"cohere", "command-r", LAYER, 1e-5, 5e5, 1, 0, 8192, "silu", HF_WINDOWS_NONE, 0, 0, cohere_keys, NULL,
-     false},
+     false, false},
     {"cohere2", "cohere2", LAYER, 1e-5, 1e4, 1, 0, 8192, "silu", HF_WINDOWS_PERIOD, 4096, 4, cohere_keys,
-     NULL, false},
-    {"olmo2", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
-    {"olmo3", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false},
+     NULL, false, false},
+    {"olmo2", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false, false},
+    {"olmo3", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false,
+     false},
     {"granite", "granite", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granite_keys, NULL,
-     false},
+     false, false},
     {"granitemoe", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granitemoe_keys,
-     NULL, false},
+     NULL, false, false},
     {"granitemoeshared", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0,
-     granitemoe_keys, NULL, false},
+     granitemoe_keys, NULL, false, false},
     {"smollm3", "smollm3", RMS, 1e-6, 2e6, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, read_smollm3,
+     false, false},
+    {"internlm2", "internlm2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
      false},
-    {"internlm2", "internlm2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
     {"minicpm", "minicpm", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, read_minicpm,
+     false, false},
+    {"glm4", "glm4", RMS, 1.5625e-7, 1e4, 0.5, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
      false},
-    {"glm4", "glm4", RMS, 1.5625e-7, 1e4, 0.5, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
     {"glm4_moe", "glm4moe", RMS, 1e-5, 1e4, 0.5, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0, glm4moe_keys,
-     read_glm4moe, false},
-    {"nemotron", "nemotron", LAYER, 1e-5, 1e4, 0.5, 0, 4096, "relu2", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
-     true},
-    {"exaone", "exaone", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false},
-    {"exaone4", "exaone4", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false},
-    {"ernie4_5", "ernie4_5", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
+     read_glm4moe, false, false},
+    {"nemotron", "nemotron", LAYER, 1e-5, 1e4, 0.5, 0, 4096, "relu2", HF_WINDOWS_NONE, 0, 0, NULL,
+     read_nemotron, true, false},
+    {"exaone", "exaone", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false, false},
+    {"exaone4", "exaone4", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false,
+     false},
+    {"ernie4_5", "ernie4_5", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
      false},
     {"ernie4_5_moe", "ernie4_5-moe", RMS, 1e-5, 5e5, 1, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0,
-     ernie_moe_keys, read_ernie_moe, false},
+     ernie_moe_keys, read_ernie_moe, false, false},
     {"hunyuan_v1_dense", "hunyuan-dense", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     NULL, false},
+     NULL, false, false},
     {"hunyuan_v1_moe", "hunyuan-moe", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_hunyuan_moe, false},
+     read_hunyuan_moe, false, false},
     {"llama4_text", "llama4", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, llama4_keys,
-     read_llama4, false},
+     read_llama4, false, false},
     {"gpt_oss", "gpt-oss", RMS, 1e-5, 1.5e5, 1, 64, 131072, "silu", HF_WINDOWS_PERIOD, 128, 2, gpt_oss_keys,
-     NULL, false},
+     NULL, false, false},
+    {"mamba", "mamba", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba_keys, read_mamba,
+     false, false},
+    {"mamba2", "mamba2", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba2_keys, read_mamba2,
+     false, false},
     {"deepseek_v2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false},
+     read_deepseek, false, false},
     {"deepseek_v3", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false},
+     read_deepseek, false, false},
     {"glm4_moe_lite", "deepseek2", RMS, 1e-5, 1e4, 1, 0, 202752, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false},
+     read_deepseek, false, false},
     {"kimi_k2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false},
+     read_deepseek, false, false},
+    {"bert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+     false},
+    {"roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+     true},
+    {"xlm-roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+     true},
+    {"camembert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+     true},
+    {"distilbert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+     false},
+    {"modernbert", "modern-bert", LAYER, 1e-5, 1.6e5, 1, 0, 8192, "gelu", HF_WINDOWS_FIRST, 128, 3, NULL,
+     read_bert, false, false},
+    {"nomic_bert", "nomic-bert", LAYER, 1e-12, 1e3, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
+     read_nomic_bert, false, false},
 };
 
 const struct hf_family *hf_family_find(const char *type)
@@ -378,19 +499,11 @@ const char *hf_family_refusal(const char *type)
     static const struct {
         const char *type, *what;
     } others[] = {
-        {"bert", "encoders"},
-        {"roberta", "encoders"},
-        {"xlm-roberta", "encoders"},
-        {"distilbert", "encoders"},
-        {"modernbert", "encoders"},
-        {"nomic_bert", "encoders"},
         {"deberta-v2", "encoders"},
         {"electra", "encoders"},
         {"t5", "encoders with a decoder"},
         {"bart", "encoders with a decoder"},
         {"whisper", "encoders with a decoder"},
-        {"mamba", "recurrent"},
-        {"mamba2", "recurrent"},
         {"rwkv", "recurrent"},
         {"falcon_mamba", "recurrent"},
         {"jamba", "recurrent"},

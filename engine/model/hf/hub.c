@@ -3,7 +3,7 @@
  *   models--ORG--NAME/refs/main          the name of a snapshot
  *   models--ORG--NAME/snapshots/HASH/    config.json and so on, links to ../../blobs
  *
- * It is the folder HF_HUB_CACHE, else hub in HF_HOME, else ~/.cache/huggingface/hub. */
+ * Where the cache is, its programs are told by the same variables (huggingface_hub, constants.py). */
 #include "model/hf/hub.h"
 
 #include <ctype.h>
@@ -14,6 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/error.h"
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
 
 static bool is_folder(const char *path)
 {
@@ -42,8 +50,8 @@ static bool read_reference(const char *folder, char name[128])
     return n > 0;
 }
 
-/* The name of the only snapshot; false if there are several, or none. */
-static bool find_only(const char *snapshots, char name[128])
+/* The name of one of the snapshots; returns how many there are. */
+static size_t count_snapshots(const char *snapshots, char name[128])
 {
     DIR *folder = opendir(snapshots);
     size_t n = 0;
@@ -53,43 +61,71 @@ static bool find_only(const char *snapshots, char name[128])
         n++;
     }
     if (folder) closedir(folder);
-    return n == 1;
+    return n;
 }
 
-static char *find_snapshot(const char *folder)
+static int find_snapshot(const char *folder, char **found)
 {
     char snapshots[PATH_MAX], path[PATH_MAX], name[128];
-    if (!join(snapshots, folder, "snapshots")) return NULL;
-    if (read_reference(folder, name) && join(path, snapshots, name) && is_folder(path)) return strdup(path);
-    return find_only(snapshots, name) && join(path, snapshots, name) ? strdup(path) : NULL;
+    if (!join(snapshots, folder, "snapshots"))
+        return error_raise(ENGINE_ERROR, "%s: the path is too long", folder);
+    bool is_named = read_reference(folder, name);
+    size_t n = is_named ? 1 : count_snapshots(snapshots, name);
+    if (n == 0) return error_raise(ENGINE_ERROR_NOT_FOUND, "%s is empty: nothing was downloaded", snapshots);
+    if (n > 1)
+        return error_raise(
+            ENGINE_ERROR_NOT_FOUND,
+            "%s has %zu snapshots and no refs/main that chooses one: name one of the folders in %s", folder,
+            n, snapshots);
+    if (!join(path, snapshots, name) || !is_folder(path))
+        return error_raise(ENGINE_ERROR_NOT_FOUND, "%s lacks the snapshot %s%s", folder, name,
+                           is_named ? ", which refs/main names" : "");
+    *found = strdup(path);
+    return *found ? ENGINE_OK : error_memory("model");
 }
 
 /* Whether a path can be ORG/NAME. */
 static bool is_name(const char *path)
 {
     const char *slash = strchr(path, '/');
-    return slash && slash != path && slash[1] && !strchr(slash + 1, '/') && path[0] != '.' && slash[1] != '.';
+    return slash && slash != path && slash[1] && !strchr(slash + 1, '/') && path[0] != '.' &&
+           slash[1] != '.' && strlen(path) <= 200;
+}
+
+/* FOLDER/name, where a folder of "~" is the user's; false: the variable is not set, or the path too long. */
+static bool find_in(char path[PATH_MAX], const char *variable, const char *name)
+{
+    const char *folder = getenv(variable), *home = getenv("HOME");
+    char expanded[PATH_MAX];
+    if (!folder || !folder[0]) return false;
+    if (folder[0] == '~' && (folder[1] == '/' || !folder[1]) && home) {
+        if (!join(expanded, home, folder + 1 + (folder[1] == '/'))) return false;
+        folder = expanded;
+    }
+    return name[0] ? join(path, folder, name) : snprintf(path, PATH_MAX, "%s", folder) < PATH_MAX;
 }
 
 static bool find_cache(char path[PATH_MAX])
 {
-    const char *cache = getenv("HF_HUB_CACHE"), *home = getenv("HF_HOME"), *user = getenv("HOME");
-    if (cache && cache[0]) return snprintf(path, PATH_MAX, "%s", cache) < PATH_MAX;
-    if (home && home[0]) return join(path, home, "hub");
-    return user && join(path, user, ".cache/huggingface/hub");
+    return find_in(path, "HF_HUB_CACHE", "") || find_in(path, "HUGGINGFACE_HUB_CACHE", "") ||
+           find_in(path, "HF_HOME", "hub") || find_in(path, "XDG_CACHE_HOME", "huggingface/hub") ||
+           find_in(path, "HOME", ".cache/huggingface/hub");
 }
 
-char *hf_hub_find(const char *path)
+int hf_hub_find(const char *path, char **found)
 {
-    struct stat info;
     char cache[PATH_MAX], folder[PATH_MAX], name[256];
-    if (stat(path, &info) == 0) {
-        bool is_whole = join(folder, path, "config.json") && stat(folder, &info) == 0;
+    *found = NULL;
+    if (exists(path)) {
+        bool is_whole = join(folder, path, "config.json") && exists(folder);
         bool is_cached = join(folder, path, "snapshots") && is_folder(folder);
-        return is_cached && !is_whole ? find_snapshot(path) : NULL;
+        return is_cached && !is_whole ? find_snapshot(path, found) : ENGINE_OK;
     }
-    if (!is_name(path) || strlen(path) > 200 || !find_cache(cache)) return NULL;
+    if (!is_name(path) || !find_cache(cache)) return ENGINE_OK;
     const char *slash = strchr(path, '/');
     snprintf(name, sizeof name, "models--%.*s--%s", (int)(slash - path), path, slash + 1);
-    return join(folder, cache, name) ? find_snapshot(folder) : NULL;
+    if (join(folder, cache, name) && is_folder(folder)) return find_snapshot(folder, found);
+    return error_raise(ENGINE_ERROR_NOT_FOUND,
+                       "there is no file %s, and no model of that name in Hugging Face's cache, %s", path,
+                       cache);
 }

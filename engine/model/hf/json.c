@@ -2,12 +2,13 @@
 #include "model/hf/json.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "common/printable.h"
 #include "model/file.h"
 
-int hf_json_read(const char *path, uint64_t limit, json_t **json)
+static int read_file(const char *path, uint64_t limit, bool is_array, json_t **json)
 {
     const uint8_t *data = NULL;
     uint64_t size = 0;
@@ -25,12 +26,23 @@ int hf_json_read(const char *path, uint64_t limit, json_t **json)
         if (!*json)
             status = error_raise(ENGINE_ERROR_DATA, "%s is no valid JSON: %s", path,
                                  size > 0 ? error.text : "it is empty");
-        else if (!json_is_object(*json))
-            status = error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON", path);
+        else if (is_array ? !json_is_array(*json) : !json_is_object(*json))
+            status =
+                error_raise(ENGINE_ERROR_DATA, "%s is no %s of JSON", path, is_array ? "array" : "object");
     }
     model_unmap_file(data, size);
     if (!status) return ENGINE_OK;
     json_decref(*json);
     *json = NULL;
     return status;
+}
+
+int hf_json_read(const char *path, uint64_t limit, json_t **json)
+{
+    return read_file(path, limit, false, json);
+}
+
+int hf_json_read_array(const char *path, uint64_t limit, json_t **json)
+{
+    return read_file(path, limit, true, json);
 }

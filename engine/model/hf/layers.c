@@ -36,7 +36,8 @@ void hf_read_windows(struct hf_config *config)
     bool slides[HF_MAX_LAYERS] = {false};
     if (config->status || family->windows == HF_WINDOWS_NONE) return;
     bool given = json_object_get(config->json, "sliding_window") != NULL; /* may be null */
-    uint32_t window = hf_count(config, config->json, "sliding_window", given ? 0 : family->window);
+    uint32_t window =
+        hf_count(config, config->json, "local_attention|sliding_window", given ? 0 : family->window);
     if (family->windows == HF_WINDOWS_FROM && !is_set(config, "use_sliding_window")) window = 0;
     if (!read_types(config, slides)) {
         /* The pattern of exaone4 may be a text of letters for layers, which its layer_types repeats. */
@@ -44,9 +45,12 @@ void hf_read_windows(struct hf_config *config)
         if (json_is_integer(hf_get(config->json, "sliding_window_pattern|_sliding_window_pattern")))
             period = hf_count(config, config->json, "sliding_window_pattern|_sliding_window_pattern", period);
         uint32_t from = hf_count(config, config->json, "max_window_layers", 28);
+        if (family->windows == HF_WINDOWS_FIRST)
+            period = hf_count(config, config->json, "global_attn_every_n_layers", period);
         for (uint32_t i = 0; i < config->n_layers; i++)
             slides[i] = family->windows == HF_WINDOWS_ALL ||
                         (family->windows == HF_WINDOWS_PERIOD && (period == 0 || (i + 1) % period != 0)) ||
+                        (family->windows == HF_WINDOWS_FIRST && period > 0 && i % period != 0) ||
                         (family->windows == HF_WINDOWS_FROM && i >= from);
     }
     hf_put_count(config, "attention.sliding_window", window);

@@ -200,10 +200,86 @@ static const struct module hunyuan_moe[] = {
     {NULL, NULL, HF_ROWS_SAME},
 };
 
+/* Mamba's block has the same names in all families that use it. */
+static const struct module mamba[] = {
+    {"norm", "attn_norm", HF_ROWS_SAME},
+    {"mixer.in_proj", "ssm_in", HF_ROWS_SAME},
+    {"mixer.conv1d", "ssm_conv1d", HF_ROWS_SAME},
+    {"mixer.x_proj", "ssm_x", HF_ROWS_SAME},
+    {"mixer.dt_proj", "ssm_dt", HF_ROWS_SAME},
+    {"mixer.dt", "ssm_dt", HF_ROWS_SAME}, /* dt_bias */
+    {"mixer.A_log", "ssm_a.", HF_ROWS_SAME},
+    {"mixer.D", "ssm_d.", HF_ROWS_SAME},
+    {"mixer.norm", "ssm_norm", HF_ROWS_SAME},
+    {"mixer.out_proj", "ssm_out", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
 static const struct module gpt_oss[] = {
     {"mlp.router", "ffn_gate_inp", HF_ROWS_SAME},
     {"post_attention_layernorm", "post_attention_norm", HF_ROWS_SAME},
     {"self_attn.sinks", "attn_sinks", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+/* BERT and RoBERTa; from attention.q_lin on DistilBERT. */
+static const struct module bert[] = {
+    {"attention.self.query", "attn_q", HF_ROWS_SAME},
+    {"attention.self.key", "attn_k", HF_ROWS_SAME},
+    {"attention.self.value", "attn_v", HF_ROWS_SAME},
+    {"attention.output.dense", "attn_output", HF_ROWS_SAME},
+    {"attention.output.LayerNorm", "attn_output_norm", HF_ROWS_SAME},
+    {"intermediate.dense", "ffn_up", HF_ROWS_SAME},
+    {"output.dense", "ffn_down", HF_ROWS_SAME},
+    {"output.LayerNorm", "layer_output_norm", HF_ROWS_SAME},
+    {"attention.q_lin", "attn_q", HF_ROWS_SAME},
+    {"attention.k_lin", "attn_k", HF_ROWS_SAME},
+    {"attention.v_lin", "attn_v", HF_ROWS_SAME},
+    {"attention.out_lin", "attn_output", HF_ROWS_SAME},
+    {"sa_layer_norm", "attn_output_norm", HF_ROWS_SAME},
+    {"ffn.lin1", "ffn_up", HF_ROWS_SAME},
+    {"ffn.lin2", "ffn_down", HF_ROWS_SAME},
+    {"output_layer_norm", "layer_output_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module nomic_bert[] = {
+    {"attn.Wqkv", "attn_qkv", HF_ROWS_SAME},      {"attn.out_proj", "attn_output", HF_ROWS_SAME},
+    {"mlp.fc11", "ffn_up", HF_ROWS_SAME},         {"mlp.fc12", "ffn_gate", HF_ROWS_SAME},
+    {"mlp.fc2", "ffn_down", HF_ROWS_SAME},        {"norm1", "attn_output_norm", HF_ROWS_SAME},
+    {"norm2", "layer_output_norm", HF_ROWS_SAME}, {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module modern_bert[] = {
+    {"attn.Wqkv", "attn_qkv", HF_ROWS_SAME},
+    {"attn.Wo", "attn_output", HF_ROWS_SAME},
+    {"mlp.Wi", "ffn_up", HF_ROWS_SAME},
+    {"mlp.Wo", "ffn_down", HF_ROWS_SAME},
+    {"mlp_norm", "ffn_norm", HF_ROWS_SAME},
+    {"attn_norm", "attn_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module modern_bert_outer[] = {
+    {"embeddings.norm", "token_embd_norm", HF_ROWS_SAME},
+    {"final_norm", "output_norm", HF_ROWS_SAME},
+    {"head.dense", "cls", HF_ROWS_SAME},
+    {"head.norm", "cls.norm", HF_ROWS_SAME},
+    {"classifier", "cls.output", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+/* Encoders: the last words of names outside the layers. */
+static const struct module bert_outer[] = {
+    {"position_embeddings", "position_embd", HF_ROWS_SAME},
+    {"token_type_embeddings", "token_types", HF_ROWS_SAME},
+    {"embeddings.LayerNorm", "token_embd_norm", HF_ROWS_SAME},
+    {"emb_ln", "token_embd_norm", HF_ROWS_SAME},
+    {"pooler.dense", "cls", HF_ROWS_SAME},
+    {"pre_classifier", "cls", HF_ROWS_SAME},
+    {"classifier.dense", "cls", HF_ROWS_SAME},
+    {"classifier.out_proj", "cls.output", HF_ROWS_SAME},
+    {"classifier", "cls.output", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -212,34 +288,40 @@ static const struct family {
     const char *name;
     bool pairs_adjacent;
     const struct module *modules; /* NULL: only the usual ones */
+    const struct module *outer;   /* outside the layers, before those of all families; NULL: none */
 } families[] = {
-    {"llama", true, mixtral},
-    {"granite", true, NULL},
-    {"granitemoe", true, granitemoe},
-    {"gemma2", false, norms_behind},
-    {"gemma3", false, norms_behind},
-    {"olmo2", false, norms_behind},
-    {"exaone4", false, norms_behind},
-    {"glm4", false, glm4},
-    {"glm4moe", false, glm4moe},
-    {"stablelm", false, stablelm},
-    {"hunyuan-dense", false, hunyuan_dense},
-    {"ernie4_5-moe", false, ernie_moe},
-    {"smollm3", true, NULL},
-    {"minicpm", true, NULL},
-    {"internlm2", true, internlm2},
-    {"deepseek2", false, deepseek},
-    {"gpt2", false, gpt2},
-    {"gptneox", false, neox},
-    {"bloom", false, neox},
-    {"falcon", false, neox},
-    {"mpt", false, mpt},
-    {"phi2", false, phi2},
-    {"starcoder2", false, starcoder2},
-    {"exaone", false, exaone},
-    {"llama4", false, llama4},
-    {"hunyuan-moe", false, hunyuan_moe},
-    {"gpt-oss", false, gpt_oss},
+    {"llama", true, mixtral, NULL},
+    {"granite", true, NULL, NULL},
+    {"granitemoe", true, granitemoe, NULL},
+    {"gemma2", false, norms_behind, NULL},
+    {"gemma3", false, norms_behind, NULL},
+    {"olmo2", false, norms_behind, NULL},
+    {"exaone4", false, norms_behind, NULL},
+    {"glm4", false, glm4, NULL},
+    {"glm4moe", false, glm4moe, NULL},
+    {"stablelm", false, stablelm, NULL},
+    {"hunyuan-dense", false, hunyuan_dense, NULL},
+    {"ernie4_5-moe", false, ernie_moe, NULL},
+    {"smollm3", true, NULL, NULL},
+    {"minicpm", true, NULL, NULL},
+    {"internlm2", true, internlm2, NULL},
+    {"deepseek2", false, deepseek, NULL},
+    {"gpt2", false, gpt2, NULL},
+    {"gptneox", false, neox, NULL},
+    {"bloom", false, neox, NULL},
+    {"falcon", false, neox, NULL},
+    {"mpt", false, mpt, NULL},
+    {"phi2", false, phi2, NULL},
+    {"starcoder2", false, starcoder2, NULL},
+    {"exaone", false, exaone, NULL},
+    {"llama4", false, llama4, NULL},
+    {"hunyuan-moe", false, hunyuan_moe, NULL},
+    {"gpt-oss", false, gpt_oss, NULL},
+    {"bert", false, bert, bert_outer},
+    {"nomic-bert", false, nomic_bert, bert_outer},
+    {"modern-bert", false, modern_bert, modern_bert_outer},
+    {"mamba", false, mamba, NULL},
+    {"mamba2", false, mamba, NULL},
 };
 
 /* Modules outside the layers: the last word of their names. */
@@ -253,6 +335,7 @@ static const struct {
     {"tok_embeddings", "token_embd", true},
     {"word_embeddings", "token_embd", true},
     {"embed_in", "token_embd", true},
+    {"embeddings", "token_embd", true},
     {"wte", "token_embd", true},
     {"wpe", "position_embd", true},
     {"word_embeddings_layernorm", "token_embd_norm", false},
@@ -288,10 +371,10 @@ static const struct module *find_module(const struct module *modules, const char
     return NULL;
 }
 
-/* Finds "layers.N." (or "h.N.", "blocks.N.") in a module's name. Returns what follows, or NULL. */
+/* Finds "layers.N." (or "layer.N.", "h.N.", "blocks.N.") in a module's name. Returns what follows, or NULL. */
 static const char *after_layer(const char *module, uint32_t *layer)
 {
-    static const char *const words[] = {"layers.", "h.", "blocks."};
+    static const char *const words[] = {"layers.", "layer.", "h.", "blocks."};
     for (const char *at = module; at; at = strchr(at, '.')) {
         if (*at == '.') at++;
         for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -305,6 +388,32 @@ static const char *after_layer(const char *module, uint32_t *layer)
         }
     }
     return NULL;
+}
+
+bool hf_ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), n = strlen(end);
+    return length > n && strcmp(name + length - n, end) == 0;
+}
+
+/* Whether a name is, or ends with, these words. */
+static bool ends_with_words(const char *name, const char *words)
+{
+    size_t length = strlen(name), n = strlen(words);
+    if (length < n || strcmp(name + length - n, words) != 0) return false;
+    return length == n || name[length - n - 1] == '.';
+}
+
+static bool find_own_outer(const struct module *modules, const char *module, struct hf_name *name)
+{
+    for (; modules && modules->name; modules++) {
+        if (!ends_with_words(module, modules->name)) continue;
+        snprintf(name->tensor, sizeof name->tensor, "%s.weight", modules->tensor);
+        name->is_embedding =
+            strcmp(modules->tensor, "position_embd") == 0 || strcmp(modules->tensor, "token_types") == 0;
+        return true;
+    }
+    return false;
 }
 
 static bool find_outer(const char *module, struct hf_name *name)
@@ -326,13 +435,15 @@ bool hf_name(const char *family, const char *module, struct hf_name *name)
         if (strcmp(families[i].name, family) == 0) own = &families[i];
     *name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
     const char *rest = after_layer(module, &name->layer);
-    if (!rest) return find_outer(module, name);
+    if (!rest) return find_own_outer(own ? own->outer : NULL, module, name) || find_outer(module, name);
     const struct module *found = own ? find_module(own->modules, rest, &name->expert) : NULL;
     if (!found) found = find_module(usual, rest, &name->expert);
     if (!found) return false;
-    bool is_whole = strchr(found->tensor, '.') != NULL; /* "exp_probs_b.bias" */
+    bool is_whole = strchr(found->tensor, '.') != NULL; /* "exp_probs_b.bias", or "ssm_a." without an end */
     snprintf(name->tensor, sizeof name->tensor, "blk.%u.%s%s", name->layer, found->tensor,
              is_whole ? "" : ".weight");
+    size_t length = strlen(name->tensor);
+    if (name->tensor[length - 1] == '.') name->tensor[length - 1] = '\0';
     name->rows = found->rows;
     bool pairs = found->rows == HF_ROWS_QUERIES || found->rows == HF_ROWS_KEYS;
     if (pairs && !(own && own->pairs_adjacent)) name->rows = HF_ROWS_SAME;

@@ -29,4 +29,7 @@ struct hf_name {
 /* The name of a module's weight in GGUF files of a family (general.architecture). False: unknown. */
 bool hf_name(const char *family, const char *module, struct hf_name *name);
 
+/* Whether a name has this end, and more before it. */
+bool hf_ends_with(const char *name, const char *end);
+
 #endif

@@ -21,10 +21,15 @@
 #include "base/half.h"
 #include "model/file.h"
 #include "model/hf/config.h"
+#include "model/hf/names.h"
 #include "model/safetensors.h"
 
-#define BLOCK      32 /* of MXFP4 and Q4_0 */
-#define SIZE_Q4_0  18
+#define BLOCK     32 /* of MXFP4 and Q4_0 */
+#define SIZE_Q4_0 18
+/* Values of a matrix below which the engine prefers exact products to few bytes: devices may round the inputs of
+ * Q4_0. A layer has many experts, so theirs don't count as small. */
+#define SMALL (1u << 20)
+
 #define SIZE_MXFP4 17
 
 struct quantised {
@@ -261,6 +266,8 @@ static int read_groups(const struct model *model, const struct hf_config *config
     for (uint64_t i = 0; q->groups && i < q->k; i++)
         if (group_of(q, i) >= n_groups) return refuse(model, stored, "groups");
     bool fits = fits_q4_0(q);
+    q->source.is_small = fits && q->k * q->n_rows < SMALL && !strstr(base, ".experts.");
+    if (q->source.is_small) fits = false;
     q->source.decode = fits ? decode_blocks : decode_groups;
     q->source.type = fits ? ENGINE_TYPE_Q4_0 : ENGINE_TYPE_F32;
     return ENGINE_OK;
@@ -295,18 +302,12 @@ void hf_quantised_as_float(struct hf_source *source)
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    size_t length = strlen(name), n = strlen(suffix);
-    return length > n && strcmp(name + length - n, suffix) == 0;
-}
-
 const char *hf_quantised_suffix(const struct hf_config *config, const struct safetensors_tensor *stored)
 {
     bool has_groups = config->method == HF_GPTQ || config->method == HF_AWQ;
     if (strcmp(stored->type_name, "F8_E4M3") == 0) return "";
-    if (has_groups && ends_with(stored->name, ".qweight")) return ".qweight";
-    if (config->method == HF_MXFP4 && ends_with(stored->name, "_blocks")) return "_blocks";
+    if (has_groups && hf_ends_with(stored->name, ".qweight")) return ".qweight";
+    if (config->method == HF_MXFP4 && hf_ends_with(stored->name, "_blocks")) return "_blocks";
     return NULL;
 }
 
@@ -317,10 +318,10 @@ bool hf_is_companion(const struct hf_config *config, const char *name)
     static const char *const groups[] = {".scales", ".qzeros", ".g_idx"};
     bool has_groups = config->method == HF_GPTQ || config->method == HF_AWQ;
     for (size_t i = 0; config->method == HF_FP8 && i < sizeof fp8 / sizeof *fp8; i++)
-        if (ends_with(name, fp8[i])) return true;
+        if (hf_ends_with(name, fp8[i])) return true;
     for (size_t i = 0; has_groups && i < sizeof groups / sizeof *groups; i++)
-        if (ends_with(name, groups[i])) return true;
-    return config->method == HF_MXFP4 && ends_with(name, "_scales");
+        if (hf_ends_with(name, groups[i])) return true;
+    return config->method == HF_MXFP4 && hf_ends_with(name, "_scales");
 }
 
 /* ---- quantization_config ------------------------------------------------------------------------------- */

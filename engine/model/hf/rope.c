@@ -90,10 +90,24 @@ static void read_yarn(struct hf_config *config, const json_t *scaling, uint32_t 
         hf_put_float(config, "rope.scaling.yarn_log_multiplier", 0.1 * all);
 }
 
+/* What llama.cpp's converter writes for models of some families whose rope is not scaled. */
+static void put_unscaled(struct hf_config *config)
+{
+    const char *family = config->family->architecture;
+    uint32_t n_context =
+        hf_count(config, config->json, "original_max_position_embeddings", config->n_context);
+    if (strcmp(family, "command-r") == 0 || strcmp(family, "cohere2") == 0 || strcmp(family, "nemotron") == 0)
+        hf_put_text(config, "rope.scaling.type", "none");
+    if (strcmp(family, "phi3") == 0) hf_put_count(config, "rope.scaling.original_context_length", n_context);
+}
+
 static void read_scaling(struct hf_config *config, const json_t *scaling, double theta)
 {
     const char *type = hf_text(config, scaling, "rope_type|type");
-    if (!type || strcmp(type, "default") == 0 || strcmp(type, "mrope") == 0) return;
+    if (!type || strcmp(type, "default") == 0 || strcmp(type, "mrope") == 0) {
+        put_unscaled(config);
+        return;
+    }
     /* Acts on contexts longer than the model's, which are not run. Hunyuan's is in the base, see stretch. */
     if (strcmp(type, "dynamic") == 0) return;
     uint32_t n_original = hf_count(config, scaling, "original_max_position_embeddings", 0);
@@ -137,7 +151,9 @@ void hf_read_rope(struct hf_config *config)
     if (config->status || family->rotary == 0) return;
     struct parameters p = find_parameters(config);
     double theta = hf_number(config, p.base, "rope_theta|rotary_emb_base", -1);
-    if (theta < 0) theta = hf_number(config, config->json, "rope_theta|rotary_emb_base", family->theta);
+    if (theta < 0)
+        theta =
+            hf_number(config, config->json, "rope_theta|rotary_emb_base|global_rope_theta", family->theta);
     double part = hf_number(config, p.base, "partial_rotary_factor|rotary_pct", -1);
     if (part < 0) part = hf_number(config, config->json, "partial_rotary_factor|rotary_pct", family->rotary);
     if (theta <= 0 || part < 0 || part > 1)
@@ -151,8 +167,9 @@ void hf_read_rope(struct hf_config *config)
     hf_put_count(config, "rope.dimension_count", config->n_rope);
     hf_put_float(config, "rope.freq_base", theta);
     read_scaling(config, p.scaling, theta);
-    if (strcmp(family->architecture, "gemma3") != 0) return;
+    if (strcmp(family->architecture, "gemma3") != 0 && strcmp(family->architecture, "modern-bert") != 0)
+        return;
     const json_t *local = hf_get(hf_get(config->json, "rope_parameters"), "sliding_attention");
-    theta = hf_number(config, config->json, "rope_local_base_freq", 10000);
+    theta = hf_number(config, config->json, "rope_local_base_freq|local_rope_theta", 10000);
     hf_put_float(config, "rope.freq_base_swa", hf_number(config, local, "rope_theta", theta));
 }

@@ -3,12 +3,14 @@
 #include "model/hf/tensors.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/log.h"
 #include "model/file.h"
 #include "model/hf/config.h"
 #include "model/hf/names.h"
@@ -29,20 +31,35 @@ struct reader {
     const char *family;    /* GGUF's name */
     struct entry *entries; /* [n_entries] */
     size_t n_entries;
+    size_t n_quantised, n_floats;     /* stored matrices that are quantised; those that become F32 */
+    uint64_t stored_size, float_size; /* bytes of the latter, then and now */
 };
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
 /* Tensors that checkpoints have besides the text model's weights: its constants, and other models. */
-static bool is_left_out(const char *name)
+static bool is_left_out(const char *family, const char *name)
 {
-    static const char *const ends[] = {"rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",
-                                       ".attention.bias", ".attention.masked_bias"};
-    static const char *const others[] = {
-        "vision_",       "model.vision_",         "visual.",
-        "model.visual.", "multi_modal_projector", "model.multi_modal_projector",
-        "audio_",        "model.audio_"};
+    static const char *const ends[] = {"rotary_emb.inv_freq",    ".attn.bias",
+                                       ".attn.masked_bias",      ".attention.bias",
+                                       ".attention.masked_bias", "embeddings.position_ids"};
+    static const char *const others[] = {"vision_",
+                                         "model.vision_",
+                                         "visual.",
+                                         "model.visual.",
+                                         "multi_modal_projector",
+                                         "model.multi_modal_projector",
+                                         "audio_",
+                                         "model.audio_",
+                                         "cls.predictions.",
+                                         "cls.seq_relationship.",
+                                         "vocab_transform.",
+                                         "vocab_layer_norm.",
+                                         "vocab_projector.",
+                                         "qa_outputs."};
     size_t length = strlen(name);
+    /* RoBERTa's head for hidden words; decoders have a tensor of this name that is used. */
+    if (strcmp(family, "bert") == 0 && strncmp(name, "lm_head.", 8) == 0) return true;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (length >= strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0) return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -64,8 +81,11 @@ static bool name_tensor(const struct reader *reader, const struct safetensors_te
                         struct entry *entry)
 {
     char module[512];
-    if (strlen(stored->name) >= sizeof module) return false;
+    if (strlen(stored->name) >= sizeof module - 1) return false; /* .weight is longer than .gamma */
     strcpy(module, stored->name);
+    /* What norms of BERT were called before transformers 3. */
+    if (cut(module, ".LayerNorm.gamma")) strcat(module, ".LayerNorm.weight");
+    if (cut(module, ".LayerNorm.beta")) strcat(module, ".LayerNorm.bias");
     bool known = false;
     const char *codes = hf_quantised_suffix(reader->config, stored);
     entry->is_quantised = codes != NULL;
@@ -90,13 +110,14 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
 {
     struct entry *entry = &reader->entries[reader->n_entries];
     *entry = (struct entry){.stored = stored};
-    if (is_left_out(stored->name) || hf_is_companion(reader->config, stored->name)) return;
+    if (is_left_out(reader->family, stored->name) || hf_is_companion(reader->config, stored->name)) return;
     if (!name_tensor(reader, stored, entry)) {
         entry->name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
         if (strlen(stored->name) >= sizeof entry->name.tensor || stored->n_dims > 3) return;
         strcpy(entry->name.tensor, stored->name);
         if (stored->type == SAFETENSORS_OTHER_TYPE || stored->size == 0) return;
     }
+    if (!reader->config->is_classifier && strncmp(entry->name.tensor, "cls.", 4) == 0) return;
     /* Layers after the last predict further tokens. */
     if (entry->name.layer != HF_NO_NUMBER && entry->name.layer >= reader->config->n_layers) return;
     if (reader->config->is_tied && strcmp(entry->name.tensor, "output.weight") == 0) return;
@@ -182,10 +203,12 @@ static int view_matrices(const struct reader *reader, const struct entry *entry,
     uint64_t dims[3] = {1, 1, 1}; /* from the last on */
     uint32_t n = stored->n_dims;
     while (n > 1 && stored->ne[stored->n_dims - n] == 1 && entry->is_bias) n--; /* [1, n] */
+    bool has_channels = n == 3 && stored->ne[1] == 1; /* a convolution's weights: [channels, 1, taps] */
     if (n > 3 || stored->size == 0)
         return error_raise(ENGINE_ERROR_DATA, "%s: %s has %u dimensions, or no values", reader->model->path,
                            stored->name, stored->n_dims);
     for (uint32_t i = 0; i < n; i++) dims[i] = stored->ne[stored->n_dims - 1 - i];
+    if (has_channels) dims[1] = dims[2], dims[2] = 1;
     if (entry->is_bias || n <= 1) { /* [n, rows] */
         m->k = m->step = 1;
         m->n_rows = dims[0];
@@ -342,18 +365,40 @@ static int add_entry(const struct reader *reader, const struct entry *entry, con
         return add_pairs(reader, entry, m, reader->config->n_heads, outputs);
     if (entry->name.rows == HF_ROWS_KEYS)
         return add_pairs(reader, entry, m, reader->config->n_kv_heads, outputs);
-    add_piece(outputs, m, 0, (const uint64_t[4]){m->k, m->n_rows, m->n, 1},
+    uint64_t first =
+        strcmp(entry->name.tensor, "position_embd.weight") == 0 ? reader->config->n_unused_rows : 0;
+    if (first >= m->n_rows) return refuse_rows(reader, entry, m);
+    add_piece(outputs, m, first, (const uint64_t[4]){m->k, m->n_rows - first, m->n, 1},
               (const uint64_t[4]){m->step, m->row_step, m->matrix_step, 0});
-    set_shape(outputs, m->k, m->n_rows, m->n);
+    set_shape(outputs, m->k, m->n_rows - first, m->n);
     return ENGINE_OK;
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 
+/* The rates of a recurrence, stored as logarithms: GGUF has -exp(x). */
+static bool is_log(const char *name)
+{
+    return hf_ends_with(name, ".ssm_a");
+}
+
+/* Lists of Mamba 2 that have two dimensions in GGUF: [1, heads] and [values of a group, groups]. */
+static void split_list(const struct hf_config *config, struct model_tensor *tensor)
+{
+    uint64_t n = tensor->ne[0], n_rows = 1;
+    if (config->n_groups == 0) return;
+    if (is_log(tensor->name) || hf_ends_with(tensor->name, ".ssm_d")) n_rows = n;
+    if (hf_ends_with(tensor->name, ".ssm_norm.weight")) n_rows = config->n_groups;
+    if (n_rows == 1 || n % n_rows != 0) return;
+    tensor->ne[0] = n / n_rows, tensor->ne[1] = n_rows;
+    tensor->n_dims = 2;
+}
+
 /* Norms, biases and the like, which graphs read as numbers. */
 static bool is_values(const char *name)
 {
-    return strstr(name, "norm") || strstr(name, ".bias") || strstr(name, "attn_sinks");
+    return strstr(name, "norm") || strstr(name, ".bias") || strstr(name, "attn_sinks") || is_log(name) ||
+           strstr(name, ".ssm_d") || strstr(name, ".ssm_conv1d.");
 }
 
 /* Makes a tensor's numbers now, as F32, with 1 added where the family's norms do. */
@@ -365,9 +410,12 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
         return error_raise(ENGINE_ERROR_DATA, "%s: %s is quantised, which it cannot be", reader->model->path,
                            tensor->name);
     float *values = metadata_allocate(reader->model->metadata, (size_t)n * sizeof *values);
+    const void *stored;
     void *gathered;
-    const uint8_t *data = values ? model_tensor_gather(tensor, &gathered) : NULL;
-    if (!data) return error_memory("tensor list");
+    if (!values) return error_memory("tensor list");
+    int status = model_tensor_gather(tensor, &stored, &gathered);
+    if (status) return status;
+    const uint8_t *data = stored;
     float addend = reader->config->family->adds_one && !strstr(tensor->name, ".bias") ? 1 : 0;
     for (uint64_t i = 0; i < n; i++) {
         uint16_t half;
@@ -378,6 +426,7 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
             values[i] = tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
         }
         values[i] += addend;
+        if (is_log(tensor->name)) values[i] = -expf(values[i]);
     }
     free(gathered);
     tensor->type = ENGINE_TYPE_F32;
@@ -412,6 +461,9 @@ static int add_tensor(struct reader *reader, const char *name, const struct outp
     if (!status && is_list) {
         tensor->ne[0] = ne[1], tensor->ne[1] = ne[2], tensor->ne[2] = 1;
         tensor->n_dims = ne[2] > 1 ? 2 : 1;
+        split_list(reader->config, tensor);
+    } else if (!status && tensor->n_dims < 2) {
+        tensor->n_dims = 2; /* a matrix of one row */
     }
     if (!status) reader->model->n_tensors++;
     return status;
@@ -455,9 +507,28 @@ static int view_entries(struct reader *reader, const struct entry *entries, size
         if (status) return status;
         same_types = same_types && m[i].source->type == m[0].source->type;
     }
-    for (size_t i = 0; i < n && !same_types; i++)
-        if (entries[i].is_quantised) hf_quantised_as_float(m[i].source);
+    for (size_t i = 0; i < n; i++) {
+        if (!entries[i].is_quantised) continue;
+        if (!same_types) hf_quantised_as_float(m[i].source);
+        reader->n_quantised++;
+        if (m[i].source->type != ENGINE_TYPE_F32 || m[i].source->is_small) continue;
+        reader->n_floats++;
+        reader->stored_size += m[i].source->size;
+        reader->float_size += m[i].k * m[i].n_rows * m[i].n * sizeof(float);
+    }
     return ENGINE_OK;
+}
+
+static void tell_of_floats(const struct reader *reader)
+{
+    const double mib = 1024 * 1024;
+    if (reader->n_floats)
+        log_line(
+            ENGINE_LOG_WARNING,
+            "%s: %zu of %zu quantised matrices fit no type of the engine and become F32: %.1f MiB instead "
+            "of %.1f MiB. --load-type and `engine quantize` make them smaller",
+            reader->model->path, reader->n_floats, reader->n_quantised, (double)reader->float_size / mib,
+            (double)reader->stored_size / mib);
 }
 
 /* The most pieces that a stored tensor gives one output. */
@@ -524,6 +595,7 @@ int hf_list_tensors(struct model *model, const struct hf_config *config)
     }
     free(reader.entries);
     if (status) return status;
+    tell_of_floats(&reader);
     add_factors(&reader, "rope_freqs.weight", config->factors);
     add_factors(&reader, "rope_factors_long.weight", config->factors_long);
     add_factors(&reader, "rope_factors_short.weight", config->factors_short);

@@ -32,13 +32,14 @@ char *hf_tokenizer_path(const char *directory, const char *name)
     return path;
 }
 
-/* Maps a file if it is there: *size is 0 and *data NULL if not, or if it is empty. */
+/* Maps a file if it is there: *size is 0 and *data NULL if not, or if it is empty. A link that leads nowhere is an
+ * error: a download that isn't complete. */
 static int map_file(const char *path, uint64_t limit, const uint8_t **data, uint64_t *size)
 {
     struct stat status;
     *data = NULL;
     *size = 0;
-    if (stat(path, &status) != 0) {
+    if (lstat(path, &status) != 0) {
         if (errno == ENOENT || errno == ENOTDIR) return ENGINE_OK;
         return error_raise(ENGINE_ERROR, "%s: %s", path, strerror(errno));
     }

@@ -1,0 +1,28 @@
+/* imatrix.h: importance matrices: for matrices of a model, how much each column of their input matters. Files of
+ * llama-imatrix, in either of its formats. */
+#ifndef ENGINE_MODEL_IMATRIX_H
+#define ENGINE_MODEL_IMATRIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct imatrix_entry {
+    const char *name; /* of the model's tensor */
+    /* [n] means of the squares of the input's columns over all tokens; for experts, those of one after the other. All
+     * zero for an expert that no token used. */
+    float *means;
+    uint64_t n;
+};
+
+struct imatrix;
+
+/* Reads a file. ENGINE_ERROR_DATA: it is none, or damaged; the message names the file. */
+int imatrix_open(const char *path, struct imatrix **imatrix);
+void imatrix_close(struct imatrix *imatrix);
+
+size_t imatrix_count(const struct imatrix *imatrix);
+const struct imatrix_entry *imatrix_at(const struct imatrix *imatrix, size_t index);
+/* NULL: there is none. */
+const struct imatrix_entry *imatrix_find(const struct imatrix *imatrix, const char *name);
+
+#endif
