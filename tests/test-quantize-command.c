@@ -99,7 +99,7 @@ Test(quantize, matrices_are_encoded_and_vectors_copied)
             cr_assert_eq(to->type, from->n_dims > 1 ? type : ENGINE_TYPE_F32, "%s", from->name);
             uint8_t *blocks = malloc(to->size);
             cr_assert(blocks);
-            quantize_encoder(to->type)(from->data, from->ne[0] * from->ne[1], blocks);
+            quantize_encoder(to->type)(from->data, NULL, from->ne[0] * from->ne[1], blocks);
             cr_expect(memcmp(blocks, to->data, to->size) == 0, "%s: %s", names[t], from->name);
             free(blocks);
         }

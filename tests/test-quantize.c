@@ -79,7 +79,7 @@ static uint8_t *encode(uint32_t type, const float *x, size_t n, size_t *size)
     cr_assert(type_row_size(type, n, &bytes));
     uint8_t *blocks = malloc(bytes);
     cr_assert(blocks);
-    quantize_encoder(type)(x, n, blocks);
+    quantize_encoder(type)(x, NULL, n, blocks);
     *size = (size_t)bytes;
     return blocks;
 }
@@ -185,14 +185,14 @@ Test(encode, says_what_no_scale_reaches)
                                      ENGINE_TYPE_Q5_1};
     for (size_t t = 0; t < COUNT(plain); t++) {
         for (size_t i = 0; i < 32; i++) x[i] = (i % 2 ? 1.0f : -1.0f) * encode_largest(plain[t]);
-        quantize_encoder(plain[t])(x, 32, blocks);
+        quantize_encoder(plain[t])(x, NULL, 32, blocks);
         cr_expect_not(quantize_encoded_is_finite(plain[t], blocks, 32), "%s", type_info(plain[t])->name);
     }
     x[0] = 65520;
-    encode_f16(x, 1, blocks);
+    encode_f16(x, NULL, 1, blocks);
     cr_expect_not(quantize_encoded_is_finite(ENGINE_TYPE_F16, blocks, 1));
     x[0] = 3.4e38f;
-    encode_bf16(x, 1, blocks);
+    encode_bf16(x, NULL, 1, blocks);
     cr_expect_not(quantize_encoded_is_finite(ENGINE_TYPE_BF16, blocks, 1));
 }
 

@@ -7,16 +7,15 @@
 #include "quantize/convert.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "model/types.h"
-#include "quantize/encode.h"
+#include "quantize/threads.h"
+#include "quantize/values.h"
 
 #define PIECE       ((size_t)1 << 16) /* values */
 #define SLOT_SIZE   (PIECE * 4)       /* bytes; no value takes more than 4 */
@@ -36,7 +35,7 @@ struct converter {
     size_t n;
     const struct model *model;
     const struct convert_calls *calls;
-    uint64_t done, total; /* bytes read */
+    uint64_t done; /* bytes read */
 
     pthread_mutex_t lock; /* protects everything below */
     pthread_cond_t ready; /* a slot has been filled */
@@ -47,22 +46,9 @@ struct converter {
     bool stop;
 };
 
-static uint64_t values_of(const struct conversion *conversion)
-{
-    const uint64_t *ne = conversion->from->ne; /* their product was checked when the file was read */
-    return ne[0] * ne[1] * ne[2] * ne[3];
-}
-
 static bool is_copied(const struct conversion *conversion)
 {
     return conversion->type == conversion->from->type;
-}
-
-/* Bytes of n values, a multiple of the block length. */
-static size_t bytes_of(uint32_t type, uint64_t n)
-{
-    const struct type_info *info = type_info(type);
-    return (size_t)(n / info->block_length * info->block_size);
 }
 
 /* ---- Threads ---- */
@@ -72,40 +58,19 @@ static size_t piece_of(const struct converter *converter, size_t c, uint64_t pie
 {
     uint64_t rest;
     *at = (piece - converter->first[c]) * PIECE;
-    rest = values_of(&converter->conversions[c]) - *at;
+    rest = values_count(converter->conversions[c].from) - *at;
     return rest < PIECE ? (size_t)rest : PIECE;
 }
 
-/* Values at … at + n - 1 of a tensor, which may have to be made, by rows. False: out of memory. */
-static bool decode_values(const struct model_tensor *tensor, uint64_t at, size_t n, float *x)
+/* x: [PIECE], scratch. */
+static enum slot_state convert_piece(const struct converter *converter, size_t c, uint64_t piece, float *x,
+                                     uint8_t *bytes)
 {
-    if (tensor->data) {
-        quantize_decode_plain(tensor->type, (const uint8_t *)tensor->data + bytes_of(tensor->type, at), n, x);
-        return true;
-    }
-    uint64_t length = tensor->ne[0], first = at / length, n_rows = (at + n - 1) / length - first + 1;
-    uint8_t *rows = malloc(bytes_of(tensor->type, n_rows * length));
-    if (!rows) return false;
-    model_tensor_read(tensor, first, n_rows, rows);
-    quantize_decode_plain(tensor->type, rows + bytes_of(tensor->type, at - first * length), n, x);
-    free(rows);
-    return true;
-}
-
-/* False if a value can't be represented, or memory ran out. x: [PIECE], scratch. */
-static bool convert_piece(const struct converter *converter, size_t c, uint64_t piece, float *x,
-                          uint8_t *bytes)
-{
+    static const enum slot_state states[] = {SLOT_READY, SLOT_WRONG, SLOT_NO_MEMORY}; /* of values_result */
     const struct conversion *conversion = &converter->conversions[c];
     uint64_t at;
     size_t n = piece_of(converter, c, piece, &at);
-    if (!decode_values(conversion->from, at, n, x)) return false;
-    float largest = encode_largest(conversion->type);
-    bool good = true;
-    for (size_t i = 0; i < n; i++) good &= fabsf(x[i]) <= largest; /* false for NaN */
-    if (!good) return false;
-    quantize_encoder(conversion->type)(x, n, bytes);
-    return quantize_encoded_is_finite(conversion->type, bytes, n);
+    return states[values_convert(conversion->from, conversion->type, conversion->weights, at, n, x, bytes)];
 }
 
 static void *work(void *argument)
@@ -123,7 +88,7 @@ static void *work(void *argument)
         pthread_mutex_unlock(&converter->lock);
         while (piece >= converter->first[c + 1]) c++;
         enum slot_state state = SLOT_NO_MEMORY;
-        if (x) state = convert_piece(converter, c, piece, x, slot->bytes) ? SLOT_READY : SLOT_WRONG;
+        if (x) state = convert_piece(converter, c, piece, x, slot->bytes);
         pthread_mutex_lock(&converter->lock);
         slot->state = state;
         pthread_cond_signal(&converter->ready);
@@ -150,7 +115,7 @@ static int report(struct converter *converter, uint64_t bytes)
 {
     const struct convert_calls *calls = converter->calls;
     converter->done += bytes;
-    if (calls->progress && calls->progress(calls->user, converter->done, converter->total) != 0)
+    if (calls->progress && calls->progress(calls->user, calls->before + converter->done, calls->total) != 0)
         return error_raise(ENGINE_ERROR, "stopped by the caller");
     return ENGINE_OK;
 }
@@ -205,10 +170,11 @@ static int write_pieces(struct converter *converter, size_t c)
             return error_raise(
                 ENGINE_ERROR_DATA, "%s: %s has values that are not finite, or too large for %s",
                 model_path(converter->model), conversion->from->name, type_info(conversion->type)->name);
-        size_t read = bytes_of(conversion->from->type, n);
-        status = converter->calls->write(converter->calls->user, slot->bytes, bytes_of(conversion->type, n));
+        size_t read = values_size(conversion->from->type, n);
+        status =
+            converter->calls->write(converter->calls->user, slot->bytes, values_size(conversion->type, n));
         if (!status) status = report(converter, read);
-        release(converter, conversion->from, bytes_of(conversion->from->type, at), read);
+        release(converter, conversion->from, values_size(conversion->from->type, at), read);
         pthread_mutex_lock(&converter->lock);
         slot->state = SLOT_EMPTY;
         converter->written++;
@@ -251,9 +217,8 @@ static int prepare(struct converter *converter, uint32_t n_threads)
     if (!converter->first) return error_memory("tensors");
     for (size_t c = 0; c < converter->n; c++) {
         const struct conversion *conversion = &converter->conversions[c];
-        uint64_t pieces = is_copied(conversion) ? 0 : (values_of(conversion) + PIECE - 1) / PIECE;
+        uint64_t pieces = is_copied(conversion) ? 0 : (values_count(conversion->from) + PIECE - 1) / PIECE;
         converter->first[c + 1] = converter->first[c] + pieces;
-        converter->total += conversion->from->size;
     }
     converter->n_slots = (size_t)n_threads * 2 + 2;
     converter->slots = calloc(converter->n_slots, sizeof *converter->slots);
@@ -263,22 +228,6 @@ static int prepare(struct converter *converter, uint32_t n_threads)
         if (!converter->slots[s].bytes) return error_memory("pieces");
     }
     return ENGINE_OK;
-}
-
-/* Signals are left to the caller's thread, which checks what their handlers set. Signals raised by an
- * instruction go to its own thread: if they were blocked there, they would end the process before a handler
- * could report why. */
-static uint32_t start_threads(struct converter *converter, pthread_t *threads, uint32_t wanted)
-{
-    static const int own[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP};
-    sigset_t all, before;
-    uint32_t n = 0;
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&all, own[i]);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (n < wanted && pthread_create(&threads[n], NULL, work, converter) == 0) n++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return n;
 }
 
 int quantize_convert(const struct model *model, const struct conversion *conversions, size_t n,
@@ -292,7 +241,7 @@ int quantize_convert(const struct model *model, const struct conversion *convers
     pthread_cond_init(&converter.empty, NULL);
     int status = threads ? prepare(&converter, wanted) : error_memory("threads");
     if (status) goto cleanup;
-    started = start_threads(&converter, threads, wanted);
+    started = threads_start(threads, wanted, work, &converter);
     if (started == 0) {
         status = error_raise(ENGINE_ERROR, "cannot start a thread: %s", strerror(errno));
         goto cleanup;

@@ -7,13 +7,14 @@
 
 #include "model/model.h"
 
-/* A tensor of the new file. If `type` is the source's own, its bytes are copied. Otherwise the source is F32,
- * F16 or BF16, and quantize_encoder knows `type`. */
+/* A tensor of the new file. If `type` is the source's own, its bytes are copied. Otherwise
+ * quantize_decodes the source's, and quantize_encoder knows `type`. */
 struct conversion {
     const struct model_tensor *from;
     uint32_t type;
-    uint64_t size;  /* bytes of the new tensor */
-    uint64_t after; /* zeros that follow it */
+    const float *weights; /* as values_convert takes them, or NULL */
+    uint64_t size;        /* bytes of the new tensor */
+    uint64_t after;       /* zeros that follow it */
 };
 
 struct convert_calls {
@@ -21,6 +22,7 @@ struct convert_calls {
     int (*write)(void *user, const void *data, size_t size);
     int (*progress)(void *user, uint64_t done, uint64_t total); /* bytes read; not 0 stops; may be NULL */
     void *user;
+    uint64_t before, total; /* bytes read before this conversion, and by all that are reported together */
 };
 
 /* Passes n zeros to calls->write. */

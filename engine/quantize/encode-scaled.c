@@ -4,7 +4,7 @@
  *   IQ4_XS  8 sub-blocks of 32:  d * s * level, s = -32 … 31, 16 uneven levels
  *   IQ4_NL  blocks of 32:        d * level
  *
- * The search minimises the sum of squared errors. Given levels q, the best scale of a sub-block is
+ * The search minimises the sum of squared errors, each times its weight. Given levels q, the best scale of a sub-block is
  * sum(x q) / sum(q q), and it explains sum(x q)^2 / sum(q q) of sum(x x). So: (1) for each sub-block try a
  * series of scales that put its largest value near the end of the levels, take the nearest levels for each,
  * and keep the scale that explains most; (2) find the d that brings the whole numbers s closest to those
@@ -47,13 +47,15 @@ struct scales {
 };
 
 /* Takes the levels nearest to x times `by`, and keeps their best scale if it explains more. */
-INLINE void try_scales(enum levels levels, const lane *x, size_t n, lane by, lane *scale, lane *power)
+INLINE void try_scales(enum levels levels, const lane *x, const lane *w, size_t n, lane by, lane *scale,
+                       lane *power)
 {
     lane xq = {0}, qq = {0};
     for (size_t i = 0; i < n; i++) {
         lane q = snap(levels, x[i] * by);
-        xq += x[i] * q;
-        qq += q * q;
+        lane wq = weight_of(w, i) * q;
+        xq += x[i] * wq;
+        qq += q * wq;
     }
     lane tried = pick(qq > 0, xq / qq, splat(0));
     lane_mask better = tried * xq > *scale * *scale * *power;
@@ -61,18 +63,19 @@ INLINE void try_scales(enum levels levels, const lane *x, size_t n, lane by, lan
     *power = pick(better, qq, *power);
 }
 
-INLINE void find_scales(enum levels levels, const lane *x, size_t n, size_t groups, struct scales *best)
+INLINE void find_scales(enum levels levels, const lane *x, const lane *w, size_t n, size_t groups,
+                        struct scales *best)
 {
     const float *ends = levels == LEVELS_Q3 ? ends_q3 : levels == LEVELS_Q6 ? ends_q6 : ends_iq4;
     size_t n_ends = levels == LEVELS_Q3   ? sizeof ends_q3 / sizeof *ends
                     : levels == LEVELS_Q6 ? sizeof ends_q6 / sizeof *ends
                                           : sizeof ends_iq4 / sizeof *ends;
-    for (size_t g = 0; g < groups; g++, x += n) {
+    for (size_t g = 0; g < groups; g++, x += n, w = weights_at(w, n)) {
         lane peak = {0}, scale = {0}, power = {0};
         for (size_t i = 0; i < n; i++) peak = pick(size_of(x[i]) > size_of(peak), x[i], peak);
         peak = pick(size_of(peak) < SMALLEST_PEAK, splat(0), inverse_of(peak));
-        for (size_t e = 0; e < n_ends; e++) try_scales(levels, x, n, ends[e] * peak, &scale, &power);
-        try_scales(levels, x, n, inverse_of(scale), &scale, &power);
+        for (size_t e = 0; e < n_ends; e++) try_scales(levels, x, w, n, ends[e] * peak, &scale, &power);
+        try_scales(levels, x, w, n, inverse_of(scale), &scale, &power);
         best->scale[g] = scale;
         best->power[g] = power;
     }
@@ -109,27 +112,27 @@ INLINE float find_step(const struct scales *scales, size_t groups, float least, 
     return best_d;
 }
 
-INLINE lane error_of(enum levels levels, const lane *x, size_t n, lane scale)
+INLINE lane error_of(enum levels levels, const lane *x, const lane *w, size_t n, lane scale)
 {
     lane by = inverse_of(scale), error = {0};
     for (size_t i = 0; i < n; i++) {
         lane miss = x[i] - scale * snap(levels, x[i] * by);
-        error += miss * miss;
+        error += miss * miss * weight_of(w, i);
     }
     return error;
 }
 
 /* (3): the best s near the scales, for a given d. */
-INLINE void find_whole_scales(enum levels levels, const lane *x, size_t n, size_t groups, const lane *scale,
-                              float least, float most, struct choice *choice)
+INLINE void find_whole_scales(enum levels levels, const lane *x, const lane *w, size_t n, size_t groups,
+                              const lane *scale, float least, float most, struct choice *choice)
 {
     lane errors[MAX_GROUPS];
     float by = inverse(choice->d);
-    for (size_t g = 0; g < groups; g++, x += n) {
+    for (size_t g = 0; g < groups; g++, x += n, w = weights_at(w, n)) {
         lane first = nearest(clamp(scale[g] * by, least, most)), best = first, best_error = splat(INFINITY);
         for (int offset = -1; offset <= 1; offset++) {
             lane s = clamp(first + (float)offset, least, most);
-            lane error = error_of(levels, x, n, choice->d * s);
+            lane error = error_of(levels, x, w, n, choice->d * s);
             best = pick(error < best_error, s, best);
             best_error = smaller(error, best_error);
         }
@@ -140,33 +143,34 @@ INLINE void find_whole_scales(enum levels levels, const lane *x, size_t n, size_
 }
 
 /* (4): the best d for the levels of a choice. */
-INLINE float refit_step(enum levels levels, const lane *x, size_t n, size_t groups,
+INLINE float refit_step(enum levels levels, const lane *x, const lane *w, size_t n, size_t groups,
                         const struct choice *choice)
 {
     lane xq = {0}, qq = {0};
-    for (size_t g = 0; g < groups; g++, x += n) {
+    for (size_t g = 0; g < groups; g++, x += n, w = weights_at(w, n)) {
         lane by = inverse_of(choice->d * choice->s[g]);
         for (size_t i = 0; i < n; i++) {
             lane q = choice->s[g] * snap(levels, x[i] * by);
-            xq += x[i] * q;
-            qq += q * q;
+            lane wq = weight_of(w, i) * q;
+            xq += x[i] * wq;
+            qq += q * wq;
         }
     }
     float total = sum(&qq, 1);
     return total > 0 ? engine_f16_to_f32(engine_f32_to_f16(sum(&xq, 1) / total)) : 0;
 }
 
-INLINE void choose(enum levels levels, const lane *x, size_t n, size_t groups, float least, float most,
-                   struct choice *best)
+INLINE void choose(enum levels levels, const lane *x, const lane *w, size_t n, size_t groups, float least,
+                   float most, struct choice *best)
 {
     struct scales scales;
-    find_scales(levels, x, n, groups, &scales);
+    find_scales(levels, x, w, n, groups, &scales);
     best->d = find_step(&scales, groups, least, most);
-    find_whole_scales(levels, x, n, groups, scales.scale, least, most, best);
+    find_whole_scales(levels, x, w, n, groups, scales.scale, least, most, best);
     for (int round = 0; round < 2; round++) {
-        struct choice next = {.d = refit_step(levels, x, n, groups, best)};
+        struct choice next = {.d = refit_step(levels, x, w, n, groups, best)};
         if (next.d == best->d || next.d == 0) return;
-        find_whole_scales(levels, x, n, groups, scales.scale, least, most, &next);
+        find_whole_scales(levels, x, w, n, groups, scales.scale, least, most, &next);
         if (next.error >= best->error) return;
         *best = next;
     }
@@ -183,14 +187,19 @@ INLINE void store_levels(enum levels levels, const lane *x, size_t n, lane scale
 }
 
 /* Chooses the levels and scales of a block of 256 values; returns d. */
-INLINE float search(enum levels levels, const float *values, size_t n, float least, float most, int8_t *q,
-                    int8_t *s)
+INLINE float search(enum levels levels, const float *values, const float *weights, size_t n, float least,
+                    float most, int8_t *q, int8_t *s)
 {
-    lane x[256 / LANES];
+    lane x[256 / LANES], w[256 / LANES];
     size_t groups = 256 / LANES / n;
     struct choice choice;
     turn(values, n, groups, x);
-    choose(levels, x, n, groups, least, most, &choice);
+    if (weights) {
+        turn(weights, n, groups, w);
+        choose(levels, x, w, n, groups, least, most, &choice);
+    } else {
+        choose(levels, x, NULL, n, groups, least, most, &choice);
+    }
     for (size_t g = 0; g < groups; g++) {
         store_levels(levels, x + g * n, n, choice.d * choice.s[g], q + g * LANES * n);
         for (size_t j = 0; j < LANES; j++) s[g * LANES + j] = (int8_t)choice.s[g][j];
@@ -200,11 +209,11 @@ INLINE float search(enum levels levels, const float *values, size_t n, float lea
 
 /* ql: low four bits; qh: high two; 16 scales; d. For each 128 values, the low nibbles of 64 bytes hold the
  * first 64, the high nibbles the others; a byte of qh belongs to four values, 32 apart. */
-void encode_q6_k(const float *values, size_t n, uint8_t *blocks)
+void encode_q6_k(const float *values, const float *weights, size_t n, uint8_t *blocks)
 {
     int8_t q[256], s[16];
     for (size_t b = 0; b < n / 256; b++, values += 256, blocks += 210) {
-        float d = search(LEVELS_Q6, values, 16, -128, 127, q, s);
+        float d = search(LEVELS_Q6, values, block_weights(weights, b), 16, -128, 127, q, s);
         memset(blocks, 0, 192);
         for (size_t i = 0; i < 256; i++) {
             uint8_t level = (uint8_t)(q[i] + 32);
@@ -218,11 +227,11 @@ void encode_q6_k(const float *values, size_t n, uint8_t *blocks)
 }
 
 /* 32 bytes with the third bits, 64 with the low two, 12 with the scales, d. */
-void encode_q3_k(const float *values, size_t n, uint8_t *blocks)
+void encode_q3_k(const float *values, const float *weights, size_t n, uint8_t *blocks)
 {
     int8_t q[256], s[16];
     for (size_t b = 0; b < n / 256; b++, values += 256, blocks += 110) {
-        float d = search(LEVELS_Q3, values, 16, -32, 31, q, s);
+        float d = search(LEVELS_Q3, values, block_weights(weights, b), 16, -32, 31, q, s);
         memset(blocks, 0, 108);
         for (size_t i = 0; i < 256; i++) {
             uint8_t level = (uint8_t)(q[i] + 4);
@@ -249,11 +258,11 @@ static uint8_t iq4_code(int8_t level)
 }
 
 /* d; the high two bits of 8 scales; their low four; 8 x 16 bytes of codes. */
-void encode_iq4_xs(const float *values, size_t n, uint8_t *blocks)
+void encode_iq4_xs(const float *values, const float *weights, size_t n, uint8_t *blocks)
 {
     int8_t q[256], s[16];
     for (size_t b = 0; b < n / 256; b++, values += 256, blocks += 136) {
-        float d = search(LEVELS_IQ4, values, 32, -32, 31, q, s);
+        float d = search(LEVELS_IQ4, values, block_weights(weights, b), 32, -32, 31, q, s);
         memset(blocks, 0, 8);
         store_half(blocks, d);
         for (size_t j = 0; j < 8; j++) {
@@ -268,18 +277,24 @@ void encode_iq4_xs(const float *values, size_t n, uint8_t *blocks)
 }
 
 /* d, 16 bytes of codes. Four blocks at once, or as many as are left. */
-void encode_iq4_nl(const float *values, size_t n, uint8_t *blocks)
+void encode_iq4_nl(const float *values, const float *weights, size_t n, uint8_t *blocks)
 {
     enum { AT_ONCE = 32 * LANES };
-    float rest[AT_ONCE] = {0};
+    float rest[AT_ONCE] = {0}, rest_weights[AT_ONCE] = {0};
     int8_t q[AT_ONCE];
-    lane x[32];
+    lane x[32], w[32];
     struct scales scales;
     for (size_t at = 0; at < n; at += AT_ONCE) {
         size_t count = n - at < AT_ONCE ? n - at : AT_ONCE;
         if (count < AT_ONCE) memcpy(rest, values + at, count * sizeof *rest);
         turn(count < AT_ONCE ? rest : values + at, 32, 1, x);
-        find_scales(LEVELS_IQ4, x, 32, 1, &scales);
+        if (weights) {
+            if (count < AT_ONCE) memcpy(rest_weights, weights + at, count * sizeof *rest_weights);
+            turn(count < AT_ONCE ? rest_weights : weights + at, 32, 1, w);
+            find_scales(LEVELS_IQ4, x, w, 32, 1, &scales);
+        } else {
+            find_scales(LEVELS_IQ4, x, NULL, 32, 1, &scales);
+        }
         lane d = {0};
         for (size_t j = 0; j < count / 32; j++) d[j] = store_half(blocks + 18 * j, scales.scale[0][j]);
         store_levels(LEVELS_IQ4, x, 32, d, q);

@@ -104,4 +104,22 @@ INLINE void turn(const float *values, size_t n, size_t groups, lane *x)
             x[g * n + i] = (lane){values[i], values[n + i], values[2 * n + i], values[3 * n + i]};
 }
 
+/* The weights of block b, or NULL. */
+INLINE const float *block_weights(const float *weights, size_t b)
+{
+    return weights ? weights + 256 * b : NULL;
+}
+
+/* What the error of x[i] counts. w NULL: 1; callers are compiled for either case. */
+INLINE lane weight_of(const lane *w, size_t i)
+{
+    return w ? w[i] : splat(1);
+}
+
+/* w, or NULL if there is none, moved on to the next four sub-blocks. */
+INLINE const lane *weights_at(const lane *w, size_t i)
+{
+    return w ? w + i : NULL;
+}
+
 #endif

@@ -373,7 +373,7 @@ void mix_choose(const struct mix *mix, bool pure, const struct mix_wish *wishes,
     }
     if (n_replaced > 0)
         log_line(ENGINE_LOG_WARNING,
-                 "%zu matrices get another type because their rows are not a multiple of its blocks "
-                 "(--verbose lists them)",
-                 n_replaced);
+                 "%zu %s another type because of rows that are not a multiple of its blocks (--verbose lists "
+                 "them)",
+                 n_replaced, n_replaced == 1 ? "matrix gets" : "matrices get");
 }

@@ -1,8 +1,6 @@
 /* quantize.c: engine_model_quantize of engine.h: a model with its matrices in other types, as a GGUF file. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -11,82 +9,43 @@
 #include "model/gguf-write.h"
 #include "model/types.h"
 #include "quantize/convert.h"
-#include "quantize/encode.h"
-#include "quantize/mix.h"
+#include "quantize/importance.h"
+#include "quantize/selection.h"
+#include "quantize/threads.h"
 
 #define QUANTIZATION_VERSION 2 /* of the layouts in encode.h: general.quantization_version */
 
-struct job {
-    const struct model *model;
-    const struct mix *mix;
-    struct mix_wish *wishes; /* [n_wishes] */
-    size_t n_wishes;
-    struct metadata *metadata;           /* of the new file */
-    const struct model_tensor **tensors; /* [n], in the new file's order */
-    uint32_t *types;                     /* [n] */
-    struct gguf_tensor *list;            /* [n] */
-    struct conversion *conversions;      /* [n] */
-    size_t n;
+/* A file of its own, or the whole. */
+struct part {
+    size_t first, n;           /* its tensors */
+    struct metadata *metadata; /* NULL: the job's */
     uint8_t *header;
     size_t header_size;
     /* zeros; none if there are no tensors, so that a small file can't demand a large one */
     uint64_t behind_header;
 };
 
-/* ---- Requested types ---- */
-
-static int read_wish(const char *text, struct mix_wish *wish)
-{
-    const char *equals = strrchr(text, '=');
-    if (!equals || equals == text)
-        return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "'%s': expected PATTERN=TYPE, such as blk.*.ffn_down.*=Q6_K", text);
-    if (!type_by_name(equals + 1, &wish->type) || !quantize_encoder(wish->type))
-        return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "'%s': cannot write the type %s; choose F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, "
-                           "Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL or IQ4_XS",
-                           text, equals + 1);
-    wish->pattern = strndup(text, (size_t)(equals - text));
-    return wish->pattern ? ENGINE_OK : error_memory("patterns");
-}
-
-static int read_wishes(struct job *job, const char *const *only)
-{
-    size_t n = 0;
-    while (only && only[n]) n++;
-    job->wishes = calloc(n + 1, sizeof *job->wishes);
-    if (!job->wishes) return error_memory("patterns");
-    for (; job->n_wishes < n; job->n_wishes++) {
-        int status = read_wish(only[job->n_wishes], &job->wishes[job->n_wishes]);
-        if (status) return status;
-    }
-    return ENGINE_OK;
-}
-
-/* A pattern that changes nothing is a mistake. */
-static int check_wishes(const struct job *job)
-{
-    for (size_t w = 0; w < job->n_wishes; w++) {
-        size_t i = 0;
-        while (i < job->n &&
-               !(mix_may_quantize(job->tensors[i]) && mix_matches(&job->wishes[w], job->tensors[i])))
-            i++;
-        if (i == job->n)
-            return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "'%s' matches no tensor that can be quantised (`engine info` lists the "
-                               "tensors; norms and vectors are kept)",
-                               job->wishes[w].pattern);
-    }
-    return ENGINE_OK;
-}
+struct job {
+    const struct model *model;
+    struct selection selection;     /* its tensors are in the new file's order */
+    struct importance importance;   /* of these tensors; none: not given */
+    struct metadata *metadata;      /* of the new file, or of its first part */
+    struct gguf_tensor *list;       /* [n] */
+    struct conversion *conversions; /* [n] */
+    size_t n;
+    struct part *parts; /* [n_parts] */
+    uint32_t n_parts;
+    uint64_t split_size; /* bytes of a part; 0: one file */
+};
 
 /* ---- The new file ---- */
 
 /* Copies the model's metadata, except its quantisation and its place in a split model. */
 static int make_metadata(struct job *job)
 {
-    static const char *const left_out[] = {"general.quantization_version", "general.file_type", "split.no",
-                                           "split.count", "split.tensors.count"};
+    static const char *const left_out[] = {
+        "general.quantization_version", "general.file_type", "split.no", "split.count",
+        "split.tensors.count",          "split.id"};
     const struct metadata *old = model_metadata(job->model);
     int status = metadata_create(&job->metadata);
     for (size_t i = 0; i < metadata_count(old) && !status; i++) {
@@ -96,120 +55,233 @@ static int make_metadata(struct job *job)
         if (k == sizeof left_out / sizeof *left_out) status = metadata_add(job->metadata, entry);
     }
     if (!status) status = metadata_add_u32(job->metadata, left_out[0], QUANTIZATION_VERSION);
-    if (!status) status = metadata_add_u32(job->metadata, left_out[1], job->mix->file_type);
-    return status ? status : metadata_finish(job->metadata);
+    if (!status) status = metadata_add_u32(job->metadata, left_out[1], job->selection.mix->file_type);
+    return status; /* make_places completes it */
 }
 
-static bool is_number(uint32_t type)
+static int list_tensors(struct job *job)
 {
-    return type == ENGINE_TYPE_F64 || (type >= ENGINE_TYPE_I8 && type <= ENGINE_TYPE_I64);
-}
-
-/* Whether the tensor can be turned into its new type. */
-static int check_source(const struct job *job, size_t i)
-{
-    const struct model_tensor *tensor = job->tensors[i];
-    if (job->types[i] == tensor->type || quantize_encodes_from(tensor->type)) return ENGINE_OK;
-    return error_raise(
-        ENGINE_ERROR_UNSUPPORTED,
-        "%s: %s is already %s; only F32, F16 and BF16 can be quantised (start from the original model)",
-        model_path(job->model), tensor->name, type_info(tensor->type)->name);
-}
-
-static int choose_types(struct job *job, bool pure)
-{
-    job->n = model_tensor_count(job->model);
-    job->tensors = calloc(job->n + 1, sizeof *job->tensors);
-    job->types = calloc(job->n + 1, sizeof *job->types);
+    const uint32_t *types = job->selection.types;
+    job->n = job->selection.n;
     job->list = calloc(job->n + 1, sizeof *job->list);
     job->conversions = calloc(job->n + 1, sizeof *job->conversions);
-    if (!job->tensors || !job->types || !job->list || !job->conversions) return error_memory("tensors");
-    for (size_t i = 0; i < job->n; i++) job->tensors[i] = model_tensor_at(job->model, i);
-    mix_sort(job->tensors, job->n);
-    int status = check_wishes(job);
+    job->parts = calloc(job->n + 1, sizeof *job->parts);
+    if (!job->list || !job->conversions || !job->parts) return error_memory("tensors");
+    for (size_t i = 0; i < job->n; i++) {
+        const struct model_tensor *tensor = job->selection.tensors[i];
+        struct gguf_tensor *entry = &job->list[i];
+        uint64_t row, rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
+        if (!type_row_size(types[i], tensor->ne[0], &row) || checked_mul(row, rows, &entry->size))
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s would be too large", model_path(job->model),
+                               tensor->name);
+        entry->name = tensor->name;
+        entry->type = types[i];
+        entry->n_dims = tensor->n_dims;
+        memcpy(entry->ne, tensor->ne, sizeof entry->ne);
+    }
+    return ENGINE_OK;
+}
+
+/* ---- Parts ---- */
+
+#define SPLIT_KEYS 160 /* bytes of a part's own metadata, at most */
+#define MAX_PARTS  99999
+
+/* Bytes that a tensor adds to a part: its entry in the list, its data, and the zeros after both. */
+static uint64_t bytes_in_part(const struct gguf_tensor *tensor, uint64_t alignment)
+{
+    return 24 + strlen(tensor->name) + 8 * (uint64_t)tensor->n_dims + tensor->size + alignment;
+}
+
+/* Divides the tensors, in their order, so that parts have at most split_size bytes. A tensor that is larger has a
+ * part of its own. */
+static int divide(struct job *job)
+{
+    uint8_t *header;
+    size_t header_size;
+    uint64_t alignment, used;
+    job->n_parts = 1;
+    job->parts[0].n = job->n;
+    if (job->split_size == 0) return ENGINE_OK;
+    int status = gguf_header(job->metadata, NULL, 0, &header, &header_size, &alignment);
     if (status) return status;
-    mix_choose(job->mix, pure, job->wishes, job->n_wishes, model_metadata(job->model), job->tensors, job->n,
-               job->types);
-    for (size_t i = 0; i < job->n && !status; i++) {
-        if (is_number(job->tensors[i]->type))
-            job->types[i] = job->tensors[i]->type; /* a table, not weights */
-        status = check_source(job, i);
+    free(header);
+    used = header_size + SPLIT_KEYS;
+    job->parts[0].n = 0;
+    for (size_t i = 0; i < job->n; i++) {
+        struct part *part = &job->parts[job->n_parts - 1];
+        uint64_t size = bytes_in_part(&job->list[i], alignment);
+        if (part->n > 0 && used + size > job->split_size) {
+            *++part = (struct part){.first = i};
+            job->n_parts++;
+            used = SPLIT_KEYS;
+        }
+        part->n++;
+        used += size;
+    }
+    if (job->n_parts > MAX_PARTS)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "there would be %u parts; at most %d are possible",
+                           job->n_parts, MAX_PARTS);
+    return ENGINE_OK;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+    return hash;
+}
+
+/* The first row of each tensor. */
+static int hash_rows(const struct job *job, uint64_t *hash)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        const struct model_tensor *tensor = job->selection.tensors[i];
+        size_t size = (size_t)(tensor->size / (tensor->ne[1] * tensor->ne[2] * tensor->ne[3]));
+        uint8_t *row = malloc(size + 1);
+        if (!row) return error_memory("tensors");
+        model_tensor_read(tensor, 0, 1, row);
+        *hash = hash_bytes(*hash, row, size);
+        free(row);
+    }
+    return ENGINE_OK;
+}
+
+/* A hash (FNV-1a) that other models' parts don't have: of the metadata, the list of all tensors and the beginning of
+ * each, of 63 bits. */
+static int identify(struct job *job, uint64_t *id)
+{
+    uint8_t *header;
+    size_t size;
+    uint64_t alignment;
+    int status = gguf_header(job->metadata, job->list, job->n, &header, &size, &alignment);
+    if (status) return status;
+    *id = hash_bytes(14695981039346656037u, header, size);
+    free(header);
+    status = hash_rows(job, id);
+    *id &= INT64_MAX;
+    return status;
+}
+
+/* The keys by which programs know a part. */
+static int add_place(const struct job *job, struct metadata *metadata, uint32_t number, uint64_t id)
+{
+    uint16_t *places = metadata_allocate(metadata, 2 * sizeof *places);
+    int32_t *n_tensors = metadata_allocate(metadata, sizeof *n_tensors);
+    uint64_t *kept = metadata_allocate(metadata, sizeof *kept);
+    if (!places || !n_tensors || !kept) return error_memory("metadata");
+    places[0] = (uint16_t)number, places[1] = (uint16_t)job->n_parts;
+    *n_tensors = (int32_t)job->n;
+    *kept = id;
+    const struct metadata_entry entries[] = {
+        {.key = "split.no", .type = METADATA_U16, .count = 1, .values = &places[0]},
+        {.key = "split.count", .type = METADATA_U16, .count = 1, .values = &places[1]},
+        {.key = "split.tensors.count", .type = METADATA_I32, .count = 1, .values = n_tensors},
+        {.key = "split.id", .type = METADATA_U64, .count = 1, .values = kept},
+    };
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries && !status; i++)
+        status = metadata_add(metadata, &entries[i]);
+    return status;
+}
+
+/* The first part has the model's metadata, the others only their places. */
+static int make_places(struct job *job)
+{
+    uint64_t id = 0;
+    int64_t alignment;
+    if (job->split_size == 0) return metadata_finish(job->metadata);
+    bool aligned = metadata_integer(model_metadata(job->model), "general.alignment", &alignment);
+    int status = identify(job, &id);
+    for (uint32_t p = 0; p < job->n_parts && !status; p++) {
+        struct metadata *metadata = job->metadata;
+        if (p > 0) {
+            status = metadata_create(&job->parts[p].metadata);
+            metadata = job->parts[p].metadata;
+            if (!status && aligned)
+                status = metadata_add_u32(metadata, "general.alignment", (uint32_t)alignment);
+        }
+        if (!status) status = add_place(job, metadata, p, id);
+        if (!status) status = metadata_finish(metadata);
     }
     return status;
 }
 
 static int lay_out(struct job *job)
 {
-    uint64_t alignment;
-    for (size_t i = 0; i < job->n; i++) {
-        const struct model_tensor *tensor = job->tensors[i];
-        struct gguf_tensor *entry = &job->list[i];
-        uint64_t row, rows = tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
-        if (!type_row_size(job->types[i], tensor->ne[0], &row) || checked_mul(row, rows, &entry->size))
-            return error_raise(ENGINE_ERROR_DATA, "%s: %s would be too large", model_path(job->model),
-                               tensor->name);
-        entry->name = tensor->name;
-        entry->type = job->types[i];
-        entry->n_dims = tensor->n_dims;
-        memcpy(entry->ne, tensor->ne, sizeof entry->ne);
+    int status = list_tensors(job);
+    if (!status) status = divide(job);
+    if (!status) status = make_places(job);
+    for (uint32_t p = 0; p < job->n_parts && !status; p++) {
+        struct part *part = &job->parts[p];
+        uint64_t alignment;
+        status = gguf_header(part->metadata ? part->metadata : job->metadata, job->list + part->first,
+                             part->n, &part->header, &part->header_size, &alignment);
+        if (status) return status;
+        if (part->n > 0) part->behind_header = -(uint64_t)part->header_size & (alignment - 1);
+        for (size_t i = part->first; i < part->first + part->n; i++)
+            job->conversions[i] =
+                (struct conversion){.from = job->selection.tensors[i],
+                                    .type = job->selection.types[i],
+                                    .weights = job->importance.weights ? job->importance.weights[i] : NULL,
+                                    .size = job->list[i].size,
+                                    .after = -job->list[i].size & (alignment - 1)};
     }
-    int status = gguf_header(job->metadata, job->list, job->n, &job->header, &job->header_size, &alignment);
-    if (!status && job->n > 0) job->behind_header = -(uint64_t)job->header_size & (alignment - 1);
-    for (size_t i = 0; i < job->n && !status; i++)
-        job->conversions[i] = (struct conversion){.from = job->tensors[i],
-                                                  .type = job->types[i],
-                                                  .size = job->list[i].size,
-                                                  .after = -job->list[i].size & (alignment - 1)};
     return status;
 }
 
 static void job_free(struct job *job)
 {
-    for (size_t w = 0; w < job->n_wishes; w++) free((char *)(uintptr_t)job->wishes[w].pattern);
-    free(job->wishes);
+    selection_free(&job->selection);
+    importance_free(&job->importance);
     metadata_destroy(job->metadata);
-    free(job->tensors);
-    free(job->types);
+    for (uint32_t p = 0; job->parts && p < job->n_parts; p++) {
+        if (job->parts[p].metadata) metadata_destroy(job->parts[p].metadata);
+        free(job->parts[p].header);
+    }
+    free(job->parts);
     free(job->list);
     free(job->conversions);
-    free(job->header);
 }
 
 /* ---- All ---- */
 
-/* As many as the processors available to this process, unless set otherwise. */
-static uint32_t count_threads(const struct engine_model *model, const struct engine_quantize_options *options)
+static int write_part(const struct job *job, uint32_t p, uint32_t n_threads, struct convert_calls *calls)
 {
-    const char *text = engine_setting(model->engine, "", "threads");
-    cpu_set_t set;
-    if (options->n_threads) return options->n_threads;
-    if (text) return (uint32_t)strtoul(text, NULL, 10); /* config.c has checked the value */
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (uint32_t)online : 1;
+    const struct part *part = &job->parts[p];
+    int status = calls->write(calls->user, part->header, part->header_size);
+    if (!status) status = quantize_write_zeros(calls, part->behind_header);
+    if (!status)
+        status = quantize_convert(job->model, job->conversions + part->first, part->n, n_threads, calls);
+    for (size_t i = part->first; i < part->first + part->n; i++)
+        calls->before += job->conversions[i].from->size;
+    return status;
 }
 
-int engine_model_quantize(struct engine_model *model, const struct engine_quantize_options *options)
+int engine_model_quantize(struct engine_model *model, const struct engine_quantize_options *given)
 {
-    struct job job = {.model = model->model};
-    int status = SIZED_CHECK(options, engine_quantize_options, user);
+    struct engine_quantize_options options;
+    int status = SIZED_CHECK(given, engine_quantize_options, user);
     if (status) return status;
-    if (!options->type || !options->write)
+    sized_read(&options, sizeof options, given);
+    if (!options.type || !options.write)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a type and a write function are required");
-    job.mix = mix_by_name(options->type);
-    if (!job.mix)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "cannot write the type %s; choose one of %s", options->type,
-                           mix_names());
-    struct convert_calls calls = {
-        .write = options->write, .progress = options->progress, .user = options->user};
-    status = read_wishes(&job, options->only);
-    if (!status) status = choose_types(&job, options->pure != 0);
+    if (options.split_size > 0 && !options.begin_part)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a split_size requires begin_part");
+    if (model->is_converted)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%s was opened with a type for loading: open it without",
+                           model_path(model->model));
+    struct job job = {.model = model->model, .split_size = options.split_size};
+    struct convert_calls calls = {.write = options.write, .progress = options.progress, .user = options.user};
+    status = selection_make(job.model, options.type, options.only, options.pure != 0, &job.selection);
+    if (!status && options.imatrix)
+        status = importance_read(&job.selection, options.imatrix, &job.importance);
     if (!status) status = make_metadata(&job);
     if (!status) status = lay_out(&job);
-    if (!status) status = calls.write(calls.user, job.header, job.header_size);
-    if (!status) status = quantize_write_zeros(&calls, job.behind_header);
-    if (!status)
-        status = quantize_convert(job.model, job.conversions, job.n, count_threads(model, options), &calls);
+    for (size_t i = 0; i < job.n && !status; i++) calls.total += job.conversions[i].from->size;
+    for (uint32_t p = 0; p < job.n_parts && !status; p++) {
+        if (job.split_size > 0) status = options.begin_part(options.user, p, job.n_parts);
+        if (!status) status = write_part(&job, p, threads_count(model->engine, options.n_threads), &calls);
+    }
     job_free(&job);
     return status;
 }
