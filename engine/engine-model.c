@@ -8,6 +8,7 @@
 #include "grammar/vocab.h"
 #include "internal.h"
 #include "model/types.h"
+#include "model/verify.h"
 #include "sample/sampler.h"
 
 /* The text of a key, ended by NUL, "" if there is none. The caller frees it; NULL: no memory. */
@@ -49,6 +50,23 @@ int engine_model_open(struct engine *engine, const char *path, const char *token
 error:
     engine_model_close(model);
     return status;
+}
+
+int engine_model_verify(const char *path, const char *tokenizer_path,
+                        const struct engine_verify_options *options, struct engine_verified *verified)
+{
+    struct engine_verify_options known = {0};
+    struct verified found;
+    int status = options ? SIZED_CHECK(options, engine_verify_options, user) : ENGINE_OK;
+    if (!status && verified) status = SIZED_CHECK(verified, engine_verified, n_bytes);
+    if (status) return status;
+    if (options) sized_read(&known, sizeof known, options);
+    status = model_verify(path, tokenizer_path, known.progress, known.user, &found);
+    if (status || !verified) return status;
+    struct engine_verified result = {
+        .n_files = found.n_files, .n_unknown = found.n_unknown, .n_bytes = found.n_bytes};
+    sized_write(verified, &result, sizeof result);
+    return ENGINE_OK;
 }
 
 void engine_model_close(struct engine_model *model)

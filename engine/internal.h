@@ -34,6 +34,7 @@ struct engine_model {
     pthread_mutex_t grammar_lock;        /* while the two below are being made */
     struct grammar_vocab *grammar_vocab; /* NULL until a grammar needs it */
     struct engine_adapter *adapters;     /* those that are open; NULL: none */
+    bool is_converted;                   /* opened with a type for loading */
     bool strips_space;                   /* a text loses the space that it begins with */
 };
 

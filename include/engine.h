@@ -176,6 +176,22 @@ ENGINE_API int engine_model_open(struct engine *engine, const char *path, const 
                                  struct engine_model **model);
 ENGINE_API void engine_model_close(struct engine_model *model);
 
+struct engine_model_options {
+    size_t struct_size;
+    const char *tokenizer_path; /* as above */
+    /* The type that matrices get while they are loaded, as engine_quantize_options.type; NULL: as stored. Their
+     * values are to the bit those of the file that engine_model_quantize writes. Memory is needed for the new
+     * types only, which plans count. */
+    const char *load_type;
+    uint32_t n_threads; /* that convert; 0: as configured, else all processors */
+};
+/* Opens a model as engine_model_open does. ENGINE_ERROR_ARGUMENT: there is no such type.
+ * ENGINE_ERROR_UNSUPPORTED: matrices are quantised already. A value that the type cannot represent is an error when
+ * the model is loaded. */
+ENGINE_API int engine_model_open_with(struct engine *engine, const char *path,
+                                      const struct engine_model_options *options,
+                                      struct engine_model **model);
+
 ENGINE_API const struct engine_metadata *engine_model_metadata(const struct engine_model *model);
 
 struct engine_metadata_entry {
@@ -227,6 +243,27 @@ ENGINE_API int engine_model_token_text(struct engine_model *model, int32_t token
 ENGINE_API int engine_model_explain(struct engine_model *model, const char *text, size_t length,
                                     uint32_t flags, engine_explain_sink sink, void *user);
 
+struct engine_verify_options {
+    size_t struct_size;
+    /* Called now and then with the bytes of weights read so far, and in total. Returns 0 to continue. NULL: not
+     * called. */
+    int (*progress)(void *user, uint64_t done, uint64_t total);
+    void *user;
+};
+struct engine_verified {
+    size_t struct_size;
+    size_t n_files;   /* that are what their checksums say */
+    size_t n_unknown; /* without a checksum and without weights; a warning in the log names each */
+    uint64_t n_bytes; /* of the n_files */
+};
+/* Compares the files that engine_model_open would read with the checksums beside them: SHA256SUMS, the names of
+ * blobs in Hugging Face's cache, and what Hugging Face's programs keep in .cache/huggingface/download. `options` and
+ * `verified` may be NULL. ENGINE_ERROR_DATA: a file is another one than its checksum says, is missing, or has weights
+ * but no checksum. [thread-safe] */
+ENGINE_API int engine_model_verify(const char *path, const char *tokenizer_path,
+                                   const struct engine_verify_options *options,
+                                   struct engine_verified *verified);
+
 struct engine_quantize_options {
     size_t struct_size;
     const char *type; /* "Q8_0", "Q4_K_M", …: llama-quantize's names of types and mixes of types */
@@ -242,11 +279,20 @@ struct engine_quantize_options {
      * continue. NULL: not called. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
+    /* Writes several files of at most this many bytes, except for tensors that are larger, as parts of a split
+     * model; 0: one file. `begin_part` is called before the first byte of each; part: from 0 on. */
+    uint64_t split_size;
+    int (*begin_part)(void *user, uint32_t part, uint32_t n_parts);
+    /* A file of llama-imatrix's: what the errors of each column of a matrix count. NULL: all the same. Matrices that
+     * it lacks are encoded without; the log says how many. A file of another model, whose matrices have other widths
+     * or names, is ENGINE_ERROR_DATA. */
+    const char *imatrix;
 };
 /* Writes the model as a GGUF file with its matrices converted to other types. Norms, biases and small tables
  * are kept, as is the metadata, except for the keys that describe the quantisation. Each matrix must be F32,
- * F16 or BF16, or already have its new type, in which case it is copied. Memory use does not grow with the
- * size of the model. */
+ * F16 or BF16, or already have its new type, in which case it is copied; any can be turned into F32, F16 or
+ * BF16. Of a directory, matrices that are quantised already are copied, and routers become F32. Memory use does
+ * not grow with the size of the model. */
 ENGINE_API int engine_model_quantize(struct engine_model *model,
                                      const struct engine_quantize_options *options);
 
@@ -339,7 +385,8 @@ ENGINE_API int engine_adapter_get_info(const struct engine_adapter *adapter,
 enum engine_watch {
     /* The attention of each layer: [keys, heads, tokens], the softmax's weight of each position for each head
      * and token; 0 for positions that the token doesn't see. keys is at least the largest position of the
-     * batch plus one. A sink takes its share: weights then add up to less than 1. */
+     * batch plus one. A sink takes its share: weights then add up to less than 1. Recurrent models
+     * have none: ENGINE_ERROR_UNSUPPORTED. */
     ENGINE_WATCH_ATTENTION = 1,
     /* The hidden states: [n_embd, tokens]. Layer 0 is the embedding that enters the first layer, layer L the
      * output of L layers; the last one has gone through the final norm, as in transformers. */
@@ -361,11 +408,11 @@ struct engine_watched {
 
 struct engine_context_options {
     size_t struct_size;
-    uint32_t n_context;     /* positions of a sequence; 0: the model's own, at most 4096 */
-    uint32_t n_batch;       /* tokens that go through the graph at once; 0: 512 */
+    uint32_t n_context; /* positions of a sequence; 0: the model's own, at most 4096 */
+    uint32_t n_batch; /* tokens that go through the graph at once; 0: 512, of an encoder at least n_context */
     uint32_t n_sequences;   /* 0: 1 */
     uint32_t n_threads;     /* 0: as configured, else one for each physical core */
-    const char *cache_type; /* "f16", "f32" or "q8_0"; NULL: f16 */
+    const char *cache_type; /* "f16", "f32" or "q8_0"; NULL: f16, of an encoder f32 */
     /* "vulkan,opencl", "vulkan:1", "cpu". NULL: as configured, else all devices except CPUs that are reached
      * through a driver. */
     const char *backends;
@@ -384,7 +431,7 @@ struct engine_context_options {
     /* Positions of the cache for all sequences together, rounded up to whole blocks; at least n_context.
      * Sequences take blocks as they grow. 0: n_sequences times n_context. Layers with a window keep less:
      * for each sequence what its next tokens see and as much again for earlier texts, at least 1024
-     * positions; and one batch. */
+     * positions; and one batch. Of no meaning for an encoder, which keeps only what a batch needs. */
     uint32_t n_cache;
     /* [n_adapters] adapters of the model to apply, all at once, and what each is multiplied by; scales NULL:
      * all 1. They must stay open as long as the context. */
@@ -405,6 +452,18 @@ struct engine_context_options {
  * memory for it. */
 ENGINE_API int engine_context_length(struct engine_model *model, const struct engine_context_options *options,
                                      uint32_t *n_context);
+
+/* What the model's file says about embeddings of texts. */
+struct engine_embedding_info {
+    size_t struct_size;
+    uint32_t is_encoder; /* not 0: it reads whole texts; it writes none and has no logits */
+    uint32_t
+        pooling; /* enum engine_pooling that it was made for; if the file doesn't say, the mean of an encoder,
+                            else the last token */
+    uint32_t n_embd;    /* numbers of a state */
+    uint32_t n_context; /* tokens that the model was made for */
+};
+ENGINE_API int engine_model_embedding_info(struct engine_model *model, struct engine_embedding_info *info);
 
 /* Plans what would go where. Loads nothing. */
 ENGINE_API int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,
@@ -464,6 +523,8 @@ struct engine_context_info {
     uint32_t n_vocab, n_context, n_batch, n_sequences, n_threads;
     uint32_t n_cache;     /* positions of the cache for all sequences together */
     uint32_t cache_block; /* positions in a block; sequences grow by blocks */
+    uint32_t n_embd;      /* numbers of a hidden state */
+    uint32_t is_encoder;  /* not 0: the model reads whole texts, and gives states instead of logits */
 };
 ENGINE_API int engine_context_get_info(const struct engine_context *context,
                                        struct engine_context_info *info);
@@ -477,8 +538,17 @@ struct engine_batch {
     const int32_t *positions; /* [n_tokens]; NULL: each sequence continues where it ended */
     const int32_t *sequences; /* [n_tokens], 0 … n_sequences-1; NULL: all 0 */
     const uint8_t *wanted;    /* [n_tokens], not 0 where logits are wanted; NULL: the last token only */
+    /* Receives the state after the final norm for each token, [n_tokens, n_embd], the latter varying fastest; NULL:
+     * not wanted. After a failure its contents are undefined. */
+    float *states;
+    /* [n_tokens] rows of the model's table of token types, for models that have one (BERT): in a pair of texts 1
+     * for the second. NULL: all 0. */
+    const int32_t *token_types;
 };
-/* Runs the batch. `logits` receives one row of n_vocab float32 values for each wanted token, in the order of
+/* Runs the batch. An encoder reads each sequence of the batch as one whole text, whose tokens follow each other, and
+ * keeps nothing of it: sequences are empty before and after. It gives states and no logits.
+ *
+ * `logits` receives one row of n_vocab float32 values for each wanted token, in the order of
  * the tokens; NULL: no logits are wanted. ENGINE_ERROR_ARGUMENT: a token, position or sequence is out of
  * range, or the context is full; nothing has run. ENGINE_ERROR_MEMORY with nothing run: the cache has no room
  * for the whole batch (see engine_cache_free). After any other failure, sequences are as long as before or
@@ -603,7 +673,7 @@ ENGINE_API void engine_sampler_accept(struct engine_sampler *sampler, int32_t to
  * it, engine_match_accept. */
 
 enum engine_grammar_kind {
-    ENGINE_GRAMMAR_GBNF = 1,        /* llama.cpp's grammars */
+    ENGINE_GRAMMAR_GBNF = 1,        /* llama.cpp's grammars, with schemas as items: docs/grammars.md */
     ENGINE_GRAMMAR_JSON_SCHEMA = 2, /* JSON that a schema describes */
     ENGINE_GRAMMAR_JSON_OBJECT = 3  /* any JSON object; the text may be NULL */
 };
@@ -747,6 +817,10 @@ struct engine_event {
      * more. */
     uint32_t n_beams;
     const struct engine_beam *beams; /* [n_beams] */
+    /* DONE of a request with `pooling`, if its reason is LIMIT; else NULL. */
+    const float *embedding; /* [n_rows, n_embd] */
+    uint32_t n_embd;
+    uint32_t n_rows; /* of `embedding`: 1, or n_prompt */
 };
 
 enum engine_request_flags {
@@ -772,6 +846,15 @@ enum engine_early_stopping {
     /* when it could not become one of them: as FALSE, but with a length_penalty above 0 the beam counts as if it were
      * as long as may be */
     ENGINE_EARLY_STOPPING_NEVER = 2
+};
+
+/* What an embedding is made of: the states after the final norm of a prompt's tokens. Numbers are those of GGUF's key
+ * pooling_type. */
+enum engine_pooling {
+    ENGINE_POOLING_MEAN = 1,  /* their mean */
+    ENGINE_POOLING_FIRST = 2, /* the first one ("cls") */
+    ENGINE_POOLING_LAST = 3,  /* the last one */
+    ENGINE_POOLING_TOKENS = 5 /* all of them: [n_tokens, n_embd]. No number of GGUF's */
 };
 
 struct engine_request {
@@ -808,6 +891,10 @@ struct engine_request {
      * because nothing predicts the first token. Usually with ENGINE_REQUEST_NO_TOKENS. The softmax is over all
      * n_vocab logits. 0: none */
     uint32_t n_score;
+    /* An embedding of the prompt instead of a text, an enum engine_pooling: the last event has it, with
+     * ENGINE_DONE_LIMIT. It is not normalised. The whole prompt is computed, whatever the cache has. Needs
+     * ENGINE_REQUEST_NO_TOKENS, and no beams, n_score or grammar. 0: none */
+    uint32_t pooling;
 };
 
 /* [thread-safe] Adds a request to the queue. *id receives its number, which is never 0; `id` may be NULL.
@@ -905,6 +992,8 @@ struct engine_reply_options {
      * nothing. NULL: the template wrote all of it. */
     const unsigned char *prompt_marks;
 };
+/* The format that a template's text suggests, an enum engine_reply_format: what AUTO means. NULL: PLAIN. */
+ENGINE_API uint32_t engine_reply_format_of(const char *template_text);
 /* ENGINE_ERROR_ARGUMENT: an unknown format, no function, or tools that are not a JSON array. */
 ENGINE_API int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply);
 ENGINE_API void engine_reply_destroy(struct engine_reply *reply);

@@ -37,6 +37,7 @@ static const struct sample samples[] = {
     {"phi3-longrope", false},  {"qwen2", false},       {"qwen2moe", false},
     {"qwen3", false},          {"qwen3-yarn", false},  {"qwen3moe", false},
     {"smollm3", false},        {"stablelm", false},    {"starcoder2", INCOMPLETE},
+    {"mamba", false},          {"mamba2", false},
 #ifdef TEST_DIRECTORIES
     {"glm4", false},           {"mpt", false},         {"stablelm-12b", false},
 #endif
@@ -280,7 +281,8 @@ Test(families, texts_are_the_same_whatever_threads_and_batches)
 /* The backend of the examples, compiled with the header of 1.0: it knows plain products, all else is the CPU's. */
 Test(families, a_backend_of_the_first_version_runs_unlike_families)
 {
-    static const char *const names[] = {"falcon40", "gemma3", "gptoss", "deepseek3", "cohere2", "qwen2moe"};
+    static const char *const names[] = {"falcon40", "gemma3",   "gptoss", "deepseek3",
+                                        "cohere2",  "qwen2moe", "mamba",  "mamba2"};
     static const char *const dirs[] = {TEST_PLUGIN_DIR, TEST_OLD_BACKEND_DIR, NULL};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n_tokens, n;

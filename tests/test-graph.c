@@ -153,8 +153,10 @@ Test(graph, a_stack_has_the_bytes_of_all_its_parts)
     struct value *stack = graph_stack(graph, parts, 64, 96, 2, "stack");
     cr_assert_eq(graph->status, ENGINE_OK);
     const struct model_tensor *tensor = graph->weights[stack->index].tensor;
+    const void *bytes;
     void *gathered;
-    const uint8_t *data = model_tensor_gather(tensor, &gathered);
+    cr_assert_eq(model_tensor_gather(tensor, &bytes, &gathered), ENGINE_OK);
+    const uint8_t *data = bytes;
     cr_assert_eq(tensor->size, 2 * parts[0]->size);
     cr_assert_arr_eq(data, parts[0]->data, parts[0]->size);
     cr_assert_arr_eq(data + parts[0]->size, parts[1]->data, parts[1]->size);

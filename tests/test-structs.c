@@ -52,6 +52,8 @@ union any {
     struct engine_check_options check;
     struct engine_checked_plugin checked;
     struct engine_model_info model;
+    struct engine_verify_options verify;
+    struct engine_verified verified;
     struct engine_quantize_options quantize;
     struct engine_context_options context;
     struct engine_context_info info;
@@ -91,6 +93,19 @@ static int call_checked(union any *any)
 static int call_model_info(union any *any)
 {
     return engine_model_get_info(model, &any->model);
+}
+
+/* Both come to a file that is not there. */
+static int call_verify(union any *any)
+{
+    int status = engine_model_verify("/nowhere", NULL, &any->verify, NULL);
+    return status == ENGINE_ERROR ? ENGINE_OK : status;
+}
+
+static int call_verified(union any *any)
+{
+    int status = engine_model_verify("/nowhere", NULL, NULL, &any->verified);
+    return status == ENGINE_ERROR ? ENGINE_OK : status;
 }
 
 static int call_quantize(union any *any)
@@ -192,6 +207,8 @@ static const struct row {
     {"engine_check_plugin", FIRST(engine_checked_plugin, n_devices), call_checked, true},
     {"engine_open", FIRST(engine_options, user), call_open, true},
     {"engine_model_get_info", FIRST(engine_model_info, n_parameters), call_model_info, false},
+    {"engine_model_verify", FIRST(engine_verify_options, user), call_verify, false},
+    {"engine_model_verify", FIRST(engine_verified, n_bytes), call_verified, false},
     {"engine_model_quantize", FIRST(engine_quantize_options, user), call_quantize, false},
     {"engine_plan_create", FIRST(engine_context_options, user), call_plan, false},
     {"engine_context_length", FIRST(engine_context_options, user), call_length, false},

@@ -2,12 +2,14 @@
 #include "adapter/adapter.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
 #include "model/types.h"
+#include "plugin-types.h"
 
 void *adapter_allocate(struct adapter *adapter, uint64_t size)
 {
@@ -38,6 +40,26 @@ static int check_part(const struct adapter *adapter, const struct adapter_part *
                        adapter->path, part->target, a[0], a[1], a[2], b[0], b[1], b[2]);
 }
 
+/* Infinite or missing numbers would look like damage to the model, far from here. */
+static int check_values(const struct adapter *adapter, const struct model_tensor *tensor)
+{
+    const struct type_info *type = type_info(tensor->type);
+    size_t n = (size_t)tensor->ne[0], row_size = n / type->block_length * type->block_size;
+    if (!tensor->data || n == 0) return ENGINE_OK;
+    float *values = malloc(n * sizeof *values);
+    if (!values) return error_memory("adapter");
+    bool finite = true;
+    for (uint64_t row = 0; row < tensor->ne[1] * tensor->ne[2] && finite; row++) {
+        engine_weight_to_float(engine_layout_of(tensor->type), (const uint8_t *)tensor->data + row * row_size,
+                               n, values);
+        for (size_t i = 0; i < n; i++) finite = finite && isfinite(values[i]);
+    }
+    free(values);
+    if (finite) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA, "%s: the values of %s are not all finite numbers: it is damaged",
+                       adapter->path, tensor->name);
+}
+
 static int check_parts(const struct adapter *adapter)
 {
     if (adapter->n_parts == 0)
@@ -45,7 +67,10 @@ static int check_parts(const struct adapter *adapter)
                            adapter->path);
     qsort(adapter->parts, adapter->n_parts, sizeof *adapter->parts, compare_targets);
     for (size_t i = 0; i < adapter->n_parts; i++) {
-        int status = check_part(adapter, &adapter->parts[i]);
+        const struct adapter_part *part = &adapter->parts[i];
+        int status = check_part(adapter, part);
+        if (!status) status = check_values(adapter, &part->a);
+        if (!status) status = check_values(adapter, &part->b);
         if (status) return status;
         if (i > 0 && compare_targets(&adapter->parts[i - 1], &adapter->parts[i]) == 0)
             return error_raise(ENGINE_ERROR_DATA, "%s: it changes %s twice", adapter->path,
@@ -54,16 +79,27 @@ static int check_parts(const struct adapter *adapter)
     return ENGINE_OK;
 }
 
+/* What its format is. A folder's file lacks the scale. */
+static int read_adapter(const struct model *model, struct adapter *adapter)
+{
+    static const char ending[] = ".safetensors";
+    const char *path = adapter->path;
+    struct stat info;
+    size_t length = strlen(path), n = strlen(ending);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return adapter_read_peft(model, adapter);
+    if (length >= n && strcmp(path + length - n, ending) == 0)
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "%s: name the adapter's folder, which has adapter_config.json too", path);
+    return adapter_read_gguf(model, adapter);
+}
+
 int adapter_open(const struct model *model, const char *path, struct adapter **out)
 {
-    struct stat info;
     struct adapter *adapter = calloc(1, sizeof *adapter);
     if (!adapter) return error_memory("adapter");
     adapter->path = strdup(path);
     int status = adapter->path ? ENGINE_OK : error_memory("adapter");
-    if (!status)
-        status = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? adapter_read_peft(model, adapter)
-                                                                 : adapter_read_gguf(model, adapter);
+    if (!status) status = read_adapter(model, adapter);
     if (!status) status = check_parts(adapter);
     if (status)
         adapter_close(adapter);

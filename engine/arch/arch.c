@@ -39,5 +39,6 @@ int arch_read(const struct architecture *architecture, const struct model *model
     struct hparams reader = {.model = model};
     hparams_family(model, reader.prefix);
     architecture->read(&reader, hparams, info);
+    info->n_embd = hparams_count_required(&reader, "embedding_length");
     return reader.status;
 }

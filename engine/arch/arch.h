@@ -11,10 +11,16 @@
 /* What the host needs to know about a model of any family. */
 struct arch_info {
     uint32_t n_vocab;
+    uint32_t n_embd; /* numbers of a hidden state */
     uint32_t n_layers;
     uint32_t n_context;   /* the context that the model was trained with */
     uint32_t n_positions; /* learnt positions end here; 0: any position works */
     uint32_t window; /* the most positions that a token sees in a layer with a window; 0: no such layer */
+    /* Of an encoder: positions after its own that a token sees in a layer with a window, see INPUT_REACH. */
+    uint32_t n_ahead;
+    uint32_t n_types; /* of tokens, as in BERT; 0: they have none */
+    bool is_encoder;  /* tokens see their whole text, and there are no logits */
+    bool has_states;  /* the graph declares states: graph_state */
     /* The value of INPUT_QUERY_SCALES for a position; NULL if the graph has no such input. */
     float (*query_scale)(const void *hparams, uint32_t position);
 };
@@ -24,7 +30,8 @@ struct architecture {
     size_t size;      /* bytes of its hyper-parameters, initially zero */
     /* Fills its hyper-parameters and *info. *reader keeps the first error. */
     void (*read)(struct hparams *reader, void *hparams, struct arch_info *info);
-    /* Adds the nodes and sets graph->logits. Errors are in graph->status. */
+    /* Adds the nodes and sets graph->logits, or in an encoder watches the last states (WATCH_STATES). Errors are in
+     * graph->status. */
     void (*build)(struct graph *graph, const void *hparams);
 };
 

@@ -108,6 +108,7 @@ struct value *decoder_attend_to(struct graph *g, const struct decoder *d, struct
         .softcap = d->attention_softcap,
         .window = layer->window,
         .chunk = layer->chunk,
+        .both_ways = d->both_ways,
         .slopes = decoder_alibi_slopes(g, d, layer->n_heads),
         .sinks = graph_values_optional(g, layer->n_heads, 1, "blk.%u.attn_sinks.weight", g->layer),
     };

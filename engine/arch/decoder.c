@@ -96,20 +96,25 @@ static bool has_listed_windows(const struct hparams *h)
     return entry && entry->is_array;
 }
 
-void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
+void decoder_read_without_attention(struct hparams *h, struct decoder *d, uint32_t kind)
 {
     read_sizes(h, d);
-    for (uint32_t i = 0; i < d->n_layers; i++) read_layer(h, d, i, &d->layers[i]);
-    read_heads(h, d);
     d->norm = kind;
     d->epsilon = hparams_float_from_0(
         h, kind == ENGINE_NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
         1e-5f);
     d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_SILU);
-    d->attention_scale = 1 / sqrtf((float)(d->head_dim ? d->head_dim : 1));
-    d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     d->embedding_scale = d->residual_scale = d->logit_scale = 1;
     d->ffn_norm = "ffn_norm";
+}
+
+void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
+{
+    decoder_read_without_attention(h, d, kind);
+    for (uint32_t i = 0; i < d->n_layers; i++) read_layer(h, d, i, &d->layers[i]);
+    read_heads(h, d);
+    d->attention_scale = 1 / sqrtf((float)(d->head_dim ? d->head_dim : 1));
+    d->attention_scale = hparams_float_above_0(h, "attention.scale", d->attention_scale);
     experts_read(h, d);
     rope_read(h, d, pairs, &d->rope);
     read_layers_without_rope(h, d);
@@ -206,6 +211,10 @@ struct value *decoder_embed(struct graph *g, const struct decoder *d)
         struct value *positions = graph_weight(g, d->n_embd, d->n_positions, "position_embd.weight");
         x = graph_add(g, x, graph_get_rows(g, positions, graph_input(g, INPUT_POSITION_ROWS)));
     }
+    if (d->n_types > 0) {
+        struct value *types = graph_weight(g, d->n_embd, d->n_types, "token_types.weight");
+        x = graph_add(g, x, graph_get_rows(g, types, graph_input(g, INPUT_TOKEN_TYPES)));
+    }
     if (decoder_has_weight(g, "token_embd_norm")) x = decoder_norm(g, d, "token_embd_norm", x);
     watch_hidden(g, 0, x);
     return x;
@@ -245,8 +254,8 @@ struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct
 
 struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x)
 {
-    bool last = g->layer + 1 == d->n_layers;
-    return last && !(g->shape.watch & WATCH_HIDDEN) ? graph_wanted(g, x) : x;
+    bool last = g->layer + 1 == d->n_layers && !d->both_ways;
+    return last && !(g->shape.watch & (WATCH_HIDDEN | WATCH_STATES)) ? graph_wanted(g, x) : x;
 }
 
 struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x)
@@ -276,10 +285,9 @@ void decoder_build_logits(struct graph *g, const struct decoder *d, struct value
     struct head head = {graph_values(g, d->n_embd, 1, "output_norm.weight"),
                         graph_values_optional(g, d->n_embd, 1, "output_norm.bias"), NULL, NULL};
     x = graph_norm(g, x, head.norm, head.norm_bias, d->norm, d->epsilon);
-    if (g->shape.watch & WATCH_HIDDEN) {
-        graph_watch(g, WATCH_HIDDEN, d->n_layers, x);
-        x = graph_wanted(g, x);
-    }
+    if (g->shape.watch & WATCH_HIDDEN) graph_watch(g, WATCH_HIDDEN, d->n_layers, x);
+    if (g->shape.watch & WATCH_STATES) graph_watch(g, WATCH_STATES, d->n_layers, x);
+    if (g->shape.watch & (WATCH_HIDDEN | WATCH_STATES)) x = graph_wanted(g, x);
     head.output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
     if (!head.output) head.output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
     head.bias = graph_values_optional(g, d->n_vocab, 1, "output.bias");

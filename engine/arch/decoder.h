@@ -59,6 +59,8 @@ struct decoder {
     uint32_t n_vocab, n_context, n_embd, n_layers;
     uint32_t n_positions;         /* rows of position_embd; 0: there is no such tensor */
     uint32_t head_dim, value_dim; /* head_dim: keys and queries of a head; value_dim: its values */
+    uint32_t n_types;             /* rows of token_types; 0: there is no such tensor */
+    bool both_ways;               /* an encoder's attention, see encoder.h */
     uint32_t norm;                /* enum engine_norm_kind */
     float epsilon;
     enum norm_places norms;
@@ -85,6 +87,9 @@ struct decoder {
  * adjacent: enum engine_rope_pairs), experts. Sets scales to 1, the attention scale to 1 / sqrt(head_dim) and
  * the activation to SiLU. */
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t norm, uint32_t pairs);
+
+/* The same without heads, feed-forward networks and rope. */
+void decoder_read_without_attention(struct hparams *h, struct decoder *d, uint32_t norm);
 
 /* The activation of the feed-forward network: hidden_activation, which files seldom have, or the family's. */
 uint32_t decoder_read_activation(struct hparams *h, uint32_t activation);

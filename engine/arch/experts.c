@@ -31,7 +31,8 @@ static void read_groups(struct hparams *h, struct experts *e)
 void experts_read_router(struct hparams *h, struct decoder *d, uint32_t function, bool normalise)
 {
     struct experts *e = &d->experts;
-    uint32_t gating = hparams_count(h, "expert_gating_func", GATING_UNKNOWN);
+    uint32_t gating =
+        hparams_count(h, "expert_gating_func", hparams_count(h, "engine.expert_gating_func", GATING_UNKNOWN));
     if (gating > GATING_SOFTMAX_CHOSEN)
         hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
                      "expert_gating_func %u is not supported (supported: 1 softmax, 2 sigmoid, 3 softmax of "

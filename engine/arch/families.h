@@ -6,6 +6,7 @@
 
 /* Names as in `const struct architecture arch_NAME`. */
 #define FAMILIES(X)                                                                                          \
+    X(bert)                                                                                                  \
     X(bloom)                                                                                                 \
     X(cohere2)                                                                                               \
     X(command_r)                                                                                             \
@@ -30,9 +31,13 @@
     X(internlm2)                                                                                             \
     X(llama)                                                                                                 \
     X(llama4)                                                                                                \
+    X(mamba)                                                                                                 \
+    X(mamba2)                                                                                                \
     X(minicpm)                                                                                               \
+    X(modern_bert)                                                                                           \
     X(mpt)                                                                                                   \
     X(nemotron)                                                                                              \
+    X(nomic_bert)                                                                                            \
     X(olmo2)                                                                                                 \
     X(phi2)                                                                                                  \
     X(phi3)                                                                                                  \

@@ -15,6 +15,37 @@ static bool is_wanted(const struct engine_batch *batch, size_t i)
     return batch->wanted ? batch->wanted[i] != 0 : i + 1 == batch->n_tokens;
 }
 
+/* An encoder computes a text at once, so its tokens have to follow each other. */
+static int check_text(const struct engine_batch *batch, size_t i, uint32_t length)
+{
+    if (length == 0 || sequence_of(batch, i - 1) == sequence_of(batch, i)) return ENGINE_OK;
+    return error_raise(
+        ENGINE_ERROR_ARGUMENT,
+        "token %zu continues sequence %u, but the model is an encoder: the tokens of a text must "
+        "follow each other",
+        i, sequence_of(batch, i));
+}
+
+static int check_type(const struct engine_plan *plan, const struct engine_batch *batch, size_t i)
+{
+    int32_t type = batch->token_types ? batch->token_types[i] : 0;
+    if (type == 0 || (type > 0 && (uint32_t)type < plan->info.n_types)) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu has the type %d, but the model has %u types", i,
+                       type, plan->info.n_types);
+}
+
+static int check_room(const struct engine_context *context, uint32_t position)
+{
+    const struct engine_plan *plan = context->plan;
+    if (position < plan->n_context) return ENGINE_OK;
+    if (plan->info.is_encoder)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a text has more than %u tokens, which is the context",
+                           plan->n_context);
+    return error_raise(ENGINE_ERROR_ARGUMENT,
+                       "the context of %u tokens is full; enlarge it (option -c, n_context)",
+                       plan->n_context);
+}
+
 /* Checks the whole batch before anything runs. */
 static int check_batch(const struct engine_context *context, const struct engine_batch *batch)
 {
@@ -35,11 +66,12 @@ static int check_batch(const struct engine_context *context, const struct engine
             return error_raise(ENGINE_ERROR_ARGUMENT,
                                "token %zu is at position %d of its sequence; it must be at %u", i,
                                batch->positions[i], position);
-        if (position >= plan->n_context)
-            return error_raise(ENGINE_ERROR_ARGUMENT,
-                               "the context of %u tokens is full; enlarge it (option -c, n_context)",
-                               plan->n_context);
+        int status = check_room(context, position);
+        if (!status) status = check_type(plan, batch, i);
+        if (!status && plan->info.is_encoder) status = check_text(batch, i, position);
+        if (status) return status;
     }
+    if (plan->info.is_encoder) return ENGINE_OK; /* its cache takes any part, see count_part */
     if (kv_needed(context->kv, growth) > kv_free_count(context->kv))
         return error_raise(
             ENGINE_ERROR_MEMORY,
@@ -59,14 +91,42 @@ static uint32_t table_width(const struct engine_context *context)
     return width < max ? width : max;
 }
 
+/* The tokens of the text that begins with token `first`. */
+static uint32_t text_length(const struct engine_batch *batch, size_t first)
+{
+    size_t end = first + 1;
+    while (end < batch->n_tokens && sequence_of(batch, end) == sequence_of(batch, first)) end++;
+    return (uint32_t)(end - first);
+}
+
+/* The same for an encoder: whole texts. */
+static uint32_t count_texts(const struct engine_plan *plan, const struct engine_batch *batch, size_t first)
+{
+    uint32_t count = 0;
+    while (first + count < batch->n_tokens) {
+        uint32_t length = text_length(batch, first + count);
+        if (length > plan->n_batch - count) break;
+        count += length;
+    }
+    return count;
+}
+
 /* How many tokens from `first` on go through the graph together: at most a batch, and no more logits than
  * fit. */
 static uint32_t count_part(const struct engine_context *context, const struct engine_batch *batch,
                            size_t first, bool logits)
 {
     const struct engine_plan *plan = context->plan;
+    if (plan->info.is_encoder) return count_texts(plan, batch, first);
     uint32_t count = 0, n_outputs = 0;
+    memset(context->growth, 0, plan->n_sequences * sizeof *context->growth);
     while (count < plan->n_batch && first + count < batch->n_tokens) {
+        /* Tokens of a sequence with a state must be adjacent. */
+        uint32_t sequence = sequence_of(batch, first + count);
+        if (plan->n_states > 0 && context->growth[sequence] > 0 &&
+            sequence_of(batch, first + count - 1) != sequence)
+            break;
+        context->growth[sequence]++;
         if (logits && is_wanted(batch, first + count) && n_outputs++ == plan->max_outputs) break;
         count++;
     }
@@ -81,6 +141,27 @@ static void write_query_scale(const struct engine_plan *plan, uint32_t position,
     memcpy(input, &scale, sizeof scale); /* inputs are stored as 32-bit numbers, whatever their type */
 }
 
+int context_copy_states(struct engine_context *context)
+{
+    const struct engine_plan *plan = context->plan;
+    size_t count;
+    const struct kv_state_copy *copies = kv_state_copies(context->kv, &count);
+    for (size_t i = 0; i < plan->n_caches && count > 0; i++) {
+        if (!plan->caches[i].is_state) continue;
+        uint32_t d = plan->device[plan->caches[i].entry];
+        const struct engine_backend *backend = device_at(context, d)->backend;
+        struct engine_buffer *states = context->executor.caches[i];
+        uint64_t size = plan->caches[i].size / plan->n_states;
+        for (size_t c = 0; c < count; c++) {
+            int status = backend->copy(context->executor.streams[d], states, copies[c].to * size, states,
+                                       copies[c].from * size, size);
+            if (status) return error_wrap(status, "%s: states", device_at(context, d)->name);
+        }
+    }
+    kv_states_made(context->kv);
+    return ENGINE_OK;
+}
+
 /* Gives each sequence that continues inside a shared block its own copy of it, in all caches. */
 static int copy_blocks(struct engine_context *context)
 {
@@ -88,6 +169,7 @@ static int copy_blocks(struct engine_context *context)
     size_t count;
     const struct kv_copy *copies = kv_copies(context->kv, &count);
     for (size_t i = 0; i < plan->n_caches && count > 0; i++) {
+        if (plan->caches[i].is_state) continue;
         uint32_t d = plan->device[plan->caches[i].entry];
         const struct engine_backend *backend = device_at(context, d)->backend;
         struct engine_buffer *cache = context->executor.caches[i];
@@ -101,7 +183,7 @@ static int copy_blocks(struct engine_context *context)
         }
     }
     kv_copied(context->kv);
-    return ENGINE_OK;
+    return context_copy_states(context);
 }
 
 /* Fills up a shape: padding tokens that attend to nothing, that nobody attends to and that are not kept, and
@@ -111,9 +193,11 @@ static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wan
 {
     for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
         for (int input = 0; input < INPUT_COUNT; input++)
-            if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_OUTPUT_ROWS)
+            if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_OUTPUT_ROWS &&
+                input != INPUT_REACH)
                 inputs[input][i] = inputs[input][n_tokens - 1];
         inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = inputs[INPUT_WINDOW_SLOTS][i] = -1;
+        inputs[INPUT_STATES][i] = -1;
     }
     for (uint32_t i = n_wanted; i < key->n_outputs; i++) inputs[INPUT_OUTPUT_ROWS][i] = 0;
 }
@@ -136,12 +220,19 @@ struct part_watcher {
     const struct plan_watch *watch;
     size_t first, first_wanted; /* of its tokens among the batch's, of those wanted among all wanted */
     uint32_t n_tokens, n_wanted;
+    float *states; /* of the whole batch; NULL: not wanted */
 };
 
 static int take_watched(const struct watcher *watcher, const struct graph_watch *watch, const float *data)
 {
     const struct part_watcher *part = (const struct part_watcher *)(const void *)watcher;
     bool lens = watch->kind == WATCH_LENS;
+    if (watch->kind == WATCH_STATES) {
+        if (!part->states) return ENGINE_OK;
+        size_t n_embd = (size_t)watch->value->tensor.ne[0];
+        memcpy(part->states + part->first * n_embd, data, part->n_tokens * n_embd * sizeof *data);
+        return ENGINE_OK;
+    }
     struct engine_watched known = {
         .struct_size = sizeof known,
         .kind = watch->kind,
@@ -157,6 +248,29 @@ static int take_watched(const struct watcher *watcher, const struct graph_watch 
     return stopped ? error_raise(ENGINE_ERROR, "the batch was stopped") : ENGINE_OK;
 }
 
+/* Writes how far the tokens of an encoder see. `n`: tokens of the shape, of which the last ones may only fill it. */
+static void write_reach(const struct engine_context *context, uint32_t count, uint32_t n)
+{
+    int32_t *const *inputs = context->inputs, *reach = inputs[INPUT_REACH];
+    int32_t ahead =
+        context->plan->info.n_ahead < INT32_MAX ? (int32_t)context->plan->info.n_ahead : INT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t sequence = (uint32_t)inputs[INPUT_SEQUENCES][i];
+        int32_t last = i < count ? (int32_t)kv_length(context->kv, sequence) - 1 : -1;
+        int32_t position = i < count ? inputs[INPUT_POSITIONS][i] : -1;
+        inputs[INPUT_LAST_POSITIONS][i] = last;
+        reach[i] = position;
+        reach[n + i] = ahead < last - position ? position + ahead : last;
+    }
+}
+
+/* Empties the sequences of a part: an encoder's texts can't be continued. */
+static void forget_texts(struct engine_context *context, const struct engine_batch *batch, size_t first,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) kv_truncate(context->kv, sequence_of(batch, first + i), 0);
+}
+
 /* Runs tokens first … first+count-1, see count_part. Advances *logits past what was written, and *n_done by
  * its number of rows. */
 static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
@@ -168,9 +282,10 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     for (uint32_t i = 0; i < count; i++) {
         uint32_t sequence = sequence_of(batch, first + i);
         inputs[INPUT_TOKENS][i] = batch->tokens[first + i];
-        inputs[INPUT_SEQUENCES][i] = (int32_t)sequence;
+        inputs[INPUT_SEQUENCES][i] = inputs[INPUT_STATES][i] = (int32_t)sequence;
         inputs[INPUT_POSITIONS][i] = (int32_t)kv_length(context->kv, sequence);
         inputs[INPUT_POSITION_ROWS][i] = inputs[INPUT_POSITIONS][i];
+        inputs[INPUT_TOKEN_TYPES][i] = batch->token_types ? batch->token_types[first + i] : 0;
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
         if (plan->n_window_blocks > 0)
@@ -179,16 +294,22 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     }
     struct shape_key key = shape_for(plan, count, n_wanted);
     key.table_width = table_width(context);
+    if (batch->states && !plan->info.is_encoder) key.watch = WATCH_STATES; /* an encoder always has them */
     fill_shape(inputs, count, n_wanted, &key);
+    if (plan->info.is_encoder) write_reach(context, count, key.n_tokens);
     write_tables(context, key.table_width);
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
-    const struct part_watcher watcher = {{take_watched}, &plan->watch, first, *n_done, count, n_wanted};
+    const struct part_watcher watcher = {{take_watched}, &plan->watch, first,        *n_done,
+                                         count,          n_wanted,     batch->states};
     if (!status)
         status = prepared_run(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted,
                               &watcher.watcher);
-    if (!status) kv_commit(context->kv);
+    if (plan->info.is_encoder)
+        forget_texts(context, batch, first, count);
+    else if (!status)
+        kv_commit(context->kv);
     if (!status && n_wanted > 0) *logits += (size_t)n_wanted * plan->info.n_vocab;
     *n_done += n_wanted;
     return status;
@@ -214,9 +335,12 @@ int engine_decode(struct engine_context *context, const struct engine_batch *bat
     int status = SIZED_CHECK(batch, engine_batch, wanted);
     if (status) return status;
     sized_read(&known, sizeof known, batch);
+    if (plan->info.is_encoder && logits)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s", ENCODER_WRITES_NOTHING);
     status = check_batch(context, &known);
     if (status) return status;
     for (uint32_t s = 0; s < plan->n_sequences; s++) context->lengths[s] = kv_length(context->kv, s);
+    kv_begin(context->kv, context->growth);
     status = run_batch(context, &known, logits);
     if (!status) return ENGINE_OK;
     /* Restore the state before the batch, as far as possible. */

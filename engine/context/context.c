@@ -11,6 +11,7 @@ static int create_inputs(struct engine_context *context)
     const struct engine_plan *plan = context->plan;
     size_t sizes[INPUT_COUNT];
     for (int i = 0; i < INPUT_COUNT; i++) sizes[i] = plan->n_batch;
+    sizes[INPUT_REACH] *= 2;
     sizes[INPUT_OUTPUT_ROWS] = plan->max_outputs;
     sizes[INPUT_BLOCK_TABLE] = (size_t)plan->n_sequences * kv_blocks_for(plan->n_context);
     if (plan->n_window_blocks > 0) sizes[INPUT_WINDOW_TABLE] = sizes[INPUT_BLOCK_TABLE];
@@ -30,6 +31,7 @@ static int create_cache(struct engine_context *context)
     if (!context->kv) return error_memory("cache");
     if (plan->n_window_blocks > 0 && !kv_add_window(context->kv, plan->info.window, plan->n_window_blocks))
         return error_memory("cache");
+    if (plan->n_states > 0 && !kv_add_states(context->kv)) return error_memory("states");
     return ENGINE_OK;
 }
 
@@ -86,6 +88,8 @@ int engine_context_get_info(const struct engine_context *context, struct engine_
     const struct engine_plan *plan = context->plan;
     struct engine_context_info known = {
         .n_vocab = plan->info.n_vocab,
+        .n_embd = plan->info.n_embd,
+        .is_encoder = plan->info.is_encoder,
         .n_context = plan->n_context,
         .n_batch = plan->n_batch,
         .n_sequences = plan->n_sequences,

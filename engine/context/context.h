@@ -19,7 +19,12 @@ struct loaded {
 
 struct shape_key {
     uint32_t n_tokens, n_outputs, table_width;
+    uint32_t watch; /* bits of enum watch_kind besides the plan's */
 };
+
+/* Why an encoder gives no logits, tokens or probabilities. */
+#define ENCODER_WRITES_NOTHING                                                                               \
+    "the model is an encoder: it has no logits and writes no text; use `engine embed`"
 
 struct cached_graph {
     struct shape_key key;
@@ -62,6 +67,9 @@ int context_set_scales(struct engine_context *context, const float *scales);
 /* ENGINE_ERROR_ARGUMENT if there is no such sequence. */
 int check_sequence(const struct engine_context *context, uint32_t sequence);
 
+/* Makes the copies of states that sequences are waiting for, in the streams of their devices. */
+int context_copy_states(struct engine_context *context);
+
 /* Identifies the model, as far as the contents of its caches depend on it. */
 uint64_t context_fingerprint(const struct engine_context *context);
 /* Identifies the adapters that are in use and their scales, as far as caches depend on them; 0: none is. */
@@ -70,7 +78,7 @@ uint64_t context_adapters_hash(const struct engine_context *context);
 uint64_t hash_add(uint64_t hash, const void *data, size_t size);
 
 /* The shape for this many tokens and rows of logits (at least one), rounded up so that batches of all sizes
- * need only few shapes. The width of the block table is left 0. */
+ * need only few shapes. The width of the block table and `watch` are left 0. */
 struct shape_key shape_for(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs);
 
 /* The prepared graph of a shape: a kept one, or a new one that replaces the least recently used. */

@@ -120,9 +120,9 @@ static int load_weights(struct engine_context *context, const struct engine_cont
         uint64_t bytes = 0;
         device->backend->weight_size(device->handle, &desc, &bytes);
         void *gathered;
-        desc.data = model_tensor_gather(loaded->tensor, &gathered);
-        if (!desc.data) return ENGINE_ERROR_MEMORY;
-        int status = device->backend->weight_create(device->handle, &desc, &loaded->weight);
+        int status = model_tensor_gather(loaded->tensor, &desc.data, &gathered);
+        if (status) return status;
+        status = device->backend->weight_create(device->handle, &desc, &loaded->weight);
         free(gathered);
         if (status) return failed_on(context, loaded->device, loaded->tensor->name, status, full_device);
         loaded_on[loaded->device] += bytes;

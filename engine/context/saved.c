@@ -1,7 +1,7 @@
 /* saved.c: sequences in files. A file has a header, a table of the caches, the tokens, the blocks of each
  * cache in the order of the sequence, and a hash of everything before it. The caches have the layout of the
  * plugin API, so a sequence can be continued wherever the model's layers are then. Layers with a window have
- * only the last blocks. Numbers are little-endian. */
+ * only the last blocks; a state counts as one block. Numbers are little-endian. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -60,7 +60,9 @@ static struct cache_entry make_entry(const struct engine_context *context, size_
                                      uint32_t window_first)
 {
     uint32_t first = context->plan->caches[cache].windowed ? window_first : 0;
-    return (struct cache_entry){block_bytes(context->plan, cache), first, kv_blocks_for(n_tokens) - first};
+    uint32_t n_blocks =
+        context->plan->caches[cache].is_state ? n_tokens > 0 : kv_blocks_for(n_tokens) - first;
+    return (struct cache_entry){block_bytes(context->plan, cache), first, n_blocks};
 }
 
 static struct header make_header(const struct engine_context *context, uint32_t n_tokens,
@@ -118,11 +120,21 @@ static void wipe(const struct plan_cache *cache, unsigned char *block, uint64_t 
     for (uint64_t start = 0; start < size; start += head) memset(block + start + used, 0, head - used);
 }
 
+/* The numbers of a sequence's blocks in a cache, in order. */
+static const int32_t *blocks_of(const struct engine_context *context, size_t cache, uint32_t sequence,
+                                int32_t *state, uint32_t *n)
+{
+    *state = (int32_t)sequence;
+    *n = make_entry(context, cache, kv_length(context->kv, sequence), 0).n_blocks;
+    return context->plan->caches[cache].is_state ? state : kv_blocks(context->kv, sequence);
+}
+
 static int put_cache(struct writer *writer, struct engine_context *context, uint32_t sequence, size_t cache,
                      uint32_t first, void *room)
 {
-    const int32_t *blocks = kv_blocks(context->kv, sequence);
-    uint32_t length = kv_length(context->kv, sequence), n = kv_blocks_for(length);
+    int32_t state;
+    uint32_t length = kv_length(context->kv, sequence), n;
+    const int32_t *blocks = blocks_of(context, cache, sequence, &state, &n);
     size_t size = block_bytes(context->plan, cache);
     int status = ENGINE_OK;
     for (uint32_t i = first; i < n && !status; i++) {
@@ -130,7 +142,7 @@ static int put_cache(struct writer *writer, struct engine_context *context, uint
         status = place.backend->read(place.stream, place.buffer, place.offset, room, size);
         if (!status) status = place.backend->stream_wait(place.stream);
         if (status) return error_wrap(status, "reading the cache");
-        if (i + 1 == n && length % KV_BLOCK_SIZE != 0)
+        if (i + 1 == n && length % KV_BLOCK_SIZE != 0 && !context->plan->caches[cache].is_state)
             wipe(&context->plan->caches[cache], room, size, length % KV_BLOCK_SIZE);
         status = put(writer, room, size);
     }
@@ -272,8 +284,9 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
 static int get_cache(struct reader *reader, struct engine_context *context, uint32_t sequence, size_t cache,
                      uint32_t first, uint32_t begin, void *room)
 {
-    const int32_t *blocks = kv_blocks(context->kv, sequence);
-    uint32_t n = kv_blocks_for(kv_length(context->kv, sequence));
+    int32_t state;
+    uint32_t n;
+    const int32_t *blocks = blocks_of(context, cache, sequence, &state, &n);
     size_t size = block_bytes(context->plan, cache);
     for (uint32_t i = first; i < n; i++) {
         int status = get(reader, room, size);

@@ -9,11 +9,20 @@ int check_sequence(const struct engine_context *context, uint32_t sequence)
                        context->plan->n_sequences);
 }
 
+/* Makes copies of states at once, so that their number doesn't grow. Sequences that lack theirs are emptied. */
+static int copy_states(struct engine_context *context)
+{
+    int status = context_copy_states(context);
+    if (status) kv_copies_failed(context->kv);
+    return status;
+}
+
 int engine_sequence_truncate(struct engine_context *context, uint32_t sequence, uint32_t position)
 {
     int status = check_sequence(context, sequence);
-    if (!status) kv_truncate(context->kv, sequence, position);
-    return status;
+    if (status) return status;
+    kv_truncate(context->kv, sequence, position);
+    return copy_states(context);
 }
 
 uint32_t engine_sequence_length(const struct engine_context *context, uint32_t sequence)
@@ -38,8 +47,9 @@ int engine_sequence_copy(struct engine_context *context, uint32_t from, uint32_t
 {
     int status = check_sequence(context, from);
     if (!status) status = check_sequence(context, to);
-    if (!status) kv_share(context->kv, from, to, n_positions);
-    return status;
+    if (status) return status;
+    kv_share(context->kv, from, to, n_positions);
+    return copy_states(context);
 }
 
 int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, const int32_t *tokens,
@@ -47,9 +57,12 @@ int engine_sequence_reuse(struct engine_context *context, uint32_t sequence, con
 {
     int status = check_sequence(context, sequence);
     if (status) return status;
-    size_t most = n_tokens > 0 ? n_tokens - 1 : 0; /* the last one has to run to give logits */
-    *n_found = kv_reuse(context->kv, sequence, tokens, most < UINT32_MAX ? (uint32_t)most : UINT32_MAX);
-    return ENGINE_OK;
+    if (context->plan->info.is_encoder) n_tokens = 0; /* a state depends on what follows, too */
+    size_t most = n_tokens > 0 ? n_tokens - 1 : 0;    /* the last one has to run to give logits */
+    kv_reuse(context->kv, sequence, tokens, most < UINT32_MAX ? (uint32_t)most : UINT32_MAX);
+    status = copy_states(context);
+    *n_found = kv_length(context->kv, sequence);
+    return status;
 }
 
 uint32_t engine_cache_free(const struct engine_context *context)

@@ -23,13 +23,19 @@ enum graph_input {
     INPUT_TOKENS,        /* [n_tokens] */
     INPUT_POSITIONS,     /* [n_tokens]; -1: only fills the shape */
     INPUT_POSITION_ROWS, /* [n_tokens]: rows of learnt positions: the position, or any row if it is -1 */
-    INPUT_SEQUENCES,     /* [n_tokens] */
-    INPUT_SLOTS,         /* [n_tokens] */
-    INPUT_BLOCK_TABLE,   /* [table_width, n_sequences] */
+    /* [n_tokens]: the last position of the token's sequence, or -1. Attention from there sees the whole text. */
+    INPUT_LAST_POSITIONS,
+    /* [n_tokens, 2]: the token's position and the last one that it sees: arch_info.n_ahead later, or its text's end */
+    INPUT_REACH,
+    INPUT_TOKEN_TYPES,  /* [n_tokens]: rows of token_types */
+    INPUT_SEQUENCES,    /* [n_tokens] */
+    INPUT_SLOTS,        /* [n_tokens] */
+    INPUT_BLOCK_TABLE,  /* [table_width, n_sequences] */
     INPUT_WINDOW_SLOTS, /* [n_tokens]: in caches of layers with a window, if these have blocks of their own */
     INPUT_WINDOW_TABLE, /* [table_width, n_sequences]; entries before the window mean nothing */
     INPUT_OUTPUT_ROWS,  /* [n_outputs]: the tokens whose logits are wanted, ascending */
     INPUT_QUERY_SCALES, /* F32 [1, n_tokens]: for families that scale queries by position */
+    INPUT_STATES, /* [n_tokens]: the number of the state of the token's sequence; -1: only fills the shape */
     INPUT_COUNT
 };
 
@@ -76,13 +82,16 @@ struct graph_adapter {
 /* What a layer stores for each position, declared by the family: keys, values, or what both are computed
  * from. */
 struct graph_cache {
-    struct value *value; /* [width, block_size, n_heads, n_blocks or n_window_blocks] */
+    struct value
+        *value; /* [width, block_size, n_heads, n_blocks or n_window_blocks]; states: F32 [.., n_states] */
     uint32_t layer;
     bool windowed; /* has INPUT_WINDOW_SLOTS and INPUT_WINDOW_TABLE */
+    bool is_state; /* what a sequence keeps whatever its length, see graph_state */
 };
 
-/* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are. */
-enum watch_kind { WATCH_ATTENTION = 1, WATCH_HIDDEN = 2, WATCH_LENS = 4 };
+/* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are; WATCH_STATES, the
+ * states of all tokens after the final norm, is for engine_batch.states. */
+enum watch_kind { WATCH_ATTENTION = 1, WATCH_HIDDEN = 2, WATCH_LENS = 4, WATCH_STATES = 8 };
 
 struct graph_watch {
     struct value *value; /* a root: F32, dense */
@@ -95,6 +104,7 @@ struct graph_shape {
     uint32_t cache_type;               /* enum engine_type */
     uint32_t block_size, n_blocks;     /* of the cache */
     uint32_t n_window_blocks; /* of the caches of layers with a window; 0: they are like the others */
+    uint32_t n_states;        /* of sequences, and their snapshots */
     uint32_t n_context;       /* positions that a sequence may have */
     uint32_t watch;           /* bits of enum watch_kind: the values that a run hands out */
     uint32_t watch_layer, watch_n_layers; /* the layers whose attention it hands out */
@@ -117,7 +127,7 @@ struct graph {
     struct graph_watch *watches;
     size_t n_watches;
     struct value *inputs[INPUT_COUNT]; /* NULL: not used by this graph */
-    struct value *logits;              /* F32 [n_vocab, n_outputs] */
+    struct value *logits;              /* F32 [n_vocab, n_outputs]; NULL: an encoder's graph */
     uint32_t layer;                    /* layer of the nodes and weights added next */
     int status; /* the first error of a builder function; error_message() has the message */
 };
@@ -157,6 +167,9 @@ struct value *graph_values(struct graph *graph, uint64_t ne0, uint64_t ne1, cons
 struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *name, ...)
     ENGINE_PRINTF(4, 5);
 
+/* The n values of a tensor, each `times` times, as F32 [n * times]. */
+struct value *graph_values_repeated(struct graph *graph, uint64_t n, uint64_t times, const char *tensor_name);
+
 /* Rows `first` … `first + ne1 - 1` of the model tensor `source`, whose rows have ne0 elements, as a weight
  * named `name`. */
 struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,
@@ -179,6 +192,10 @@ struct value *graph_input(struct graph *graph, enum graph_input input);
 /* Declares a cache of the current layer: rows of `width` for each of n_heads heads. `windowed`: tokens see no
  * more of it than arch_info.window says. */
 struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads, bool windowed);
+
+/* Declares a state of the current layer, for graph_conv or graph_scan: [ne0, ne1] numbers for each sequence, or
+ * [ne0, ne1, ne2] unless ne2 is 0. */
+struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint64_t ne2);
 
 /* Hands out `value`, which an operation makes, in every run. kind: one bit of enum watch_kind. */
 void graph_watch(struct graph *graph, uint32_t kind, uint32_t layer, struct value *value);
@@ -252,10 +269,25 @@ struct attention_options {
     float scale, softcap;
     uint32_t window, chunk;
     struct value *slopes, *sinks; /* or NULL */
+    bool both_ways;               /* tokens see all of their sequence, which the batch has as a whole */
 };
 /* Also hands out the weights if the shape asks for those of the current layer. */
 struct value *graph_attention(struct graph *graph, struct value *q, struct value *k, struct value *v,
                               const struct attention_options *options);
+
+/* Causal convolution of each channel: input [n, n_tokens], weight [taps, n], state [n, taps - 1]. */
+struct value *graph_conv(struct graph *graph, struct value *input, struct value *weight, struct value *state);
+
+/* Operands of a linear recurrence; see ENGINE_OP_SCAN for shapes and formula. */
+struct scan_operands {
+    struct value *q, *k, *v;
+    struct value *decay, *rates; /* or NULL */
+    struct value *a, *b, *erase; /* or NULL */
+    struct value *bonus;         /* or NULL */
+    float scale;                 /* 0: 1 */
+};
+/* Returns [value_dim, n_heads, n_tokens]. state: [value_dim, key_dim, n_heads]. */
+struct value *graph_scan(struct graph *graph, const struct scan_operands *operands, struct value *state);
 
 /* ---- Rewriting ----------------------------------------------------------------------------------------- */
 

@@ -395,7 +395,10 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
     if (!have(graph, "attention", q, k)) return NULL;
     struct value *table = graph_input(graph, is_windowed(graph, k) ? INPUT_WINDOW_TABLE : INPUT_BLOCK_TABLE);
     struct value *sequences = graph_input(graph, INPUT_SEQUENCES);
-    struct value *positions = graph_input(graph, INPUT_POSITIONS);
+    enum graph_input where = INPUT_POSITIONS;
+    if (options->both_ways)
+        where = options->window > 0 || options->slopes ? INPUT_REACH : INPUT_LAST_POSITIONS;
+    struct value *positions = graph_input(graph, where);
     if (!have(graph, "attention", v, table) || !sequences || !positions) return NULL;
     const uint64_t *x = q->tensor.ne, *keys = k->tensor.ne, *values = v->tensor.ne;
     bool heads = keys[2] > 0 && x[1] % keys[2] == 0 && values[2] == keys[2];
@@ -419,5 +422,79 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                                             .softcap = options->softcap,
                                             .chunk = options->chunk,
                                             .weights = tensor_of(weights)}});
+    return output;
+}
+
+/* ---- States -------------------------------------------------------------------------------------------- */
+
+struct value *graph_conv(struct graph *graph, struct value *input, struct value *weight, struct value *state)
+{
+    struct value *positions = graph_input(graph, INPUT_POSITIONS), *states = graph_input(graph, INPUT_STATES);
+    if (!have(graph, "conv", input, weight) || !have(graph, "conv", state, positions) || !states) return NULL;
+    const uint64_t *x = input->tensor.ne, *w = weight->tensor.ne, *s = state->tensor.ne;
+    bool fits = w[1] == x[0] && s[0] == x[0] && s[1] + 1 == w[0] && s[3] == 1;
+    if (!check(graph, fits && x[1] == graph->shape.n_tokens && x[2] == 1, "conv", input, weight)) return NULL;
+    struct value *output = add_like(graph, input);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_CONV,
+             &(union op_args){.conv = {.input = &input->tensor,
+                                       .weight = &weight->tensor,
+                                       .positions = &positions->tensor,
+                                       .states = &states->tensor,
+                                       .state = &state->tensor,
+                                       .output = &output->tensor}});
+    return output;
+}
+
+static bool has_shape(const struct value *value, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    const uint64_t *ne = value->tensor.ne;
+    return ne[0] == ne0 && ne[1] == ne1 && ne[2] == ne2;
+}
+
+struct value *graph_scan(struct graph *graph, const struct scan_operands *x, struct value *state)
+{
+    struct value *positions = graph_input(graph, INPUT_POSITIONS), *states = graph_input(graph, INPUT_STATES);
+    if (!have(graph, "scan", x->q, x->k) || !have(graph, "scan", x->v, state) || !positions || !states)
+        return NULL;
+    const uint64_t key_dim = x->q->tensor.ne[0], n_groups = x->q->tensor.ne[1],
+                   value_dim = x->v->tensor.ne[0], n_heads = x->v->tensor.ne[1],
+                   n_tokens = graph->shape.n_tokens;
+    uint64_t n_decay = !x->decay ? 0 : x->rates ? value_dim : x->decay->tensor.ne[0] == 1 ? 1 : key_dim;
+    bool shared = n_heads % n_groups == 0 && x->q->tensor.ne[2] == n_tokens;
+    if (!check(graph, shared && has_shape(x->k, key_dim, n_groups, n_tokens), "scan", x->q, x->k) ||
+        !check(graph, x->v->tensor.ne[2] == n_tokens, "scan", x->v, x->q) ||
+        !check(graph, has_shape(state, value_dim, key_dim, n_heads), "scan", state, x->v))
+        return NULL;
+    if (x->decay && !check(graph, has_shape(x->decay, n_decay, n_heads, n_tokens), "scan", x->decay, x->v))
+        return NULL;
+    if (x->rates &&
+        !check(graph, has_shape(x->rates, key_dim, value_dim * n_heads, 1), "scan", x->rates, x->v))
+        return NULL;
+    if (x->a &&
+        (!have(graph, "scan", x->a, x->b) || !check(graph, same_shape(x->a, x->q), "scan", x->a, x->q) ||
+         !check(graph, same_shape(x->b, x->q), "scan", x->b, x->q)))
+        return NULL;
+    if (x->erase && !check(graph, has_shape(x->erase, 1, n_heads, n_tokens), "scan", x->erase, x->v))
+        return NULL;
+    if (x->bonus && !check(graph, has_shape(x->bonus, key_dim, n_heads, 1), "scan", x->bonus, x->q))
+        return NULL;
+    struct value *output = add_like(graph, x->v);
+    if (!output) return NULL;
+    add_node(graph, ENGINE_OP_SCAN,
+             &(union op_args){.scan = {.q = &x->q->tensor,
+                                       .k = &x->k->tensor,
+                                       .v = &x->v->tensor,
+                                       .decay = tensor_of(x->decay),
+                                       .rates = tensor_of(x->rates),
+                                       .a = tensor_of(x->a),
+                                       .b = tensor_of(x->b),
+                                       .erase = tensor_of(x->erase),
+                                       .bonus = tensor_of(x->bonus),
+                                       .positions = &positions->tensor,
+                                       .states = &states->tensor,
+                                       .state = &state->tensor,
+                                       .output = &output->tensor,
+                                       .scale = x->scale}});
     return output;
 }

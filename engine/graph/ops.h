@@ -15,7 +15,7 @@ struct op_operand {
     uint32_t uses; /* enum engine_weight_use, if the operand is a weight */
 };
 
-#define OP_MAX_INPUTS  8
+#define OP_MAX_INPUTS  11
 #define OP_MAX_OUTPUTS 2
 
 struct op_info {

@@ -280,7 +280,7 @@ static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX
     /* Inputs are written before the run, and logits are read after it. */
     for (uint32_t i = 0; i < schedule->n_storages; i++)
         if (schedule->storages[i].value->kind == VALUE_INPUT) build->lifetimes[i].death = graph->n_nodes;
-    build->lifetimes[storage_of(build, &graph->logits->tensor)].death = graph->n_nodes;
+    if (graph->logits) build->lifetimes[storage_of(build, &graph->logits->tensor)].death = graph->n_nodes;
 
     alias_in_place(build, number_of_root);
     for (uint32_t i = 0; i < schedule->n_storages;

@@ -158,6 +158,30 @@ struct value *graph_values_part(struct graph *graph, const struct model_tensor *
     return NULL;
 }
 
+struct value *graph_values_repeated(struct graph *graph, uint64_t n, uint64_t times, const char *tensor_name)
+{
+    char name[160];
+    const struct model_tensor *source = find_tensor(graph, tensor_name, false);
+    if (!source) return NULL;
+    if (count_values(source) != n) {
+        graph_fail(graph, "the tensor %s has %" PRIu64 " values; expected %" PRIu64, tensor_name,
+                   count_values(source), n);
+        return NULL;
+    }
+    snprintf(name, sizeof name, "%s.repeated", tensor_name);
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    if (found) return graph_add_weight(graph, found);
+    float *values;
+    found = derived_numbers(graph->derived, source, n * times, 1, name, &values);
+    if (found && !copy_floats(source, 0, n, values)) {
+        graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", tensor_name,
+                   type_info(source->type)->name);
+        return NULL;
+    }
+    for (uint64_t i = n * times; found && i-- > 0;) values[i] = values[i / times];
+    return add_derived(graph, found);
+}
+
 /* The values of a tensor as F32 [ne0, ne1]: the tensor itself if it has that form, otherwise a copy. */
 static struct value *find_values(struct graph *graph, uint64_t ne0, uint64_t ne1, bool optional,
                                  const char *name)
@@ -245,6 +269,7 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
     const struct graph_shape *shape = &graph->shape;
     uint64_t ne[4] = {shape->n_tokens, 1, 1, 1};
     if (input == INPUT_OUTPUT_ROWS) ne[0] = shape->n_outputs;
+    if (input == INPUT_REACH) ne[1] = 2;
     if (input == INPUT_QUERY_SCALES) {
         ne[0] = 1;
         ne[1] = shape->n_tokens;
@@ -277,7 +302,20 @@ struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads,
     if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
         return NULL;
     value->index = (uint32_t)graph->n_caches;
-    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer, windowed};
+    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer, windowed, false};
+    return value;
+}
+
+struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+{
+    if (graph->status) return NULL;
+    uint64_t n = graph->shape.n_states;
+    uint64_t ne[4] = {ne0, ne1, ne2 > 0 ? ne2 : n, ne2 > 0 ? n : 1};
+    struct value *value = graph_add_value(graph, VALUE_CACHE, ENGINE_TYPE_F32, ne);
+    if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
+        return NULL;
+    value->index = (uint32_t)graph->n_caches;
+    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer, false, true};
     return value;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kv/states.h"
 #include "kv/window.h"
 
 #define NONE (-1) /* no block */
@@ -26,6 +27,7 @@ struct sequence {
     uint32_t n_known; /* number of its leading blocks that are in the tree */
     uint32_t first;   /* its blocks from this one on are in its reach */
     uint32_t n_seen;  /* positions when it was last committed or shortened */
+    uint32_t growth;  /* tokens of its last batch */
     int32_t *blocks;  /* [max_blocks] */
 };
 
@@ -49,6 +51,7 @@ struct kv_cache {
     size_t n_copies;
     uint32_t window;          /* positions; 0: no layer has one */
     struct kv_window *places; /* NULL: no layer has a window */
+    struct kv_states *states; /* NULL: the model has none */
 };
 
 /* ---- Beginning and end -------------------------------------------------------------------------------- */
@@ -97,6 +100,13 @@ bool kv_add_window(struct kv_cache *cache, uint32_t window, uint32_t n_places)
     return cache->places != NULL;
 }
 
+bool kv_add_states(struct kv_cache *cache)
+{
+    cache->states =
+        kv_states_create(cache->n_sequences, kv_states_for(cache->n_sequences) - cache->n_sequences);
+    return cache->states != NULL;
+}
+
 uint32_t kv_places_for(uint32_t window, uint32_t n_sequences, uint32_t n_batch, uint32_t n_blocks)
 {
     /* In a batch, a sequence has in reach what it had before it, which begins within a block, and its new
@@ -111,6 +121,7 @@ void kv_destroy(struct kv_cache *cache)
 {
     if (!cache) return;
     kv_window_destroy(cache->places);
+    kv_states_destroy(cache->states);
     free(cache->sequences);
     free(cache->tables);
     free(cache->blocks);
@@ -333,12 +344,31 @@ static void cut(struct kv_cache *cache, struct sequence *sequence, uint32_t leng
     if (sequence->n_known > length / KV_BLOCK_SIZE) sequence->n_known = length / KV_BLOCK_SIZE;
 }
 
-/* Shortens a sequence to what can be continued. */
-static void settle(struct kv_cache *cache, struct sequence *sequence)
+static uint32_t number_of(const struct kv_cache *cache, const struct sequence *sequence)
 {
-    cut(cache, sequence, continuable(cache, sequence, sequence->length));
+    return (uint32_t)(sequence - cache->sequences);
+}
+
+/* Shortens a sequence to what can be continued, with the states of sequence `from`. */
+static void settle_from(struct kv_cache *cache, struct sequence *sequence, uint32_t from)
+{
+    uint32_t before;
+    do {
+        before = sequence->length;
+        cut(cache, sequence, continuable(cache, sequence, before));
+        if (cache->states) cut(cache, sequence, kv_states_known(cache->states, from, sequence->length));
+    } while (sequence->length != before);
+    if (cache->states && !kv_states_go(cache->states, from, number_of(cache, sequence), sequence->length)) {
+        cut(cache, sequence, 0);
+        kv_states_go(cache->states, from, number_of(cache, sequence), 0);
+    }
     sequence->n_seen = sequence->length;
     adjust_reach(cache, sequence);
+}
+
+static void settle(struct kv_cache *cache, struct sequence *sequence)
+{
+    settle_from(cache, sequence, number_of(cache, sequence));
 }
 
 int32_t kv_window_slot(const struct kv_cache *cache, int32_t slot)
@@ -441,6 +471,7 @@ int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
     int32_t b = sequence->blocks[i];
     tokens_of(cache, b)[place] = token;
     sequence->length++;
+    if (cache->states) kv_states_grow(cache->states, s);
     return b * KV_BLOCK_SIZE + (int32_t)place;
 }
 
@@ -448,6 +479,28 @@ const struct kv_copy *kv_copies(const struct kv_cache *cache, size_t *count)
 {
     *count = cache->n_copies;
     return cache->copies;
+}
+
+void kv_begin(struct kv_cache *cache, const uint32_t *growth)
+{
+    for (uint32_t s = 0; s < cache->n_sequences && cache->states; s++) {
+        struct sequence *sequence = &cache->sequences[s];
+        if (growth[s] == 0) continue;
+        if (sequence->length > 0 && (growth[s] > 1 || sequence->growth > 1))
+            kv_states_keep(cache->states, s, sequence->length, growth[s] > 1 && sequence->growth > 1);
+        sequence->growth = growth[s];
+    }
+}
+
+const struct kv_state_copy *kv_state_copies(const struct kv_cache *cache, size_t *count)
+{
+    *count = 0;
+    return cache->states ? kv_states_copies(cache->states, count) : NULL;
+}
+
+void kv_states_made(struct kv_cache *cache)
+{
+    if (cache->states) kv_states_copied(cache->states);
 }
 
 void kv_copied(struct kv_cache *cache)
@@ -464,6 +517,9 @@ void kv_copies_failed(struct kv_cache *cache)
                 kv_truncate(cache, cache->copies[c].sequence, i * KV_BLOCK_SIZE);
     }
     cache->n_copies = 0;
+    if (!cache->states) return;
+    kv_states_failed(cache->states);
+    for (uint32_t s = 0; s < cache->n_sequences; s++) settle(cache, &cache->sequences[s]);
 }
 
 /* Replaces block i of a sequence by `same`, which has the same contents, or had them if it has no place.
@@ -503,6 +559,7 @@ static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
         block->is_generated = generated && (same == NONE || block->is_generated);
     }
     adjust_reach(cache, sequence);
+    if (cache->states) kv_states_reached(cache->states, number_of(cache, sequence), sequence->length);
 }
 
 void kv_commit(struct kv_cache *cache)
@@ -535,7 +592,8 @@ void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t lengt
     target->length = length;
     target->first = kv_blocks_for(length);
     target->n_known = source->n_known < n_full ? source->n_known : n_full;
-    settle(cache, target);
+    target->growth = 0;
+    settle_from(cache, target, from);
 }
 
 bool kv_restore(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens, uint32_t *first)
@@ -563,10 +621,26 @@ uint32_t kv_common(const struct kv_cache *cache, uint32_t s, const int32_t *toke
     return i;
 }
 
+/* kv_reuse with states: the longest known beginning of any sequence. */
+static uint32_t reuse_state(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens)
+{
+    uint32_t best = s, most = 0;
+    for (uint32_t i = 0; i < cache->n_sequences; i++) {
+        uint32_t other = (s + i) % cache->n_sequences; /* its own first */
+        uint32_t known = kv_states_known(cache->states, other, kv_common(cache, other, tokens, n_tokens));
+        if (known <= most) continue;
+        best = other;
+        most = known;
+    }
+    kv_share(cache, best, s, most);
+    return cache->sequences[s].length;
+}
+
 uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uint32_t n_tokens)
 {
     struct sequence *sequence = &cache->sequences[s];
     if (n_tokens > cache->n_positions) n_tokens = cache->n_positions;
+    if (cache->states) return reuse_state(cache, s, tokens, n_tokens);
     cut(cache, sequence, kv_common(cache, s, tokens, n_tokens));
     give_up_reach(cache, sequence);
     /* Matches continue from the last block in the tree, whether it is the sequence's own or another's. */

@@ -13,7 +13,12 @@
  * place there only while it is in reach of a sequence, that is, while the sequence's next positions can see
  * it through the window. After that it keeps the place until the pool needs it, so that a beginning can still
  * be found. A sequence that is cut back, copied or found again becomes only as long as its blocks in reach
- * still have places: it can't be continued from anywhere else. */
+ * still have places: it can't be continued from anywhere else.
+ *
+ * Models with states (kv_add_states) can continue a sequence only where its state is known: at its end, or at a
+ * snapshot. One is kept of where a prompt begins and of where one ends (kv_begin). Cutting back and copying end
+ * at the last such position, and blocks are not found by their tokens; kv_reuse looks at the sequences and
+ * their snapshots instead. */
 #ifndef ENGINE_KV_CACHE_H
 #define ENGINE_KV_CACHE_H
 
@@ -40,6 +45,14 @@ struct kv_copy {
     uint32_t sequence;              /* now has `to` instead of `from` */
 };
 
+/* Snapshots that all sequences share: for each one, and at least this many. */
+#define KV_SNAPSHOTS 3
+
+/* A copy from state to state, see kv_add_states. */
+struct kv_state_copy {
+    uint32_t from, to;
+};
+
 /* Creates n_sequences empty sequences of at most n_positions each, which share n_blocks blocks. NULL: out of
  * memory, or too many blocks. */
 struct kv_cache *kv_create(uint32_t n_sequences, uint32_t n_positions, uint32_t n_blocks);
@@ -52,6 +65,24 @@ bool kv_add_window(struct kv_cache *cache, uint32_t window, uint32_t n_places);
 /* The places for these sequences, of which n_batch positions grow at once: enough for what all have in reach,
  * and for what is kept; at most n_blocks. */
 uint32_t kv_places_for(uint32_t window, uint32_t n_sequences, uint32_t n_batch, uint32_t n_blocks);
+
+/* The number of states of n_sequences sequences, with their snapshots. State s is that of sequence s. */
+static inline uint32_t kv_states_for(uint32_t n_sequences)
+{
+    return n_sequences + (n_sequences > KV_SNAPSHOTS ? n_sequences : KV_SNAPSHOTS);
+}
+
+/* Adds states to an empty cache. False: out of memory. */
+bool kv_add_states(struct kv_cache *cache);
+
+/* Before tokens are appended: growth[s] to each sequence s. Keeps snapshots of sequences where a prompt begins
+ * (more than one token comes) or has ended (it grew by more than one before). */
+void kv_begin(struct kv_cache *cache, const uint32_t *growth);
+
+/* The copies of states that must be made before the next batch runs, in this order; and that they have been
+ * made. kv_copies_failed concerns them too. */
+const struct kv_state_copy *kv_state_copies(const struct kv_cache *cache, size_t *count);
+void kv_states_made(struct kv_cache *cache);
 
 /* Blocks that `length` positions take. */
 static inline uint32_t kv_blocks_for(uint32_t length)

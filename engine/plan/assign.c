@@ -15,7 +15,7 @@ bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args
 }
 
 int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                     struct graph **out)
+                     uint32_t watch, struct graph **out)
 {
     struct graph_shape shape = {
         .n_tokens = n_tokens,
@@ -26,8 +26,9 @@ int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t
         .block_size = KV_BLOCK_SIZE,
         .n_blocks = plan->n_blocks,
         .n_window_blocks = plan->n_window_blocks,
+        .n_states = plan->n_states,
         .n_context = plan->n_context,
-        .watch = plan->watch.kinds,
+        .watch = plan->watch.kinds | watch,
         .watch_layer = plan->watch.layer,
         .watch_n_layers = plan->watch.n_layers,
     };
@@ -78,7 +79,8 @@ static uint32_t wanted_device(const struct engine_plan *plan, const struct node 
 
 bool plan_touches_cache(const struct node *node)
 {
-    return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE;
+    return node->op == ENGINE_OP_ATTENTION || node->op == ENGINE_OP_CACHE_WRITE ||
+           node->op == ENGINE_OP_CONV || node->op == ENGINE_OP_SCAN;
 }
 
 /* Sets the device of every node: the wanted one, or the CPU if that one doesn't support the operation. */
@@ -122,10 +124,10 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
 }
 
 int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                  struct schedule **schedule)
+                  uint32_t watch, struct schedule **schedule)
 {
     struct graph *graph;
-    int status = plan_build_graph(plan, n_tokens, n_outputs, width, &graph);
+    int status = plan_build_graph(plan, n_tokens, n_outputs, width, watch, &graph);
     if (status) return status;
     status = assign_devices(plan, graph);
     if (!status) status = graph_fuse(graph, plan_supports, (void *)(uintptr_t)plan);

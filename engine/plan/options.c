@@ -27,9 +27,10 @@ int plan_read_context_options(const struct engine_context_options *given,
     return status;
 }
 
-static int read_cache_type(const char *name, uint32_t *type)
+/* An encoder needs keys and values only while a batch runs, so exact ones cost little. */
+static int read_cache_type(const char *name, bool is_encoder, uint32_t *type)
 {
-    *type = ENGINE_TYPE_F16;
+    *type = is_encoder ? ENGINE_TYPE_F32 : ENGINE_TYPE_F16;
     if (!name) return ENGINE_OK;
     bool known =
         strcasecmp(name, "f16") == 0 || strcasecmp(name, "f32") == 0 || strcasecmp(name, "q8_0") == 0;
@@ -91,6 +92,8 @@ static int read_offload(struct engine_plan *plan, const struct engine_context_op
 static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
 {
     plan->n_blocks = n_cache ? kv_blocks_for(n_cache) : kv_blocks_for(plan->n_context) * plan->n_sequences;
+    if (plan->info.is_encoder)
+        plan->n_blocks = kv_blocks_for(plan->n_batch) + plan->n_sequences; /* of a batch */
     if (plan->n_blocks > INT32_MAX / KV_BLOCK_SIZE)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a cache of %u positions is too large", n_cache);
     if (plan->n_blocks < kv_blocks_for(plan->n_context))
@@ -102,6 +105,7 @@ static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
     plan->n_window_blocks = window > 0 && window < plan->n_context
                                 ? kv_places_for(window, plan->n_sequences, plan->n_batch, plan->n_blocks)
                                 : 0;
+    plan->n_states = plan->info.has_states ? kv_states_for(plan->n_sequences) : 0;
     return ENGINE_OK;
 }
 
@@ -131,7 +135,11 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                            options->n_needed, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
-    if (plan->n_batch > plan->n_context) plan->n_batch = plan->n_context;
+    if (plan->info.is_encoder) { /* a text goes through in one batch */
+        if (plan->n_batch < plan->n_context) plan->n_batch = plan->n_context;
+    } else if (plan->n_batch > plan->n_context) {
+        plan->n_batch = plan->n_context;
+    }
     plan->max_outputs = plan->n_batch < MAX_OUTPUTS ? plan->n_batch : MAX_OUTPUTS;
     if (plan->max_outputs < plan->n_sequences) plan->max_outputs = plan->n_sequences;
     if (plan->n_batch > MAX_BATCH)
@@ -168,6 +176,9 @@ static int read_watch(struct engine_plan *plan, const struct engine_context_opti
     if (options->watch & ~all || (options->watch && !options->watched))
         return error_raise(ENGINE_ERROR_ARGUMENT, "watch %u: unknown values, or no function to take them",
                            options->watch);
+    if (options->watch & WATCH_ATTENTION && plan->info.has_states)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no attention to watch: %s models are recurrent",
+                           plan->architecture->name);
     if (options->watch && (first >= n_layers || n > n_layers - first))
         return error_raise(ENGINE_ERROR_ARGUMENT, "there is no layer %u; the model has %u, from 0 to %u",
                            n > 1 && first < n_layers ? n_layers : first, n_layers, n_layers - 1);
@@ -179,7 +190,7 @@ static int read_watch(struct engine_plan *plan, const struct engine_context_opti
 int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options)
 {
     int status = read_sizes(plan, options);
-    if (!status) status = read_cache_type(options->cache_type, &plan->cache_type);
+    if (!status) status = read_cache_type(options->cache_type, plan->info.is_encoder, &plan->cache_type);
     if (!status) status = read_offload(plan, options);
     if (!status) status = read_watch(plan, options);
     return status;

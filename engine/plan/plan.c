@@ -32,8 +32,9 @@ static void decide(struct engine_plan *plan)
 static int measure(struct engine_plan *plan, bool *over)
 {
     struct schedule *batch = NULL, *token = NULL;
-    int status = plan_schedule(plan, plan->n_batch, plan->max_outputs, plan_full_table_width(plan), &batch);
-    if (!status) status = plan_schedule(plan, 1, 1, plan_full_table_width(plan), &token);
+    int status =
+        plan_schedule(plan, plan->n_batch, plan->max_outputs, plan_full_table_width(plan), 0, &batch);
+    if (!status) status = plan_schedule(plan, 1, 1, plan_full_table_width(plan), 0, &token);
     *over = false;
     if (!status) {
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {

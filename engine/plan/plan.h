@@ -20,8 +20,9 @@ struct plan_cache {
     size_t entry;      /* of its layer's caches */
     uint64_t size;     /* bytes */
     uint64_t row_size; /* bytes that a head keeps of a position */
-    uint32_t n_blocks; /* the plan's n_blocks or n_window_blocks */
+    uint32_t n_blocks; /* the plan's n_blocks, n_window_blocks or n_states */
     bool windowed;
+    bool is_state; /* blocks are whole states */
 };
 
 /* The values that engine_decode hands out, see engine_watch in engine.h. */
@@ -49,6 +50,8 @@ struct engine_plan {
     uint32_t n_blocks;    /* of the cache */
     /* Of the caches of layers with a window; 0: no layer has one that is shorter than the context. */
     uint32_t n_window_blocks;
+    /* Of sequences and their snapshots; 0: the family keeps none. */
+    uint32_t n_states;
     struct plan_watch watch;
 
     struct device_set set;
@@ -84,9 +87,10 @@ int plan_place(struct engine_plan *plan);
 /* Logs what each device holds, as notes, and warns of settings that no plugin has read. */
 void report_placement(const struct engine_plan *plan);
 
-/* Builds, fuses and schedules the graph of a batch. `width`: blocks in each row of the block table. */
+/* Builds, fuses and schedules the graph of a batch. `width`: blocks in each row of the block table. `watch`: bits of
+ * enum watch_kind besides the plan's. */
 int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                  struct schedule **schedule);
+                  uint32_t watch, struct schedule **schedule);
 
 /* Checks a scale of an adapter that a caller gives. ENGINE_ERROR_ARGUMENT: it is not finite. */
 int plan_check_scale(float scale);

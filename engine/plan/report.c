@@ -155,10 +155,13 @@ void engine_plan_tensor_at(const struct engine_plan *plan, size_t index, struct 
 {
     const struct place_tensor *entry = &plan->entries[index];
     uint32_t device = plan->device[index];
+    uint32_t type = ENGINE_TYPE_F32; /* of states; caches may be beside them */
+    if (index < plan->n_weights) type = plan->weights[index].tensor->type;
+    for (size_t c = 0; c < plan->n_caches; c++)
+        if (plan->caches[c].entry == index && !plan->caches[c].is_state) type = plan->cache_type;
     *out = (struct engine_plan_tensor){
         .name = entry->name,
-        .type_name =
-            type_info(index < plan->n_weights ? plan->weights[index].tensor->type : plan->cache_type)->name,
+        .type_name = type_info(type)->name,
         .device = plan->set.devices[device].name,
         .bytes = place_bytes(plan->entries, plan->device, index),
     };

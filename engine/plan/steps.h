@@ -35,7 +35,7 @@ uint32_t plan_full_table_width(const struct engine_plan *plan);
 
 /* The graph of a shape, without devices. */
 int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                     struct graph **graph);
+                     uint32_t watch, struct graph **graph);
 
 /* Whether a device of plan `user` can run this operation; a fuse_question. */
 bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args *args);

@@ -191,8 +191,9 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
             .entry = entry,
             .size = size,
             .row_size = cache->value->tensor.nb[1],
-            .n_blocks = (uint32_t)cache->value->tensor.ne[3],
+            .n_blocks = cache->is_state ? plan->n_states : (uint32_t)cache->value->tensor.ne[3],
             .windowed = cache->windowed,
+            .is_state = cache->is_state,
         };
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t max = plan->set.devices[d].info.max_buffer;
@@ -208,7 +209,7 @@ int plan_estimate_activations(struct engine_plan *plan)
     uint32_t width = plan_full_table_width(plan);
     struct graph *graph;
     struct schedule *schedule;
-    int status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, &graph);
+    int status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, 0, &graph);
     if (status) return status;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         plan->working[d] = plan_working_memory(plan, graph, d, true);
@@ -223,8 +224,8 @@ int plan_survey(struct engine_plan *plan)
 {
     uint32_t width = plan_full_table_width(plan);
     struct graph *one = NULL, *many = NULL;
-    int status = plan_build_graph(plan, 1, 1, width, &one);
-    if (!status) status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, &many);
+    int status = plan_build_graph(plan, 1, 1, width, 0, &one);
+    if (!status) status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, 0, &many);
     if (!status) status = create_lists(plan, one);
     if (!status) status = add_weights(plan, one);
     if (!status) status = add_caches(plan, one);

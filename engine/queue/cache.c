@@ -8,10 +8,12 @@ uint64_t cache_free(const struct engine_queue *queue)
     return engine_cache_free(queue->context);
 }
 
-/* The tokens of a request that may be taken from the cache, because their logits are not needed. */
+/* The tokens of a request that may be taken from the cache, because neither their logits nor their states are
+ * needed. */
 static size_t most_reused(const struct request *request)
 {
     size_t next_score = request_next_score(request);
+    if (request->pooling) return 0; /* every state is needed */
     return next_score < SIZE_MAX ? next_score : request->n_tokens - 1;
 }
 
@@ -126,6 +128,7 @@ static size_t common(const struct request *a, const struct request *b)
 bool cache_soon_has_more(const struct engine_queue *queue, const struct request *request, size_t n_found)
 {
     uint32_t block = queue->info.cache_block;
+    if (queue->context->plan->n_states > 0) return false; /* no blocks are found */
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct request *other = queue->active.items[i];
         if (other->sequence < 0 || other->n_cached >= other->n_prompt) continue;

@@ -69,6 +69,8 @@ int draft_create(const struct engine_queue *queue, struct engine_context *contex
     created->context = context;
     created->info.struct_size = sizeof created->info;
     int status = engine_context_get_info(context, &created->info);
+    if (!status && context->plan->n_states > 0)
+        status = error_raise(ENGINE_ERROR_UNSUPPORTED, "draft model: recurrent models are not supported");
     if (!status) status = check_context(queue, created);
     if (!status) status = check_vocabulary(queue, created);
     struct engine_sampler_options greedy = {.struct_size = sizeof greedy};
@@ -141,7 +143,7 @@ static int fill_batch(struct draft *draft, const struct requests *requests, size
 
 static int run_round(struct draft *draft, const struct requests *requests, size_t round)
 {
-    int status = step_batch_decode(&draft->batch, draft->context, draft->logits, &draft->costs);
+    int status = step_batch_decode(&draft->batch, draft->context, draft->logits, NULL, &draft->costs);
     float *row = draft->logits;
     for (size_t i = 0; i < requests->count && !status; i++) {
         struct request *request = requests->items[i];

@@ -159,6 +159,18 @@ static enum plan_action room_for_prompt(const struct step_request *requests, siz
     return last > first ? PLAN_PUT_BACK : PLAN_RUN;
 }
 
+/* By rank, each prompt that fits as a whole. */
+static void take_whole_prompts(struct step_request *requests, size_t n, uint32_t block, uint64_t *n_free,
+                               size_t budget)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct step_request *request = &requests[i];
+        bool fits = request->n_pending <= budget &&
+                    fitting(request, request->n_pending, *n_free, block) == request->n_pending;
+        if (reads_prompt(request) && fits) budget -= give(request, budget, block, n_free);
+    }
+}
+
 static void take_prompts(struct step_request *requests, size_t n, uint32_t block, uint64_t *n_free,
                          size_t budget)
 {
@@ -193,7 +205,10 @@ enum plan_action plan_step(struct step_request *requests, size_t n, const struct
     size_t n_decoding = count_sequences(requests, n, true);
     size_t room = limits->n_batch > n_decoding ? limits->n_batch - n_decoding : 1;
     size_t budget = n_decoding > 0 && limits->n_chunk < room ? limits->n_chunk : room;
-    take_prompts(requests, n, limits->block, &n_free, budget);
+    if (limits->whole)
+        take_whole_prompts(requests, n, limits->block, &n_free, limits->n_batch);
+    else
+        take_prompts(requests, n, limits->block, &n_free, budget);
     return PLAN_RUN;
 }
 

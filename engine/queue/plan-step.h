@@ -32,6 +32,7 @@ struct step_limits {
     uint64_t free_positions; /* a multiple of `block` */
     size_t n_batch;          /* prompt tokens in a step while no request decodes */
     size_t n_chunk;          /* while one does */
+    bool whole;              /* prompts are computed at once: of an encoder */
 };
 
 enum plan_action {

@@ -92,6 +92,11 @@ static int take_guesses(struct engine_queue *queue, const struct engine_queue_op
     if (queue->n_guess_least > queue->n_guess_most)
         return error_raise(ENGINE_ERROR_ARGUMENT, "guesses of at least %u tokens and at most %u",
                            queue->n_guess_least, queue->n_guess_most);
+    if ((options->lookup || options->draft) && queue->context->plan->n_states > 0)
+        return error_raise(
+            ENGINE_ERROR_UNSUPPORTED,
+            "no guesses (--lookup, --draft) for a recurrent model: what a wrong one changes in "
+            "its state can't be taken back");
     return options->draft ? draft_create(queue, options->draft, &queue->draft) : ENGINE_OK;
 }
 
@@ -147,6 +152,7 @@ void engine_queue_destroy(struct engine_queue *queue)
     free(queue->plan);
     step_batch_free(&queue->batch);
     free(queue->logits);
+    free(queue->states);
     free(queue->end_tokens);
     draft_destroy(queue->draft);
     pthread_cond_destroy(&queue->events);

@@ -67,6 +67,9 @@ struct request {
     uint32_t n_logprobs;
     uint32_t n_score, n_scored;             /* tokens of the prompt to score; those reported */
     struct logprobs logprobs;               /* if n_logprobs or n_score is not 0 */
+    uint32_t pooling;                       /* enum engine_pooling; 0: no embedding */
+    double *pooled;                         /* [n_embd] the sum of the states so far, or the chosen one */
+    float *embedding;                       /* [n_embd] */
     double submitted, started, prompt_read; /* seconds_now(); 0: not yet */
     bool kept;                              /* it has ended, and its sequence is kept */
 
@@ -129,6 +132,8 @@ struct engine_queue {
     struct step_batch batch;
     float *logits; /* [n_logits_room, n_vocab] */
     size_t n_logits_room;
+    float *states; /* [n_states_room, n_embd] after the final norm, in steps that compute embeddings */
+    size_t n_states_room;
     int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them */
     size_t n_end_tokens;
     bool events_kept; /* this step kept events: wake those who wait for them */
@@ -162,6 +167,10 @@ size_t request_next_score(const struct request *request);
 /* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False if the request has
  * failed, because these are not numbers. */
 bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
+
+/* Takes the states [count, n_embd] of the next `count` tokens of the prompt, for its embedding. */
+void request_pool(const struct engine_queue *queue, struct request *request, const float *states,
+                  size_t count);
 
 /* Reports the prompt's progress, if the request asked for it. */
 void request_tell_progress(struct engine_queue *queue, struct request *request);

@@ -59,6 +59,16 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
         return error_raise(queue->tokenizer_status, "%s", queue->tokenizer_message);
     if (given->flags & ENGINE_REQUEST_NO_TEXT && given->n_stop > 0)
         return error_raise(ENGINE_ERROR_ARGUMENT, "stop texts for a request without text");
+    bool is_known = given->pooling <= ENGINE_POOLING_LAST || given->pooling == ENGINE_POOLING_TOKENS;
+    if (!is_known)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%u is no pooling of embeddings", given->pooling);
+    if (!given->pooling && queue->info.is_encoder)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s", ENCODER_WRITES_NOTHING);
+    if (given->pooling && (!(given->flags & ENGINE_REQUEST_NO_TOKENS) || given->n_score > 0 ||
+                           given->n_beams > 1 || given->grammar))
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "a request for an embedding needs ENGINE_REQUEST_NO_TOKENS, "
+                           "and no beams, n_score or grammar");
     if (given->n_logprobs > LOGPROBS_MOST)
         return error_raise(ENGINE_ERROR_ARGUMENT, "n_logprobs is %u; it must be at most %d",
                            given->n_logprobs, LOGPROBS_MOST);
@@ -101,6 +111,7 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->max_tokens = known.max_tokens;
     created->n_logprobs = known.n_logprobs;
     created->n_score = known.n_score;
+    created->pooling = known.pooling;
     created->event = known.event;
     created->user = known.user;
     created->sequence = -1;
@@ -115,7 +126,13 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->n_tokens = created->n_prompt = created->capacity = known.n_tokens;
     created->stop_tokens = copy_tokens(known.stop_tokens, known.n_stop_tokens);
     created->n_stop_tokens = known.n_stop_tokens;
-    if (!created->tokens || !created->stop_tokens) {
+    if (known.pooling) {
+        created->pooled = calloc(queue->info.n_embd, sizeof *created->pooled);
+        size_t n_rows = known.pooling == ENGINE_POOLING_TOKENS ? known.n_tokens : 1;
+        created->embedding = calloc(n_rows * queue->info.n_embd, sizeof *created->embedding);
+    }
+    if (!created->tokens || !created->stop_tokens ||
+        (known.pooling && (!created->pooled || !created->embedding))) {
         status = error_memory("request");
         goto cleanup;
     }
@@ -143,6 +160,8 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     lookup_destroy(request->lookup);
     beams_destroy(request->beams);
     stop_texts_destroy(&request->stop);
+    free(request->pooled);
+    free(request->embedding);
     free(request->stop_tokens);
     free(request->tokens);
     free(request);
@@ -194,11 +213,18 @@ static size_t size_of_beams(const struct engine_event *event)
     return size;
 }
 
+static size_t size_of_embedding(const struct engine_event *event)
+{
+    return (size_t)event->n_embd * event->n_rows * sizeof *event->embedding;
+}
+
 /* A copy of an event for engine_queue_poll, followed by what it points to: first what has to be aligned. */
 static struct kept_event *keep_event(const struct engine_event *event)
 {
     size_t length = strlen(event->message), top = event->n_top * sizeof *event->top, used = 0,
-           size = sizeof(struct kept_event) + top + size_of_beams(event) + event->text.length + length + 2;
+           embedding = size_of_embedding(event),
+           size = sizeof(struct kept_event) + top + embedding + size_of_beams(event) + event->text.length +
+                  length + 2;
     struct kept_event *kept = malloc(size);
     if (!kept) return NULL;
     kept->event = *event;
@@ -207,6 +233,8 @@ static struct kept_event *keep_event(const struct engine_event *event)
     if (event->n_beams > 0) kept->event.beams = beams;
     void *copy = append(kept, &used, event->top, top);
     if (top > 0) kept->event.top = copy;
+    copy = append(kept, &used, event->embedding, embedding);
+    if (embedding > 0) kept->event.embedding = copy;
     for (uint32_t i = 0; i < event->n_beams; i++)
         beams[i].tokens = append(kept, &used, beams[i].tokens, beams[i].n_tokens * sizeof(int32_t));
     for (uint32_t i = 0; i < event->n_beams; i++)
@@ -309,6 +337,38 @@ bool request_score(struct engine_queue *queue, struct request *request, const fl
     return true;
 }
 
+void request_pool(const struct engine_queue *queue, struct request *request, const float *states,
+                  size_t count)
+{
+    size_t n_embd = queue->info.n_embd, first = request->n_cached;
+    if (first == 0)
+        memset(request->pooled, 0, n_embd * sizeof *request->pooled); /* it may have been put back */
+    if (request->pooling == ENGINE_POOLING_TOKENS) {
+        memcpy(request->embedding + first * n_embd, states, count * n_embd * sizeof *states);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t n = 0; n < n_embd; n++) {
+            double value = (double)states[i * n_embd + n];
+            if (request->pooling == ENGINE_POOLING_MEAN)
+                request->pooled[n] += value;
+            else if (request->pooling == ENGINE_POOLING_LAST || first + i == 0)
+                request->pooled[n] = value;
+        }
+}
+
+static void add_embedding(const struct engine_queue *queue, struct request *request,
+                          struct engine_event *event)
+{
+    double count = request->pooling == ENGINE_POOLING_MEAN ? (double)request->n_prompt : 1;
+    bool all = request->pooling == ENGINE_POOLING_TOKENS;
+    for (size_t n = 0; n < queue->info.n_embd && !all; n++)
+        request->embedding[n] = (float)(request->pooled[n] / count);
+    event->embedding = request->embedding;
+    event->n_embd = queue->info.n_embd;
+    event->n_rows = all ? (uint32_t)request->n_prompt : 1;
+}
+
 /* Sends the text held back, even if the bytes of its last character are incomplete. */
 static int flush_text(const struct engine_queue *queue, struct request *request, struct engine_string *text,
                       int32_t *stop)
@@ -358,6 +418,7 @@ static void finish(struct engine_queue *queue, struct request *request, enum eng
                     request->sequence >= 0 && request->n_cached > 0;
     if (request->kept) event.sequence = request->sequence;
     if (request->beams && reason != ENGINE_DONE_FAILED) add_beams(request, &event);
+    if (request->pooling && reason == ENGINE_DONE_LIMIT) add_embedding(queue, request, &event);
     hand_over(queue, request, &event);
 }
 

@@ -222,6 +222,7 @@ static struct step_limits limits_of(const struct engine_queue *queue)
         .free_positions = cache_free(queue),
         .n_batch = queue->info.n_batch,
         .n_chunk = queue->n_chunk,
+        .whole = queue->info.is_encoder,
     };
 }
 
@@ -263,6 +264,7 @@ struct step {
     size_t n_tokens, n_prompt; /* in total, and of prompts */
     size_t n_guess;            /* in all, guessed */
     size_t n_wanted;           /* rows of logits */
+    bool pools;                /* it computes embeddings, and needs the states of tokens */
 };
 
 static int make_logits_room(struct engine_queue *queue, const struct step *step)
@@ -275,11 +277,27 @@ static int make_logits_room(struct engine_queue *queue, const struct step *step)
     return ENGINE_OK;
 }
 
+static int make_states_room(struct engine_queue *queue, const struct step *step)
+{
+    if (!step->pools || step->n_tokens <= queue->n_states_room) return ENGINE_OK;
+    float *grown = realloc(queue->states, step->n_tokens * queue->info.n_embd * sizeof *grown);
+    if (!grown) return error_memory("embeddings");
+    queue->states = grown;
+    queue->n_states_room = step->n_tokens;
+    return ENGINE_OK;
+}
+
+/* Tokens of a request in the planned step. */
+static size_t count_tokens(const struct step_request *plan)
+{
+    return plan->n_now * (1 + plan->n_growing) + plan->n_guess;
+}
+
 /* Rows of logits by which a request chooses in this step: none unless it reaches its last token, whose logits choose the next
  * one. */
 static size_t count_rows(const struct request *request, const struct step_request *plan)
 {
-    if (plan->n_now == 0 || plan->n_now < plan->n_pending) return 0;
+    if (plan->n_now == 0 || plan->n_now < plan->n_pending || request->pooling) return 0;
     return request->beams ? beams_count_rows(request) : 1 + plan->n_guess;
 }
 
@@ -297,7 +315,8 @@ static struct step size_up(const struct engine_queue *queue)
     struct step step = {0};
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct step_request *plan = &queue->plan[i];
-        step.n_tokens += plan->n_now * (1 + plan->n_growing) + plan->n_guess;
+        step.n_tokens += count_tokens(plan);
+        step.pools |= plan->n_now > 0 && queue->active.items[i]->pooling;
         step.n_guess += plan->n_guess;
         if (!plan->decoding) step.n_prompt += plan->n_now;
         size_t first_score;
@@ -329,13 +348,14 @@ static bool fill_batch(struct step_batch *batch, const struct request *request,
 static int decode(struct engine_queue *queue, const struct step *step)
 {
     int status = make_logits_room(queue, step);
+    if (!status) status = make_states_room(queue, step);
     queue->batch.count = 0;
     for (size_t i = 0; i < queue->active.count && !status; i++)
         if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))
             status = error_memory("batch");
     if (status) return status;
     return step_batch_decode(&queue->batch, queue->context, step->n_wanted > 0 ? queue->logits : NULL,
-                             step->n_prompt == 0 ? &queue->costs : NULL);
+                             step->pools ? queue->states : NULL, step->n_prompt == 0 ? &queue->costs : NULL);
 }
 
 /* Fails the requests of a failed step. The message is this thread's, and each callback may set a new one. */
@@ -355,16 +375,19 @@ static void fail_step(struct engine_queue *queue, int status)
  * From the last rank to the first, so that requests that leave don't move the others. */
 static void hand_out(struct engine_queue *queue, const struct step *step)
 {
-    size_t row = step->n_wanted;
+    size_t row = step->n_wanted, token = step->n_tokens;
     for (size_t i = queue->active.count; i-- > 0;) {
         const struct step_request *plan = &queue->plan[i];
         struct request *request = queue->active.items[i];
+        token -= count_tokens(plan);
         if (plan->n_now == 0) continue;
         size_t first_score, n_scores = count_scores(request, plan, &first_score);
         size_t n_rows = count_rows(request, plan);
         row -= n_scores + n_rows;
         float *scores = queue->logits + row * queue->info.n_vocab,
               *logits = scores + n_scores * queue->info.n_vocab;
+        if (request->pooling)
+            request_pool(queue, request, queue->states + token * queue->info.n_embd, plan->n_now);
         if (request->beams)
             beams_computed(queue, request, plan);
         else
@@ -376,13 +399,15 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
             let_go(queue, request);
             continue;
         }
-        if (n_rows == 0) {
+        bool pooled = request->pooling && request->n_cached == request->n_prompt;
+        if (n_rows == 0 && !pooled) {
             if (further) request_tell_progress(queue, request);
             continue;
         }
         if (request->prompt_read == 0) request->prompt_read = queue_seconds();
-        bool goes_on =
-            request->beams ? beams_take_logits(queue, request, logits) : guess_check(queue, request, logits);
+        bool goes_on = request->beams ? beams_take_logits(queue, request, logits)
+                       : pooled       ? request_take_logits(queue, request, NULL)
+                                      : guess_check(queue, request, logits);
         if (!goes_on) let_go(queue, request);
     }
 }

@@ -30,7 +30,7 @@ bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, b
 }
 
 int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
-                      struct step_costs *costs)
+                      float *states, struct step_costs *costs)
 {
     struct engine_batch tokens = {
         .struct_size = sizeof tokens,
@@ -38,6 +38,7 @@ int step_batch_decode(const struct step_batch *batch, struct engine_context *con
         .tokens = batch->tokens,
         .sequences = batch->sequences,
         .wanted = batch->wanted,
+        .states = states,
     };
     uint64_t n_prepared = context->n_prepared;
     double start = queue_seconds();

@@ -20,9 +20,10 @@ struct step_batch {
 bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted);
 
 /* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.
- * `costs` NULL: not measured. */
+ * `costs` NULL: not
+ * measured. `states` as in struct engine_batch. */
 int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
-                      struct step_costs *costs);
+                      float *states, struct step_costs *costs);
 
 void step_batch_free(struct step_batch *batch);
 

@@ -1,0 +1,25 @@
+/* ssm.h: selective state spaces: the blocks of Mamba (arXiv 2312.00752) and Mamba 2 (2405.21060), for families
+ * made of them and for hybrids. A block has two states: the last inputs of its convolution, and that of its
+ * recurrence. */
+#ifndef ENGINE_ARCH_SSM_H
+#define ENGINE_ARCH_SSM_H
+
+#include "arch/decoder.h"
+
+struct ssm {
+    uint32_t n_inner;  /* values that the block works on */
+    uint32_t n_state;  /* keys of the recurrence */
+    uint32_t n_conv;   /* taps of the convolution */
+    uint32_t n_rank;   /* Mamba: of the matrix that gives time steps; Mamba 2: heads */
+    uint32_t n_groups; /* Mamba 2: heads of a group share queries and keys */
+};
+
+/* Reads ssm.* keys. has_heads: Mamba 2. */
+void ssm_read(struct hparams *h, struct ssm *ssm, bool has_heads);
+
+/* The blocks, including their output matrices: from x [n_embd, n_tokens] to [n_embd, columns], see
+ * decoder_layer_output. */
+struct value *ssm_mamba(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
+struct value *ssm_mamba2(struct graph *g, const struct decoder *d, const struct ssm *ssm, struct value *x);
+
+#endif

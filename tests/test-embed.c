@@ -1,0 +1,182 @@
+/* test-embed.c: `engine embed` from outside. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "model-recipe.h"
+#include "program-json.h"
+
+#define MODEL TEST_SOURCE_DIR "/../models/demo/demo.gguf"
+#define ONE   "Once upon a time"
+#define TWO   "Question: What is 27 plus 38?"
+
+static char *folder, *out;
+
+static void begin(void)
+{
+    folder = files_folder();
+    out = strdup(files_path(folder, "out.npy"));
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder), free(out);
+}
+
+TestSuite(embed, .init = begin, .fini = end, .timeout = 1200);
+
+#define EMBED(...) PROGRAM("embed", "-m", MODEL, "--backend", "cpu", __VA_ARGS__)
+
+static json_t *line_of(struct program_result result, size_t number)
+{
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    char *line = result.out;
+    for (size_t i = 0; i < number; i++) line = strchr(line, '\n') + 1;
+    json_t *json = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
+    cr_assert(json, "%s", result.out);
+    program_free(&result);
+    return json;
+}
+
+static double number_at(const json_t *row, size_t i)
+{
+    cr_assert(json_is_real(json_array_get(row, i)));
+    return json_real_value(json_array_get(row, i));
+}
+
+static void expect_rows_equal(const json_t *a, const json_t *b, double most)
+{
+    cr_assert_eq(json_array_size(a), json_array_size(b));
+    for (size_t i = 0; i < json_array_size(a); i++)
+        cr_assert_float_eq(number_at(a, i), number_at(b, i), most, "%zu: %g, not %g", i, number_at(a, i),
+                           number_at(b, i));
+}
+
+static double norm_of(const json_t *row, double p)
+{
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(row); i++) {
+        double value = fabs(number_at(row, i));
+        sum = p == 0 ? fmax(sum, value) : sum + pow(value, p);
+    }
+    return p == 0 ? sum : pow(sum, 1 / p);
+}
+
+Test(embed, each_pooling_is_made_of_the_states)
+{
+    json_t *none = line_of(EMBED(TWO, "--json", "--pooling", "none"), 0);
+    const json_t *rows = json_object_get(none, "embedding");
+    size_t n = json_array_size(rows), n_embd = json_array_size(json_array_get(rows, 0));
+    cr_assert_eq(n, (size_t)json_integer_value(json_object_get(none, "tokens")));
+    json_t *mean = json_array();
+    for (size_t i = 0; i < n_embd; i++) {
+        double sum = 0;
+        for (size_t t = 0; t < n; t++) sum += number_at(json_array_get(rows, t), i);
+        json_array_append_new(mean, json_real(sum / (double)n));
+    }
+    const struct {
+        const char *name;
+        const json_t *row;
+    } kinds[] = {{"mean", mean}, {"cls", json_array_get(rows, 0)}, {"last", json_array_get(rows, n - 1)}};
+    for (int k = 0; k < 3; k++) {
+        json_t *json = line_of(EMBED(TWO, "--json", "--pooling", kinds[k].name, "--embd-normalize", "-1"), 0);
+        expect_rows_equal(json_object_get(json, "embedding"), kinds[k].row, 1e-5);
+        json_decref(json);
+    }
+    json_decref(mean);
+    json_decref(none);
+}
+
+Test(embed, norms_and_dimensions)
+{
+    static const char *const norms[] = {"0", "1", "2", "3.5"};
+    for (int i = 0; i < 4; i++) {
+        json_t *json = line_of(EMBED(ONE, "--json", "--dimensions", "10", "--embd-normalize", norms[i]), 0);
+        const json_t *row = json_object_get(json, "embedding");
+        cr_assert_eq(json_array_size(row), 10);
+        cr_assert_float_eq(norm_of(row, atof(norms[i])), 1, 1e-6);
+        json_decref(json);
+    }
+    json_t *whole = line_of(EMBED(ONE, "--json"), 0);
+    cr_assert_float_eq(norm_of(json_object_get(whole, "embedding"), 2), 1, 1e-6);
+    json_decref(whole);
+}
+
+/* Words, lines, JSON lines and a NumPy file give the same numbers, whatever is computed together. */
+Test(embed, all_ways_in_and_out_agree)
+{
+    const char *lines = strdup(files_path(folder, "lines.txt"));
+    const char *json_lines = strdup(files_path(folder, "lines.jsonl"));
+    files_write_text(lines, ONE "\r\n" TWO "\n" ONE);
+    files_write_text(json_lines, "{\"text\": \"" ONE "\", \"id\": [7]}\n\n{\"text\": \"" TWO
+                                 "\"}\n{\"text\": \"" ONE "\"}\n");
+    struct program_result words = EMBED(ONE, TWO, ONE), alone = EMBED(ONE, TWO, ONE, "-np", "1");
+    struct program_result from_lines = EMBED("-f", lines), from_json = EMBED("-f", json_lines);
+    cr_assert_eq(program_count_lines(words.out, "."), 3);
+    cr_assert_str_eq(words.out, alone.out);
+    cr_assert_str_eq(words.out, from_lines.out, "%s", from_lines.err);
+    cr_assert_str_eq(words.out, from_json.out, "%s", from_json.err);
+    struct program_result file = EMBED(ONE, TWO, ONE, "-o", out);
+    cr_assert_eq(file.status, 0, "%s", file.err);
+    size_t size;
+    char *npy = files_read(out, &size), *next = words.out;
+    cr_assert(strstr(npy + 10, "(3, "));
+    float value;
+    for (size_t at = 10u + (unsigned char)npy[8] + 256u * (unsigned char)npy[9]; at < size;
+         at += sizeof value) {
+        memcpy(&value, npy + at, sizeof value);
+        cr_assert_eq(value, strtof(next, &next));
+    }
+    json_t *json = line_of(EMBED("-f", json_lines, "--json"), 0);
+    cr_assert_eq(json_integer_value(json_array_get(json_object_get(json, "id"), 0)), 7);
+    json_decref(json);
+    free(npy);
+    program_free(&words), program_free(&alone), program_free(&file);
+    program_free(&from_lines), program_free(&from_json);
+}
+
+static void fails(struct program_result result, const char *word)
+{
+    program_expect_failure(&result, word);
+    program_free(&result);
+}
+
+Test(embed, mistakes_are_told_in_one_line)
+{
+    const char *bad = strdup(files_path(folder, "bad.jsonl")),
+               *empty = strdup(files_path(folder, "empty.txt"));
+    files_write_text(bad, "{\"text\": \"a\"}\n{\"txet\": 1}\n");
+    files_write_text(empty, "");
+    fails(EMBED("--json"), "there are no texts");
+    fails(EMBED("-f", empty), "there are no texts");
+    fails(EMBED(ONE, "-f", empty), "in one way");
+    fails(EMBED("-f", bad), "line 2");
+    fails(EMBED(ONE, "--dimensions", "100000"), "--dimensions");
+    fails(EMBED(ONE, "--pooling", "rank"), "none|mean|cls|last");
+    fails(EMBED(ONE, "-o", out, "--json"), "--json");
+    fails(EMBED(ONE, "-c", "2"), "at most 2");
+}
+
+/* The encoder of the recipe has no tokenizer. */
+Test(embed, an_encoder_writes_no_text)
+{
+    size_t size;
+    char *recipe = files_read(TEST_SOURCE_DIR "/fuzz/models/bert.txt", &size);
+    const char *path = strdup(files_path(folder, "bert.gguf"));
+    uint8_t *gguf = model_recipe_gguf(recipe, size, &size);
+    files_write(path, gguf, size);
+    fails(PROGRAM("logits", "-m", path, "--tokens", "1 2", "-o", out), "encoder");
+    const char *ids = strdup(files_path(folder, "ids.npy"));
+    files_write_ids(ids, (const int32_t[]){1, 2, 3}, 3);
+    fails(PROGRAM("score", "-m", path, "--tokens-file", ids, "--answer-tokens-file", ids), "encoder");
+    struct program_result states = PROGRAM("embed", "-m", path, "--tokens-file", ids, "--pooling", "none");
+    cr_assert_eq(program_count_lines(states.out, "."), 3, "%s", states.err);
+    program_free(&states);
+    free(recipe);
+    free(gguf);
+}
