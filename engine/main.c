@@ -1,9 +1,11 @@
 /* main.c: the program `engine`: the table of commands, and a check that standard output was written. */
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "commands/arguments.h"
 #include "commands/common.h"
+#include "commands/serve.h"
 #include "commands/signals.h"
 #include "engine.h"
 
@@ -69,6 +71,7 @@ const struct command commands[] = {
      .min_words = 1,
      .max_words = 1,
      .run = command_batch},
+    SERVE_COMMAND(command_serve),
     {.name = "info",
      .synopsis = "[--json] [MODEL]",
      .summary = "Shows a model file's metadata and tensors.",
@@ -113,6 +116,24 @@ const struct command commands[] = {
                  "  engine score -m llama.gguf -f reviews.jsonl --answer Positive --answer Negative --json\n"
                  "  engine score -m llama.gguf --tokens-file prompt.npy --answer-tokens-file answer.npy\n",
      .run = command_score},
+    {.name = "embed",
+     .synopsis = "[-m MODEL] TEXT... | -f FILE [-o OUT.npy] [OPTION...]",
+     .summary = "Turns texts into vectors whose angles tell how alike the texts are.",
+     .details =
+         "The model is an encoder (BERT and its relatives) or a decoder trained for embeddings. Each text "
+         "becomes "
+         "a line of numbers, or with --json a line of JSON: index, id, tokens, embedding. Results do not "
+         "depend "
+         "on which texts are computed together.\n"
+         "Embeddings have length 1 unless --embd-normalize says otherwise, so that the product of two is the "
+         "cosine of their angle.",
+     .examples = "  engine embed -m bge-small.gguf \"How old are you?\" \"What is your age?\" --json\n"
+                 "  engine embed -m bge-small.gguf -f lines.txt -o embeddings.npy\n"
+                 "  engine embed -m nomic-embed.gguf -f texts.jsonl --dimensions 256 --json\n"
+                 "  engine embed -m bert/ --tokens-file tokens.npy --pooling none -o states.npy\n",
+     .words = "TEXT...",
+     .max_words = UINT_MAX,
+     .run = command_embed},
     {.name = "perplexity",
      .synopsis = "[-m MODEL] -f FILE [--stride N] [--save-logits FILE] [--kl FILE] [OPTION...]",
      .summary = "Measures how well a model predicts a text, or how far it is from another.",

@@ -26,10 +26,11 @@ void tensor_file_add(struct tensor_file *file, const char *name, size_t rows, si
                      const float *values)
 {
     fflush(file->data);
-    size_t start = file->data_size, size = rows * columns * sizeof *values;
-    fprintf(file->header,
-            "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [%zu, %zu], \"data_offsets\": [%zu, %zu]}",
-            file->n_tensors++ ? ", " : "{", name, rows, columns, start, start + size);
+    size_t start = file->data_size, size = (rows ? rows : 1) * columns * sizeof *values;
+    fprintf(file->header, "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [", file->n_tensors++ ? ", " : "{",
+            name);
+    if (rows) fprintf(file->header, "%zu, ", rows);
+    fprintf(file->header, "%zu], \"data_offsets\": [%zu, %zu]}", columns, start, start + size);
     fwrite(values, 1, size, file->data);
 }
 

@@ -8,7 +8,7 @@
 
 struct tensor_file;
 struct tensor_file *tensor_file_create(void);
-/* Adds a matrix [rows, columns] of float32. */
+/* Adds a matrix [rows, columns] of float32; rows 0: a list [columns]. */
 void tensor_file_add(struct tensor_file *file, const char *name, size_t rows, size_t columns,
                      const float *values);
 /* Writes the file and frees it. */

@@ -69,9 +69,9 @@ void program_free(struct program_result *result)
 size_t program_count_lines(const char *text, const char *containing)
 {
     size_t count = 0;
-    while ((text = strstr(text, containing))) {
-        count++;
+    for (; (text = strstr(text, containing)) && *text; count++) {
         text += strcspn(text, "\n");
+        text += *text == '\n';
     }
     return count;
 }

@@ -473,7 +473,17 @@ Test(adapters, refuses_other_tensors)
         tensor_file_save(written, files_path(path, "adapter_model.safetensors"));
         expect_refusal(path, tensors[i].word);
     }
-    const char *path = write_peft("empty", attention + 4, 8, PLAIN);
+    const char *path = write_peft("infinite", attention + 4, 1, "\"r\": 1, \"lora_alpha\": 1");
+    struct tensor_file *infinite = tensor_file_create();
+    const float values[2][64] = {{0}, {[63] = INFINITY}};
+    tensor_file_add(infinite, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", 1, 64,
+                    values[0]);
+    tensor_file_add(infinite, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", 64, 1,
+                    values[1]);
+    tensor_file_save(infinite, files_path(path, "adapter_model.safetensors"));
+    expect_refusal(path, "not all finite numbers");
+    expect_refusal(files_path(path, "adapter_model.safetensors"), "name the adapter's folder");
+    path = write_peft("empty", attention + 4, 8, PLAIN);
     expect_refusal(path, "changes nothing");
     write_safetensors(files_path(path, "adapter_model.safetensors"), "{", 0);
     expect_refusal(path, "adapter_model.safetensors");
@@ -560,7 +570,7 @@ Test(adapters, on_the_command_line)
 Test(adapters, chat_switches_them)
 {
     const char *adapter = write_gguf("adapter.gguf", attention, 8, 12, "llama");
-    const char *lines = "/lora\nHello\n/lora 1 0\n/lora 2 1\n/lora x\n/lora 1 0.25\nHello\n";
+    const char *lines = "/lora\nHello\n/lora 1 0\n/lora 2 1\n/lora x\n/lora 1 1e40\n/lora 1 0.25\nHello\n";
     struct program_result result =
         program_run((const char *const[]){"chat", "-m", model_file, "--chat-template", "plain", "--temp", "0",
                                           "-n", "4", "--backend", "cpu", "--lora", adapter, NULL},
@@ -569,6 +579,7 @@ Test(adapters, chat_switches_them)
     cr_expect_not_null(strstr(result.err, "adapter.gguf: scale 0;"), "%s", result.err);
     cr_expect_not_null(strstr(result.err, "there is no adapter 2"), "%s", result.err);
     cr_expect_not_null(strstr(result.err, "/lora 1 0.5"), "%s", result.err);
+    cr_expect_not_null(strstr(result.err, "scale must be a finite number"), "%s", result.err);
     cr_expect_not_null(strstr(result.err, "adapter.gguf: scale 0.25;"), "%s", result.err);
     struct program_result none = program_run(
         (const char *const[]){"chat", "-m", model_file, "--chat-template", "plain", NULL}, "/lora\n", 6);

@@ -225,7 +225,7 @@ Test(attention, mistakes_are_told_in_a_line)
           ".npy, .png or .html");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", out, "--json"), "-o or --json");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--tokens", "1"), "one way only");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL), "no tokens");
+    fails(PROGRAM("attention", "-m", DEMO_MODEL), "no text: name one with -p");
     fails(PROGRAM("attention", "-m", DEMO_MODEL, "--tokens", "1 99999"), "99999");
     fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT), "no output file");
     fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "--token", "sentiment"),
@@ -233,11 +233,18 @@ Test(attention, mistakes_are_told_in_a_line)
     fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "-o", out), "--lens");
     fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", out, "-o", out), "same file");
     cr_assert_neq(access(out, F_OK), 0, "a file was left");
+    /* What an option asks for in vain is a mistake on the command line. */
+    struct program_result layer = PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "6");
+    struct program_result head = PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--head", "6");
+    cr_expect_eq(layer.status, 2);
+    cr_expect_eq(head.status, 2);
+    program_free(&layer);
+    program_free(&head);
 }
 
-Test(attention, an_encoder_is_refused)
+Test(attention, a_family_without_attention_is_refused)
 {
-    static const char bert[] = TEST_SHARED_DIR "/families/gguf/bert.gguf";
-    if (access(bert, R_OK) != 0) cr_skip_test("no ../shared here");
-    fails(PROGRAM("attention", "-m", bert, "--tokens", "1 2"), "bert");
+    static const char mamba[] = TEST_SHARED_DIR "/families/gguf/mamba.gguf";
+    if (access(mamba, R_OK) != 0) cr_skip_test("no ../shared here");
+    fails(PROGRAM("attention", "-m", mamba, "--tokens", "1 2"), "mamba models are recurrent");
 }

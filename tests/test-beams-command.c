@@ -85,7 +85,16 @@ Test(beams_command, the_best_text_is_printed)
     struct program_result result = RUN("--beams", "3", "-n", "9", "--length-penalty", "-1");
     cr_assert_eq(result.status, 0, "%s", result.err);
     cr_expect_str_eq(ascii_end(result.out), ascii_end(text(json, "text")));
-    cr_expect(strstr(result.err, "; beams: 3, score: "), "%s", result.err);
+    const json_t *beam;
+    size_t i;
+    json_array_foreach(json_object_get(json, "beams"), i, beam)
+    {
+        char row[64];
+        snprintf(row, sizeof row, "\n   %zu  %.4f  ", i + 1, number(beam, "score"));
+        cr_expect(strstr(result.err, row), "no '%s' in: %s", row, result.err);
+    }
+    cr_expect_eq(i, 3);
+    cr_expect_null(json_object_get(json, "seed"));
     cr_expect_not(strstr(result.err, "seed"), "%s", result.err);
     program_free(&result);
     json_decref(json);

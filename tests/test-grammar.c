@@ -108,6 +108,24 @@ Test(grammar, classes)
     fits("root ::= [\xe3\x81\x81-\xe3\x82\x9f\xc3\xa9]", LIST("\xe3\x81\x82", "\xc3\xa9"));
 }
 
+/* Schemas as items of a grammar, each with its own definitions. */
+Test(grammar, schemas_within)
+{
+    static const char grammar[] =
+        "root ::= \"call \" (one | two) # %json\n"
+        "one ::= \"a\" %json {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/x\"},\n"
+        "  \"$defs\": {\"x\": {\"type\": \"boolean\"}}} \"!\"\n"
+        "two ::= \"b\" (%json {\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"enum\": [7, 8]}}}){2} | "
+        "\"c\" %json true\n";
+    fits(grammar, LIST("call a[true,false]!", "call a[]!", "call b78", "call b88", "call c{\"x\":[1]}"));
+    fails(grammar, LIST("call a[1]!", "call a[true]", "call b7", "call b777", "call btrue", "call c"));
+    grammar_expect_refused(GRAMMAR_GBNF, "root ::= %jso {}", "%json is the only item");
+    grammar_expect_refused(GRAMMAR_GBNF, "root ::=\n%json {\"type\": }",
+                           "line 2: %json should be followed by");
+    grammar_expect_refused(GRAMMAR_GBNF, "root ::= %json 5", "should be a schema");
+    grammar_expect_refused(GRAMMAR_GBNF, "root ::= %json {\"type\": \"fish\"}", "\"type\" should be");
+}
+
 /* Each character at the borders of UTF-8's lengths, in a class that ends or begins there. */
 Test(grammar, borders_of_utf8)
 {

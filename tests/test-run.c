@@ -334,7 +334,7 @@ Test(run, a_prompt_that_is_too_long_is_refused_before_loading)
     result = PROGRAM("run", model, "One day and another", "--cache-size", "4", "--backend", "cpu");
     cr_assert(strstr(result.err, "the context only 4: enlarge it with --cache-size"), "%s", result.err);
     program_free(&result);
-    result = PROGRAM("run", model, "a", "--cache-size", "9", "-n", "20", "--backend", "cpu");
+    result = PROGRAM("run", model, "a", "--cache-size", "9", "-n", "20", "--ignore-eos", "--backend", "cpu");
     cr_assert(strstr(result.err, "of 9 tokens is full; enlarge it with --cache-size"), "%s", result.err);
     program_free(&result);
     result = PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", "/dev/null", "-v");

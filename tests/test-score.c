@@ -179,8 +179,9 @@ Test(score, mistakes)
     expect(SCORE("-p", "a", "--answer", "b", "--answer", ""), "answer 2 of 2 has no tokens");
     expect(SCORE("-p", "a", "-f", lines, "--answer", "b"), "use one of");
     expect(SCORE("--tokens-file", three, "--answer-tokens-file", three, "-c", "4"),
-           "the prompt has 3 tokens and answer 1 3 more, but the context only 4: enlarge it with -c");
-    expect(SCORE("-f", fits, "-c", "4"), "fits.jsonl: line 2: the prompt has 3 tokens and answer 2 2 more");
+           "answer number 1 have 6 tokens (3 + 3), but the context has room for 4: enlarge it with -c");
+    expect(SCORE("-f", fits, "-c", "4"),
+           "fits.jsonl: line 2: the prompt and answer number 2 have 5 tokens (3 + 2)");
     expect(SCORE("-f", fits, "--answer-tokens-file", "/nowhere/none.npy"), "/nowhere/none.npy");
     expect(SCORE("-f", "/nowhere/lines.jsonl"), "/nowhere/lines.jsonl");
     expect(SCORE("--tokens-file", none, "--answer", "a"), "none.npy");
@@ -202,7 +203,8 @@ Test(score, mistakes)
         {"{\"answers\": [\"a\"]}", "either"},
         {"{\"prompt\": \"a\", \"tokens\": [1], \"answers\": [\"a\"]}", "either"},
         {"{\"prompt\": 7, \"answers\": [\"a\"]}", "should be a text"},
-        {"{\"prompt\": \"a\", \"answers\": []}", "should be an array"},
+        {"{\"prompt\": \"a\", \"answers\": []}", "\"answers\" is empty"},
+        {"{\"prompt\": \"a\", \"answers\": \"b\"}", "should be an array"},
         {"{\"prompt\": \"a\", \"answers\": [7]}", "should be an array"},
         {"{\"prompt\": \"a\", \"answers\": [\"b\", \"\"]}", "answer 2 of 2 has no tokens"},
         {"{\"prompt\": \"a\", \"answers\": [[]]}", "has no tokens"},
@@ -218,4 +220,17 @@ Test(score, mistakes)
     }
     files_write_text(lines, "{\"tokens\": [1], \"answers\": [[99999]]}\n");
     expect(SCORE("-f", lines), "99999");
+}
+
+Test(score, long_answers_are_shortened_in_tables)
+{
+    char answer[101] = "";
+    for (size_t i = 0; i < 50; i++) memcpy(answer + 2 * i, "\u00e9", 3); /* 60 bytes are 30 of these */
+    answer[0] = 'a', answer[1] = 'b';
+    struct program_result result = SCORE("-p", "a", "--answer", answer);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    char expected[80];
+    snprintf(expected, sizeof expected, "\"%.60s\" \u2026 ", answer);
+    cr_expect(strstr(result.out, expected), "no %s in: %s", expected, result.out);
+    program_free(&result);
 }

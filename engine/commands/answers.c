@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "commands/json.h"
 #include "commands/npy.h"
 
 /* What the functions below need to know. */
@@ -282,7 +283,9 @@ static int read_object(struct reader *r, json_t *object, struct question *questi
     const json_t *text = json_object_get(object, "prompt"), *answers = json_object_get(object, "answers");
     question->id = json_incref(json_object_get(object, "id"));
     if (text && !json_is_string(text)) return fail(r, "\"prompt\" should be a text");
-    if (answers && json_array_size(answers) == 0) return fail(r, "\"answers\" should be an array of texts");
+    if (answers && !json_is_array(answers)) return fail(r, "\"answers\" should be an array of texts");
+    if (answers && json_array_size(answers) == 0)
+        return fail(r, "\"answers\" is empty: there is nothing to score");
     if (!answers && r->arguments->answers.count + r->arguments->answer_files.count == 0)
         return fail(r, "there are no answers: a line has \"answers\", or --answer names them for all");
     if (text)
@@ -294,6 +297,18 @@ static int read_object(struct reader *r, json_t *object, struct question *questi
     status = make_answers(question, json_array_size(answers));
     for (size_t i = 0; i < question->n_answers && !status; i++)
         status = read_answer(r, json_array_get(answers, i), question, &question->answers[i], prompt);
+    return status;
+}
+
+int question_read(const struct arguments *arguments, struct engine_model *model, json_t *object,
+                  struct questions *questions)
+{
+    struct reader reader = {.arguments = arguments, .model = model, .questions = questions};
+    struct token_list prompt = {0};
+    struct question *question = add_question(questions, 0);
+    int status = question ? read_object(&reader, object, question, &prompt) : no_memory();
+    if (!status) count_question(questions, question, prompt.count);
+    free(prompt.ids);
     return status;
 }
 
@@ -385,4 +400,49 @@ void question_finish(struct question *question)
     for (size_t i = 0; i < question->n_answers; i++) total += exp(question->answers[i].logprob - highest);
     for (size_t i = 0; i < question->n_answers; i++)
         question->answers[i].probability = exp(question->answers[i].logprob - highest) / total;
+}
+
+/* ---- Results ---- */
+
+/* JSON has no infinity and no NaN. */
+static json_t *number_json(double number)
+{
+    return isfinite(number) ? json_real(number) : json_null();
+}
+
+static json_t *token_score_json(struct engine_model *model, const struct scored_token *token)
+{
+    struct engine_string text = {"", 0};
+    engine_model_token_text(model, token->id, &text);
+    json_t *json =
+        json_pack("{s:i, s:o, s:o}", "id", (int)token->id, "text", json_text(text.data, text.length),
+                  "logprob", number_json((double)token->logprob));
+    if (token->top) json_object_set(json, "top", token->top);
+    return json;
+}
+
+static json_t *answer_json(struct engine_model *model, const struct answer *answer)
+{
+    json_t *tokens = json_array();
+    for (size_t i = 0; i < answer->n_tokens; i++)
+        json_array_append_new(tokens, token_score_json(model, &answer->tokens[i]));
+    double bytes = answer->n_bytes > 0 ? (double)answer->n_bytes : NAN;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "text", json_text(answer->text, answer->n_bytes),
+                     "logprob", number_json(answer->logprob), "mean",
+                     number_json(answer->logprob / (double)answer->n_tokens), "per_byte",
+                     number_json(answer->logprob / bytes), "probability", number_json(answer->probability),
+                     "tokens", tokens);
+}
+
+json_t *question_json(struct engine_model *model, const struct question *question)
+{
+    json_t *answers = json_array(), *json = json_object();
+    for (size_t i = 0; i < question->n_answers; i++)
+        json_array_append_new(answers, answer_json(model, &question->answers[i]));
+    if (question->id) json_object_set(json, "id", question->id);
+    if (question->prompt)
+        json_object_set_new(json, "prompt", json_text(question->prompt, question->prompt_size));
+    json_object_set_new(json, "prompt_tokens", json_count(question->n_prompt));
+    json_object_set_new(json, "answers", answers);
+    return json;
 }

@@ -48,10 +48,15 @@ struct questions {
  * questions_free in either case. Returns an enum engine_status, with command_error's message. */
 int questions_read(const struct arguments *arguments, struct engine_model *model,
                    struct questions *questions);
+/* Reads one from an object of JSON, as a line of -f has it. questions_free in either case. */
+int question_read(const struct arguments *arguments, struct engine_model *model, json_t *object,
+                  struct questions *questions);
 void questions_free(struct questions *questions);
 
 /* Once all answers are scored: the sum of each answer's log-probabilities, and the softmax of these sums over the
  * answers, which is NAN if no answer is possible. */
 void question_finish(struct question *question);
+/* A finished question with its answers, as `engine score --json` prints it; a new reference. */
+json_t *question_json(struct engine_model *model, const struct question *question);
 
 #endif

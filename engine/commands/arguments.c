@@ -337,6 +337,11 @@ bool is_model_name(const char *word)
 static bool parse_command(int argc, char **argv, struct arguments *arguments, int *next)
 {
     *next = 1;
+    if (!commands[1].name) {
+        arguments->command = &commands[0];
+        if (argc > 1 && strcmp(argv[1], commands[0].name) == 0) *next = 2;
+        return true;
+    }
     if (argc > 1 && argv[1][0] != '-') {
         *next = 2;
         arguments->command = command_find(argv[1]);
@@ -391,6 +396,7 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
 {
     int i;
     memset(arguments, 0, sizeof *arguments);
+    arguments->typed = argv;
     if (!parse_command(argc, argv, arguments, &i)) return false;
     if (!arguments->command) return true;
 

@@ -28,6 +28,8 @@ struct arguments {
     /* The model and its devices */
     const char *model;           /* -m, --model */
     const char *tokenizer;       /* --tokenizer */
+    bool verify;                 /* --verify */
+    const char *load_type;       /* --load-type */
     uint32_t n_context;          /* -c, --context */
     uint32_t n_cache;            /* --cache-size */
     uint32_t n_batch;            /* -b, --batch */
@@ -73,8 +75,16 @@ struct arguments {
     uint32_t dry_allowed_length, dry_penalty_last_n;
     struct argument_list dry_breakers; /* --dry-sequence-breaker */
     uint32_t mirostat;
-    float mirostat_tau, mirostat_eta;           /* --mirostat-ent, --mirostat-lr */
-    const char *samplers, *sampler_seq;         /* NULL: not given */
+    float mirostat_tau, mirostat_eta;   /* --mirostat-ent, --mirostat-lr */
+    const char *samplers, *sampler_seq; /* NULL: not given */
+    /* Whether an option was given; the model may have values for those that were not, see sampling_adopt. */
+    struct {
+        bool top_k, top_p, min_p, typical_p, top_n_sigma, xtc_probability, xtc_threshold;
+        bool repeat_penalty, frequency_penalty, presence_penalty, penalty_last_n;
+        bool dynatemp_range, dynatemp_exponent;
+        bool dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n;
+        bool mirostat, mirostat_tau, mirostat_eta;
+    } sampling_given;
     struct argument_list logit_bias;            /* -l, --logit-bias */
     struct argument_list ban, ban_tokens, stop; /* --ban, --ban-token, --stop */
     uint32_t n_logprobs;                        /* --logprobs */
@@ -126,15 +136,46 @@ struct arguments {
     /* score */
     struct argument_list answers, answer_files; /* --answer, --answer-tokens-file */
 
+    /* embed */
+    const char *pooling;   /* --pooling; NULL: the model's */
+    uint32_t n_dimensions; /* --dimensions; 0: all */
+    float embd_normalize;  /* --embd-normalize */
+    bool embd_normalize_given;
+
     /* perplexity */
     uint32_t stride;                   /* --stride; 0: not given */
     const char *save_logits, *kl_file; /* --save-logits, --kl */
 
+    /* serve */
+    struct argument_list models; /* -m, --model: NAME=PATH or PATH */
+    const char *host;            /* --host */
+    bool host_given;
+    uint32_t port;                            /* --port */
+    const char *unix_path;                    /* --unix */
+    struct argument_list api_keys;            /* --api-key */
+    const char *api_key_file;                 /* --api-key-file */
+    bool insecure;                            /* --insecure */
+    const char *ssl_cert_file, *ssl_key_file; /* --ssl-cert-file, --ssl-key-file */
+    struct argument_list cors;                /* --cors */
+    uint32_t models_max, models_memory_mib;   /* --models-max, --models-memory; 0: no limit */
+    uint32_t n_waiting;                       /* --queue */
+    uint32_t most_tokens;                     /* --max-tokens; 0: no limit */
+    uint32_t body_mib, header_kib;            /* --max-body, --max-header */
+    uint32_t pending_kib;                     /* --max-unread */
+    uint32_t n_connections, n_connections_each;
+    uint32_t n_workers;                                                /* --threads-http */
+    uint32_t request_seconds, idle_seconds, time_limit, grace_seconds; /* time_limit 0: none */
+    const char *log_format;                                            /* --log-format */
+    bool log_prompts;                                                  /* --log-prompts */
+
     /* quantize */
     struct argument_list only; /* --only */
+    const char *split_size;    /* --split-size */
+    const char *imatrix;       /* --imatrix */
     bool pure;                 /* --pure */
 
     struct argument_list words; /* arguments that are not options */
+    char **typed;               /* the whole line, as main has it */
 
     char error[512]; /* why arguments_parse failed */
 };
@@ -161,7 +202,8 @@ const struct command *command_find(const char *name);
 bool is_model_name(const char *word);
 
 /* Parses the command line; strings stay in argv. Without a command name, the command is `run`. On error,
- * returns false and sets arguments->error, which suggests the nearest option or command. arguments_free frees
+ * returns false and sets arguments->error, which suggests the nearest option or command. In a program with one command,
+ * that is the command, and need not be named. arguments_free frees
  * the lists, even after an error. */
 bool arguments_parse(int argc, char **argv, struct arguments *arguments);
 void arguments_free(struct arguments *arguments);

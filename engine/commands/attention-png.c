@@ -58,7 +58,8 @@ static void fill(struct picture *picture, size_t x, size_t y, size_t width, size
 /* The text of a token as characters of the font: escapes for what controls, 0 (a box) for each other character. */
 static size_t label_of(const struct attention_map *map, size_t token, unsigned char label[LABEL])
 {
-    struct engine_string text = attention_token(map, token);
+    struct id_text room;
+    struct engine_string text = attention_token(map, token, &room);
     size_t n = 0;
     for (size_t i = 0; i < text.length && n < LABEL; i++) {
         unsigned char c = (unsigned char)text.data[i];

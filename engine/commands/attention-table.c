@@ -33,19 +33,30 @@ static size_t sort_keys(const struct attention_map *map, size_t layer, size_t he
     return n;
 }
 
+/* In quotes, unless it is an id. */
+static void print_token(const struct attention_map *map, size_t token)
+{
+    struct id_text room;
+    struct engine_string text = attention_token(map, token, &room);
+    if (map->shows_ids)
+        fwrite(text.data, 1, text.length, stdout);
+    else
+        quoted_print(text, stdout);
+}
+
 static void print_head(const struct attention_map *map, size_t layer, size_t head, struct key *keys)
 {
     char text[HEAD_TEXT_SIZE];
     size_t n = sort_keys(map, layer, head, keys);
     if (layer + head > 0) putchar('\n');
     printf("token %zu ", map->first_query);
-    quoted_print(attention_token(map, map->first_query), stdout);
+    print_token(map, map->first_query);
     printf(", layer %zu, %s\n", map->first_layer + layer, attention_head_text(map, head, text));
     for (size_t i = 0; i < n; i++) {
         int bar = (int)(keys[i].weight / keys[0].weight * BAR_WIDTH + 0.5f);
         printf("%8.4f  %-*.*s  %5zu ", (double)keys[i].weight, BAR_WIDTH, bar,
                "########################################", keys[i].token);
-        quoted_print(attention_token(map, keys[i].token), stdout);
+        print_token(map, keys[i].token);
         putchar('\n');
     }
 }
@@ -84,9 +95,11 @@ int attention_print_json(const struct attention_map *map)
     struct key *keys = malloc(map->tokens->count * sizeof *keys);
     json_t *tokens = json_array(), *heads = json_array();
     for (size_t i = 0; i < map->tokens->count; i++) {
-        struct engine_string text = attention_token(map, i);
-        json_array_append_new(tokens, json_pack("{s:i, s:o}", "id", map->tokens->ids[i], "text",
-                                                json_text(text.length > 0 ? text.data : "", text.length)));
+        struct id_text room;
+        struct engine_string text = attention_token(map, i, &room);
+        json_t *shown =
+            map->shows_ids ? json_null() : json_text(text.length > 0 ? text.data : "", text.length);
+        json_array_append_new(tokens, json_pack("{s:i, s:o}", "id", map->tokens->ids[i], "text", shown));
     }
     for (size_t layer = 0; layer < map->n_layers && keys; layer++)
         for (size_t head = 0; head < map->n_heads; head++)

@@ -62,8 +62,9 @@ static void read_choices(const struct arguments *arguments, enum form form, stru
     if (map->choice == HEAD_ONE) map->head = number_of(head);
 }
 
-struct engine_string attention_token(const struct attention_map *map, size_t token)
+struct engine_string attention_token(const struct attention_map *map, size_t token, struct id_text *room)
 {
+    if (map->shows_ids) return id_string(map->tokens->ids[token], room);
     return token_input_piece(map->model, map->tokens, token);
 }
 
@@ -168,6 +169,8 @@ static int run(const struct arguments *arguments, struct attention_map *map)
     options.watched = collect;
     options.watch_user = map;
     int status = create_context(arguments, map->model, &options, &context);
+    if (status == ENGINE_ERROR_ARGUMENT && arguments->layer) /* which layers there are is known only now */
+        status = command_adopt_error(status);
     if (!status) status = check_tokens(arguments, context, tokens->ids, tokens->count);
     struct engine_plan_totals totals = {0};
     if (!status) engine_plan_get_totals(engine_context_plan(context), &totals);
@@ -224,8 +227,10 @@ int command_attention(const struct arguments *arguments)
     if (!status) status = token_input_text(arguments, map.model, &tokens);
     /* Shows the texts of tokens, unless it writes numbers only. */
     struct vocabulary vocabulary;
-    if (!status && (form != FORM_NPY || token_input_chooses(arguments)))
-        status = vocabulary_open(map.model, &vocabulary);
+    if (!status && form != FORM_NPY) {
+        vocabulary_open_for_ids(map.model, &vocabulary);
+        map.shows_ids = !vocabulary.api;
+    }
     if (!status) status = choose_queries(arguments, form, &map);
     if (!status) status = run(arguments, &map);
     if (!status && form != FORM_TABLE) status = write_file(arguments, &map, form);

@@ -3,6 +3,7 @@
 #ifndef ENGINE_COMMANDS_ATTENTION_H
 #define ENGINE_COMMANDS_ATTENTION_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "commands/prompt.h"
@@ -12,6 +13,7 @@ enum head_choice { HEAD_ALL, HEAD_ONE, HEAD_MEAN, HEAD_MAX };
 
 struct attention_map {
     struct engine_model *model;
+    bool shows_ids;                  /* instead of texts: the vocabulary cannot be read */
     const struct token_list *tokens; /* of the prompt; the keys */
     uint32_t first_layer, n_layers;
     enum head_choice choice;
@@ -33,8 +35,8 @@ static inline float *attention_row(const struct attention_map *map, size_t layer
 #define HEAD_TEXT_SIZE 40
 const char *attention_head_text(const struct attention_map *map, size_t head, char text[HEAD_TEXT_SIZE]);
 
-/* The text of a token; empty if it has none. */
-struct engine_string attention_token(const struct attention_map *map, size_t token);
+/* The text of a token; empty if it has none. With shows_ids its id, in `room`. */
+struct engine_string attention_token(const struct attention_map *map, size_t token, struct id_text *room);
 
 /* The keys of one query, sorted by weight, to standard output. Return the exit status. */
 int attention_print_table(const struct attention_map *map);

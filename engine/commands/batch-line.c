@@ -1,97 +1,10 @@
-/* batch-line.c: see batch-line.h. The names are those of OpenAI's API and of llama.cpp's server. */
+/* batch-line.c: see batch-line.h. */
 #include "commands/batch-line.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MAX_STOPS 256
-#define MAX_BANS  4096
-
-enum kind {
-    PROMPT,
-    TOKENS,
-    ID,
-    LIMIT,
-    COUNT,
-    NUMBER,
-    SEED,
-    PRIORITY,
-    STOP,
-    FLAG,
-    BREAKERS,
-    BAN,
-    BIAS,
-    SAMPLERS,
-    GRAMMAR,
-    SCHEMA,
-    FORMAT,
-    TEMPERATURE,
-    BEAMS,
-    PENALTY,
-    EARLY,
-    TOP,
-    LAST
-};
-
-/* Where a number goes: an offset in struct batch_line. */
-#define LAST_N_ALL     1000000 /* as long as any text */
-#define LINE(field)    offsetof(struct batch_line, field)
-#define SAMPLER(field) (offsetof(struct batch_line, sampler) + offsetof(struct engine_sampler_options, field))
-
-static const struct key {
-    const char *name;
-    enum kind kind;
-    size_t target;
-} keys[] = {
-    {"prompt", PROMPT, 0},
-    {"tokens", TOKENS, 0},
-    {"id", ID, 0},
-    {"custom_id", ID, 0},
-    {"max_tokens", LIMIT, LINE(max_tokens)},
-    {"n_predict", LIMIT, LINE(max_tokens)},
-    {"temperature", TEMPERATURE, 0},
-    {"temp", TEMPERATURE, 0},
-    {"beams", BEAMS, 0},
-    {"num_beams", BEAMS, 0},
-    {"length_penalty", PENALTY, 0},
-    {"early_stopping", EARLY, 0},
-    {"top_k", TOP, SAMPLER(top_k)},
-    {"top_p", NUMBER, SAMPLER(top_p)},
-    {"min_p", NUMBER, SAMPLER(min_p)},
-    {"typical_p", NUMBER, SAMPLER(typical_p)},
-    {"repeat_penalty", NUMBER, SAMPLER(penalty_repeat)},
-    {"frequency_penalty", NUMBER, SAMPLER(penalty_frequency)},
-    {"presence_penalty", NUMBER, SAMPLER(penalty_presence)},
-    {"repeat_last_n", LAST, SAMPLER(penalty_last_n)},
-    {"dynatemp_range", NUMBER, SAMPLER(dynatemp_range)},
-    {"dynatemp_exponent", NUMBER, SAMPLER(dynatemp_exponent)},
-    {"top_n_sigma", NUMBER, SAMPLER(top_n_sigma)},
-    {"xtc_probability", NUMBER, SAMPLER(xtc_probability)},
-    {"xtc_threshold", NUMBER, SAMPLER(xtc_threshold)},
-    {"mirostat", COUNT, SAMPLER(mirostat)},
-    {"mirostat_tau", NUMBER, SAMPLER(mirostat_tau)},
-    {"mirostat_eta", NUMBER, SAMPLER(mirostat_eta)},
-    {"dry_multiplier", NUMBER, SAMPLER(dry_multiplier)},
-    {"dry_base", NUMBER, SAMPLER(dry_base)},
-    {"dry_allowed_length", COUNT, SAMPLER(dry_allowed_length)},
-    {"dry_penalty_last_n", LAST, SAMPLER(dry_penalty_last_n)},
-    {"dry_sequence_breakers", BREAKERS, 0},
-    {"ban", BAN, 0},
-    {"logit_bias", BIAS, 0},
-    {"samplers", SAMPLERS, 0},
-    {"logprobs", COUNT, LINE(n_logprobs)},
-    {"n_probs", COUNT, LINE(n_logprobs)},
-    {"seed", SEED, 0},
-    {"priority", PRIORITY, 0},
-    {"stop", STOP, 0},
-    {"ignore_eos", FLAG, LINE(ignore_end)},
-    {"grammar", GRAMMAR, 0},
-    {"json_schema", SCHEMA, 0},
-    {"response_format", FORMAT, 0},
-};
 
 static bool wrong(char error[256], const char *key, const char *should)
 {
@@ -114,156 +27,6 @@ static bool read_tokens(const json_t *value, struct batch_line *line, char error
         line->tokens[i] = (int32_t)json_integer_value(id);
     }
     return true;
-}
-
-/* A text, or an array of texts: *texts [*n_texts]. */
-static bool read_texts(const char *name, const json_t *value, size_t most, struct engine_string **texts,
-                       size_t *n_texts, char error[256])
-{
-    size_t count = json_is_string(value) ? 1 : json_array_size(value);
-    if (json_is_null(value)) return true;
-    if (!json_is_string(value) && !json_is_array(value))
-        return wrong(error, name, "a text or an array of texts");
-    if (count > most) return wrong(error, name, "an array of fewer texts");
-    free(*texts);
-    *n_texts = 0;
-    *texts = calloc(count > 0 ? count : 1, sizeof **texts);
-    if (!*texts) return snprintf(error, 256, "out of memory"), false;
-    for (size_t i = 0; i < count; i++) {
-        const json_t *text = json_is_string(value) ? value : json_array_get(value, i);
-        if (!json_is_string(text) || json_string_length(text) == 0)
-            return wrong(error, name, "a text or an array of texts, none of them empty");
-        (*texts)[(*n_texts)++] = (struct engine_string){json_string_value(text), json_string_length(text)};
-    }
-    return true;
-}
-
-static bool read_bias(const json_t *id, const json_t *bias, struct batch_line *line, char error[256])
-{
-    json_int_t token = json_integer_value(id);
-    double number = json_is_false(bias) ? -INFINITY : json_number_value(bias);
-    if (!json_is_integer(id) || token < 0 || token > INT32_MAX ||
-        (!json_is_false(bias) && (!json_is_number(bias) || fabs(number) > 1e6)))
-        return wrong(error, "logit_bias", "pairs of a token's id and a number, or false to ban the token");
-    line->bias[line->sampler.n_logit_bias++] = (struct engine_logit_bias){(int32_t)token, (float)number};
-    return true;
-}
-
-/* [[15043, 1.5], [2, false]] or {"15043": 1.5} */
-static bool read_biases(json_t *value, struct batch_line *line, char error[256])
-{
-    size_t count = json_is_object(value) ? json_object_size(value) : json_array_size(value);
-    if (json_is_null(value)) return true;
-    if (!json_is_object(value) && !json_is_array(value))
-        return wrong(error, "logit_bias", "an object, or an array of pairs");
-    free(line->bias);
-    line->bias = calloc(count > 0 ? count : 1, sizeof *line->bias);
-    if (!line->bias) return snprintf(error, 256, "out of memory"), false;
-    line->sampler.logit_bias = line->bias;
-    line->sampler.n_logit_bias = 0;
-    bool good = true;
-    for (size_t i = 0; i < json_array_size(value) && good; i++) {
-        const json_t *pair = json_array_get(value, i);
-        good = read_bias(json_array_get(pair, 0), json_array_get(pair, 1), line, error);
-    }
-    const char *name;
-    json_t *bias;
-    json_object_foreach(value, name, bias)
-    {
-        json_t *id = json_loads(name, JSON_DECODE_ANY, NULL); /* NULL is no integer */
-        good = good && read_bias(id, bias, line, error);
-        json_decref(id);
-    }
-    return good;
-}
-
-/* Names in an array, or a text of letters. Whether names exist is checked when the line is run. */
-static bool read_samplers(const json_t *value, struct batch_line *line, char error[256])
-{
-    const char *should = "an array of names, or a text of the letters edskypmxt";
-    size_t n = 0;
-    if (json_is_string(value)) {
-        if (!sampling_names(json_string_value(value), line->samplers))
-            return wrong(error, "samplers", should);
-    } else if (json_is_array(value)) {
-        line->samplers[0] = '\0';
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            const char *name = json_string_value(json_array_get(value, i));
-            if (!name || n + strlen(name) + 2 > sizeof line->samplers)
-                return wrong(error, "samplers", should);
-            n += (size_t)snprintf(line->samplers + n, sizeof line->samplers - n, "%s;", name);
-        }
-    } else {
-        return wrong(error, "samplers", should);
-    }
-    line->sampler.samplers = line->samplers;
-    return true;
-}
-
-/* `text` is freed with the line; NULL: out of memory. */
-static bool constrain(struct batch_line *line, enum engine_grammar_kind kind, char *text, char error[256])
-{
-    if (line->constrained) {
-        free(text);
-        return snprintf(error, 256, "two of \"grammar\", \"json_schema\" and \"response_format\""), false;
-    }
-    line->constrained = true;
-    if (!text) return snprintf(error, 256, "out of memory"), false;
-    line->constraint = (struct constraint){.kind = kind, .text = text, .size = strlen(text)};
-    return true;
-}
-
-static bool constrain_to_schema(struct batch_line *line, const json_t *schema, char error[256])
-{
-    if (!json_is_object(schema) && !json_is_boolean(schema)) return wrong(error, "json_schema", "a schema");
-    return constrain(line, ENGINE_GRAMMAR_JSON_SCHEMA,
-                     json_dumps(schema, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)), error);
-}
-
-/* As in OpenAI's API: {"type": "json_schema", "json_schema": {"schema": …}}; llama.cpp has the schema beside the
- * type. */
-static bool read_format(const json_t *value, struct batch_line *line, char error[256])
-{
-    const char *type = json_string_value(json_object_get(value, "type"));
-    const json_t *schema = json_object_get(json_object_get(value, "json_schema"), "schema");
-    if (!schema) schema = json_object_get(value, "schema");
-    if (type && !strcmp(type, "text")) return constrain(line, 0, strdup(""), error);
-    if (type && !strcmp(type, "json_object") && !schema)
-        return constrain(line, ENGINE_GRAMMAR_JSON_OBJECT, strdup(""), error);
-    if (type && (!strcmp(type, "json_schema") || !strcmp(type, "json_object")) && schema)
-        return constrain_to_schema(line, schema, error);
-    return wrong(error, "response_format", "an object with the type text, json_object or json_schema");
-}
-
-static bool read_count(const char *name, const json_t *value, uint32_t *target, char error[256])
-{
-    json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 0 || number > 1000000000)
-        return wrong(error, name, "a whole number up to 1000000000");
-    *target = (uint32_t)number;
-    return true;
-}
-
-static bool read_number(const char *name, const json_t *value, float *target, char error[256])
-{
-    double number = json_number_value(value);
-    if (!json_is_number(value) || fabs(number) > 1e6) return wrong(error, name, "a number");
-    *target = (float)number;
-    return true;
-}
-
-/* Jansson's integers have 63 bits, so larger ones come as texts. */
-static bool read_seed(const char *name, const json_t *value, uint64_t *seed, char error[256])
-{
-    const char *digits = json_string_value(value);
-    *seed = (uint64_t)json_integer_value(value);
-    if (json_is_integer(value) && json_integer_value(value) >= 0) return true;
-    errno = 0;
-    if (digits && digits[0] && !digits[strspn(digits, "0123456789")]) {
-        *seed = strtoull(digits, NULL, 10);
-        if (errno == 0) return true;
-    }
-    return wrong(error, name, "a whole number from 0 to 18446744073709551615, from 2^63 on as a text, or -1");
 }
 
 static bool read_beams(const char *name, const json_t *value, struct batch_line *line, char error[256])
@@ -298,78 +61,37 @@ static bool read_early(const char *name, const json_t *value, struct batch_line 
     return true;
 }
 
-static bool read_value(const struct key *key, json_t *value, struct batch_line *line, char error[256])
+static bool read_id(const char *name, json_t *value, struct batch_line *line, char error[256])
 {
-    void *target = (char *)line + key->target;
-    json_int_t number = json_integer_value(value);
-    bool good;
-    switch (key->kind) {
-    case PROMPT:
-        if (!json_is_string(value)) return wrong(error, key->name, "a text");
-        line->prompt = (char *)(size_t)json_string_value(value);
-        line->prompt_size = json_string_length(value);
-        return true;
-    case TOKENS: return read_tokens(value, line, error);
-    case ID:
-        if (json_is_object(value) || json_is_array(value))
-            return wrong(error, key->name, "a text or a number");
-        line->id = value;
-        return true;
-    case LIMIT:
-        if (json_is_integer(value) && number == 0)
-            return wrong(error, key->name, "at least 1, or -1 for no limit");
-        *(uint32_t *)target = 0; /* the meaning of -1 in a request */
-        return (json_is_integer(value) && number == -1) || read_count(key->name, value, target, error);
-    case COUNT: return read_count(key->name, value, target, error);
-    case TOP:
-    case LAST:
-        *(uint32_t *)target = key->kind == TOP ? 0 : LAST_N_ALL; /* what -1 means */
-        return (json_is_integer(value) && number == -1) || read_count(key->name, value, target, error);
-    case NUMBER: return read_number(key->name, value, target, error);
-    case TEMPERATURE:
-        line->temperature_given = true;
-        return read_number(key->name, value, &line->sampler.temperature, error);
-    case BEAMS: return read_beams(key->name, value, line, error);
-    case PENALTY: return read_penalty(key->name, value, line, error);
-    case EARLY: return read_early(key->name, value, line, error);
-    case SEED:
-        line->seed_given = !(json_is_integer(value) && number == -1);
-        return !line->seed_given || read_seed(key->name, value, &line->sampler.seed, error);
-    case PRIORITY:
-        if (!json_is_integer(value) || number < -1000000 || number > 1000000)
-            return wrong(error, key->name, "a whole number");
-        line->priority = (int32_t)number;
-        return true;
-    case STOP: return read_texts(key->name, value, MAX_STOPS, &line->stop, &line->n_stop, error);
-    case BREAKERS:
-        good = read_texts(key->name, value, MAX_STOPS, &line->breakers, &line->sampler.n_dry_breakers, error);
-        if (line->breakers) line->sampler.dry_breakers = line->breakers;
-        return good;
-    case BAN:
-        good = read_texts(key->name, value, MAX_BANS, &line->ban, &line->sampler.n_ban, error);
-        if (line->ban) line->sampler.ban = line->ban;
-        return good;
-    case BIAS: return read_biases(value, line, error);
-    case SAMPLERS: return read_samplers(value, line, error);
-    case GRAMMAR:
-        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
-            return wrong(error, key->name, "a text");
-        return constrain(line, ENGINE_GRAMMAR_GBNF, strdup(json_string_value(value)), error);
-    case SCHEMA: return constrain_to_schema(line, value, error);
-    case FORMAT: return read_format(value, line, error);
-    case FLAG:
-        if (!json_is_boolean(value)) return wrong(error, key->name, "true or false");
-        *(bool *)target = json_is_true(value);
-        return true;
-    }
-    return false;
+    if (json_is_object(value) || json_is_array(value)) return wrong(error, name, "a text or a number");
+    line->id = value;
+    return true;
 }
 
-static const struct key *find_key(const char *name)
+static bool read_prompt(const char *name, json_t *value, struct batch_line *line, char error[256])
 {
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(keys[i].name, name) == 0) return &keys[i];
-    return NULL;
+    if (!json_is_string(value)) return wrong(error, name, "a text");
+    line->prompt = (char *)(size_t)json_string_value(value);
+    line->prompt_size = json_string_length(value);
+    return true;
+}
+
+static bool is_id(const char *name)
+{
+    return !strcmp(name, "id") || !strcmp(name, "custom_id");
+}
+
+static bool read_value(const char *name, json_t *value, struct batch_line *line, char error[256])
+{
+    if (!strcmp(name, "prompt")) return read_prompt(name, value, line, error);
+    if (!strcmp(name, "tokens")) return read_tokens(value, line, error);
+    if (is_id(name)) return read_id(name, value, line, error);
+    if (!strcmp(name, "beams") || !strcmp(name, "num_beams")) return read_beams(name, value, line, error);
+    if (!strcmp(name, "length_penalty")) return read_penalty(name, value, line, error);
+    if (!strcmp(name, "early_stopping")) return read_early(name, value, line, error);
+    enum text_option_result result = text_option_read(&line->options, name, value, error);
+    if (result == TEXT_OPTION_UNKNOWN) snprintf(error, 256, "\"%.100s\" is not known", name);
+    return result == TEXT_OPTION_READ;
 }
 
 bool batch_line_read(const char *text, size_t length, struct batch_line *line, char error[256])
@@ -385,14 +107,8 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     bool good = true;
     json_object_foreach(line->root, name, value)
     {
-        const struct key *key = find_key(name);
         char later[256] = ""; /* of any mistake after the first */
-        if (key && (good || key->kind == ID) && !read_value(key, value, line, good ? error : later))
-            good = false;
-        if (!key && good) {
-            snprintf(error, 256, "\"%.100s\" is not known", name);
-            good = false;
-        }
+        if ((good || is_id(name)) && !read_value(name, value, line, good ? error : later)) good = false;
     }
     if (good && !line->prompt == !line->tokens) {
         snprintf(error, 256,
@@ -410,10 +126,6 @@ void batch_line_free(struct batch_line *line)
 {
     json_decref(line->root);
     free(line->tokens);
-    free(line->stop);
-    free(line->breakers);
-    free(line->ban);
-    free(line->bias);
-    constraint_free(&line->constraint);
+    text_options_free(&line->options);
     *line = (struct batch_line){0};
 }

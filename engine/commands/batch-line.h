@@ -6,8 +6,7 @@
 #include <stdbool.h>
 
 #include "commands/beams.h"
-#include "commands/constraints.h"
-#include "commands/sampling.h"
+#include "commands/text-options.h"
 #include "engine.h"
 
 struct batch_line {
@@ -17,23 +16,10 @@ struct batch_line {
     size_t prompt_size;
     int32_t *tokens; /* [n_tokens] */
     size_t n_tokens;
-    uint32_t max_tokens, n_logprobs;
+    struct text_options options;
     struct beam_options beams;
     const char *of_beams; /* a key of the line that needs beams; NULL: there is none */
-    bool temperature_given;
-    struct engine_sampler_options sampler;
-    bool seed_given;
-    int32_t priority;
-    bool ignore_end;
-    bool constrained; /* the line says what constrains its text, which may be nothing */
-    struct constraint constraint;
-    struct engine_string *stop; /* [n_stop]; NULL: not in the line */
-    size_t n_stop;
-    /* What `sampler` points to, if it is in the line. */
-    struct engine_string *breakers, *ban;
-    struct engine_logit_bias *bias;
-    char samplers[SAMPLING_NAMES];
-    json_t *root; /* what the texts above lie in; NULL: there are none */
+    json_t *root;         /* what the texts above lie in; NULL: there are none */
 };
 
 /* Reads a line over the defaults that *line holds. False: *error says why, in one line; the id is there even so if it

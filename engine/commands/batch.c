@@ -157,17 +157,19 @@ static int take_fingerprint(struct batch *b)
     cache_options(b, &wish, &offload);
     int status = engine_context_length(b->model, &wish, &n_context);
     if (status) return status;
+    const struct engine_sampler_options *o = &b->sampling.options;
     engine_model_get_info(b->model, &model);
     int n = snprintf(text, sizeof text,
                      "%s|%.200s|%" PRIu64 "|%" PRIu64 "|%u|%d|%g|%u|%g|%g|%g|%g|%g|%g|%u|%" PRIu64
                      "|%u|%s|%d|%d|%d",
                      model.architecture, model.name, model.file_size, model.n_parameters, a->n_predict,
-                     a->n_predict_given, (double)a->temperature, a->top_k, (double)a->top_p, (double)a->min_p,
-                     (double)a->typical_p, (double)a->repeat_penalty, (double)a->frequency_penalty,
-                     (double)a->presence_penalty, a->penalty_last_n, b->seed, n_context,
+                     a->n_predict_given, (double)o->temperature, o->top_k, (double)o->top_p, (double)o->min_p,
+                     (double)o->typical_p, (double)o->penalty_repeat, (double)o->penalty_frequency,
+                     (double)o->penalty_presence, o->penalty_last_n, b->seed, n_context,
                      a->cache_type ? a->cache_type : "", a->special, a->ids, a->ignore_end);
     b->fingerprint = hash_bytes(HASH_BASIS, text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
     sampling_hash(&b->sampling, hash_more, b);
+    if (a->load_type) hash_more(b, a->load_type, strlen(a->load_type));
     if (b->arguments->n_logprobs > 0)
         hash_more(b, &b->arguments->n_logprobs, sizeof b->arguments->n_logprobs);
     if (wants_beams(a)) hash_more(b, &b->beams, sizeof b->beams);
@@ -238,7 +240,8 @@ static const char *reason_name(uint32_t reason)
 static void finish(struct job *job, const struct engine_event *event)
 {
     json_t *result = begin_result(job);
-    set(result, "text", json_text(job->text.data ? job->text.data : "", job->text.size));
+    if (job->batch->vocabulary.api)
+        set(result, "text", json_text(job->text.data ? job->text.data : "", job->text.size));
     if (job->batch->arguments->ids && !job->searches) {
         json_t *ids = json_array();
         for (size_t i = 0; i < job->tokens.count; i++)
@@ -438,9 +441,9 @@ static int open_context(struct batch *b)
 /* The grammar of a line. Lines one after the other often have the same. */
 static int open_grammar(struct batch *b, struct batch_line *line, struct engine_grammar **grammar)
 {
-    struct constraint *own = &line->constraint, *last = &b->last_constraint;
+    struct constraint *own = &line->options.constraint, *last = &b->last_constraint;
     *grammar = b->grammar;
-    if (!line->constrained) return ENGINE_OK;
+    if (!line->options.constrained) return ENGINE_OK;
     *grammar = NULL;
     if (!own->kind) return ENGINE_OK;
     if (own->kind != last->kind || own->size != last->size || memcmp(own->text, last->text, own->size) != 0) {
@@ -462,19 +465,23 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
     struct token_list prompt = {0};
     char message[512] = "";
     int status = ENGINE_OK;
-    if (line->prompt)
+    if (line->prompt && !b->vocabulary.api)
+        status = vocabulary_open(b->model, &b->vocabulary);
+    else if (line->prompt)
         status =
             prompt_encode(&b->vocabulary, line->prompt, line->prompt_size, b->arguments->special, &prompt);
     size_t n_tokens = line->tokens ? line->n_tokens : prompt.count;
-    bool set = line->max_tokens != UINT32_MAX; /* in the line, where 0 is "no limit" as in a request */
-    uint32_t limit = set ? line->max_tokens : predict_limit(b->arguments, &b->vocabulary, n_tokens);
-    uint32_t flags = line->ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
+    bool set =
+        line->options.max_tokens != UINT32_MAX; /* in the line, where 0 is "no limit" as in a request */
+    uint32_t limit = set ? line->options.max_tokens : predict_limit(b->arguments, &b->vocabulary, n_tokens);
+    uint32_t flags = line->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
+    if (!b->vocabulary.api) flags |= ENGINE_REQUEST_NO_TEXT;
     if (!set && limit == 0) flags |= ENGINE_REQUEST_NO_TOKENS;
-    if (!line->seed_given) line->sampler.seed = seed_of_line(b->seed, job->index);
+    if (!line->options.seed_given) line->options.sampler.seed = seed_of_line(b->seed, job->index);
     job->searches = line->beams.n_beams > 1 && !(flags & ENGINE_REQUEST_NO_TOKENS);
-    if (job->searches && !line->temperature_given && !b->arguments->temperature_given)
-        line->sampler.temperature = 0;
-    job->sampler = line->sampler;
+    if (job->searches && !line->options.temperature_given && !b->arguments->temperature_given)
+        line->options.sampler.temperature = 0;
+    job->sampler = line->options.sampler;
     struct engine_request request = {
         .struct_size = sizeof request,
         .tokens = line->tokens ? line->tokens : prompt.ids,
@@ -482,22 +489,25 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
         .sampler = &job->sampler,
         .max_tokens = limit == UINT32_MAX ? 0 : limit,
         .flags = flags,
-        .priority = line->priority,
-        .stop = line->stop ? line->stop : b->stop.items,
-        .n_stop = line->stop ? line->n_stop : b->stop.count,
+        .priority = line->options.priority,
+        .stop = line->options.stop ? line->options.stop : b->stop.items,
+        .n_stop = line->options.stop ? line->options.n_stop : b->stop.count,
         .event = take_event,
         .user = job,
-        .n_logprobs = line->n_logprobs,
+        .n_logprobs = line->options.n_logprobs,
         .n_beams = job->searches ? line->beams.n_beams : 0,
         .length_penalty = line->beams.length_penalty,
         .early_stopping = line->beams.early_stopping,
     };
     if (!status) status = open_grammar(b, line, &request.grammar);
-    if (line->n_logprobs > 0) job->logprobs = json_array();
-    if (request.n_beams > b->n_sequences) {
-        free(prompt.ids);
+    if (line->options.n_logprobs > 0) job->logprobs = json_array();
+    if (request.n_beams > b->n_sequences)
         snprintf(message, sizeof message, "%u beams need --parallel %u or more", request.n_beams,
                  request.n_beams);
+    else if (job->searches && line->options.n_logprobs > 0)
+        snprintf(message, sizeof message, "\"beams\" and \"logprobs\" cannot be combined");
+    if (message[0]) {
+        free(prompt.ids);
         finish_with_error(job, message);
         return ENGINE_OK;
     }
@@ -526,15 +536,23 @@ static int take_line(struct batch *b)
         b->first = job;
     b->last = job;
     b->n_jobs++;
-    struct batch_line line = {.max_tokens = UINT32_MAX,
-                              .n_logprobs = a->n_logprobs,
-                              .sampler = sampling_options(&b->sampling, 0),
-                              .beams = b->beams,
-                              .ignore_end = a->ignore_end};
+    const struct batch_line defaults = {.options = {.max_tokens = UINT32_MAX,
+                                                    .n_logprobs = a->n_logprobs,
+                                                    .sampler = sampling_options(&b->sampling, 0),
+                                                    .ignore_end = a->ignore_end},
+                                        .beams = b->beams};
+    struct batch_line line = defaults;
     int status = ENGINE_OK;
+    bool good = !b->line.too_long && batch_line_read(b->line.text, b->line.length, &line, error);
+    if (good && line.beams.n_beams > 1) { /* read again, without what the model recommends for sampling */
+        batch_line_free(&line);
+        line = defaults;
+        line.options.sampler = b->sampling.typed;
+        good = batch_line_read(b->line.text, b->line.length, &line, error);
+    }
     if (b->line.too_long) {
         finish_with_error(job, "the line is longer than 64 MiB");
-    } else if (batch_line_read(b->line.text, b->line.length, &line, error)) {
+    } else if (good) {
         job->id = json_incref(line.id);
         status = submit(b, job, &line);
     } else {
@@ -634,7 +652,11 @@ int command_batch(const struct arguments *arguments)
     if (!status) status = constraint_read(arguments, &b.constraint);
     if (!status) status = open_engine(arguments, &b.engine);
     if (!status) status = open_model(arguments, b.engine, &b.model);
-    if (!status) status = vocabulary_open(b.model, &b.vocabulary);
+    if (!status) status = sampling_adopt(arguments, b.model, &b.sampling);
+    if (!status && arguments->ids)
+        vocabulary_open_for_ids(b.model, &b.vocabulary);
+    else if (!status)
+        status = vocabulary_open(b.model, &b.vocabulary);
     if (!status) status = sampling_check_tokens(&b.sampling, &b.vocabulary);
     if (!status) status = constraint_open(b.model, &b.constraint, &b.grammar);
     if (!status) status = take_fingerprint(&b);

@@ -1,10 +1,12 @@
 /* beams.c: see beams.h. */
 #include "commands/beams.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/table.h"
 
 #define BLOCK ((uint64_t)32) /* positions that the cache gives at once (docs/beams.md) */
 
@@ -64,4 +66,26 @@ json_t *beam_results_json(const struct engine_event *event, bool tokens, const c
         json_array_append_new(array, json);
     }
     return array;
+}
+
+void beam_results_print(const json_t *beams, bool shows_ids, FILE *out)
+{
+    struct table table = {.n_columns = 5, .alignment = "rrrrl"};
+    static const char *const heads[] = {"BEAM", "SCORE", "LOGPROB", "TOKENS", "TEXT"};
+    for (size_t i = 0; i < table.n_columns; i++) table_add(&table, "%s", heads[i]);
+    size_t i;
+    const json_t *beam;
+    json_array_foreach(beams, i, beam)
+    {
+        const json_t *tokens = json_object_get(beam, "tokens");
+        const json_t *shown = shows_ids ? tokens : json_object_get(beam, "text");
+        char *text = json_dumps(shown, JSON_ENCODE_ANY);
+        table_add(&table, "%zu", i + 1);
+        table_add(&table, "%.4f", json_number_value(json_object_get(beam, "score")));
+        table_add(&table, "%.4f", json_number_value(json_object_get(beam, "logprob")));
+        table_add(&table, "%zu", json_array_size(tokens));
+        table_add(&table, "%s", text ? text : "?");
+        free(text);
+    }
+    table_print(&table, "no beams", out);
 }

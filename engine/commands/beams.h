@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "commands/arguments.h"
 #include "engine.h"
@@ -37,5 +38,8 @@ uint32_t beams_cache_size(const struct arguments *arguments, uint32_t limit);
  * name `end`, in the words of `name_of`. */
 json_t *beam_results_json(const struct engine_event *event, bool tokens, const char *end,
                           const char *(*name_of)(uint32_t reason));
+
+/* A table of these: score, log-probability, number of tokens, and text in quotes, or ids with `shows_ids`. */
+void beam_results_print(const json_t *beams, bool shows_ids, FILE *out);
 
 #endif

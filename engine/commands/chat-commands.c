@@ -215,6 +215,7 @@ static bool set(struct chat *chat, char *words, char **preset)
     if (status) return refuse(chat, status);
     sampling_free(&chat->sampling);
     status = sampling_read(&changed, &chat->sampling);
+    if (!status) status = sampling_adopt(&changed, chat->model, &chat->sampling);
     if (!status) chat_note("(%s is %s from the next answer on)", words, copy);
     if (strcmp(words, "seed") == 0) chat->seed = changed.seed_given ? changed.seed : new_seed();
     chat->arguments = changed;

@@ -381,6 +381,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = conversation_set_system(&chat->conversation, arguments->system);
     if (!status) status = open_engine(arguments, &chat->engine);
     if (!status) status = open_model(arguments, chat->engine, &chat->model);
+    if (!status) status = sampling_adopt(arguments, chat->model, &chat->sampling);
     if (!status) status = vocabulary_open(chat->model, &chat->vocabulary);
     if (!status) status = sampling_check_tokens(&chat->sampling, &chat->vocabulary);
     if (!status) status = constraint_open(chat->model, &chat->constraint, &chat->grammar);

@@ -17,8 +17,8 @@ volatile sig_atomic_t interrupted, progress_is_shown;
 
 /* ---- Errors -------------------------------------------------------------------------------------------- */
 
-static char own_message[1024]; /* of the last command_error */
-static int own_status;
+static _Thread_local char own_message[1024]; /* of the last command_error */
+static _Thread_local int own_status;
 
 int command_error(int status, const char *format, ...)
 {
@@ -78,7 +78,33 @@ int command_fail(void)
 {
     const char *message = own_message[0] ? own_message : engine_error_message();
     print_line("", message[0] ? message : "failed without a reason");
-    return own_message[0] && own_status == ENGINE_ERROR_ARGUMENT ? 2 : 1;
+    int exit_status = own_message[0] && own_status == ENGINE_ERROR_ARGUMENT ? 2 : 1;
+    own_message[0] = '\0'; /* a later failure, in chat, has a message of its own */
+    return exit_status;
+}
+
+int command_adopt_error(int status)
+{
+    return own_message[0] ? status : command_error(status, "%s", engine_error_message());
+}
+
+const char *command_message(void)
+{
+    static _Thread_local char taken[sizeof own_message];
+    const char *message = own_message[0] ? own_message : engine_error_message();
+    snprintf(taken, sizeof taken, "%s", message[0] ? message : "failed without a reason");
+    own_message[0] = '\0';
+    return taken;
+}
+
+void command_warn(const char *format, ...)
+{
+    char message[1200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    print_line("warning: ", message);
 }
 
 int command_usage(const char *format, ...)
@@ -134,12 +160,48 @@ const char *path_of_output(const struct arguments *arguments)
     return arguments->output && strcmp(arguments->output, "-") != 0 ? arguments->output : NULL;
 }
 
+static int verify(const char *path, const char *tokenizer)
+{
+    struct engine_verify_options options = {
+        .struct_size = sizeof options, .progress = report_progress, .user = "verifying"};
+    struct engine_verified verified = {.struct_size = sizeof verified};
+    int status = engine_model_verify(path, tokenizer, &options, &verified);
+    if (status) return status;
+    fprintf(stderr, "%s: %s verified, %s\n", path, count_text(verified.n_files, "file", "files").text,
+            size_text(verified.n_bytes).text);
+    return ENGINE_OK;
+}
+
+static int open_as(const struct arguments *arguments, struct engine *engine, const char *path,
+                   const struct engine_model_options *options, struct engine_model **model)
+{
+    int status = arguments->verify ? verify(path, options->tokenizer_path) : ENGINE_OK;
+    return status ? status : engine_model_open_with(engine, path, options, model);
+}
+
+int open_model_file(const struct arguments *arguments, struct engine *engine, const char *path,
+                    const char *tokenizer, struct engine_model **model)
+{
+    struct engine_model_options options = {.struct_size = sizeof options, .tokenizer_path = tokenizer};
+    return open_as(arguments, engine, path, &options, model);
+}
+
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)
 {
     const char *path = path_of_model(arguments, engine);
-    if (path) return engine_model_open(engine, path, arguments->tokenizer, model);
-    return command_error(ENGINE_ERROR_ARGUMENT,
-                         "no model: name one with -m FILE, or set `model` in engine.conf");
+    struct engine_model_options options = {
+        .struct_size = sizeof options,
+        .tokenizer_path = arguments->tokenizer,
+        .load_type = arguments->load_type,
+        .n_threads = arguments->n_threads,
+    };
+    if (!path)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "no model: name one with -m FILE, or set `model` in engine.conf");
+    int status = open_as(arguments, engine, path, &options, model);
+    if (status == ENGINE_ERROR_ARGUMENT && arguments->load_type)
+        command_error(status, "%s", engine_error_message());
+    return status;
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@ int command_tokenize(const struct arguments *arguments);
 int command_logits(const struct arguments *arguments);
 int command_perplexity(const struct arguments *arguments);
 int command_score(const struct arguments *arguments);
+int command_embed(const struct arguments *arguments);
 int command_attention(const struct arguments *arguments);
 int command_bench(const struct arguments *arguments);
 int command_plan(const struct arguments *arguments);
@@ -35,8 +36,19 @@ int command_template(const struct arguments *arguments);
  * The message is that of command_error if there was one, else engine_error_message(). */
 int command_fail(void);
 
-/* Stores a message of the command's own for command_fail, and returns `status`. */
+/* Stores a message of the command's own for command_fail, and returns `status`. Each thread has its own message. */
 int command_error(int status, const char *format, ...) ENGINE_PRINTF(2, 3);
+
+/* The message that command_fail would print, for programs that go on after a failure: the next failure that has no message
+ * of command_error's then counts again. Valid until the thread's next call. */
+const char *command_message(void);
+
+/* Makes the library's message, if there is none of its own, that of the command: for what an option asked for. Returns
+ * `status`. */
+int command_adopt_error(int status);
+
+/* Prints "engine: warning: TEXT". */
+void command_warn(const char *format, ...) ENGINE_PRINTF(1, 2);
 
 /* Prints "engine: TEXT" and returns the exit status 2, for mistakes on the command line itself. */
 int command_usage(const char *format, ...) ENGINE_PRINTF(1, 2);
@@ -67,6 +79,10 @@ const char *path_of_output(const struct arguments *arguments);
 /* Opens the model at path_of_model. If there is none, the error says what to do. */
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
 
+/* Opens a model, after --verify has compared its files with their checksums. `tokenizer` may be NULL. */
+int open_model_file(const struct arguments *arguments, struct engine *engine, const char *path,
+                    const char *tokenizer, struct engine_model **model);
+
 /* Options for contexts and plans from the arguments. `offload` is storage for options->offload. If standard
  * error is a terminal, a progress bar is shown while loading. */
 void context_options(const struct arguments *arguments, struct engine_context_options *options,
@@ -79,6 +95,9 @@ const char *context_option(const struct arguments *arguments, uint32_t n_context
  * context takes the same options. */
 int create_context(const struct arguments *arguments, struct engine_model *model,
                    const struct engine_context_options *options, struct engine_context **context);
+/* Splits FILE=SCALE. What follows the last "=" belongs to the name of the file if that exists so, or if it is no number and
+ * nothing has the name before it. The caller frees *path. Returns an enum engine_status. */
+int lora_split(const char *text, char **path, float *scale);
 /* output_check for the files of --lora. */
 int check_not_adapter(const char *path, const struct engine *engine, const struct arguments *arguments);
 /* Adds those files and their scales to a hash. */

@@ -30,7 +30,7 @@ static const char *version_of(const struct engine *engine, const char *plugin)
 static bool ask(struct engine *engine, size_t index, struct engine_device_entry *device)
 {
     if (engine_device_at(engine, index, device) == ENGINE_OK) return true;
-    fprintf(stderr, "engine: warning: device %zu: %s\n", index, engine_error_message());
+    command_warn("device %zu: %s", index, engine_error_message());
     return false;
 }
 

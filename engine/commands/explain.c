@@ -20,6 +20,7 @@ struct explaining {
     struct engine_tokenizer *tokenizer;
     const char *text;             /* the whole text */
     json_t *ids, *pieces, *steps; /* `steps` is NULL for a table */
+    bool normalized;              /* the last step was NORMALIZED */
     const char *failure;          /* NULL if there was none */
 };
 
@@ -33,6 +34,7 @@ static const char *name_of(uint32_t kind)
     case ENGINE_EXPLAIN_CANDIDATE: return "candidate";
     case ENGINE_EXPLAIN_BEST: return "best";
     case ENGINE_EXPLAIN_TOKEN: return "token";
+    case ENGINE_EXPLAIN_NORMALIZED: return "normalized";
     }
     return NULL; /* of a later version */
 }
@@ -41,6 +43,11 @@ static const char *name_of(uint32_t kind)
 static bool gives_token(const struct engine_explain_step *step)
 {
     return step->id >= 0 && (step->kind == ENGINE_EXPLAIN_TOKEN || step->kind == ENGINE_EXPLAIN_SPECIAL);
+}
+
+static bool is_stretch(const struct engine_explain_step *step)
+{
+    return step->kind == ENGINE_EXPLAIN_TEXT || step->kind == ENGINE_EXPLAIN_NORMALIZED;
 }
 
 /* The piece of a token; empty for -1. */
@@ -115,8 +122,12 @@ static size_t print_merge(const struct engine_explain_step *step)
     return width;
 }
 
-static void print_stretch(const struct explaining *work, const struct engine_explain_step *step)
+/* What the step NORMALIZED said is not said again: the words show the rest. */
+static void print_stretch(struct explaining *work, const struct engine_explain_step *step)
 {
+    bool said = work->normalized;
+    work->normalized = step->kind == ENGINE_EXPLAIN_NORMALIZED;
+    if (said) return;
     struct engine_string before = {work->text + step->start, step->end - step->start};
     printf("text        ");
     print_part(before, TEXT_WIDTH);
@@ -129,7 +140,7 @@ static void print_stretch(const struct explaining *work, const struct engine_exp
 
 static void print_step(struct explaining *work, const struct engine_explain_step *step)
 {
-    if (step->kind == ENGINE_EXPLAIN_TEXT) {
+    if (is_stretch(step)) {
         print_stretch(work, step);
     } else if (step->kind == ENGINE_EXPLAIN_WORD) {
         printf("word        ");
@@ -178,7 +189,7 @@ static void add_step(struct explaining *work, const struct engine_explain_step *
                              (json_int_t)step->start, "end", (json_int_t)step->end, "text",
                              json_text(step->text.data ? step->text.data : "", step->text.length));
     bool is_merge = step->kind == ENGINE_EXPLAIN_MERGE;
-    if (step->kind != ENGINE_EXPLAIN_TEXT && step->kind != ENGINE_EXPLAIN_WORD) {
+    if (!is_stretch(step) && step->kind != ENGINE_EXPLAIN_WORD) {
         struct engine_string piece = piece_of(work, step->id);
         set_id(json, "id", step->id);
         if (step->id >= 0) json_object_set_new(json, "piece", json_text(piece.data, piece.length));

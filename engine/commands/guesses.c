@@ -26,7 +26,7 @@ int guesses_open(const struct arguments *arguments, struct engine *engine,
     queue->n_guess_least = arguments->draft_min;
     queue->n_guess_most = arguments->draft_max;
     if (!arguments->draft) return ENGINE_OK;
-    int status = engine_model_open(engine, arguments->draft, NULL, &draft->model);
+    int status = open_model_file(arguments, engine, arguments->draft, NULL, &draft->model);
     if (!status) status = engine_context_create(draft->model, options, &draft->context);
     queue->draft = draft->context;
     return status;

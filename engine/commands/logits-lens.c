@@ -13,6 +13,7 @@
 
 struct lens {
     size_t n_top, n_vocab, n_layers;
+    bool shows_ids;        /* instead of texts: the vocabulary cannot be read */
     struct likely *layers; /* [n_layers + 1], n_top tokens each */
     struct likely_token *tokens;
     int status;
@@ -37,10 +38,11 @@ static double probability_of(const struct likely *layer, size_t i)
     return exp((double)layer->top[i].logit - layer->log_total);
 }
 
-/* The text of a token; valid JSON, or NULL for want of memory. */
-static json_t *text_of(struct engine_model *model, int32_t token)
+/* The text of a token, null if it cannot be read; NULL for want of memory. */
+static json_t *text_of(const struct lens *lens, struct engine_model *model, int32_t token)
 {
     struct engine_string text = {0};
+    if (lens->shows_ids) return json_null();
     bool known = engine_model_token_text(model, token, &text) == ENGINE_OK && text.data;
     return json_text(known ? text.data : "", known ? text.length : 0);
 }
@@ -52,15 +54,16 @@ static int print_json(const struct lens *lens, struct engine_model *model, size_
         json_t *top = json_array();
         for (size_t i = 0; i < lens->n_top; i++) {
             int32_t id = lens->layers[layer].top[i].id;
-            json_array_append_new(top, json_pack("{s:i, s:o, s:f}", "id", (int)id, "text", text_of(model, id),
-                                                 "probability", probability_of(&lens->layers[layer], i)));
+            json_array_append_new(top, json_pack("{s:i, s:o, s:f}", "id", (int)id, "text",
+                                                 text_of(lens, model, id), "probability",
+                                                 probability_of(&lens->layers[layer], i)));
         }
         json_array_append_new(layers, json_pack("{s:o, s:o}", "layer", json_count(layer), "top", top));
     }
     return json_print(json_pack("{s:o, s:o}", "token", json_count(token), "layers", layers));
 }
 
-/* A row for each layer: the tokens in quotes, which JSON's escapes keep on one line. */
+/* A row for each layer: the tokens in quotes, which JSON's escapes keep on one line, or as ids. */
 static int print_table(const struct lens *lens, struct engine_model *model)
 {
     size_t n_shown = lens->n_top < 7 ? lens->n_top : 7; /* what a table has columns for */
@@ -73,7 +76,8 @@ static int print_table(const struct lens *lens, struct engine_model *model)
     for (size_t layer = 0; layer <= lens->n_layers; layer++) {
         table_add(&table, "%zu", layer);
         for (size_t i = 0; i < n_shown; i++) {
-            json_t *text = text_of(model, lens->layers[layer].top[i].id);
+            int32_t id = lens->layers[layer].top[i].id;
+            json_t *text = lens->shows_ids ? json_integer(id) : text_of(lens, model, id);
             char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
             table_add(&table, "%s", quoted ? quoted : "?");
             table_add(&table, "%.4f", probability_of(&lens->layers[layer], i));
@@ -86,8 +90,9 @@ static int print_table(const struct lens *lens, struct engine_model *model)
 
 static int make_room(struct lens *lens, size_t n_top, size_t n_vocab, size_t n_layers)
 {
-    *lens =
-        (struct lens){.n_top = n_top < n_vocab ? n_top : n_vocab, .n_vocab = n_vocab, .n_layers = n_layers};
+    lens->n_top = n_top < n_vocab ? n_top : n_vocab;
+    lens->n_vocab = n_vocab;
+    lens->n_layers = n_layers;
     lens->layers = calloc(n_layers + 1, sizeof *lens->layers);
     lens->tokens = calloc((n_layers + 1) * lens->n_top, sizeof *lens->tokens);
     if (!lens->layers || !lens->tokens) return command_error(ENGINE_ERROR_MEMORY, "out of memory (lens)");
@@ -121,8 +126,9 @@ int logits_lens(const struct arguments *arguments, struct engine_model *model,
     struct engine_plan_totals totals = {0};
     struct engine_context_info info = {.struct_size = sizeof info};
     size_t chosen;
-    int status = vocabulary_open(model, &vocabulary);
-    if (!status) status = token_input_choose(arguments, model, tokens, &chosen);
+    vocabulary_open_for_ids(model, &vocabulary);
+    lens.shows_ids = !vocabulary.api;
+    int status = token_input_choose(arguments, model, tokens, &chosen);
     own.watch = ENGINE_WATCH_LENS;
     own.watched = collect;
     own.watch_user = &lens;

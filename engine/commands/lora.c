@@ -9,9 +9,7 @@
 #include "commands/hash.h"
 #include "commands/output.h"
 
-/* Splits FILE=SCALE. What follows the last "=" belongs to the name of the file if that exists so, or if it is no
- * number and nothing has the name before it. The caller frees *path. Returns an enum engine_status. */
-static int split(const char *text, char **path, float *scale)
+int lora_split(const char *text, char **path, float *scale)
 {
     const char *equals = strrchr(text, '=');
     char *end;
@@ -39,7 +37,7 @@ int check_not_adapter(const char *path, const struct engine *engine, const struc
     for (size_t i = 0; i < arguments->lora.count && !status; i++) {
         float scale;
         char weights[4096], config[4096], *adapter;
-        status = split(arguments->lora.items[i], &adapter, &scale);
+        status = lora_split(arguments->lora.items[i], &adapter, &scale);
         if (status) return status;
         snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", adapter);
         snprintf(config, sizeof config, "%s/adapter_config.json", adapter);
@@ -56,7 +54,7 @@ int hash_adapters(const struct arguments *arguments, uint64_t *hash)
     for (size_t i = 0; i < arguments->lora.count && !status; i++) {
         float scale;
         char *adapter;
-        status = split(arguments->lora.items[i], &adapter, &scale);
+        status = lora_split(arguments->lora.items[i], &adapter, &scale);
         if (status) return status;
         *hash = hash_bytes(*hash, &scale, sizeof scale);
         status = hash_file(adapter, hash);
@@ -79,7 +77,7 @@ static int with_adapters(const struct arguments *arguments, struct engine_model 
     int status = adapters && scales ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
     for (size_t i = 0; i < n && !status; i++) {
         char *path = NULL;
-        status = split(arguments->lora.items[i], &path, &scales[i]);
+        status = lora_split(arguments->lora.items[i], &path, &scales[i]);
         if (!status) status = engine_adapter_open(model, path, &adapters[i]);
         free(path);
     }

@@ -6,15 +6,15 @@
 #define SAMPLING_NUMBER(NAME, VALUE, FIELD, INITIAL, LEAST, MOST, ALSO, HELP)                                \
     {                                                                                                        \
         .name = NAME, .value = VALUE, .kind = OPTION_FLOAT, .group = GROUP_SAMPLING, .target = AT(FIELD),    \
-        .commands = SAMPLING, .initial = INITIAL, .minimum = LEAST, .maximum = MOST, .also = ALSO,           \
-        .help = HELP                                                                                         \
+        .given = AT(sampling_given.FIELD), .commands = SAMPLING, .initial = INITIAL, .minimum = LEAST,       \
+        .maximum = MOST, .also = ALSO, .help = HELP                                                          \
     }
 
 #define SAMPLING_COUNT(NAME, VALUE, FIELD, INITIAL, MOST, MINUS_ONE, ALSO, HELP)                             \
     {                                                                                                        \
         .name = NAME, .value = VALUE, .kind = OPTION_U32, .group = GROUP_SAMPLING, .target = AT(FIELD),      \
-        .commands = SAMPLING, .initial = INITIAL, .maximum = MOST, .minus_one = MINUS_ONE, .also = ALSO,     \
-        .help = HELP                                                                                         \
+        .given = AT(sampling_given.FIELD), .commands = SAMPLING, .initial = INITIAL, .maximum = MOST,        \
+        .minus_one = MINUS_ONE, .also = ALSO, .help = HELP                                                   \
     }
 
 #define SAMPLING_TEXT(NAME, LETTER, VALUE, KIND, FIELD, ALSO, HELP)                                          \
@@ -114,8 +114,9 @@
          .minimum = 1,                                                                                       \
          .maximum = BEAMS_MOST,                                                                              \
          .also = " --num-beams ",                                                                            \
-         .help = "Beam search: keeps the N most likely texts side by side and prints the best; --json "      \
-                 "has them all (docs/beams.md)"},                                                            \
+         .help =                                                                                             \
+             "Beam search: keeps the N most likely texts side by side and prints the best, then a table "    \
+             "of all N with their scores (docs/beams.md)"},                                                  \
         {.name = "length-penalty",                                                                           \
          .value = "X",                                                                                       \
          .kind = OPTION_FLOAT,                                                                               \

@@ -7,20 +7,23 @@
 #include "commands/beams.h"
 
 const char *const option_group_titles[GROUP_COUNT] = {
-    [GROUP_MAIN] = "Options",    [GROUP_TEXT] = "Text",       [GROUP_SAMPLING] = "Sampling",
-    [GROUP_DEVICES] = "Devices", [GROUP_GENERAL] = "General",
+    [GROUP_MAIN] = "Options",  [GROUP_TEXT] = "Text",       [GROUP_SAMPLING] = "Sampling",
+    [GROUP_SERVER] = "Server", [GROUP_DEVICES] = "Devices", [GROUP_GENERAL] = "General",
 };
 
 #define AT(field) offsetof(struct arguments, field)
 
 /* Commands that load a model onto devices, and those that open one. */
-#define RUNNING  " run chat batch logits attention score perplexity bench plan "
-#define GUESSING " run chat batch bench "
-#define TALKING  " chat template "
-#define READING  " run chat batch tokenize template logits attention score perplexity bench plan "
-#define SAMPLING " run chat batch "
+#define PLACING  " run chat batch serve logits attention score embed perplexity bench plan "
+#define RUNNING  " run chat batch logits attention score embed perplexity bench plan "
+#define GUESSING " run chat batch serve bench "
+#define TALKING  " chat serve template "
+#define READING  " run chat batch tokenize template logits attention score embed perplexity bench plan "
+#define WRITING  " run chat batch "
+#define SAMPLING " run chat batch serve "
 
 #include "commands/options-sampling.h"
+#include "commands/options-serve.h"
 
 const struct option all_options[] = {
     {.name = "model",
@@ -33,6 +36,15 @@ const struct option all_options[] = {
      .help = "The model: a GGUF file, a directory with config.json and safetensors, or a llama2.c checkpoint "
              "(default: `model` in engine.conf, else the "
              "small model that comes with the engine)"},
+    {.name = "load-type",
+     .value = "TYPE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(load_type),
+     .commands = RUNNING,
+     .help =
+         "Quantises the model while it is loaded, to a type of `engine quantize` such as Q4_K_M, so that it "
+         "needs memory for that type only"},
     {.name = "lora",
      .value = "FILE[=SCALE]",
      .kind = OPTION_LIST,
@@ -42,14 +54,43 @@ const struct option all_options[] = {
      .help = "Applies a low-rank adapter: a GGUF file or a folder of PEFT (docs/adapters.md), multiplied by "
              "SCALE "
              "(default: 1); may be repeated"},
+    {.name = "model",
+     .letter = 'm',
+     .value = "[NAME=]FILE",
+     .kind = OPTION_LIST,
+     .group = GROUP_MAIN,
+     .target = AT(models),
+     .commands = " serve ",
+     .help = "A model, and the name that requests use (default: the file's name without its ending); may be "
+             "repeated: "
+             "the first one is loaded at once and used by requests that name none (default: `model` in "
+             "engine.conf, "
+             "else the small model that comes with the engine)"},
+    {.name = "lora",
+     .value = "[MODEL:]NAME=FILE[=SCALE]",
+     .kind = OPTION_LIST,
+     .group = GROUP_MAIN,
+     .target = AT(lora),
+     .commands = " serve ",
+     .help = "A low-rank adapter of the model (default: the first one), for requests whose model is "
+             "MODEL:NAME; may be "
+             "repeated"},
     {.name = "tokenizer",
      .value = "FILE",
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokenizer),
      .commands =
-         " run chat batch info tokenize template logits attention score perplexity bench plan quantize ",
+         " run chat batch serve info tokenize template logits attention score embed perplexity bench plan "
+         "quantize ",
      .help = "The tokenizer.bin of a llama2.c checkpoint"},
+    {.name = "verify",
+     .kind = OPTION_FLAG,
+     .group = GROUP_MAIN,
+     .target = AT(verify),
+     .commands = READING " info quantize ",
+     .help = "Compares the model's files with their checksums first: SHA256SUMS beside them, or what Hugging "
+             "Face's programs keep (docs/hugging-face.md)"},
 
     {.name = "prompt",
      .letter = 'p',
@@ -106,7 +147,7 @@ const struct option all_options[] = {
      .kind = OPTION_LIST,
      .group = GROUP_TEXT,
      .target = AT(stop),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .also = " -r --reverse-prompt ",
      .help = "Ends the text before this one appears; may be repeated"},
     {.name = "grammar",
@@ -114,7 +155,7 @@ const struct option all_options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_TEXT,
      .target = AT(grammar),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .help =
          "Writes only what this grammar allows, in llama.cpp's GBNF: --grammar 'root ::= \"yes\" | \"no\"'"},
     {.name = "grammar-file",
@@ -122,7 +163,7 @@ const struct option all_options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_TEXT,
      .target = AT(grammar_file),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .help = "Reads the grammar from a file"},
     {.name = "json-schema",
      .letter = 'j',
@@ -130,21 +171,21 @@ const struct option all_options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_TEXT,
      .target = AT(json_schema),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .help = "Writes only JSON that this schema describes"},
     {.name = "json-schema-file",
      .value = "FILE",
      .kind = OPTION_TEXT,
      .group = GROUP_TEXT,
      .target = AT(json_schema_file),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .also = " -jf ",
      .help = "Reads the JSON schema from a file"},
     {.name = "json-object",
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(json_object),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .help = "Writes only a JSON object"},
     {.name = "logprobs",
      .value = "N",
@@ -168,7 +209,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(ignore_end),
-     .commands = SAMPLING,
+     .commands = WRITING,
      .help = "Never chooses the tokens that end a text"},
     {.name = "lookup",
      .kind = OPTION_FLAG,
@@ -307,7 +348,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(special),
-     .commands = " run batch logits attention score perplexity tokenize ",
+     .commands = " run batch logits attention score embed perplexity tokenize ",
      .help =
          "Encodes special tokens that are spelled out in the text as such (tokenize --decode: prints them)"},
     {.name = "decode",
@@ -442,6 +483,78 @@ const struct option all_options[] = {
      .maximum = 1024,
      .also = " -np ",
      .help = "Number of answers that are scored at once"},
+    {.name = "file",
+     .letter = 'f',
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(prompt_file),
+     .commands = " embed ",
+     .help =
+         "Embeds each line of a file; in a file named .jsonl a line is a JSON object with `text`, and `id` "
+         "if you like. `-` is standard input"},
+    {.name = "tokens-file",
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(tokens_file),
+     .commands = " embed ",
+     .help = "Reads the token ids of one text from a NumPy file; nothing is added around them"},
+    {.name = "pooling",
+     .value = "KIND",
+     .kind = OPTION_CHOICE,
+     .group = GROUP_MAIN,
+     .target = AT(pooling),
+     .commands = " embed ",
+     .choices = "none|mean|cls|last",
+     .help =
+         "What a text's embedding is: the mean of its tokens' states, the state of the first (cls) or the "
+         "last, or none: the states of all tokens (default: the model's own; if its file doesn't say, the "
+         "mean of an encoder, else last)"},
+    {.name = "embd-normalize",
+     .value = "P",
+     .kind = OPTION_FLOAT,
+     .group = GROUP_MAIN,
+     .target = AT(embd_normalize),
+     .given = offsetof(struct arguments, embd_normalize_given),
+     .commands = " embed ",
+     .initial = "2",
+     .minimum = -1,
+     .maximum = 100,
+     .help =
+         "Divides each embedding by its norm: 2 Euclid's, 1 the sum, P the P-norm, 0 the largest value; -1 "
+         "leaves it as it is, which is the default with --pooling none"},
+    {.name = "dimensions",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(n_dimensions),
+     .commands = " embed ",
+     .minimum = 1,
+     .maximum = 1e9,
+     .help =
+         "Keeps the first N numbers of each embedding, before it is normalised: for models trained for it "
+         "(Matryoshka)"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(output),
+     .commands = " embed ",
+     .help = "Writes the embeddings as a NumPy file: float32, [texts, numbers]; with --pooling none [tokens, "
+             "numbers] of all texts one after the other"},
+    {.name = "parallel",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(n_parallel),
+     .commands = " embed ",
+     .initial = "32",
+     .minimum = 1,
+     .maximum = 1024,
+     .also = " -np ",
+     .help = "Number of texts that are computed at once at most"},
     {.name = "top",
      .value = "N",
      .kind = OPTION_U32,
@@ -642,6 +755,25 @@ const struct option all_options[] = {
      .commands = " quantize ",
      .help = "Gives matching matrices another type, such as `blk.*.ffn_down.*=Q6_K`; may be repeated, the "
              "first match applies"},
+    {.name = "imatrix",
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(imatrix),
+     .commands = " quantize ",
+     .help = "Importance matrix that llama-imatrix has made of the same model: errors of columns whose "
+             "inputs are "
+             "larger count more"},
+    {.name = "split-size",
+     .value = "SIZE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(split_size),
+     .commands = " quantize ",
+     .also = " --split-max-size ",
+     .help =
+         "Writes OUT-00001-of-00003.gguf and so on, of at most SIZE each, such as 4G or 500M; any of them "
+         "names the model"},
     {.name = "pure",
      .kind = OPTION_FLAG,
      .group = GROUP_MAIN,
@@ -684,13 +816,15 @@ const struct option all_options[] = {
 
     SAMPLING_OPTIONS,
 
+    SERVE_OPTIONS,
+
     {.name = "backend",
      .value = "NAME[,NAME]",
      .kind = OPTION_NAMES,
      .group = GROUP_DEVICES,
      .target = AT(backend),
      .devices = true,
-     .commands = RUNNING,
+     .commands = PLACING,
      .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (default: `backend` in "
              "engine.conf, else all except CPUs exposed by drivers; see `engine devices`). The fastest "
              "device gets layers first"},
@@ -699,7 +833,7 @@ const struct option all_options[] = {
      .kind = OPTION_CHOICE,
      .group = GROUP_DEVICES,
      .target = AT(offload),
-     .commands = RUNNING,
+     .commands = PLACING,
      .choices = "N|auto|all",
      .also = " -ngl --n-gpu-layers --gpu-layers ",
      .help = "Number of layers to move off the CPU, counted from the last (default: `offload` in "
@@ -710,14 +844,14 @@ const struct option all_options[] = {
      .group = GROUP_DEVICES,
      .target = AT(memory),
      .devices = true,
-     .commands = RUNNING,
+     .commands = PLACING,
      .help = "Limits the memory used on a device, such as `vulkan0=600M`; may be repeated"},
     {.name = "place",
      .value = "PATTERN=DEVICE",
      .kind = OPTION_LIST,
      .group = GROUP_DEVICES,
      .target = AT(place),
-     .commands = RUNNING,
+     .commands = PLACING,
      .help = "Puts matching tensors on a device, such as `blk.*.ffn_*=cpu`; may be repeated, the first match "
              "applies"},
     {.name = "threads",
@@ -726,7 +860,7 @@ const struct option all_options[] = {
      .kind = OPTION_U32,
      .group = GROUP_DEVICES,
      .target = AT(n_threads),
-     .commands = RUNNING "quantize ",
+     .commands = PLACING "quantize ",
      .minimum = 1,
      .maximum = 1024,
      .help = "Number of CPU threads (default: `threads` in engine.conf, else one for each physical core; "
@@ -737,7 +871,7 @@ const struct option all_options[] = {
      .kind = OPTION_U32,
      .group = GROUP_DEVICES,
      .target = AT(n_context),
-     .commands = RUNNING,
+     .commands = PLACING,
      .minimum = 1,
      .also = " --ctx-size ",
      .maximum = 1e9,
@@ -750,20 +884,21 @@ const struct option all_options[] = {
      .kind = OPTION_U32,
      .group = GROUP_DEVICES,
      .target = AT(n_cache),
-     .commands = RUNNING,
+     .commands = PLACING,
      .minimum = 1,
      .maximum = 1e9,
      .help =
          "Size of the KV cache in tokens, for all sequences together; a cache larger than the context keeps "
-         "earlier texts, whose beginnings are then not computed again (default: as many as --context; batch: "
-         "2048 for each of --parallel)"},
+         "earlier texts, whose beginnings are then not computed again (default: as many as --context; batch "
+         "and "
+         "serve: 2048 for each of --parallel)"},
     {.name = "batch",
      .letter = 'b',
      .value = "N",
      .kind = OPTION_U32,
      .group = GROUP_DEVICES,
      .target = AT(n_batch),
-     .commands = RUNNING,
+     .commands = PLACING,
      .initial = "512",
      .minimum = 1,
      .also = " --batch-size ",
@@ -774,7 +909,7 @@ const struct option all_options[] = {
      .kind = OPTION_CHOICE,
      .group = GROUP_DEVICES,
      .target = AT(cache_type),
-     .commands = RUNNING,
+     .commands = PLACING,
      .choices = "f16|f32|q8_0",
      .help = "Type of the KV cache: f16, f32 or q8_0 (default: f16)"},
 
@@ -782,7 +917,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_GENERAL,
      .target = AT(json),
-     .commands = " run info logits attention score perplexity bench plan tokenize plugins devices ",
+     .commands = " run info logits attention score embed perplexity bench plan tokenize plugins devices ",
      .help = "Prints the result as JSON"},
     {.name = "plugin-dir",
      .value = "DIR",

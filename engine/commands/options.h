@@ -21,7 +21,15 @@ enum option_kind {
 #define OPTION_RANDOM UINT64_MAX
 
 /* Headings of --help, in this order. */
-enum option_group { GROUP_MAIN, GROUP_TEXT, GROUP_SAMPLING, GROUP_DEVICES, GROUP_GENERAL, GROUP_COUNT };
+enum option_group {
+    GROUP_MAIN,
+    GROUP_SERVER,
+    GROUP_TEXT,
+    GROUP_SAMPLING,
+    GROUP_DEVICES,
+    GROUP_GENERAL,
+    GROUP_COUNT
+};
 extern const char *const option_group_titles[GROUP_COUNT];
 
 struct option {

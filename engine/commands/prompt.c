@@ -1,6 +1,8 @@
 /* prompt.c: see prompt.h. */
 #include "commands/prompt.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +27,20 @@ int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary)
     int status = engine_model_tokenizer(model, &vocabulary->api, &vocabulary->tokenizer);
     vocabulary->info.struct_size = sizeof vocabulary->info;
     return status ? status : vocabulary->api->info(vocabulary->tokenizer, &vocabulary->info);
+}
+
+void vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary)
+{
+    if (vocabulary_open(model, vocabulary) == ENGINE_OK) return;
+    command_warn("tokens are shown as ids: %s", engine_error_message());
+    *vocabulary = (struct vocabulary){
+        .info = {.struct_size = sizeof vocabulary->info, .n_tokens = UINT32_MAX, .bos = -1, .eos = -1}};
+}
+
+struct engine_string id_string(int32_t id, struct id_text *room)
+{
+    int length = snprintf(room->text, sizeof room->text, "%" PRId32, id);
+    return (struct engine_string){room->text, (size_t)length};
 }
 
 int token_list_add(struct token_list *list, const int32_t *ids, size_t count)

@@ -14,11 +14,21 @@ int token_list_add(struct token_list *list, const int32_t *ids, size_t count);
 
 /* The model's tokenizer, opened once. */
 struct vocabulary {
-    const struct engine_tokenizer_api *api;
+    const struct engine_tokenizer_api *api; /* NULL: it cannot be read, see vocabulary_open_for_ids */
     struct engine_tokenizer *tokenizer;
     struct engine_tokenizer_info info;
 };
 int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary);
+
+/* The same where tokens may be given and shown as ids: if the vocabulary cannot be read, a warning says why, and it has
+ * all ids, none of them special. */
+void vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary);
+
+/* The id of a token as a text. */
+struct id_text {
+    char text[12];
+};
+struct engine_string id_string(int32_t id, struct id_text *room);
 
 /* Appends the tokens of a prompt, with the special tokens in front that the model wants; `special`: those spelled in the
  * text are taken for what they are. An empty text becomes the token that begins texts, or nothing if there is none. */

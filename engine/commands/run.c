@@ -21,6 +21,7 @@ struct session {
     struct engine *engine;
     struct engine_model *model;
     struct vocabulary vocabulary;
+    bool shows_ids; /* instead of texts: the vocabulary cannot be read */
     struct engine_context *context;
     struct engine_context_info info;
     struct draft_model draft; /* with --draft */
@@ -48,7 +49,7 @@ struct session {
     struct text_buffer text; /* the model's, for --json */
     struct beam_options beam_options;
     bool searches; /* the request has beams */
-    double score;  /* the best beam's */
+    bool has_ids;  /* with shows_ids: the text has begun */
     json_t *beams; /* what they found */
 };
 
@@ -74,11 +75,29 @@ static int read_prompt(struct session *s)
 
 static int encode_prompt(struct session *s)
 {
-    int status = vocabulary_open(s->model, &s->vocabulary);
+    int status = ENGINE_OK;
+    if (s->arguments->tokens_file)
+        vocabulary_open_for_ids(s->model, &s->vocabulary);
+    else
+        status = vocabulary_open(s->model, &s->vocabulary);
+    s->shows_ids = !s->vocabulary.api;
     if (!status && !s->arguments->tokens_file)
         status = prompt_encode(&s->vocabulary, s->prompt, s->prompt_size, s->arguments->special, &s->tokens);
     if (!status && s->tokens.count == 0)
         return command_error(ENGINE_ERROR_ARGUMENT, "the prompt is empty, and this model needs one: use -p");
+    return status;
+}
+
+/* Ids with a space before each, except at the very beginning. */
+static int add_ids(struct text_buffer *text, const int32_t *ids, size_t count, bool begins)
+{
+    int status = ENGINE_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        struct id_text room;
+        struct engine_string id = id_string(ids[i], &room);
+        if (i > 0 || !begins) status = text_add(text, &(struct engine_string){" ", 1});
+        if (!status) status = text_add(text, &id);
+    }
     return status;
 }
 
@@ -90,13 +109,14 @@ static int spell_prompt(struct session *s)
     struct text_buffer text = {0};
     struct engine_string piece = {"", 0};
     if (!s->arguments->tokens_file) return ENGINE_OK;
-    int status = api->decoder_create(s->vocabulary.tokenizer, s->arguments->special, &decoder);
-    for (size_t i = 0; i < s->tokens.count && !status; i++) {
+    int status = s->shows_ids ? add_ids(&text, s->tokens.ids, s->tokens.count, true)
+                              : api->decoder_create(s->vocabulary.tokenizer, s->arguments->special, &decoder);
+    for (size_t i = 0; i < s->tokens.count && !status && decoder; i++) {
         if ((uint32_t)s->tokens.ids[i] >= s->vocabulary.info.n_tokens) continue; /* padding spells nothing */
         status = api->decode(decoder, s->tokens.ids[i], &piece);
         if (!status) status = text_add(&text, &piece);
     }
-    if (!status) status = api->decode_end(decoder, &piece);
+    if (!status && decoder) status = api->decode_end(decoder, &piece);
     if (!status) status = text_add(&text, &piece);
     if (decoder) api->decoder_destroy(decoder);
     s->prompt = text.data;
@@ -161,6 +181,18 @@ static int add_text(struct session *s, const struct engine_string *text)
     return ENGINE_OK;
 }
 
+/* The same with the ids of tokens, where they have no text. */
+static int add_tokens(struct session *s, const int32_t *ids, size_t count)
+{
+    struct text_buffer text = {0};
+    bool begins = !s->has_ids && (s->arguments->no_echo || s->arguments->json);
+    s->has_ids = true;
+    int status = add_ids(&text, ids, count, begins);
+    if (!status && text.size > 0) status = add_text(s, &(struct engine_string){text.data, text.size});
+    free(text.data);
+    return status;
+}
+
 static int write_logprobs(struct session *s, const struct engine_event *event)
 {
     FILE *file = s->only_logprobs ? stdout : s->logprobs.file;
@@ -191,8 +223,9 @@ static void take_beams(struct session *s, const struct engine_event *event)
     count_progress("beams", done ? limit : event->n_generated, limit, "tokens");
     if (!done || event->n_beams == 0) return;
     show_prompt(s);
-    s->score = event->beams[0].score;
     s->beams = beam_results_json(event, true, "end", end_name);
+    if (s->shows_ids && !s->status)
+        s->status = add_tokens(s, event->beams[0].tokens, event->beams[0].n_tokens);
 }
 
 static void take_event(void *user, const struct engine_event *event)
@@ -202,6 +235,8 @@ static void take_event(void *user, const struct engine_event *event)
     if (event->kind == ENGINE_EVENT_TOKEN) show_prompt(s);
     if (s->searches && event->kind != ENGINE_EVENT_PROMPT) take_beams(s, event);
     if (!s->status) s->status = add_text(s, &event->text);
+    if (!s->status && s->shows_ids && event->kind == ENGINE_EVENT_TOKEN)
+        s->status = add_tokens(s, &event->token, 1);
     if (!s->status && event->kind == ENGINE_EVENT_TOKEN && s->arguments->n_logprobs > 0)
         s->status = write_logprobs(s, event);
     s->last = *event;
@@ -221,7 +256,7 @@ static int run_request(struct session *s, uint32_t flags, uint32_t limit)
         .n_tokens = s->tokens.count,
         .sampler = &sampler,
         .max_tokens = limit == UINT32_MAX ? 0 : limit,
-        .flags = flags | ENGINE_REQUEST_PROGRESS,
+        .flags = flags | ENGINE_REQUEST_PROGRESS | (s->shows_ids ? ENGINE_REQUEST_NO_TEXT : 0u),
         .stop = s->stop.items,
         .n_stop = s->stop.count,
         .event = take_event,
@@ -311,23 +346,24 @@ static void print_speed(const struct session *s)
     if (wants_guesses(s->arguments))
         fprintf(stderr, "; guessed: %s, %u of them right",
                 count_text(last->n_guessed, "token", "tokens").text, last->n_accepted);
-    if (s->beams) fprintf(stderr, "; beams: %u, score: %.4f", s->arguments->n_beams, s->score);
     /* Tell how to repeat a random text. */
     if (!s->arguments->seed_given && s->sampling.options.temperature > 0)
         fprintf(stderr, "; seed: %" PRIu64, s->seed);
     fputc('\n', stderr);
+    if (s->beams) beam_results_print(s->beams, s->shows_ids, stderr);
 }
 
 static int print_json(const struct session *s)
 {
-    json_t *json = json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "prompt",
-        json_text(s->prompt ? s->prompt : "", s->prompt_size), "text",
-        json_text(s->text.data ? s->text.data : "", s->text.size), "end", end_name(s->end), "prompt_tokens",
-        json_count(s->n_cached + s->n_prefilled), "cached_tokens", json_count(s->n_cached), "text_tokens",
-        json_count(s->last.n_generated), "guessed_tokens", json_count(s->last.n_guessed), "accepted_tokens",
-        json_count(s->last.n_accepted), "prompt_seconds", s->prefill_seconds, "text_seconds",
-        s->last.text_seconds, "seed", json_seed(s->seed));
+    json_t *json =
+        json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "prompt",
+                  json_text(s->prompt ? s->prompt : "", s->prompt_size), "text",
+                  json_text(s->text.data ? s->text.data : "", s->text.size), "end", end_name(s->end),
+                  "prompt_tokens", json_count(s->n_cached + s->n_prefilled), "cached_tokens",
+                  json_count(s->n_cached), "text_tokens", json_count(s->last.n_generated), "guessed_tokens",
+                  json_count(s->last.n_guessed), "accepted_tokens", json_count(s->last.n_accepted),
+                  "prompt_seconds", s->prefill_seconds, "text_seconds", s->last.text_seconds);
+    if (!s->searches && json) json_object_set_new(json, "seed", json_seed(s->seed));
     if (s->beams && json) json_object_set(json, "beams", s->beams);
     return json_print(json);
 }
@@ -413,6 +449,7 @@ int command_run(const struct arguments *given)
     if (!status) status = open_engine(arguments, &s.engine);
     if (!status) status = prompt_cache_check(arguments, s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
+    if (!status) status = sampling_adopt(arguments, s.model, &s.sampling);
     if (!status) status = encode_prompt(&s);
     if (!status) status = sampling_check_tokens(&s.sampling, &s.vocabulary);
     if (!status) status = constraint_open(s.model, &s.constraint, &s.grammar);

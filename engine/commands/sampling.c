@@ -11,6 +11,8 @@
 #include "commands/common.h"
 #include "commands/prompt.h"
 
+#define MAX_LAST 1000000 /* tokens that count as repeated: all */
+
 /* ---- Texts ---- */
 
 static int digit_of(char c)
@@ -209,7 +211,71 @@ int sampling_read(const struct arguments *a, struct sampling *sampling)
     int status = read_names(a, sampling);
     if (!status) status = read_biases(a, sampling);
     if (!status) status = read_texts(a, sampling);
+    sampling->typed = sampling->options;
     return status ? status : check(sampling);
+}
+
+/* ---- The model's recommendations ---- */
+
+#define KEY(name) "general.sampling." name
+
+/* Numbers that are not in the metadata, or of another kind, leave *number as it is. */
+static void adopt_float(const struct engine_metadata *metadata, const char *key, bool given, float *number)
+{
+    double value;
+    if (!given && metadata->get_float(metadata->context, key, &value) == ENGINE_OK) *number = (float)value;
+}
+
+/* `all`: what -1 stands for. */
+static void adopt_count(const struct engine_metadata *metadata, const char *key, bool given, uint32_t all,
+                        uint32_t *number)
+{
+    int64_t value;
+    if (given || metadata->get_integer(metadata->context, key, &value) != ENGINE_OK) return;
+    *number = value < 0 ? all : value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+static int adopt_names(const struct engine_metadata *metadata, const struct arguments *a,
+                       struct sampling *sampling)
+{
+    struct engine_string names;
+    if (a->samplers || a->sampler_seq ||
+        metadata->get_string(metadata->context, KEY("sequence"), &names) != ENGINE_OK)
+        return ENGINE_OK;
+    if (names.length >= sizeof sampling->samplers)
+        return command_error(ENGINE_ERROR_DATA, "the model's " KEY("sequence") " has %zu bytes",
+                             names.length);
+    memcpy(sampling->samplers, names.data, names.length);
+    sampling->samplers[names.length] = '\0';
+    sampling->options.samplers = sampling->samplers;
+    return ENGINE_OK;
+}
+
+int sampling_adopt(const struct arguments *a, struct engine_model *model, struct sampling *sampling)
+{
+    const struct engine_metadata *metadata = engine_model_metadata(model);
+    struct engine_sampler_options *options = &sampling->options;
+    if (a->n_beams > 1) return ENGINE_OK;
+    adopt_float(metadata, KEY("temp"), a->temperature_given, &options->temperature);
+    adopt_count(metadata, KEY("top_k"), a->sampling_given.top_k, 0, &options->top_k);
+    adopt_float(metadata, KEY("top_p"), a->sampling_given.top_p, &options->top_p);
+    adopt_float(metadata, KEY("min_p"), a->sampling_given.min_p, &options->min_p);
+    adopt_float(metadata, KEY("xtc_probability"), a->sampling_given.xtc_probability,
+                &options->xtc_probability);
+    adopt_float(metadata, KEY("xtc_threshold"), a->sampling_given.xtc_threshold, &options->xtc_threshold);
+    adopt_count(metadata, KEY("penalty_last_n"), a->sampling_given.penalty_last_n, MAX_LAST,
+                &options->penalty_last_n);
+    adopt_float(metadata, KEY("penalty_repeat"), a->sampling_given.repeat_penalty, &options->penalty_repeat);
+    adopt_count(metadata, KEY("mirostat"), a->sampling_given.mirostat, 0, &options->mirostat);
+    adopt_float(metadata, KEY("mirostat_tau"), a->sampling_given.mirostat_tau, &options->mirostat_tau);
+    adopt_float(metadata, KEY("mirostat_eta"), a->sampling_given.mirostat_eta, &options->mirostat_eta);
+    int status = adopt_names(metadata, a, sampling);
+    if (!status) status = check(sampling);
+    if (!status) return ENGINE_OK;
+    char reason[256];
+    snprintf(reason, sizeof reason, "%s", engine_error_message());
+    return command_error(ENGINE_ERROR_DATA, "the model recommends settings that are not possible: %s",
+                         reason);
 }
 
 int sampling_check_tokens(const struct sampling *sampling, const struct vocabulary *vocabulary)

@@ -19,6 +19,7 @@ void texts_free(struct text_list *texts);
 
 struct sampling {
     struct engine_sampler_options options; /* its arrays are the fields below */
+    struct engine_sampler_options typed;   /* the same without what the model recommends: for beams */
     char samplers[SAMPLING_NAMES];
     struct engine_logit_bias *bias;
     struct text_list breakers, ban;
@@ -26,6 +27,10 @@ struct sampling {
 /* Reads and checks the options. Returns an enum engine_status; sampling_free in either case. */
 int sampling_read(const struct arguments *arguments, struct sampling *sampling);
 void sampling_free(struct sampling *sampling);
+
+/* Takes what the model recommends (general.sampling.* in its metadata) for options that were not given; nothing for
+ * --beams, which don't sample. Returns an enum engine_status. */
+int sampling_adopt(const struct arguments *arguments, struct engine_model *model, struct sampling *sampling);
 
 /* Whether the vocabulary has the tokens of --logit-bias and --ban-token. */
 struct vocabulary;

@@ -11,7 +11,8 @@
 #include "commands/logprobs.h"
 #include "commands/table.h"
 
-#define WAITING_EACH 8 /* requests that wait, for each of --parallel */
+#define WAITING_EACH 8            /* requests that wait, for each of --parallel */
+#define WIDEST_TEXT  ((size_t)60) /* bytes of an answer in a table */
 
 struct scoring {
     const struct arguments *arguments;
@@ -54,10 +55,9 @@ static int check_lengths(const struct arguments *a, const struct question *quest
         size_t length = question->answers[i].ids.count;
         if (length > n_context)
             return command_error(ENGINE_ERROR_ARGUMENT,
-                                 "%sthe prompt has %zu tokens and answer %zu %zu more, but the context only "
-                                 "%u: enlarge it with "
-                                 "%s",
-                                 place_of(a, question).text, question->n_prompt, i + 1,
+                                 "%sthe prompt and answer number %zu have %zu tokens (%zu + %zu), but the "
+                                 "context has room for %u: enlarge it with %s",
+                                 place_of(a, question).text, i + 1, length, question->n_prompt,
                                  length - question->n_prompt, n_context, context_option(a, n_context));
     }
     return ENGINE_OK;
@@ -169,55 +169,23 @@ static int submit_some(struct scoring *s)
 
 /* ---- Results ---- */
 
-/* JSON has no infinity and no NaN. */
-static json_t *number_json(double number)
+/* The beginning of a text that is as long as a cell may be, in whole characters. */
+static size_t shortened(const char *text, size_t length)
 {
-    return isfinite(number) ? json_real(number) : json_null();
+    if (length <= WIDEST_TEXT) return length;
+    length = WIDEST_TEXT;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
+    return length;
 }
 
-static json_t *token_score_json(struct engine_model *model, const struct scored_token *token)
-{
-    struct engine_string text = {"", 0};
-    engine_model_token_text(model, token->id, &text);
-    json_t *json =
-        json_pack("{s:i, s:o, s:o}", "id", (int)token->id, "text", json_text(text.data, text.length),
-                  "logprob", number_json((double)token->logprob));
-    if (token->top) json_object_set(json, "top", token->top);
-    return json;
-}
-
-static json_t *answer_json(struct engine_model *model, const struct answer *answer)
-{
-    json_t *tokens = json_array();
-    for (size_t i = 0; i < answer->n_tokens; i++)
-        json_array_append_new(tokens, token_score_json(model, &answer->tokens[i]));
-    double bytes = answer->n_bytes > 0 ? (double)answer->n_bytes : NAN;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "text", json_text(answer->text, answer->n_bytes),
-                     "logprob", number_json(answer->logprob), "mean",
-                     number_json(answer->logprob / (double)answer->n_tokens), "per_byte",
-                     number_json(answer->logprob / bytes), "probability", number_json(answer->probability),
-                     "tokens", tokens);
-}
-
-static json_t *question_json(const struct scoring *s, const struct question *question)
-{
-    json_t *answers = json_array(), *json = json_object();
-    for (size_t i = 0; i < question->n_answers; i++)
-        json_array_append_new(answers, answer_json(s->model, &question->answers[i]));
-    if (question->id) json_object_set(json, "id", question->id);
-    if (question->prompt)
-        json_object_set_new(json, "prompt", json_text(question->prompt, question->prompt_size));
-    json_object_set_new(json, "prompt_tokens", json_count(question->n_prompt));
-    json_object_set_new(json, "answers", answers);
-    return json;
-}
-
-/* Texts in tables are quoted, because answers often begin with a space or have line breaks. */
+/* Texts in tables are quoted, because answers often begin with a space or have line breaks. Of long ones the
+ * beginning is shown. */
 static void add_text_cell(struct table *table, const char *text, size_t length)
 {
-    json_t *json = json_text(text, length);
+    size_t shown = shortened(text, length);
+    json_t *json = json_text(text, shown);
     char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
-    table_add(table, "%s", quoted ? quoted : "?");
+    table_add(table, "%s%s", quoted ? quoted : "?", shown < length ? " …" : "");
     free(quoted);
     json_decref(json);
 }
@@ -281,9 +249,9 @@ static int print_question(struct scoring *s, size_t number)
 {
     const struct question *question = &s->questions.items[number];
     bool several = s->arguments->prompt_file != NULL;
-    if (s->arguments->json && !several) return json_print(question_json(s, question));
+    if (s->arguments->json && !several) return json_print(question_json(s->model, question));
     if (s->arguments->json) {
-        json_t *json = question_json(s, question);
+        json_t *json = question_json(s->model, question);
         bool good = json && json_dumpf(json, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
         json_decref(json);
         return good ? 0 : 1;

@@ -36,11 +36,14 @@ static size_t width(const char *text)
     return n;
 }
 
+/* Nothing follows the last cell that has a text. */
 static void print_row(char *const *cells, const size_t *widths, const struct table *table, FILE *out)
 {
-    for (size_t column = 0; column < table->n_columns; column++) {
+    size_t n = table->n_columns;
+    while (n > 1 && cells[n - 1][0] == '\0') n--;
+    for (size_t column = 0; column < n; column++) {
         int blanks = (int)(widths[column] - width(cells[column]));
-        bool last = column + 1 == table->n_columns, right = table->alignment[column] == 'r';
+        bool last = column + 1 == n, right = table->alignment[column] == 'r';
         fprintf(out, "%*s%s%*s%s", right ? blanks : 0, "", cells[column], right || last ? 0 : blanks, "",
                 last ? "\n" : "  ");
     }

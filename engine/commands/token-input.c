@@ -56,8 +56,12 @@ int token_input_text(const struct arguments *arguments, struct engine_model *mod
     if (!status && text) status = vocabulary_open(model, &vocabulary);
     if (!status && text) status = prompt_encode(&vocabulary, text, size, arguments->special, tokens);
     free(read);
-    if (!status && tokens->count == 0) status = command_error(ENGINE_ERROR_ARGUMENT, "there are no tokens");
-    return status;
+    if (status || tokens->count > 0) return status;
+    if (arguments->prompt || arguments->prompt_file)
+        return command_error(ENGINE_ERROR_ARGUMENT, "the text has no tokens");
+    if (arguments->tokens || arguments->tokens_file)
+        return command_error(ENGINE_ERROR_ARGUMENT, "there are no tokens");
+    return command_error(ENGINE_ERROR_ARGUMENT, "no text: name one with -p, -f, --tokens or --tokens-file");
 }
 
 struct engine_string token_input_piece(struct engine_model *model, const struct token_list *tokens, size_t i)

@@ -3,8 +3,9 @@
  *   rule     = name "::=" alternatives newline
  *   alternatives = sequence { "|" sequence }
  *   sequence = { item [ "*" | "+" | "?" | "{" m [ "," [ n ] ] "}" ] }
- *   item     = string | class | "." | name | "(" alternatives ")" | [ "!" ] token
+ *   item     = string | class | "." | name | "(" alternatives ")" | [ "!" ] token | "%json" schema
  *   token    = "<[" id "]>" | "<" text ">"
+ *   schema   = a JSON schema: an object, or true
  *
  * "#" begins a comment. A line that begins with "|" continues the rule before it. Within parentheses, and
  * after "::=" and "|", newlines are white space. */
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "grammar/reserve.h"
+#include "grammar/schema.h"
 
 /* Counted repetitions cost nothing to compile; this is where a number is taken for a mistake. */
 #define MOST_REPEATS 1000000000u
@@ -201,6 +203,25 @@ static uint32_t read_token(struct parser *parser, bool negated)
     return expr_token(parser->exprs, (uint32_t)found, negated);
 }
 
+/* JSON that a schema describes. */
+static uint32_t read_schema(struct parser *parser)
+{
+    static const char word[] = "json";
+    size_t left = (size_t)(parser->end - parser->at), length = strlen(word);
+    json_error_t error;
+    if (left < length || memcmp(parser->at, word, length) != 0)
+        return wrong(parser, "%json is the only item that begins with %");
+    parser->at += length;
+    skip_space(parser, true);
+    json_t *schema = json_loadb(parser->at, (size_t)(parser->end - parser->at),
+                                JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
+    if (!schema) return wrong(parser, "%json should be followed by a JSON schema, which this is not");
+    uint32_t part = schema_part(parser->exprs, schema);
+    json_decref(schema);
+    for (int i = 0; i < error.position; i++) parser->line += *parser->at++ == '\n';
+    return part;
+}
+
 static uint32_t read_alternatives(struct parser *parser, bool nested);
 
 static uint32_t read_item(struct parser *parser)
@@ -209,6 +230,7 @@ static uint32_t read_item(struct parser *parser)
     if (take(parser, '[')) return read_class(parser);
     if (take(parser, '.')) return expr_class(parser->exprs, NULL, 0, true);
     if (take(parser, '!')) return read_token(parser, true);
+    if (take(parser, '%')) return read_schema(parser);
     if (peek(parser) == '<') return read_token(parser, false);
     if (take(parser, '(')) {
         if (++parser->depth > EXPR_MOST_DEPTH) return wrong(parser, "parentheses are nested too deep");
@@ -260,7 +282,7 @@ static uint32_t read_repeats(struct parser *parser, uint32_t item, bool nested)
 
 static bool begins_item(char c)
 {
-    return c == '"' || c == '[' || c == '.' || c == '!' || c == '<' || c == '(' || in_name(c);
+    return c == '"' || c == '[' || c == '.' || c == '!' || c == '<' || c == '(' || c == '%' || in_name(c);
 }
 
 static uint32_t read_sequence(struct parser *parser, bool nested)

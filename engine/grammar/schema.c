@@ -120,7 +120,7 @@ uint32_t schema_value(struct schema_reader *reader, const json_t *schema, struct
     if (!grow_tasks(reader)) return 0;
     size_t slot = slot_of(reader, schema);
     if (!reader->table[slot]) {
-        uint32_t rule = reader->n_tasks == 0 ? 0 : expr_rule_new(reader->exprs, "schema");
+        uint32_t rule = reader->n_tasks == 0 ? reader->root : expr_rule_new(reader->exprs, "schema");
         reader->tasks[reader->n_tasks] = (struct schema_task){schema, rule, (uint32_t)reader->at, label};
         reader->table[slot] = (uint32_t)++reader->n_tasks;
     }
@@ -376,7 +376,7 @@ int schema_rules(struct schema_reader *reader, const json_t *schema)
 {
     struct exprs *exprs = reader->exprs;
     if (json_is_boolean(schema)) {
-        expr_define(exprs, 0, json_is_true(schema) ? schema_any_value(reader) : expr_never(exprs));
+        expr_define(exprs, reader->root, json_is_true(schema) ? schema_any_value(reader) : expr_never(exprs));
         return exprs->status;
     }
     schema_value(reader, schema, SCHEMA_LABEL("the schema", NULL, 0));
@@ -396,23 +396,35 @@ void schema_reader_free(struct schema_reader *reader)
     free(reader->table);
 }
 
-int schema_read(struct exprs *exprs, const char *text, size_t length)
+/* Makes the document's rules from `root` on. */
+static void read_document(struct exprs *exprs, json_t *document, uint32_t root)
 {
-    struct schema_reader reader = {.exprs = exprs};
-    json_error_t error;
-    exprs->is_schema = true;
-    reader.document = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-    if (!reader.document)
-        return exprs->status =
-                   error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
-    reader.made = json_array();
+    struct schema_reader reader = {.exprs = exprs, .root = root, .document = document, .made = json_array()};
     if (reader.made)
-        schema_rules(&reader, reader.document);
+        schema_rules(&reader, document);
     else
         exprs->status = error_memory("JSON schema");
-    json_decref(reader.document);
     schema_reader_free(&reader);
+}
+
+int schema_read(struct exprs *exprs, const char *text, size_t length)
+{
+    json_error_t error;
+    exprs->is_schema = true;
+    json_t *document = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (!document)
+        return exprs->status =
+                   error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);
+    read_document(exprs, document, 0);
+    json_decref(document);
     return exprs->status;
+}
+
+uint32_t schema_part(struct exprs *exprs, json_t *document)
+{
+    uint32_t root = expr_rule_new(exprs, "schema");
+    if (!exprs->status) read_document(exprs, document, root);
+    return expr_rule(exprs, root);
 }
 
 int schema_any_object(struct exprs *exprs)

@@ -23,6 +23,8 @@
 /* Fill `exprs`, which exprs_create has made. ENGINE_ERROR_DATA: no JSON, or no schema; ENGINE_ERROR_UNSUPPORTED:
  * it restricts texts in a way that cannot be kept. Both say where. */
 int schema_read(struct exprs *exprs, const char *text, size_t length);
+/* A schema within a grammar: a reference to rules of its own. `document` is needed during the call only. */
+uint32_t schema_part(struct exprs *exprs, json_t *document);
 int schema_any_object(struct exprs *exprs);
 
 /* ---- For the files of schemas ---- */
@@ -57,6 +59,7 @@ struct schema_task {
 
 struct schema_reader {
     struct exprs *exprs;
+    uint32_t root; /* the rule that the document becomes */
     json_t *document;
     json_t *made;                      /* an array: schemas made by merging, which live until the end */
     json_t *noted;                     /* an object: formats that a warning has named; NULL: none */
@@ -81,7 +84,7 @@ bool schema_spend(struct schema_reader *reader, size_t amount);
 /* A value that a schema describes, as a reference to its rule. */
 uint32_t schema_value(struct schema_reader *reader, const json_t *schema, struct schema_label label);
 #define SCHEMA_LABEL(...) ((struct schema_label){__VA_ARGS__})
-/* Makes the rules of a schema and of all that it needs, from rule 0 on. */
+/* Makes the rules of a schema, reader->root, and of all that it needs. */
 int schema_rules(struct schema_reader *reader, const json_t *schema);
 void schema_reader_free(struct schema_reader *reader);
 /* Keeps a schema that has been made until the end, and takes over the reference. NULL: out of memory. */

@@ -415,7 +415,7 @@ static bool has(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-static uint32_t format_of(const char *template_text)
+uint32_t engine_reply_format_of(const char *template_text)
 {
     if (!template_text) return ENGINE_REPLY_PLAIN;
     if (has(template_text, "<|channel|>")) return ENGINE_REPLY_GPT_OSS;
@@ -487,7 +487,8 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
 
     struct engine_reply *made = calloc(1, sizeof *made);
     if (!made) return error_memory("a reply");
-    made->format = known.format == ENGINE_REPLY_AUTO ? format_of(known.template_text) : known.format;
+    made->format =
+        known.format == ENGINE_REPLY_AUTO ? engine_reply_format_of(known.template_text) : known.format;
     made->state = made->format == ENGINE_REPLY_GPT_OSS ? HEADER : START;
     made->piece = known.piece;
     made->user = known.user;
