@@ -1,0 +1,111 @@
+// The Markdown of the page: CommonMark's own examples, tables and the like, and hostile texts, which must not take long
+// or nest deep. No browser is needed.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { parseBlocks } from "../../../web/app/markdown-blocks.js";
+import { parseInlines } from "../../../web/app/markdown-inlines.js";
+
+const escape = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const address = to => escape(encodeURI(to).replace(/%25([0-9A-Fa-f]{2})/g, "%$1"));
+
+// The HTML that CommonMark expects, to compare with; the page itself makes none.
+function inlinesToHtml(nodes) {
+  const plain = nodes => nodes.map(n => n.text ?? plain(n.children ?? [])).join("");
+  return nodes.map(n => {
+    const title = n.title ? ` title="${escape(n.title)}"` : "";
+    switch (n.type) {
+      case "text": return escape(n.text);
+      case "code": return `<code>${escape(n.text)}</code>`;
+      case "math": return `<math>${escape(n.text)}</math>`;
+      case "break": return "<br />\n";
+      case "emphasis": return `<em>${inlinesToHtml(n.children)}</em>`;
+      case "strong": return `<strong>${inlinesToHtml(n.children)}</strong>`;
+      case "struck": return `<del>${inlinesToHtml(n.children)}</del>`;
+      case "link": return `<a href="${address(n.to)}"${title}>${inlinesToHtml(n.children)}</a>`;
+      case "image": return `<img src="${address(n.to)}" alt="${escape(plain(n.children))}"${title} />`;
+    }
+    throw new Error(n.type);
+  }).join("");
+}
+function toHtml(block, references, tight = false) {
+  const inside = text => inlinesToHtml(parseInlines(text, references));
+  const children = (tight = false) => block.children.map(child => toHtml(child, references, tight)).join("");
+  switch (block.type) {
+    case "document": return children();
+    case "quote": return `<blockquote>\n${children()}</blockquote>\n`;
+    case "list": {
+      const tag = block.ordered ? "ol" : "ul", start = block.ordered && block.start !== 1 ? ` start="${block.start}"` : "";
+      return `<${tag}${start}>\n${block.children.map(item => toHtml(item, references, block.tight)).join("")}</${tag}>\n`;
+    }
+    case "item": return `<li>${children(tight)}</li>\n`;
+    case "paragraph": return tight ? inside(block.text) : `<p>${inside(block.text)}</p>\n`;
+    case "heading": return `<h${block.level}>${inside(block.text)}</h${block.level}>\n`;
+    case "code": return `<pre><code${block.language ? ` class="language-${escape(block.language)}"` : ""}>${escape(block.text)}${block.text ? "\n" : ""}</code></pre>\n`;
+    case "rule": return "<hr />\n";
+    case "table": return `<table>${[block.header, ...block.rows].map(row => `<tr>${row.map((cell, i) => `<td ${block.alignments[i]}>${inside(cell)}</td>`).join("")}</tr>`).join("")}</table>`;
+  }
+  throw new Error(block.type);
+}
+const html = text => {
+  const references = new Map();
+  return toHtml(parseBlocks(text, references), references);
+};
+
+// Where the page differs on purpose: HTML stays text; common entities only; addresses are links without <>; \[ \] is
+// TeX; 317: a definition between blocks leaves no blank line.
+const sections = new Set(["HTML blocks", "Raw HTML", "Entity and numeric character references", "Tabs"]);
+const examples = new Set([12, 21, 201, 308, 309, 317, 344, 475, 476, 477, 491, 494, 524, 536, 602, 608, 611, 642, 643]);
+
+const joined = html => html.replace(/>\s*\n\s*/g, ">").replace(/\s*\n\s*</g, "<");
+
+test("CommonMark's examples", t => {
+  let spec;
+  try {
+    spec = createRequire(import.meta.url)("commonmark-spec");
+  } catch {
+    return t.skip("commonmark-spec is not installed: npm ci --prefix tests/node");
+  }
+  for (const { markdown, html: expected, number, section } of spec.tests)
+    if (!sections.has(section) && !examples.has(number))
+      assert.equal(joined(html(markdown.replaceAll("→", "\t"))), joined(expected.replaceAll("→", "\t")), `example ${number}`);
+});
+
+for (const [name, text, expected] of [
+  ["a table", "| a | b |\n| :-- | --: |\n| 1 | `x\\|y` |\n| 2 |", "<table><tr><td left>a</td><td right>b</td></tr><tr><td left>1</td><td right><code>x|y</code></td></tr><tr><td left>2</td><td right></td></tr></table>"],
+  ["a table ends a paragraph", "x\na|b\n-|-", "<p>x</p><table><tr><td >a</td><td >b</td></tr></table>"],
+  ["no table without as many cells", "a|b\n-|-|-", "<p>a|b\n-|-|-</p>"],
+  ["struck text", "~~a~~ ~b~ ~~~c", "<p><del>a</del> <del>b</del> ~~~c</p>"],
+  ["bare addresses", "see https://a.b/c_d_(e), or (http://f).", '<p>see <a href="https://a.b/c_d_(e)">https://a.b/c_d_(e)</a>, or (<a href="http://f">http://f</a>).</p>'],
+  ["TeX", "\\(a_1 * b_1 * c\\) and $$x < y$$ and $5", "<p><math>a_1 * b_1 * c</math> and <math>x &lt; y</math> and $5</p>"],
+  ["TeX over lines", "\\[\na_b_c\n\\]", "<p><math>a_b_c</math></p>"],
+  ["HTML is text", "<script>alert(1)</script>\n\n<b onclick=x>*y*</b>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p><p>&lt;b onclick=x&gt;<em>y</em>&lt;/b&gt;</p>"],
+  ["an open fence, as it streams in", "a\n```py\nprint(", '<p>a</p><pre><code class="language-py">print(</code></pre>'],
+])
+  test(name, () => assert.equal(joined(html(text)), expected));
+
+// A text takes the page about as long as its length says, whatever is in it. The bound is far above that,
+// and far below what a search that begins anew at each character takes.
+const size = 60_000, times = part => part.repeat(Math.ceil(size / part.length));
+const hostile = {
+  brackets: times("["), closed: times("[") + times("]"), images: times("![[]("), links: times("[a]("), titled: times('[a](b "'),
+  stars: times("*"), emphasis: times("*a_ "), alternating: times("a**b"), balanced: times("*") + "a" + times("*"), struck: times("~~a~ "),
+  backticks: Array.from({ length: 600 }, (_, i) => "e" + "`".repeat(i)).join(""), quotes: times("> "), bullets: times("- "),
+  steps: Array.from({ length: 600 }, (_, i) => "  ".repeat(i) + "* a").join("\n"), cells: times("|a") + "\n" + times("|-") + "\n" + times("|b"),
+  delimiters: "a|b\n" + times("- "), blanks: "a|b\n-" + times(" ") + "x", entities: times("&#"), less: times("<"), mail: times("<a@"),
+  addresses: times("http://"), dots: "http://a" + times(".") + "b", hashes: "# a" + times(" #") + "x", fences: times("```\n"), dollars: times("$$a$"),
+  tex: times("\\(a\\["), references: times("[a]: b\n"), labels: "[a]: b\n\n" + times("[a"), lines: times("a\n"), spaces: times(" ") + "x" + times(" ") + "\ny",
+  tabs: times("\t"), returns: times("\r"), underline: times("a\n-\n"),
+};
+const depth = (nodes, level = 0) => (level > 60 ? level : Math.max(level, ...(nodes ?? []).map(node => depth(node.children, level + 1))));
+for (const [name, text] of Object.entries(hostile))
+  test(`hostile: ${name}`, { timeout: 100_000 }, () => {
+    const references = new Map(), document = parseBlocks(text, references);
+    assert.ok(depth(document.children) <= 60);
+    const each = block => {
+      for (const part of [block.text, ...(block.header ?? []), ...(block.rows ?? []).flat()])
+        if (typeof part === "string" && block.type !== "code") parseInlines(part, references);
+      block.children?.forEach(each);
+    };
+    each(document);
+  });

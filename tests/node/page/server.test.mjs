@@ -1,0 +1,112 @@
+// The page with the program that serves it, engine-serve, and the demo model: what page.test.mjs takes from a mock.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { request } from "node:http";
+import { model, serve } from "../api/server.mjs";
+import { answered, openAt, ready, say, texts } from "./browser.mjs";
+
+async function start(t, ...options) {
+  const server = await serve(...options);
+  t.after(() => server.end());
+  return server;
+}
+
+const get = (url, headers = {}, method = "GET") => new Promise((resolve, reject) =>
+  request(url, { headers, method }, async response => {
+    const parts = [];
+    for await (const part of response) parts.push(part);
+    resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(parts) });
+  }).on("error", reject).end());
+
+test("its files: types, policy, compression, and nothing sent twice", async t => {
+  const { url } = await start(t, "--api-key", "secret"); // the page itself needs no key
+  const page = await get(url);
+  assert.equal(page.status, 200);
+  assert.match(page.headers["content-type"], /^text\/html/);
+  assert.match(page.headers["content-security-policy"], /script-src 'self';.*require-trusted-types-for 'script'/);
+  assert.equal(page.headers["x-content-type-options"], "nosniff");
+  const names = [...page.body.toString().matchAll(/(?:href|src)="([^"#]+)"/g)].map(([, name]) => name);
+  assert.ok(names.length > 5);
+  for (const name of names) {
+    const plain = await get(`${url}/${name}`), packed = await get(`${url}/${name}`, { "Accept-Encoding": "gzip" });
+    assert.equal(plain.status, 200, name);
+    assert.equal(packed.headers["content-encoding"], "gzip", name);
+    assert.deepEqual(gunzipSync(packed.body), plain.body, name);
+    assert.equal((await get(`${url}/${name}`, { "If-None-Match": plain.headers.etag })).status, 304, name);
+    assert.equal((await get(`${url}/${name}`, {}, "HEAD")).body.length, 0, name);
+  }
+  assert.match((await get(`${url}/attention-frame`)).headers["content-security-policy"], /^sandbox allow-scripts;/);
+  assert.equal((await get(`${url}/v1/models`)).status, 401);
+});
+
+test("a chat with the demo model", async t => {
+  const server = await start(t);
+  const { page, problems, outside } = await openAt(t, `${server.url}/`, { preferences: { tokens: true, settings: { temperature: 0 } } });
+  await ready(page);
+  await say(page, "What is 27 plus 38?");
+  assert.deepEqual(await texts(page), ["What is 27 plus 38?", "27 + 38 = 65."]);
+  assert.match(await page.locator("#usage").innerText(), /^\d+ of 512 tokens of context$/);
+  await page.getByRole("button", { name: "Token probabilities" }).click();
+  assert.equal(await page.locator(".token").allInnerTexts().then(all => all.join("")), "27 + 38 = 65.");
+  await page.locator(".token").last().hover();
+  assert.match(await page.locator(".token-card").innerText(), /%/);
+  // Stopping ends the work on the server, not only the drawing.
+  await page.getByRole("button", { name: "New conversation", exact: true }).click();
+  await page.locator("#text").fill("Tell me a story about a fox.");
+  await page.locator("#text").press("Enter");
+  await page.locator("article.assistant .body", { hasText: /Once/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await answered(page);
+  // A context that is full is said plainly.
+  await page.getByRole("button", { name: "New conversation", exact: true }).click();
+  await say(page, "word ".repeat(700));
+  assert.match(await page.locator(".error").innerText(), /no longer fits into the model's context/);
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.locator("#list .open").count(), 3);
+  await server.end();
+  await say(page, "Still there?");
+  await page.locator("#notice", { hasText: "does not answer" }).waitFor();
+  assert.deepEqual(problems, []);
+  assert.deepEqual(outside, []);
+});
+
+// The frame takes the page that the program `engine` writes, and this server's headers let it.
+test("attention weights in their frame", async t => {
+  const folder = mkdtempSync(join(tmpdir(), "page-")), file = join(folder, "attention.html");
+  t.after(() => rmSync(folder, { recursive: true }));
+  execFileSync(join(dirname(process.env.ENGINE_SERVE), "engine"), ["attention", "-m", model, "-p", "A fox & </script> <b>", "-o", file], { stdio: "pipe" });
+  const server = await start(t), { page, context, problems } = await openAt(t, "about:blank");
+  await context.route("**/props*", async route => {
+    const props = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...props, attention: { max_tokens: 100 } } });
+  });
+  await context.route("**/attention", route => route.fulfill({ contentType: "text/html", body: readFileSync(file) }));
+  await page.goto(`${server.url}/`);
+  await ready(page);
+  await say(page, "What is 3 plus 4?");
+  await page.getByRole("button", { name: "Attention weights" }).click();
+  const frame = page.frameLocator("iframe.attention");
+  assert.match(await frame.locator("h1").innerText(), /^Attention of .*: \d+ tokens$/);
+  assert.ok((await frame.locator("#text span").count()) > 4);
+  await frame.locator("#layer-more").click();
+  assert.ok((await frame.locator("#keys tr").count()) > 0);
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as a file" }).click()]);
+  assert.deepEqual(readFileSync(await saved.path()), readFileSync(file));
+  assert.deepEqual(problems, []);
+});
+
+test("a server with a key", async t => {
+  const server = await start(t, "--api-key", "secret");
+  const { page } = await openAt(t, `${server.url}/`);
+  await page.getByLabel("API key").fill("secret");
+  await page.keyboard.press("Enter");
+  await ready(page);
+  await say(page, "What is the opposite of big?");
+  assert.match((await texts(page))[1], /small/i);
+});
