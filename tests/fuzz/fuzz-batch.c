@@ -20,9 +20,9 @@ static void check_line(const struct batch_line *line)
     must(!line->prompt != !line->tokens);
     must(!line->tokens || line->n_tokens > 0);
     for (size_t i = 0; i < line->n_tokens; i++) must(line->tokens[i] >= 0);
-    must(isfinite(line->sampler.temperature) && isfinite(line->sampler.penalty_repeat));
+    must(isfinite(line->options.sampler.temperature) && isfinite(line->options.sampler.penalty_repeat));
     /* refuses what is out of range, and crashes at nothing */
-    if (sampler_settings_read(&line->sampler, &known) == ENGINE_OK) sampler_settings_free(&known);
+    if (sampler_settings_read(&line->options.sampler, &known) == ENGINE_OK) sampler_settings_free(&known);
 }
 
 /* Puts the prompt through the stop texts, byte by byte and as one. */
@@ -33,9 +33,9 @@ static void check_stops(const struct batch_line *line)
     int32_t came, came_so = -1;
     size_t n_whole, n_bytes = 0;
     if (!line->prompt || line->prompt_size > 4096 ||
-        stop_texts_create(&whole, line->stop, line->n_stop) != ENGINE_OK)
+        stop_texts_create(&whole, line->options.stop, line->options.n_stop) != ENGINE_OK)
         return;
-    must(stop_texts_create(&bytes, line->stop, line->n_stop) == ENGINE_OK);
+    must(stop_texts_create(&bytes, line->options.stop, line->options.n_stop) == ENGINE_OK);
     must(stop_texts_add(&whole, line->prompt, line->prompt_size, true, &text, &came) == ENGINE_OK);
     n_whole = text.length;
     for (size_t i = 0; i < line->prompt_size && came_so < 0; i++) {
@@ -51,7 +51,8 @@ static void check_stops(const struct batch_line *line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct batch_line line = {.max_tokens = 7, .sampler = {.struct_size = sizeof line.sampler}};
+    struct batch_line line = {
+        .options = {.max_tokens = 7, .sampler = {.struct_size = sizeof line.options.sampler}}};
     char error[256] = "";
     bool good = batch_line_read((const char *)data, size, &line, error);
     if (good) {

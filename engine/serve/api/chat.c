@@ -1,0 +1,232 @@
+/* chat.c: POST /v1/chat/completions. The fields and their meaning are those of OpenAI's API reference; further sampling
+ * options have llama.cpp's names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/json.h"
+#include "serve/api/api.h"
+#include "serve/api/openai.h"
+#include "serve/api/read.h"
+#include "serve/generate/wire.h"
+
+/* ---- Reading ---- */
+
+static bool read_max_tokens(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    char error[256];
+    return text_option_read(&ask->options, "max_tokens", value, error) == TEXT_OPTION_READ ||
+           mistake_in(mistake, name, "\"%s\" should be a whole number, at least 1, or -1 for no limit", name);
+}
+
+static bool read_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
+    ask->logprobs = json_is_true(value);
+    return true;
+}
+
+static bool read_top_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || n > ASK_MOST_TOP)
+        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, ASK_MOST_TOP);
+    ask->n_top = (uint32_t)n;
+    return true;
+}
+
+static bool read_modalities(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *only = json_string_value(json_array_get(value, 0));
+    (void)ask;
+    return (json_array_size(value) == 1 && only && strcmp(only, "text") == 0) ||
+           mistake_in(mistake, name, "\"%s\" can only be [\"text\"] here", name);
+}
+
+static bool read_reasoning_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *format = json_string_value(value);
+    bool none = format && strcmp(format, "none") == 0;
+    if (!format || (!none && strcmp(format, "auto") != 0 && strcmp(format, "deepseek") != 0))
+        return mistake_in(mistake, name, "\"%s\" should be auto, deepseek or none", name);
+    ask->free_tags = none;
+    return true;
+}
+
+static const struct ask_field fields[] = {
+    OPENAI_COMMON_FIELDS,
+    {"messages", ask_read_messages},
+    {"tools", ask_read_tools},
+    {"tool_choice", ask_read_tool_choice},
+    {"parallel_tool_calls", ask_read_parallel},
+    {"max_completion_tokens", read_max_tokens},
+    {"n_predict", read_max_tokens},
+    {"logprobs", read_logprobs},
+    {"top_logprobs", read_top_logprobs},
+    {"modalities", read_modalities},
+    {"reasoning_effort", ask_read_reasoning_effort},
+    {"reasoning_format", read_reasoning_format},
+    {"chat_template_kwargs", ask_read_template_variables},
+    {NULL, NULL},
+};
+
+bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake)
+{
+    const json_t *old = json_object_get(body, "max_tokens"),
+                 *new = json_object_get(body, "max_completion_tokens");
+    if (!ask_read(ask, body, fields, mistake)) return false;
+    if (old && new && !json_is_null(old) && !json_is_null(new) && !json_equal(old, new))
+        return mistake_in(mistake, "max_tokens",
+                          "\"max_tokens\" and \"max_completion_tokens\" differ: give one");
+    if (!ask->messages) return mistake_in(mistake, "messages", "\"messages\" is missing");
+    if (ask->n_top > 0 && !ask->logprobs)
+        return mistake_in(mistake, "top_logprobs", "\"top_logprobs\" goes with \"logprobs\": true");
+    if (ask->free_tags && ask->tools)
+        return mistake_in(mistake, "reasoning_format", "\"reasoning_format\" none goes without \"tools\"");
+    return true;
+}
+
+/* ---- Answering ---- */
+
+/* Of a choice: its tokens' probabilities; of a stream, those that no chunk has had yet. */
+static void take_token(struct choice *choice, const struct engine_event *event)
+{
+    const struct generation *g = choice->generation;
+    if (!g->ask.logprobs) return;
+    if (!choice->state) choice->state = json_array();
+    json_array_append_new(choice->state, openai_logprob(g->served->model, event, g->ask.n_top));
+}
+
+static void free_choice(struct choice *choice)
+{
+    json_decref(choice->state);
+}
+
+/* {"content": [the tokens], "refusal": null}, which takes them; null without logprobs. */
+static json_t *take_logprobs(struct choice *choice)
+{
+    json_t *tokens = choice->state;
+    if (!choice->generation->ask.logprobs) return json_null();
+    choice->state = NULL;
+    return json_pack("{s:o, s:n}", "content", tokens ? tokens : json_array(), "refusal");
+}
+
+/* A chunk with what comes after its head. */
+static json_t *chunk(const struct generation *g, json_t *choices)
+{
+    char fingerprint[24];
+    openai_fingerprint(g->served, fingerprint);
+    json_t *json = json_pack("{s:s, s:s, s:I, s:s, s:s, s:o}", "id", g->id, "object", "chat.completion.chunk",
+                             "created", (json_int_t)g->created, "model", g->model, "system_fingerprint",
+                             fingerprint, "choices", choices);
+    /* Those who asked for usage get it in the last chunk. */
+    if (g->ask.include_usage) json_object_set_new(json, "usage", json_null());
+    return json;
+}
+
+static void send_delta(struct choice *choice, json_t *delta, const char *finish_reason)
+{
+    const struct generation *g = choice->generation;
+    json_t *choices = json_pack("[{s:i, s:o, s:o, s:s?}]", "index", (int)choice->index, "delta", delta,
+                                "logprobs", take_logprobs(choice), "finish_reason", finish_reason);
+    wire_event(g->exchange, NULL, chunk(g, choices));
+}
+
+static void begin_choice(struct choice *choice)
+{
+    send_delta(choice, json_pack("{s:s, s:s}", "role", "assistant", "content", ""), NULL);
+}
+
+static void send_text(struct choice *choice, uint32_t part, const struct engine_string *text)
+{
+    const char *key = part == ENGINE_REPLY_REASONING ? "reasoning_content" : "content";
+    send_delta(choice, json_pack("{s:o}", key, json_text(text->data, text->length)), NULL);
+}
+
+static json_t *call_json(const json_t *call)
+{
+    return json_pack("{s:O, s:s, s:{s:O, s:O}}", "id", json_object_get(call, "id"), "type", "function",
+                     "function", "name", json_object_get(call, "name"), "arguments",
+                     json_object_get(call, "arguments"));
+}
+
+static void send_call(struct choice *choice, size_t number)
+{
+    json_t *call = call_json(json_array_get(choice->calls, number));
+    json_object_set_new(call, "index", json_integer((json_int_t)number));
+    send_delta(choice, json_pack("{s:[o]}", "tool_calls", call), NULL);
+}
+
+static void end_choice(struct choice *choice)
+{
+    send_delta(choice, json_object(), openai_finish_reason(choice));
+}
+
+static json_t *message_json(const struct choice *choice)
+{
+    const struct text_buffer *content = &choice->content, *reasoning = &choice->reasoning;
+    json_t *calls = json_array();
+    size_t i;
+    json_t *call;
+    json_array_foreach(choice->calls, i, call) json_array_append_new(calls, call_json(call));
+    bool any = json_array_size(calls) > 0;
+    json_t *message =
+        json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
+                  any && content->size == 0 ? json_null()
+                                            : json_text(content->size ? content->data : "", content->size),
+                  "refusal");
+    if (reasoning->size > 0)
+        json_object_set_new(message, "reasoning_content", json_text(reasoning->data, reasoning->size));
+    if (any)
+        json_object_set_new(message, "tool_calls", calls);
+    else
+        json_decref(calls);
+    return message;
+}
+
+static json_t *completion(struct generation *g)
+{
+    char fingerprint[24];
+    json_t *choices = json_array();
+    openai_fingerprint(g->served, fingerprint);
+    for (size_t i = 0; i < g->n_choices; i++) {
+        struct choice *choice = &g->choices[i];
+        json_array_append_new(choices, json_pack("{s:i, s:o, s:o, s:s}", "index", (int)i, "message",
+                                                 message_json(choice), "logprobs", take_logprobs(choice),
+                                                 "finish_reason", openai_finish_reason(choice)));
+    }
+    return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:s}", "id", g->id, "object", "chat.completion",
+                     "created", (json_int_t)g->created, "model", g->model, "choices", choices, "usage",
+                     openai_usage(g), "system_fingerprint", fingerprint);
+}
+
+static json_t *end(struct generation *g)
+{
+    if (!g->ask.stream) return completion(g);
+    if (g->ask.include_usage) {
+        json_t *last = chunk(g, json_array());
+        json_object_set_new(last, "usage", openai_usage(g));
+        wire_event(g->exchange, NULL, last);
+    }
+    wire_done(g->exchange);
+    return NULL;
+}
+
+static const struct format format = {
+    .token = take_token,
+    .begin_choice = begin_choice,
+    .text = send_text,
+    .call = send_call,
+    .end_choice = end_choice,
+    .end = end,
+    .failed = openai_stream_failed,
+    .free_choice = free_choice,
+};
+
+void api_chat(struct exchange *exchange)
+{
+    struct mistake mistake = {0};
+    struct generation *g = generation_create(exchange, &format, "chatcmpl-");
+    if (!g) return;
+    chat_read(&g->ask, exchange_json(exchange), &mistake);
+    generation_run(g, &mistake);
+}

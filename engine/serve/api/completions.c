@@ -1,0 +1,441 @@
+/* completions.c: POST /v1/completions, and POST /infill of llama.cpp's server. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/json.h"
+#include "serve/api/api.h"
+#include "serve/api/fim.h"
+#include "serve/api/openai.h"
+#include "serve/api/read.h"
+#include "serve/generate/wire.h"
+
+#define MOST_PROMPTS      256
+#define DEFAULT_MAX       16 /* tokens, as OpenAI's API reference says */
+#define MOST_LEGACY_RIVAL 20
+
+/* ---- Reading ---- */
+
+static bool read_echo(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
+    ask->echo = json_is_true(value);
+    return true;
+}
+
+static bool read_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || n > MOST_LEGACY_RIVAL)
+        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, MOST_LEGACY_RIVAL);
+    ask->logprobs = true;
+    ask->n_top = (uint32_t)n;
+    return true;
+}
+
+static bool read_max_tokens(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    char error[256];
+    ask->no_tokens = json_is_integer(value) && json_integer_value(value) == 0;
+    if (ask->no_tokens) return true;
+    return text_option_read(&ask->options, "max_tokens", value, error) == TEXT_OPTION_READ ||
+           mistake_in(mistake, name, "\"%s\" should be a whole number, or -1 for no limit", name);
+}
+
+static bool read_best_of(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask;
+    return (json_is_integer(value) && json_integer_value(value) == 1) ||
+           mistake_in(mistake, name, "\"best_of\" is not supported; \"n\" gives several choices");
+}
+
+static const struct ask_field fields[] = {
+    OPENAI_COMMON_FIELDS,
+    {"prompt", ask_read_nothing}, /* see read_prompts */
+    {"suffix", ask_read_nothing},
+    {"echo", read_echo},
+    {"logprobs", read_logprobs},
+    {"max_tokens", read_max_tokens},
+    {"n_predict", read_max_tokens},
+    {"best_of", read_best_of},
+    {NULL, NULL},
+};
+
+static bool is_ids(const json_t *value)
+{
+    return json_is_integer(json_array_get(value, 0));
+}
+
+static bool read_ids(const json_t *value, struct token_list *tokens, struct mistake *mistake)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)(size_t)value, i, item)
+    {
+        int32_t id = (int32_t)json_integer_value(item);
+        if (!json_is_integer(item) || json_integer_value(item) != id || id < 0)
+            return mistake_in(mistake, "prompt", "\"prompt\" should be texts or arrays of token ids");
+        int status = token_list_add(tokens, &id, 1);
+        if (status) return mistake_of_engine(mistake, status, NULL);
+    }
+    return true;
+}
+
+/* A text between others, if there is a suffix. */
+static bool read_prompt(const struct served *served, const json_t *value, const json_t *suffix,
+                        struct ask_prompt *prompt, struct mistake *mistake)
+{
+    if (json_is_array(value) && is_ids(value) && !suffix) return read_ids(value, &prompt->tokens, mistake);
+    if (!json_is_string(value))
+        return mistake_in(mistake, "prompt",
+                          "\"prompt\" should be a text, an array of token ids, or an array of "
+                          "texts or of arrays of token ids");
+    prompt->size = json_string_length(value);
+    prompt->text = malloc(prompt->size + 1);
+    if (!prompt->text) return mistake_memory(mistake);
+    memcpy(prompt->text, json_string_value(value), prompt->size + 1);
+    if (suffix) return fim_prompt(served, value, suffix, NULL, NULL, "suffix", &prompt->tokens, mistake);
+    return generation_encode(served, prompt->text, prompt->size, true, &prompt->tokens, mistake);
+}
+
+static bool make_prompts(struct ask *ask, size_t count, struct mistake *mistake)
+{
+    if (count > MOST_PROMPTS)
+        return mistake_in(mistake, "prompt", "\"prompt\" has more than %d prompts", MOST_PROMPTS);
+    ask->prompts = calloc(count, sizeof *ask->prompts);
+    if (!ask->prompts) return mistake_memory(mistake);
+    ask->n_prompts = count;
+    return true;
+}
+
+static bool read_prompts(struct ask *ask, const struct served *served, const json_t *body,
+                         struct mistake *mistake)
+{
+    const json_t *prompt = json_object_get(body, "prompt"), *suffix = json_object_get(body, "suffix");
+    bool several = json_array_size(prompt) > 0 && !is_ids(prompt);
+    if (json_is_null(suffix) || json_string_length(suffix) == 0) suffix = NULL;
+    if (suffix && !json_is_string(suffix))
+        return mistake_in(mistake, "suffix", "\"suffix\" should be a text");
+    if (suffix && ask->echo) return mistake_in(mistake, "echo", "\"echo\" goes without \"suffix\"");
+    if (!prompt || json_is_null(prompt)) return mistake_in(mistake, "prompt", "\"prompt\" is missing");
+    if (!make_prompts(ask, several ? json_array_size(prompt) : 1, mistake)) return false;
+    for (size_t i = 0; i < ask->n_prompts; i++)
+        if (!read_prompt(served, several ? json_array_get(prompt, i) : prompt, suffix, &ask->prompts[i],
+                         mistake))
+            return false;
+    return true;
+}
+
+bool completions_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
+{
+    ask->options.max_tokens = DEFAULT_MAX;
+    return ask_read(ask, body, fields, mistake) && read_prompts(ask, served, body, mistake);
+}
+
+/* ---- Answering ---- */
+
+/* Of a choice: OpenAI's four arrays, of which a stream sends what is new. */
+struct legacy {
+    json_t *tokens, *logprobs, *top, *offsets;
+    size_t offset; /* bytes of the text before the next token */
+    bool echoed;
+};
+
+static struct legacy *legacy_of(struct choice *choice)
+{
+    if (!choice->state) choice->state = calloc(1, sizeof(struct legacy));
+    struct legacy *legacy = choice->state;
+    if (legacy && !legacy->tokens) {
+        legacy->tokens = json_array();
+        legacy->logprobs = json_array();
+        legacy->top = json_array();
+        legacy->offsets = json_array();
+    }
+    return legacy;
+}
+
+static void free_legacy(struct choice *choice)
+{
+    struct legacy *legacy = choice->state;
+    if (!legacy) return;
+    json_decref(legacy->tokens);
+    json_decref(legacy->logprobs);
+    json_decref(legacy->top);
+    json_decref(legacy->offsets);
+    free(legacy);
+}
+
+static json_t *token_text(const struct generation *g, int32_t token, size_t *length)
+{
+    struct engine_string text = {"", 0};
+    const struct vocabulary *v = &g->served->vocabulary;
+    engine_model_token_text(g->served->model, token, &text);
+    *length =
+        v->api->attributes(v->tokenizer, token) & ENGINE_TOKEN_CONTROL ? 0 : text.length; /* in the answer */
+    return json_text(text.data, text.length);
+}
+
+/* `logprob` and `top`, which is taken, are null for a token that nothing predicts. */
+static void add_token(struct choice *choice, int32_t token, json_t *logprob, json_t *top)
+{
+    struct legacy *legacy = legacy_of(choice);
+    size_t length = 0;
+    json_t *text = token_text(choice->generation, token, &length);
+    if (!legacy) {
+        json_decref(text);
+        json_decref(logprob);
+        json_decref(top);
+        return;
+    }
+    json_array_append_new(legacy->tokens, text);
+    json_array_append_new(legacy->logprobs, logprob);
+    json_array_append_new(legacy->top, top);
+    json_array_append_new(legacy->offsets, json_integer((json_int_t)legacy->offset));
+    legacy->offset += length;
+}
+
+/* {"TOKEN": logprob}. Tokens with the same text share a key; the likelier one keeps it. */
+static json_t *rivals(const struct generation *g, const struct engine_event *event)
+{
+    json_t *top = json_object();
+    for (uint32_t i = 0; i < event->n_top && i < g->ask.n_top; i++) {
+        size_t length;
+        json_t *text = token_text(g, event->top[i].token, &length);
+        const char *key = json_string_value(text);
+        if (key && !json_object_get(top, key))
+            json_object_set_new(top, key, openai_logarithm(event->top[i].logprob));
+        json_decref(text);
+    }
+    return top;
+}
+
+/* The prompt's first token, which has no probability. */
+static void add_first(struct choice *choice)
+{
+    const struct token_list *tokens = &choice->prompt->tokens;
+    struct legacy *legacy = legacy_of(choice);
+    if (!choice->generation->ask.echo || !legacy || legacy->echoed) return;
+    legacy->echoed = true;
+    add_token(choice, tokens->ids[0], json_null(), json_null());
+}
+
+static void take_token(struct choice *choice, const struct engine_event *event)
+{
+    const struct generation *g = choice->generation;
+    if (!g->ask.logprobs) return;
+    add_first(choice);
+    add_token(choice, event->token, openai_logarithm(event->logprob), rivals(g, event));
+}
+
+static json_t *take_logprobs(struct choice *choice)
+{
+    const struct generation *g = choice->generation;
+    if (!g->ask.logprobs) return json_null();
+    add_first(choice);
+    struct legacy *legacy = legacy_of(choice);
+    if (!legacy) return json_null();
+    json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "tokens", legacy->tokens, "token_logprobs",
+                             legacy->logprobs, "top_logprobs", legacy->top, "text_offset", legacy->offsets);
+    legacy->tokens = legacy->logprobs = legacy->top = legacy->offsets = NULL;
+    return json;
+}
+
+static json_t *answer(const struct generation *g, json_t *choices)
+{
+    char fingerprint[24];
+    openai_fingerprint(g->served, fingerprint);
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o}", "id", g->id, "object", "text_completion", "created",
+                     (json_int_t)g->created, "model", g->model, "system_fingerprint", fingerprint, "choices",
+                     choices);
+}
+
+static json_t *choice_json(struct choice *choice, json_t *text, const char *finish_reason)
+{
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", (int)choice->index, "text", text, "logprobs",
+                     take_logprobs(choice), "finish_reason", finish_reason);
+}
+
+static void send_text(struct choice *choice, json_t *text, const char *finish_reason)
+{
+    json_t *chunk = answer(choice->generation, json_pack("[o]", choice_json(choice, text, finish_reason)));
+    if (choice->generation->ask.include_usage) json_object_set_new(chunk, "usage", json_null());
+    wire_event(choice->generation->exchange, NULL, chunk);
+}
+
+/* What the prompt's tokens spell, if it came as tokens. */
+static void add_prompt_text(const struct choice *choice, struct text_buffer *text)
+{
+    const struct ask_prompt *prompt = choice->prompt;
+    struct engine_string piece = {prompt->text, prompt->size};
+    if (prompt->text) text_add(text, &piece);
+    for (size_t i = 0; i < prompt->tokens.count && !prompt->text; i++)
+        if (engine_model_token_text(choice->generation->served->model, prompt->tokens.ids[i], &piece) ==
+            ENGINE_OK)
+            text_add(text, &piece);
+}
+
+static void send_piece(struct choice *choice, uint32_t part, const struct engine_string *text)
+{
+    (void)part;
+    send_text(choice, json_text(text->data, text->length), NULL);
+}
+
+static json_t *prompt_json(const struct choice *choice)
+{
+    struct text_buffer text = {0};
+    add_prompt_text(choice, &text);
+    json_t *json = json_text(text.data ? text.data : "", text.size);
+    free(text.data);
+    return json;
+}
+
+static void begin_choice(struct choice *choice)
+{
+    if (choice->generation->ask.echo) send_text(choice, prompt_json(choice), NULL);
+}
+
+static void end_choice(struct choice *choice)
+{
+    send_text(choice, json_string(""), openai_finish_reason(choice));
+}
+
+static json_t *whole_text(const struct choice *choice)
+{
+    struct text_buffer text = {0};
+    if (choice->generation->ask.echo) add_prompt_text(choice, &text);
+    text_add(&text, &(struct engine_string){choice->content.data, choice->content.size});
+    json_t *json = json_text(text.data ? text.data : "", text.size);
+    free(text.data);
+    return json;
+}
+
+static json_t *end(struct generation *g)
+{
+    json_t *choices = json_array();
+    if (g->ask.stream) {
+        json_t *last = g->ask.include_usage ? answer(g, choices) : NULL;
+        if (last) json_object_set_new(last, "usage", openai_usage(g));
+        if (last)
+            wire_event(g->exchange, NULL, last);
+        else
+            json_decref(choices);
+        wire_done(g->exchange);
+        return NULL;
+    }
+    for (size_t i = 0; i < g->n_choices; i++)
+        json_array_append_new(choices, choice_json(&g->choices[i], whole_text(&g->choices[i]),
+                                                   openai_finish_reason(&g->choices[i])));
+    json_t *json = answer(g, choices);
+    json_object_set_new(json, "usage", openai_usage(g));
+    return json;
+}
+
+static const struct format format = {
+    .token = take_token,
+    .score = take_token,
+    .begin_choice = begin_choice,
+    .text = send_piece,
+    .end_choice = end_choice,
+    .end = end,
+    .failed = openai_stream_failed,
+    .free_choice = free_legacy,
+};
+
+void api_completions(struct exchange *exchange)
+{
+    struct mistake mistake = {0};
+    struct generation *g = generation_create(exchange, &format, "cmpl-");
+    if (!g) return;
+    completions_read(&g->ask, g->served, exchange_json(exchange), &mistake);
+    generation_run(g, &mistake);
+}
+
+/* ---- Infill ---- */
+
+static const struct ask_field infill_fields[] = {
+    OPENAI_COMMON_FIELDS,
+    {"input_prefix", ask_read_nothing}, /* see infill_read */
+    {"input_suffix", ask_read_nothing},
+    {"input_extra", ask_read_nothing},
+    {"prompt", ask_read_nothing},
+    {"max_tokens", read_max_tokens},
+    {"n_predict", read_max_tokens},
+    {NULL, NULL},
+};
+
+static bool check_text(const json_t *body, const char *name, bool needed, struct mistake *mistake)
+{
+    const json_t *value = json_object_get(body, name);
+    if (json_is_string(value) || (!needed && (!value || json_is_null(value)))) return true;
+    return mistake_in(mistake, name, "\"%s\" should be a text", name);
+}
+
+bool infill_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
+{
+    const json_t *extra = json_object_get(body, "input_extra"), *begun = json_object_get(body, "prompt");
+    size_t i;
+    json_t *file;
+    if (!ask_read(ask, body, infill_fields, mistake) || !check_text(body, "input_prefix", true, mistake) ||
+        !check_text(body, "input_suffix", true, mistake) || !check_text(body, "prompt", false, mistake))
+        return false;
+    if (extra && !json_is_null(extra) && !json_is_array(extra))
+        return mistake_in(mistake, "input_extra", "\"input_extra\" should be an array");
+    json_array_foreach(extra, i,
+                       file) if (!json_is_string(json_object_get(file, "filename")) ||
+                                 !json_is_string(json_object_get(
+                                     file, "text"))) return mistake_in(mistake, "input_extra",
+                                                                       "\"input_extra\" should have objects "
+                                                                       "with \"filename\" and \"text\"");
+    return make_prompts(ask, 1, mistake) &&
+           fim_prompt(served, json_object_get(body, "input_prefix"), json_object_get(body, "input_suffix"),
+                      json_is_string(begun) ? begun : NULL, extra, "input_prefix", &ask->prompts[0].tokens,
+                      mistake);
+}
+
+/* As llama.cpp's server answers it, whose clients look for "content" and "stop". */
+static json_t *infill_json(struct choice *choice, json_t *content, bool stop)
+{
+    const struct generation *g = choice->generation;
+    json_t *json =
+        json_pack("{s:i, s:o, s:b, s:s, s:o, s:o}", "index", (int)choice->index, "content", content, "stop",
+                  stop, "model", g->model, "tokens_predicted", json_count(choice->n_generated),
+                  "tokens_evaluated", json_count(choice->n_prompt));
+    if (stop)
+        json_object_set_new(json, "stop_type",
+                            json_string(choice->cut         ? "limit"
+                                        : choice->stop >= 0 ? "word"
+                                                            : "eos"));
+    return json;
+}
+
+static void send_infill(struct choice *choice, uint32_t part, const struct engine_string *text)
+{
+    (void)part;
+    wire_event(choice->generation->exchange, NULL,
+               infill_json(choice, json_text(text->data, text->length), false));
+}
+
+static void end_infill_choice(struct choice *choice)
+{
+    wire_event(choice->generation->exchange, NULL, infill_json(choice, json_string(""), true));
+}
+
+static json_t *end_infill(struct generation *g)
+{
+    struct choice *choice = &g->choices[0];
+    if (g->ask.stream) return NULL;
+    return infill_json(
+        choice, json_text(choice->content.size ? choice->content.data : "", choice->content.size), true);
+}
+
+static const struct format infill_format = {
+    .text = send_infill, .end_choice = end_infill_choice, .end = end_infill, .failed = openai_stream_failed};
+
+void api_infill(struct exchange *exchange)
+{
+    struct mistake mistake = {0};
+    struct generation *g = generation_create(exchange, &infill_format, "infill-");
+    if (!g) return;
+    infill_read(&g->ask, g->served, exchange_json(exchange), &mistake);
+    if (g->ask.n > 1) mistake_in(&mistake, "n", "\"n\" can only be 1 here");
+    generation_run(g, &mistake);
+}

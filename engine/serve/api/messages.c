@@ -1,0 +1,217 @@
+/* messages.c: POST /v1/messages and /v1/messages/count_tokens: Anthropic's Messages API, for text and tools. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/json.h"
+#include "serve/api/api.h"
+#include "serve/api/read.h"
+#include "serve/generate/conversation-prompt.h"
+#include "serve/generate/wire.h"
+
+/* The answer so far: blocks, of which the last may be open. */
+struct answer {
+    json_t *made;   /* what messages_read has made */
+    json_t *blocks; /* the closed ones */
+    uint32_t part;  /* of the open one: ENGINE_REPLY_CONTENT or _REASONING; 0: none is open */
+    struct text_buffer text;
+};
+
+/* ---- The message ---- */
+
+static const char *stop_reason(const struct choice *choice)
+{
+    if (choice->cut) return "max_tokens";
+    if (json_array_size(choice->calls) > 0) return "tool_use";
+    return choice->stop >= 0 ? "stop_sequence" : "end_turn";
+}
+
+static json_t *stop_text(const struct choice *choice)
+{
+    const struct text_options *options = &choice->generation->ask.options;
+    if (choice->stop < 0 || (size_t)choice->stop >= options->n_stop) return json_null();
+    return json_text(options->stop[choice->stop].data, options->stop[choice->stop].length);
+}
+
+/* What was found in the cache counts apart. */
+static json_t *usage_json(const struct generation *g, bool whole)
+{
+    struct generation_usage usage = generation_usage(g);
+    return json_pack("{s:o, s:i, s:o, s:o}", "input_tokens", json_count(usage.n_prompt - usage.n_reused),
+                     "cache_creation_input_tokens", 0, "cache_read_input_tokens", json_count(usage.n_reused),
+                     "output_tokens", json_count(whole ? usage.n_generated : 0));
+}
+
+static json_t *message_json(const struct generation *g, json_t *content, bool whole)
+{
+    const struct choice *choice = &g->choices[0];
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:o, s:o}", "id", g->id, "type", "message", "role",
+                     "assistant", "model", g->model, "content", content, "stop_reason",
+                     whole ? stop_reason(choice) : NULL, "stop_sequence",
+                     whole ? stop_text(choice) : json_null(), "usage", usage_json(g, whole));
+}
+
+/* ---- Events ---- */
+
+static void send(struct generation *g, const char *type, json_t *data)
+{
+    if (!g->ask.stream) {
+        json_decref(data);
+        return;
+    }
+    json_t *event = json_pack("{s:s}", "type", type);
+    json_object_update(event, data);
+    json_decref(data);
+    wire_event(g->exchange, type, event);
+}
+
+static json_int_t index_of(const struct answer *answer)
+{
+    return (json_int_t)json_array_size(answer->blocks);
+}
+
+static json_t *block_json(const struct answer *answer, bool whole)
+{
+    json_t *text =
+        json_text(whole && answer->text.data ? answer->text.data : "", whole ? answer->text.size : 0);
+    if (answer->part == ENGINE_REPLY_REASONING)
+        return json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", text, "signature", "");
+    return json_pack("{s:s, s:o}", "type", "text", "text", text);
+}
+
+static void close_block(struct generation *g)
+{
+    struct answer *answer = g->state;
+    if (!answer->part) return;
+    send(g, "content_block_stop", json_pack("{s:I}", "index", index_of(answer)));
+    json_array_append_new(answer->blocks, block_json(answer, true));
+    answer->part = 0;
+    answer->text.size = 0;
+}
+
+static void begin(struct generation *g)
+{
+    send(g, "message_start", json_pack("{s:o}", "message", message_json(g, json_array(), false)));
+    send(g, "ping", json_object());
+}
+
+static void take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
+{
+    struct generation *g = choice->generation;
+    struct answer *answer = g->state;
+    bool reasoning = part == ENGINE_REPLY_REASONING;
+    if (answer->part && answer->part != part) close_block(g);
+    if (!answer->part) {
+        answer->part = part;
+        send(g, "content_block_start",
+             json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", block_json(answer, false)));
+    }
+    text_add(&answer->text, text);
+    send(g, "content_block_delta",
+         json_pack("{s:I, s:{s:s, s:o}}", "index", index_of(answer), "delta", "type",
+                   reasoning ? "thinking_delta" : "text_delta", reasoning ? "thinking" : "text",
+                   json_text(text->data, text->length)));
+}
+
+static json_t *call_block(const json_t *call, bool whole)
+{
+    const json_t *arguments = json_object_get(call, "arguments");
+    json_t *input = whole ? json_loads(json_string_value(arguments), JSON_ALLOW_NUL, NULL) : NULL;
+    return json_pack("{s:s, s:O, s:O, s:o}", "type", "tool_use", "id", json_object_get(call, "id"), "name",
+                     json_object_get(call, "name"), "input", input ? input : json_object());
+}
+
+static void take_call(struct choice *choice, size_t number)
+{
+    struct generation *g = choice->generation;
+    struct answer *answer = g->state;
+    const json_t *call = json_array_get(choice->calls, number);
+    close_block(g);
+    send(g, "content_block_start",
+         json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", call_block(call, false)));
+    send(g, "content_block_delta",
+         json_pack("{s:I, s:{s:s, s:O}}", "index", index_of(answer), "delta", "type", "input_json_delta",
+                   "partial_json", json_object_get(call, "arguments")));
+    send(g, "content_block_stop", json_pack("{s:I}", "index", index_of(answer)));
+    json_array_append_new(answer->blocks, call_block(call, true));
+}
+
+static json_t *end(struct generation *g)
+{
+    const struct choice *choice = &g->choices[0];
+    struct answer *answer = g->state;
+    close_block(g);
+    if (!g->ask.stream) return message_json(g, json_incref(answer->blocks), true);
+    send(g, "message_delta",
+         json_pack("{s:{s:s, s:o}, s:o}", "delta", "stop_reason", stop_reason(choice), "stop_sequence",
+                   stop_text(choice), "usage", usage_json(g, true)));
+    send(g, "message_stop", json_object());
+    return NULL;
+}
+
+static void failed(struct generation *g, const struct mistake *mistake)
+{
+    send(g, "error",
+         json_pack("{s:{s:s, s:o}}", "error", "type",
+                   mistake->status < 500 ? "invalid_request_error" : "api_error", "message",
+                   json_line(mistake->message)));
+}
+
+static void free_answer(struct generation *g)
+{
+    struct answer *answer = g->state;
+    if (!answer) return;
+    json_decref(answer->made);
+    json_decref(answer->blocks);
+    free(answer->text.data);
+    free(answer);
+}
+
+static const struct format format = {
+    .begin = begin,
+    .text = take_text,
+    .call = take_call,
+    .end = end,
+    .failed = failed,
+    .free_generation = free_answer,
+    .follows = true,
+};
+
+/* NULL: out of memory, and the exchange has been answered. */
+static struct generation *create(struct exchange *exchange, struct mistake *mistake)
+{
+    struct generation *g = generation_create(exchange, &format, "msg_");
+    if (!g) return NULL;
+    struct answer *answer = g->state = calloc(1, sizeof *answer);
+    if (answer) answer->blocks = json_array();
+    if (answer && answer->blocks)
+        messages_read(&g->ask, exchange_json(exchange), &answer->made, mistake);
+    else
+        mistake_memory(mistake);
+    return g;
+}
+
+void api_messages(struct exchange *exchange)
+{
+    struct mistake mistake = {0};
+    const json_t *most = json_object_get(exchange_json(exchange), "max_tokens");
+    struct generation *g = create(exchange, &mistake);
+    if (!g) return;
+    if (!most || json_is_null(most)) mistake_in(&mistake, "max_tokens", "\"max_tokens\" is missing");
+    generation_run(g, &mistake);
+}
+
+void api_count_tokens(struct exchange *exchange)
+{
+    struct mistake mistake = {0};
+    struct generation *g = create(exchange, &mistake);
+    if (!g) return;
+    if (!mistake.status) conversation_prompt(g, &mistake);
+    json_t *answer = json_pack("{s:o}", "input_tokens", json_count(g->tokens.count));
+    generation_drop(g);
+    if (!mistake.status) {
+        wire_answer(exchange, answer);
+        return;
+    }
+    json_decref(answer);
+    wire_fail(exchange, &mistake);
+}

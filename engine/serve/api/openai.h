@@ -1,0 +1,35 @@
+/* openai.h: parts of answers that OpenAI's APIs share. All functions give new references; NULL: out of memory. */
+#ifndef ENGINE_SERVE_API_OPENAI_H
+#define ENGINE_SERVE_API_OPENAI_H
+
+#include <jansson.h>
+
+#include "serve/generate/generation.h"
+
+/* Identifies the model and the engine, as far as results depend on them: "fp_" and 16 digits. */
+void openai_fingerprint(const struct served *served, char text[24]);
+/* "stop", "length", "tool_calls" */
+const char *openai_finish_reason(const struct choice *choice);
+/* Of chat and completions. */
+json_t *openai_usage(const struct generation *generation);
+/* A token with its probability and its most likely rivals, as in chat's logprobs.content. `n_top`: of event->top. */
+json_t *openai_logprob(struct engine_model *model, const struct engine_event *event, uint32_t n_top);
+/* -9999 for what is impossible, as in OpenAI's API: JSON has no infinity. */
+json_t *openai_logarithm(float logprob);
+/* A float32 as it was typed: 0.95 is not 0.949999988. */
+json_t *openai_number(float value);
+/* Sends {"error": {…}} in a stream. */
+void openai_stream_failed(struct generation *generation, const struct mistake *mistake);
+
+/* Fields of chat and completions alike that nothing depends on, and such that can only have one value. */
+#define OPENAI_COMMON_FIELDS                                                                                 \
+    {"model", ask_read_nothing}, {"user", ask_read_nothing}, {"metadata", ask_read_nothing},                 \
+        {"safety_identifier", ask_read_nothing}, {"prompt_cache_key", ask_read_nothing},                     \
+        {"prompt_cache_retention", ask_read_nothing}, {"store", ask_read_only_false},                        \
+        {"service_tier", ask_read_service_tier}, {"cache_prompt", ask_read_only_true},                       \
+        {"stream", ask_read_stream}, {"stream_options", ask_read_stream_options},                            \
+    {                                                                                                        \
+        "n", ask_read_n                                                                                      \
+    }
+
+#endif

@@ -1,0 +1,43 @@
+/* props.c: GET /props: what a client may want to know before it asks, as llama.cpp's server has it. */
+#include <string.h>
+
+#include "commands/json.h"
+#include "serve/api/api.h"
+#include "serve/api/openai.h"
+#include "serve/generate/wire.h"
+#include "serve/models/models.h"
+#include "serve/server.h"
+
+static json_t *sampling_json(const struct server *server)
+{
+    const struct engine_sampler_options *s = &server->sampling.options;
+    return json_pack(
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I}", "temperature", openai_number(s->temperature),
+        "top_k", (json_int_t)s->top_k, "top_p", openai_number(s->top_p), "min_p", openai_number(s->min_p),
+        "typical_p", openai_number(s->typical_p), "repeat_penalty", openai_number(s->penalty_repeat),
+        "repeat_last_n", (json_int_t)s->penalty_last_n, "frequency_penalty",
+        openai_number(s->penalty_frequency), "presence_penalty", openai_number(s->penalty_presence),
+        "max_tokens", server->arguments->most_tokens > 0 ? (json_int_t)server->arguments->most_tokens : -1);
+}
+
+/* Of the model that the query names ("model"), else of the first one. */
+void api_props(struct exchange *exchange)
+{
+    const struct server *server = exchange_server(exchange);
+    const char *name = exchange_query(exchange, "model");
+    struct served_state state;
+    bool found = false;
+    for (size_t i = 0; !found && models_at(server->models, i, &state); i++)
+        found = !name || strcmp(name, state.name) == 0;
+    if (!found) {
+        exchange_fail(exchange, 404, "not_found_error", "model_not_found", "model",
+                      "there is no model '%.200s'", name ? name : "");
+        return;
+    }
+    json_t *settings = json_pack("{s:o}", "params", sampling_json(server));
+    if (state.is_loaded)
+        json_object_set_new(settings, "n_ctx", json_integer((json_int_t)state.context.n_context));
+    wire_answer(exchange, json_pack("{s:o, s:i, s:s, s:s, s:b}", "default_generation_settings", settings,
+                                    "total_slots", (int)server->arguments->n_parallel, "model_alias",
+                                    state.name, "build_info", engine_version(), "loaded", state.is_loaded));
+}

@@ -1,0 +1,299 @@
+/* responses-input.c: requests of OpenAI's Responses API as asks: its items become chat's messages. */
+#include <stdio.h>
+#include <string.h>
+
+#include "serve/api/read.h"
+
+/* ---- Items ---- */
+
+static bool append(json_t *messages, json_t *message, struct mistake *mistake)
+{
+    return json_array_append_new(messages, message) == 0 || mistake_memory(mistake);
+}
+
+/* The message that a call or a reasoning belongs to: the last one if it is the assistant's, else a new one. */
+static json_t *turn_of(json_t *messages, bool with_content, struct mistake *mistake)
+{
+    json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    bool content = json_is_string(json_object_get(last, "content"));
+    if (role && strcmp(role, "assistant") == 0 && !(with_content && content)) return last;
+    json_t *turn = json_pack("{s:s}", "role", "assistant");
+    return append(messages, turn, mistake) ? turn : NULL;
+}
+
+static bool read_message(const json_t *item, json_t *messages, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"type", "role", "content", "id", "status", "phase", NULL};
+    static const char *const types[] = {"input_text", "output_text", "text", "refusal", NULL};
+    const char *role = json_string_value(json_object_get(item, "role"));
+    char param[160];
+    snprintf(param, sizeof param, "%.120s.content", where);
+    if (!ask_check_keys(item, where, keys, mistake)) return false;
+    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0 &&
+                  strcmp(role, "system") != 0 && strcmp(role, "developer") != 0))
+        return mistake_in(mistake, where, "\"%s.role\" should be user, assistant, system or developer",
+                          where);
+    json_t *text = ask_text_of(json_object_get(item, "content"), param, types, mistake);
+    if (!text) return false;
+    if (strcmp(role, "assistant") != 0)
+        return append(messages, json_pack("{s:s, s:o}", "role", role, "content", text), mistake);
+    json_t *turn = turn_of(messages, true, mistake);
+    if (turn && !json_object_get(turn, "tool_calls")) return json_object_set_new(turn, "content", text) == 0;
+    return append(messages, json_pack("{s:s, s:o}", "role", role, "content", text), mistake);
+}
+
+static bool read_call(const json_t *item, json_t *messages, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"type",   "call_id",          "name", "arguments", "id",
+                                       "status", "parsed_arguments", NULL};
+    json_t *id = json_object_get(item, "call_id"), *name = json_object_get(item, "name"),
+           *arguments = json_object_get(item, "arguments");
+    if (!ask_check_keys(item, where, keys, mistake)) return false;
+    if (!json_is_string(id) || !json_is_string(name) || !json_is_string(arguments))
+        return mistake_in(mistake, where, "a function_call needs \"call_id\", \"name\" and \"arguments\"");
+    json_t *turn = turn_of(messages, false, mistake);
+    if (!turn) return false;
+    json_t *calls = json_object_get(turn, "tool_calls");
+    if (!calls && json_object_set_new(turn, "tool_calls", calls = json_array()) != 0)
+        return mistake_memory(mistake);
+    json_t *call = json_pack("{s:O, s:s, s:{s:O, s:O}}", "id", id, "type", "function", "function", "name",
+                             name, "arguments", arguments);
+    return json_array_append_new(calls, call) == 0 || mistake_memory(mistake);
+}
+
+static bool read_output(const json_t *item, json_t *messages, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"type", "call_id", "output", "id", "status", NULL};
+    static const char *const types[] = {"input_text", "output_text", NULL};
+    char param[160];
+    json_t *id = json_object_get(item, "call_id");
+    snprintf(param, sizeof param, "%.120s.output", where);
+    if (!ask_check_keys(item, where, keys, mistake)) return false;
+    if (!json_is_string(id)) return mistake_in(mistake, where, "a function_call_output needs a \"call_id\"");
+    json_t *text = ask_text_of(json_object_get(item, "output"), param, types, mistake);
+    return text &&
+           append(messages, json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text),
+                  mistake);
+}
+
+static bool read_reasoning(const json_t *item, json_t *messages, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"type", "id", "summary", "content", "status", NULL};
+    static const char *const types[] = {"reasoning_text", "summary_text", NULL};
+    char param[160];
+    const json_t *content = json_object_get(item, "content");
+    snprintf(param, sizeof param, "%.120s.content", where);
+    if (!ask_check_keys(item, where, keys, mistake)) return false;
+    if (!content || json_is_null(content)) return true;
+    json_t *text = ask_text_of(content, param, types, mistake);
+    json_t *turn = text ? json_pack("{s:s, s:o}", "role", "assistant", "reasoning_content", text) : NULL;
+    return text && append(messages, turn, mistake);
+}
+
+static bool read_item(const json_t *item, json_t *messages, const char *where, struct mistake *mistake)
+{
+    const char *type = json_string_value(json_object_get(item, "type"));
+    if (!json_is_object(item)) return mistake_in(mistake, where, "\"%s\" should be an object", where);
+    if (!type || strcmp(type, "message") == 0) return read_message(item, messages, where, mistake);
+    if (strcmp(type, "function_call") == 0) return read_call(item, messages, where, mistake);
+    if (strcmp(type, "function_call_output") == 0) return read_output(item, messages, where, mistake);
+    if (strcmp(type, "reasoning") == 0) return read_reasoning(item, messages, where, mistake);
+    return mistake_in(mistake, where, "items of type \"%.60s\" are not supported", type);
+}
+
+static bool read_input(const json_t *input, json_t *messages, struct mistake *mistake)
+{
+    size_t i;
+    json_t *item;
+    if (json_is_string(input))
+        return append(messages, json_pack("{s:s, s:O}", "role", "user", "content", input), mistake);
+    if (json_array_size(input) == 0)
+        return mistake_in(mistake, "input", "\"input\" should be a text or an array of items, at least one");
+    json_array_foreach(input, i, item)
+    {
+        char where[64];
+        snprintf(where, sizeof where, "input[%zu]", i);
+        if (!read_item(item, messages, where, mistake)) return false;
+    }
+    return true;
+}
+
+/* ---- Fields ---- */
+
+static bool read_max(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    char error[256];
+    return text_option_read(&ask->options, "max_tokens", value, error) == TEXT_OPTION_READ ||
+           mistake_in(mistake, name, "\"%s\" should be a whole number, at least 1", name);
+}
+
+/* {"format": {"type": "json_schema", "name": …, "schema": …, "strict": …}, "verbosity": "medium"} */
+static bool read_text(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const keys[] = {"format", "verbosity", NULL};
+    static const char *const format_keys[] = {"type", "name", "schema", "strict", "description", NULL};
+    json_t *format = json_object_get(value, "format");
+    const char *verbosity = json_string_value(json_object_get(value, "verbosity"));
+    char error[256];
+    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    if (!ask_check_keys(value, name, keys, mistake)) return false;
+    if (verbosity && strcmp(verbosity, "medium") != 0)
+        return mistake_in(mistake, "text.verbosity", "\"text.verbosity\" can only be medium here");
+    if (!format || json_is_null(format)) return true;
+    if (!ask_check_keys(format, "text.format", format_keys, mistake)) return false;
+    if (text_option_read(&ask->options, "response_format", format, error) != TEXT_OPTION_READ)
+        return mistake_in(
+            mistake, "text.format",
+            "\"text.format\" should be an object with the type text, json_object or json_schema");
+    ask->constrained_by = "text.format";
+    return true;
+}
+
+static bool read_reasoning_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const keys[] = {"effort", NULL};
+    json_t *effort = json_object_get(value, "effort");
+    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    if (!ask_check_keys(value, name, keys, mistake)) return false;
+    return !effort || json_is_null(effort) ||
+           ask_read_reasoning_effort(ask, "reasoning.effort", effort, mistake);
+}
+
+static bool read_truncation(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *word = json_string_value(value);
+    (void)ask;
+    return (word && strcmp(word, "disabled") == 0) ||
+           mistake_in(mistake, name, "\"%s\" can only be \"disabled\" here", name);
+}
+
+static bool read_include(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    size_t i;
+    json_t *item;
+    if (!json_is_array(value)) return mistake_in(mistake, name, "\"%s\" should be an array", name);
+    json_array_foreach(value, i, item)
+    {
+        const char *word = json_string_value(item);
+        if (!word || strcmp(word, "message.output_text.logprobs") != 0)
+            return mistake_in(mistake, name, "\"%s\" can only have message.output_text.logprobs here", name);
+        ask->logprobs = true;
+    }
+    return true;
+}
+
+static bool read_top(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || n > ASK_MOST_TOP)
+        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, ASK_MOST_TOP);
+    ask->n_top = (uint32_t)n;
+    return true;
+}
+
+static bool read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const keys[] = {"include_obfuscation", NULL};
+    (void)ask;
+    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    if (json_is_true(json_object_get(value, "include_obfuscation")))
+        return mistake_in(mistake, "stream_options.include_obfuscation", "obfuscation is not supported");
+    return ask_check_keys(value, name, keys, mistake);
+}
+
+/* Only chat's way to say this is for templates. */
+static bool not_here(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask, (void)value;
+    return mistake_with_code(mistake, "unknown_parameter", name, "\"%s\" is not supported here", name);
+}
+
+static const struct ask_field fields[] = {
+    {"model", ask_read_nothing},
+    {"user", ask_read_nothing},
+    {"metadata", ask_read_nothing},
+    {"safety_identifier", ask_read_nothing},
+    {"prompt_cache_key", ask_read_nothing},
+    {"prompt_cache_retention", ask_read_nothing},
+    {"store", ask_read_only_false},
+    {"background", ask_read_only_false},
+    {"service_tier", ask_read_service_tier},
+    {"stream", ask_read_stream},
+    {"stream_options", read_stream_options},
+    {"input", ask_read_nothing}, /* see responses_read */
+    {"instructions", ask_read_nothing},
+    {"tools", ask_read_nothing},
+    {"tool_choice", ask_read_nothing},
+    {"parallel_tool_calls", ask_read_parallel},
+    {"max_output_tokens", read_max},
+    {"text", read_text},
+    {"reasoning", read_reasoning_field},
+    {"truncation", read_truncation},
+    {"include", read_include},
+    {"top_logprobs", read_top},
+    {"chat_template_kwargs", ask_read_template_variables},
+    {"max_tokens", not_here},
+    {"response_format", not_here},
+    {NULL, NULL},
+};
+
+/* The tools of this API have the function's fields beside the type; in chat they are in "function". */
+static bool read_tools(struct ask *ask, const json_t *tools, json_t *made, struct mistake *mistake)
+{
+    size_t i;
+    json_t *tool, *list = json_array();
+    if (json_object_set_new(made, "tools", list) != 0) return mistake_memory(mistake);
+    json_array_foreach(tools, i, tool)
+    {
+        const char *type = json_string_value(json_object_get(tool, "type"));
+        char where[64];
+        snprintf(where, sizeof where, "tools[%zu]", i);
+        if (!type || strcmp(type, "function") != 0)
+            return mistake_in(mistake, where, "tools of type \"%.60s\" are not supported, only functions",
+                              type ? type : "");
+        json_t *function = json_copy(tool);
+        json_object_del(function, "type");
+        json_t *wrapped = json_pack("{s:s, s:o}", "type", "function", "function", function);
+        if (json_array_append_new(list, wrapped) != 0) return mistake_memory(mistake);
+    }
+    return ask_read_tools(ask, "tools", list, mistake);
+}
+
+static bool read_choice(struct ask *ask, json_t *choice, json_t *made, struct mistake *mistake)
+{
+    json_t *name = json_object_get(choice, "name"), *type = json_object_get(choice, "type");
+    if (!json_is_object(choice)) return ask_read_tool_choice(ask, "tool_choice", choice, mistake);
+    json_t *named = json_pack("{s:O?, s:{s:O?}}", "type", type, "function", "name", name);
+    if (json_object_set_new(made, "tool_choice", named) != 0) return mistake_memory(mistake);
+    return ask_read_tool_choice(ask, "tool_choice", named, mistake);
+}
+
+static bool read_messages(struct ask *ask, const json_t *body, json_t *made, struct mistake *mistake)
+{
+    json_t *messages = json_array(), *instructions = json_object_get(body, "instructions"),
+           *input = json_object_get(body, "input");
+    if (json_object_set_new(made, "messages", messages) != 0) return mistake_memory(mistake);
+    if (!input || json_is_null(input)) return mistake_in(mistake, "input", "\"input\" is missing");
+    if (instructions && !json_is_null(instructions)) {
+        if (!json_is_string(instructions))
+            return mistake_in(mistake, "instructions", "\"instructions\" should be a text");
+        if (!append(messages, json_pack("{s:s, s:O}", "role", "system", "content", instructions), mistake))
+            return false;
+    }
+    return read_input(input, messages, mistake) && ask_read_messages(ask, "input", messages, mistake);
+}
+
+bool responses_read(struct ask *ask, json_t *body, json_t **made, struct mistake *mistake)
+{
+    json_t *tools = json_object_get(body, "tools"), *choice = json_object_get(body, "tool_choice");
+    *made = json_object();
+    if (!*made) return mistake_memory(mistake);
+    if (!ask_read(ask, body, fields, mistake)) return false;
+    if (ask->n_top > 0 && !ask->logprobs)
+        return mistake_in(mistake, "top_logprobs",
+                          "\"top_logprobs\" goes with message.output_text.logprobs in \"include\"");
+    if (tools && !json_is_null(tools) && !read_tools(ask, tools, *made, mistake)) return false;
+    if (choice && !json_is_null(choice) && !read_choice(ask, choice, *made, mistake)) return false;
+    return read_messages(ask, body, *made, mistake);
+}

@@ -1,0 +1,279 @@
+/* responses.c: POST /v1/responses: OpenAI's Responses API, for text and functions. Nothing is kept between requests. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/json.h"
+#include "serve/api/api.h"
+#include "serve/api/openai.h"
+#include "serve/api/read.h"
+#include "serve/generate/wire.h"
+
+/* The answer so far: a list of items, of which the last may be open. */
+struct answer {
+    json_t *made;   /* what responses_read has made */
+    json_t *output; /* items, as they are in the answer; an open one isn't there yet */
+    uint32_t part;  /* of the open item: ENGINE_REPLY_CONTENT or _REASONING; 0: none is open */
+    char item[40];  /* its id */
+    struct text_buffer text;
+    json_t *logprobs;    /* of the open message; NULL: none yet */
+    size_t n_sent;       /* of them */
+    json_int_t sequence; /* the next event's */
+};
+
+/* ---- The response ---- */
+
+static json_t *echo_of(const struct generation *g, const char *key, json_t *otherwise)
+{
+    json_t *value = json_object_get(exchange_json(g->exchange), key);
+    if (!value || json_is_null(value)) return otherwise;
+    json_decref(otherwise);
+    return json_incref(value);
+}
+
+static json_t *usage_json(const struct generation *g)
+{
+    struct generation_usage usage = generation_usage(g);
+    return json_pack("{s:o, s:{s:o}, s:o, s:{s:o}, s:o}", "input_tokens", json_count(usage.n_prompt),
+                     "input_tokens_details", "cached_tokens", json_count(usage.n_reused), "output_tokens",
+                     json_count(usage.n_generated), "output_tokens_details", "reasoning_tokens",
+                     json_count(usage.n_reasoning), "total_tokens",
+                     json_count(usage.n_prompt + usage.n_generated));
+}
+
+static json_t *response(const struct generation *g, const char *status, json_t *error)
+{
+    const struct answer *answer = g->state;
+    bool done = strcmp(status, "in_progress") != 0;
+    json_t *json = json_pack(
+        "{s:s, s:s, s:I, s:s, s:b, s:o, s:o, s:o, s:o, s:s, s:o, s:b, s:n, s:o, s:b, s:o, s:o, s:o, s:o, "
+        "s:o, "
+        "s:s, s:o, s:o, s:o}",
+        "id", g->id, "object", "response", "created_at", (json_int_t)g->created, "status", status,
+        "background", 0, "error", error ? error : json_null(), "incomplete_details",
+        strcmp(status, "incomplete") == 0 ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(),
+        "instructions", echo_of(g, "instructions", json_null()), "max_output_tokens",
+        echo_of(g, "max_output_tokens", json_null()), "model", g->model, "output",
+        done ? json_incref(answer->output) : json_array(), "parallel_tool_calls", !g->ask.one_call,
+        "previous_response_id", "reasoning",
+        echo_of(g, "reasoning", json_pack("{s:n, s:n}", "effort", "summary")), "store", 0, "temperature",
+        openai_number(g->ask.options.sampler.temperature), "text",
+        echo_of(g, "text", json_pack("{s:{s:s}}", "format", "type", "text")), "tool_choice",
+        echo_of(g, "tool_choice", json_string("auto")), "tools", echo_of(g, "tools", json_array()), "top_p",
+        openai_number(g->ask.options.sampler.top_p), "truncation", "disabled", "usage",
+        done ? usage_json(g) : json_null(), "user", echo_of(g, "user", json_null()), "metadata",
+        echo_of(g, "metadata", json_object()));
+    return json;
+}
+
+/* ---- Events ---- */
+
+/* Sends an event, if it is a stream; `data`, an object without the type, is taken. */
+static void send(struct generation *g, const char *type, json_t *data)
+{
+    struct answer *answer = g->state;
+    if (!g->ask.stream) {
+        json_decref(data);
+        return;
+    }
+    json_t *event = json_pack("{s:s, s:I}", "type", type, "sequence_number", answer->sequence++);
+    json_object_update(event, data);
+    json_decref(data);
+    wire_event(g->exchange, type, event);
+}
+
+static json_int_t index_of(const struct answer *answer)
+{
+    return (json_int_t)json_array_size(answer->output);
+}
+
+static json_t *text_json(const struct answer *answer)
+{
+    return json_text(answer->text.data ? answer->text.data : "", answer->text.size);
+}
+
+static json_t *new_logprobs(struct answer *answer)
+{
+    json_t *list = json_array();
+    for (; answer->n_sent < json_array_size(answer->logprobs); answer->n_sent++)
+        json_array_append(list, json_array_get(answer->logprobs, answer->n_sent));
+    return list;
+}
+
+/* The one part of the open item. */
+static json_t *part_json(const struct answer *answer, bool whole)
+{
+    json_t *text = whole ? text_json(answer) : json_string("");
+    if (answer->part == ENGINE_REPLY_REASONING)
+        return json_pack("{s:s, s:o}", "type", "reasoning_text", "text", text);
+    return json_pack("{s:s, s:o, s:[], s:o}", "type", "output_text", "text", text, "annotations", "logprobs",
+                     whole && answer->logprobs ? json_incref(answer->logprobs) : json_array());
+}
+
+static json_t *item_json(const struct answer *answer, const char *status, json_t *content)
+{
+    if (answer->part == ENGINE_REPLY_REASONING)
+        return json_pack("{s:s, s:s, s:[], s:o, s:s}", "id", answer->item, "type", "reasoning", "summary",
+                         "content", content, "status", status);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", answer->item, "type", "message", "status", status,
+                     "role", "assistant", "content", content);
+}
+
+static json_t *place(const struct answer *answer)
+{
+    return json_pack("{s:s, s:I, s:i}", "item_id", answer->item, "output_index", index_of(answer),
+                     "content_index", 0);
+}
+
+static json_t *with(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+    return object;
+}
+
+static void open_item(struct generation *g, uint32_t part)
+{
+    struct answer *answer = g->state;
+    answer->part = part;
+    random_id(answer->item, sizeof answer->item, part == ENGINE_REPLY_REASONING ? "rs_" : "msg_", 24);
+    send(g, "response.output_item.added",
+         json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
+                   item_json(answer, "in_progress", json_array())));
+    send(g, "response.content_part.added", with(place(answer), "part", part_json(answer, false)));
+}
+
+static void close_item(struct generation *g, const char *status)
+{
+    struct answer *answer = g->state;
+    if (!answer->part) return;
+    bool reasoning = answer->part == ENGINE_REPLY_REASONING;
+    json_t *done = with(place(answer), "text", text_json(answer));
+    if (!reasoning) with(done, "logprobs", answer->logprobs ? json_incref(answer->logprobs) : json_array());
+    send(g, reasoning ? "response.reasoning_text.done" : "response.output_text.done", done);
+    send(g, "response.content_part.done", with(place(answer), "part", part_json(answer, true)));
+    json_t *item = item_json(answer, status, json_pack("[o]", part_json(answer, true)));
+    send(g, "response.output_item.done",
+         json_pack("{s:I, s:O}", "output_index", index_of(answer), "item", item));
+    json_array_append_new(answer->output, item);
+    answer->part = 0;
+    answer->text.size = 0;
+    json_decref(answer->logprobs);
+    answer->logprobs = NULL;
+    answer->n_sent = 0;
+}
+
+/* ---- The format ---- */
+
+static void begin(struct generation *g)
+{
+    send(g, "response.created", json_pack("{s:o}", "response", response(g, "in_progress", NULL)));
+    send(g, "response.in_progress", json_pack("{s:o}", "response", response(g, "in_progress", NULL)));
+}
+
+static void take_token(struct choice *choice, const struct engine_event *event)
+{
+    const struct generation *g = choice->generation;
+    struct answer *answer = g->state;
+    if (!g->ask.logprobs) return;
+    if (!answer->logprobs) answer->logprobs = json_array();
+    json_array_append_new(answer->logprobs, openai_logprob(g->served->model, event, g->ask.n_top));
+}
+
+static void take_text(struct choice *choice, uint32_t part, const struct engine_string *text)
+{
+    struct generation *g = choice->generation;
+    struct answer *answer = g->state;
+    if (answer->part && answer->part != part) close_item(g, "completed");
+    if (!answer->part) open_item(g, part);
+    text_add(&answer->text, text);
+    json_t *delta = with(place(answer), "delta", json_text(text->data, text->length));
+    if (part == ENGINE_REPLY_CONTENT) with(delta, "logprobs", new_logprobs(answer));
+    send(g, part == ENGINE_REPLY_REASONING ? "response.reasoning_text.delta" : "response.output_text.delta",
+         delta);
+}
+
+static json_t *call_item(const char *id, const char *status, const json_t *call, bool whole)
+{
+    return json_pack("{s:s, s:s, s:s, s:O, s:O, s:o}", "id", id, "type", "function_call", "status", status,
+                     "call_id", json_object_get(call, "id"), "name", json_object_get(call, "name"),
+                     "arguments", whole ? json_incref(json_object_get(call, "arguments")) : json_string(""));
+}
+
+static void take_call(struct choice *choice, size_t number)
+{
+    struct generation *g = choice->generation;
+    struct answer *answer = g->state;
+    const json_t *call = json_array_get(choice->calls, number);
+    json_t *arguments = json_object_get(call, "arguments");
+    char id[40];
+    close_item(g, "completed");
+    random_id(id, sizeof id, "fc_", 24);
+    send(g, "response.output_item.added",
+         json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
+                   call_item(id, "in_progress", call, false)));
+    send(g, "response.function_call_arguments.delta",
+         json_pack("{s:s, s:I, s:O}", "item_id", id, "output_index", index_of(answer), "delta", arguments));
+    send(g, "response.function_call_arguments.done",
+         json_pack("{s:s, s:I, s:O, s:O}", "item_id", id, "output_index", index_of(answer), "name",
+                   json_object_get(call, "name"), "arguments", arguments));
+    json_t *item = call_item(id, "completed", call, true);
+    send(g, "response.output_item.done",
+         json_pack("{s:I, s:O}", "output_index", index_of(answer), "item", item));
+    json_array_append_new(answer->output, item);
+}
+
+static json_t *end(struct generation *g)
+{
+    const struct choice *choice = &g->choices[0];
+    struct answer *answer = g->state;
+    const char *status = choice->cut ? "incomplete" : "completed";
+    /* An answer has at least a message. */
+    if (!answer->part && json_array_size(answer->output) == 0) open_item(g, ENGINE_REPLY_CONTENT);
+    close_item(g, status);
+    if (!g->ask.stream) return response(g, status, NULL);
+    send(g, choice->cut ? "response.incomplete" : "response.completed",
+         json_pack("{s:o}", "response", response(g, status, NULL)));
+    return NULL;
+}
+
+static void failed(struct generation *g, const struct mistake *mistake)
+{
+    json_t *error = json_pack("{s:s, s:o}", "code", mistake->status < 500 ? "invalid_prompt" : "server_error",
+                              "message", json_line(mistake->message));
+    send(g, "response.failed", json_pack("{s:o}", "response", response(g, "failed", error)));
+}
+
+static void free_answer(struct generation *g)
+{
+    struct answer *answer = g->state;
+    if (!answer) return;
+    json_decref(answer->made);
+    json_decref(answer->output);
+    json_decref(answer->logprobs);
+    free(answer->text.data);
+    free(answer);
+}
+
+static const struct format format = {
+    .token = take_token,
+    .begin = begin,
+    .text = take_text,
+    .call = take_call,
+    .end = end,
+    .failed = failed,
+    .free_generation = free_answer,
+    .follows = true,
+};
+
+void api_responses(struct exchange *exchange)
+{
+    struct mistake mistake = {0};
+    struct generation *g = generation_create(exchange, &format, "resp_");
+    if (!g) return;
+    struct answer *answer = g->state = calloc(1, sizeof *answer);
+    if (answer) answer->output = json_array();
+    if (answer && answer->output)
+        responses_read(&g->ask, exchange_json(exchange), &answer->made, &mistake);
+    else
+        mistake_memory(&mistake);
+    generation_run(g, &mistake);
+}

@@ -1,0 +1,149 @@
+/* tokens.c: POST /tokenize, /detokenize and /apply-template, as llama.cpp's server has them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/json.h"
+#include "serve/api/api.h"
+#include "serve/api/read.h"
+#include "serve/generate/conversation-prompt.h"
+#include "serve/generate/wire.h"
+
+static bool check_fields(const json_t *body, const char *const *known, struct mistake *mistake)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)body, name, value)
+    {
+        size_t i = 0;
+        while (known[i] && strcmp(known[i], name) != 0) i++;
+        if (!known[i] && !json_is_null(value))
+            return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here",
+                                     name);
+    }
+    return true;
+}
+
+static bool read_flag(const json_t *body, const char *name, bool otherwise, struct mistake *mistake)
+{
+    const json_t *value = json_object_get(body, name);
+    if (!value || json_is_null(value)) return otherwise;
+    if (!json_is_boolean(value)) mistake_in(mistake, name, "\"%s\" should be true or false", name);
+    return json_is_true(value);
+}
+
+static int collect(void *user, const int32_t *ids, size_t count)
+{
+    return token_list_add(user, ids, count);
+}
+
+static json_t *tokens_json(const struct served *served, const struct token_list *tokens, bool pieces)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < tokens->count; i++) {
+        struct engine_string text = {"", 0};
+        json_t *id = json_integer(tokens->ids[i]);
+        if (pieces) {
+            engine_model_token_text(served->model, tokens->ids[i], &text);
+            id = json_pack("{s:o, s:o}", "id", id, "piece", json_text(text.data, text.length));
+        }
+        json_array_append_new(array, id);
+    }
+    return json_pack("{s:o}", "tokens", array);
+}
+
+void api_tokenize(struct exchange *exchange)
+{
+    static const char *const known[] = {"model",         "content",     "add_special",
+                                        "parse_special", "with_pieces", NULL};
+    const json_t *body = exchange_json(exchange), *content = json_object_get(body, "content");
+    const struct served *served = exchange_model(exchange);
+    const struct vocabulary *v = &served->vocabulary;
+    struct mistake mistake = {0};
+    struct token_list tokens = {0};
+    check_fields(body, known, &mistake);
+    bool special = read_flag(body, "add_special", false, &mistake),
+         parse = read_flag(body, "parse_special", true, &mistake),
+         pieces = read_flag(body, "with_pieces", false, &mistake);
+    if (!json_is_string(content)) mistake_in(&mistake, "content", "\"content\" should be a text");
+    if (!mistake.status) {
+        uint32_t how = (special ? ENGINE_ENCODE_BOS_EOS : 0u) | (parse ? ENGINE_ENCODE_SPECIAL : 0u);
+        int status = v->api->encode(v->tokenizer, json_string_value(content), json_string_length(content),
+                                    how, collect, &tokens);
+        if (status) mistake_of_engine(&mistake, status, "content");
+    }
+    if (mistake.status)
+        wire_fail(exchange, &mistake);
+    else
+        wire_answer(exchange, tokens_json(served, &tokens, pieces));
+    free(tokens.ids);
+}
+
+static bool decode(const struct vocabulary *v, const json_t *ids, struct text_buffer *text,
+                   struct mistake *mistake)
+{
+    struct engine_decoder *decoder;
+    struct engine_string piece;
+    size_t i;
+    json_t *item;
+    int status = v->api->decoder_create(v->tokenizer, 1, &decoder);
+    if (status) return mistake_of_engine(mistake, status, NULL);
+    json_array_foreach((json_t *)(size_t)ids, i, item)
+    {
+        json_int_t id = json_integer_value(item);
+        bool good = json_is_integer(item) && id >= 0 && id < (json_int_t)v->info.n_tokens;
+        if (!good)
+            mistake_in(mistake, "tokens", "\"tokens\" should have ids from 0 to %u", v->info.n_tokens - 1);
+        status = good ? v->api->decode(decoder, (int32_t)id, &piece) : ENGINE_OK;
+        if (good && !status) status = text_add(text, &piece);
+        if (!good || status) break;
+    }
+    if (!status && !mistake->status) status = v->api->decode_end(decoder, &piece);
+    if (!status && !mistake->status) status = text_add(text, &piece);
+    v->api->decoder_destroy(decoder);
+    if (status) mistake_of_engine(mistake, status, "tokens");
+    return !mistake->status;
+}
+
+void api_detokenize(struct exchange *exchange)
+{
+    static const char *const known[] = {"model", "tokens", NULL};
+    const json_t *body = exchange_json(exchange), *ids = json_object_get(body, "tokens");
+    struct mistake mistake = {0};
+    struct text_buffer text = {0};
+    check_fields(body, known, &mistake);
+    if (!json_is_array(ids)) mistake_in(&mistake, "tokens", "\"tokens\" should be an array of token ids");
+    if (!mistake.status) decode(&exchange_model(exchange)->vocabulary, ids, &text, &mistake);
+    if (mistake.status)
+        wire_fail(exchange, &mistake);
+    else
+        wire_answer(exchange,
+                    json_pack("{s:o}", "content", json_text(text.data ? text.data : "", text.size)));
+    free(text.data);
+}
+
+/* The prompt of a request of chat, as text: the same fields, of which those about sampling change nothing. */
+static json_t *no_answer(struct generation *g)
+{
+    (void)g;
+    return NULL;
+}
+
+void api_apply_template(struct exchange *exchange)
+{
+    static const struct format format = {.end = no_answer};
+    struct mistake mistake = {0};
+    struct generation *g = generation_create(exchange, &format, "template-");
+    if (!g) return;
+    if (chat_read(&g->ask, exchange_json(exchange), &mistake)) conversation_prompt(g, &mistake);
+    struct engine_string text =
+        mistake.status ? (struct engine_string){"", 0} : engine_rendered_text(g->rendered);
+    json_t *answer = json_pack("{s:o, s:o}", "prompt", json_text(text.data, text.length), "tokens",
+                               json_count(g->tokens.count));
+    generation_drop(g);
+    if (!mistake.status) {
+        wire_answer(exchange, answer);
+        return;
+    }
+    json_decref(answer);
+    wire_fail(exchange, &mistake);
+}

@@ -1,0 +1,207 @@
+/* ask.c: see ask.h. */
+#include "serve/generate/ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ask_create(struct ask *ask, const struct engine_sampler_options *defaults)
+{
+    *ask = (struct ask){.n = 1, .options = {.sampler = *defaults}};
+}
+
+void ask_free(struct ask *ask)
+{
+    text_options_free(&ask->options);
+    json_decref(ask->messages);
+    json_decref(ask->tools);
+    json_decref(ask->variables);
+    for (size_t i = 0; i < ask->n_prompts; i++) {
+        free(ask->prompts[i].tokens.ids);
+        free(ask->prompts[i].text);
+    }
+    free(ask->prompts);
+    *ask = (struct ask){0};
+}
+
+/* ---- Fields ---- */
+
+/* Options of a text that every API takes: OpenAI's, and those of llama.cpp's server. */
+static const char *const text_fields[] = {
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "typical_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repeat_penalty",
+    "repeat_last_n",
+    "dynatemp_range",
+    "dynatemp_exponent",
+    "top_n_sigma",
+    "xtc_probability",
+    "xtc_threshold",
+    "mirostat",
+    "mirostat_tau",
+    "mirostat_eta",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+    "dry_penalty_last_n",
+    "dry_sequence_breakers",
+    "samplers",
+    "logit_bias",
+    "ban",
+    "seed",
+    "stop",
+    "ignore_eos",
+    "grammar",
+    "json_schema",
+    "response_format",
+    "max_tokens",
+};
+
+static bool is_text_field(const char *name)
+{
+    for (size_t i = 0; i < sizeof text_fields / sizeof *text_fields; i++)
+        if (strcmp(text_fields[i], name) == 0) return true;
+    return false;
+}
+
+static bool read_text_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    char error[256];
+    bool constrained = ask->options.constrained;
+    if (text_option_read(&ask->options, name, value, error) != TEXT_OPTION_READ)
+        return mistake_in(mistake, name, "%s", error);
+    if (!constrained && ask->options.constrained) ask->constrained_by = name;
+    return true;
+}
+
+static bool read_field(struct ask *ask, const char *name, json_t *value, const struct ask_field *fields,
+                       struct mistake *mistake)
+{
+    if (json_is_null(value)) return true;
+    for (; fields->name; fields++)
+        if (strcmp(fields->name, name) == 0) return fields->read(ask, name, value, mistake);
+    if (is_text_field(name)) return read_text_field(ask, name, value, mistake);
+    return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here", name);
+}
+
+bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, struct mistake *mistake)
+{
+    const char *name;
+    json_t *value;
+    bool good = true;
+    json_object_foreach(body, name, value) good = good && read_field(ask, name, value, fields, mistake);
+    return good;
+}
+
+bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
+                    struct mistake *mistake)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)object, name, value)
+    {
+        size_t i = 0;
+        while (known[i] && strcmp(known[i], name) != 0) i++;
+        bool empty = json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
+        if (known[i] || empty) continue;
+        char param[160];
+        snprintf(param, sizeof param, "%.80s.%.70s", where, name);
+        return mistake_with_code(mistake, "unknown_parameter", param, "\"%s\" is not supported", param);
+    }
+    return true;
+}
+
+/* ---- Readers ---- */
+
+static bool read_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake)
+{
+    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
+    *flag = json_is_true(value);
+    return true;
+}
+
+bool ask_read_stream(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    return read_flag(name, value, &ask->stream, mistake);
+}
+
+bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const known[] = {"include_usage", "include_obfuscation", NULL};
+    const json_t *usage = json_object_get(value, "include_usage");
+    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    if (!ask_check_keys(value, name, known, mistake)) return false;
+    if (json_is_true(json_object_get(value, "include_obfuscation")))
+        return mistake_in(mistake, "stream_options.include_obfuscation", "obfuscation is not supported");
+    return !usage || json_is_null(usage) ||
+           read_flag("stream_options.include_usage", usage, &ask->include_usage, mistake);
+}
+
+bool ask_read_n(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 1 || n > ASK_MOST_CHOICES)
+        return mistake_in(mistake, name, "\"%s\" should be a whole number from 1 to %d", name,
+                          ASK_MOST_CHOICES);
+    ask->n = (uint32_t)n;
+    return true;
+}
+
+bool ask_read_nothing(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask, (void)name, (void)value, (void)mistake;
+    return true;
+}
+
+bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask;
+    return json_is_true(value) || mistake_in(mistake, name, "\"%s\" can only be true here", name);
+}
+
+bool ask_read_only_false(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask;
+    return json_is_false(value) || mistake_in(mistake, name, "\"%s\" can only be false here", name);
+}
+
+bool ask_read_service_tier(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *tier = json_string_value(value);
+    (void)ask;
+    return (tier && (!strcmp(tier, "auto") || !strcmp(tier, "default") || !strcmp(tier, "standard_only"))) ||
+           mistake_in(mistake, name, "\"%s\" can only be \"auto\" or \"default\" here", name);
+}
+
+bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    if (!ask->variables) ask->variables = json_object();
+    if (json_object_set_new(ask->variables, name, value) == 0) return true;
+    return mistake_memory(mistake);
+}
+
+/* Which variable of the template that is, is decided once the template is known: generation.c. */
+bool ask_read_reasoning_effort(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    const char *effort = json_string_value(value);
+    for (size_t i = 0; effort && i < sizeof efforts / sizeof *efforts; i++)
+        if (strcmp(efforts[i], effort) == 0)
+            return ask_set_variable(ask, "reasoning_effort", json_incref(value), mistake);
+    return mistake_in(mistake, name, "\"%s\" should be none, minimal, low, medium, high or xhigh", name);
+}
+
+bool ask_read_template_variables(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *key;
+    json_t *variable;
+    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    json_object_foreach(
+        value, key, variable) if (!ask_set_variable(ask, key, json_incref(variable), mistake)) return false;
+    return true;
+}

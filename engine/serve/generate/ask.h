@@ -1,0 +1,105 @@
+/* ask.h: what a request asks for, whatever API it came by: a conversation or prompts, and how to go on from them. APIs
+ * read their JSON into it; generation.h carries it out. Knows neither HTTP nor the queue. */
+#ifndef ENGINE_SERVE_GENERATE_ASK_H
+#define ENGINE_SERVE_GENERATE_ASK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "commands/prompt.h"
+#include "commands/text-options.h"
+#include "serve/generate/mistake.h"
+
+#define ASK_MOST_CHOICES 128 /* of a prompt, as in OpenAI's API */
+#define ASK_MOST_TOP     20  /* rivals of a token */
+
+enum tool_choice {
+    TOOL_CHOICE_AUTO,
+    TOOL_CHOICE_NONE,
+    TOOL_CHOICE_REQUIRED, /* at least one call, and nothing else */
+    TOOL_CHOICE_NAMED     /* the tool `tool`, and nothing else */
+};
+
+/* A prompt that is not a conversation. */
+struct ask_prompt {
+    struct token_list tokens;
+    char *text; /* [size] NUL-terminated; NULL: it came as tokens */
+    size_t size;
+};
+
+struct ask {
+    /* Texts in it and below belong to the request's JSON, which lives as long. max_tokens 0: no limit. */
+    struct text_options options;
+    const char *constrained_by; /* the field that options.constraint comes from, for messages */
+
+    /* A conversation: messages and tools as templates take them; NULL: `prompts`. */
+    json_t *messages;
+    json_t *tools;     /* an array of OpenAI's tools, at least one; NULL: none */
+    json_t *variables; /* an object, of the template; NULL: none */
+    enum tool_choice tool_choice;
+    const char *tool;
+    bool one_call;  /* no second call after the first */
+    bool free_tags; /* the whole reply is content, reasoning included */
+
+    struct ask_prompt *prompts; /* [n_prompts] */
+    size_t n_prompts;
+    bool no_tokens; /* nothing is generated: only `echo` is of interest */
+    bool echo;      /* the text begins with the prompt */
+
+    uint32_t n; /* choices for each prompt */
+    bool logprobs;
+    uint32_t n_top; /* rivals of each token that are reported */
+    bool stream, include_usage;
+};
+
+/* With the defaults of the server's command line. */
+void ask_create(struct ask *ask, const struct engine_sampler_options *defaults);
+void ask_free(struct ask *ask);
+
+/* ---- Reading fields ---- */
+
+/* A field of a request. `read` gets a value that is not null. */
+struct ask_field {
+    const char *name;
+    bool (*read)(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+};
+
+/* Reads all fields of `body`: those of `fields`, which ends with a NULL name, then the sampling options of all APIs. null
+ * counts as absent. A field that is not known is a mistake that names it. */
+bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, struct mistake *mistake);
+
+/* Readers that several APIs share. */
+bool ask_read_stream(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_n(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* Accepted, because nothing depends on it: a text, an object. */
+bool ask_read_nothing(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* true or false is what happens anyway; the other is refused. */
+bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_only_false(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_service_tier(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_reasoning_effort(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_template_variables(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* The template's variable gets a value, whose reference is taken. */
+bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+
+/* An unknown field of an object of the request: "tools[0].strict". null and [] don't count. */
+bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
+                    struct mistake *mistake);
+
+/* ---- Conversations: messages.c and tools.c ---- */
+
+/* OpenAI's messages, checked and in the form that templates expect: texts instead of parts, "developer" as "system",
+ * arguments of calls as objects. Sets ask->messages. */
+bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_tools(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* Once everything is read: the choice fits the tools. */
+bool ask_check_tools(struct ask *ask, struct mistake *mistake);
+/* The text of a string or of an array of parts whose types are among `types` (terminated by NULL); a new reference. NULL:
+ * a mistake, which is recorded. */
+json_t *ask_text_of(const json_t *content, const char *where, const char *const *types,
+                    struct mistake *mistake);
+
+#endif

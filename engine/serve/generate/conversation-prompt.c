@@ -1,0 +1,120 @@
+/* conversation-prompt.c: see conversation-prompt.h. */
+#include "serve/generate/conversation-prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/chat-template.h"
+#include "serve/generate/shape.h"
+#include "serve/server.h"
+
+/* ---- Variables ---- */
+
+/* Templates know how much to reason by one of these variables, or not at all. */
+static bool set_effort(struct generation *g, struct mistake *mistake)
+{
+    static const char *const switches[] = {"enable_thinking", "thinking", NULL};
+    const char *effort = json_string_value(json_object_get(g->ask.variables, "reasoning_effort"));
+    if (!effort || strstr(g->template_text, "reasoning_effort")) return true;
+    for (const char *const *name = switches; *name; name++) {
+        if (!strstr(g->template_text, *name)) continue;
+        bool on = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
+        json_object_del(g->ask.variables, "reasoning_effort");
+        return ask_set_variable(&g->ask, *name, json_boolean(on), mistake);
+    }
+    return mistake_in(mistake, "reasoning_effort",
+                      "this model's template has no variable for how much to reason: leave out the effort");
+}
+
+/* Those of the command line, except where the request has its own. */
+static bool add_defaults(struct generation *g, struct mistake *mistake)
+{
+    char *text;
+    int status = chat_template_variables(exchange_server(g->exchange)->arguments, &text);
+    if (status) return mistake_memory(mistake); /* it was checked at the start */
+    if (!text) return true;
+    json_t *defaults = json_loads(text, 0, NULL);
+    free(text);
+    if (!defaults) return mistake_memory(mistake);
+    json_object_update(defaults, g->ask.variables);
+    json_decref(g->ask.variables);
+    g->ask.variables = defaults;
+    return true;
+}
+
+/* ---- Rendering ---- */
+
+static int take_tokens(void *user, const int32_t *ids, size_t count)
+{
+    return token_list_add(user, ids, count);
+}
+
+static struct engine_string string_of(const char *text)
+{
+    return (struct engine_string){text, text ? strlen(text) : 0};
+}
+
+static bool render(struct generation *g, struct mistake *mistake)
+{
+    bool tools = g->ask.tools && g->ask.tool_choice != TOOL_CHOICE_NONE;
+    char *messages = json_dumps(g->ask.messages, JSON_COMPACT | JSON_REAL_PRECISION(17)),
+         *tool_text = tools ? json_dumps(g->ask.tools, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL,
+         *variables = g->ask.variables ? json_dumps(g->ask.variables, JSON_COMPACT) : NULL;
+    struct engine_template_input input = {.struct_size = sizeof input,
+                                          .messages = string_of(messages),
+                                          .tools = string_of(tool_text),
+                                          .variables = string_of(variables)};
+    bool good = messages && (!tools || tool_text) && (!g->ask.variables || variables);
+    if (!good) mistake_memory(mistake);
+    int status = good ? engine_template_render(g->served->chat_template, &input, &g->rendered) : ENGINE_OK;
+    if (!status && good) status = engine_rendered_encode(g->rendered, 0, take_tokens, &g->tokens);
+    if (status) good = mistake_of_engine(mistake, status, "messages");
+    free(messages);
+    free(tool_text);
+    free(variables);
+    return good;
+}
+
+/* Whether the template has begun the reasoning: its text ends with a mark that is not a user's. */
+static bool begins_reasoning(const struct generation *g)
+{
+    static const char *const marks[] = {"<think>", "[THINK]"};
+    struct engine_string text = engine_rendered_text(g->rendered);
+    const unsigned char *whose = engine_rendered_marks(g->rendered);
+    while (text.length > 0 && strchr(" \n\t\r", text.data[text.length - 1])) text.length--;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        size_t n = strlen(marks[i]);
+        if (text.length >= n && memcmp(text.data + text.length - n, marks[i], n) == 0 &&
+            !memchr(whose + text.length - n, 1, n))
+            return g->reply_format != ENGINE_REPLY_GPT_OSS;
+    }
+    return false;
+}
+
+/* The model's template says nothing of tools, or they are written in a way that replies don't know. */
+static bool check_tools(const struct generation *g, struct mistake *mistake)
+{
+    if (!g->ask.tools || g->ask.tool_choice == TOOL_CHOICE_NONE || g->reply_format != ENGINE_REPLY_PLAIN)
+        return true;
+    return mistake_in(mistake, "tools",
+                      "this model's template knows no calls of tools in a form that the server reads (%s)",
+                      engine_template_origin(g->served->chat_template));
+}
+
+bool conversation_prompt(struct generation *g, struct mistake *mistake)
+{
+    struct engine_string source = engine_template_source(g->served->chat_template);
+    g->template_text = strndup(source.data, source.length);
+    if (!g->template_text) return mistake_memory(mistake);
+    g->reply_format = engine_reply_format_of(g->template_text);
+    if (!ask_check_tools(&g->ask, mistake) || !check_tools(g, mistake) || !set_effort(g, mistake) ||
+        !add_defaults(g, mistake) || !render(g, mistake))
+        return false;
+    g->conversation.tokens = g->tokens;
+    const struct shape shape = {.model = g->served->model,
+                                .vocabulary = &g->served->vocabulary,
+                                .format = g->reply_format,
+                                .template_text = g->template_text,
+                                .reasoning = begins_reasoning(g)};
+    return shape_make(&shape, &g->ask, &g->grammar, mistake);
+}

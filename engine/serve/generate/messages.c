@@ -1,0 +1,241 @@
+/* messages.c: OpenAI's messages as templates expect them. See ask.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "serve/generate/ask.h"
+
+/* ---- Contents ---- */
+
+/* The text of a part of a content, borrowed; NULL: a mistake. */
+static const json_t *text_of_part(const json_t *part, const char *where, const char *const *types,
+                                  struct mistake *mistake)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+    const json_t *text = json_object_get(part, "text");
+    static const char *const keys[] = {"type",   "text",          "refusal",   "annotations", "logprobs",
+                                       "parsed", "cache_control", "citations", NULL};
+    if (!type) {
+        mistake_in(mistake, where, "a part of a content should be an object with a \"type\"");
+        return NULL;
+    }
+    for (; *types && strcmp(*types, type) != 0; types++) continue;
+    if (!*types) {
+        char param[160];
+        snprintf(param, sizeof param, "%.120s.type", where);
+        mistake_in(mistake, param, "contents of type \"%.60s\" are not supported here: the models take text",
+                   type);
+        return NULL;
+    }
+    if (!ask_check_keys(part, where, keys, mistake)) return NULL;
+    if (!text) text = json_object_get(part, *types); /* {"type": "refusal", "refusal": "…"} */
+    if (!json_is_string(text)) mistake_in(mistake, where, "the part has no \"text\"");
+    return json_is_string(text) ? text : NULL;
+}
+
+json_t *ask_text_of(const json_t *content, const char *where, const char *const *types,
+                    struct mistake *mistake)
+{
+    struct text_buffer all = {0};
+    size_t i;
+    json_t *part;
+    if (json_is_string(content)) return json_incref((json_t *)(size_t)content);
+    if (!json_is_array(content)) {
+        mistake_in(mistake, where, "\"%s\" should be a text or an array of parts", where);
+        return NULL;
+    }
+    json_array_foreach(content, i, part)
+    {
+        char param[160];
+        snprintf(param, sizeof param, "%.120s[%zu]", where, i);
+        const json_t *text = text_of_part(part, param, types, mistake);
+        if (!text) break;
+        if ((i > 0 && text_add(&all, &(struct engine_string){"\n", 1})) ||
+            text_add(&all, &(struct engine_string){json_string_value(text), json_string_length(text)}))
+            mistake_memory(mistake);
+    }
+    json_t *joined = mistake->status ? NULL : json_stringn(all.data ? all.data : "", all.size);
+    if (!joined) mistake_memory(mistake);
+    free(all.data);
+    return joined;
+}
+
+/* ---- Calls ---- */
+
+/* The arguments of a call as an object, if they are one. */
+static json_t *arguments_of(const json_t *arguments)
+{
+    json_t *object = json_loadb(json_string_value(arguments), json_string_length(arguments),
+                                JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    return object ? object : json_incref((json_t *)(size_t)arguments);
+}
+
+static json_t *read_call(const json_t *call, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"id", "type", "function", "index", "extra_content", NULL};
+    static const char *const function_keys[] = {"name", "arguments", "parsed_arguments", NULL};
+    const char *type = json_string_value(json_object_get(call, "type"));
+    const json_t *function = json_object_get(call, "function"), *name = json_object_get(function, "name"),
+                 *arguments = json_object_get(function, "arguments"), *id = json_object_get(call, "id");
+    char param[160];
+    snprintf(param, sizeof param, "%.120s.function", where);
+    if (!ask_check_keys(call, where, keys, mistake) ||
+        !ask_check_keys(function, param, function_keys, mistake))
+        return NULL;
+    if (type && strcmp(type, "function") != 0)
+        mistake_in(mistake, where, "calls of type \"%.40s\" are not supported", type);
+    else if (!json_is_string(name) || !json_is_string(id) ||
+             (arguments && !json_is_string(arguments) && !json_is_object(arguments)))
+        mistake_in(mistake, where,
+                   "a call should have an \"id\" and a \"function\" with \"name\" and \"arguments\"");
+    if (mistake->status) return NULL;
+    json_t *object = json_is_string(arguments) ? arguments_of(arguments)
+                     : arguments               ? json_incref((json_t *)(size_t)arguments)
+                                               : json_object();
+    json_t *read = json_pack("{s:O, s:s, s:{s:O, s:o}}", "id", id, "type", "function", "function", "name",
+                             name, "arguments", object);
+    if (!read) mistake_memory(mistake);
+    return read;
+}
+
+static bool read_calls(const json_t *calls, json_t *message, const char *where, struct mistake *mistake)
+{
+    size_t i;
+    json_t *call, *read = json_array();
+    if (!json_is_array(calls)) {
+        json_decref(read);
+        return mistake_in(mistake, where, "\"%s\" should be an array", where);
+    }
+    json_array_foreach(calls, i, call)
+    {
+        char param[160];
+        snprintf(param, sizeof param, "%.120s[%zu]", where, i);
+        json_t *one = read_call(call, param, mistake);
+        if (!one) break;
+        if (json_array_append_new(read, one) != 0) mistake_memory(mistake);
+    }
+    if (json_array_size(read) == 0 || mistake->status)
+        json_decref(read);
+    else if (json_object_set_new(message, "tool_calls", read) != 0)
+        mistake_memory(mistake);
+    return !mistake->status;
+}
+
+/* The name of the function that a call of an earlier message has called; NULL: there is no such call. */
+static const json_t *name_of_call(const json_t *messages, const char *id)
+{
+    for (size_t i = json_array_size(messages); i-- > 0;) {
+        const json_t *calls = json_object_get(json_array_get(messages, i), "tool_calls");
+        for (size_t n = 0; n < json_array_size(calls); n++) {
+            const json_t *call = json_array_get(calls, n);
+            const char *its = json_string_value(json_object_get(call, "id"));
+            if (its && strcmp(its, id) == 0)
+                return json_object_get(json_object_get(call, "function"), "name");
+        }
+    }
+    return NULL;
+}
+
+/* ---- Messages ---- */
+
+static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
+#define N_ROLES (sizeof roles / sizeof *roles)
+
+static bool copy_text(const json_t *message, const char *key, const char *name, json_t *read,
+                      const char *where, struct mistake *mistake)
+{
+    json_t *value = json_object_get(message, key);
+    if (!value || json_is_null(value)) return true;
+    if (!json_is_string(value)) return mistake_in(mistake, where, "\"%s.%s\" should be a text", where, key);
+    return json_object_set(read, name, value) == 0 || mistake_memory(mistake);
+}
+
+static bool read_assistant(const json_t *message, json_t *read, const char *where, struct mistake *mistake)
+{
+    const json_t *calls = json_object_get(message, "tool_calls");
+    char param[160];
+    snprintf(param, sizeof param, "%.120s.tool_calls", where);
+    if (calls && !json_is_null(calls) && !read_calls(calls, read, param, mistake)) return false;
+    return copy_text(message, "reasoning", "reasoning_content", read, where, mistake) &&
+           copy_text(message, "reasoning_content", "reasoning_content", read, where, mistake);
+}
+
+static bool read_tool(const json_t *message, const json_t *before, json_t *read, const char *where,
+                      struct mistake *mistake)
+{
+    const char *id = json_string_value(json_object_get(message, "tool_call_id"));
+    if (!id) return mistake_in(mistake, where, "a message with the role \"tool\" needs a \"tool_call_id\"");
+    const json_t *name = name_of_call(before, id);
+    if (!name)
+        return mistake_in(mistake, where, "\"%s\" answers the call \"%.60s\", which no message has made",
+                          where, id);
+    if (!json_object_get(read, "name") && json_object_set(read, "name", (json_t *)(size_t)name) != 0)
+        return mistake_memory(mistake);
+    return copy_text(message, "tool_call_id", "tool_call_id", read, where, mistake);
+}
+
+static bool read_content(const json_t *message, const char *role, json_t *read, const char *where,
+                         struct mistake *mistake)
+{
+    static const char *const texts[] = {"text", NULL}, *const answers[] = {"text", "refusal", NULL};
+    const json_t *content = json_object_get(message, "content");
+    bool assistant = strcmp(role, "assistant") == 0;
+    char param[160];
+    snprintf(param, sizeof param, "%.120s.content", where);
+    if ((!content || json_is_null(content)) && assistant)
+        return json_object_set_new(read, "content",
+                                   json_object_get(read, "tool_calls") ? json_null() : json_string("")) ==
+                   0 ||
+               mistake_memory(mistake);
+    if (!content) return mistake_in(mistake, param, "\"%s\" is missing", param);
+    json_t *text = ask_text_of(content, param, assistant ? answers : texts, mistake);
+    return text && (json_object_set_new(read, "content", text) == 0 || mistake_memory(mistake));
+}
+
+/* One message; `before`: those read so far. A new reference; NULL: a mistake. */
+static json_t *read_message(const json_t *message, const json_t *before, const char *where,
+                            struct mistake *mistake)
+{
+    static const char *const keys[] = {
+        "role",   "content",           "name",      "tool_calls", "tool_call_id",
+        "parsed", "reasoning_content", "reasoning", NULL};
+    const char *role = json_string_value(json_object_get(message, "role"));
+    size_t number = 0;
+    while (role && number < N_ROLES && strcmp(roles[number], role) != 0) number++;
+    if (!role || number == N_ROLES) {
+        mistake_in(
+            mistake, where,
+            "a message should be an object with the \"role\" system, developer, user, assistant or tool");
+        return NULL;
+    }
+    if (!ask_check_keys(message, where, keys, mistake)) return NULL;
+    json_t *read = json_pack("{s:s}", "role", strcmp(role, "developer") == 0 ? "system" : role);
+    bool good = read || mistake_memory(mistake);
+    good = good && copy_text(message, "name", "name", read, where, mistake);
+    if (good && strcmp(role, "assistant") == 0) good = read_assistant(message, read, where, mistake);
+    if (good && strcmp(role, "tool") == 0) good = read_tool(message, before, read, where, mistake);
+    good = good && read_content(message, role, read, where, mistake);
+    if (good) return read;
+    json_decref(read);
+    return NULL;
+}
+
+bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    size_t i;
+    json_t *message;
+    if (json_array_size(value) == 0)
+        return mistake_in(mistake, name, "\"%s\" should be an array of messages, at least one", name);
+    json_decref(ask->messages);
+    ask->messages = json_array();
+    json_array_foreach(value, i, message)
+    {
+        char param[160];
+        snprintf(param, sizeof param, "%.80s[%zu]", name, i);
+        json_t *read = read_message(message, ask->messages, param, mistake);
+        if (!read) return false;
+        if (json_array_append_new(ask->messages, read) != 0) return mistake_memory(mistake);
+    }
+    return true;
+}

@@ -1,0 +1,53 @@
+/* mistake.c: see mistake.h. */
+#include "serve/generate/mistake.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static bool record(struct mistake *mistake, unsigned status, const char *code, const char *param,
+                   const char *format, va_list arguments)
+{
+    if (mistake->status) return false;
+    mistake->status = status;
+    mistake->code = code;
+    snprintf(mistake->param, sizeof mistake->param, "%s", param ? param : "");
+    vsnprintf(mistake->message, sizeof mistake->message, format, arguments);
+    return false;
+}
+
+bool mistake_in(struct mistake *mistake, const char *param, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    record(mistake, 400, NULL, param, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool mistake_with_code(struct mistake *mistake, const char *code, const char *param, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    record(mistake, 400, code, param, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool mistake_memory(struct mistake *mistake)
+{
+    if (mistake->status) return false;
+    mistake_in(mistake, NULL, "out of memory");
+    mistake->status = 500;
+    return false;
+}
+
+bool mistake_of_engine(struct mistake *mistake, int status, const char *param)
+{
+    bool theirs = status == ENGINE_ERROR_ARGUMENT || status == ENGINE_ERROR_DATA ||
+                  status == ENGINE_ERROR_UNSUPPORTED || status == ENGINE_ERROR_NOT_FOUND;
+    if (status == ENGINE_ERROR_MEMORY) return mistake_memory(mistake);
+    if (mistake->status) return false;
+    mistake_in(mistake, param, "%s", engine_error_message());
+    mistake->status = status == ENGINE_ERROR_BUSY ? 429 : theirs ? 400 : 500;
+    return false;
+}

@@ -1,0 +1,28 @@
+/* mistake.h: what is wrong with a request, as error objects of APIs say it. */
+#ifndef ENGINE_SERVE_GENERATE_MISTAKE_H
+#define ENGINE_SERVE_GENERATE_MISTAKE_H
+
+#include <stdbool.h>
+
+#include "engine.h"
+
+/* Zeroed: nothing is wrong. */
+struct mistake {
+    unsigned status;  /* of HTTP: 400, 429, 500; 0: there is none */
+    char param[160];  /* the field: "messages[1].content"; "": none in particular */
+    const char *code; /* "context_length_exceeded"; NULL: none */
+    char message[512];
+};
+
+/* Records a mistake in a field (`param` may be NULL) unless there is one already. Returns false. */
+bool mistake_in(struct mistake *mistake, const char *param, const char *format, ...) ENGINE_PRINTF(3, 4);
+/* The same with a code. */
+bool mistake_with_code(struct mistake *mistake, const char *code, const char *param, const char *format, ...)
+    ENGINE_PRINTF(4, 5);
+/* Records that memory ran out. Returns false. */
+bool mistake_memory(struct mistake *mistake);
+/* Records the failure of a function of engine.h with its status and engine_error_message(): 400 if the request is to
+ * blame, else 500; ENGINE_ERROR_BUSY is 429. Returns false. */
+bool mistake_of_engine(struct mistake *mistake, int status, const char *param);
+
+#endif

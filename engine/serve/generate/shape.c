@@ -1,0 +1,341 @@
+/* shape.c: see shape.h. Grammars are written as GBNF (docs/grammars.md), with schemas as items. */
+#include "serve/generate/shape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+
+/* ---- Text that grows ---- */
+
+struct writer {
+    const struct shape *shape;
+    struct text_buffer text;
+    bool failed; /* out of memory */
+};
+
+static void put(struct writer *w, const char *text)
+{
+    if (!w->failed && text_add(&w->text, &(struct engine_string){text, strlen(text)})) w->failed = true;
+}
+
+/* A text as a string of GBNF. */
+static void put_string(struct writer *w, const char *text)
+{
+    put(w, "\"");
+    for (; *text; text++) {
+        char one[2] = {*text, '\0'};
+        put(w, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : one);
+    }
+    put(w, "\"");
+}
+
+static void put_json(struct writer *w, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (!text) w->failed = true;
+    if (text) put(w, text);
+    free(text);
+}
+
+/* ---- Marks ---- */
+
+struct found {
+    int32_t id;
+    size_t count;
+};
+
+static int find(void *user, const int32_t *ids, size_t count)
+{
+    struct found *found = user;
+    if (count > 0) found->id = ids[0];
+    found->count += count;
+    return ENGINE_OK;
+}
+
+/* The token that is spelled like the mark; -1: it takes several. */
+static int32_t token_of(const struct shape *shape, const char *mark)
+{
+    const struct vocabulary *v = shape->vocabulary;
+    struct found found = {.id = -1};
+    struct engine_string piece;
+    int status = v->api->encode(v->tokenizer, mark, strlen(mark), ENGINE_ENCODE_SPECIAL, find, &found);
+    if (status || found.count != 1 || engine_model_token_text(shape->model, found.id, &piece)) return -1;
+    return piece.length == strlen(mark) && memcmp(piece.data, mark, piece.length) == 0 ? found.id : -1;
+}
+
+/* A mark: as its token if the vocabulary has one, else as text. */
+static void put_mark(struct writer *w, const char *mark)
+{
+    int32_t token = token_of(w->shape, mark);
+    char text[32];
+    put(w, " ");
+    if (token < 0) {
+        put_string(w, mark);
+    } else {
+        snprintf(text, sizeof text, "<[%d]>", (int)token);
+        put(w, text);
+    }
+    put(w, " ");
+}
+
+/* Any text without a mark. As text, it has no "<" before the second character of the mark. */
+static void put_text_without(struct writer *w, const char *mark)
+{
+    int32_t token = token_of(w->shape, mark);
+    char text[64];
+    if (token >= 0)
+        snprintf(text, sizeof text, " (!<[%d]>)* ", (int)token);
+    else
+        snprintf(text, sizeof text, " ([^%s%c] | \"%c\"+ [^%s%c%s%c])* ", mark[0] == '[' ? "\\" : "", mark[0],
+                 mark[0], mark[0] == '[' ? "\\" : "", mark[0], mark[1] == '[' ? "\\" : "", mark[1]);
+    put(w, text);
+}
+
+/* ---- Reasoning ---- */
+
+static bool template_has(const struct writer *w, const char *text)
+{
+    return strstr(w->shape->template_text, text) != NULL;
+}
+
+/* What may come before the reply proper. */
+static void put_reasoning(struct writer *w)
+{
+    if (w->shape->format == ENGINE_REPLY_GPT_OSS) {
+        put(w, "(");
+        put_mark(w, "<|channel|>");
+        put_string(w, "analysis");
+        put_mark(w, "<|message|>");
+        put_text_without(w, "<|end|>");
+        put_mark(w, "<|end|>");
+        put_mark(w, "<|start|>");
+        put(w, "\"assistant\")? ");
+        return;
+    }
+    bool square = template_has(w, "[THINK]");
+    if (!square && !w->shape->reasoning && !template_has(w, "<think>")) return;
+    const char *open = square ? "[THINK]" : "<think>", *close = square ? "[/THINK]" : "</think>";
+    put(w, "(");
+    if (!w->shape->reasoning) put_mark(w, open);
+    put_text_without(w, close);
+    put_mark(w, close);
+    put(w, w->shape->reasoning ? "[ \\n]{0,4}) " : "[ \\n]{0,4})? ");
+}
+
+/* ---- Calls ---- */
+
+/* The schema of a tool's arguments; without one it takes none. New reference. */
+static json_t *arguments_schema(const json_t *function)
+{
+    json_t *parameters = json_object_get(function, "parameters");
+    if (json_is_object(parameters) && json_object_size(parameters) > 0) return json_incref(parameters);
+    return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
+}
+
+/* A schema of {"name": the tool's name, ARGUMENTS_KEY: its arguments}. New reference. */
+static json_t *call_schema(const json_t *function, const char *arguments_key)
+{
+    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s, s], s:b}", "type", "object", "properties", "name",
+                     "const", json_object_get(function, "name"), arguments_key, arguments_schema(function),
+                     "required", "name", arguments_key, "additionalProperties", 0);
+}
+
+static void put_schema(struct writer *w, json_t *schema)
+{
+    put(w, " %json ");
+    put_json(w, schema);
+    put(w, " ");
+    json_decref(schema);
+}
+
+static void put_arguments(struct writer *w, const json_t *function)
+{
+    put_schema(w, arguments_schema(function));
+}
+
+static void put_object(struct writer *w, const json_t *function, const char *arguments_key)
+{
+    put_schema(w, call_schema(function, arguments_key));
+}
+
+/* The call of one tool without what surrounds all calls. */
+static void put_call(struct writer *w, const json_t *function)
+{
+    const char *name = json_string_value(json_object_get(function, "name"));
+    switch (w->shape->format) {
+    case ENGINE_REPLY_LLAMA3: put_object(w, function, "parameters"); break;
+    case ENGINE_REPLY_MISTRAL:
+        if (token_of(w->shape, "[ARGS]") < 0) {
+            put_object(w, function, "arguments");
+        } else {
+            put_mark(w, "[TOOL_CALLS]");
+            put_string(w, name);
+            put_mark(w, "[ARGS]");
+            put_arguments(w, function);
+        }
+        break;
+    case ENGINE_REPLY_DEEPSEEK:
+        put_mark(w, "<｜tool▁call▁begin｜>");
+        if (template_has(w, "```json")) put_string(w, "function");
+        if (template_has(w, "```json")) put_mark(w, "<｜tool▁sep｜>");
+        put_string(w, name);
+        if (!template_has(w, "```json")) put_mark(w, "<｜tool▁sep｜>");
+        if (template_has(w, "```json")) put(w, " \"\\n```json\\n\" ");
+        put_arguments(w, function);
+        if (template_has(w, "```json")) put(w, " \"\\n```\" ");
+        put_mark(w, "<｜tool▁call▁end｜>");
+        break;
+    case ENGINE_REPLY_GPT_OSS:
+        put_mark(w, "<|channel|>");
+        put(w, " \"commentary to=functions.\" ");
+        put_string(w, name);
+        put(w, " \" \" (");
+        put_mark(w, "<|constrain|>");
+        put(w, ")? \"json\"? ");
+        put_mark(w, "<|message|>");
+        put_arguments(w, function);
+        break;
+    default: /* Hermes */
+        put_mark(w, "<tool_call>");
+        put(w, " \"\\n\"? ");
+        put_object(w, function, "arguments");
+        put(w, " \"\\n\"? ");
+        put_mark(w, "</tool_call>");
+        break;
+    }
+}
+
+/* The rule "call": a call of a tool that may be chosen. */
+static void put_call_rule(struct writer *w, const struct ask *ask)
+{
+    size_t n = 0;
+    put(w, "\ncall ::= ");
+    for (size_t i = 0; i < json_array_size(ask->tools); i++) {
+        const json_t *function = json_object_get(json_array_get(ask->tools, i), "function");
+        if (ask->tool && strcmp(ask->tool, json_string_value(json_object_get(function, "name"))) != 0)
+            continue;
+        if (n++ > 0) put(w, " | ");
+        put_call(w, function);
+    }
+    put(w, "\n");
+}
+
+/* One call or more, with what surrounds and separates them. */
+static void put_calls(struct writer *w, const struct ask *ask)
+{
+    uint32_t format = w->shape->format;
+    bool listed = format == ENGINE_REPLY_MISTRAL && token_of(w->shape, "[ARGS]") < 0;
+    /* Llama 3 and gpt-oss end their turn after a call. */
+    bool one = ask->one_call || ask->tool || format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS;
+    if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁begin｜>");
+    if (listed) put_mark(w, "[TOOL_CALLS]");
+    if (listed) put(w, " \"[\" ");
+    put(w, "call");
+    if (!one)
+        put(w, listed                           ? " (\",\" \" \"? call)*"
+               : format == ENGINE_REPLY_MISTRAL ? " call*"
+                                                : " (\"\\n\"? call)*");
+    if (listed) put(w, " \"]\" ");
+    if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
+}
+
+/* The mark before which anything may be written if calls may come but need not; NULL: there is none. */
+static const char *mark_of_calls(uint32_t format)
+{
+    switch (format) {
+    case ENGINE_REPLY_HERMES: return "<tool_call>";
+    case ENGINE_REPLY_MISTRAL: return "[TOOL_CALLS]";
+    case ENGINE_REPLY_DEEPSEEK: return "<｜tool▁calls▁begin｜>";
+    default: return NULL;
+    }
+}
+
+static bool any_strict(const struct ask *ask)
+{
+    for (size_t i = 0; i < json_array_size(ask->tools); i++)
+        if (json_is_true(
+                json_object_get(json_object_get(json_array_get(ask->tools, i), "function"), "strict")))
+            return true;
+    return false;
+}
+
+/* ---- All of it ---- */
+
+/* A reply that is JSON. */
+static void put_json_reply(struct writer *w, const struct constraint *constraint)
+{
+    if (w->shape->format == ENGINE_REPLY_GPT_OSS) {
+        put_mark(w, "<|channel|>");
+        put(w, " \"final\" ");
+        put_mark(w, "<|message|>");
+    }
+    put(w, " %json ");
+    put(w, constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
+}
+
+static bool create(struct writer *w, const char *param, struct engine_grammar **grammar,
+                   struct mistake *mistake)
+{
+    int status = w->failed ? ENGINE_ERROR_MEMORY
+                           : engine_grammar_create(w->shape->model, ENGINE_GRAMMAR_GBNF, w->text.data,
+                                                   w->text.size, grammar);
+    free(w->text.data);
+    if (w->failed) {
+        return mistake_memory(mistake);
+    }
+    return !status || mistake_of_engine(mistake, status, param);
+}
+
+static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_grammar **grammar,
+                        struct mistake *mistake)
+{
+    bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
+    const char *mark = mark_of_calls(w->shape->format);
+    if (!forced && (!mark || token_of(w->shape, mark) < 0)) {
+        free(w->text.data);
+        return mistake_in(
+            mistake, "tools",
+            "\"strict\" needs \"tool_choice\" required or a function's name with this model: its "
+            "calls begin with no token of their own, so text and calls can't be told apart "
+            "while they are written");
+    }
+    put_reasoning(w);
+    if (!forced) put_text_without(w, mark);
+    if (!forced) put(w, "(");
+    put_calls(w, ask);
+    if (!forced) put(w, ")?");
+    put_call_rule(w, ask);
+    return create(w, forced ? "tool_choice" : "tools", grammar, mistake);
+}
+
+bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
+                struct mistake *mistake)
+{
+    const struct constraint *constraint = &ask->options.constraint;
+    struct writer writer = {.shape = shape};
+    bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
+    *grammar = NULL;
+    if (constraint->kind == ENGINE_GRAMMAR_GBNF) {
+        int status = constraint_open(shape->model, constraint, grammar);
+        return !status || mistake_of_engine(mistake, status, ask->constrained_by);
+    }
+    put(&writer, "root ::= ");
+    if (constraint->kind) {
+        bool calls = ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO;
+        put_reasoning(&writer);
+        put(&writer, "(");
+        put_json_reply(&writer, constraint);
+        if (calls) put(&writer, " | ");
+        if (calls) put_calls(&writer, ask);
+        put(&writer, ")");
+        if (calls) put_call_rule(&writer, ask);
+        return create(&writer, ask->constrained_by, grammar, mistake);
+    }
+    if (forced || (ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO && any_strict(ask)))
+        return shape_calls(&writer, ask, grammar, mistake);
+    free(writer.text.data);
+    return true;
+}

@@ -1,0 +1,56 @@
+/* wire.c: see wire.h. */
+#include "serve/generate/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+
+#define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(9))
+
+void wire_answer(struct exchange *exchange, json_t *answer)
+{
+    char *text = answer ? json_dumps(answer, DUMP) : NULL;
+    json_decref(answer);
+    if (text)
+        exchange_answer_bytes(exchange, 200, "application/json", text, strlen(text));
+    else
+        exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory (an answer)");
+    free(text);
+}
+
+void wire_fail(struct exchange *exchange, const struct mistake *mistake)
+{
+    if (mistake->status == 429)
+        exchange_busy(exchange);
+    else
+        exchange_fail(exchange, mistake->status,
+                      mistake->status < 500 ? "invalid_request_error" : "server_error", mistake->code,
+                      mistake->param[0] ? mistake->param : NULL, "%s", mistake->message);
+}
+
+static int add(struct text_buffer *buffer, const char *text)
+{
+    return text_add(buffer, &(struct engine_string){text, strlen(text)});
+}
+
+/* In one piece, so that no other event can come between. What has no memory is not sent: the client then finds the
+ * stream incomplete. */
+void wire_event(struct exchange *exchange, const char *name, json_t *data)
+{
+    struct text_buffer event = {0};
+    char *text = data ? json_dumps(data, DUMP) : NULL;
+    json_decref(data);
+    int failed = text ? 0 : 1;
+    if (!failed && name) failed = add(&event, "event: ") || add(&event, name) || add(&event, "\n");
+    if (!failed) failed = add(&event, "data: ") || add(&event, text) || add(&event, "\n\n");
+    if (!failed) exchange_send(exchange, event.data, event.size);
+    free(event.data);
+    free(text);
+}
+
+void wire_done(struct exchange *exchange)
+{
+    static const char done[] = "data: [DONE]\n\n";
+    exchange_send(exchange, done, strlen(done));
+}

@@ -1,0 +1,289 @@
+/* daemon.c: libmicrohttpd's side: takes requests apart from its callbacks, refuses those that may not be, hands the others to
+ * worker threads, and gives the answers back. One thread of libmicrohttpd runs all of this for a listening socket; nothing
+ * here waits. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "commands/common.h"
+#include "serve/clock.h"
+#include "serve/http/access.h"
+#include "serve/http/internal.h"
+#include "serve/http/request-check.h"
+#include "serve/http/tls.h"
+#include "serve/models/models.h"
+
+/* ---- Connections --------------------------------------------------------------------------------------- */
+
+static void notice_connection(void *user, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode code)
+{
+    struct listener *listener = user;
+    struct http *http = listener->http;
+    struct connection *known = *context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        known = calloc(1, sizeof *known);
+        *context = known;
+        if (!known) return;
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        known->listener = listener;
+        known->socket = info ? info->connect_fd : -1;
+        known->waits_since = server_now();
+        pthread_mutex_lock(&http->lock);
+        known->next = http->connections;
+        if (known->next) known->next->previous = known;
+        http->connections = known;
+        pthread_mutex_unlock(&http->lock);
+        return;
+    }
+    if (!known) return;
+    pthread_mutex_lock(&http->lock);
+    if (known->next) known->next->previous = known->previous;
+    if (known->previous)
+        known->previous->next = known->next;
+    else
+        http->connections = known->next;
+    pthread_mutex_unlock(&http->lock);
+    free(known);
+}
+
+static void name_client(struct exchange *exchange, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    char text[INET6_ADDRSTRLEN] = "unix";
+    if (address && address->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, text, sizeof text);
+    else if (address && address->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, text,
+                  sizeof text);
+    snprintf(exchange->client, sizeof exchange->client, "%s", text);
+}
+
+/* ---- Handing over to workers --------------------------------------------------------------------------- */
+
+static void run_route(void *user)
+{
+    struct exchange *exchange = user;
+    exchange->route->run(exchange);
+}
+
+/* Reads the body, and takes the model that it names. */
+static void prepare(void *user)
+{
+    struct exchange *exchange = user;
+    unsigned flags = exchange->route->flags;
+    if (flags & ROUTE_JSON) {
+        json_error_t error;
+        struct engine_string body = exchange_body(exchange);
+        exchange->json = json_loadb(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+        if (!exchange->json || !json_is_object(exchange->json)) {
+            if (exchange->json)
+                exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
+                              "the body is not an object of JSON");
+            else
+                exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
+                              "the body is not valid JSON: line %d, column %d: %s", error.line, error.column,
+                              error.text);
+            return;
+        }
+    }
+    if (flags & ROUTE_MODEL)
+        models_enter(exchange->http->server->models, exchange);
+    else
+        run_route(exchange);
+}
+
+void http_go_on(struct exchange *exchange)
+{
+    /* It has waited in line before: it isn't refused now, other than without memory. */
+    if (!pool_add(exchange->http->workers, run_route, exchange, true)) exchange_busy(exchange);
+}
+
+static void dispatch(struct exchange *exchange)
+{
+    struct pool *pool =
+        exchange->route->flags & ROUTE_QUICK ? exchange->http->quick : exchange->http->workers;
+    exchange_suspend(exchange);
+    if (!pool_add(pool, prepare, exchange, false)) exchange_busy(exchange);
+}
+
+/* ---- libmicrohttpd's callbacks ------------------------------------------------------------------------- */
+
+/* What needs no body to be answered: a request that is not in order, not allowed, or for something that isn't there. */
+static bool refuse_early(struct exchange *exchange, const char *version)
+{
+    struct http *http = exchange->http;
+    const struct listener *listener = exchange->from->listener;
+    char methods[64];
+    if (request_check(exchange, version)) return true;
+    if (access_refuse(http->access, exchange, listener)) return true;
+    exchange->route = route_find(exchange->method, exchange->path, methods);
+    if (!exchange->route && methods[0]) {
+        exchange_header(exchange, "Allow", methods);
+        exchange_fail(exchange, 405, "invalid_request_error", "method_not_allowed", NULL,
+                      "%s takes %s, not %s", exchange->path, methods, exchange->method);
+    } else if (!exchange->route) {
+        exchange_fail(exchange, 404, "invalid_request_error", "not_found", NULL, "there is no %s",
+                      exchange->path);
+    } else if (!(exchange->route->flags & ROUTE_OPEN) && !access_has_key(http->access, exchange)) {
+        exchange_header(exchange, "WWW-Authenticate", "Bearer");
+        exchange_fail(exchange, 401, "authentication_error", "invalid_api_key", NULL,
+                      exchange_request_header(exchange, "Authorization") ||
+                              exchange_request_header(exchange, "x-api-key")
+                          ? "the API key is wrong"
+                          : "an API key is needed: Authorization: Bearer KEY");
+    } else if (http->server->is_ending && !(exchange->route->flags & ROUTE_QUICK)) {
+        exchange_fail(exchange, 503, "server_error", "shutting_down", NULL, "the server is shutting down");
+    } else {
+        const char *length = exchange_request_header(exchange, "Content-Length");
+        if (!length || strtoull(length, NULL, 10) <= http->largest_body) return false;
+        exchange_header(exchange, "Connection", "close");
+        exchange_fail(exchange, 413, "invalid_request_error", "too_large", NULL,
+                      "the body has %s bytes, but at most %zu are allowed", length, http->largest_body);
+    }
+    return true;
+}
+
+static enum MHD_Result begin(struct listener *listener, struct MHD_Connection *connection, const char *url,
+                             const char *method, const char *version, void **context)
+{
+    struct http *http = listener->http;
+    struct exchange *exchange = exchange_create(http, connection, method, url);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct connection *from = info ? info->socket_context : NULL;
+    if (!exchange || !from) {
+        if (exchange) exchange_release(exchange);
+        return MHD_NO;
+    }
+    *context = exchange;
+    exchange->from = from;
+    name_client(exchange, connection);
+    pthread_mutex_lock(&http->lock);
+    exchange->was_listed = true;
+    exchange->next = http->first;
+    if (exchange->next) exchange->next->previous = exchange;
+    http->first = exchange;
+    http->n_exchanges++;
+    from->exchange = exchange;
+    from->received = 0;
+    pthread_mutex_unlock(&http->lock);
+    exchange_hold(exchange); /* for the handler */
+    if (!refuse_early(exchange, version)) return MHD_YES;
+    exchange->handed_over = true;
+    return exchange_put_answer(exchange, connection);
+}
+
+static enum MHD_Result take_request(void *user, struct MHD_Connection *connection, const char *url,
+                                    const char *method, const char *version, const char *data, size_t *size,
+                                    void **context)
+{
+    struct listener *listener = user;
+    struct exchange *exchange = *context;
+    if (!exchange) return begin(listener, connection, url, method, version, context);
+    if (*size > 0) {
+        bool added = exchange_add_body(exchange, data, *size);
+        pthread_mutex_lock(&listener->http->lock);
+        exchange->from->received += *size;
+        pthread_mutex_unlock(&listener->http->lock);
+        *size = 0;
+        /* What is too large is read to its end, so that the client gets to see why it is refused; but not forever. */
+        return added && exchange->body_discarded <= listener->http->largest_body ? MHD_YES : MHD_NO;
+    }
+    if (exchange->handed_over) return exchange_put_answer(exchange, connection);
+    exchange->handed_over = true;
+    pthread_mutex_lock(&listener->http->lock);
+    exchange->from->waits_since = 0;
+    pthread_mutex_unlock(&listener->http->lock);
+    if (exchange->body_too_large) {
+        exchange_fail(exchange, 413, "invalid_request_error", "too_large", NULL,
+                      "the body has more than the %zu bytes that are allowed", listener->http->largest_body);
+        return exchange_put_answer(exchange, connection);
+    }
+    watch_add(exchange, exchange->from->socket);
+    dispatch(exchange);
+    return MHD_YES;
+}
+
+static void complete_request(void *user, struct MHD_Connection *connection, void **context,
+                             enum MHD_RequestTerminationCode code)
+{
+    struct listener *listener = user;
+    struct http *http = listener->http;
+    struct exchange *exchange = *context;
+    (void)connection;
+    if (!exchange) return;
+    *context = NULL;
+    watch_remove(exchange, exchange->from->socket);
+    pthread_mutex_lock(&http->lock);
+    exchange->from->exchange = NULL;
+    exchange->from->waits_since = server_now();
+    exchange->from->served_before = true;
+    exchange->from = NULL;
+    if (exchange->next) exchange->next->previous = exchange->previous;
+    if (exchange->previous)
+        exchange->previous->next = exchange->next;
+    else
+        http->first = exchange->next;
+    bool is_idle = --http->n_exchanges == 0;
+    pthread_mutex_unlock(&http->lock);
+
+    exchange_finished(exchange, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    if (!exchange->handed_over) exchange_release(exchange); /* no handler will */
+    exchange_release(exchange);
+    if (!is_idle) return;
+    pthread_mutex_lock(&http->lock);
+    pthread_cond_broadcast(&http->idle);
+    pthread_mutex_unlock(&http->lock);
+}
+
+static void take_note(void *user, const char *format, va_list args) ENGINE_PRINTF(2, 0);
+static void take_note(void *user, const char *format, va_list args)
+{
+    /* libmicrohttpd's notes are about what clients do wrong: they would fill the log. */
+    (void)user, (void)format, (void)args;
+}
+
+/* Decodes %XX in place, but for %00, which would end the text. */
+static size_t unescape(void *user, struct MHD_Connection *connection, char *text)
+{
+    char *to = text;
+    (void)user, (void)connection;
+    for (const char *from = text; *from; to++) {
+        unsigned byte = 0;
+        if (from[0] == '%' && isxdigit((unsigned char)from[1]) && isxdigit((unsigned char)from[2]))
+            byte = (unsigned)strtoul((char[]){from[1], from[2], '\0'}, NULL, 16);
+        *to = byte ? (char)byte : *from;
+        from += byte ? 3 : 1;
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
+int daemon_start(struct listener *listener)
+{
+    const struct arguments *arguments = listener->http->server->arguments;
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem more[4] = {{MHD_OPTION_END, 0, NULL}};
+    if (listener->http->tls && !listener->is_unix) flags |= tls_options(listener->http->tls, more);
+    listener->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, take_request, listener, MHD_OPTION_EXTERNAL_LOGGER, take_note, NULL,
+        MHD_OPTION_LISTEN_SOCKET, listener->socket, MHD_OPTION_NOTIFY_COMPLETED, complete_request, listener,
+        MHD_OPTION_NOTIFY_CONNECTION, notice_connection, listener, MHD_OPTION_CONNECTION_LIMIT,
+        arguments->n_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, arguments->n_connections_each,
+        MHD_OPTION_CONNECTION_TIMEOUT, arguments->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)arguments->header_kib * 1024, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY,
+        more, MHD_OPTION_END);
+    if (listener->daemon) return ENGINE_OK;
+    return command_error(ENGINE_ERROR, "cannot serve on %s: %s", listener->address, strerror(errno));
+}

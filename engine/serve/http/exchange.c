@@ -1,0 +1,457 @@
+/* exchange.c: see exchange.h. An exchange is held by libmicrohttpd until its connection is done with it, by the handler until
+ * it has ended it, and by requests in a queue; each holds a reference. Whoever gives back the last one logs it. */
+#include "serve/http/exchange.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "serve/clock.h"
+#include "serve/http/internal.h"
+#include "serve/log.h"
+#include "serve/metrics.h"
+#include "serve/models/models.h"
+
+/* ---- Creating and freeing ------------------------------------------------------------------------------ */
+
+struct copy {
+    struct pair *pairs;
+    size_t count;
+    bool failed;
+};
+
+static bool add_pair(struct pair **pairs, size_t *count, const char *name, const char *value)
+{
+    struct pair *grown = realloc(*pairs, (*count + 1) * sizeof *grown);
+    if (!grown) return false;
+    *pairs = grown;
+    struct pair *added = &grown[*count];
+    *added = (struct pair){strdup(name), strdup(value ? value : "")};
+    if (added->name && added->value) {
+        ++*count;
+        return true;
+    }
+    free(added->name);
+    free(added->value);
+    return false;
+}
+
+static enum MHD_Result copy_pair(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct copy *copy = user;
+    (void)kind;
+    copy->failed = !add_pair(&copy->pairs, &copy->count, name, value);
+    return copy->failed ? MHD_NO : MHD_YES;
+}
+
+static void free_pairs(struct pair *pairs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(pairs[i].name);
+        free(pairs[i].value);
+    }
+    free(pairs);
+}
+
+struct exchange *exchange_create(struct http *http, struct MHD_Connection *connection, const char *method,
+                                 const char *url)
+{
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    struct copy headers = {0}, arguments = {0};
+    if (!exchange) return NULL;
+    atomic_init(&exchange->references, 1);
+    exchange->http = http;
+    exchange->connection = connection;
+    exchange->adapter = -1;
+    exchange->began = server_now();
+    pthread_mutex_init(&exchange->lock, NULL);
+    pthread_mutex_init(&exchange->gone_lock, NULL);
+    snprintf(exchange->method, sizeof exchange->method, "%s", method);
+    exchange->path = strdup(url);
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, copy_pair, &headers);
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, copy_pair, &arguments);
+    exchange->headers = headers.pairs;
+    exchange->n_headers = headers.count;
+    exchange->arguments = arguments.pairs;
+    exchange->n_arguments = arguments.count;
+    if (exchange->path && !headers.failed && !arguments.failed) return exchange;
+    exchange_release(exchange);
+    return NULL;
+}
+
+struct exchange *exchange_hold(struct exchange *exchange)
+{
+    atomic_fetch_add(&exchange->references, 1);
+    return exchange;
+}
+
+void exchange_release(struct exchange *exchange)
+{
+    if (atomic_fetch_sub(&exchange->references, 1) != 1) return;
+    if (exchange->was_listed) {
+        log_exchange(exchange);
+        metrics_exchange(exchange->http->server->metrics, exchange);
+    }
+    free_pairs(exchange->headers, exchange->n_headers);
+    free_pairs(exchange->arguments, exchange->n_arguments);
+    free_pairs(exchange->answer_headers, exchange->n_answer_headers);
+    json_decref(exchange->json);
+    pthread_mutex_destroy(&exchange->lock);
+    pthread_mutex_destroy(&exchange->gone_lock);
+    free(exchange->pending);
+    free(exchange->path);
+    free(exchange->body);
+    free(exchange);
+}
+
+bool exchange_add_body(struct exchange *exchange, const char *data, size_t size)
+{
+    if (exchange->body_too_large || size > exchange->http->largest_body - exchange->body_size) {
+        exchange->body_too_large = true;
+        exchange->body_discarded += size;
+        return true;
+    }
+    if (exchange->body_size + size + 1 > exchange->body_capacity) {
+        size_t capacity = (exchange->body_size + size) * 2 + 1;
+        char *grown = realloc(exchange->body, capacity);
+        if (!grown) return false;
+        exchange->body = grown;
+        exchange->body_capacity = capacity;
+    }
+    memcpy(exchange->body + exchange->body_size, data, size);
+    exchange->body_size += size;
+    exchange->body[exchange->body_size] = '\0';
+    return true;
+}
+
+/* ---- The request --------------------------------------------------------------------------------------- */
+
+const char *exchange_method(const struct exchange *exchange)
+{
+    return exchange->method;
+}
+
+const char *exchange_path(const struct exchange *exchange)
+{
+    return exchange->path;
+}
+
+const char *exchange_query(const struct exchange *exchange, const char *name)
+{
+    for (size_t i = 0; i < exchange->n_arguments; i++)
+        if (strcmp(exchange->arguments[i].name, name) == 0) return exchange->arguments[i].value;
+    return NULL;
+}
+
+const char *exchange_request_header(const struct exchange *exchange, const char *name)
+{
+    for (size_t i = 0; i < exchange->n_headers; i++)
+        if (strcasecmp(exchange->headers[i].name, name) == 0) return exchange->headers[i].value;
+    return NULL;
+}
+
+struct engine_string exchange_body(const struct exchange *exchange)
+{
+    return (struct engine_string){exchange->body ? exchange->body : "", exchange->body_size};
+}
+
+json_t *exchange_json(const struct exchange *exchange)
+{
+    return exchange->json;
+}
+
+struct server *exchange_server(const struct exchange *exchange)
+{
+    return exchange->http->server;
+}
+
+struct served *exchange_model(const struct exchange *exchange)
+{
+    return exchange->model;
+}
+
+int exchange_adapter(const struct exchange *exchange)
+{
+    return exchange->adapter;
+}
+
+void exchange_count(struct exchange *exchange, uint64_t n_prompt, uint64_t n_reused, uint64_t n_generated)
+{
+    atomic_fetch_add(&exchange->n_prompt, n_prompt);
+    atomic_fetch_add(&exchange->n_reused, n_reused);
+    atomic_fetch_add(&exchange->n_generated, n_generated);
+}
+
+/* ---- Clients that go away ------------------------------------------------------------------------------ */
+
+void exchange_lose(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+    exchange->gone = true;
+    pthread_mutex_unlock(&exchange->lock);
+    pthread_mutex_lock(&exchange->gone_lock);
+    void (*when_gone)(void *user) = exchange->when_gone;
+    exchange->when_gone = NULL;
+    if (when_gone) when_gone(exchange->gone_user);
+    pthread_mutex_unlock(&exchange->gone_lock);
+}
+
+void exchange_when_gone(struct exchange *exchange, void (*gone)(void *user), void *user)
+{
+    pthread_mutex_lock(&exchange->gone_lock);
+    pthread_mutex_lock(&exchange->lock);
+    bool already = exchange->gone;
+    pthread_mutex_unlock(&exchange->lock);
+    exchange->when_gone = already ? NULL : gone;
+    exchange->gone_user = user;
+    if (already) gone(user);
+    pthread_mutex_unlock(&exchange->gone_lock);
+}
+
+/* From now on `when_gone` is not called. */
+static void forget_gone(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->gone_lock);
+    exchange->when_gone = NULL;
+    pthread_mutex_unlock(&exchange->gone_lock);
+}
+
+void exchange_finished(struct exchange *exchange, bool complete)
+{
+    pthread_mutex_lock(&exchange->lock);
+    struct MHD_Response *response = exchange->response;
+    exchange->response = NULL; /* that of a stream holds the exchange */
+    exchange->connection = NULL;
+    exchange->suspended = false;
+    exchange->complete = complete;
+    exchange->seconds = server_now() - exchange->began;
+    pthread_mutex_unlock(&exchange->lock);
+    if (response) MHD_destroy_response(response);
+    if (!complete) exchange_lose(exchange);
+}
+
+/* ---- Between threads ----------------------------------------------------------------------------------- */
+
+/* With the lock: has libmicrohttpd look at the exchange again. */
+static void resume(struct exchange *exchange)
+{
+    if (!exchange->suspended || !exchange->connection) return;
+    exchange->suspended = false;
+    MHD_resume_connection(exchange->connection);
+}
+
+void exchange_suspend(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+    exchange->suspended = true;
+    MHD_suspend_connection(exchange->connection);
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+enum MHD_Result exchange_put_answer(struct exchange *exchange, struct MHD_Connection *connection)
+{
+    /* Not with the lock: libmicrohttpd has a lock of its own for the response, with which it calls read_stream. */
+    pthread_mutex_lock(&exchange->lock);
+    struct MHD_Response *response = exchange->response;
+    unsigned status = exchange->status;
+    pthread_mutex_unlock(&exchange->lock);
+    return response ? MHD_queue_response(connection, status, response) : MHD_NO;
+}
+
+/* The handler's reference is given back. */
+static void let_go(struct exchange *exchange)
+{
+    models_leave(exchange->http->server->models, exchange);
+    exchange_release(exchange);
+}
+
+/* ---- Answers ------------------------------------------------------------------------------------------- */
+
+void exchange_header(struct exchange *exchange, const char *name, const char *value)
+{
+    /* Without memory for it the answer goes without. */
+    add_pair(&exchange->answer_headers, &exchange->n_answer_headers, name, value);
+}
+
+static void add_headers(struct exchange *exchange, struct MHD_Response *response, const char *content_type)
+{
+    if (content_type) MHD_add_response_header(response, "Content-Type", content_type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+    for (size_t i = 0; i < exchange->n_answer_headers; i++)
+        MHD_add_response_header(response, exchange->answer_headers[i].name,
+                                exchange->answer_headers[i].value);
+}
+
+/* Hands over a response, which is taken; NULL: there was no memory for one, so the connection is closed. */
+static void set_response(struct exchange *exchange, unsigned status, enum exchange_state state,
+                         struct MHD_Response *response)
+{
+    pthread_mutex_lock(&exchange->lock);
+    bool wanted = exchange->connection != NULL;
+    if (wanted) exchange->response = response;
+    exchange->status = status;
+    exchange->state = state;
+    exchange->lost = !response;
+    resume(exchange);
+    pthread_mutex_unlock(&exchange->lock);
+    if (!wanted && response) MHD_destroy_response(response);
+}
+
+/* Ends the exchange with a response, which is taken; NULL: there was no memory for one, so the connection is closed. */
+static void answer(struct exchange *exchange, unsigned status, const char *content_type, size_t size,
+                   struct MHD_Response *response)
+{
+    forget_gone(exchange);
+    if (response) add_headers(exchange, response, content_type);
+    exchange->sent = size;
+    set_response(exchange, status, EXCHANGE_ANSWERED, response);
+    let_go(exchange);
+}
+
+void exchange_answer_bytes(struct exchange *exchange, unsigned status, const char *content_type,
+                           const void *data, size_t size)
+{
+    answer(exchange, status, content_type, size,
+           MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY));
+}
+
+void exchange_answer_static(struct exchange *exchange, unsigned status, const char *content_type,
+                            const void *data, size_t size)
+{
+    answer(exchange, status, content_type, size,
+           MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_PERSISTENT));
+}
+
+void exchange_answer(struct exchange *exchange, unsigned status, json_t *body)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_decref(body);
+    size_t size = text ? strlen(text) : 0;
+    struct MHD_Response *response =
+        text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!response) free(text);
+    answer(exchange, status, "application/json", size, response);
+}
+
+void exchange_fail(struct exchange *exchange, unsigned status, const char *type, const char *code,
+                   const char *param, const char *format, ...)
+{
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    /* Messages may quote what a client sent, cut anywhere. */
+    json_t *text = json_string(message);
+    for (char *byte = message; !text && *byte; byte++)
+        if (*byte & 0x80) *byte = '?';
+    if (!text) text = json_string(message);
+    if (exchange->route && exchange->route->flags & ROUTE_ANTHROPIC)
+        exchange_answer(
+            exchange, status,
+            json_pack("{s:s, s:{s:s, s:o}}", "type", "error", "error", "type", type, "message", text));
+    else
+        exchange_answer(exchange, status,
+                        json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", text, "type", type,
+                                  "param", param, "code", code));
+}
+
+void exchange_busy(struct exchange *exchange)
+{
+    exchange_header(exchange, "Retry-After", "1");
+    bool anthropic = exchange->route && exchange->route->flags & ROUTE_ANTHROPIC;
+    exchange_fail(exchange, 429, anthropic ? "rate_limit_error" : "server_busy",
+                  anthropic ? NULL : "server_busy", NULL, "too many requests are waiting; try again later");
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------------- */
+
+static ssize_t read_stream(void *user, uint64_t position, char *data, size_t most)
+{
+    struct exchange *exchange = user;
+    ssize_t result = 0;
+    (void)position;
+    pthread_mutex_lock(&exchange->lock);
+    size_t n = exchange->pending_size < most ? exchange->pending_size : most;
+    if (exchange->lost) {
+        result = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (n > 0) {
+        memcpy(data, exchange->pending + exchange->pending_first, n);
+        exchange->pending_first += n;
+        exchange->pending_size -= n;
+        if (exchange->pending_size == 0) exchange->pending_first = 0;
+        result = (ssize_t)n;
+    } else if (exchange->state == EXCHANGE_ENDED) {
+        result = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        exchange->suspended = true;
+        MHD_suspend_connection(exchange->connection);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return result;
+}
+
+static void release_stream(void *user)
+{
+    exchange_release(user);
+}
+
+void exchange_stream(struct exchange *exchange, const char *content_type)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange, release_stream);
+    if (response) {
+        exchange_hold(exchange);
+        add_headers(exchange, response, content_type);
+    }
+    set_response(exchange, 200, EXCHANGE_STREAMING, response);
+}
+
+/* With the lock: room for more bytes at the end of those that wait. */
+static bool make_room(struct exchange *exchange, size_t size)
+{
+    if (size > exchange->http->largest_pending - exchange->pending_size) return false;
+    if (exchange->pending_first + exchange->pending_size + size <= exchange->pending_capacity) return true;
+    if (exchange->pending_first > 0)
+        memmove(exchange->pending, exchange->pending + exchange->pending_first, exchange->pending_size);
+    exchange->pending_first = 0;
+    if (exchange->pending_size + size <= exchange->pending_capacity) return true;
+    size_t capacity = (exchange->pending_size + size) * 2;
+    char *grown = realloc(exchange->pending, capacity);
+    if (!grown) return false;
+    exchange->pending = grown;
+    exchange->pending_capacity = capacity;
+    return true;
+}
+
+bool exchange_send(struct exchange *exchange, const void *data, size_t size)
+{
+    pthread_mutex_lock(&exchange->lock);
+    bool reaches = exchange->connection && !exchange->gone && !exchange->lost;
+    if (reaches && size > 0) {
+        reaches = make_room(exchange, size);
+        if (reaches) {
+            memcpy(exchange->pending + exchange->pending_first + exchange->pending_size, data, size);
+            exchange->pending_size += size;
+            exchange->sent += size;
+        }
+        exchange->lost = !reaches;
+        resume(exchange);
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return reaches;
+}
+
+void exchange_end(struct exchange *exchange)
+{
+    forget_gone(exchange);
+    pthread_mutex_lock(&exchange->lock);
+    exchange->state = EXCHANGE_ENDED;
+    resume(exchange);
+    pthread_mutex_unlock(&exchange->lock);
+    let_go(exchange);
+}

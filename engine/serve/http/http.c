@@ -1,0 +1,134 @@
+/* http.c: see http.h. */
+#include "serve/http/http.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands/common.h"
+#include "serve/clock.h"
+#include "serve/http/access.h"
+#include "serve/http/internal.h"
+#include "serve/http/tls.h"
+
+int http_create(struct server *server, struct http **out)
+{
+    const struct arguments *arguments = server->arguments;
+    struct http *http = calloc(1, sizeof *http);
+    pthread_condattr_t attributes;
+    if (!http) return command_error(ENGINE_ERROR_MEMORY, "out of memory (server)");
+    http->server = server;
+    http->watch = http->wake = -1;
+    http->largest_body = (size_t)arguments->body_mib << 20;
+    http->largest_pending = (size_t)arguments->pending_kib << 10;
+    pthread_mutex_init(&http->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&http->idle, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int status = access_create(arguments, &http->access);
+    if (!status) status = tls_create(arguments, &http->tls);
+    if (!status) status = pool_create(arguments->n_workers, arguments->n_waiting, &http->workers);
+    if (!status) status = pool_create(1, arguments->n_connections, &http->quick);
+    if (!status) status = listen_open(http);
+    if (status) {
+        http_destroy(http);
+        return status;
+    }
+    *out = http;
+    return ENGINE_OK;
+}
+
+int http_start(struct http *http)
+{
+    int status = watch_start(http);
+    for (size_t i = 0; i < http->n_listeners && !status; i++) status = daemon_start(&http->listeners[i]);
+    return status;
+}
+
+int http_reload(struct http *http)
+{
+    int status = access_reload(http->access);
+    return status || !http->tls ? status : tls_reload(http->tls);
+}
+
+void http_close(struct http *http)
+{
+    for (size_t i = 0; i < http->n_listeners; i++) {
+        struct listener *listener = &http->listeners[i];
+        if (!listener->daemon || listener->closed) continue;
+        MHD_quiesce_daemon(listener->daemon); /* from now on the socket is ours to close */
+        close(listener->socket);
+        listener->closed = true;
+    }
+}
+
+size_t http_busy(struct http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    size_t n = http->n_exchanges;
+    pthread_mutex_unlock(&http->lock);
+    return n;
+}
+
+void http_abandon(struct http *http)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&http->lock);
+    struct exchange **all = calloc(http->n_exchanges + 1, sizeof *all);
+    for (struct exchange *exchange = http->first; exchange && all; exchange = exchange->next) {
+        all[n++] = exchange_hold(exchange);
+        shutdown(exchange->from->socket, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&http->lock);
+    for (size_t i = 0; i < n; i++) {
+        exchange_lose(all[i]);
+        exchange_release(all[i]);
+    }
+    free(all);
+}
+
+void http_wait(struct http *http, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)seconds;
+    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&http->lock);
+    while (http->n_exchanges > 0 && pthread_cond_timedwait(&http->idle, &http->lock, &until) == 0) continue;
+    pthread_mutex_unlock(&http->lock);
+}
+
+void http_stop(struct http *http)
+{
+    if (!http) return;
+    pool_destroy(http->workers);
+    pool_destroy(http->quick);
+    http->workers = http->quick = NULL;
+    http_close(http);
+    for (size_t i = 0; i < http->n_listeners; i++)
+        if (http->listeners[i].daemon) MHD_stop_daemon(http->listeners[i].daemon);
+    watch_stop(http);
+    listen_close(http);
+}
+
+void http_destroy(struct http *http)
+{
+    if (!http) return;
+    http_stop(http);
+    tls_destroy(http->tls);
+    access_destroy(http->access);
+    pthread_cond_destroy(&http->idle);
+    pthread_mutex_destroy(&http->lock);
+    free(http);
+}
+
+const char *http_address(const struct http *http, size_t index)
+{
+    return index < http->n_listeners ? http->listeners[index].address : NULL;
+}

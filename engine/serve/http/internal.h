@@ -1,0 +1,157 @@
+/* internal.h: what the files of http/ know of each other. */
+#ifndef ENGINE_SERVE_HTTP_INTERNAL_H
+#define ENGINE_SERVE_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "serve/http/exchange.h"
+#include "serve/http/http.h"
+#include "serve/http/pool.h"
+#include "serve/routes.h"
+
+#define HTTP_ADDRESS 160 /* bytes for an address as text */
+
+/* A socket that listens, with its daemon. */
+struct listener {
+    int socket;
+    bool is_unix, is_loopback; /* whether only this machine reaches it */
+    bool closed;
+    char address[HTTP_ADDRESS]; /* "http://127.0.0.1:8080" */
+    struct http *http;
+    struct MHD_Daemon *daemon;
+};
+
+/* A client's connection, from accepting it to closing it. Belongs to the list of http. */
+struct connection {
+    struct connection *next, *previous;
+    struct listener *listener;
+    int socket;
+    /* When it began to wait for a request; 0: one is being answered. */
+    double waits_since;
+    bool served_before; /* it may be idle between requests */
+    uint64_t received;  /* bytes of the body so far */
+    struct exchange *exchange;
+};
+
+struct access;
+struct tls;
+
+struct http {
+    struct server *server;
+    struct access *access;
+    struct tls *tls; /* NULL: no TLS */
+    struct pool *workers, *quick;
+    struct listener *listeners; /* [n_listeners] */
+    size_t n_listeners;
+    size_t largest_body, largest_pending; /* bytes */
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t idle;  /* n_exchanges is 0 */
+    struct exchange *first;
+    size_t n_exchanges;
+    struct connection *connections;
+
+    /* The thread that notices clients that have gone away, and ends connections that take too long (watch.c). */
+    int watch, wake; /* epoll, eventfd */
+    bool watching;
+    pthread_t watcher;
+};
+
+/* A name and its value, one after the other. */
+struct pair {
+    char *name, *value;
+};
+
+enum exchange_state {
+    EXCHANGE_WAITING, /* for the request, or for its answer */
+    EXCHANGE_ANSWERED,
+    EXCHANGE_STREAMING,
+    EXCHANGE_ENDED /* the stream is complete */
+};
+
+struct exchange {
+    atomic_uint references;
+    struct http *http;
+    const struct route *route;
+    struct exchange *next, *previous; /* http's list, under its lock */
+    struct connection *from;          /* only while `connection` */
+    bool handed_over;                 /* libmicrohttpd's thread: it has been answered or dispatched */
+    bool was_listed;                  /* it is to be logged */
+    bool told_late;                   /* under its lock: took longer than --time-limit */
+
+    /* The request. Does not change once it has been handed over, but for the last three. */
+    char method[16];
+    char *path;
+    struct pair *headers, *arguments; /* [n] */
+    size_t n_headers, n_arguments;
+    char *body; /* [body_size + 1] */
+    size_t body_size, body_capacity, body_discarded;
+    bool body_too_large;
+    json_t *json;
+    char client[64];
+    struct served *model;
+    const char *model_name; /* for the log; lives as long as the server */
+    int adapter;
+
+    pthread_mutex_t lock; /* of what follows, unless it says otherwise */
+    enum exchange_state state;
+    struct MHD_Connection *connection; /* NULL: libmicrohttpd has finished with it */
+    bool suspended;
+    bool gone;      /* the client, or it took too long */
+    bool lost;      /* more is waiting than may wait */
+    bool complete;  /* the client has the whole answer */
+    double seconds; /* that it took */
+    unsigned status;
+    struct MHD_Response *response;
+    struct pair *answer_headers; /* [n_answer_headers]; the handler's */
+    size_t n_answer_headers;
+    char *pending; /* [pending_size] bytes that wait for the client, from pending_first on */
+    size_t pending_first, pending_size, pending_capacity;
+    uint64_t sent;
+
+    pthread_mutex_t gone_lock; /* held while `when_gone` runs */
+    void (*when_gone)(void *user);
+    void *gone_user;
+
+    double began; /* server_now */
+    atomic_uint_fast64_t n_prompt, n_reused, n_generated;
+};
+
+/* ---- exchange.c ---- */
+
+struct exchange *exchange_create(struct http *http, struct MHD_Connection *connection, const char *method,
+                                 const char *url);
+struct exchange *exchange_hold(struct exchange *exchange);
+void exchange_release(struct exchange *exchange);
+/* Adds bytes of the body. False: out of memory. */
+bool exchange_add_body(struct exchange *exchange, const char *data, size_t size);
+/* libmicrohttpd has finished with the connection; `complete`: the client has the whole answer. */
+void exchange_finished(struct exchange *exchange, bool complete);
+/* The client has gone away: tells the handler. */
+void exchange_lose(struct exchange *exchange);
+/* Hands the answer to libmicrohttpd, if there is one. */
+enum MHD_Result exchange_put_answer(struct exchange *exchange, struct MHD_Connection *connection);
+/* Suspends the connection until there is an answer. */
+void exchange_suspend(struct exchange *exchange);
+
+/* ---- daemon.c ---- */
+
+int daemon_start(struct listener *listener);
+
+/* ---- listen.c ---- */
+
+/* Opens all sockets that the command line or systemd asks for. */
+int listen_open(struct http *http);
+void listen_close(struct http *http);
+
+/* ---- watch.c ---- */
+
+int watch_start(struct http *http);
+void watch_stop(struct http *http);
+void watch_add(struct exchange *exchange, int socket);
+void watch_remove(struct exchange *exchange, int socket);
+
+#endif

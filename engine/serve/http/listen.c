@@ -1,0 +1,224 @@
+/* listen.c: the sockets that the server listens on: those of systemd, else --unix, else --host and --port. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "commands/common.h"
+#include "serve/http/access.h"
+#include "serve/http/internal.h"
+
+#define FIRST_PASSED 3 /* systemd's sockets begin at this number (sd_listen_fds(3)) */
+
+static struct listener *add_listener(struct http *http, int socket)
+{
+    struct listener *grown = realloc(http->listeners, (http->n_listeners + 1) * sizeof *grown);
+    if (!grown) {
+        command_error(ENGINE_ERROR_MEMORY, "out of memory (sockets)");
+        return NULL;
+    }
+    http->listeners = grown;
+    struct listener *added = &grown[http->n_listeners++];
+    *added = (struct listener){.socket = socket, .http = http};
+    return added;
+}
+
+/* Fills in what a listener's address is. */
+static void describe(struct listener *listener)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+    char name[INET6_ADDRSTRLEN] = "";
+    const char *scheme = listener->http->tls ? "https" : "http";
+    getsockname(listener->socket, (struct sockaddr *)&address, &size);
+    if (address.ss_family == AF_UNIX) {
+        const struct sockaddr_un *local = (const struct sockaddr_un *)(const void *)&address;
+        listener->is_unix = listener->is_loopback = true;
+        snprintf(listener->address, sizeof listener->address, "unix:%s", local->sun_path);
+    } else if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *inet = (const struct sockaddr_in *)(const void *)&address;
+        inet_ntop(AF_INET, &inet->sin_addr, name, sizeof name);
+        listener->is_loopback = ntohl(inet->sin_addr.s_addr) >> 24 == 127;
+        snprintf(listener->address, sizeof listener->address, "%s://%s:%u", scheme, name,
+                 ntohs(inet->sin_port));
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *inet = (const struct sockaddr_in6 *)(const void *)&address;
+        inet_ntop(AF_INET6, &inet->sin6_addr, name, sizeof name);
+        listener->is_loopback = IN6_IS_ADDR_LOOPBACK(&inet->sin6_addr);
+        snprintf(listener->address, sizeof listener->address, "%s://[%s]:%u", scheme, name,
+                 ntohs(inet->sin6_port));
+    }
+}
+
+/* ---- systemd ------------------------------------------------------------------------------------------- */
+
+/* The sockets that whoever started the program has opened for it (sd_listen_fds(3)): LISTEN_PID is this process,
+ * LISTEN_FDS their number. */
+static int take_passed(struct http *http)
+{
+    const char *process = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    if (!process || !count || strtol(process, NULL, 10) != (long)getpid()) return ENGINE_OK;
+    long n = strtol(count, NULL, 10);
+    for (int socket = FIRST_PASSED; socket < FIRST_PASSED + n; socket++) {
+        int type = 0, listens = 0;
+        socklen_t size = sizeof type;
+        if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM ||
+            getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens)
+            return command_error(
+                ENGINE_ERROR, "socket %d, which systemd passed, is not one that listens (Accept=no)", socket);
+        fcntl(socket, F_SETFD, FD_CLOEXEC);
+        struct listener *added = add_listener(http, socket);
+        if (!added) return ENGINE_ERROR_MEMORY;
+        describe(added);
+    }
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    return ENGINE_OK;
+}
+
+/* ---- Unix sockets -------------------------------------------------------------------------------------- */
+
+/* A socket that nobody listens on any more was left by a process that was killed. */
+static int remove_left(const char *path, const struct sockaddr_un *address)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0) return ENGINE_OK;
+    if (!S_ISSOCK(info.st_mode))
+        return command_error(ENGINE_ERROR, "--unix %s: the file is not a socket", path);
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int answered = probe < 0 ? -1 : connect(probe, (const struct sockaddr *)address, sizeof *address);
+    int reason = errno;
+    if (probe >= 0) close(probe);
+    if (answered == 0 || reason != ECONNREFUSED)
+        return command_error(ENGINE_ERROR, "--unix %s: another process listens there", path);
+    return unlink(path) == 0 ? ENGINE_OK
+                             : command_error(ENGINE_ERROR, "--unix %s: %s", path, strerror(errno));
+}
+
+static int open_unix(struct http *http, const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--unix %s: the path of a socket has at most %zu bytes",
+                             path, sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int status = remove_left(path, &address);
+    if (status) return status;
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* The owner and the group may connect; the folder decides who else gets here. */
+    mode_t before = umask(0117);
+    int bound = made < 0 ? -1 : bind(made, (const struct sockaddr *)&address, sizeof address);
+    int reason = errno;
+    umask(before);
+    if (bound != 0 || listen(made, SOMAXCONN) != 0) {
+        if (bound == 0) reason = errno;
+        if (made >= 0) close(made);
+        return command_error(ENGINE_ERROR, "--unix %s: %s", path, strerror(reason));
+    }
+    struct listener *added = add_listener(http, made);
+    if (!added) {
+        close(made);
+        return ENGINE_ERROR_MEMORY;
+    }
+    describe(added);
+    return ENGINE_OK;
+}
+
+/* ---- Addresses ----------------------------------------------------------------------------------------- */
+
+static int open_address(struct http *http, const struct addrinfo *found)
+{
+    int on = 1;
+    int made = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0) return -1;
+    setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (found->ai_family == AF_INET6) setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (bind(made, found->ai_addr, found->ai_addrlen) != 0 || listen(made, SOMAXCONN) != 0) {
+        int reason = errno;
+        close(made);
+        errno = reason;
+        return -1;
+    }
+    struct listener *added = add_listener(http, made);
+    if (!added) {
+        close(made);
+        errno = ENOMEM;
+        return -1;
+    }
+    describe(added);
+    return 0;
+}
+
+/* All addresses of the host's name. One that the machine doesn't have (IPv6 that is off) is left out. */
+static int open_host(struct http *http)
+{
+    const struct arguments *arguments = http->server->arguments;
+    struct addrinfo wish = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
+    char port[16];
+    int reason = 0;
+    size_t before = http->n_listeners;
+    snprintf(port, sizeof port, "%u", arguments->port);
+    int failed = getaddrinfo(arguments->host, port, &wish, &found);
+    if (failed)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--host %s: %s", arguments->host, gai_strerror(failed));
+    for (const struct addrinfo *one = found; one; one = one->ai_next) {
+        if (open_address(http, one) == 0 || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT) continue;
+        reason = errno;
+        break;
+    }
+    freeaddrinfo(found);
+    if (!reason && http->n_listeners > before) return ENGINE_OK;
+    if (reason == EADDRINUSE)
+        return command_error(ENGINE_ERROR, "port %u is in use; choose another one with --port",
+                             arguments->port);
+    return command_error(ENGINE_ERROR, "cannot listen on %s, port %u: %s", arguments->host, arguments->port,
+                         strerror(reason ? reason : EADDRNOTAVAIL));
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------------------- */
+
+/* Whoever reaches the machine could use the model. */
+static int check_reach(const struct http *http)
+{
+    const struct arguments *arguments = http->server->arguments;
+    for (size_t i = 0; i < http->n_listeners; i++)
+        if (!http->listeners[i].is_loopback && !access_needs_key(http->access) && !arguments->insecure)
+            return command_error(
+                ENGINE_ERROR_ARGUMENT,
+                "%s can be reached from other machines: give a key with --api-key-file, or say "
+                "--insecure",
+                http->listeners[i].address);
+    return ENGINE_OK;
+}
+
+int listen_open(struct http *http)
+{
+    const struct arguments *arguments = http->server->arguments;
+    int status = take_passed(http);
+    if (!status && http->n_listeners == 0) {
+        if (arguments->unix_path) status = open_unix(http, arguments->unix_path);
+        if (!status && (!arguments->unix_path || arguments->host_given)) status = open_host(http);
+    }
+    return status ? status : check_reach(http);
+}
+
+void listen_close(struct http *http)
+{
+    const char *path = http->server->arguments->unix_path;
+    for (size_t i = 0; i < http->n_listeners; i++) {
+        if (path && http->listeners[i].is_unix && strcmp(http->listeners[i].address + 5, path) == 0)
+            unlink(path);
+        if (!http->listeners[i].daemon) close(http->listeners[i].socket);
+    }
+    free(http->listeners);
+    http->listeners = NULL;
+    http->n_listeners = 0;
+}

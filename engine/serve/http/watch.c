@@ -1,0 +1,117 @@
+/* watch.c: the thread that notices clients that have gone away while libmicrohttpd doesn't look at their sockets (it suspends
+ * connections whose answer is being made), and that closes connections whose request takes too long to arrive.
+ *
+ * A client that has closed its side for writing counts as gone, as in other servers: most that do have gone. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "commands/common.h"
+#include "serve/clock.h"
+#include "serve/http/internal.h"
+
+#define LEAST_SPEED 4096 /* bytes per second that a body has to arrive with, besides the time for headers */
+
+void watch_add(struct exchange *exchange, int socket)
+{
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = exchange};
+    epoll_ctl(exchange->http->watch, EPOLL_CTL_ADD, socket, &event);
+}
+
+void watch_remove(struct exchange *exchange, int socket)
+{
+    epoll_ctl(exchange->http->watch, EPOLL_CTL_DEL, socket, NULL);
+}
+
+/* Takes a reference to an exchange that may have ended since its event came. */
+static struct exchange *find(struct http *http, const void *wanted)
+{
+    pthread_mutex_lock(&http->lock);
+    struct exchange *exchange = http->first;
+    while (exchange && exchange != wanted) exchange = exchange->next;
+    if (exchange) exchange_hold(exchange);
+    pthread_mutex_unlock(&http->lock);
+    return exchange;
+}
+
+/* Closes connections that wait too long for their request, which libmicrohttpd then notices. */
+static void end_slow(struct http *http, double now)
+{
+    const struct arguments *arguments = http->server->arguments;
+    pthread_mutex_lock(&http->lock);
+    for (struct connection *connection = http->connections; connection; connection = connection->next) {
+        if (connection->waits_since <= 0) continue;
+        double limit = arguments->request_seconds + (double)connection->received / LEAST_SPEED;
+        if (connection->served_before && !connection->exchange) limit += arguments->idle_seconds;
+        if (now - connection->waits_since > limit) shutdown(connection->socket, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&http->lock);
+}
+
+/* An exchange that has taken longer than --time-limit, held; NULL if there is none. */
+static struct exchange *find_late(struct http *http, double now)
+{
+    double limit = http->server->arguments->time_limit;
+    struct exchange *found = NULL;
+    if (limit <= 0) return NULL;
+    pthread_mutex_lock(&http->lock);
+    for (struct exchange *exchange = http->first; exchange && !found; exchange = exchange->next) {
+        if (now - exchange->began <= limit || exchange->told_late) continue;
+        exchange->told_late = true;
+        shutdown(exchange->from->socket, SHUT_RDWR);
+        found = exchange_hold(exchange);
+    }
+    pthread_mutex_unlock(&http->lock);
+    return found;
+}
+
+static void *watch(void *user)
+{
+    struct http *http = user;
+    struct epoll_event events[64];
+    double last = server_now();
+    for (;;) {
+        int n = epoll_wait(http->watch, events, 64, 500);
+        for (int i = 0; i < n; i++) {
+            if (!events[i].data.ptr) return NULL; /* watch_stop */
+            struct exchange *exchange = find(http, events[i].data.ptr);
+            if (!exchange) continue;
+            exchange_lose(exchange);
+            exchange_release(exchange);
+        }
+        double now = server_now();
+        if (now - last < 0.5) continue;
+        last = now;
+        end_slow(http, now);
+        for (struct exchange *late; (late = find_late(http, now));) {
+            exchange_lose(late);
+            exchange_release(late);
+        }
+    }
+}
+
+int watch_start(struct http *http)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    http->watch = epoll_create1(EPOLL_CLOEXEC);
+    http->wake = eventfd(0, EFD_CLOEXEC);
+    if (http->watch < 0 || http->wake < 0 || epoll_ctl(http->watch, EPOLL_CTL_ADD, http->wake, &event) != 0)
+        return command_error(ENGINE_ERROR, "cannot watch sockets: %s", strerror(errno));
+    http->watching = pthread_create(&http->watcher, NULL, watch, http) == 0;
+    return http->watching ? ENGINE_OK : command_error(ENGINE_ERROR, "cannot start a thread");
+}
+
+void watch_stop(struct http *http)
+{
+    if (http->watching) {
+        eventfd_write(http->wake, 1);
+        pthread_join(http->watcher, NULL);
+    }
+    http->watching = false;
+    if (http->watch >= 0) close(http->watch);
+    if (http->wake >= 0) close(http->wake);
+    http->watch = http->wake = -1;
+}

@@ -1,0 +1,131 @@
+/* log.c: see log.h. */
+#include "serve/log.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/printable.h"
+#include "serve/http/internal.h"
+#include "serve/models/models.h"
+
+#define LONGEST_BODY 65536 /* bytes of a body that --log-prompts writes */
+
+static bool as_json, with_prompts;
+
+void log_begin(const struct arguments *arguments)
+{
+    as_json = arguments->log_format && strcmp(arguments->log_format, "json") == 0;
+    with_prompts = arguments->log_prompts;
+}
+
+/* One write for a line, so that lines of several threads don't mix. Nobody waits for a reader who has fallen behind. */
+static void put(const char *line, size_t length)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return;
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written; /* there is nowhere else to say it */
+}
+
+/* The time of day, for people: "2026-11-23T15:45:12Z". Nothing is measured with it. */
+static void time_text(char text[32])
+{
+    struct timespec now;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+/* Writes an object as a line; it is taken. */
+static void put_json(json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+    json_decref(object);
+    if (!text) return;
+    size_t length = strlen(text);
+    text[length] = '\n'; /* instead of the NUL */
+    put(text, length + 1);
+    free(text);
+}
+
+/* JSON has only UTF-8. */
+static json_t *text_json(const char *text, size_t length)
+{
+    json_t *made = json_stringn(text, length);
+    return made ? made : json_string("(not UTF-8)");
+}
+
+void server_log(const char *format, ...)
+{
+    char message[2048], line[2200], now[32];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    printable_make(message);
+    if (as_json) {
+        time_text(now);
+        put_json(json_pack("{s:s, s:o}", "time", now, "message", text_json(message, strlen(message))));
+        return;
+    }
+    int length = snprintf(line, sizeof line, "engine: %s\n", message);
+    put(line, (size_t)length);
+}
+
+static void log_as_json(const struct exchange *exchange)
+{
+    char now[32];
+    time_text(now);
+    json_t *line = json_pack(
+        "{s:s, s:s, s:s, s:o, s:i, s:b, s:I, s:f, s:s?, s:I, s:I, s:I}", "time", now, "client",
+        exchange->client, "method", exchange->method, "path",
+        text_json(exchange->path, strlen(exchange->path)), "status", (int)exchange->status, "complete",
+        exchange->complete, "bytes", (json_int_t)exchange->sent, "seconds", exchange->seconds, "model",
+        exchange->model_name, "prompt_tokens", (json_int_t)exchange->n_prompt, "cached_tokens",
+        (json_int_t)exchange->n_reused, "generated_tokens", (json_int_t)exchange->n_generated);
+    if (line && with_prompts && exchange->body_size > 0)
+        json_object_set_new(line, "body",
+                            text_json(exchange->body, exchange->body_size < LONGEST_BODY ? exchange->body_size
+                                                                                         : LONGEST_BODY));
+    put_json(line);
+}
+
+static void log_as_text(const struct exchange *exchange)
+{
+    char *line = NULL, now[32];
+    size_t length = 0;
+    FILE *out = open_memstream(&line, &length);
+    if (!out) return;
+    time_text(now);
+    fprintf(out, "%s %s %s %.500s %u%s %" PRIu64 " B %.3f s", now, exchange->client, exchange->method,
+            exchange->path, exchange->status, exchange->complete ? "" : " (broken off)", exchange->sent,
+            exchange->seconds);
+    if (exchange->model_name)
+        fprintf(out, " %s %" PRIuFAST64 "+%" PRIuFAST64 " tokens, %" PRIuFAST64 " cached",
+                exchange->model_name, exchange->n_prompt, exchange->n_generated, exchange->n_reused);
+    if (with_prompts && exchange->body_size > 0)
+        fprintf(out, " %.*s", (int)(exchange->body_size < LONGEST_BODY ? exchange->body_size : LONGEST_BODY),
+                exchange->body);
+    if (fclose(out) == 0) {
+        printable_make(line);
+        length = strlen(line);
+        line[length] = '\n'; /* instead of the NUL */
+        put(line, length + 1);
+    }
+    free(line);
+}
+
+void log_exchange(const struct exchange *exchange)
+{
+    if (as_json)
+        log_as_json(exchange);
+    else
+        log_as_text(exchange);
+}

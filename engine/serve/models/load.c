@@ -1,0 +1,113 @@
+/* load.c: opens a model, loads it onto its devices, and starts the queue. Called by one thread at a time (models.c). */
+#include <stdlib.h>
+
+#include "commands/chat-template.h"
+#include "commands/common.h"
+#include "serve/models/inside.h"
+
+#define POSITIONS_EACH 2048 /* of the cache, for each of --parallel, unless --cache-size says otherwise */
+
+static void wish_for(const struct served *served, struct engine_context_options *wish, int32_t *offload)
+{
+    const struct arguments *arguments = served->inside->server->arguments;
+    context_options(arguments, wish, offload);
+    wish->progress = NULL;
+    wish->n_sequences = arguments->n_parallel;
+    if (wish->n_cache > 0) return;
+    uint64_t positions = (uint64_t)wish->n_sequences * POSITIONS_EACH;
+    uint32_t n_context = 0;
+    if (engine_context_length(served->model, wish, &n_context) == ENGINE_OK && positions < n_context)
+        positions = n_context;
+    wish->n_cache = positions > UINT32_MAX ? UINT32_MAX : (uint32_t)positions;
+}
+
+/* Creates a context, or if `plan` is not NULL only a plan, with the model's adapters, all with scale 0. */
+static int with_adapters(struct served *served, struct engine_context_options *wish,
+                         struct engine_plan **plan)
+{
+    struct served_inside *inside = served->inside;
+    struct engine_adapter **adapters = calloc(inside->n_adapters + 1, sizeof *adapters);
+    float *scales = calloc(inside->n_adapters + 1, sizeof *scales);
+    int status =
+        adapters && scales ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (adapters)");
+    for (size_t i = 0; i < inside->n_adapters && !status; i++) adapters[i] = inside->adapters[i].opened;
+    wish->adapters = adapters;
+    wish->adapter_scales = scales;
+    wish->n_adapters = inside->n_adapters;
+    if (!status && plan) status = engine_plan_create(served->model, wish, plan);
+    if (!status && !plan) status = engine_context_create(served->model, wish, &served->context);
+    free(adapters);
+    free(scales);
+    return status;
+}
+
+int served_open(struct served *served, uint64_t *memory)
+{
+    const struct server *server = served->inside->server;
+    struct engine_context_options wish;
+    struct engine_plan *plan = NULL;
+    int32_t offload;
+    *memory = 0;
+    int status =
+        engine_model_open(server->engine, served->path, server->arguments->tokenizer, &served->model);
+    if (!status) status = vocabulary_open(served->model, &served->vocabulary);
+    if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
+    if (!status) status = chat_template_open(server->arguments, served->model, &served->chat_template);
+    for (size_t i = 0; i < served->inside->n_adapters && !status; i++)
+        status = engine_adapter_open(served->model, served->inside->adapters[i].path,
+                                     &served->inside->adapters[i].opened);
+    if (status) return status;
+    wish_for(served, &wish, &offload);
+    status = with_adapters(served, &wish, &plan);
+    for (size_t i = 0; !status && i < engine_plan_device_count(plan); i++) {
+        struct engine_plan_device device;
+        engine_plan_device_at(plan, i, &device);
+        *memory += device.weights + device.cache + device.activations;
+    }
+    engine_plan_destroy(plan);
+    return status;
+}
+
+int served_load(struct served *served)
+{
+    struct served_inside *inside = served->inside;
+    const struct arguments *arguments = inside->server->arguments;
+    struct engine_queue_options queue = {.struct_size = sizeof queue, .n_waiting = arguments->n_waiting};
+    struct engine_context_options wish;
+    int32_t offload;
+    wish_for(served, &wish, &offload);
+    int status = with_adapters(served, &wish, NULL);
+    served->info.struct_size = sizeof served->info;
+    if (!status) status = engine_context_get_info(served->context, &served->info);
+    wish.adapters = NULL;
+    wish.adapter_scales = NULL;
+    wish.n_adapters = 0;
+    if (!status) status = guesses_open(arguments, inside->server->engine, &wish, &inside->draft, &queue);
+    if (!status) status = engine_queue_create(served->context, &queue, &served->queue);
+    if (status) return status;
+    inside->stopping = false;
+    inside->adapter = -1;
+    if (pthread_create(&inside->runner, NULL, served_run, served) == 0) return ENGINE_OK;
+    engine_queue_destroy(served->queue);
+    served->queue = NULL;
+    return command_error(ENGINE_ERROR, "cannot start a thread");
+}
+
+void served_unload(struct served *served)
+{
+    struct served_inside *inside = served->inside;
+    if (served->queue) {
+        served_stop(served);
+        pthread_join(inside->runner, NULL);
+        engine_queue_destroy(served->queue);
+    }
+    guesses_close(&inside->draft);
+    engine_context_destroy(served->context);
+    engine_template_destroy(served->chat_template);
+    engine_model_close(served->model); /* and its adapters */
+    inside->draft = (struct draft_model){0};
+    served->queue = NULL;
+    served->context = NULL;
+    served->chat_template = NULL;
+    served->model = NULL;
+}

@@ -1,0 +1,477 @@
+/* models.c: see models.h. One thread loads and unloads; requests for a model that isn't loaded wait in its line meanwhile, and
+ * no worker with them. */
+#include "serve/models/models.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands/common.h"
+#include "serve/clock.h"
+#include "serve/log.h"
+#include "serve/models/inside.h"
+#include "serve/models/names.h"
+
+struct models {
+    struct server *server;
+    struct served *all; /* [n] */
+    size_t n;
+    uint64_t most_memory; /* bytes; 0: no limit */
+    size_t most_loaded;   /* 0: no limit */
+
+    pthread_mutex_t lock; /* of what follows, and of parts of struct served_inside */
+    pthread_cond_t changed;
+    bool stopping;
+    struct served *loading; /* being loaded or unloaded */
+    bool running;
+    pthread_t loader;
+};
+
+/* ---- Creating ------------------------------------------------------------------------------------------ */
+
+static int add_model(struct models *models, const char *typed)
+{
+    char *name = NULL, *path = NULL;
+    struct stat info;
+    int status = model_name_split(typed, &name, &path);
+    for (size_t i = 0; i < models->n && !status; i++)
+        if (strcmp(models->all[i].name, name) == 0)
+            status =
+                command_error(ENGINE_ERROR_ARGUMENT,
+                              "two models have the name '%s'; give one another with --model NAME=PATH", name);
+    if (!status && stat(path, &info) != 0)
+        status = command_error(ENGINE_ERROR_NOT_FOUND, "%s: there is no such file or directory", path);
+    struct served_inside *inside = status ? NULL : calloc(1, sizeof *inside);
+    if (!inside) {
+        free(name);
+        free(path);
+        return status ? status : command_error(ENGINE_ERROR_MEMORY, "out of memory (models)");
+    }
+    struct served *added = &models->all[models->n++];
+    *added = (struct served){.name = name, .path = path, .created = info.st_mtime, .inside = inside};
+    inside->server = models->server;
+    inside->end = &inside->first;
+    pthread_mutex_init(&inside->lock, NULL);
+    pthread_cond_init(&inside->changed, NULL);
+    return ENGINE_OK;
+}
+
+static int add_adapter(struct models *models, const char *typed)
+{
+    struct served_adapter added = {0};
+    char *model = NULL;
+    int status = adapter_name_split(typed, &model, &added.name, &added.path, &added.scale);
+    struct served *served = model ? NULL : &models->all[0];
+    for (size_t i = 0; i < models->n && model && !status; i++)
+        if (strcmp(models->all[i].name, model) == 0) served = &models->all[i];
+    if (!status && !served)
+        status = command_error(ENGINE_ERROR_ARGUMENT, "--lora %s: there is no model '%s'", typed, model);
+    for (size_t i = 0; !status && i < served->inside->n_adapters; i++)
+        if (strcmp(served->inside->adapters[i].name, added.name) == 0)
+            status = command_error(ENGINE_ERROR_ARGUMENT, "--lora %s: the model has an adapter of that name",
+                                   typed);
+    free(model);
+    struct served_adapter *grown =
+        status ? NULL : realloc(served->inside->adapters, (served->inside->n_adapters + 1) * sizeof *grown);
+    if (!grown) {
+        free(added.name);
+        free(added.path);
+        return status ? status : command_error(ENGINE_ERROR_MEMORY, "out of memory (adapters)");
+    }
+    served->inside->adapters = grown;
+    grown[served->inside->n_adapters++] = added;
+    return ENGINE_OK;
+}
+
+static void *run_loader(void *user);
+
+int models_create(struct server *server, struct models **out)
+{
+    const struct arguments *arguments = server->arguments;
+    const char *fallback = engine_default_model(server->engine);
+    size_t n = arguments->models.count;
+    struct models *models = calloc(1, sizeof *models);
+    if (!models) return command_error(ENGINE_ERROR_MEMORY, "out of memory (models)");
+    *out = models;
+    models->server = server;
+    models->most_loaded = arguments->models_max;
+    models->most_memory = (uint64_t)arguments->models_memory_mib << 20;
+    pthread_mutex_init(&models->lock, NULL);
+    pthread_cond_init(&models->changed, NULL);
+    models->all = calloc(n + 1, sizeof *models->all);
+    if (!models->all) return command_error(ENGINE_ERROR_MEMORY, "out of memory (models)");
+    if (n == 0 && !fallback)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "no model: name one with -m FILE, or set `model` in engine.conf");
+    int status = n == 0 ? add_model(models, fallback) : ENGINE_OK;
+    for (size_t i = 0; i < n && !status; i++) status = add_model(models, arguments->models.items[i]);
+    for (size_t i = 0; i < arguments->lora.count && !status; i++)
+        status = add_adapter(models, arguments->lora.items[i]);
+    return status;
+}
+
+int models_start(struct models *models)
+{
+    models->running = pthread_create(&models->loader, NULL, run_loader, models) == 0;
+    return models->running ? ENGINE_OK : command_error(ENGINE_ERROR, "cannot start a thread");
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------- */
+
+static uint64_t memory_in_use(const struct models *models, size_t *n_loaded)
+{
+    uint64_t total = 0;
+    *n_loaded = 0;
+    for (size_t i = 0; i < models->n; i++) {
+        if (!models->all[i].inside->is_loaded) continue;
+        total += models->all[i].inside->memory;
+        ++*n_loaded;
+    }
+    return total;
+}
+
+/* With the lock, which is given back meanwhile. */
+static void unload(struct models *models, struct served *served)
+{
+    served->inside->is_loaded = false;
+    models->loading = served;
+    pthread_mutex_unlock(&models->lock);
+    served_unload(served);
+    server_log("model %s: put out", served->name);
+    pthread_mutex_lock(&models->lock);
+    served->inside->is_failing = false;
+    models->loading = NULL;
+}
+
+static struct served *least_recent(struct models *models)
+{
+    struct served *found = NULL;
+    for (size_t i = 0; i < models->n; i++) {
+        struct served *served = &models->all[i];
+        if (!served->inside->is_loaded || served->inside->n_users > 0) continue;
+        if (!found || served->inside->last_used < found->inside->last_used) found = served;
+    }
+    return found;
+}
+
+/* With the lock: puts out models until there is room for one of this size. Waits for those in use. */
+static int make_room(struct models *models, const struct served *served, uint64_t memory)
+{
+    if (models->most_memory > 0 && memory > models->most_memory)
+        return command_error(ENGINE_ERROR_MEMORY, "the model %s takes %s, but --models-memory allows %s",
+                             served->name, size_text(memory).text, size_text(models->most_memory).text);
+    while (!models->stopping) {
+        size_t n_loaded;
+        uint64_t used = memory_in_use(models, &n_loaded);
+        if ((models->most_memory == 0 || memory <= models->most_memory - used) &&
+            (models->most_loaded == 0 || n_loaded < models->most_loaded))
+            return ENGINE_OK;
+        struct served *least = least_recent(models);
+        if (least)
+            unload(models, least);
+        else
+            pthread_cond_wait(&models->changed, &models->lock);
+    }
+    return command_error(ENGINE_ERROR_BUSY, "the server is shutting down");
+}
+
+/* Without the lock. */
+static int load(struct models *models, struct served *served)
+{
+    uint64_t memory;
+    double began = server_now();
+    int status = served_open(served, &memory);
+    if (!status) {
+        pthread_mutex_lock(&models->lock);
+        status = make_room(models, served, memory);
+        models->loading = served;
+        pthread_mutex_unlock(&models->lock);
+    }
+    if (!status) status = served_load(served);
+    if (status) {
+        served_unload(served);
+        return status;
+    }
+    served->inside->memory = memory;
+    server_log("model %s: loaded from %s in %.1f s, %s", served->name, served->path, server_now() - began,
+               size_text(memory).text);
+    return ENGINE_OK;
+}
+
+/* With the lock: takes the line of a model's exchanges. */
+static struct waiting *take_line(struct served *served)
+{
+    struct waiting *first = served->inside->first;
+    served->inside->first = NULL;
+    served->inside->end = &served->inside->first;
+    served->inside->n_waiting = 0;
+    return first;
+}
+
+static void refuse_line(struct waiting *waiting, int status, const char *message)
+{
+    while (waiting) {
+        struct waiting *next = waiting->next;
+        if (status == ENGINE_ERROR_BUSY)
+            exchange_fail(waiting->exchange, 503, "server_error", "shutting_down", NULL, "%s", message);
+        else
+            exchange_fail(waiting->exchange, 503, "server_error", "model_not_loaded", "model",
+                          "the model cannot be loaded: %s", message);
+        free(waiting);
+        waiting = next;
+    }
+}
+
+static void serve_line(struct waiting *waiting)
+{
+    while (waiting) {
+        struct waiting *next = waiting->next;
+        http_go_on(waiting->exchange);
+        free(waiting);
+        waiting = next;
+    }
+}
+
+/* With the lock, which is given back meanwhile. */
+static void load_for_line(struct models *models, struct served *served)
+{
+    if (served->inside->is_loaded) unload(models, served); /* its device has failed */
+    models->loading = served;
+    pthread_mutex_unlock(&models->lock);
+    int status = load(models, served);
+    char message[1024];
+    snprintf(message, sizeof message, "%s", status ? command_message() : "");
+    if (status) server_log("model %s: %s", served->name, message);
+    pthread_mutex_lock(&models->lock);
+    models->loading = NULL;
+    struct waiting *line = take_line(served);
+    if (!status) {
+        served->inside->is_loaded = true;
+        served->inside->is_failing = false;
+        served->inside->n_loads++;
+        served->inside->last_used = server_now();
+        for (struct waiting *one = line; one; one = one->next) {
+            one->exchange->model = served;
+            one->exchange->model_name = served->name;
+            served->inside->n_users++;
+        }
+    }
+    pthread_cond_broadcast(&models->changed);
+    pthread_mutex_unlock(&models->lock);
+    if (status)
+        refuse_line(line, status, message);
+    else
+        serve_line(line);
+    pthread_mutex_lock(&models->lock);
+}
+
+static void *run_loader(void *user)
+{
+    struct models *models = user;
+    pthread_mutex_lock(&models->lock);
+    while (!models->stopping) {
+        struct served *next = NULL;
+        for (size_t i = 0; i < models->n && !next; i++) {
+            struct served_inside *inside = models->all[i].inside;
+            if (inside->first && (!inside->is_loaded || inside->n_users == 0)) next = &models->all[i];
+        }
+        if (next)
+            load_for_line(models, next);
+        else
+            pthread_cond_wait(&models->changed, &models->lock);
+    }
+    pthread_mutex_unlock(&models->lock);
+    return NULL;
+}
+
+int models_load_first(struct models *models)
+{
+    struct served *first = &models->all[0];
+    int status = load(models, first);
+    if (status) return status;
+    first->inside->is_loaded = true;
+    first->inside->n_loads++;
+    first->inside->last_used = server_now();
+    models->loading = NULL;
+    return ENGINE_OK;
+}
+
+/* ---- Taking and giving back ---------------------------------------------------------------------------- */
+
+/* The model of this name, with the number of the adapter that it may end in. */
+static struct served *find(struct models *models, const char *name, int *adapter)
+{
+    const char *colon = strrchr(name, ':');
+    *adapter = -1;
+    for (size_t i = 0; i < models->n; i++)
+        if (strcmp(models->all[i].name, name) == 0) return &models->all[i];
+    for (size_t i = 0; i < models->n && colon; i++) {
+        struct served *served = &models->all[i];
+        size_t length = (size_t)(colon - name);
+        if (strlen(served->name) != length || memcmp(served->name, name, length) != 0) continue;
+        for (size_t a = 0; a < served->inside->n_adapters; a++) {
+            if (strcmp(served->inside->adapters[a].name, colon + 1) != 0) continue;
+            *adapter = (int)a;
+            return served;
+        }
+    }
+    return NULL;
+}
+
+/* Has the exchange wait for its model. False: too many do. */
+static bool stand_in_line(struct models *models, struct served *served, struct exchange *exchange)
+{
+    struct served_inside *inside = served->inside;
+    if (inside->n_waiting >= models->server->arguments->n_waiting) return false;
+    struct waiting *added = malloc(sizeof *added);
+    if (!added) return false;
+    *added = (struct waiting){.exchange = exchange};
+    *inside->end = added;
+    inside->end = &added->next;
+    inside->n_waiting++;
+    pthread_cond_broadcast(&models->changed);
+    return true;
+}
+
+void models_enter(struct models *models, struct exchange *exchange)
+{
+    json_t *wanted = json_object_get(exchange_json(exchange), "model");
+    const char *name = json_string_value(wanted);
+    struct served *served = &models->all[0];
+    bool ready = false, waits = false;
+    if (wanted && !json_is_null(wanted) && !name) {
+        exchange_fail(exchange, 400, "invalid_request_error", NULL, "model", "model is not a text");
+        return;
+    }
+    if (name) served = find(models, name, &exchange->adapter);
+    if (!served) {
+        exchange_fail(exchange, 404, "not_found_error", "model_not_found", "model", "there is no model '%s'",
+                      name);
+        return;
+    }
+    pthread_mutex_lock(&models->lock);
+    bool stopping = models->stopping;
+    if (served->inside->is_loaded && !served->inside->is_failing && models->loading != served) {
+        ready = true;
+        exchange->model = served;
+        exchange->model_name = served->name;
+        served->inside->n_users++;
+        served->inside->last_used = server_now();
+    } else if (!stopping) {
+        waits = stand_in_line(models, served, exchange);
+    }
+    pthread_mutex_unlock(&models->lock);
+    if (ready)
+        exchange->route->run(exchange);
+    else if (stopping)
+        exchange_fail(exchange, 503, "server_error", "shutting_down", NULL, "the server is shutting down");
+    else if (!waits)
+        exchange_busy(exchange);
+}
+
+void models_leave(struct models *models, struct exchange *exchange)
+{
+    struct served *served = exchange->model;
+    if (!served) return;
+    pthread_mutex_lock(&models->lock);
+    exchange->model = NULL;
+    served->inside->n_users--;
+    served->inside->last_used = server_now();
+    pthread_cond_broadcast(&models->changed);
+    pthread_mutex_unlock(&models->lock);
+}
+
+void models_fail(struct models *models, struct served *served, const char *message)
+{
+    pthread_mutex_lock(&models->lock);
+    bool known = served->inside->is_failing;
+    served->inside->is_failing = true;
+    pthread_mutex_unlock(&models->lock);
+    if (!known)
+        server_log("model %s: its device failed: %s; the model is loaded again for the next request",
+                   served->name, message);
+}
+
+/* ---- Looking ------------------------------------------------------------------------------------------- */
+
+bool models_at(struct models *models, size_t index, struct served_state *state)
+{
+    if (index >= models->n) return false;
+    struct served *served = &models->all[index];
+    struct served_inside *inside = served->inside;
+    pthread_mutex_lock(&models->lock);
+    *state = (struct served_state){.name = served->name,
+                                   .path = served->path,
+                                   .created = served->created,
+                                   .is_loaded = inside->is_loaded,
+                                   .n_loads = inside->n_loads,
+                                   .context = {.struct_size = sizeof state->context},
+                                   .queue = {.struct_size = sizeof state->queue}};
+    if (inside->is_loaded) {
+        struct engine_model_info info = {.struct_size = sizeof info};
+        engine_model_get_info(served->model, &info);
+        snprintf(state->format, sizeof state->format, "%s", info.format);
+        snprintf(state->architecture, sizeof state->architecture, "%s", info.architecture);
+        state->memory = inside->memory;
+        state->file_size = info.file_size;
+        state->n_parameters = info.n_parameters;
+        state->context = served->info;
+        engine_queue_get_info(served->queue, &state->queue);
+    }
+    pthread_mutex_unlock(&models->lock);
+    return true;
+}
+
+const char *models_adapter_at(struct models *models, size_t index, const char **model)
+{
+    for (size_t i = 0; i < models->n; i++) {
+        const struct served_inside *inside = models->all[i].inside;
+        *model = models->all[i].name;
+        if (index < inside->n_adapters) return inside->adapters[index].name;
+        index -= inside->n_adapters;
+    }
+    return NULL;
+}
+
+/* ---- Ending -------------------------------------------------------------------------------------------- */
+
+void models_stop(struct models *models)
+{
+    pthread_mutex_lock(&models->lock);
+    models->stopping = true;
+    pthread_cond_broadcast(&models->changed);
+    pthread_mutex_unlock(&models->lock);
+    if (models->running) pthread_join(models->loader, NULL);
+    models->running = false;
+    for (size_t i = 0; i < models->n; i++) {
+        pthread_mutex_lock(&models->lock);
+        struct waiting *line = take_line(&models->all[i]);
+        pthread_mutex_unlock(&models->lock);
+        refuse_line(line, ENGINE_ERROR_BUSY, "the server is shutting down");
+        if (models->all[i].inside->is_loaded) served_stop(&models->all[i]);
+    }
+}
+
+void models_destroy(struct models *models)
+{
+    if (!models) return;
+    for (size_t i = 0; i < models->n; i++) {
+        struct served_inside *inside = models->all[i].inside;
+        if (inside->is_loaded) served_unload(&models->all[i]);
+        for (size_t a = 0; a < inside->n_adapters; a++) {
+            free(inside->adapters[a].name);
+            free(inside->adapters[a].path);
+        }
+        free(inside->adapters);
+        pthread_cond_destroy(&inside->changed);
+        pthread_mutex_destroy(&inside->lock);
+        free(inside);
+        free((void *)(uintptr_t)models->all[i].name);
+        free((void *)(uintptr_t)models->all[i].path);
+    }
+    pthread_cond_destroy(&models->changed);
+    pthread_mutex_destroy(&models->lock);
+    free(models->all);
+    free(models);
+}

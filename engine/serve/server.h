@@ -1,0 +1,26 @@
+/* server.h: what all requests share. */
+#ifndef ENGINE_SERVE_SERVER_H
+#define ENGINE_SERVE_SERVER_H
+
+#include <stdatomic.h>
+
+#include "commands/arguments.h"
+#include "commands/sampling.h"
+#include "engine.h"
+
+struct http;
+struct metrics;
+struct models;
+
+struct server {
+    const struct arguments *arguments;
+    struct engine *engine;
+    struct sampling sampling; /* the command line's, with which requests begin */
+    struct models *models;
+    struct http *http;
+    struct metrics *metrics;
+    double began;          /* server_now */
+    atomic_bool is_ending; /* no new requests: /health says so */
+};
+
+#endif

@@ -1,0 +1,120 @@
+/* fuzz-server-request.c: fuzzing target: a byte for an API, one for a format of replies, and the body of a request. What it
+ * asks for is in the form that templates and the queue expect, or it is refused in one line; its grammar can be made, or is
+ * refused. */
+#include <math.h>
+#include <string.h>
+
+#include "engine.h"
+#include "serve/api/read.h"
+#include "serve/generate/shape.h"
+#include "serve/models/models.h"
+#include "tokenizers.h"
+
+static void must(bool holds, const char *what)
+{
+    if (!holds) fuzz_fail(what);
+}
+
+/* The demo model, opened once. */
+static const struct served *model(void)
+{
+    static struct served served;
+    if (served.model) return &served;
+    const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
+    struct engine_options options = {.struct_size = sizeof options, .plugin_dirs = dirs};
+    static struct engine *engine;
+    must(!engine_open(&options, &engine), "no engine");
+    must(!engine_model_open(engine, TEST_SOURCE_DIR "/../models/demo/demo.gguf", NULL, &served.model),
+         "no model");
+    must(!vocabulary_open(served.model, &served.vocabulary), "no vocabulary");
+    served.name = "demo";
+    return &served;
+}
+
+static bool is_text(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static void check_message(const json_t *message)
+{
+    const json_t *calls = json_object_get(message, "tool_calls"),
+                 *content = json_object_get(message, "content");
+    const char *role = json_string_value(json_object_get(message, "role"));
+    must(role && strcmp(role, "developer") != 0, "a role");
+    must(is_text(content) || (json_is_null(content) && json_array_size(calls) > 0), "a content");
+    must(strcmp(role, "tool") != 0 || is_text(json_object_get(message, "name")), "the name of a result");
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i), *function = json_object_get(call, "function");
+        must(is_text(json_object_get(call, "id")) && is_text(json_object_get(function, "name")) &&
+                 json_object_get(function, "arguments"),
+             "a call");
+    }
+}
+
+static void check_ask(const struct ask *ask)
+{
+    for (size_t i = 0; i < json_array_size(ask->messages); i++)
+        check_message(json_array_get(ask->messages, i));
+    for (size_t i = 0; i < json_array_size(ask->tools); i++)
+        must(is_text(json_object_get(json_object_get(json_array_get(ask->tools, i), "function"), "name")),
+             "a tool");
+    must(ask->messages || ask->n_prompts > 0, "nothing to go on from");
+    must(ask->n >= 1 && ask->n <= ASK_MOST_CHOICES && ask->n_top <= ASK_MOST_TOP, "a number");
+    must(isfinite(ask->options.sampler.temperature), "a temperature");
+    for (size_t i = 0; i < ask->options.n_stop; i++) must(ask->options.stop[i].length > 0, "a stop text");
+}
+
+static void check_mistake(const struct mistake *mistake)
+{
+    must(mistake->status >= 400 && mistake->message[0] && !strchr(mistake->message, '\n'),
+         "no line that says why");
+}
+
+static void check_shape(const struct served *served, const struct ask *ask, uint32_t format)
+{
+    static const char *const templates[] = {"", "<think>", "[THINK]", "```json"};
+    const struct shape shape = {.model = served->model,
+                                .vocabulary = &served->vocabulary,
+                                .format = ENGINE_REPLY_PLAIN + format % ENGINE_REPLY_GPT_OSS,
+                                .template_text = templates[format / 8 % 4],
+                                .reasoning = format & 64};
+    struct engine_grammar *grammar = NULL;
+    struct mistake mistake = {0};
+    if (!shape_make(&shape, ask, &grammar, &mistake)) check_mistake(&mistake);
+    engine_grammar_destroy(grammar);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct served *served = model();
+    const struct engine_sampler_options defaults = {.struct_size = sizeof defaults};
+    struct mistake mistake = {0};
+    struct ask ask;
+    json_t *made = NULL;
+    if (size < 2) return 0;
+    json_t *body =
+        json_loadb((const char *)data + 2, size - 2, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    if (!json_is_object(body)) {
+        json_decref(body);
+        return 0;
+    }
+    ask_create(&ask, &defaults);
+    bool good = false;
+    switch (data[0] % 5) {
+    case 0: good = chat_read(&ask, body, &mistake); break;
+    case 1: good = completions_read(&ask, served, body, &mistake); break;
+    case 2: good = infill_read(&ask, served, body, &mistake); break;
+    case 3: good = responses_read(&ask, body, &made, &mistake); break;
+    default: good = messages_read(&ask, body, &made, &mistake); break;
+    }
+    must(good == !mistake.status, "a mistake that is none, or none that is one");
+    if (!good) check_mistake(&mistake);
+    if (good) check_ask(&ask);
+    if (good && ask.messages) good = ask_check_tools(&ask, &mistake);
+    if (good && ask.messages) check_shape(served, &ask, data[1]);
+    ask_free(&ask);
+    json_decref(made);
+    json_decref(body);
+    return 0;
+}

@@ -1,0 +1,460 @@
+/* asks.c: requests of the APIs as JSON: what they ask for, what is refused and which field is to blame, and the grammars of
+ * replies in the forms of all families. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/api/read.h"
+#include "serve/generate/shape.h"
+#include "serve/models/models.h"
+
+#define DEMO_MODEL TEST_SOURCE_DIR "/../../models/demo/demo.gguf"
+
+static struct engine *engine;
+static struct served served = {.name = "demo"};
+
+static void begin(void)
+{
+    const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
+    struct engine_options options = {.struct_size = sizeof options, .plugin_dirs = dirs};
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_model_open(engine, DEMO_MODEL, NULL, &served.model), ENGINE_OK, "%s",
+                 engine_error_message());
+    cr_assert_eq(vocabulary_open(served.model, &served.vocabulary), ENGINE_OK);
+}
+
+static void end(void)
+{
+    engine_model_close(served.model);
+    engine_close(engine);
+}
+
+TestSuite(asks, .init = begin, .fini = end, .timeout = 600);
+
+/* ---- Reading ---- */
+
+enum api { CHAT, COMPLETIONS, INFILL, RESPONSES, MESSAGES };
+
+struct read {
+    struct ask ask;
+    struct mistake mistake;
+    json_t *body, *made;
+    bool good;
+};
+
+/* Quotes are written as '. */
+static json_t *json_of(const char *text)
+{
+    char *copy = strdup(text);
+    json_error_t error;
+    for (char *at = copy; *at; at++)
+        if (*at == '\'') *at = '"';
+    json_t *json = json_loads(copy, JSON_DECODE_ANY, &error);
+    cr_assert(json, "%s: %s", error.text, copy);
+    free(copy);
+    return json;
+}
+
+static struct read *read_body(enum api api, const char *text)
+{
+    static struct read read;
+    const struct engine_sampler_options defaults = {.struct_size = sizeof defaults, .temperature = 0.8f};
+    read = (struct read){.body = json_of(text)};
+    ask_create(&read.ask, &defaults);
+    switch (api) {
+    case CHAT: read.good = chat_read(&read.ask, read.body, &read.mistake); break;
+    case COMPLETIONS: read.good = completions_read(&read.ask, &served, read.body, &read.mistake); break;
+    case INFILL: read.good = infill_read(&read.ask, &served, read.body, &read.mistake); break;
+    case RESPONSES: read.good = responses_read(&read.ask, read.body, &read.made, &read.mistake); break;
+    case MESSAGES: read.good = messages_read(&read.ask, read.body, &read.made, &read.mistake); break;
+    }
+    cr_assert_eq(read.good, read.mistake.status == 0, "%s: %s", text, read.mistake.message);
+    return &read;
+}
+
+static void done(struct read *read)
+{
+    ask_free(&read->ask);
+    json_decref(read->made);
+    json_decref(read->body);
+}
+
+#define HI "'messages': [{'role': 'user', 'content': 'hi'}]"
+
+static const struct {
+    enum api api;
+    const char *body, *param, *message;
+} refused[] = {
+    {CHAT, "{}", "messages", "missing"},
+    {CHAT, "{'messages': []}", "messages", "at least one"},
+    {CHAT, "{'messages': 'hi'}", "messages", "array"},
+    {CHAT, "{'messages': [{'role': 'user'}]}", "messages[0].content", "missing"},
+    {CHAT, "{'messages': [5]}", "messages[0]", "role"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': 5}]}", "messages[0].content", "a text or an array"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': [{'type': 'input_audio'}]}]}",
+     "messages[0].content[0].type", "input_audio"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': 'x', 'mood': 'good'}]}", "messages[0].mood",
+     "not supported"},
+    {CHAT, "{'messages': [{'role': 'tool', 'content': 'x'}]}", "messages[0]", "tool_call_id"},
+    {CHAT, "{'messages': [{'role': 'tool', 'content': 'x', 'tool_call_id': 'a'}]}", "messages[0]",
+     "no message has made"},
+    {CHAT, "{'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'a', 'type': 'custom'}]}]}",
+     "messages[0].tool_calls[0]", "custom"},
+    {CHAT, "{" HI ", 'functions': []}", "functions", "not supported"},
+    {CHAT, "{" HI ", 'function_call': 'auto'}", "function_call", "not supported"},
+    {CHAT, "{" HI ", 'audio': {}}", "audio", "not supported"},
+    {CHAT, "{" HI ", 'temperature': 'warm'}", "temperature", "a number"},
+    {CHAT, "{" HI ", 'max_tokens': 0}", "max_tokens", "at least 1"},
+    {CHAT, "{" HI ", 'max_completion_tokens': 1.5}", "max_completion_tokens", "whole number"},
+    {CHAT, "{" HI ", 'max_tokens': 1, 'max_completion_tokens': 2}", "max_tokens", "differ"},
+    {CHAT, "{" HI ", 'n': 129}", "n", "from 1 to 128"},
+    {CHAT, "{" HI ", 'logprobs': 3}", "logprobs", "true or false"},
+    {CHAT, "{" HI ", 'logprobs': true, 'top_logprobs': 21}", "top_logprobs", "up to 20"},
+    {CHAT, "{" HI ", 'top_logprobs': 1}", "top_logprobs", "goes with"},
+    {CHAT, "{" HI ", 'stream': 1}", "stream", "true or false"},
+    {CHAT, "{" HI ", 'stream_options': {'speed': 1}}", "stream_options.speed", "not supported"},
+    {CHAT, "{" HI ", 'stop': ['']}", "stop", "none of them empty"},
+    {CHAT, "{" HI ", 'logit_bias': {'x': 1}}", "logit_bias", "pairs"},
+    {CHAT, "{" HI ", 'response_format': {'type': 'xml'}}", "response_format", "json_schema"},
+    {CHAT, "{" HI ", 'grammar': 'x', 'json_schema': {}}", "json_schema", "two of"},
+    {CHAT, "{" HI ", 'store': true}", "store", "false"},
+    {CHAT, "{" HI ", 'service_tier': 'flex'}", "service_tier", "auto"},
+    {CHAT, "{" HI ", 'modalities': ['audio']}", "modalities", "text"},
+    {CHAT, "{" HI ", 'reasoning_effort': 'huge'}", "reasoning_effort", "minimal"},
+    {CHAT, "{" HI ", 'chat_template_kwargs': []}", "chat_template_kwargs", "an object"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'function'}]}", "tools[0].function", "name"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'a b'}}]}", "tools[0].function",
+     "letters"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'a', 'parameters': 1}}]}",
+     "tools[0].function", "schema"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'code_interpreter'}]}", "tools[0]", "code_interpreter"},
+    {CHAT, "{" HI ", 'tool_choice': 'sometimes'}", "tool_choice", "required"},
+    {COMPLETIONS, "{}", "prompt", "missing"},
+    {COMPLETIONS, "{'prompt': 5}", "prompt", "a text"},
+    {COMPLETIONS, "{'prompt': [1, 'x']}", "prompt", "token ids"},
+    {COMPLETIONS, "{'prompt': [-1]}", "prompt", "token ids"},
+    {COMPLETIONS, "{'prompt': 'x', 'messages': []}", "messages", "not supported"},
+    {COMPLETIONS, "{'prompt': 'x', 'suffix': 'y'}", "suffix", "FIM"},
+    {COMPLETIONS, "{'prompt': 'x', 'suffix': 'y', 'echo': true}", "echo", "without"},
+    {COMPLETIONS, "{'prompt': 'x', 'best_of': 2}", "best_of", "not supported"},
+    {COMPLETIONS, "{'prompt': 'x', 'logprobs': true}", "logprobs", "whole number"},
+    {INFILL, "{'input_suffix': 'x'}", "input_prefix", "a text"},
+    {INFILL, "{'input_prefix': 'x', 'input_suffix': 'y'}", "input_prefix", "FIM"},
+    {INFILL, "{'input_prefix': 'x', 'input_suffix': 'y', 'input_extra': [1]}", "input_extra", "filename"},
+    {RESPONSES, "{}", "input", "missing"},
+    {RESPONSES, "{'input': 'x', 'previous_response_id': 'a'}", "previous_response_id", "not supported"},
+    {RESPONSES, "{'input': 'x', 'store': true}", "store", "false"},
+    {RESPONSES, "{'input': 'x', 'max_tokens': 5}", "max_tokens", "not supported"},
+    {RESPONSES, "{'input': 'x', 'truncation': 'auto'}", "truncation", "disabled"},
+    {RESPONSES, "{'input': [{'type': 'item_reference', 'id': 'x'}]}", "input[0]", "item_reference"},
+    {RESPONSES, "{'input': [{'role': 'user', 'content': [{'type': 'input_image'}]}]}",
+     "input[0].content[0].type", "input_image"},
+    {RESPONSES, "{'input': [{'type': 'function_call_output', 'call_id': 'a', 'output': 'x'}]}", "input[0]",
+     "no message has made"},
+    {RESPONSES, "{'input': 'x', 'tools': [{'type': 'web_search'}]}", "tools[0]", "web_search"},
+    {RESPONSES, "{'input': 'x', 'reasoning': {'summary': 'auto'}}", "reasoning.summary", "not supported"},
+    {RESPONSES, "{'input': 'x', 'include': ['file_search_call.results']}", "include", "only have"},
+    {RESPONSES, "{'input': 'x', 'text': {'format': {'type': 'yaml'}}}", "text.format", "json_schema"},
+    {MESSAGES, "{'max_tokens': 1}", "messages", "at least one"},
+    {MESSAGES, "{'messages': [{'role': 'system', 'content': 'x'}]}", "messages[0]", "user or assistant"},
+    {MESSAGES, "{" HI ", 'max_tokens': 0}", "max_tokens", "at least 1"},
+    {MESSAGES, "{" HI ", 'stop': 'x'}", "stop", "not supported"},
+    {MESSAGES, "{'messages': [{'role': 'user', 'content': [{'type': 'document'}]}]}",
+     "messages[0].content[0]", "document"},
+    {MESSAGES, "{'messages': [{'role': 'user', 'content': [{'type': 'tool_result', 'content': 'x'}]}]}",
+     "messages[0].content[0]", "tool_use_id"},
+    {MESSAGES, "{" HI ", 'tool_choice': {'type': 'some'}}", "tool_choice", "any"},
+    {MESSAGES, "{" HI ", 'tools': [{'type': 'bash_20250124', 'name': 'bash'}]}", "tools[0]", "bash"},
+    {MESSAGES, "{" HI ", 'thinking': {'type': 'maybe'}}", "thinking", "enabled"},
+};
+
+Test(asks, refused_by_name)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct read *read = read_body(refused[i].api, refused[i].body);
+        cr_assert(!read->good, "%s", refused[i].body);
+        cr_assert_eq(read->mistake.status, 400, "%s: %s", refused[i].body, read->mistake.message);
+        cr_assert_str_eq(read->mistake.param, refused[i].param, "%s: %s", refused[i].body,
+                         read->mistake.message);
+        cr_assert(strstr(read->mistake.message, refused[i].message), "%s: %s", refused[i].body,
+                  read->mistake.message);
+        cr_assert(!strchr(read->mistake.message, '\n'));
+        done(read);
+    }
+}
+
+static void expect_messages(enum api api, const char *body, const char *messages)
+{
+    struct read *read = read_body(api, body);
+    json_t *expected = json_of(messages);
+    char *got = json_dumps(read->ask.messages, JSON_COMPACT);
+    cr_assert(read->good, "%s: %s", body, read->mistake.message);
+    cr_assert(json_equal(read->ask.messages, expected), "%s", got);
+    free(got);
+    json_decref(expected);
+    done(read);
+}
+
+/* Each API's conversation becomes the same messages. */
+Test(asks, messages)
+{
+    const char *conversation =
+        "[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Oslo?\\nNow?'}, {'role': "
+        "'assistant', 'content': null, 'reasoning_content': 'Hm.', 'tool_calls': [{'id': 'a', 'type': "
+        "'function', 'function': {'name': 'weather', 'arguments': {'city': 'Oslo'}}}]}, {'role': 'tool', "
+        "'content': 'rain', 'tool_call_id': 'a', 'name': 'weather'}, {'role': 'assistant', 'content': "
+        "'Rain.'}]";
+    expect_messages(
+        CHAT,
+        "{'messages': [{'role': 'developer', 'content': 'Be brief.'}, {'role': 'user', 'content': [{'type': "
+        "'text', 'text': 'Oslo?'}, {'type': 'text', 'text': 'Now?'}]}, {'role': 'assistant', 'content': "
+        "null, 'refusal': null, 'reasoning_content': 'Hm.', 'annotations': [], 'tool_calls': [{'id': 'a', "
+        "'type': 'function', 'function': {'name': 'weather', 'arguments': '{\\'city\\': \\'Oslo\\'}'}}]}, "
+        "{'role': 'tool', 'tool_call_id': 'a', 'content': 'rain'}, {'role': 'assistant', 'content': "
+        "'Rain.'}]}",
+        conversation);
+    expect_messages(
+        RESPONSES,
+        "{'instructions': 'Be brief.', 'input': [{'role': 'user', 'content': [{'type': 'input_text', 'text': "
+        "'Oslo?'}, {'type': 'input_text', 'text': 'Now?'}]}, {'type': 'reasoning', 'id': 'r', 'summary': "
+        "[], 'content': [{'type': 'reasoning_text', 'text': 'Hm.'}]}, {'type': 'function_call', 'id': 'f', "
+        "'call_id': 'a', 'name': 'weather', 'arguments': '{\\'city\\': \\'Oslo\\'}', 'status': "
+        "'completed'}, {'type': 'function_call_output', 'call_id': 'a', 'output': 'rain'}, {'type': "
+        "'message', 'role': 'assistant', 'id': 'm', 'status': 'completed', 'content': [{'type': "
+        "'output_text', 'text': 'Rain.', 'annotations': [], 'logprobs': []}]}]}",
+        conversation);
+    expect_messages(
+        MESSAGES,
+        "{'max_tokens': 5, 'system': [{'type': 'text', 'text': 'Be brief.', 'cache_control': {'type': "
+        "'ephemeral'}}], 'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'Oslo?'}, "
+        "{'type': 'text', 'text': 'Now?'}]}, {'role': 'assistant', 'content': [{'type': 'thinking', "
+        "'thinking': 'Hm.', 'signature': ''}, {'type': 'tool_use', 'id': 'a', 'name': 'weather', 'input': "
+        "{'city': 'Oslo'}}]}, {'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'a', "
+        "'content': [{'type': 'text', 'text': 'rain'}]}]}, {'role': 'assistant', 'content': 'Rain.'}]}",
+        conversation);
+}
+
+Test(asks, options)
+{
+    struct read *read =
+        read_body(CHAT, "{" HI ", 'temperature': 0.5, 'top_k': 7, 'seed': 9, 'stop': ['a', 'b'], 'n': 3, "
+                        "'max_tokens': null, 'max_completion_tokens': 12, 'stream': true, 'stream_options': "
+                        "{'include_usage': true}, 'logprobs': true, 'top_logprobs': 2, 'user': 'me', "
+                        "'parallel_tool_calls': false, 'logit_bias': {'5': -100}, 'store': false}");
+    const struct ask *ask = &read->ask;
+    cr_assert(read->good, "%s", read->mistake.message);
+    cr_assert_float_eq(ask->options.sampler.temperature, 0.5, 1e-9);
+    cr_assert_eq(ask->options.sampler.top_k, 7);
+    cr_assert_eq(ask->options.sampler.seed, 9);
+    cr_assert_eq(ask->options.n_stop, 2);
+    cr_assert_eq(ask->options.max_tokens, 12);
+    cr_assert_eq(ask->options.sampler.n_logit_bias, 1);
+    cr_assert(ask->n == 3 && ask->stream && ask->include_usage && ask->logprobs && ask->n_top == 2 &&
+              ask->one_call);
+    done(read);
+
+    read = read_body(COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
+    cr_assert(read->good && read->ask.no_tokens && read->ask.echo && read->ask.n_prompts == 2);
+    cr_assert_eq(read->ask.prompts[0].tokens.count, 2); /* with the token that begins texts */
+    cr_assert_str_eq(read->ask.prompts[1].text, "The cat sat");
+    done(read);
+
+    read = read_body(COMPLETIONS, "{'prompt': [[5, 6], [7]]}");
+    cr_assert(read->good && read->ask.n_prompts == 2 && read->ask.prompts[0].tokens.ids[1] == 6);
+    cr_assert_eq(read->ask.options.max_tokens, 16);
+    done(read);
+
+    read = read_body(MESSAGES, "{" HI ", 'max_tokens': 5, 'stop_sequences': ['x'], 'tools': [{'name': 'f', "
+                               "'input_schema': {'type': 'object'}}], 'tool_choice': {'type': 'tool', "
+                               "'name': 'f', 'disable_parallel_tool_use': true}}");
+    cr_assert(read->good && read->ask.tool_choice == TOOL_CHOICE_NAMED && read->ask.one_call, "%s",
+              read->mistake.message);
+    cr_assert_str_eq(read->ask.tool, "f");
+    cr_assert(ask_check_tools(&read->ask, &read->mistake));
+    done(read);
+}
+
+/* ---- Shapes ---- */
+
+/* The token of a byte: the tokenizer itself would make spaces of DeepSeek's marks. */
+static int32_t token_of_byte(unsigned char byte)
+{
+    const struct vocabulary *v = &served.vocabulary;
+    char spelled[8];
+    snprintf(spelled, sizeof spelled, "<0x%02X>", byte);
+    for (int32_t id = 0; id < (int32_t)v->info.n_tokens; id++) {
+        struct engine_string piece;
+        if (v->api->piece(v->tokenizer, id, &piece) == ENGINE_OK && piece.length == 6 &&
+            memcmp(piece.data, spelled, 6) == 0)
+            return id;
+    }
+    return -1;
+}
+
+/* Whether a reply fits, byte by byte. */
+static bool follows(struct engine_grammar *grammar, const char *text)
+{
+    struct engine_match *match;
+    bool good = true;
+    cr_assert_eq(engine_match_create(grammar, 0, &match), ENGINE_OK);
+    for (; *text && good; text++)
+        good = engine_match_accept(match, token_of_byte((unsigned char)*text)) == ENGINE_OK;
+    good = good && engine_match_get_state(match) != ENGINE_MATCH_INCOMPLETE;
+    engine_match_destroy(match);
+    return good;
+}
+
+#define TOOLS                                                                                                \
+    "'tools': [{'type': 'function', 'function': {'name': 'weather', 'parameters': {'type': 'object', "       \
+    "'properties': {'city': {'enum': ['Oslo', 'Rome']}}, 'required': ['city']}}}, {'type': 'function', "     \
+    "'function': {'name': 'time'}}]"
+
+static const struct {
+    uint32_t format;
+    const char *template_text;
+    bool reasoning;
+    const char *body, *fits[3], *fails[4];
+} shapes[] = {
+    {ENGINE_REPLY_HERMES,
+     "<tool_call>",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
+     {"<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
+      "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>\n<tool_call>{\"name\":\"time\","
+      "\"arguments\":{}}</tool_call>"},
+     {"Hello", "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Bonn\"}}</tool_call>",
+      "<tool_call>{\"name\": \"other\", \"arguments\": {}}</tool_call>",
+      "<think>x</think><tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"}},
+    {ENGINE_REPLY_HERMES,
+     "<tool_call> <think>",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': {'type': 'function', 'function': {'name': 'time'}}}",
+     {"<think>\nHm. 1 < 2\n</think>\n\n<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>",
+      "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"},
+     {"<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>",
+      "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"time\","
+      "\"arguments\":{}}</tool_call>"}},
+    {ENGINE_REPLY_HERMES,
+     "<tool_call> <think>",
+     true,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required', 'parallel_tool_calls': false}",
+     {"Hm.</think>\n\n<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"},
+     {"<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>",
+      "Hm.</think><tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"time\","
+      "\"arguments\":{}}</tool_call>"}},
+    {ENGINE_REPLY_LLAMA3,
+     "<|python_tag|>",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
+     {"{\"name\": \"weather\", \"parameters\": {\"city\": \"Rome\"}}"},
+     {"{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}", "Hello"}},
+    {ENGINE_REPLY_MISTRAL,
+     "[TOOL_CALLS]",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
+     {"[TOOL_CALLS][{\"name\": \"time\", \"arguments\": {}}]",
+      "[TOOL_CALLS][{\"name\": \"time\", \"arguments\": {}}, {\"name\": \"weather\", \"arguments\": "
+      "{\"city\": \"Rome\"}}]"},
+     {"[TOOL_CALLS][]", "[{\"name\": \"time\", \"arguments\": {}}]"}},
+    {ENGINE_REPLY_DEEPSEEK,
+     "```json",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
+     {"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>time\n```json\n{}\n```<"
+      "｜tool▁call▁end｜>"
+      "<｜tool▁calls▁end｜>"},
+     {"<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>"}},
+    {ENGINE_REPLY_DEEPSEEK,
+     "",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
+     {"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{\"city\": "
+      "\"Oslo\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+     {"<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>"}},
+    {ENGINE_REPLY_GPT_OSS,
+     "<|channel|>",
+     false,
+     "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
+     {"<|channel|>commentary to=functions.time <|constrain|>json<|message|>{}",
+      "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.weather "
+      "<|constrain|>json<|message|>{\"city\": \"Rome\"}"},
+     {"<|channel|>final<|message|>Hi"}},
+    {ENGINE_REPLY_GPT_OSS,
+     "<|channel|>",
+     false,
+     "{" HI ", 'response_format': {'type': 'json_object'}}",
+     {"<|channel|>final<|message|>{\"a\": 1}"},
+     {"{\"a\": 1}"}},
+    {ENGINE_REPLY_PLAIN,
+     "",
+     false,
+     "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'name': 'n', 'schema': {'type': "
+     "'object', 'properties': {'n': {'type': 'integer'}}, 'required': ['n']}}}}",
+     {"{\"n\": 5}"},
+     {"{}", "{\"n\": 5} ", "<think>x</think>{\"n\": 5}"}},
+    {ENGINE_REPLY_HERMES,
+     "<tool_call> <think>",
+     false,
+     "{" HI ", " TOOLS ", 'response_format': {'type': 'json_object'}}",
+     {"{\"n\": 5}", "<think>Hm</think>\n\n{}", "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"},
+     {"Hello", "{} <tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"}},
+};
+
+Test(asks, shapes)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct read *read = read_body(CHAT, shapes[i].body);
+        struct shape shape = {.model = served.model,
+                              .vocabulary = &served.vocabulary,
+                              .format = shapes[i].format,
+                              .template_text = shapes[i].template_text,
+                              .reasoning = shapes[i].reasoning};
+        struct engine_grammar *grammar;
+        cr_assert(read->good && ask_check_tools(&read->ask, &read->mistake), "%s", read->mistake.message);
+        cr_assert(shape_make(&shape, &read->ask, &grammar, &read->mistake), "%zu: %s", i,
+                  read->mistake.message);
+        cr_assert(grammar);
+        for (size_t n = 0; n < 3 && shapes[i].fits[n]; n++)
+            cr_expect(follows(grammar, shapes[i].fits[n]), "%zu: %s", i, shapes[i].fits[n]);
+        for (size_t n = 0; n < 4 && shapes[i].fails[n]; n++)
+            cr_expect(!follows(grammar, shapes[i].fails[n]), "%zu: %s", i, shapes[i].fails[n]);
+        engine_grammar_destroy(grammar);
+        done(read);
+    }
+}
+
+Test(asks, shapes_refused)
+{
+    static const struct {
+        const char *body, *param;
+    } cases[] = {
+        {"{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': {'type': 'fish'}}}}",
+         "response_format"},
+        {"{" HI ", 'grammar': 'root ::= ('}", "grammar"},
+        {"{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true}}]}", "tools"},
+        {"{" HI ", 'tool_choice': 'required', 'tools': [{'type': 'function', 'function': {'name': 'f', "
+         "'parameters': {'type': 'object', 'properties': {'x': {'type': 'fish'}}}}}]}",
+         "tool_choice"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct read *read = read_body(CHAT, cases[i].body);
+        struct shape shape = {.model = served.model,
+                              .vocabulary = &served.vocabulary,
+                              .format = ENGINE_REPLY_HERMES,
+                              .template_text = "<tool_call>"};
+        struct engine_grammar *grammar;
+        cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake), "%s", cases[i].body);
+        cr_assert_eq(read->mistake.status, 400);
+        cr_assert_str_eq(read->mistake.param, cases[i].param);
+        done(read);
+    }
+    struct read *read = read_body(CHAT, "{" HI ", " TOOLS "}");
+    struct shape shape = {.model = served.model,
+                          .vocabulary = &served.vocabulary,
+                          .format = ENGINE_REPLY_HERMES,
+                          .template_text = "<tool_call>"};
+    struct engine_grammar *grammar;
+    cr_assert(shape_make(&shape, &read->ask, &grammar, &read->mistake) && !grammar);
+    done(read);
+}

@@ -1,0 +1,120 @@
+/* fuzz-http.c: fuzzing target: the bytes of a connection. Whatever comes, the server in this process answers or closes the
+ * connection, has no exchange left afterwards, and answers the next proper request. An answer that follows another one on the
+ * connection answers a request that the bytes have: never more answers than there are ends of headers. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "http-fixture.h"
+#include "serve/routes.h"
+
+static struct fixture fixture;
+static char path[108];
+
+static void must(bool good)
+{
+    if (!good) abort();
+}
+
+static void tell(struct exchange *exchange)
+{
+    exchange_answer(exchange, 200, json_pack("{s:s}", "route", "tell"));
+}
+
+static void echo(struct exchange *exchange)
+{
+    exchange_answer(exchange, 200, json_incref(exchange_json(exchange)));
+}
+
+static void pour(struct exchange *exchange)
+{
+    struct engine_string body = exchange_body(exchange);
+    exchange_stream(exchange, "text/event-stream");
+    exchange_send(exchange, body.data, body.length);
+    exchange_send(exchange, "\n", 1);
+    exchange_end(exchange);
+}
+
+const struct route all_routes[] = {
+    {"GET", "/tell", tell, ROUTE_OPEN},
+    {"GET", "/closed", tell, ROUTE_QUICK},
+    {"POST", "/echo", echo, ROUTE_JSON},
+    {"POST", "/pour", pour, 0},
+    {"POST", "/theirs", echo, ROUTE_JSON | ROUTE_ANTHROPIC},
+    {"GET", "/under/*", tell, 0},
+    {NULL, NULL, NULL, 0},
+};
+
+static int connect_once(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memcpy(address.sun_path, path, sizeof address.sun_path);
+    must(connection >= 0 && connect(connection, (const struct sockaddr *)&address, sizeof address) == 0);
+    return connection;
+}
+
+static size_t count(const char *text, size_t size, const char *wanted)
+{
+    size_t n = 0, length = strlen(wanted);
+    for (size_t i = 0; i + length <= size; i++) n += memcmp(text + i, wanted, length) == 0;
+    return n;
+}
+
+/* Sends the bytes, closes that side, and reads what comes until nothing comes any more: part of a request is waited for. */
+static char *ask(const void *bytes, size_t size)
+{
+    int connection = connect_once();
+    for (size_t sent = 0; sent < size;) {
+        ssize_t n = send(connection, (const char *)bytes + sent, size - sent, MSG_NOSIGNAL);
+        if (n <= 0) break;
+        sent += (size_t)n;
+    }
+    shutdown(connection, SHUT_WR);
+    char *answer = fixture_read(connection, 20);
+    close(connection);
+    return answer;
+}
+
+static void stop(void)
+{
+    fixture_stop(&fixture);
+}
+
+static void start(void)
+{
+    static char folder[] = "/tmp/engine-fuzz-http-XXXXXX";
+    must(mkdtemp(folder) != NULL);
+    strcpy(path, folder);
+    strcat(path, "/socket");
+    must(fixture_start(&fixture,
+                       (const char *[]){"--unix", path, "--api-key", "k", "--max-body", "1", "--max-header",
+                                        "8", "--cors", "https://good.example", "--threads-http", "1", NULL}));
+    atexit(stop);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool started;
+    static unsigned n;
+    if (!started) start();
+    started = true;
+    char *answer = ask(data, size);
+    must(count(answer, strlen(answer), "HTTP/1.1 2") <=
+         count((const char *)data, size, "\n\n") + count((const char *)data, size, "\n\r\n"));
+    free(answer);
+    if (n++ % 16) return 0;
+    http_wait(fixture.server.http, 10);
+    must(http_busy(fixture.server.http) == 0);
+    static const char proper[] = "GET /tell HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    int connection = connect_once();
+    fixture_send(connection, proper);
+    answer = fixture_read(connection, 10000);
+    must(strncmp(answer, "HTTP/1.1 200", 12) == 0);
+    free(answer);
+    close(connection);
+    return 0;
+}
