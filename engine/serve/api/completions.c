@@ -164,7 +164,7 @@ static void free_legacy(struct choice *choice)
     free(legacy);
 }
 
-static json_t *token_text(const struct generation *g, int32_t token, size_t *length)
+static json_t *token_as_json(const struct generation *g, int32_t token, size_t *length)
 {
     struct engine_string text = {"", 0};
     const struct vocabulary *v = &g->served->vocabulary;
@@ -179,7 +179,7 @@ static void add_token(struct choice *choice, int32_t token, json_t *logprob, jso
 {
     struct legacy *legacy = legacy_of(choice);
     size_t length = 0;
-    json_t *text = token_text(choice->generation, token, &length);
+    json_t *text = token_as_json(choice->generation, token, &length);
     if (!legacy) {
         json_decref(text);
         json_decref(logprob);
@@ -199,7 +199,7 @@ static json_t *rivals(const struct generation *g, const struct engine_event *eve
     json_t *top = json_object();
     for (uint32_t i = 0; i < event->n_top && i < g->ask.n_top; i++) {
         size_t length;
-        json_t *text = token_text(g, event->top[i].token, &length);
+        json_t *text = token_as_json(g, event->top[i].token, &length);
         const char *key = json_string_value(text);
         if (key && !json_object_get(top, key))
             json_object_set_new(top, key, openai_logarithm(event->top[i].logprob));

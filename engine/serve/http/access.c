@@ -150,7 +150,7 @@ bool access_has_key(struct access *access, const struct exchange *exchange)
 /* ---- Web pages ----------------------------------------------------------------------------------------- */
 
 /* The name in "name:port" or "[address]:port". */
-static void host_name(const char *host, char name[256])
+static void without_port(const char *host, char name[256])
 {
     size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
     snprintf(name, 256, "%.*s", (int)(length < 255 ? length : 255), host);
@@ -160,7 +160,7 @@ static bool is_this_machine(const struct arguments *arguments, const char *host)
 {
     char name[256];
     unsigned char address[16];
-    host_name(host, name);
+    without_port(host, name);
     size_t length = strlen(name);
     if (strcasecmp(name, "localhost") == 0 || (arguments->host && strcasecmp(name, arguments->host) == 0))
         return true;
