@@ -19,11 +19,11 @@ if(ENGINE_SANITIZE)
   target_link_options(engine-flags INTERFACE ${sanitizers})
 endif()
 
-# Instruments everything for libFuzzer, under ASan and UBSan, and makes tests/fuzz/ its programs.
+# Instruments everything for libFuzzer, under ASan and UBSan or under TSan, and makes tests/fuzz/ its programs.
 option(ENGINE_FUZZ "Build the fuzzers (needs clang)" OFF)
 if(ENGINE_FUZZ)
-  if(NOT CMAKE_C_COMPILER_ID MATCHES Clang OR NOT sanitizers MATCHES address)
-    message(FATAL_ERROR "ENGINE_FUZZ needs -DCMAKE_C_COMPILER=clang and -DENGINE_SANITIZE=address")
+  if(NOT CMAKE_C_COMPILER_ID MATCHES Clang OR NOT ENGINE_SANITIZE)
+    message(FATAL_ERROR "ENGINE_FUZZ needs -DCMAKE_C_COMPILER=clang and -DENGINE_SANITIZE=address or thread")
   endif()
   target_compile_options(engine-flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()

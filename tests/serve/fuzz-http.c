@@ -79,14 +79,16 @@ static char *ask(const void *bytes, size_t size)
     return answer;
 }
 
+static char folder[] = "/tmp/engine-fuzz-http-XXXXXX";
+
 static void stop(void)
 {
-    fixture_stop(&fixture);
+    fixture_stop(&fixture); /* which removes the socket */
+    rmdir(folder);
 }
 
 static void start(void)
 {
-    static char folder[] = "/tmp/engine-fuzz-http-XXXXXX";
     must(mkdtemp(folder) != NULL);
     strcpy(path, folder);
     strcat(path, "/socket");
