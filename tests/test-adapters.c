@@ -556,6 +556,11 @@ Test(adapters, on_the_command_line)
     program_expect_failure(&text, "reading an adapter: ");
     struct program_result missing = LOGITS("--lora", "/nowhere");
     program_expect_failure(&missing, "/nowhere");
+    struct program_result empty = LOGITS("--lora", ""), scale_only = LOGITS("--lora", "=2");
+    program_expect_failure(&empty, "--lora \"\": there is no file");
+    program_expect_failure(&scale_only, "--lora =2: there is no file");
+    program_free(&empty);
+    program_free(&scale_only);
     static const char *const wrong[] = {"nan", "inf", "-inf", "", "1e99", "0,5"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(scaled, sizeof scaled, "%s=%s", adapter, wrong[i]);

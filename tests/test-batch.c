@@ -63,7 +63,7 @@ static void expect_text(const char *text, int line, const char *key, const char 
 
 Test(batch, bad_lines_have_their_places)
 {
-    files_write_text(in, "{\"prompt\": \"a b\", \"id\": \"first\", \"temperature\": 0}\n"
+    files_write_text(in, "\xEF\xBB\xBF{\"prompt\": \"a b\", \"id\": \"first\", \"temperature\": 0}\n"
                          "\n"
                          "nonsense\n"
                          "{\"prompt\": 7}\n"

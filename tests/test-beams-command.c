@@ -156,9 +156,11 @@ Test(beams_command, mistakes)
     fails(RUN("--beams", "4", "--prompt-cache", kept, "--prompt-cache-all"),
           "--beams and --prompt-cache-all cannot be combined");
     fails(RUN("--beams", "0"), "--beams: 0 is out of range (1 to 1024)");
-    struct program_result result = RUN("--beams", "4", "--repeat-penalty", "1.5");
-    program_expect_failure(&result, "beams cannot be combined with penalties");
-    program_free(&result);
+    fails(RUN("--beams", "4", "--repeat-penalty", "1.5"), "--beams and penalties cannot be combined");
+    fails(RUN("--beams", "4", "--mirostat", "2"), "--beams and Mirostat cannot be combined");
+    fails(RUN("--beams", "4", "--dry-multiplier", "0.8"), "--beams and DRY cannot be combined");
+    fails(RUN("--beams", "4", "--xtc-probability", "0.5"), "--beams and XTC cannot be combined");
+    fails(RUN("--beams", "4", "--ban", "x"), "--beams and banned texts cannot be combined");
 }
 
 /* ---- In a batch ---- */

@@ -174,6 +174,7 @@ Test(embed, an_encoder_writes_no_text)
     const char *ids = strdup(files_path(folder, "ids.npy"));
     files_write_ids(ids, (const int32_t[]){1, 2, 3}, 3);
     fails(PROGRAM("score", "-m", path, "--tokens-file", ids, "--answer-tokens-file", ids), "encoder");
+    fails(PROGRAM("perplexity", "-m", path, "--tokens-file", ids), "the model is an encoder");
     struct program_result states = PROGRAM("embed", "-m", path, "--tokens-file", ids, "--pooling", "none");
     cr_assert_eq(program_count_lines(states.out, "."), 3, "%s", states.err);
     program_free(&states);

@@ -99,6 +99,9 @@ Test(logits, mistakes)
     struct program_result result = LOGITS("--top", "0");
     program_expect_failure(&result, "--top");
     program_free(&result);
+    result = LOGITS("--hidden", "hidden.txt");
+    program_expect_failure(&result, "--hidden hidden.txt: the name must end in .npy");
+    program_free(&result);
     result = LOGITS("-v");
     program_expect_failure(&result, "no output file");
     program_free(&result);

@@ -106,6 +106,7 @@ Test(score, answers_are_tokenised_by_themselves)
 Test(score, lines_in_order)
 {
     FILE *file = fopen(lines, "w");
+    fputs("\xEF\xBB\xBF", file);
     for (int i = 0; i < 30; i++) {
         fputs("{\"tokens\": [4", file);
         for (int t = 0; t < 40 + i % 3; t++) fprintf(file, ", %d", 10 + t % 7);
@@ -212,6 +213,7 @@ Test(score, mistakes)
         {"{\"tokens\": [], \"answers\": [\"b\"]}", "the prompt has no tokens"},
         {"{\"tokens\": [\"x\"], \"answers\": [\"b\"]}", "token ids"},
         {"{\"prompt\": \"a\", \"answer\": [\"b\"]}", "\"answer\" is not known"},
+        {"{\"prompt\": \"a\", \"prompt\": \"b\", \"answers\": [\"b\"]}", "duplicate object key"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[256];

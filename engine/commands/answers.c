@@ -316,7 +316,7 @@ static int read_line(struct reader *r, const char *text, size_t length)
 {
     json_error_t error;
     struct token_list prompt = {0};
-    json_t *json = json_loadb(text, length, JSON_ALLOW_NUL, &error);
+    json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!json) return fail(r, "not JSON: %s", error.text);
     struct question *question = json_is_object(json) ? add_question(r->questions, r->line) : NULL;
     int status = ENGINE_OK;
@@ -337,7 +337,7 @@ static int read_lines(struct reader *r)
     int status = read_file(r->path, &data, &size);
     if (status) return status;
     if (strcmp(r->path, "-") == 0) r->path = "standard input";
-    for (size_t at = 0; at < size && !status; at += length + 1) {
+    for (size_t at = bom_length(data, size); at < size && !status; at += length + 1) {
         const char *end = memchr(data + at, '\n', size - at);
         length = end ? (size_t)(end - (data + at)) : size - at;
         r->line++;

@@ -22,13 +22,10 @@ static int read_form(const struct arguments *arguments, enum form *form)
 {
     static const char *const endings[] = {[FORM_NPY] = ".npy", [FORM_PNG] = ".png", [FORM_HTML] = ".html"};
     const char *path = arguments->output;
-    size_t length = path ? strlen(path) : 0;
     *form = FORM_TABLE;
     if (!path) return ENGINE_OK;
-    for (int i = FORM_NPY; i <= FORM_HTML; i++) {
-        size_t n = strlen(endings[i]);
-        if (length > n && strcmp(path + length - n, endings[i]) == 0) *form = (enum form)i;
-    }
+    for (int i = FORM_NPY; i <= FORM_HTML; i++)
+        if (has_ending(path, endings[i])) *form = (enum form)i;
     if (*form == FORM_TABLE)
         return command_error(ENGINE_ERROR_ARGUMENT, "-o %s: the name must end in .npy, .png or .html", path);
     if (arguments->json) return command_error(ENGINE_ERROR_ARGUMENT, "use either -o or --json");

@@ -117,6 +117,7 @@ struct batch {
     uint64_t n_read, n_total;           /* lines of the input that are not blank; n_total 0: not known */
     uint64_t n_written, n_found, n_bad; /* results: in total, from an earlier run, with errors */
     uint64_t n_tokens;
+    bool begun; /* the first line of the input has been read */
     bool ended; /* the input has no more lines */
     int status;
 };
@@ -337,8 +338,13 @@ static bool belongs(struct batch *b, const struct line *result)
 /* The next line of the input that isn't blank. */
 static bool next_line(struct batch *b)
 {
-    while (!b->status && read_line(b->in, &b->line, &b->status) && !b->status)
+    while (!b->status && read_line(b->in, &b->line, &b->status) && !b->status) {
+        size_t bom = b->begun || b->line.too_long ? 0 : bom_length(b->line.text, b->line.length);
+        b->begun = true;
+        b->line.length -= bom;
+        memmove(b->line.text, b->line.text + bom, b->line.length + 1);
         if (!is_blank(&b->line)) return true;
+    }
     b->ended = true;
     return false;
 }
@@ -408,7 +414,7 @@ static void count_lines(struct batch *b)
     struct stat info;
     if (fstat(fileno(b->in), &info) != 0 || !S_ISREG(info.st_mode) || ftello(b->in) != 0) return;
     while (next_line(b)) b->n_total++;
-    b->ended = false;
+    b->begun = b->ended = false;
     rewind(b->in);
 }
 
@@ -647,7 +653,7 @@ int command_batch(const struct arguments *arguments)
     }
     int status = guesses_check(arguments);
     if (!status) status = sampling_read(arguments, &b.sampling);
-    if (!status) status = beam_options_read(arguments, &b.beams);
+    if (!status) status = beam_options_read(arguments, &b.sampling, &b.beams);
     if (!status) status = texts_read(&arguments->stop, "stop", &b.stop);
     if (!status) status = constraint_read(arguments, &b.constraint);
     if (!status) status = open_engine(arguments, &b.engine);

@@ -6,6 +6,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/sampling.h"
 #include "commands/table.h"
 
 #define BLOCK ((uint64_t)32) /* positions that the cache gives at once (docs/beams.md) */
@@ -21,7 +22,24 @@ static int refuse(const char *option)
     return command_error(ENGINE_ERROR_ARGUMENT, "--beams and %s cannot be combined", option);
 }
 
-int beam_options_read(const struct arguments *a, struct beam_options *options)
+/* What draws tokens, or depends on a text that is not there yet. The queue refuses it too, but not as a mistake of the
+ * command line. */
+static int check_sampling(const struct sampling *sampling)
+{
+    const struct engine_sampler_options *o = &sampling->options;
+    bool repeats = o->penalty_repeat != 0 && o->penalty_repeat != 1;
+    bool penalties = repeats || o->penalty_frequency != 0 || o->penalty_presence != 0;
+    if (o->mirostat > 0) return refuse("Mirostat");
+    if (o->dynatemp_range > 0) return refuse("a temperature above 0");
+    if (penalties && o->penalty_last_n > 0) return refuse("penalties");
+    if (o->dry_multiplier > 0 && o->dry_penalty_last_n > 0) return refuse("DRY");
+    if (o->xtc_probability > 0) return refuse("XTC");
+    if (o->n_ban > 0) return refuse("banned texts");
+    return ENGINE_OK;
+}
+
+int beam_options_read(const struct arguments *a, const struct sampling *sampling,
+                      struct beam_options *options)
 {
     *options = (struct beam_options){.n_beams = a->n_beams, .length_penalty = a->length_penalty};
     if (a->early_stopping) options->early_stopping = early_stopping_of(a->early_stopping);
@@ -33,7 +51,7 @@ int beam_options_read(const struct arguments *a, struct beam_options *options)
     if (a->stop.count > 0) return refuse("--stop");
     if (a->n_logprobs > 0) return refuse("--logprobs");
     if (a->prompt_cache_all) return refuse("--prompt-cache-all");
-    return ENGINE_OK;
+    return check_sampling(sampling);
 }
 
 uint32_t beams_cache_size(const struct arguments *a, uint32_t limit)

@@ -25,8 +25,10 @@ static inline bool wants_beams(const struct arguments *arguments)
 }
 
 /* Reads --beams, --length-penalty and --early-stopping, and refuses what can't be combined with them. Returns an enum
- * engine_status, with command_error's message. */
-int beam_options_read(const struct arguments *arguments, struct beam_options *options);
+ * engine_status, with command_error's message. `sampling`: what the command line says. */
+struct sampling;
+int beam_options_read(const struct arguments *arguments, const struct sampling *sampling,
+                      struct beam_options *options);
 
 /* "false", "true" or "never" as an enum engine_early_stopping. */
 uint32_t early_stopping_of(const char *word);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "commands/arguments.h"
 #include "engine.h"
@@ -120,6 +121,19 @@ void count_progress(const char *what, uint64_t done, uint64_t total, const char 
 
 /* Seconds since an arbitrary moment, for measuring. */
 double seconds_now(void);
+
+/* Whether a path ends in ".npy" or the like, after a name. */
+static inline bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), n = strlen(ending);
+    return length > n && strcmp(path + length - n, ending) == 0;
+}
+
+/* How many bytes a byte order mark takes at the beginning of a text: 3 or 0. Some editors write it before UTF-8. */
+static inline size_t bom_length(const char *text, size_t length)
+{
+    return length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
 
 /* Reads a whole file, "-" for standard input. *data has *size bytes followed by a NUL; the caller frees it.
  * An error if `interrupted`. */

@@ -71,12 +71,6 @@ static int read_json(const struct arguments *a, const struct vocabulary *vocabul
     return status;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-    size_t length = strlen(path), n = strlen(ending);
-    return length >= n && strcmp(path + length - n, ending) == 0;
-}
-
 /* Empty lines are texts too; a file of JSON lines may have some between. */
 static int read_lines(const struct arguments *a, const struct vocabulary *vocabulary,
                       struct embed_texts *texts)
@@ -86,7 +80,7 @@ static int read_lines(const struct arguments *a, const struct vocabulary *vocabu
     bool is_json = has_ending(a->prompt_file, ".jsonl");
     int status = read_file(a->prompt_file, &data, &size);
     uint64_t number = 0;
-    for (size_t at = 0; at < size && !status;) {
+    for (size_t at = status ? 0 : bom_length(data, size); at < size && !status;) {
         const char *end = memchr(data + at, '\n', size - at);
         size_t length = end ? (size_t)(end - data) - at : size - at, next = at + length + 1;
         number++;

@@ -194,6 +194,8 @@ int command_logits(const struct arguments *arguments)
     if (arguments->output ? !arguments->output[0]
                           : !arguments->json && !arguments->n_top && !arguments->hidden && !arguments->lens)
         return command_usage("logits: no output file; name one with -o, or use --top, --lens or --json");
+    if (arguments->hidden && !has_ending(arguments->hidden, ".npy"))
+        return command_usage("logits: --hidden %s: the name must end in .npy", arguments->hidden);
     if (token_input_chooses(arguments) && !arguments->lens)
         return command_usage("logits: --token goes with --lens");
     int status = token_input_ids(arguments, &tokens);

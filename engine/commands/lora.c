@@ -14,6 +14,10 @@ int lora_split(const char *text, char **path, float *scale)
     const char *equals = strrchr(text, '=');
     char *end;
     *scale = 1;
+    if (!*text || equals == text)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--lora %s: there is no file; name a GGUF file or a PEFT folder",
+                             *text ? text : "\"\"");
     *path = strndup(text, equals ? (size_t)(equals - text) : strlen(text));
     if (!*path) return command_error(ENGINE_ERROR_MEMORY, "out of memory (lora)");
     if (!equals) return ENGINE_OK;

@@ -300,7 +300,7 @@ static int generate(struct session *s, bool keep)
     bool in_context = s->tokens.count + s->last.n_generated <= s->info.n_context;
     if (s->end == ENGINE_DONE_CONTEXT && s->searches && in_context)
         fprintf(stderr, "engine: the beams fill the cache of %u positions; enlarge it with --cache-size\n",
-                s->info.n_cache);
+                s->arguments->n_cache > 0 ? s->arguments->n_cache : s->info.n_cache);
     else if (s->end == ENGINE_DONE_CONTEXT)
         fprintf(stderr, "engine: the context of %u tokens is full; enlarge it with %s\n", s->info.n_context,
                 context_option(s->arguments, s->info.n_context));
@@ -441,7 +441,7 @@ int command_run(const struct arguments *given)
     if (!status) status = texts_read(&arguments->stop, "stop", &s.stop);
     if (!status) status = constraint_read(arguments, &s.constraint);
     if (!status) status = check_logprobs(arguments);
-    if (!status) status = beam_options_read(arguments, &s.beam_options);
+    if (!status) status = beam_options_read(arguments, &s.sampling, &s.beam_options);
     if (!status && wants_beams(arguments) && wants_guesses(arguments))
         status = command_error(ENGINE_ERROR_ARGUMENT, "--beams and %s cannot be combined",
                                arguments->draft ? "--draft" : "--lookup");
