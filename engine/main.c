@@ -134,6 +134,36 @@ const struct command commands[] = {
      .words = "TEXT...",
      .max_words = UINT_MAX,
      .run = command_embed},
+    {.name = "rerank",
+     .synopsis = "[-m MODEL] -q QUERY DOCUMENT... | -f FILE [--top-n N] [--json] [OPTION...]",
+     .summary = "Puts documents in the order in which they answer a query.",
+     .details =
+         "The model is a reranker: an encoder with a classification head of one label that reads the query "
+         "and "
+         "a document together, or qwen3-reranker. Each line is the score, the document's number from 0 on, "
+         "and its text, the best first; with --json a line of JSON: index, id, relevance_score, tokens, "
+         "document. Scores are those of the head, as llama.cpp gives them: they compare documents of one "
+         "query.",
+     .examples =
+         "  engine rerank -m bge-reranker.gguf -q \"capital of France\" \"Paris is.\" \"I like tea.\"\n"
+         "  engine rerank -m bge-reranker.gguf -q \"capital of France\" -f passages.jsonl --top-n 3\n",
+     .words = "DOCUMENT...",
+     .max_words = UINT_MAX,
+     .run = command_rerank},
+    {.name = "classify",
+     .synopsis = "[-m MODEL] TEXT... | -f FILE [--top-n N] [--json] [OPTION...]",
+     .summary = "Tells which labels fit texts, by a model with a classification head.",
+     .details =
+         "Each text becomes a line of its labels and their probabilities, the most likely first; with --json "
+         "a "
+         "line of JSON: index, id, tokens, labels. Probabilities are a softmax if one label applies, a "
+         "sigmoid if several may, and for a regression the number itself, as the model's configuration "
+         "says.",
+     .examples = "  engine classify -m sentiment/ \"I liked it.\" \"Never again!\"\n"
+                 "  engine classify -m sentiment/ -f reviews.txt --top-n 1 --json\n",
+     .words = "TEXT...",
+     .max_words = UINT_MAX,
+     .run = command_classify},
     {.name = "perplexity",
      .synopsis = "[-m MODEL] -f FILE [--stride N] [--save-logits FILE] [--kl FILE] [OPTION...]",
      .summary = "Measures how well a model predicts a text, or how far it is from another.",

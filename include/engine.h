@@ -460,10 +460,31 @@ struct engine_embedding_info {
     uint32_t
         pooling; /* enum engine_pooling that it was made for; if the file doesn't say, the mean of an encoder,
                             else the last token */
-    uint32_t n_embd;    /* numbers of a state */
-    uint32_t n_context; /* tokens that the model was made for */
+    uint32_t n_embd;       /* numbers of a state */
+    uint32_t n_context;    /* tokens that the model was made for */
+    uint32_t n_labels;     /* that its classification head scores; 0: it has no head */
+    uint32_t label_scores; /* enum engine_label_scores */
 };
 ENGINE_API int engine_model_embedding_info(struct engine_model *model, struct engine_embedding_info *info);
+
+/* What a label's score means, and so how a probability is made of it. */
+enum engine_label_scores {
+    ENGINE_LABELS_PLAIN = 0,   /* it is a number of its own (regression) */
+    ENGINE_LABELS_SOFTMAX = 1, /* one label applies: softmax over all */
+    ENGINE_LABELS_SIGMOID = 2  /* each label applies or not: its sigmoid */
+};
+/* The name of a label of the model's classification head; it belongs to the model. ENGINE_ERROR_NOT_FOUND: the file
+ * has no name for it. */
+ENGINE_API int engine_model_label(const struct engine_model *model, uint32_t index,
+                                  struct engine_string *label);
+
+/* Receives the tokens of a pair of texts [count], and each one's token type (struct engine_batch), during the call. */
+typedef int (*engine_pair_sink)(void *user, const int32_t *tokens, const int32_t *token_types, size_t count);
+/* The tokens of two texts that the model reads together, a query and a document for example: by the template "rerank"
+ * of its file if there is one, otherwise as its tokenizer joins them ([CLS] a [SEP] b [SEP]). What spells a special
+ * token in a text remains text. The sink is called once; a value but 0 that it returns is returned. */
+ENGINE_API int engine_model_encode_pair(struct engine_model *model, struct engine_string first,
+                                        struct engine_string second, engine_pair_sink sink, void *user);
 
 /* Plans what would go where. Loads nothing. */
 ENGINE_API int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,
@@ -854,6 +875,8 @@ enum engine_pooling {
     ENGINE_POOLING_MEAN = 1,  /* their mean */
     ENGINE_POOLING_FIRST = 2, /* the first one ("cls") */
     ENGINE_POOLING_LAST = 3,  /* the last one */
+    /* the scores of the model's classification head, made of one of these: [n_labels], before any softmax */
+    ENGINE_POOLING_RANK = 4,
     ENGINE_POOLING_TOKENS = 5 /* all of them: [n_tokens, n_embd]. No number of GGUF's */
 };
 
@@ -895,6 +918,8 @@ struct engine_request {
      * ENGINE_DONE_LIMIT. It is not normalised. The whole prompt is computed, whatever the cache has. Needs
      * ENGINE_REQUEST_NO_TOKENS, and no beams, n_score or grammar. 0: none */
     uint32_t pooling;
+    /* [n_tokens], copied: as in struct engine_batch; with `pooling` only. NULL: all 0 */
+    const int32_t *token_types;
 };
 
 /* [thread-safe] Adds a request to the queue. *id receives its number, which is never 0; `id` may be NULL.

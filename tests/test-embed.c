@@ -157,7 +157,8 @@ Test(embed, mistakes_are_told_in_one_line)
     fails(EMBED(ONE, "-f", empty), "in one way");
     fails(EMBED("-f", bad), "line 2");
     fails(EMBED(ONE, "--dimensions", "100000"), "--dimensions");
-    fails(EMBED(ONE, "--pooling", "rank"), "none|mean|cls|last");
+    fails(EMBED(ONE, "--pooling", "max"), "none|mean|cls|last|rank");
+    fails(EMBED(ONE, "--pooling", "rank"), "no classification head");
     fails(EMBED(ONE, "-o", out, "--json"), "--json");
     fails(EMBED(ONE, "-c", "2"), "at most 2");
 }

@@ -190,8 +190,10 @@ Test(queue_embed, refused)
 {
     make_prompts();
     open_queue(1, 0, NULL);
-    struct engine_request request = embed(1, 4);
+    struct engine_request request = embed(1, 6);
     cr_assert_eq(engine_queue_submit(queue, &request, NULL), ENGINE_ERROR_ARGUMENT);
+    request = embed(1, ENGINE_POOLING_RANK);
+    cr_assert_eq(engine_queue_submit(queue, &request, NULL), ENGINE_ERROR_UNSUPPORTED);
     request = embed(1, ENGINE_POOLING_MEAN);
     request.flags &= ~(uint32_t)ENGINE_REQUEST_NO_TOKENS;
     cr_assert_eq(engine_queue_submit(queue, &request, NULL), ENGINE_ERROR_ARGUMENT);

@@ -142,6 +142,11 @@ struct arguments {
     float embd_normalize;  /* --embd-normalize */
     bool embd_normalize_given;
 
+    /* rerank, classify: --top-n is n_top */
+    const char *query; /* -q, --query */
+    bool in_order;     /* --in-order */
+    bool raw_scores;   /* --raw */
+
     /* perplexity */
     uint32_t stride;                   /* --stride; 0: not given */
     const char *save_logits, *kl_file; /* --save-logits, --kl */

@@ -23,6 +23,8 @@ int command_logits(const struct arguments *arguments);
 int command_perplexity(const struct arguments *arguments);
 int command_score(const struct arguments *arguments);
 int command_embed(const struct arguments *arguments);
+int command_rerank(const struct arguments *arguments);
+int command_classify(const struct arguments *arguments);
 int command_attention(const struct arguments *arguments);
 int command_bench(const struct arguments *arguments);
 int command_plan(const struct arguments *arguments);

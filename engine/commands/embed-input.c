@@ -8,6 +8,13 @@
 #include "commands/common.h"
 #include "commands/npy.h"
 
+/* Where texts come from, and what makes tokens of them. */
+struct source {
+    const struct arguments *arguments;
+    struct engine_model *model;
+    struct vocabulary vocabulary;
+};
+
 /* The next text, empty; NULL: out of memory. */
 static struct embed_text *add_text(struct embed_texts *texts, uint64_t line)
 {
@@ -31,50 +38,73 @@ static int collect(void *user, const int32_t *ids, size_t count)
     return token_list_add(user, ids, count);
 }
 
-static int encode(const struct arguments *a, const struct vocabulary *vocabulary, const char *text,
-                  size_t size, struct embed_text *to)
+static int collect_pair(void *user, const int32_t *ids, const int32_t *types, size_t count)
 {
+    struct embed_text *text = user;
+    int status = token_list_add(&text->ids, ids, count);
+    if (status) return status;
+    text->types = calloc(count + 1, sizeof *text->types);
+    if (!text->types) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+    memcpy(text->types, types, count * sizeof *types);
+    return ENGINE_OK;
+}
+
+static int encode_pair(const char *query, struct engine_model *model, const char *text, size_t size,
+                       struct embed_text *to)
+{
+    char *copy = malloc(size + 1);
+    if (!copy) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+    memcpy(copy, text, size);
+    to->text = (struct engine_string){copy, size};
+    return engine_model_encode_pair(model, (struct engine_string){query, strlen(query)}, to->text,
+                                    collect_pair, to);
+}
+
+static int encode(const struct source *source, const char *text, size_t size, struct embed_text *to)
+{
+    const struct vocabulary *vocabulary = &source->vocabulary;
+    const struct arguments *a = source->arguments;
+    if (a->query) return encode_pair(a->query, source->model, text, size, to);
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (a->special ? ENGINE_ENCODE_SPECIAL : 0u);
     return vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, &to->ids);
 }
 
-static int read_words(const struct arguments *a, const struct vocabulary *vocabulary,
-                      struct embed_texts *texts)
+static int read_words(const struct source *source, struct embed_texts *texts)
 {
+    const struct arguments *a = source->arguments;
     int status = ENGINE_OK;
     for (size_t i = 0; i < a->words.count && !status; i++) {
         const char *word = a->words.items[i];
         struct embed_text *text = add_text(texts, 0);
-        status = text ? encode(a, vocabulary, word, strlen(word), text) : ENGINE_ERROR_MEMORY;
+        status = text ? encode(source, word, strlen(word), text) : ENGINE_ERROR_MEMORY;
     }
     return status;
 }
 
 /* A line of JSON: {"text": TEXT, "id": …}. */
-static int read_json(const struct arguments *a, const struct vocabulary *vocabulary, const char *line,
-                     size_t size, struct embed_text *text)
+static int read_json(const struct source *source, const char *line, size_t size, struct embed_text *text)
 {
+    const char *path = source->arguments->prompt_file;
     json_error_t error;
     json_t *json = json_loadb(line, size, JSON_REJECT_DUPLICATES, &error);
     const json_t *given = json_object_get(json, "text");
     int status;
     if (!json)
-        status = command_error(ENGINE_ERROR_DATA, "%s: line %" PRIu64 ": %s", a->prompt_file, text->line,
-                               error.text);
+        status = command_error(ENGINE_ERROR_DATA, "%s: line %" PRIu64 ": %s", path, text->line, error.text);
     else if (!json_is_string(given))
-        status = command_error(ENGINE_ERROR_DATA, "%s: line %" PRIu64 ": not an object with a `text`",
-                               a->prompt_file, text->line);
+        status = command_error(ENGINE_ERROR_DATA, "%s: line %" PRIu64 ": not an object with a `text`", path,
+                               text->line);
     else
-        status = encode(a, vocabulary, json_string_value(given), json_string_length(given), text);
+        status = encode(source, json_string_value(given), json_string_length(given), text);
     text->id = json_incref(json_object_get(json, "id"));
     json_decref(json);
     return status;
 }
 
 /* Empty lines are texts too; a file of JSON lines may have some between. */
-static int read_lines(const struct arguments *a, const struct vocabulary *vocabulary,
-                      struct embed_texts *texts)
+static int read_lines(const struct source *source, struct embed_texts *texts)
 {
+    const struct arguments *a = source->arguments;
     char *data = NULL;
     size_t size = 0;
     bool is_json = has_ending(a->prompt_file, ".jsonl");
@@ -91,8 +121,8 @@ static int read_lines(const struct arguments *a, const struct vocabulary *vocabu
             if (!text)
                 status = ENGINE_ERROR_MEMORY;
             else
-                status = is_json ? read_json(a, vocabulary, data + at, length, text)
-                                 : encode(a, vocabulary, data + at, length, text);
+                status = is_json ? read_json(source, data + at, length, text)
+                                 : encode(source, data + at, length, text);
         }
         at = next;
     }
@@ -111,23 +141,38 @@ static int read_tokens(const struct arguments *a, struct embed_texts *texts)
 
 int embed_texts_read(const struct arguments *a, struct engine_model *model, struct embed_texts *texts)
 {
-    struct vocabulary vocabulary = {0};
+    struct source source = {.arguments = a, .model = model};
     int given = (a->words.count > 0) + !!a->prompt_file + !!a->tokens_file;
     if (given != 1)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              given ? "give the texts in one way: as words, with -f, or with --tokens-file"
                                    : "there are no texts: give some, -f FILE, or --tokens-file FILE");
-    int status = a->tokens_file ? read_tokens(a, texts) : vocabulary_open(model, &vocabulary);
-    if (!status && a->words.count > 0) status = read_words(a, &vocabulary, texts);
-    if (!status && a->prompt_file) status = read_lines(a, &vocabulary, texts);
+    int status = a->tokens_file ? read_tokens(a, texts) : vocabulary_open(model, &source.vocabulary);
+    if (!status && a->words.count > 0) status = read_words(&source, texts);
+    if (!status && a->prompt_file) status = read_lines(&source, texts);
     if (!status && texts->count == 0)
         status = command_error(ENGINE_ERROR_DATA, "%s: there are no texts", a->prompt_file);
     for (size_t i = 0; i < texts->count && !status; i++) {
         if (texts->items[i].ids.count == 0)
-            status = command_error(ENGINE_ERROR_DATA, "text %zu has no tokens, so no embedding", i + 1);
+            status = command_error(ENGINE_ERROR_DATA, "text %zu has no tokens", i + 1);
         if (texts->items[i].ids.count > texts->n_longest) texts->n_longest = texts->items[i].ids.count;
     }
     return status;
+}
+
+int embed_texts_check(const struct embed_texts *texts, uint32_t n_context)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        const struct embed_text *text = &texts->items[i];
+        char place[64];
+        snprintf(place, sizeof place, text->line ? "line %" PRIu64 : "text %" PRIu64,
+                 text->line ? text->line : i + 1);
+        if (text->ids.count > n_context)
+            return command_error(ENGINE_ERROR_ARGUMENT,
+                                 "%s has %zu tokens, but the model reads at most %u: shorten it", place,
+                                 text->ids.count, n_context);
+    }
+    return ENGINE_OK;
 }
 
 void embed_texts_free(struct embed_texts *texts)
@@ -135,6 +180,8 @@ void embed_texts_free(struct embed_texts *texts)
     for (size_t i = 0; i < texts->count; i++) {
         json_decref(texts->items[i].id);
         free(texts->items[i].ids.ids);
+        free(texts->items[i].types);
+        free((char *)(size_t)texts->items[i].text.data);
     }
     free(texts->items);
     *texts = (struct embed_texts){0};

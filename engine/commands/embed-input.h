@@ -1,4 +1,4 @@
-/* embed-input.h: the texts that `engine embed` reads, as tokens. */
+/* embed-input.h: the texts that `engine embed`, `engine rerank` and `engine classify` read, as tokens. */
 #ifndef ENGINE_COMMANDS_EMBED_INPUT_H
 #define ENGINE_COMMANDS_EMBED_INPUT_H
 
@@ -10,6 +10,8 @@ struct embed_text {
     json_t *id;    /* as given; NULL: none */
     uint64_t line; /* of the file, from 1; 0: from the command line */
     struct token_list ids;
+    int32_t *types;            /* [ids.count] of a pair of texts; NULL: all 0 */
+    struct engine_string text; /* as given, with --query; else empty */
 };
 
 struct embed_texts {
@@ -19,9 +21,12 @@ struct embed_texts {
 };
 
 /* Reads the texts of the command line, of -f or of --tokens-file, and finds their tokens, with the special ones that the
- * model wants around them. A mistake in a file is reported with its line. */
+ * model wants around them; with --query, those of the query and the text. A mistake in a file is reported with its
+ * line. */
 int embed_texts_read(const struct arguments *arguments, struct engine_model *model,
                      struct embed_texts *texts);
+/* Checks that each text fits into a context. */
+int embed_texts_check(const struct embed_texts *texts, uint32_t n_context);
 void embed_texts_free(struct embed_texts *texts);
 
 #endif

@@ -54,7 +54,8 @@ static double norm_of(const float *values, size_t n, double p)
 static void normalise(const struct embedder *e, float *values)
 {
     double p = (double)e->arguments->embd_normalize;
-    if (p < 0 || (e->pooling == ENGINE_POOLING_TOKENS && !e->arguments->embd_normalize_given)) return;
+    bool is_embedding = e->pooling != ENGINE_POOLING_TOKENS && e->pooling != ENGINE_POOLING_RANK;
+    if (p < 0 || (!is_embedding && !e->arguments->embd_normalize_given)) return;
     double norm = norm_of(values, e->n_kept, p);
     for (size_t i = 0; i < e->n_kept && norm > 0; i++) values[i] = (float)((double)values[i] / norm);
 }
@@ -190,23 +191,8 @@ static uint32_t pooling_of(const char *name, uint32_t of_model)
     if (!name) return of_model;
     if (strcmp(name, "mean") == 0) return ENGINE_POOLING_MEAN;
     if (strcmp(name, "cls") == 0) return ENGINE_POOLING_FIRST;
+    if (strcmp(name, "rank") == 0) return ENGINE_POOLING_RANK;
     return strcmp(name, "last") == 0 ? ENGINE_POOLING_LAST : ENGINE_POOLING_TOKENS;
-}
-
-/* Checks that each text fits, and that the model has each token. */
-static int check_texts(const struct embedder *e, uint32_t n_context)
-{
-    for (size_t i = 0; i < e->texts.count; i++) {
-        const struct embed_text *text = &e->texts.items[i];
-        char place[64];
-        snprintf(place, sizeof place, text->line ? "line %" PRIu64 : "text %" PRIu64,
-                 text->line ? text->line : i + 1);
-        if (text->ids.count > n_context)
-            return command_error(ENGINE_ERROR_ARGUMENT,
-                                 "%s has %zu tokens, but the model reads at most %u: shorten it", place,
-                                 text->ids.count, n_context);
-    }
-    return ENGINE_OK;
 }
 
 static int open_embed_context(struct embedder *e)
@@ -222,7 +208,7 @@ static int open_embed_context(struct embedder *e)
     context_options(e->arguments, &options, &offload);
     uint32_t longest = e->texts.n_longest < INT32_MAX ? (uint32_t)e->texts.n_longest : INT32_MAX;
     uint32_t n_context = options.n_context ? options.n_context : model.n_context;
-    status = check_texts(e, n_context);
+    status = embed_texts_check(&e->texts, n_context);
     if (options.n_context == 0) options.n_context = longest;
     options.n_sequences = e->arguments->n_parallel;
     if (options.n_sequences > e->texts.count) options.n_sequences = (uint32_t)e->texts.count;
@@ -230,8 +216,8 @@ static int open_embed_context(struct embedder *e)
     if (!status) status = engine_context_get_info(e->context, &info);
     if (!status) status = engine_queue_create(e->context, &queue, &e->queue);
     e->pooling = pooling_of(e->arguments->pooling, model.pooling);
-    e->n_embd = info.n_embd;
-    e->n_kept = e->arguments->n_dimensions ? e->arguments->n_dimensions : info.n_embd;
+    e->n_embd = e->pooling == ENGINE_POOLING_RANK ? model.n_labels : info.n_embd;
+    e->n_kept = e->arguments->n_dimensions ? e->arguments->n_dimensions : e->n_embd;
     if (!status && e->n_kept > e->n_embd)
         status =
             command_error(ENGINE_ERROR_ARGUMENT, "--dimensions %u: the model's embeddings have %u numbers",

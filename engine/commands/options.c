@@ -14,11 +14,12 @@ const char *const option_group_titles[GROUP_COUNT] = {
 #define AT(field) offsetof(struct arguments, field)
 
 /* Commands that load a model onto devices, and those that open one. */
-#define PLACING  " run chat batch serve logits attention score embed perplexity bench plan "
-#define RUNNING  " run chat batch logits attention score embed perplexity bench plan "
+#define PLACING  " run chat batch serve logits attention score embed rerank classify perplexity bench plan "
+#define RUNNING  " run chat batch logits attention score embed rerank classify perplexity bench plan "
 #define GUESSING " run chat batch serve bench "
 #define TALKING  " chat serve template "
-#define READING  " run chat batch tokenize template logits attention score embed perplexity bench plan "
+#define READING                                                                                              \
+    " run chat batch tokenize template logits attention score embed rerank classify perplexity bench plan "
 #define WRITING  " run chat batch "
 #define SAMPLING " run chat batch serve "
 
@@ -80,9 +81,9 @@ const struct option all_options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokenizer),
-     .commands =
-         " run chat batch serve info tokenize template logits attention score embed perplexity bench plan "
-         "quantize ",
+     .commands = " run chat batch serve info tokenize template logits attention score embed rerank classify "
+                 "perplexity bench plan "
+                 "quantize ",
      .help = "The tokenizer.bin of a llama2.c checkpoint"},
     {.name = "verify",
      .kind = OPTION_FLAG,
@@ -348,7 +349,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(special),
-     .commands = " run batch logits attention score embed perplexity tokenize ",
+     .commands = " run batch logits attention score embed rerank classify perplexity tokenize ",
      .help =
          "Encodes special tokens that are spelled out in the text as such (tokenize --decode: prints them)"},
     {.name = "decode",
@@ -489,9 +490,9 @@ const struct option all_options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(prompt_file),
-     .commands = " embed ",
+     .commands = " embed rerank classify ",
      .help =
-         "Embeds each line of a file; in a file named .jsonl a line is a JSON object with `text`, and `id` "
+         "Takes each line of a file; in a file named .jsonl a line is a JSON object with `text`, and `id` "
          "if you like. `-` is standard input"},
     {.name = "tokens-file",
      .value = "FILE",
@@ -506,10 +507,11 @@ const struct option all_options[] = {
      .group = GROUP_MAIN,
      .target = AT(pooling),
      .commands = " embed ",
-     .choices = "none|mean|cls|last",
+     .choices = "none|mean|cls|last|rank",
      .help =
          "What a text's embedding is: the mean of its tokens' states, the state of the first (cls) or the "
-         "last, or none: the states of all tokens (default: the model's own; if its file doesn't say, the "
+         "last; none: the states of all tokens; rank: the scores of the classification head (default: the "
+         "model's own; if its file doesn't say, the "
          "mean of an encoder, else last)"},
     {.name = "embd-normalize",
      .value = "P",
@@ -549,12 +551,42 @@ const struct option all_options[] = {
      .kind = OPTION_U32,
      .group = GROUP_MAIN,
      .target = AT(n_parallel),
-     .commands = " embed ",
+     .commands = " embed rerank classify ",
      .initial = "32",
      .minimum = 1,
      .maximum = 1024,
      .also = " -np ",
      .help = "Number of texts that are computed at once at most"},
+    {.name = "query",
+     .letter = 'q',
+     .value = "TEXT",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(query),
+     .commands = " rerank ",
+     .help = "The query that the documents are ranked for"},
+    {.name = "top-n",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(n_top),
+     .commands = " rerank classify ",
+     .minimum = 1,
+     .maximum = 1e9,
+     .help = "Prints the N best only: documents, or labels of each text"},
+    {.name = "in-order",
+     .kind = OPTION_FLAG,
+     .group = GROUP_MAIN,
+     .target = AT(in_order),
+     .commands = " rerank ",
+     .help = "Prints the documents in their order, not the best first"},
+    {.name = "raw",
+     .kind = OPTION_FLAG,
+     .group = GROUP_MAIN,
+     .target = AT(raw_scores),
+     .commands = " classify ",
+     .help =
+         "Prints the scores of the head, without the softmax or sigmoid that makes probabilities of them"},
     {.name = "top",
      .value = "N",
      .kind = OPTION_U32,
@@ -917,7 +949,8 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_GENERAL,
      .target = AT(json),
-     .commands = " run info logits attention score embed perplexity bench plan tokenize plugins devices ",
+     .commands = " run info logits attention score embed rerank classify perplexity bench plan tokenize "
+                 "plugins devices ",
      .help = "Prints the result as JSON"},
     {.name = "plugin-dir",
      .value = "DIR",

@@ -1,18 +1,21 @@
 /* info.c: what a model's file says about embeddings. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "embedding/head.h"
 #include "internal.h"
 
 /* GGUF's pooling_type: 0 none, then the values of enum engine_pooling; 4 ranks pairs of texts. */
-static uint32_t pooling_of(const struct model *model, bool is_encoder)
+static uint32_t pooling_of(const struct model *model, bool is_encoder, bool has_head)
 {
     struct hparams reader = {.model = model};
     uint32_t otherwise = is_encoder ? ENGINE_POOLING_MEAN : ENGINE_POOLING_LAST;
     if (!hparams_family(model, reader.prefix)) return otherwise;
     uint32_t type = hparams_count(&reader, "pooling_type", 0);
+    if (type == ENGINE_POOLING_RANK && has_head) return type;
     return type >= ENGINE_POOLING_MEAN && type <= ENGINE_POOLING_LAST ? type : otherwise;
 }
 
@@ -28,14 +31,30 @@ int engine_model_embedding_info(struct engine_model *model, struct engine_embedd
     status = arch_read(architecture, model->model, hparams, &arch);
     free(hparams);
     if (status) return status;
+    struct head head;
+    bool has_head = head_describe(model, &head, &status);
+    if (status) return status;
     const struct engine_embedding_info known = {
         .struct_size = sizeof known,
         .is_encoder = arch.is_encoder,
-        .pooling = pooling_of(model->model, arch.is_encoder),
+        .pooling = pooling_of(model->model, arch.is_encoder, has_head),
         .n_embd = arch.n_embd,
         .n_context =
             arch.n_positions > 0 && arch.n_positions < arch.n_context ? arch.n_positions : arch.n_context,
+        .n_labels = head.n_labels,
+        .label_scores = head.label_scores,
     };
     sized_write(info, &known, sizeof known);
     return ENGINE_OK;
+}
+
+int engine_model_label(const struct engine_model *model, uint32_t index, struct engine_string *label)
+{
+    const struct engine_metadata *metadata = &model->getters;
+    char key[128];
+    size_t count = 0;
+    snprintf(key, sizeof key, "%.80s.classifier.output_labels", model->architecture);
+    if (metadata->get_count(metadata->context, key, &count) != ENGINE_OK || index >= count)
+        return error_raise(ENGINE_ERROR_NOT_FOUND, "the model's file has no name for label %u", index);
+    return metadata->get_strings(metadata->context, key, index, 1, label);
 }

@@ -91,13 +91,13 @@ static bool is_used(const struct engine_plan *plan, const struct model_tensor *t
     return false;
 }
 
-/* Tensors in the file that no graph of the family reads: layers that predict further tokens, and rope factors
- * for other contexts. */
+/* Tensors in the file that no graph of the family reads: layers that predict further tokens, rope factors for other
+ * contexts, and the classification head, which the queue computes. */
 static bool is_left_out(const struct engine_plan *plan, const char *name)
 {
     unsigned layer;
     if (sscanf(name, "blk.%u.", &layer) == 1 && layer >= plan->info.n_layers) return true;
-    return strncmp(name, "rope_f", strlen("rope_f")) == 0;
+    return strncmp(name, "rope_f", strlen("rope_f")) == 0 || strncmp(name, "cls.", strlen("cls.")) == 0;
 }
 
 /* Prints one line if the file has tensors that the family doesn't know: it may be another kind of model. */

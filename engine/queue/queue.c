@@ -131,6 +131,7 @@ int engine_queue_create(struct engine_context *context, const struct engine_queu
         if (engine_sequence_length(context, s) > 0) queue->sequences[s].kept = ++queue->n_kept;
     open_tokenizer(queue);
     status = take_guesses(queue, &known);
+    if (!status) status = head_create(context->plan->model, &queue->head);
     if (status) {
         engine_queue_destroy(queue);
         return status;
@@ -155,6 +156,7 @@ void engine_queue_destroy(struct engine_queue *queue)
     free(queue->states);
     free(queue->end_tokens);
     draft_destroy(queue->draft);
+    head_free(queue->head);
     pthread_cond_destroy(&queue->events);
     pthread_cond_destroy(&queue->work);
     pthread_mutex_destroy(&queue->lock);

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "embedding/head.h"
 #include "engine.h"
 #include "queue/lookup.h"
 #include "queue/pace.h"
@@ -69,7 +70,8 @@ struct request {
     struct logprobs logprobs;               /* if n_logprobs or n_score is not 0 */
     uint32_t pooling;                       /* enum engine_pooling; 0: no embedding */
     double *pooled;                         /* [n_embd] the sum of the states so far, or the chosen one */
-    float *embedding;                       /* [n_embd] */
+    float *embedding;                       /* [n_embd], or for RANK [n_labels] */
+    int32_t *token_types;                   /* [n_prompt]; NULL: all 0 */
     double submitted, started, prompt_read; /* seconds_now(); 0: not yet */
     bool kept;                              /* it has ended, and its sequence is kept */
 
@@ -139,6 +141,7 @@ struct engine_queue {
     bool events_kept; /* this step kept events: wake those who wait for them */
 
     bool lookup;         /* guesses from what requests have said before */
+    struct head *head;   /* NULL: the model has none */
     struct draft *draft; /* NULL: there is none */
     uint32_t n_guess_least, n_guess_most;
     struct step_costs costs;

@@ -48,6 +48,33 @@ static int create_match(const struct engine_queue *queue, const struct engine_re
     return status;
 }
 
+static int check_pooling(const struct engine_queue *queue, const struct engine_request *given)
+{
+    uint32_t n_types = queue->context->plan->info.n_types;
+    if (given->pooling > ENGINE_POOLING_TOKENS)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%u is no pooling of embeddings", given->pooling);
+    if (given->pooling == ENGINE_POOLING_RANK && !queue->head)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "%s: the model has no classification head (cls.output.weight), "
+                           "so it gives no scores",
+                           model_path(queue->context->plan->model->model));
+    if (!given->pooling && queue->info.is_encoder)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s", ENCODER_WRITES_NOTHING);
+    if (given->pooling && (!(given->flags & ENGINE_REQUEST_NO_TOKENS) || given->n_score > 0 ||
+                           given->n_beams > 1 || given->grammar))
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "a request for an embedding needs ENGINE_REQUEST_NO_TOKENS, "
+                           "and no beams, n_score or grammar");
+    if (given->token_types && !given->pooling)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "a request with token_types needs `pooling`");
+    for (size_t i = 0; given->token_types && i < given->n_tokens; i++)
+        if (given->token_types[i] != 0 &&
+            (given->token_types[i] < 0 || (uint32_t)given->token_types[i] >= n_types))
+            return error_raise(ENGINE_ERROR_ARGUMENT, "token %zu has the type %d, but the model has %u types",
+                               i, given->token_types[i], n_types);
+    return ENGINE_OK;
+}
+
 static int check_request(const struct engine_queue *queue, const struct engine_request *given)
 {
     const uint32_t known = ENGINE_REQUEST_PROGRESS | ENGINE_REQUEST_IGNORE_END | ENGINE_REQUEST_NO_TEXT |
@@ -59,16 +86,8 @@ static int check_request(const struct engine_queue *queue, const struct engine_r
         return error_raise(queue->tokenizer_status, "%s", queue->tokenizer_message);
     if (given->flags & ENGINE_REQUEST_NO_TEXT && given->n_stop > 0)
         return error_raise(ENGINE_ERROR_ARGUMENT, "stop texts for a request without text");
-    bool is_known = given->pooling <= ENGINE_POOLING_LAST || given->pooling == ENGINE_POOLING_TOKENS;
-    if (!is_known)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "%u is no pooling of embeddings", given->pooling);
-    if (!given->pooling && queue->info.is_encoder)
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s", ENCODER_WRITES_NOTHING);
-    if (given->pooling && (!(given->flags & ENGINE_REQUEST_NO_TOKENS) || given->n_score > 0 ||
-                           given->n_beams > 1 || given->grammar))
-        return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "a request for an embedding needs ENGINE_REQUEST_NO_TOKENS, "
-                           "and no beams, n_score or grammar");
+    int pooling = check_pooling(queue, given);
+    if (pooling) return pooling;
     if (given->n_logprobs > LOGPROBS_MOST)
         return error_raise(ENGINE_ERROR_ARGUMENT, "n_logprobs is %u; it must be at most %d",
                            given->n_logprobs, LOGPROBS_MOST);
@@ -93,6 +112,12 @@ static int32_t *copy_tokens(const int32_t *tokens, size_t count)
     int32_t *copy = calloc(count > 0 ? count : 1, sizeof *copy);
     if (copy && count > 0) memcpy(copy, tokens, count * sizeof *copy);
     return copy;
+}
+
+/* Numbers in a row of a request's embedding. */
+static uint32_t width_of(const struct engine_queue *queue, uint32_t pooling)
+{
+    return pooling == ENGINE_POOLING_RANK ? queue->head->n_labels : queue->info.n_embd;
 }
 
 int request_create(const struct engine_queue *queue, const struct engine_request *given,
@@ -129,10 +154,12 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     if (known.pooling) {
         created->pooled = calloc(queue->info.n_embd, sizeof *created->pooled);
         size_t n_rows = known.pooling == ENGINE_POOLING_TOKENS ? known.n_tokens : 1;
-        created->embedding = calloc(n_rows * queue->info.n_embd, sizeof *created->embedding);
+        created->embedding = calloc(n_rows * width_of(queue, known.pooling), sizeof *created->embedding);
+        if (known.token_types) created->token_types = copy_tokens(known.token_types, known.n_tokens);
     }
     if (!created->tokens || !created->stop_tokens ||
-        (known.pooling && (!created->pooled || !created->embedding))) {
+        (known.pooling && (!created->pooled || !created->embedding)) ||
+        (known.token_types && !created->token_types)) {
         status = error_memory("request");
         goto cleanup;
     }
@@ -162,6 +189,7 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     stop_texts_destroy(&request->stop);
     free(request->pooled);
     free(request->embedding);
+    free(request->token_types);
     free(request->stop_tokens);
     free(request->tokens);
     free(request);
@@ -337,10 +365,17 @@ bool request_score(struct engine_queue *queue, struct request *request, const fl
     return true;
 }
 
+/* Which state the embedding is made of. */
+static uint32_t state_of(const struct engine_queue *queue, const struct request *request)
+{
+    return request->pooling == ENGINE_POOLING_RANK ? queue->head->pooling : request->pooling;
+}
+
 void request_pool(const struct engine_queue *queue, struct request *request, const float *states,
                   size_t count)
 {
     size_t n_embd = queue->info.n_embd, first = request->n_cached;
+    uint32_t pooling = state_of(queue, request);
     if (first == 0)
         memset(request->pooled, 0, n_embd * sizeof *request->pooled); /* it may have been put back */
     if (request->pooling == ENGINE_POOLING_TOKENS) {
@@ -350,9 +385,9 @@ void request_pool(const struct engine_queue *queue, struct request *request, con
     for (size_t i = 0; i < count; i++)
         for (size_t n = 0; n < n_embd; n++) {
             double value = (double)states[i * n_embd + n];
-            if (request->pooling == ENGINE_POOLING_MEAN)
+            if (pooling == ENGINE_POOLING_MEAN)
                 request->pooled[n] += value;
-            else if (request->pooling == ENGINE_POOLING_LAST || first + i == 0)
+            else if (pooling == ENGINE_POOLING_LAST || first + i == 0)
                 request->pooled[n] = value;
         }
 }
@@ -360,12 +395,14 @@ void request_pool(const struct engine_queue *queue, struct request *request, con
 static void add_embedding(const struct engine_queue *queue, struct request *request,
                           struct engine_event *event)
 {
-    double count = request->pooling == ENGINE_POOLING_MEAN ? (double)request->n_prompt : 1;
-    bool all = request->pooling == ENGINE_POOLING_TOKENS;
-    for (size_t n = 0; n < queue->info.n_embd && !all; n++)
-        request->embedding[n] = (float)(request->pooled[n] / count);
+    double count = state_of(queue, request) == ENGINE_POOLING_MEAN ? (double)request->n_prompt : 1;
+    bool all = request->pooling == ENGINE_POOLING_TOKENS, ranks = request->pooling == ENGINE_POOLING_RANK;
+    for (size_t n = 0; n < queue->info.n_embd && !all; n++) request->pooled[n] /= count;
+    for (size_t n = 0; n < queue->info.n_embd && !all && !ranks; n++)
+        request->embedding[n] = (float)request->pooled[n];
+    if (ranks) head_apply(queue->head, request->pooled, request->embedding);
     event->embedding = request->embedding;
-    event->n_embd = queue->info.n_embd;
+    event->n_embd = width_of(queue, request->pooling);
     event->n_rows = all ? (uint32_t)request->n_prompt : 1;
 }
 

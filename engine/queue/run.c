@@ -338,6 +338,7 @@ static bool fill_batch(struct step_batch *batch, const struct request *request,
         bool scores = n_scores > 0 && position >= first_score && position < first_score + n_scores;
         good = step_batch_add(batch, request->tokens[position], request->sequence,
                               scores || (wanted && i + 1 == plan->n_now));
+        if (good && request->token_types) batch->types[batch->count - 1] = request->token_types[position];
     }
     for (size_t i = 0; i < plan->n_guess && good; i++)
         good = step_batch_add(batch, request->guesses.tokens[i], request->sequence, wanted);

@@ -19,12 +19,14 @@ bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, b
         size_t room = batch->room * 2 + 64;
         if (!grow((void **)&batch->tokens, sizeof *batch->tokens, room) ||
             !grow((void **)&batch->sequences, sizeof *batch->sequences, room) ||
+            !grow((void **)&batch->types, sizeof *batch->types, room) ||
             !grow((void **)&batch->wanted, sizeof *batch->wanted, room))
             return false;
         batch->room = room;
     }
     batch->tokens[batch->count] = token;
     batch->sequences[batch->count] = sequence;
+    batch->types[batch->count] = 0;
     batch->wanted[batch->count++] = wanted;
     return true;
 }
@@ -38,6 +40,7 @@ int step_batch_decode(const struct step_batch *batch, struct engine_context *con
         .tokens = batch->tokens,
         .sequences = batch->sequences,
         .wanted = batch->wanted,
+        .token_types = batch->types,
         .states = states,
     };
     uint64_t n_prepared = context->n_prepared;
@@ -52,5 +55,6 @@ void step_batch_free(struct step_batch *batch)
 {
     free(batch->tokens);
     free(batch->sequences);
+    free(batch->types);
     free(batch->wanted);
 }

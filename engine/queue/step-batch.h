@@ -12,11 +12,12 @@
 /* Zeroed: empty. To begin anew, set `count` to 0. */
 struct step_batch {
     int32_t *tokens, *sequences; /* [count], room for [room] */
+    int32_t *types;              /* of tokens */
     uint8_t *wanted;
     size_t count, room;
 };
 
-/* Adds the next token of a sequence. False: out of memory. */
+/* Adds the next token of a sequence, of type 0. False: out of memory. */
 bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted);
 
 /* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.

@@ -118,6 +118,14 @@ void hf_put_text(struct hf_config *config, const char *key, const char *value)
     if (full) config->status = metadata_add_string(config->metadata, full, value);
 }
 
+void hf_put_texts(struct hf_config *config, const char *key, const struct engine_string *values, size_t count)
+{
+    const char *full = full_key(config, key);
+    if (full)
+        config->status = metadata_add(config->metadata,
+                                      &(struct metadata_entry){full, METADATA_STRING, true, count, values});
+}
+
 void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values)
 {
     const char *full = full_key(config, key);
@@ -259,13 +267,6 @@ static void find_family(struct hf_config *config)
                 "the model type '%.64s' is not supported; see docs/hugging-face.md for those that are", type);
 }
 
-/* Of the heads that encoders have beside their layers, only a classifier's is used. */
-static void find_head(struct hf_config *config)
-{
-    const char *name = json_string_value(json_array_get(hf_get(config->root, "architectures"), 0));
-    config->is_classifier = name && strstr(name, "ForSequenceClassification");
-}
-
 static int add_architecture(struct hf_config *config)
 {
     return metadata_add_string(config->metadata, "general.architecture", config->family->architecture);
@@ -279,7 +280,6 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     if (!config->status) find_family(config);
     if (!config->status) config->status = add_architecture(config);
     if (config->status) return config->status;
-    find_head(config);
     read_sizes(config);
     read_norm(config);
     read_activation(config);
@@ -295,6 +295,7 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     if (!is_recurrent) hf_read_rope(config);
     hf_read_windows(config);
     hf_read_quantisation(config);
+    hf_read_classifier(config);
     return config->status;
 }
 

@@ -100,10 +100,16 @@ void hf_put_count(struct hf_config *config, const char *key, uint32_t value);
 void hf_put_float(struct hf_config *config, const char *key, double value);
 void hf_put_flag(struct hf_config *config, const char *key, bool value);
 void hf_put_text(struct hf_config *config, const char *key, const char *value);
+/* values [count], memory of the metadata */
+void hf_put_texts(struct hf_config *config, const char *key, const struct engine_string *values,
+                  size_t count);
 void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values);
 
 /* rope.c: rope.* keys, and factors. */
 void hf_read_rope(struct hf_config *config);
+/* classifier.c: whether there is a classification head, of the heads that models have the only one that is used; its
+ * labels, and how its scores are computed. */
+void hf_read_classifier(struct hf_config *config);
 /* layers.c: windows, and layers without rope. */
 void hf_read_windows(struct hf_config *config);
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period);

@@ -344,6 +344,7 @@ static const struct {
     {"norm_f", "output_norm", false},
     {"final_layer_norm", "output_norm", false},
     {"final_layernorm", "output_norm", false},
+    {"score", "cls.output", false}, /* of decoders that classify */
 };
 
 /* Whether a module's name matches a pattern; *expert receives the number at #. */

@@ -118,6 +118,9 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
         if (stored->type == SAFETENSORS_OTHER_TYPE || stored->size == 0) return;
     }
     if (!reader->config->is_classifier && strncmp(entry->name.tensor, "cls.", 4) == 0) return;
+    /* Only BERT's own classifiers read the pooler; RoBERTa's checkpoints may have one left over. */
+    bool has_pooler = strcmp(reader->config->family->type, "bert") == 0;
+    if (!has_pooler && strstr(stored->name, "pooler.dense.")) return;
     /* Layers after the last predict further tokens. */
     if (entry->name.layer != HF_NO_NUMBER && entry->name.layer >= reader->config->n_layers) return;
     if (reader->config->is_tied && strcmp(entry->name.tensor, "output.weight") == 0) return;

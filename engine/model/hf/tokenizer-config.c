@@ -80,6 +80,26 @@ static int add_ends(const struct hf_tokenizer *work, int64_t eos)
                                                                  true, count, copy});
 }
 
+/* Whether two special tokens part a pair's texts, as far as a post-processor says: 0 or 1; -1: it does not. */
+static int parts_twice(const json_t *processor)
+{
+    size_t i, n = 0;
+    bool between = false;
+    const json_t *item, *pair = json_object_get(processor, "pair");
+    const char *type = json_string_value(json_object_get(processor, "type"));
+    if (type && strcmp(type, "RobertaProcessing") == 0) return 1;
+    if (type && strcmp(type, "BertProcessing") == 0) return 0;
+    if (!json_is_array(pair)) return -1;
+    json_array_foreach(pair, i, item)
+    {
+        if (json_object_get(item, "Sequence"))
+            between = !between;
+        else
+            n += between;
+    }
+    return n > 1;
+}
+
 /* Whether a text begins with `bos` and ends with `eos`, as far as the post-processor says. */
 static void read_processor(struct hf_tokenizer *work, const json_t *processor, const char *bos,
                            const char *eos, unsigned depth)
@@ -95,6 +115,8 @@ static void read_processor(struct hf_tokenizer *work, const json_t *processor, c
         work->add_bos = 1;
         work->add_eos = 1;
     }
+    int twice = parts_twice(processor);
+    if (twice >= 0) work->add_sep = twice;
     if (!json_is_array(single)) return;
     const json_t *first = json_object_get(json_array_get(single, 0), "SpecialToken");
     const json_t *last = json_object_get(json_array_get(single, json_array_size(single) - 1), "SpecialToken");
@@ -137,6 +159,7 @@ int hf_tokenizer_configure(struct hf_tokenizer *work)
     if (!status) status = add_ends(work, eos);
     if (work->description) {
         work->add_bos = work->add_eos = 0;
+        work->add_sep = -1;
         const char *begin = bos >= 0 ? work->tokens[bos].data : NULL;
         const char *end = eos >= 0 ? work->tokens[eos].data : NULL;
         char first[256] = "", last[256] = "";
@@ -152,6 +175,8 @@ int hf_tokenizer_configure(struct hf_tokenizer *work)
         status = metadata_add_boolean(work->metadata, "tokenizer.ggml.add_bos_token", work->add_bos != 0);
     if (!status && work->add_eos >= 0)
         status = metadata_add_boolean(work->metadata, "tokenizer.ggml.add_eos_token", work->add_eos != 0);
+    if (!status && work->description && work->add_sep >= 0)
+        status = metadata_add_boolean(work->metadata, "tokenizer.ggml.add_sep_token", work->add_sep != 0);
     return status;
 }
 

@@ -56,6 +56,7 @@ struct hf_tokenizer {
     const char *kind;     /* tokenizer.ggml.model, if another program than the engine can use it, or NULL */
     const char *pre;      /* tokenizer.ggml.pre, or NULL */
     int add_bos, add_eos; /* 0 and 1; -1: nothing is known */
+    int add_sep;          /* two special tokens part a pair of texts; the same */
     int add_space_prefix; /* the same */
     int remove_extra_whitespaces; /* the same */
     json_t *description;          /* tokenizer.hf.json, or NULL: the plugin for `kind` is to be used */

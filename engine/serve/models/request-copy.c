@@ -48,6 +48,8 @@ static struct engine_request *write_copy(struct piece *piece, const struct engin
     copy.tokens = put(piece, from->tokens, from->n_tokens * sizeof *from->tokens);
     copy.stop = put_texts(piece, from->stop, from->n_stop);
     copy.stop_tokens = put(piece, from->stop_tokens, from->n_stop_tokens * sizeof *from->stop_tokens);
+    size_t n_types = from->token_types ? from->n_tokens : 0;
+    copy.token_types = put(piece, from->token_types, n_types * sizeof *from->token_types);
     if (from->sampler) {
         struct engine_sampler_options *sampler = put(piece, from->sampler, sizeof *from->sampler);
         put_sampler(piece, from->sampler, sampler);

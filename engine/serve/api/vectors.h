@@ -1,0 +1,49 @@
+/* vectors.h: several token lists to a vector each, an embedding or scores, as requests of the queue; for the handlers whose
+ * answer consists of them. */
+#ifndef ENGINE_SERVE_API_VECTORS_H
+#define ENGINE_SERVE_API_VECTORS_H
+
+#include <pthread.h>
+
+#include "serve/generate/generation.h"
+
+struct vectors;
+
+struct vector_input {
+    struct vectors *all;
+    struct token_list tokens;
+    int32_t *types;   /* [tokens.count] of a pair of texts; NULL: all 0 */
+    float *values;    /* NULL: not known yet */
+    atomic_ullong id; /* of the queue's request; 0: not submitted yet */
+};
+
+struct vectors {
+    struct exchange *exchange;
+    struct served *served;
+    const char *model;           /* as the answer names it */
+    struct vector_input *inputs; /* [n_inputs] */
+    size_t n_inputs;
+    uint32_t pooling; /* enum engine_pooling */
+    bool normalises;  /* to length 1 */
+    uint32_t n_kept;  /* numbers of a vector that are kept, from the first one on */
+    const char *what; /* the field that has the texts, for messages */
+    struct mistake mistake;
+    json_t *(*answer)(const struct vectors *all); /* a new reference; NULL: out of memory */
+
+    /* vectors.c's */
+    size_t n_submitted, n_running;
+    pthread_mutex_t lock;
+    atomic_bool gone;
+    atomic_size_t n_uses; /* requests without their last event, and the thread that submits them */
+};
+
+/* Begins with zeroed memory of `size` bytes, which begins with a struct vectors. NULL: the exchange has been answered. */
+void *vectors_create(struct exchange *exchange, size_t size);
+/* Makes room for inputs. False: a mistake. */
+bool vectors_room(struct vectors *all, size_t n_inputs);
+/* Checks an input's length. */
+bool vectors_fits(struct vectors *all, const struct vector_input *input);
+/* Computes the vectors, unless there is a mistake, answers the exchange, and frees everything. */
+void vectors_run(struct vectors *all);
+
+#endif
