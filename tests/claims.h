@@ -28,8 +28,8 @@ static const struct claim claims[] = {
     {"heads",      true,  true,  true},
     {"route",      true,  true,  true},
     {"concat",     true,  true,  true},
-    {"conv",       true,  false, false},
-    {"scan",       true,  false, false},
+    {"conv",       true,  true,  true},
+    {"scan",       true,  true,  true},
     /* clang-format on */
 };
 

@@ -156,3 +156,13 @@ Test(gpu_groups, concat)
 {
     try_area("concat");
 }
+
+Test(gpu_groups, conv)
+{
+    try_area("conv");
+}
+
+Test(gpu_groups, scan)
+{
+    try_area("scan");
+}

@@ -8,6 +8,10 @@
 
 #define MAX_ELEMENTS (UINT32_MAX / 2) /* kernels count in 32 bits */
 
+/* Of a convolution, as plugin-api.h says; of a scan: keys, and heads and values that fit the numbers of
+ * workgroups that every device has. */
+enum { MOST_TAPS = 16, MOST_KEYS = 256, MOST_HEADS = 65535, MOST_VALUES = 1 << 20 };
+
 /* ---- Types --------------------------------------------------------------------------------------------- */
 
 bool gpu_type_block(uint32_t type, uint32_t *length, uint32_t *size)
@@ -441,6 +445,64 @@ static int check_concat(const struct gpu_request *request, struct gpu_call *call
     return ENGINE_OK;
 }
 
+/* Whether there is one of a number of states for each token, and a position. */
+static bool numbers_fit(const struct gpu_view *positions, const struct gpu_view *states, uint64_t tokens)
+{
+    return has_shape(positions, tokens, 1, 1, 1) && has_shape(states, tokens, 1, 1, 1);
+}
+
+static int check_state(const struct gpu_request *request, const struct gpu_view *state)
+{
+    if (has_step(state, row_size(state))) return ENGINE_OK;
+    return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "%s: the state has gaps", request->op);
+}
+
+static int check_conv(const struct gpu_request *request, struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_CONV_INPUT], *state = &v[GPU_CONV_STATE];
+    uint64_t n = input->ne[0], tokens = input->ne[1], taps = v[GPU_CONV_WEIGHT].ne[0];
+    if (taps < 2 || taps > MOST_TAPS)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "conv: %llu taps", (unsigned long long)taps);
+    if (!has_shape(input, n, tokens, 1, 1) || !has_shape(&v[GPU_CONV_OUTPUT], n, tokens, 1, 1) ||
+        !has_shape(&v[GPU_CONV_WEIGHT], taps, n, 1, 1) ||
+        !numbers_fit(&v[GPU_CONV_POSITIONS], &v[GPU_CONV_STATES], tokens) ||
+        !has_shape(state, n, taps - 1, state->ne[2], 1))
+        return SHAPES(request);
+    return check_state(request, state);
+}
+
+static bool scan_fits(const struct gpu_view *v)
+{
+    const struct gpu_view *q = &v[GPU_SCAN_Q], *values = &v[GPU_SCAN_V], *decay = &v[GPU_SCAN_DECAY];
+    uint64_t keys = q->ne[0], tokens = q->ne[2], n = values->ne[0], heads = values->ne[1];
+    uint64_t n_decay = v[GPU_SCAN_RATES].present ? n : decay->ne[0] == 1 ? 1 : keys;
+    return q->ne[3] == 1 && heads % q->ne[1] == 0 && same_shape(q, &v[GPU_SCAN_K]) &&
+           has_shape(values, n, heads, tokens, 1) && same_shape(values, &v[GPU_SCAN_OUTPUT]) &&
+           (!v[GPU_SCAN_A].present || (same_shape(q, &v[GPU_SCAN_A]) && same_shape(q, &v[GPU_SCAN_B]))) &&
+           (!v[GPU_SCAN_ERASE].present || has_shape(&v[GPU_SCAN_ERASE], 1, heads, tokens, 1)) &&
+           (!decay->present || has_shape(decay, n_decay, heads, tokens, 1)) &&
+           (!v[GPU_SCAN_RATES].present || has_shape(&v[GPU_SCAN_RATES], keys, n * heads, 1, 1)) &&
+           (!v[GPU_SCAN_BONUS].present || has_shape(&v[GPU_SCAN_BONUS], keys, heads, 1, 1)) &&
+           numbers_fit(&v[GPU_SCAN_POSITIONS], &v[GPU_SCAN_STATES], tokens) &&
+           has_shape(&v[GPU_SCAN_STATE], n, keys, heads, v[GPU_SCAN_STATE].ne[3]);
+}
+
+static int check_scan(const struct gpu_request *request, struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views;
+    if (v[GPU_SCAN_A].present != v[GPU_SCAN_B].present ||
+        (v[GPU_SCAN_ERASE].present && !v[GPU_SCAN_A].present) ||
+        (v[GPU_SCAN_RATES].present && !v[GPU_SCAN_DECAY].present))
+        return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
+                          "scan: a or b, what erase belongs to, or the decay of rates is missing");
+    if (!scan_fits(v)) return SHAPES(request);
+    if (v[GPU_SCAN_Q].ne[0] > MOST_KEYS || v[GPU_SCAN_V].ne[0] > MOST_VALUES ||
+        v[GPU_SCAN_V].ne[1] > MOST_HEADS)
+        return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "scan: too many keys, values or heads");
+    int status = check_state(request, &v[GPU_SCAN_STATE]);
+    return status ? status : check_reserved(request, call->args.scan.reserved);
+}
+
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
 #define AT(type, field, ...)                                                                                 \
@@ -531,6 +593,28 @@ static const struct op ops[] = {
                           {AT(engine_op_concat, a, IN_BUFFER, 0), AT(engine_op_concat, b, IN_BUFFER, 0),
                            AT(engine_op_concat, output, IN_BUFFER, 0)},
                           check_concat},
+    [ENGINE_OP_CONV] = {"conv",
+                        sizeof(struct engine_op_conv),
+                        {AT(engine_op_conv, input, IN_BUFFER, 0),
+                         AT(engine_op_conv, weight, IS_WEIGHT, ENGINE_WEIGHT_VALUES),
+                         AT(engine_op_conv, positions, IN_BUFFER | IS_I32, 0),
+                         AT(engine_op_conv, states, IN_BUFFER | IS_I32, 0),
+                         AT(engine_op_conv, state, IN_BUFFER, 0), AT(engine_op_conv, output, IN_BUFFER, 0)},
+                        check_conv},
+    [ENGINE_OP_SCAN] = {"scan",
+                        sizeof(struct engine_op_scan),
+                        {AT(engine_op_scan, q, IN_BUFFER, 0), AT(engine_op_scan, k, IN_BUFFER, 0),
+                         AT(engine_op_scan, v, IN_BUFFER, 0),
+                         AT(engine_op_scan, decay, IN_BUFFER | OPTIONAL, 0),
+                         AT(engine_op_scan, rates, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                         AT(engine_op_scan, a, IN_BUFFER | OPTIONAL, 0),
+                         AT(engine_op_scan, b, IN_BUFFER | OPTIONAL, 0),
+                         AT(engine_op_scan, erase, IN_BUFFER | OPTIONAL, 0),
+                         AT(engine_op_scan, bonus, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
+                         AT(engine_op_scan, positions, IN_BUFFER | IS_I32, 0),
+                         AT(engine_op_scan, states, IN_BUFFER | IS_I32, 0),
+                         AT(engine_op_scan, state, IN_BUFFER, 0), AT(engine_op_scan, output, IN_BUFFER, 0)},
+                        check_scan},
 };
 
 int gpu_check(struct gpu_request *request, uint32_t op, const void *args, struct gpu_call *call)

@@ -73,4 +73,8 @@ int concat(struct builder *builder, const struct gpu_call *call);
 int get_rows(struct builder *builder, const struct gpu_call *call);
 int route(struct builder *builder, const struct gpu_call *call);
 
+/* op-states.c */
+int conv(struct builder *builder, const struct gpu_call *call);
+int scan(struct builder *builder, const struct gpu_call *call);
+
 #endif

@@ -55,7 +55,15 @@ int opencl_error(cl_int error, const char *what);
 
 /* ---- program.c ----------------------------------------------------------------------------------------- */
 
-enum source { SOURCE_MATMUL, SOURCE_INPUTS, SOURCE_EXPERTS, SOURCE_GET_ROWS, SOURCE_ATTENTION, SOURCE_ROWS };
+enum source {
+    SOURCE_MATMUL,
+    SOURCE_INPUTS,
+    SOURCE_EXPERTS,
+    SOURCE_GET_ROWS,
+    SOURCE_ATTENTION,
+    SOURCE_ROWS,
+    SOURCE_STATES
+};
 
 struct program;
 

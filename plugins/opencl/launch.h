@@ -4,7 +4,7 @@
 
 #include "device.h"
 
-#define MAX_MEMORIES   9
+#define MAX_MEMORIES   13
 #define MAX_PARAMETERS 128 /* bytes */
 
 struct launch {

@@ -39,6 +39,8 @@ static int append(struct engine_device *device, struct launches *recording, cons
     case ENGINE_OP_GET_ROWS: return get_rows(&builder, call);
     case ENGINE_OP_ROUTE: return route(&builder, call);
     case ENGINE_OP_CONCAT: return concat(&builder, call);
+    case ENGINE_OP_CONV: return conv(&builder, call);
+    case ENGINE_OP_SCAN: return scan(&builder, call);
     default: return add_mul_or_activate(&builder, call);
     }
 }

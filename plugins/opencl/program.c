@@ -25,6 +25,7 @@ static const char *const source_texts[][MAX_PARTS] = {
     [SOURCE_GET_ROWS] = {source_common, source_unpack, source_get_rows, ""},
     [SOURCE_ATTENTION] = {source_common, source_attention, "", ""},
     [SOURCE_ROWS] = {source_common, source_activation, source_rows, ""},
+    [SOURCE_STATES] = {source_common, source_states, "", ""},
 };
 
 /* ---- The cache ----------------------------------------------------------------------------------------- */

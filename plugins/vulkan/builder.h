@@ -46,4 +46,8 @@ int op_matmul(struct builder *builder, const struct gpu_call *call);
 /* The scratch memory that it takes. */
 uint64_t op_matmul_scratch(const struct engine_device *device, const struct gpu_call *call);
 
+/* op-states.c */
+int op_conv(struct builder *builder, const struct gpu_call *call);
+int op_scan(struct builder *builder, const struct gpu_call *call);
+
 #endif

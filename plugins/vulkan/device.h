@@ -89,7 +89,7 @@ int memory_choose(struct engine_device *device);
 
 /* ---- The device ---------------------------------------------------------------------------------------- */
 
-#define MAX_BINDINGS  9
+#define MAX_BINDINGS  13
 #define MAX_CONSTANTS 12
 #define MAX_PUSH      128 /* bytes; every device has these */
 #define UPLOAD_SLOTS  2

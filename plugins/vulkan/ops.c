@@ -324,6 +324,8 @@ int op_append(struct engine_device *device, struct commands *commands, uint32_t 
     case ENGINE_OP_NORM: return norm(&builder, &call);
     case ENGINE_OP_GET_ROWS: return get_rows(&builder, &call);
     case ENGINE_OP_ROUTE: return route(&builder, &call);
+    case ENGINE_OP_CONV: return op_conv(&builder, &call);
+    case ENGINE_OP_SCAN: return op_scan(&builder, &call);
     default: return rows(&builder, &call);
     }
 }

@@ -68,6 +68,8 @@ enum shader {
     SHADER_ROUTE,
     SHADER_GROUP,
     SHADER_MIX,
+    SHADER_CONV,
+    SHADER_SCAN,
     SHADER_COUNT
 };
 struct shader_code {

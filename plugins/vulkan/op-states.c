@@ -1,0 +1,81 @@
+/* op-states.c: operations that keep a state for each sequence: causal convolution and the linear recurrence. The push
+ * constants are in the order of the shaders' Parameters. */
+#include "builder.h"
+
+#define SCAN_LANES   128 /* invocations of a workgroup, */
+#define SCAN_COLUMNS 16  /* and the values of a head that it takes */
+
+/* The use of decay in shaders/scan.comp. */
+enum { DECAY_ABSENT, DECAY_OF_HEADS, DECAY_OF_KEYS, DECAY_WITH_RATES };
+
+/* Adds one of the two dispatches of a convolution. */
+static int conv_dispatch(struct builder *builder, const struct gpu_call *call, bool keep)
+{
+    const struct gpu_view *v = call->views, *input = &v[GPU_CONV_INPUT];
+    builder->dispatch.key.shader = SHADER_CONV;
+    builder->dispatch.key.constants[1] = keep;
+    push(builder, input->ne[0]);
+    push(builder, input->ne[1]);
+    push(builder, v[GPU_CONV_WEIGHT].ne[0]);
+    bind_rows(builder, 0, input, ACCESS_READ);
+    bind_rows(builder, 5, &v[GPU_CONV_OUTPUT], keep ? ACCESS_READ : ACCESS_WRITE);
+    bind_values(builder, 1, &v[GPU_CONV_WEIGHT]);
+    push(builder, bind_view(builder, 2, &v[GPU_CONV_POSITIONS], ACCESS_READ));
+    push(builder, bind_view(builder, 3, &v[GPU_CONV_STATES], ACCESS_READ));
+    push(builder, bind_view(builder, 4, &v[GPU_CONV_STATE], keep ? ACCESS_READ | ACCESS_WRITE : ACCESS_READ));
+    spread(builder, input->ne[0] * input->ne[1]);
+    return add(builder);
+}
+
+int op_conv(struct builder *builder, const struct gpu_call *call)
+{
+    struct builder second = {.device = builder->device, .commands = builder->commands};
+    int status = conv_dispatch(builder, call, false);
+    return status ? status : conv_dispatch(&second, call, true);
+}
+
+/* Binds an operand that may be absent, with its place and strides. */
+static void bind_optional(struct builder *builder, int number, const struct gpu_view *view)
+{
+    if (view->present) {
+        bind_rows(builder, number, view, ACCESS_READ);
+        return;
+    }
+    for (int i = 0; i < 3; i++) push(builder, 0);
+}
+
+int op_scan(struct builder *builder, const struct gpu_call *call)
+{
+    const struct gpu_view *v = call->views, *q = &v[GPU_SCAN_Q], *values = &v[GPU_SCAN_V];
+    const struct gpu_view *decay = &v[GPU_SCAN_DECAY], *rates = &v[GPU_SCAN_RATES];
+    uint64_t value_dim = values->ne[0], n_heads = values->ne[1];
+    builder->dispatch.key = (struct pipeline_key){
+        .shader = SHADER_SCAN,
+        .constants = {SCAN_LANES, (uint32_t)q->ne[0], (uint32_t)value_dim, (uint32_t)(n_heads / q->ne[1]),
+                      !decay->present     ? DECAY_ABSENT
+                      : rates->present    ? DECAY_WITH_RATES
+                      : decay->ne[0] == 1 ? DECAY_OF_HEADS
+                                          : DECAY_OF_KEYS,
+                      v[GPU_SCAN_A].present, v[GPU_SCAN_ERASE].present, v[GPU_SCAN_BONUS].present}};
+    push(builder, q->ne[2]);
+    bind_rows(builder, 0, q, ACCESS_READ);
+    bind_rows(builder, 1, &v[GPU_SCAN_K], ACCESS_READ);
+    bind_rows(builder, 2, values, ACCESS_READ);
+    bind_rows(builder, 6, &v[GPU_SCAN_OUTPUT], ACCESS_WRITE);
+    push(builder, bind_view(builder, 3, &v[GPU_SCAN_POSITIONS], ACCESS_READ));
+    push(builder, bind_view(builder, 4, &v[GPU_SCAN_STATES], ACCESS_READ));
+    push(builder, bind_view(builder, 5, &v[GPU_SCAN_STATE], ACCESS_READ | ACCESS_WRITE));
+    push_float(builder, call->args.scan.scale == 0 ? 1 : call->args.scan.scale);
+    bind_optional(builder, 7, decay);
+    bind_optional(builder, 9, &v[GPU_SCAN_A]);
+    bind_optional(builder, 10, &v[GPU_SCAN_B]);
+    bind_optional(builder, 11, &v[GPU_SCAN_ERASE]);
+    if (rates->present) bind_values(builder, 8, rates);
+    if (v[GPU_SCAN_BONUS].present) bind_values(builder, 12, &v[GPU_SCAN_BONUS]);
+    uint64_t groups = (value_dim + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
+    if (groups > builder->device->max_groups[0] || n_heads > builder->device->max_groups[1])
+        return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "scan: too many heads or values");
+    builder->dispatch.groups[0] = (uint32_t)groups;
+    builder->dispatch.groups[1] = (uint32_t)n_heads;
+    return add(builder);
+}
