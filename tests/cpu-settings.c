@@ -62,14 +62,16 @@ static struct fixture *opened(size_t isa, uint32_t n_threads)
 void cpu_compare(float *(*run)(struct fixture *fixture, const void *c), const void *c, size_t n,
                  double tolerance)
 {
-    /* As a sample two or three threads, in turns. */
+    /* As a sample two or three threads, in turns; emulated only one number of them. */
     static unsigned n_cases;
-    const unsigned left_out = all_or_sample(0, 2 + n_cases++ % 2);
+    const unsigned left_out = all_or_sample(0, 2 + n_cases % 2);
+    const unsigned only = all_or_emulated(0, 1 + n_cases % MOST_THREADS);
+    n_cases++;
     float *scalar = NULL, *vectors = NULL; /* results of the plain kernels, of the first others */
     for (size_t i = 0; i < N_CPU_ISAS; i++) {
         float *first = NULL;
         for (uint32_t n_threads = 1; n_threads <= MOST_THREADS; n_threads++) {
-            if (n_threads == left_out) continue;
+            if (n_threads == left_out || (only && n_threads != only)) continue;
             struct fixture *fixture = opened(i, n_threads);
             if (!fixture) break;
             float *result = run(fixture, c);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -68,15 +69,22 @@ static bool passes(const struct test *test)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Arguments: suites; without any, all. */
+/* Arguments: suites, or 2/3 for the second of three parts of all; without any, all. */
 int main(int n_arguments, char **arguments)
 {
     int n_passed = 0, n_failed = 0;
+    unsigned part = 1, n_parts = 1, number = 0;
+    bool is_part = n_arguments == 2 && sscanf(arguments[1], "%u/%u", &part, &n_parts) == 2;
+    if (part < 1 || part > n_parts) return 2;
     for (const struct test *test = tests; test; test = test->next) {
-        bool asked = n_arguments == 1;
+        bool asked = n_arguments == 1 || (is_part && number++ % n_parts == part - 1);
         for (int i = 1; i < n_arguments; i++) asked |= strcmp(arguments[i], test->suite) == 0;
         if (!asked) continue;
+        struct timespec before, after;
+        timespec_get(&before, TIME_UTC);
         bool good = passes(test);
+        timespec_get(&after, TIME_UTC);
+        printf("%s/%s: %ld s\n", test->suite, test->name, (long)(after.tv_sec - before.tv_sec));
         if (!good) printf("FAILED: %s/%s\n", test->suite, test->name);
         n_passed += good;
         n_failed += !good;
