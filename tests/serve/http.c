@@ -247,6 +247,17 @@ static void test_keys(void)
     stop(&fixture);
 }
 
+/* Bytes that are not a request are refused, and answered once. */
+static void expect_refused(const struct fixture *fixture, const char *bytes, size_t size)
+{
+    int connection = fixture_connect(fixture);
+    EXPECT(send(connection, bytes, size, MSG_NOSIGNAL) == (ssize_t)size, "it cannot be sent");
+    char *answer = fixture_read(connection, 20000);
+    EXPECT(status_of(answer) == 400 && !strstr(answer + 1, "HTTP/1.1 "), "for:\n%s\n%s", bytes, answer);
+    free(answer);
+    close(connection);
+}
+
 /* Requests after which two programs could disagree where the next one begins: each is refused, and what follows is not taken
  * for a request. */
 static void test_smuggling(void)
@@ -268,6 +279,13 @@ static void test_smuggling(void)
         "Host: localhost\r\nContent-Length : 5\r\n",
         "Host: localhost\r\nContent Length: 5\r\n",
         "Host: localhost\r\nHost: other\r\nContent-Length: 5\r\n",
+        /* libmicrohttpd 0.9 takes such lines for the end of the headers. */
+        "Host: localhost\r\nContent-Length: 5\r\n: x\r\nGET /open HTTP/1.1\r\nHost: localhost\r\n",
+        "Host: localhost\r\n: x\r\nGET /open HTTP/1.1\r\nHost: localhost\r\n",
+        "Host: localhost\r\n:\r\nGET /open HTTP/1.1\r\nHost: localhost\r\n",
+        "Host: localhost\n:\nGET /open HTTP/1.1\nHost: localhost\n",
+        "Host: localhost\r\nX: a\r\n b\r\nContent-Length: 5\r\n",
+        "Host: localhost\r\nContent-Length: 5\r\n 6\r\n",
         "Content-Length: 5\r\n",
     };
     struct fixture fixture;
@@ -284,6 +302,26 @@ static void test_smuggling(void)
         EXPECT(!strstr(answer, "\"open\""), "a request was smuggled:\n%s\n%s", request, answer);
         free(answer);
     }
+    /* A NUL in the place of a header's name, or in a value. */
+    static const char nul[] =
+        "GET /closed HTTP/1.1\r\nHost: localhost\r\n\0: x\r\nGET /open HTTP/1.1\r\nHost: x\r\n\r\n",
+                      inside[] = "GET /open HTTP/1.1\r\nContent-Length: 0\0 5\r\nHost: localhost\r\n\r\n";
+    expect_refused(&fixture, nul, sizeof nul - 1);
+    expect_refused(&fixture, inside, sizeof inside - 1);
+    /* Nothing is read after chunks, whose end may be seen elsewhere. */
+    char *only = fixture_ask(&fixture,
+                             "POST /measure HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                             "1\r\nx\r\n0\r\nA: b\r\n: x\r\n"
+                             "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT(status_of(only) == 200 && strstr(only, "Connection: close") && !strstr(only, "\"open\""), "%s",
+           only);
+    free(only);
+    /* Lines that end in LF only are in order. */
+    expect(&fixture, "GET /open HTTP/1.1\nHost: localhost\nConnection: close\n\n", 200, NULL);
+    expect(&fixture, "GET /open HTTP/1.1\r\nHost:localhost\r\nConnection: close\r\nX: a \t \r\n\r\n", 200,
+           NULL);
+    expect(&fixture, "GET /open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nEmpty:\r\n\r\n", 200,
+           NULL);
     /* A chunk whose length is none. */
     char *answer = fixture_ask(
         &fixture, "POST /measure HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -382,6 +420,30 @@ static void test_leaving(void)
     close(reading);
     EXPECT(reaches(&n_ended, 2), "the stream does not end");
     expect(&fixture, GET("/open", ""), 200, NULL);
+    EXPECT(is_idle(&fixture), "exchanges are left");
+    stop(&fixture);
+}
+
+/* Clients that close their sending side: with all of a request they are answered at once, or count as gone; a request that is
+ * incomplete then never ends. Neither waits for a limit. */
+static void test_half_closed(void)
+{
+    static const char *const requests[] = {
+        GET("/open", ""), "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /open HTTP/1.1\r\nHost: loc",
+        "POST /measure HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf"};
+    struct fixture fixture;
+    EXPECT(fixture_start(&fixture, (const char *[]){"--request-timeout", "1000", NULL}), "%s",
+           fixture.message);
+    for (int i = 0; i < 4; i++) {
+        int connection = fixture_connect(&fixture);
+        fixture_send(connection, requests[i]);
+        shutdown(connection, SHUT_WR);
+        char *answer = fixture_read(connection, 20000), byte;
+        EXPECT(status_of(answer) == (i < 2 ? 200 : 0), "%s\n%s", requests[i], answer);
+        EXPECT(recv(connection, &byte, 1, MSG_DONTWAIT) == 0, "it is not closed after:\n%s", requests[i]);
+        free(answer);
+        close(connection);
+    }
     EXPECT(is_idle(&fixture), "exchanges are left");
     stop(&fixture);
 }
@@ -563,9 +625,10 @@ static void test_activation(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {test_routes,  test_keys,    test_smuggling,   test_limits,
-                                          test_origins, test_leaving, test_not_reading, test_slow,
-                                          test_busy,    test_cutting, test_unix,        test_activation};
+    static void (*const tests[])(void) = {test_routes,      test_keys,    test_smuggling,   test_limits,
+                                          test_origins,     test_leaving, test_not_reading, test_slow,
+                                          test_half_closed, test_busy,    test_cutting,     test_unix,
+                                          test_activation};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
     if (fixture_failures) fprintf(stderr, "serve-http: %d failed\n", fixture_failures);
     return fixture_failures > 0;

@@ -11,7 +11,8 @@
 #include "serve/generate/wire.h"
 #include "serve/server.h"
 
-#define MOST_RUNNING 64 /* requests of a generation that the queue has at once */
+#define MOST_RUNNING 64  /* requests of a generation that the queue has at once */
+#define STATUS_GONE  499 /* for the log, as in other servers: hardly anybody sees it */
 
 /* ---- Creation ---- */
 
@@ -91,11 +92,42 @@ static void destroy(struct generation *g)
     free(g);
 }
 
+/* ---- What goes wrong ---- */
+
+static void cancel_all(struct generation *g)
+{
+    for (size_t i = 0; i < g->n_choices; i++) {
+        uint64_t id = atomic_load(&g->choices[i].id);
+        if (id) served_cancel(g->served, id); /* it may have ended meanwhile */
+    }
+}
+
+static void fail(struct generation *g, int status, const char *message)
+{
+    if (g->mistake.status) return;
+    mistake_in(&g->mistake, NULL, "%s", message);
+    g->mistake.status = status == ENGINE_ERROR_DATA ? 400 : 500;
+    cancel_all(g);
+}
+
+/* Cancelled, and not because it is enough. */
+static void fail_cancelled(struct generation *g)
+{
+    bool gone = atomic_load(&g->gone), first = !g->mistake.status;
+    fail(g, ENGINE_ERROR,
+         gone ? "the client closed its side of the connection before it had the answer"
+              : "the server is shutting down");
+    if (gone && first) g->mistake.status = STATUS_GONE;
+}
+
+/* ---- The end ---- */
+
 /* All requests are done. With the exchange, the model and the request's JSON may go; until then, client_is_gone may be
  * called. */
 static void finish(struct generation *g)
 {
     struct exchange *exchange = g->exchange;
+    if (g->n_submitted < g->n_choices && atomic_load(&g->gone)) fail_cancelled(g);
     bool streams = g->streams, failed = g->mistake.status != 0;
     json_t *answer = failed ? NULL : g->format->end(g);
     if (failed && streams && g->format->failed) g->format->failed(g, &g->mistake);
@@ -116,14 +148,6 @@ static void drop_use(struct generation *g)
 
 /* ---- The client is gone ---- */
 
-static void cancel_all(struct generation *g)
-{
-    for (size_t i = 0; i < g->n_choices; i++) {
-        uint64_t id = atomic_load(&g->choices[i].id);
-        if (id) served_cancel(g->served, id); /* it may have ended meanwhile */
-    }
-}
-
 /* Takes no lock: the caller may hold one that exchange_send waits for. */
 static void client_is_gone(void *user)
 {
@@ -140,14 +164,6 @@ void choice_enough(struct choice *choice)
 }
 
 /* ---- Events ---- */
-
-static void fail(struct generation *g, int status, const char *message)
-{
-    if (g->mistake.status) return;
-    mistake_in(&g->mistake, NULL, "%s", message);
-    g->mistake.status = status == ENGINE_ERROR_DATA ? 400 : 500;
-    cancel_all(g);
-}
 
 static void fail_memory(struct generation *g)
 {
@@ -229,8 +245,7 @@ static void end_choice(struct choice *choice, const struct engine_event *event)
     choice->stop = event->stop;
     choice->cut = event->reason == ENGINE_DONE_LIMIT || event->reason == ENGINE_DONE_CONTEXT;
     if (event->reason == ENGINE_DONE_FAILED) fail(g, event->status, event->message);
-    if (event->reason == ENGINE_DONE_CANCELLED && !choice->enough)
-        fail(g, ENGINE_ERROR, atomic_load(&g->gone) ? "the client went away" : "the server is shutting down");
+    if (event->reason == ENGINE_DONE_CANCELLED && !choice->enough) fail_cancelled(g);
     if (is_told(g) && g->format->end_choice) g->format->end_choice(choice);
 }
 

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/printable.h"
+
 static bool record(struct mistake *mistake, unsigned status, const char *code, const char *param,
                    const char *format, va_list arguments)
 {
@@ -12,6 +14,7 @@ static bool record(struct mistake *mistake, unsigned status, const char *code, c
     mistake->code = code;
     snprintf(mistake->param, sizeof mistake->param, "%s", param ? param : "");
     vsnprintf(mistake->message, sizeof mistake->message, format, arguments);
+    printable_make(mistake->message); /* it may quote what a client sent */
     return false;
 }
 

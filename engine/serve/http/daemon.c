@@ -118,12 +118,13 @@ static void dispatch(struct exchange *exchange)
 /* ---- libmicrohttpd's callbacks ------------------------------------------------------------------------- */
 
 /* What needs no body to be answered: a request that is not in order, not allowed, or for something that isn't there. */
-static bool refuse_early(struct exchange *exchange, const char *version)
+static bool refuse_early(struct exchange *exchange, struct MHD_Connection *connection, const char *method,
+                         const char *version)
 {
     struct http *http = exchange->http;
     const struct listener *listener = exchange->from->listener;
     char methods[64];
-    if (request_check(exchange, version)) return true;
+    if (request_check(exchange, connection, method, version)) return true;
     if (access_refuse(http->access, exchange, listener)) return true;
     exchange->route = route_find(exchange->method, exchange->path, methods);
     if (!exchange->route && methods[0]) {
@@ -177,7 +178,7 @@ static enum MHD_Result begin(struct listener *listener, struct MHD_Connection *c
     from->received = 0;
     pthread_mutex_unlock(&http->lock);
     exchange_hold(exchange); /* for the handler */
-    if (!refuse_early(exchange, version)) return MHD_YES;
+    if (!refuse_early(exchange, connection, method, version)) return MHD_YES;
     exchange->handed_over = true;
     return exchange_put_answer(exchange, connection);
 }

@@ -28,13 +28,51 @@ static bool refuse(struct exchange *exchange, unsigned status, const char *messa
     return true;
 }
 
-bool request_check(struct exchange *exchange, const char *version)
+/* Walks over the headers as they came. */
+struct walk {
+    const char *at; /* the end of the line before, without its line break */
+    bool broken;    /* what follows is not the next header */
+};
+
+/* A line break is CR LF or LF, which libmicrohttpd has made NULs. */
+static enum MHD_Result walk_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct walk *walk = user;
+    (void)kind;
+    walk->broken = !name || !value || (name != walk->at + 1 && name != walk->at + 2);
+    if (walk->broken) return MHD_NO;
+    walk->at = value + strlen(value);
+    return MHD_YES;
+}
+
+/* Whether nothing but an empty line ends the headers. libmicrohttpd before 1.0 also ends them at a line that begins with a
+ * colon or a NUL, and what follows would be taken for another request; and it reads lines that go on in the next one wrong.
+ * It leaves the headers where it has read them, from `method` on, so they can be looked at again: the last one is followed
+ * by CR LF CR LF or by LF LF. LF CR LF could be such a line as well; it is refused. What still gets through is a line of nothing
+ * but a colon or a NUL, with CR LF, after one that ends in LF alone: no proxy passes that on. */
+static bool ends_properly(struct MHD_Connection *connection, const char *method, const char *version)
+{
+    if (strncmp(MHD_get_version(), "0.", 2) != 0) return true;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    struct walk walk = {.at = version + strlen(version)};
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, walk_header, &walk);
+    if (walk.broken || !info) return false;
+    const char *end = method + info->header_size;
+    return (end == walk.at + 4 && memcmp(walk.at, "\0\0\0", 4) == 0) ||
+           (end == walk.at + 2 && memcmp(walk.at, "\0", 2) == 0);
+}
+
+bool request_check(struct exchange *exchange, struct MHD_Connection *connection, const char *method,
+                   const char *version)
 {
     const char *length = NULL, *coding = NULL;
     size_t n_hosts = 0;
     bool is_1_1 = strcmp(version, "HTTP/1.1") == 0;
     if (!is_1_1 && strcmp(version, "HTTP/1.0") != 0)
         return refuse(exchange, 505, "the server speaks HTTP/1.1");
+    if (!ends_properly(connection, method, version))
+        return refuse(exchange, 400, "the headers are not lines of a name, a colon and a value");
     for (size_t i = 0; i < exchange->n_headers; i++) {
         const char *name = exchange->headers[i].name, *value = exchange->headers[i].value;
         if (!is_token(name))
@@ -54,6 +92,8 @@ bool request_check(struct exchange *exchange, const char *version)
         return refuse(exchange, 400, "the length of the request is not a number");
     if (coding && (strcasecmp(coding, "chunked") != 0 || !is_1_1))
         return refuse(exchange, 501, "the only transfer coding is chunked, with HTTP/1.1");
+    /* Where chunks and what follows them end is libmicrohttpd's reading alone, so nothing may follow. */
+    if (coding) exchange_header(exchange, "Connection", "close");
     if (n_hosts > 1 || (n_hosts == 0 && is_1_1)) return refuse(exchange, 400, "the request needs one host");
     return false;
 }

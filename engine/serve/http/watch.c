@@ -1,5 +1,5 @@
 /* watch.c: the thread that notices clients that have gone away while libmicrohttpd doesn't look at their sockets (it suspends
- * connections whose answer is being made), and that closes connections whose request takes too long to arrive.
+ * connections whose answer is being made), and that closes connections whose request takes too long to arrive, or never will.
  *
  * A client that has closed its side for writing counts as gone, as in other servers: most that do have gone. */
 #include <errno.h>
@@ -37,7 +37,15 @@ static struct exchange *find(struct http *http, const void *wanted)
     return exchange;
 }
 
-/* Closes connections that wait too long for their request, which libmicrohttpd then notices. */
+/* Whether a client has closed its sending side, and all that it has sent is read. */
+static bool is_at_end(int socket)
+{
+    char byte;
+    return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Closes connections that wait too long for their request, or whose client sends no more of it, which libmicrohttpd then
+ * notices. Without this it misses an end that comes together with the last bytes. */
 static void end_slow(struct http *http, double now)
 {
     const struct arguments *arguments = http->server->arguments;
@@ -46,7 +54,8 @@ static void end_slow(struct http *http, double now)
         if (connection->waits_since <= 0) continue;
         double limit = arguments->request_seconds + (double)connection->received / LEAST_SPEED;
         if (connection->served_before && !connection->exchange) limit += arguments->idle_seconds;
-        if (now - connection->waits_since > limit) shutdown(connection->socket, SHUT_RDWR);
+        if (now - connection->waits_since > limit || is_at_end(connection->socket))
+            shutdown(connection->socket, SHUT_RDWR);
     }
     pthread_mutex_unlock(&http->lock);
 }
