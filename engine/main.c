@@ -180,6 +180,20 @@ const struct command commands[] = {
                  "  engine perplexity -m llama-F16.gguf -f text.txt --save-logits f16.logits\n"
                  "  engine perplexity -m llama-Q4_K_M.gguf --kl f16.logits\n",
      .run = command_perplexity},
+    {.name = "imatrix",
+     .synopsis = "[-m MODEL] -f FILE -o OUT.gguf [--chunks N] [--in-file FILE...] [OPTION...]",
+     .summary = "Measures which columns of a model's matrices matter, for `engine quantize --imatrix`.",
+     .details = "Runs a text in windows of -c tokens (default: 512) and adds up the squares of each matrix's "
+                "inputs; for "
+                "experts, of those tokens that use them. The file is in the GGUF format of llama.cpp's "
+                "llama-imatrix, and "
+                "llama-quantize takes it too. The model should be in F16, BF16 or F32, and the text like "
+                "what the model "
+                "will be used for: 100 windows are plenty, for models with experts more.",
+     .examples = "  engine imatrix -m llama-F16.gguf -f text.txt -o llama.imatrix.gguf\n"
+                 "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M --imatrix llama.imatrix.gguf\n"
+                 "  engine imatrix -m llama-F16.gguf -f more.txt --in-file llama.imatrix.gguf -o both.gguf\n",
+     .run = command_imatrix},
     {.name = "attention",
      .synopsis = "[-m MODEL] -p PROMPT [--layer L|all] [--head H|mean|max|all] [--token T] [-o FILE]",
      .summary = "Shows what the tokens of a text look at.",

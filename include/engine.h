@@ -35,6 +35,7 @@ extern "C" {
 struct engine;
 struct engine_model;
 struct engine_adapter;
+struct engine_importance;
 struct engine_plan;
 struct engine_context;
 struct engine_grammar;
@@ -393,7 +394,12 @@ enum engine_watch {
     ENGINE_WATCH_HIDDEN = 2,
     /* The logits that the final norm and the output matrix give after each layer, the "logit lens":
      * [n_vocab, wanted tokens], for layers 0 (the embedding) to one before the last. */
-    ENGINE_WATCH_LENS = 4
+    ENGINE_WATCH_LENS = 4,
+    /* The inputs of the model's matrices, just before each product: [k, rows, tokens], k columns of the matrix.
+     * `weight` names the matrix. rows is 1, except of tensors of several matrices: of one for each head, row r is for
+     * matrix r; of experts, there is one row for all that a token uses, or one for each. All tokens go through
+     * the last layer, those wanted through the output matrix. engine_importance_add takes these values. */
+    ENGINE_WATCH_INPUTS = 8
 };
 struct engine_watched {
     size_t struct_size;
@@ -401,9 +407,15 @@ struct engine_watched {
     uint32_t layer;
     uint64_t ne[3];    /* the shape, as above; unused dimensions are 1 */
     const float *data; /* dense, ne[0] varying fastest; valid during the call */
-    /* The place of the first of these tokens among the batch's (ENGINE_WATCH_LENS: among the wanted ones).
-     * Batches that run in parts hand out each part. */
+    /* The place of the first of these tokens among the batch's (ENGINE_WATCH_LENS and the output matrix's inputs: among
+     * the wanted ones). Batches that run in parts hand out each part. */
     size_t first;
+    /* ENGINE_WATCH_INPUTS; else NULL and 0. */
+    const char *weight;  /* the matrix's name, as engine_model_tensor_at has it; valid during the call */
+    uint64_t n_matrices; /* of this tensor: heads or experts; 1: one for all */
+    const int32_t
+        *experts; /* [n_used, tokens] the matrices that each token's rows are for; NULL: no experts */
+    uint32_t n_used;
 };
 
 struct engine_context_options {
@@ -575,6 +587,37 @@ struct engine_batch {
  * for the whole batch (see engine_cache_free). After any other failure, sequences are as long as before or
  * shorter; engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
+
+/* Importance matrices: how much each column of a matrix's input matters, by the sum of its squares over a text. They make
+ * engine_model_quantize lose less (engine_quantize_options.imatrix). The format is that of llama.cpp's llama-imatrix
+ * (GGUF), which its llama-quantize reads. One thread at a time. */
+ENGINE_API int engine_importance_create(struct engine_importance **importance);
+ENGINE_API void engine_importance_destroy(struct engine_importance *importance);
+/* Adds a value of ENGINE_WATCH_INPUTS, as `watched` gets it. Those of experts are counted for each by itself.
+ * ENGINE_ERROR_DATA: a value is not finite, or sums of that name have another shape. */
+ENGINE_API int engine_importance_add(struct engine_importance *importance,
+                                     const struct engine_watched *value);
+/* Adds the sums of a file in that format. ENGINE_ERROR_DATA: it is none, or of another model. */
+ENGINE_API int engine_importance_read(struct engine_importance *importance, const char *path);
+
+struct engine_importance_text {
+    size_t struct_size;
+    const char *name;    /* of the text, for the file's metadata; NULL: none */
+    uint64_t n_chunks;   /* windows of it that were added, besides those of files */
+    uint32_t chunk_size; /* tokens of a window */
+};
+/* Hands out a file, in one piece; a result of `write` other than 0 is returned. ENGINE_ERROR_ARGUMENT: nothing was added. */
+ENGINE_API int engine_importance_write(const struct engine_importance *importance,
+                                       const struct engine_importance_text *text,
+                                       int (*write)(void *user, const void *data, size_t size), void *user);
+
+struct engine_importance_info {
+    size_t struct_size;
+    uint64_t n_matrices;
+    uint64_t n_unused; /* experts of these matrices that no token has used */
+};
+ENGINE_API int engine_importance_get_info(const struct engine_importance *importance,
+                                          struct engine_importance_info *info);
 
 /* The cache consists of blocks of engine_context_info.cache_block positions. A sequence of n positions uses
  * n / cache_block blocks, rounded up. Sequences with a common prefix can share blocks. A sequence that

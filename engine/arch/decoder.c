@@ -255,7 +255,7 @@ struct value *decoder_add_block(struct graph *g, const struct decoder *d, struct
 struct value *decoder_layer_output(struct graph *g, const struct decoder *d, struct value *x)
 {
     bool last = g->layer + 1 == d->n_layers && !d->both_ways;
-    return last && !(g->shape.watch & (WATCH_HIDDEN | WATCH_STATES)) ? graph_wanted(g, x) : x;
+    return last && !(g->shape.watch & WATCH_ALL_TOKENS) ? graph_wanted(g, x) : x;
 }
 
 struct value *decoder_feed_forward_or_mixture(struct graph *g, const struct decoder *d, struct value *x)
@@ -287,7 +287,7 @@ void decoder_build_logits(struct graph *g, const struct decoder *d, struct value
     x = graph_norm(g, x, head.norm, head.norm_bias, d->norm, d->epsilon);
     if (g->shape.watch & WATCH_HIDDEN) graph_watch(g, WATCH_HIDDEN, d->n_layers, x);
     if (g->shape.watch & WATCH_STATES) graph_watch(g, WATCH_STATES, d->n_layers, x);
-    if (g->shape.watch & (WATCH_HIDDEN | WATCH_STATES)) x = graph_wanted(g, x);
+    if (g->shape.watch & WATCH_ALL_TOKENS) x = graph_wanted(g, x);
     head.output = graph_weight_optional(g, d->n_embd, d->n_vocab, "output.weight");
     if (!head.output) head.output = graph_weight(g, d->n_embd, d->n_vocab, "token_embd.weight");
     head.bias = graph_values_optional(g, d->n_vocab, 1, "output.bias");

@@ -151,6 +151,12 @@ struct arguments {
     uint32_t stride;                   /* --stride; 0: not given */
     const char *save_logits, *kl_file; /* --save-logits, --kl */
 
+    /* imatrix */
+    struct argument_list in_files; /* --in-file */
+    uint32_t n_chunks;             /* --chunks; 0: all */
+    uint32_t output_frequency;     /* --output-frequency; 0: at the end */
+    bool process_output;           /* --process-output */
+
     /* serve */
     struct argument_list models; /* -m, --model: NAME=PATH or PATH */
     const char *host;            /* --host */

@@ -21,6 +21,7 @@ int command_info(const struct arguments *arguments);
 int command_tokenize(const struct arguments *arguments);
 int command_logits(const struct arguments *arguments);
 int command_perplexity(const struct arguments *arguments);
+int command_imatrix(const struct arguments *arguments);
 int command_score(const struct arguments *arguments);
 int command_embed(const struct arguments *arguments);
 int command_rerank(const struct arguments *arguments);

@@ -14,12 +14,14 @@ const char *const option_group_titles[GROUP_COUNT] = {
 #define AT(field) offsetof(struct arguments, field)
 
 /* Commands that load a model onto devices, and those that open one. */
-#define PLACING  " run chat batch serve logits attention score embed rerank classify perplexity bench plan "
-#define RUNNING  " run chat batch logits attention score embed rerank classify perplexity bench plan "
+#define PLACING                                                                                              \
+    " run chat batch serve logits attention score embed rerank classify perplexity imatrix bench plan "
+#define RUNNING  " run chat batch logits attention score embed rerank classify perplexity imatrix bench plan "
 #define GUESSING " run chat batch serve bench "
 #define TALKING  " chat serve template "
 #define READING                                                                                              \
-    " run chat batch tokenize template logits attention score embed rerank classify perplexity bench plan "
+    " run chat batch tokenize template logits attention score embed rerank classify perplexity imatrix "     \
+    "bench plan "
 #define WRITING  " run chat batch "
 #define SAMPLING " run chat batch serve "
 
@@ -82,7 +84,7 @@ const struct option all_options[] = {
      .group = GROUP_MAIN,
      .target = AT(tokenizer),
      .commands = " run chat batch serve info tokenize template logits attention score embed rerank classify "
-                 "perplexity bench plan "
+                 "perplexity imatrix bench plan "
                  "quantize ",
      .help = "The tokenizer.bin of a llama2.c checkpoint"},
     {.name = "verify",
@@ -349,7 +351,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(special),
-     .commands = " run batch logits attention score embed rerank classify perplexity tokenize ",
+     .commands = " run batch logits attention score embed rerank classify perplexity imatrix tokenize ",
      .help =
          "Encodes special tokens that are spelled out in the text as such (tokenize --decode: prints them)"},
     {.name = "decode",
@@ -392,14 +394,14 @@ const struct option all_options[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(prompt_file),
-     .commands = " perplexity ",
+     .commands = " perplexity imatrix ",
      .help = "The text; `-` reads it from standard input"},
     {.name = "tokens-file",
      .value = "FILE",
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokens_file),
-     .commands = " perplexity ",
+     .commands = " perplexity imatrix ",
      .help = "Reads the text's token ids from a NumPy file instead"},
     {.name = "stride",
      .value = "N",
@@ -427,6 +429,47 @@ const struct option all_options[] = {
      .target = AT(kl_file),
      .commands = " perplexity ",
      .help = "Compares with the predictions in a file of --save-logits, which has the text, too"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(output),
+     .commands = " imatrix ",
+     .also = " --output-file ",
+     .help = "The importance matrix, in llama.cpp's GGUF format"},
+    {.name = "chunks",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(n_chunks),
+     .commands = " imatrix ",
+     .minimum = 1,
+     .maximum = 1e9,
+     .help = "Only the first N windows of the text (default: all)"},
+    {.name = "in-file",
+     .value = "FILE",
+     .kind = OPTION_LIST,
+     .group = GROUP_MAIN,
+     .target = AT(in_files),
+     .commands = " imatrix ",
+     .help = "Adds to what an importance matrix of the same model has; may be repeated"},
+    {.name = "output-frequency",
+     .value = "N",
+     .kind = OPTION_U32,
+     .group = GROUP_MAIN,
+     .target = AT(output_frequency),
+     .commands = " imatrix ",
+     .minimum = 1,
+     .maximum = 1e9,
+     .also = " -ofreq ",
+     .help = "Writes the file every N windows (default: at the end)"},
+    {.name = "process-output",
+     .kind = OPTION_FLAG,
+     .group = GROUP_MAIN,
+     .target = AT(process_output),
+     .commands = " imatrix ",
+     .help = "Also collects for the output matrix, which llama.cpp advises against"},
     {.name = "prompt",
      .letter = 'p',
      .value = "TEXT",
@@ -793,9 +836,9 @@ const struct option all_options[] = {
      .group = GROUP_MAIN,
      .target = AT(imatrix),
      .commands = " quantize ",
-     .help = "Importance matrix that llama-imatrix has made of the same model: errors of columns whose "
-             "inputs are "
-             "larger count more"},
+     .help = "Importance matrix that `engine imatrix` or llama-imatrix has made of the same model: errors of "
+             "columns "
+             "whose inputs are larger count more"},
     {.name = "split-size",
      .value = "SIZE",
      .kind = OPTION_TEXT,
@@ -907,10 +950,8 @@ const struct option all_options[] = {
      .minimum = 1,
      .also = " --ctx-size ",
      .maximum = 1e9,
-     .help = "Context length in tokens (default: as many as `logits`, `score` and `bench` need; perplexity: "
-             "512; else the "
-             "model's own, "
-             "at most 4096)"},
+     .help = "Context length in tokens (default: as many as `logits`, `score` and `bench` need; perplexity "
+             "and imatrix: 512; else the model's own, at most 4096)"},
     {.name = "cache-size",
      .value = "N",
      .kind = OPTION_U32,
@@ -949,8 +990,9 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_GENERAL,
      .target = AT(json),
-     .commands = " run info logits attention score embed rerank classify perplexity bench plan tokenize "
-                 "plugins devices ",
+     .commands =
+         " run info logits attention score embed rerank classify perplexity imatrix bench plan tokenize "
+         "plugins devices ",
      .help = "Prints the result as JSON"},
     {.name = "plugin-dir",
      .value = "DIR",

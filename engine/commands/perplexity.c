@@ -14,11 +14,9 @@
 #include "commands/logits-file.h"
 #include "commands/npy.h"
 #include "commands/output.h"
-#include "commands/prompt.h"
 #include "commands/table.h"
+#include "commands/window-text.h"
 #include "commands/windows.h"
-
-#define DEFAULT_WINDOW 512 /* llama-perplexity's */
 
 struct measuring {
     const struct arguments *arguments;
@@ -41,37 +39,6 @@ struct measuring {
 };
 
 /* ---- The text and its windows ---- */
-
-static int read_text(struct measuring *m, const struct vocabulary *vocabulary)
-{
-    const struct arguments *a = m->arguments;
-    char *text;
-    size_t size;
-    if (a->tokens_file) {
-        int status = npy_read_integers(a->tokens_file, &m->tokens.ids, &m->tokens.count);
-        m->tokens.capacity = m->tokens.count;
-        return status;
-    }
-    int status = read_file(a->prompt_file, &text, &size);
-    if (status) return status;
-    status = prompt_encode(vocabulary, text, size, a->special, &m->tokens);
-    free(text);
-    return status;
-}
-
-/* -c, else 512, or what the model was trained on if that is less. */
-static size_t choose_window(const struct measuring *m)
-{
-    const struct engine_metadata *metadata = engine_model_metadata(m->model);
-    struct engine_model_info info = {.struct_size = sizeof info};
-    char key[128];
-    int64_t trained = 0;
-    if (m->arguments->n_context > 0) return m->arguments->n_context;
-    engine_model_get_info(m->model, &info);
-    snprintf(key, sizeof key, "%s.context_length", info.architecture);
-    if (metadata->get_integer(metadata->context, key, &trained) || trained <= 0) return DEFAULT_WINDOW;
-    return trained < DEFAULT_WINDOW ? (size_t)trained : DEFAULT_WINDOW;
-}
 
 static int check_length(const struct measuring *m)
 {
@@ -145,8 +112,8 @@ static int prepare_text(struct measuring *m, uint64_t *vocabulary_hash)
     if (a->kl_file) {
         status = open_reference(m, *vocabulary_hash);
     } else {
-        status = read_text(m, &vocabulary);
-        m->n_window = choose_window(m);
+        status = window_text_read(a, &vocabulary, &m->tokens);
+        m->n_window = window_text_length(a, m->model);
         m->stride = a->stride;
         bool adds = vocabulary.api && vocabulary.info.add_bos && m->stride == 0;
         m->bos = adds ? vocabulary.info.bos : -1;
@@ -160,11 +127,8 @@ static int prepare_text(struct measuring *m, uint64_t *vocabulary_hash)
 
 static int check_ids(const struct measuring *m)
 {
-    for (size_t i = 0; i < m->tokens.count; i++)
-        if (m->tokens.ids[i] < 0 || (uint32_t)m->tokens.ids[i] >= m->info.n_vocab)
-            return command_error(ENGINE_ERROR_ARGUMENT,
-                                 "token %zu of the text is %d, but the model has %u tokens, 0 to %u", i,
-                                 m->tokens.ids[i], m->info.n_vocab, m->info.n_vocab - 1);
+    int status = window_text_check(&m->tokens, m->info.n_vocab);
+    if (status) return status;
     if (m->reference.file && m->reference.header.n_vocab != m->info.n_vocab)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "%s: made with a vocabulary of %u tokens; this model has %u", m->reference.path,

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "context/context.h"
+#include "context/watch.h"
 
 static uint32_t sequence_of(const struct engine_batch *batch, size_t i)
 {
@@ -214,40 +215,6 @@ static void write_tables(const struct engine_context *context, uint32_t width)
     }
 }
 
-/* The watcher of a part of a batch. */
-struct part_watcher {
-    struct watcher watcher; /* first: a watcher is a part_watcher */
-    const struct plan_watch *watch;
-    size_t first, first_wanted; /* of its tokens among the batch's, of those wanted among all wanted */
-    uint32_t n_tokens, n_wanted;
-    float *states; /* of the whole batch; NULL: not wanted */
-};
-
-static int take_watched(const struct watcher *watcher, const struct graph_watch *watch, const float *data)
-{
-    const struct part_watcher *part = (const struct part_watcher *)(const void *)watcher;
-    bool lens = watch->kind == WATCH_LENS;
-    if (watch->kind == WATCH_STATES) {
-        if (!part->states) return ENGINE_OK;
-        size_t n_embd = (size_t)watch->value->tensor.ne[0];
-        memcpy(part->states + part->first * n_embd, data, part->n_tokens * n_embd * sizeof *data);
-        return ENGINE_OK;
-    }
-    struct engine_watched known = {
-        .struct_size = sizeof known,
-        .kind = watch->kind,
-        .layer = watch->layer,
-        .data = data,
-        .first = lens ? part->first_wanted : part->first,
-    };
-    memcpy(known.ne, watch->value->tensor.ne, sizeof known.ne);
-    /* without what only fills the shape */
-    known.ne[watch->kind == WATCH_ATTENTION ? 2 : 1] = lens ? part->n_wanted : part->n_tokens;
-    if (lens && part->n_wanted == 0) return ENGINE_OK;
-    int stopped = part->watch->take(part->watch->user, &known);
-    return stopped ? error_raise(ENGINE_ERROR, "the batch was stopped") : ENGINE_OK;
-}
-
 /* Writes how far the tokens of an encoder see. `n`: tokens of the shape, of which the last ones may only fill it. */
 static void write_reach(const struct engine_context *context, uint32_t count, uint32_t n)
 {
@@ -301,8 +268,13 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
-    const struct part_watcher watcher = {{take_watched}, &plan->watch, first,        *n_done,
-                                         count,          n_wanted,     batch->states};
+    struct part_watcher watcher = {.watch = &plan->watch,
+                                   .first = first,
+                                   .first_wanted = *n_done,
+                                   .n_tokens = count,
+                                   .n_wanted = n_wanted,
+                                   .states = batch->states};
+    part_watcher_begin(&watcher);
     if (!status)
         status = prepared_run(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted,
                               &watcher.watcher);

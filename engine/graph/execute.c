@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "model/types.h"
 
 struct prepared {
     struct schedule *schedule;
@@ -147,16 +148,21 @@ static int write_storage(const struct executor *executor, const struct storage *
                                     storage->offset, source, storage->size));
 }
 
+static int grow_staging(struct executor *executor, uint64_t size)
+{
+    if (executor->staging_size >= size) return ENGINE_OK;
+    uint8_t *staging = realloc(executor->staging, size);
+    if (!staging) return error_memory("copies between devices");
+    executor->staging = staging;
+    executor->staging_size = size;
+    return ENGINE_OK;
+}
+
 /* Reads a storage into the staging memory. */
 static int read_staged(struct executor *executor, const struct storage *storage)
 {
-    if (executor->staging_size < storage->size) {
-        uint8_t *staging = realloc(executor->staging, storage->size);
-        if (!staging) return error_memory("copies between devices");
-        executor->staging = staging;
-        executor->staging_size = storage->size;
-    }
-    return read_storage(executor, storage, executor->staging, storage->size);
+    int status = grow_staging(executor, storage->size);
+    return status ? status : read_storage(executor, storage, executor->staging, storage->size);
 }
 
 /* From device to device by the shortest way: from memory that the host can access, into such memory, or
@@ -196,12 +202,53 @@ static int hand_out(struct executor *executor, const struct schedule *schedule, 
     return watcher->take(watcher, &schedule->graph->watches[step->target], seen ? seen : executor->staging);
 }
 
+/* Bytes from a tensor's first element to its last. */
+static uint64_t extent(const struct engine_tensor *tensor)
+{
+    uint64_t size = tensor->ne[0] * type_info(tensor->type)->block_size;
+    for (int i = 1; i < 4; i++) size += (tensor->ne[i] - 1) * tensor->nb[i];
+    return size;
+}
+
+/* Reads an operand in the executor's arena to a place in the staging memory, which is large enough, unless the host sees
+ * it. */
+static int read_operand(const struct executor *executor, uint32_t device, const struct engine_tensor *tensor,
+                        uint64_t place, const uint8_t **data)
+{
+    const struct engine_backend *backend = device_at(executor, device)->backend;
+    struct engine_stream *stream = executor->streams[device];
+    const uint8_t *start = backend->buffer_pointer ? backend->buffer_pointer(tensor->buffer) : NULL;
+    int status = ENGINE_OK;
+    *data = start ? start + tensor->offset : executor->staging + place;
+    if (!start)
+        status =
+            backend->read(stream, tensor->buffer, tensor->offset, executor->staging + place, extent(tensor));
+    if (!status) status = backend->stream_wait(stream);
+    return on_device(executor, device, status);
+}
+
+/* Hands out the input of a product, and its experts. */
+static int hand_out_input(struct executor *executor, const struct graph *graph, const struct step *step,
+                          const struct watcher *watcher)
+{
+    const struct node *node = &graph->nodes[step->first_node];
+    const struct engine_op_matmul *args = &node->args.matmul;
+    const uint8_t *data, *ids = NULL;
+    uint64_t place = (extent(args->input) + 63) / 64 * 64;
+    int status = grow_staging(executor, place + (args->experts ? extent(args->experts) : 0));
+    if (!status) status = read_operand(executor, step->device, args->input, 0, &data);
+    if (!status && args->experts) status = read_operand(executor, step->device, args->experts, place, &ids);
+    return status ? status
+                  : watcher->take_input(watcher, graph, node, data, (const int32_t *)(const void *)ids);
+}
+
 static int run_step(struct executor *executor, struct prepared *prepared, size_t number,
                     const struct watcher *watcher)
 {
     const struct schedule *schedule = prepared->schedule;
     const struct step *step = &schedule->steps[number];
     if (step->kind == STEP_WATCH) return hand_out(executor, schedule, step, watcher);
+    if (step->kind == STEP_INPUT) return hand_out_input(executor, schedule->graph, step, watcher);
     if (step->kind == STEP_COPY)
         return copy_storage(executor, &schedule->storages[step->source], &schedule->storages[step->target]);
     const struct engine_backend *backend = device_at(executor, step->device)->backend;

@@ -23,6 +23,10 @@ struct prepared;
  * but ENGINE_OK ends the run. */
 struct watcher {
     int (*take)(const struct watcher *watcher, const struct graph_watch *watch, const float *data);
+    /* The input of a product (WATCH_INPUTS), just before it is computed: `data` as the operand's ne and nb say,
+     * `experts` the ids, dense, or NULL. NULL if the graph doesn't watch these. */
+    int (*take_input)(const struct watcher *watcher, const struct graph *graph, const struct node *node,
+                      const uint8_t *data, const int32_t *experts);
 };
 
 /* Binds the schedule to memory and records it. Takes over the schedule, even on failure. The arenas are large

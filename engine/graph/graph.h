@@ -91,7 +91,15 @@ struct graph_cache {
 
 /* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are; WATCH_STATES, the
  * states of all tokens after the final norm, is for engine_batch.states. */
-enum watch_kind { WATCH_ATTENTION = 1, WATCH_HIDDEN = 2, WATCH_LENS = 4, WATCH_STATES = 8 };
+enum watch_kind {
+    WATCH_ATTENTION = 1,
+    WATCH_HIDDEN = 2,
+    WATCH_LENS = 4,
+    WATCH_INPUTS = 8, /* of products: not in graph.watches, see schedule.h */
+    WATCH_STATES = 1 << 16
+};
+/* The kinds for which all tokens go through the last layer. */
+#define WATCH_ALL_TOKENS (WATCH_HIDDEN | WATCH_STATES | WATCH_INPUTS)
 
 struct graph_watch {
     struct value *value; /* a root: F32, dense */

@@ -149,6 +149,17 @@ static int add_run(struct schedule *schedule, const struct node *node, size_t no
     return add_step(schedule, &(struct step){STEP_RUN, node->device, now, 1, 0, 0});
 }
 
+/* Hands out the input of a product with a weight of the model: the operation may overwrite it. Factors of adapters
+ * are none. */
+static int add_input_watch(struct build *build, const struct node *node, size_t now)
+{
+    const struct graph *graph = build->schedule->graph;
+    if (!(graph->shape.watch & WATCH_INPUTS) || node->op != ENGINE_OP_MATMUL) return ENGINE_OK;
+    const struct value *weight = value_of(node->args.matmul.weight);
+    if (weight->kind != VALUE_WEIGHT || graph->weights[weight->index].changes != NO_WEIGHT) return ENGINE_OK;
+    return add_step(build->schedule, &(struct step){STEP_INPUT, node->device, now, 1, 0, 0});
+}
+
 static int add_node(struct build *build, size_t now)
 {
     struct schedule *schedule = build->schedule;
@@ -166,6 +177,7 @@ static int add_node(struct build *build, size_t now)
         build->home[value_of(*operand)->root->id] = node->device;
         status = bind_operand(build, operand, node->device, now);
     }
+    if (!status) status = add_input_watch(build, node, now);
     if (!status) status = add_run(schedule, node, now);
     for (const size_t *output = info->outputs; *output && !status; output++) {
         const struct engine_tensor *tensor = *op_tensor(&node->args, *output);

@@ -14,12 +14,13 @@ struct storage {
     uint64_t size;
 };
 
-enum step_kind { STEP_RUN, STEP_COPY, STEP_WATCH };
+/* STEP_INPUT: hands out the input of a product (WATCH_INPUTS) just before its STEP_RUN. */
+enum step_kind { STEP_RUN, STEP_COPY, STEP_WATCH, STEP_INPUT };
 
 struct step {
     enum step_kind kind;
     uint32_t device;            /* that runs the step, receives the copy, or has the watched value */
-    size_t first_node, n_nodes; /* STEP_RUN */
+    size_t first_node, n_nodes; /* STEP_RUN; STEP_INPUT: the product */
     size_t source;              /* STEP_COPY, STEP_WATCH: index of a storage */
     size_t target;              /* STEP_COPY: index of a storage; STEP_WATCH: of the graph's watch */
 };

@@ -1,9 +1,10 @@
 /* imatrix.c: see imatrix.h. The formats, as llama-imatrix 0.7.0 writes them (--output-format):
  *
  *   gguf  Tensors in F32: NAME.in_sum2 [columns, experts], the sums of the squares, and NAME.counts [1, experts], the
- *         tokens that these sums are of. Other tensors are of no use here.
+ *         tokens that these sums are of. Other tensors are of no use here. Metadata: imatrix.datasets, the names of
+ *         texts; imatrix.chunk_count, their windows.
  *   dat   int32 entries; for each: int32 length and bytes of its name, int32 calls, int32 n, float32 [n] means times
- *         calls. What follows, chunks and the name of the text, is missing in old files. */
+ *         calls. Then, missing in old files: int32 windows, int32 length and bytes of the text's name. */
 #include "model/imatrix.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/file.h"
+#include "model/metadata.h"
 #include "model/types.h"
 
 #define MAX_NAME 1023 /* bytes */
@@ -20,6 +22,8 @@ struct imatrix {
     struct imatrix_entry *entries; /* [n_entries], room for [capacity] */
     size_t n_entries, capacity;
     struct names names;
+    char *dataset; /* NULL: unknown */
+    uint32_t n_chunks;
 };
 
 static int add_entry(struct imatrix *imatrix, const char *name, size_t length, uint64_t n)
@@ -70,15 +74,33 @@ static int add_sums(struct imatrix *imatrix, const struct model *file, const str
                            sums->name);
     int status = add_entry(imatrix, sums->name, length, n_columns * n_experts);
     if (status) return status;
-    float *means = imatrix->entries[imatrix->n_entries - 1].means;
+    struct imatrix_entry *entry = &imatrix->entries[imatrix->n_entries - 1];
+    float *means = entry->means;
+    entry->counts = malloc((size_t)n_experts * sizeof *entry->counts);
+    if (!entry->counts) return error_memory("importance matrix");
+    entry->n_counts = n_experts;
+    memcpy(entry->counts, counts->data, (size_t)n_experts * sizeof *entry->counts);
     memcpy(means, sums->data, (size_t)sums->size);
     for (uint64_t e = 0; e < n_experts; e++) {
-        float count;
-        memcpy(&count, (const uint8_t *)counts->data + e * sizeof count, sizeof count);
+        float count = entry->counts[e];
         for (uint64_t i = e * n_columns; i < (e + 1) * n_columns; i++)
             means[i] = count == 0 ? 0 : means[i] / count;
     }
     return ENGINE_OK;
+}
+
+/* What the metadata say of the text. A key of another kind is as good as none. */
+static int read_origin(const struct metadata *metadata, struct imatrix *imatrix)
+{
+    const struct metadata_entry *datasets = metadata_find(metadata, "imatrix.datasets");
+    int64_t n_chunks;
+    if (metadata_integer(metadata, "imatrix.chunk_count", &n_chunks) && n_chunks > 0 &&
+        n_chunks <= UINT32_MAX)
+        imatrix->n_chunks = (uint32_t)n_chunks;
+    if (!datasets || datasets->type != METADATA_STRING || datasets->count == 0) return ENGINE_OK;
+    const struct engine_string *first = datasets->values;
+    imatrix->dataset = strndup(first->data, first->length);
+    return imatrix->dataset ? ENGINE_OK : error_memory("importance matrix");
 }
 
 static int read_gguf(const char *path, struct imatrix *imatrix)
@@ -86,6 +108,7 @@ static int read_gguf(const char *path, struct imatrix *imatrix)
     struct model *file;
     int status = model_open(path, NULL, &file);
     if (status) return status;
+    status = read_origin(model_metadata(file), imatrix);
     for (size_t i = 0; i < model_tensor_count(file) && !status; i++) {
         const struct model_tensor *tensor = model_tensor_at(file, i);
         size_t length;
@@ -155,7 +178,13 @@ static int read_old(struct reader *reader, struct imatrix *imatrix)
         return error_raise(ENGINE_ERROR_DATA, "%s: no importance matrix of llama-imatrix", reader->path);
     int status = ENGINE_OK;
     for (int32_t e = 0; e < n_entries && !status; e++) status = read_entry(reader, e, imatrix);
-    return status;
+    int32_t n_chunks, length;
+    const uint8_t *dataset;
+    if (status || !take_count(reader, 0, &n_chunks)) return status;
+    imatrix->n_chunks = (uint32_t)n_chunks;
+    if (!take_count(reader, 1, &length) || !take_bytes(reader, (uint64_t)length, &dataset)) return ENGINE_OK;
+    imatrix->dataset = strndup((const char *)dataset, (size_t)length);
+    return imatrix->dataset ? ENGINE_OK : error_memory("importance matrix");
 }
 
 /* ---- Both ---- */
@@ -213,10 +242,24 @@ void imatrix_close(struct imatrix *imatrix)
     for (size_t e = 0; e < imatrix->n_entries; e++) {
         free((char *)(uintptr_t)imatrix->entries[e].name);
         free(imatrix->entries[e].means);
+        free(imatrix->entries[e].counts);
     }
+    free(imatrix->dataset);
     free(imatrix->entries);
     names_destroy(&imatrix->names);
     free(imatrix);
+}
+
+bool imatrix_text(const struct imatrix *imatrix, const char **dataset)
+{
+    *dataset = imatrix->dataset ? imatrix->dataset : "";
+    return imatrix->dataset != NULL;
+}
+
+bool imatrix_chunks(const struct imatrix *imatrix, uint32_t *n_chunks)
+{
+    *n_chunks = imatrix->n_chunks;
+    return imatrix->n_chunks > 0;
 }
 
 size_t imatrix_count(const struct imatrix *imatrix)

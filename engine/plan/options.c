@@ -165,12 +165,12 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
 }
 
 _Static_assert((int)ENGINE_WATCH_ATTENTION == WATCH_ATTENTION && (int)ENGINE_WATCH_HIDDEN == WATCH_HIDDEN &&
-                   (int)ENGINE_WATCH_LENS == WATCH_LENS,
+                   (int)ENGINE_WATCH_LENS == WATCH_LENS && (int)ENGINE_WATCH_INPUTS == WATCH_INPUTS,
                "the graph's kinds are those of engine.h");
 
 static int read_watch(struct engine_plan *plan, const struct engine_context_options *options)
 {
-    uint32_t all = WATCH_ATTENTION | WATCH_HIDDEN | WATCH_LENS;
+    uint32_t all = WATCH_ATTENTION | WATCH_HIDDEN | WATCH_LENS | WATCH_INPUTS;
     uint32_t n_layers = plan->info.n_layers, first = options->watch_layer, n = options->watch_n_layers;
     if (first == UINT32_MAX) first = n_layers - 1;
     if (options->watch & ~all || (options->watch && !options->watched))

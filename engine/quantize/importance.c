@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -84,8 +85,13 @@ int importance_read(const struct selection *selection, const char *path, struct 
     *importance = (struct importance){.n = selection->n};
     int status = imatrix_open(path, &imatrix);
     if (status) return status;
+    const char *dataset;
+    bool named = imatrix_text(imatrix, &dataset);
     importance->weights = calloc(selection->n + 1, sizeof *importance->weights);
-    if (importance->weights)
+    importance->dataset = named ? strdup(dataset) : NULL;
+    importance->n_entries = imatrix_count(imatrix);
+    imatrix_chunks(imatrix, &importance->n_chunks);
+    if (importance->weights && (importance->dataset || !named))
         status = find_weights(selection, path, imatrix, importance);
     else
         status = error_memory("importance matrix");
@@ -97,5 +103,6 @@ void importance_free(struct importance *importance)
 {
     for (size_t i = 0; importance->weights && i < importance->n; i++) free(importance->weights[i]);
     free(importance->weights);
+    free(importance->dataset);
     *importance = (struct importance){0};
 }

@@ -8,6 +8,10 @@
 struct importance {
     float **weights; /* [n] */
     size_t n;
+    /* What the file says of itself, for quantize.imatrix.* in the metadata. */
+    size_t n_entries;
+    uint32_t n_chunks; /* 0: unknown */
+    char *dataset;     /* NULL: unknown */
 };
 
 /* Reads a file (see imatrix.h) for the matrices whose new types use weights. The log names it if some of them are

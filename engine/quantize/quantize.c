@@ -28,7 +28,8 @@ struct part {
 struct job {
     const struct model *model;
     struct selection selection;     /* its tensors are in the new file's order */
-    struct importance importance;   /* of these tensors; none: not given */
+    const char *imatrix;            /* the file of importance; NULL: not given */
+    struct importance importance;   /* of these tensors */
     struct metadata *metadata;      /* of the new file, or of its first part */
     struct gguf_tensor *list;       /* [n] */
     struct conversion *conversions; /* [n] */
@@ -40,6 +41,30 @@ struct job {
 
 /* ---- The new file ---- */
 
+/* What llama-quantize says of an importance matrix. */
+static const char *const imatrix_keys[] = {"quantize.imatrix.file", "quantize.imatrix.dataset",
+                                           "quantize.imatrix.entries_count", "quantize.imatrix.chunks_count"};
+
+static int add_imatrix(const struct job *job)
+{
+    const struct importance *importance = &job->importance;
+    struct metadata *metadata = job->metadata;
+    int status = metadata_add_string(metadata, imatrix_keys[0], job->imatrix);
+    if (!status && importance->dataset)
+        status = metadata_add_string(metadata, imatrix_keys[1], importance->dataset);
+    if (!status) status = metadata_add_u32(metadata, imatrix_keys[2], (uint32_t)importance->n_entries);
+    if (!status && importance->n_chunks > 0)
+        status = metadata_add_u32(metadata, imatrix_keys[3], importance->n_chunks);
+    return status;
+}
+
+static bool is_among(const char *key, const char *const *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
 /* Copies the model's metadata, except its quantisation and its place in a split model. */
 static int make_metadata(struct job *job)
 {
@@ -50,12 +75,14 @@ static int make_metadata(struct job *job)
     int status = metadata_create(&job->metadata);
     for (size_t i = 0; i < metadata_count(old) && !status; i++) {
         const struct metadata_entry *entry = metadata_at(old, i);
-        size_t k = 0;
-        while (k < sizeof left_out / sizeof *left_out && strcmp(entry->key, left_out[k]) != 0) k++;
-        if (k == sizeof left_out / sizeof *left_out) status = metadata_add(job->metadata, entry);
+        if (is_among(entry->key, left_out, sizeof left_out / sizeof *left_out)) continue;
+        if (job->imatrix && is_among(entry->key, imatrix_keys, sizeof imatrix_keys / sizeof *imatrix_keys))
+            continue;
+        status = metadata_add(job->metadata, entry);
     }
     if (!status) status = metadata_add_u32(job->metadata, left_out[0], QUANTIZATION_VERSION);
     if (!status) status = metadata_add_u32(job->metadata, left_out[1], job->selection.mix->file_type);
+    if (!status && job->imatrix) status = add_imatrix(job);
     return status; /* make_places completes it */
 }
 
@@ -270,7 +297,7 @@ int engine_model_quantize(struct engine_model *model, const struct engine_quanti
     if (model->is_converted)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%s was opened with a type for loading: open it without",
                            model_path(model->model));
-    struct job job = {.model = model->model, .split_size = options.split_size};
+    struct job job = {.model = model->model, .split_size = options.split_size, .imatrix = options.imatrix};
     struct convert_calls calls = {.write = options.write, .progress = options.progress, .user = options.user};
     status = selection_make(job.model, options.type, options.only, options.pure != 0, &job.selection);
     if (!status && options.imatrix)
