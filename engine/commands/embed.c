@@ -1,7 +1,5 @@
-/* embed.c: `engine embed`: texts to vectors. Each text is a request of the queue, which computes many at once; results
- * leave in the order of the texts. */
+/* embed.c: `engine embed`: texts to vectors, which leave in the order of the texts. */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,28 +9,19 @@
 #include "commands/json.h"
 #include "commands/npy.h"
 #include "commands/output.h"
-
-#define WAITING_EACH 8 /* requests that wait, for each of --parallel */
-
-struct embedding {
-    struct embedder *embedder;
-    float *values; /* [n_rows, n_embd] of its text; NULL: not yet, or already written */
-};
+#include "commands/pooled.h"
 
 struct embedder {
     const struct arguments *arguments;
     struct engine *engine;
     struct engine_model *model;
-    struct engine_context *context;
-    struct engine_queue *queue;
     struct embed_texts texts;
-    struct embedding *embeddings; /* [texts.count] */
-    uint32_t pooling;             /* enum engine_pooling */
-    uint32_t n_embd;              /* of a state */
-    uint32_t n_kept;              /* numbers that are written: --dimensions */
-    size_t n_submitted, n_done, n_written;
+    struct pooled pooled;
+    float **values;  /* [texts.count]: [n_rows, n_embd] of each text; NULL: not yet, or already written */
+    uint32_t n_embd; /* of a state */
+    uint32_t n_kept; /* numbers that are written: --dimensions */
+    size_t n_written;
     FILE *npy; /* -o; NULL: standard output */
-    int status;
 };
 
 /* ---- Numbers ---- */
@@ -54,7 +43,8 @@ static double norm_of(const float *values, size_t n, double p)
 static void normalise(const struct embedder *e, float *values)
 {
     double p = (double)e->arguments->embd_normalize;
-    bool is_embedding = e->pooling != ENGINE_POOLING_TOKENS && e->pooling != ENGINE_POOLING_RANK;
+    bool is_embedding =
+        e->pooled.pooling != ENGINE_POOLING_TOKENS && e->pooled.pooling != ENGINE_POOLING_RANK;
     if (p < 0 || (!is_embedding && !e->arguments->embd_normalize_given)) return;
     double norm = norm_of(values, e->n_kept, p);
     for (size_t i = 0; i < e->n_kept && norm > 0; i++) values[i] = (float)((double)values[i] / norm);
@@ -64,7 +54,7 @@ static void normalise(const struct embedder *e, float *values)
 
 static size_t rows_of(const struct embedder *e, size_t number)
 {
-    return e->pooling == ENGINE_POOLING_TOKENS ? e->texts.items[number].ids.count : 1;
+    return e->pooled.pooling == ENGINE_POOLING_TOKENS ? e->texts.items[number].ids.count : 1;
 }
 
 static bool write_row_text(const struct embedder *e, const float *values, FILE *file)
@@ -85,9 +75,9 @@ static json_t *row_json(const struct embedder *e, const float *values)
 static bool write_json(const struct embedder *e, size_t number)
 {
     const struct embed_text *text = &e->texts.items[number];
-    const float *values = e->embeddings[number].values;
+    const float *values = e->values[number];
     json_t *json = json_object(), *rows = json_array();
-    bool all = e->pooling == ENGINE_POOLING_TOKENS;
+    bool all = e->pooled.pooling == ENGINE_POOLING_TOKENS;
     for (size_t i = 0; i < rows_of(e, number) && all; i++)
         json_array_append_new(rows, row_json(e, values + i * e->n_embd));
     json_object_set_new(json, "index", json_count(number));
@@ -104,7 +94,7 @@ static bool write_json(const struct embedder *e, size_t number)
 static bool write_rows(const struct embedder *e, size_t number)
 {
     for (size_t i = 0; i < rows_of(e, number); i++) {
-        const float *values = e->embeddings[number].values + i * e->n_embd;
+        const float *values = e->values[number] + i * e->n_embd;
         bool good = e->npy ? fwrite(values, sizeof *values, e->n_kept, e->npy) == e->n_kept
                            : write_row_text(e, values, stdout);
         if (!good) return false;
@@ -113,75 +103,28 @@ static bool write_rows(const struct embedder *e, size_t number)
 }
 
 /* In the order of the texts, as soon as they are known. */
-static void write_finished(struct embedder *e)
+static int write_finished(struct embedder *e)
 {
-    while (!e->status && e->n_written < e->texts.count && e->embeddings[e->n_written].values) {
-        size_t number = e->n_written++;
-        float *values = e->embeddings[number].values;
+    for (; e->n_written < e->texts.count && e->values[e->n_written]; e->n_written++) {
+        size_t number = e->n_written;
+        float *values = e->values[number];
         for (size_t i = 0; i < rows_of(e, number); i++) normalise(e, values + i * e->n_embd);
         end_text();
         if (!(e->arguments->json && !e->npy ? write_json(e, number) : write_rows(e, number)))
-            e->status = command_error(ENGINE_ERROR, "cannot write the embeddings: %s", strerror(errno));
+            return command_error(ENGINE_ERROR, "cannot write the embeddings: %s", strerror(errno));
         free(values);
-        e->embeddings[number].values = NULL;
+        e->values[number] = NULL;
     }
+    return ENGINE_OK;
 }
 
-/* ---- Running ---- */
-
-static void take_event(void *user, const struct engine_event *event)
+static int take_values(void *user, size_t number, const float *values, size_t n_rows, size_t n)
 {
-    struct embedding *embedding = user;
-    struct embedder *e = embedding->embedder;
-    if (event->kind != ENGINE_EVENT_DONE) return;
-    e->n_done++;
-    if (event->reason == ENGINE_DONE_FAILED && !e->status)
-        e->status = command_error(event->status, "%s", event->message);
-    if (!event->embedding) return;
-    size_t size = (size_t)event->n_rows * event->n_embd * sizeof *event->embedding;
-    embedding->values = malloc(size);
-    if (embedding->values)
-        memcpy(embedding->values, event->embedding, size);
-    else if (!e->status)
-        e->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (embeddings)");
-}
-
-/* Fills the queue, as far as it lets requests wait. */
-static int submit_some(struct embedder *e)
-{
-    size_t most = (size_t)e->arguments->n_parallel * WAITING_EACH;
-    int status = ENGINE_OK;
-    while (!status && e->n_submitted - e->n_done < most && e->n_submitted < e->texts.count) {
-        const struct embed_text *text = &e->texts.items[e->n_submitted];
-        struct embedding *embedding = &e->embeddings[e->n_submitted];
-        embedding->embedder = e;
-        const struct engine_request request = {
-            .struct_size = sizeof request,
-            .tokens = text->ids.ids,
-            .n_tokens = text->ids.count,
-            .flags = ENGINE_REQUEST_NO_TOKENS | ENGINE_REQUEST_NO_TEXT,
-            .event = take_event,
-            .user = embedding,
-            .pooling = e->pooling,
-        };
-        status = engine_queue_submit(e->queue, &request, NULL);
-        e->n_submitted += !status;
-    }
-    return status;
-}
-
-static int run_queue(struct embedder *e)
-{
-    size_t total = e->texts.count;
-    while (!e->status && !interrupted && e->n_done < total) {
-        int status = submit_some(e);
-        if (!status) status = engine_queue_run(e->queue, ENGINE_QUEUE_STEP);
-        if (!e->status) e->status = status;
-        count_progress("embed", e->n_done, total, "texts");
-        write_finished(e);
-    }
-    count_progress("embed", total, total, "texts");
-    return e->status;
+    struct embedder *e = user;
+    e->values[number] = malloc(n_rows * n * sizeof *values);
+    if (!e->values[number]) return command_error(ENGINE_ERROR_MEMORY, "out of memory (embeddings)");
+    memcpy(e->values[number], values, n_rows * n * sizeof *values);
+    return write_finished(e);
 }
 
 /* ---- The command ---- */
@@ -197,26 +140,20 @@ static uint32_t pooling_of(const char *name, uint32_t of_model)
 
 static int open_embed_context(struct embedder *e)
 {
-    struct engine_context_options options;
     struct engine_embedding_info model = {.struct_size = sizeof model};
     struct engine_context_info info = {.struct_size = sizeof info};
-    const struct engine_queue_options queue = {.struct_size = sizeof queue,
-                                               .n_waiting = e->arguments->n_parallel * WAITING_EACH};
-    int32_t offload;
     int status = engine_model_embedding_info(e->model, &model);
     if (status) return status;
-    context_options(e->arguments, &options, &offload);
-    uint32_t longest = e->texts.n_longest < INT32_MAX ? (uint32_t)e->texts.n_longest : INT32_MAX;
-    uint32_t n_context = options.n_context ? options.n_context : model.n_context;
-    status = embed_texts_check(&e->texts, n_context);
-    if (options.n_context == 0) options.n_context = longest;
-    options.n_sequences = e->arguments->n_parallel;
-    if (options.n_sequences > e->texts.count) options.n_sequences = (uint32_t)e->texts.count;
-    if (!status) status = create_context(e->arguments, e->model, &options, &e->context);
-    if (!status) status = engine_context_get_info(e->context, &info);
-    if (!status) status = engine_queue_create(e->context, &queue, &e->queue);
-    e->pooling = pooling_of(e->arguments->pooling, model.pooling);
-    e->n_embd = e->pooling == ENGINE_POOLING_RANK ? model.n_labels : info.n_embd;
+    e->pooled = (struct pooled){.arguments = e->arguments,
+                                .model = e->model,
+                                .texts = &e->texts,
+                                .pooling = pooling_of(e->arguments->pooling, model.pooling),
+                                .verb = "embed",
+                                .take = take_values,
+                                .user = e};
+    status = pooled_open(&e->pooled, model.n_context);
+    if (!status) status = engine_context_get_info(e->pooled.context, &info);
+    e->n_embd = e->pooled.pooling == ENGINE_POOLING_RANK ? model.n_labels : info.n_embd;
     e->n_kept = e->arguments->n_dimensions ? e->arguments->n_dimensions : e->n_embd;
     if (!status && e->n_kept > e->n_embd)
         status =
@@ -239,7 +176,7 @@ static int run_to_file(struct embedder *e, const char *path)
     e->npy = output.file;
     if (npy_write_header(output.file, n_rows, e->n_kept) != 0)
         status = command_error(ENGINE_ERROR, "cannot write the embeddings: %s", strerror(errno));
-    if (!status) status = run_queue(e);
+    if (!status) status = pooled_run(&e->pooled);
     int closed = output_close(&output, !status && !interrupted);
     return status ? status : closed;
 }
@@ -254,16 +191,15 @@ int command_embed(const struct arguments *arguments)
     if (!status) status = open_model(arguments, e.engine, &e.model);
     if (!status) status = embed_texts_read(arguments, e.model, &e.texts);
     if (!status) {
-        e.embeddings = calloc(e.texts.count, sizeof *e.embeddings);
-        status = e.embeddings ? open_embed_context(&e)
-                              : command_error(ENGINE_ERROR_MEMORY, "out of memory (embeddings)");
+        e.values = calloc(e.texts.count, sizeof *e.values);
+        status = e.values ? open_embed_context(&e)
+                          : command_error(ENGINE_ERROR_MEMORY, "out of memory (embeddings)");
     }
-    if (!status) status = path ? run_to_file(&e, path) : run_queue(&e);
+    if (!status) status = path ? run_to_file(&e, path) : pooled_run(&e.pooled);
     int exit_status = status && !interrupted ? command_fail() : 0;
-    engine_queue_destroy(e.queue);
-    engine_context_destroy(e.context);
-    for (size_t i = 0; e.embeddings && i < e.texts.count; i++) free(e.embeddings[i].values);
-    free(e.embeddings);
+    pooled_close(&e.pooled);
+    for (size_t i = 0; e.values && i < e.texts.count; i++) free(e.values[i]);
+    free(e.values);
     embed_texts_free(&e.texts);
     engine_model_close(e.model);
     engine_close(e.engine);
