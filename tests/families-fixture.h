@@ -18,6 +18,8 @@ extern struct families families;
 
 /* The beginning and the end of a test, for TestSuite. Without ../shared, or without the device, the test is skipped. */
 void families_begin(void);
+/* The same for tests that need nothing of it. */
+void families_begin_without_shared(void);
 void families_end(void);
 
 /* Files of a family, or of "tiny-llama". Compiled with TEST_DIRECTORIES, models are directories of Hugging Face. */

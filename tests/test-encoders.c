@@ -1,5 +1,6 @@
 /* test-encoders.c: the states of small encoders in ../shared/families against transformers', from GGUF files and from the
- * directories they were converted from. On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with one and all
+ * directories they were converted from; those of data/encoders, made by tools/families/make-encoders, against transformers' or
+ * their published formulas, from the directories and from GGUF files made of them. On the CPU, or with TEST_BACKEND on a GPU plugin's device as well, with one and all
  * of the layers there. */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -12,9 +13,17 @@
 static const char *const names[] = {"bert", "nomic-bert", "modernbert"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
+static const char *const own_names[] = {"gemma-embedding", "jina-bert-v2", "jina-bert-v2-code",
+                                        "nomic-bert-moe"};
+enum { N_OWN_NAMES = sizeof own_names / sizeof *own_names };
+
+#define SHARED TEST_SHARED_DIR "/families"
+#define OWN    TEST_SOURCE_DIR "/data/encoders"
+
 static char log_text[1024];
 
 TestSuite(encoders, .init = families_begin, .fini = families_end, .timeout = 1200);
+TestSuite(own_encoders, .init = families_begin_without_shared, .fini = families_end, .timeout = 1200);
 
 static void keep_warnings(void *user, enum engine_log_level level, const char *line)
 {
@@ -65,15 +74,16 @@ static void stop(const struct running *r)
     engine_close(r->engine);
 }
 
-/* The error of the states, relative to their norm, against transformers'. */
-static double error_of(const char *name, const char *path, const struct setting *setting,
+/* The error of the states, relative to their norm, against those in the folder. */
+static double error_in(const char *folder, const char *name, const char *path, const struct setting *setting,
                        const char *const *plugin_dirs)
 {
-    char reference_path[512];
+    char npy_path[512];
     size_t n_tokens, n;
-    int32_t *tokens = families_read_npy(family_files(name).tokens, &n_tokens);
-    snprintf(reference_path, sizeof reference_path, TEST_SHARED_DIR "/families/%s.hidden.npy", name);
-    float *reference = families_read_npy(reference_path, &n), *states = malloc(n * sizeof *states);
+    snprintf(npy_path, sizeof npy_path, "%s/%s.tokens.npy", folder, name);
+    int32_t *tokens = families_read_npy(npy_path, &n_tokens);
+    snprintf(npy_path, sizeof npy_path, "%s/%s.hidden.npy", folder, name);
+    float *reference = families_read_npy(npy_path, &n), *states = malloc(n * sizeof *states);
     struct running r = start(path, setting, plugin_dirs);
     const struct engine_batch batch = {
         .struct_size = sizeof batch, .n_tokens = n_tokens, .tokens = tokens, .states = states};
@@ -87,7 +97,26 @@ static double error_of(const char *name, const char *path, const struct setting 
     return error;
 }
 
+static double error_of(const char *name, const char *path, const struct setting *setting,
+                       const char *const *plugin_dirs)
+{
+    return error_in(SHARED, name, path, setting, plugin_dirs);
+}
+
 #ifdef TEST_BACKEND
+Test(own_encoders, states_on_any_split_are_those_of_the_formulas)
+{
+    for (size_t i = 0; i < N_OWN_NAMES; i++)
+        for (int32_t offload = 1; offload >= ENGINE_OFFLOAD_ALL; offload -= 3) {
+            const struct setting split = {.backends = TEST_BACKEND, .offload = offload};
+            char directory[512];
+            snprintf(directory, sizeof directory, OWN "/%s", own_names[i]);
+            double error = error_in(OWN, own_names[i], directory, &split, NULL);
+            cr_expect(error <= 1e-4, "%s, %d layers offloaded: relative error %.2e", own_names[i], offload,
+                      error);
+        }
+}
+
 Test(encoders, states_on_any_split_are_those_of_transformers)
 {
     for (size_t i = 0; i < N_NAMES; i++)
@@ -99,6 +128,34 @@ Test(encoders, states_on_any_split_are_those_of_transformers)
         }
 }
 #else
+
+/* The GGUF file that `engine quantize` would make of a directory; valid until the next one is made. */
+static const char *converted(const char *directory)
+{
+    static const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
+    const struct engine_options options = {
+        .struct_size = sizeof options, .plugin_dirs = dirs, .config_file = families.config_file};
+    struct engine *engine;
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    families_convert(engine, directory, "F32", 0);
+    engine_close(engine);
+    return families.model_file;
+}
+
+Test(own_encoders, states_are_those_of_the_formulas)
+{
+    for (size_t i = 0; i < N_OWN_NAMES; i++) {
+        const struct setting cpu = {.backends = "cpu"};
+        char directory[512];
+        snprintf(directory, sizeof directory, OWN "/%s", own_names[i]);
+        const char *const paths[] = {directory, converted(directory)};
+        for (int k = 0; k < 2; k++) {
+            double error = error_in(OWN, own_names[i], paths[k], &cpu, NULL);
+            cr_expect(error <= 1e-5, "%s: relative error %.2e", paths[k], error);
+            cr_expect_str_empty(log_text, "%s", log_text);
+        }
+    }
+}
 
 Test(encoders, states_are_those_of_transformers)
 {

@@ -329,9 +329,8 @@ static struct value *block(struct graph *g, const struct decoder *d, struct valu
     return d->norms == NORMS_BEFORE ? out : decoder_norm(g, d, norm_after, out);
 }
 
-void decoder_build(struct graph *g, const void *decoder)
+struct value *decoder_build_layers(struct graph *g, const struct decoder *d)
 {
-    const struct decoder *d = decoder;
     struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
         struct value *heads = block(g, d, x, decoder_attention, "attn_norm", "post_attention_norm");
@@ -340,5 +339,11 @@ void decoder_build(struct graph *g, const void *decoder)
                               block(g, d, x, decoder_feed_forward_or_mixture, d->ffn_norm, "post_ffw_norm"));
         x = decoder_layer_end(g, d, x);
     }
-    decoder_build_logits(g, d, x);
+    g->layer = NO_LAYER;
+    return x;
+}
+
+void decoder_build(struct graph *g, const void *decoder)
+{
+    decoder_build_logits(g, decoder, decoder_build_layers(g, decoder));
 }

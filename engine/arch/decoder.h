@@ -47,6 +47,7 @@ struct experts {
     uint32_t n_groups, n_groups_used, group_score; /* as in engine_op_route */
     bool normalise;
     float floor, scale;
+    bool has_no_gates;   /* an expert is down(activation(up)) */
     bool weigh_input;    /* weights scale the input of an expert instead of its output */
     uint32_t activation; /* enum engine_activation */
     float limit, alpha;  /* parameters of the activation, if it has any */
@@ -199,9 +200,11 @@ struct value *decoder_parallel_layer(struct graph *g, const struct decoder *d, s
 /* Builds a model of such layers with one norm for both blocks, "attn_norm", and the logits. */
 void decoder_build_parallel(struct graph *g, const void *decoder);
 
-/* Builds the layers of most decoders, x + attention(norm(x)), then x + feed-forward(norm(x)), with norms
- * placed as the decoder specifies, and the logits. `decoder`: a struct decoder, or one that begins with
- * it. */
+/* Builds the embedding and the layers of most decoders, x + attention(norm(x)), then x + feed-forward(norm(x)),
+ * with norms placed as the decoder specifies. Returns [n_embd, columns], without the norm of the output. */
+struct value *decoder_build_layers(struct graph *g, const struct decoder *d);
+
+/* The same with the logits. `decoder`: a struct decoder, or one that begins with it. */
 void decoder_build(struct graph *g, const void *decoder);
 
 #endif

@@ -33,7 +33,10 @@ void encoder_build(struct graph *g, const void *decoder)
     const struct decoder *d = decoder;
     struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
+        struct value *before = x;
         x = decoder_norm(g, d, "attn_output_norm", graph_add(g, x, decoder_attention(g, d, x)));
+        if (decoder_has_weight(g, "attn_norm_2"))
+            x = decoder_norm(g, d, "attn_norm_2", graph_add(g, x, before));
         struct value *block = decoder_feed_forward_or_mixture(g, d, x);
         x = decoder_norm(g, d, "layer_output_norm", graph_add(g, x, block));
         x = decoder_layer_end(g, d, x);

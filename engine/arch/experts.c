@@ -131,6 +131,9 @@ struct value *decoder_run_experts(struct graph *g, const struct decoder *d, cons
         struct value *both = product(g, d, "ffn_gate_up", d->n_embd, 2 * (uint64_t)e->n_ff, x, routes, false);
         gate = graph_slice(g, both, 0, e->n_ff);
         up = graph_slice(g, both, e->n_ff, e->n_ff);
+    } else if (e->has_no_gates) {
+        gate = product(g, d, "ffn_up", d->n_embd, e->n_ff, x, routes, false);
+        up = NULL;
     } else {
         gate = product(g, d, "ffn_gate", d->n_embd, e->n_ff, x, routes, false);
         up = product(g, d, "ffn_up", d->n_embd, e->n_ff, x, routes, false);
@@ -175,5 +178,7 @@ static struct value *add_shared_expert(struct graph *g, const struct decoder *d,
 struct value *decoder_mixture(struct graph *g, const struct decoder *d, struct value *x)
 {
     struct routes routes = decoder_route(g, d, decoder_linear(g, "ffn_gate_inp", d->n_embd, d->experts.n, x));
-    return add_shared_expert(g, d, x, decoder_run_experts(g, d, &routes, x));
+    struct value *sum = add_shared_expert(g, d, x, decoder_run_experts(g, d, &routes, x));
+    struct value *bias = graph_values_optional(g, d->n_embd, 1, "blk.%u.ffn_exps.bias", g->layer);
+    return bias ? graph_add(g, sum, bias) : sum;
 }

@@ -19,6 +19,7 @@
     X(gemma)                                                                                                 \
     X(gemma2)                                                                                                \
     X(gemma3)                                                                                                \
+    X(gemma_embedding)                                                                                       \
     X(glm4)                                                                                                  \
     X(glm4moe)                                                                                               \
     X(gpt2)                                                                                                  \
@@ -29,6 +30,7 @@
     X(hunyuan_dense)                                                                                         \
     X(hunyuan_moe)                                                                                           \
     X(internlm2)                                                                                             \
+    X(jina_bert_v2)                                                                                          \
     X(llama)                                                                                                 \
     X(llama4)                                                                                                \
     X(mamba)                                                                                                 \
@@ -38,6 +40,7 @@
     X(mpt)                                                                                                   \
     X(nemotron)                                                                                              \
     X(nomic_bert)                                                                                            \
+    X(nomic_bert_moe)                                                                                        \
     X(olmo2)                                                                                                 \
     X(phi2)                                                                                                  \
     X(phi3)                                                                                                  \

@@ -162,7 +162,7 @@ static void read_sizes(struct hf_config *config)
     config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed|dim", INT32_MAX);
     config->n_layers = required(config, "num_hidden_layers|n_layer|n_layers|num_layers", HF_MAX_LAYERS);
     /* The smaller Gemma 3 models leave out what is transformers' default. */
-    bool is_gemma3 = strcmp(config->family->architecture, "gemma3") == 0;
+    bool is_gemma3 = strncmp(config->family->type, "gemma3_text", strlen("gemma3_text")) == 0;
     bool is_recurrent = has_no_attention(config->family);
     bool lacks_heads = is_gemma3 && !hf_get(json, "num_attention_heads");
     config->n_heads = is_recurrent  ? 1
@@ -255,6 +255,7 @@ static void find_family(struct hf_config *config)
         const char *inner = hf_text(config, text, "model_type");
         config->family = inner ? hf_family_find(inner) : NULL;
     }
+    if (config->family && !config->status) config->family = hf_family_variant(config->family, config->json);
     if (config->family || config->status) return;
     const char *refusal = type ? hf_family_refusal(type) : NULL;
     if (!type)

@@ -28,6 +28,7 @@ struct hf_config {
     uint32_t n_nope, n_value; /* of DeepSeek's heads: values of a key that aren't rotated, and of a value */
     uint32_t n_unused_rows;   /* of learnt positions, before that of the first token (RoBERTa) */
     uint32_t n_groups;        /* of heads that share keys and a norm (Mamba 2); 0: other families */
+    uint32_t n_experts;       /* whose matrices are stored as one (Nomic); 0: other families */
     bool is_classifier;       /* has a head that scores texts */
     bool is_tied;             /* the output matrix is the embedding */
     /* Rope factors that become tensors [n_rope / 2]; NULL: none */
@@ -79,6 +80,8 @@ void hf_config_free(struct hf_config *config);
 
 /* families.c: the family of a model_type, or NULL. */
 const struct hf_family *hf_family_find(const char *type);
+/* The row that a family has for models of this config.json, if it has another one; else the family. */
+const struct hf_family *hf_family_variant(const struct hf_family *family, const json_t *json);
 /* Why a model_type is refused that is no decoder: "an encoder"; NULL: no reason is known. */
 const char *hf_family_refusal(const char *type);
 

@@ -138,6 +138,13 @@ static const struct hf_key mamba2_keys[] = {
     {NULL, NULL, HF_COUNT, 0},
 };
 
+static const struct hf_key nomic_moe_keys[] = {
+    {"num_experts", "expert_count", HF_COUNT, 8},
+    {"moe_top_k", "expert_used_count", HF_COUNT, 2},
+    {"moe_every_n_layers", "moe_every_n_layers", HF_COUNT, 2},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
 /* ---- What rows can't say -------------------------------------------------------------------------------- */
 
 /* Refuses a setting that the family's graph can't follow. */
@@ -339,12 +346,36 @@ static void read_bert(struct hf_config *config)
     hf_put_flag(config, "attention.causal", false);
 }
 
+static void read_jina_bert(struct hf_config *config)
+{
+    const char *type = hf_text(config, config->json, "feed_forward_type");
+    refuse(config, !type || strcmp(type, "geglu") != 0, "a feed_forward_type but geglu");
+    refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
+    hf_put_flag(config, "attention.causal", false);
+}
+
 static void read_nomic_bert(struct hf_config *config)
 {
     refuse(config, hf_flag(config, config->json, "prenorm", false), "prenorm");
-    refuse(config, hf_count(config, config->json, "num_experts", 0) > 0,
-           "a mixture of experts in nomic_bert");
     refuse(config, hf_flag(config, config->json, "rotary_emb_interleaved", false), "rotary_emb_interleaved");
+    hf_put_flag(config, "attention.causal", false);
+}
+
+static void read_nomic_bert_moe(struct hf_config *config)
+{
+    config->n_experts = hf_count(config, config->json, "num_experts", 8);
+    refuse(config, hf_flag(config, config->json, "moe_normalize_expert_weights", false),
+           "moe_normalize_expert_weights");
+    refuse(config, hf_count(config, config->json, "num_shared_experts", 0) > 0, "num_shared_experts");
+    read_nomic_bert(config);
+}
+
+static void read_gemma_embedding(struct hf_config *config)
+{
+    double scalar = hf_number(config, config->json, "query_pre_attn_scalar", 256);
+    if (scalar <= 0) hf_fail(config, ENGINE_ERROR_DATA, "query_pre_attn_scalar is %g", scalar);
+    if (!config->status) hf_put_float(config, "attention.scale", 1 / sqrt(scalar));
+    refuse(config, hf_get(config->json, "attn_logit_softcapping") != NULL, "attn_logit_softcapping");
     hf_put_flag(config, "attention.causal", false);
 }
 
@@ -483,6 +514,13 @@ static const struct hf_family families[] = {
      false},
     {"modernbert", "modern-bert", LAYER, 1e-5, 1.6e5, 1, 0, 8192, "gelu", HF_WINDOWS_FIRST, 128, 3, NULL,
      read_bert, false, false},
+    /* Variants, see hf_family_variant. */
+    {"bert, alibi", "jina-bert-v2", LAYER, 1e-12, 0, 0, 0, 8192, "gelu", HF_WINDOWS_NONE, 0, 0, NULL,
+     read_jina_bert, false, false},
+    {"nomic_bert, num_experts", "nomic-bert-moe", LAYER, 1e-12, 1e3, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0,
+     0, nomic_moe_keys, read_nomic_bert_moe, false, false},
+    {"gemma3_text, bidirectional", "gemma-embedding", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh",
+     HF_WINDOWS_PERIOD, 4096, 6, NULL, read_gemma_embedding, true, false},
     {"nomic_bert", "nomic-bert", LAYER, 1e-12, 1e3, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
      read_nomic_bert, false, false},
 };
@@ -492,6 +530,18 @@ const struct hf_family *hf_family_find(const char *type)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strcmp(families[i].type, type) == 0) return &families[i];
     return NULL;
+}
+
+const struct hf_family *hf_family_variant(const struct hf_family *family, const json_t *json)
+{
+    const char *positions = json_string_value(hf_get(json, "position_embedding_type"));
+    const char *name = family->type;
+    if (strcmp(name, "bert") == 0 && positions && strcmp(positions, "alibi") == 0) name = "bert, alibi";
+    if (strcmp(name, "nomic_bert") == 0 && json_number_value(hf_get(json, "num_experts")) > 0)
+        name = "nomic_bert, num_experts";
+    if (strcmp(name, "gemma3_text") == 0 && json_is_true(hf_get(json, "use_bidirectional_attention")))
+        name = "gemma3_text, bidirectional";
+    return name == family->type ? family : hf_family_find(name);
 }
 
 const char *hf_family_refusal(const char *type)

@@ -240,14 +240,33 @@ static const struct module bert[] = {
     {"ffn.lin1", "ffn_up", HF_ROWS_SAME},
     {"ffn.lin2", "ffn_down", HF_ROWS_SAME},
     {"output_layer_norm", "layer_output_norm", HF_ROWS_SAME},
+    /* Jina's */
+    {"attention.self.layer_norm_q", "attn_q_norm", HF_ROWS_SAME},
+    {"attention.self.layer_norm_k", "attn_k_norm", HF_ROWS_SAME},
+    {"layer_norm_1", "attn_norm_2", HF_ROWS_SAME},
+    {"mlp.gated_layers", "ffn_gate_up", HF_ROWS_SAME},
+    {"mlp.up_gated_layer", "ffn_up_gate", HF_ROWS_SAME},
+    {"mlp.wo", "ffn_down", HF_ROWS_SAME},
+    {"mlp.down_layer", "ffn_down", HF_ROWS_SAME},
+    {"mlp.layernorm", "layer_output_norm", HF_ROWS_SAME},
+    {"layer_norm_2", "layer_output_norm", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
 static const struct module nomic_bert[] = {
-    {"attn.Wqkv", "attn_qkv", HF_ROWS_SAME},      {"attn.out_proj", "attn_output", HF_ROWS_SAME},
-    {"mlp.fc11", "ffn_up", HF_ROWS_SAME},         {"mlp.fc12", "ffn_gate", HF_ROWS_SAME},
-    {"mlp.fc2", "ffn_down", HF_ROWS_SAME},        {"norm1", "attn_output_norm", HF_ROWS_SAME},
-    {"norm2", "layer_output_norm", HF_ROWS_SAME}, {NULL, NULL, HF_ROWS_SAME},
+    {"attn.Wqkv", "attn_qkv", HF_ROWS_SAME},
+    {"attn.out_proj", "attn_output", HF_ROWS_SAME},
+    {"mlp.fc11", "ffn_up", HF_ROWS_SAME},
+    {"mlp.fc12", "ffn_gate", HF_ROWS_SAME},
+    {"mlp.fc2", "ffn_down", HF_ROWS_SAME},
+    {"norm1", "attn_output_norm", HF_ROWS_SAME},
+    {"norm2", "layer_output_norm", HF_ROWS_SAME},
+    {"mlp.fc1", "ffn_up", HF_ROWS_SAME},
+    {"mlp.router.layer", "ffn_gate_inp", HF_ROWS_SAME},
+    {"mlp.experts.mlp.w1", "ffn_up_exps", HF_ROWS_SAME},
+    {"mlp.experts.mlp.w2", "ffn_down_exps", HF_ROWS_SAME},
+    {"mlp.experts", "ffn_exps", HF_ROWS_SAME}, /* its bias */
+    {NULL, NULL, HF_ROWS_SAME},
 };
 
 static const struct module modern_bert[] = {
@@ -319,6 +338,9 @@ static const struct family {
     {"gpt-oss", false, gpt_oss, NULL},
     {"bert", false, bert, bert_outer},
     {"nomic-bert", false, nomic_bert, bert_outer},
+    {"nomic-bert-moe", false, nomic_bert, bert_outer},
+    {"jina-bert-v2", false, bert, bert_outer},
+    {"gemma-embedding", false, norms_behind, NULL},
     {"modern-bert", false, modern_bert, modern_bert_outer},
     {"mamba", false, mamba, NULL},
     {"mamba2", false, mamba, NULL},

@@ -167,7 +167,8 @@ void hf_read_rope(struct hf_config *config)
     hf_put_count(config, "rope.dimension_count", config->n_rope);
     hf_put_float(config, "rope.freq_base", theta);
     read_scaling(config, p.scaling, theta);
-    if (strcmp(family->architecture, "gemma3") != 0 && strcmp(family->architecture, "modern-bert") != 0)
+    if (strcmp(family->architecture, "gemma3") != 0 && strcmp(family->architecture, "gemma-embedding") != 0 &&
+        strcmp(family->architecture, "modern-bert") != 0)
         return;
     const json_t *local = hf_get(hf_get(config->json, "rope_parameters"), "sliding_attention");
     theta = hf_number(config, config->json, "rope_local_base_freq|local_rope_theta", 10000);

@@ -143,6 +143,7 @@ enum form {
     FORM_HALVES,      /* two tensors: the first half of the rows, the second */
     FORM_INTERLEAVED, /* two tensors: even rows, odd rows */
     FORM_LATENT,      /* two tensors: DeepSeek's keys, transposed, and values */
+    FORM_EXPERTS,     /* the experts' matrices, one below the other (Nomic) */
     FORM_QKV,         /* three tensors: from groups, rope's pairs made adjacent (InternLM 2) */
 };
 
@@ -163,6 +164,10 @@ static const struct shape_rule {
     {"llama4", "ffn_down_exps", FORM_SAME, true, {NULL}},
     {"deepseek2", "attn_kv_b", FORM_LATENT, false, {"attn_k_b", "attn_v_b"}},
     {"internlm2", "attn_qkv", FORM_QKV, false, {"attn_q", "attn_k", "attn_v"}},
+    {"jina-bert-v2", "ffn_gate_up", FORM_HALVES, false, {"ffn_gate", "ffn_up"}},
+    {"jina-bert-v2", "ffn_up_gate", FORM_HALVES, false, {"ffn_up", "ffn_gate"}},
+    {"nomic-bert-moe", "ffn_up_exps", FORM_EXPERTS, false, {NULL}},
+    {"nomic-bert-moe", "ffn_down_exps", FORM_EXPERTS, true, {NULL}},
     {NULL, "ffn_gate_up_exps", FORM_HALVES, false, {"ffn_gate_exps", "ffn_up_exps"}},
     {NULL, "ffn_gate_up_shexp", FORM_HALVES, false, {"ffn_gate_shexp", "ffn_up_shexp"}},
 };
@@ -355,12 +360,26 @@ static int add_latent(const struct reader *reader, const struct entry *entry, co
     return ENGINE_OK;
 }
 
+/* Experts in one stored matrix: some rows each, or with `by_columns` some columns (of what is stored transposed). */
+static int add_experts(const struct reader *reader, const struct entry *entry, const struct matrices *m,
+                       bool by_columns, struct output *output)
+{
+    uint64_t n = reader->config->n_experts, all = by_columns ? m->k : m->n_rows, each = n ? all / n : 0;
+    uint64_t k = by_columns ? each : m->k, n_rows = by_columns ? m->n_rows : each;
+    if (each == 0 || each * n != all || m->n != 1) return refuse_rows(reader, entry, m);
+    add_piece(output, m, 0, (const uint64_t[4]){k, n_rows, n, 1},
+              (const uint64_t[4]){m->step, m->row_step, each * (by_columns ? m->step : m->row_step), 0});
+    set_shape(output, k, n_rows, n);
+    return ENGINE_OK;
+}
+
 /* Adds the pieces of one stored tensor. */
 static int add_entry(const struct reader *reader, const struct entry *entry, const struct shape_rule *rule,
                      const struct matrices *m, struct output outputs[MAX_PARTS])
 {
     if (rule->form == FORM_HALVES || rule->form == FORM_INTERLEAVED)
         return add_halves(reader, entry, m, rule->form == FORM_INTERLEAVED, outputs);
+    if (rule->form == FORM_EXPERTS) return add_experts(reader, entry, m, rule->is_transposed, outputs);
     if (rule->form == FORM_LATENT) return add_latent(reader, entry, m, outputs);
     if (rule->form == FORM_QKV) return add_qkv(reader, entry, m, outputs);
     if (entry->name.rows == HF_ROWS_GROUPS) return add_groups(reader, entry, m, outputs);
