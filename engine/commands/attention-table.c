@@ -90,7 +90,7 @@ static json_t *head_json(const struct attention_map *map, size_t layer, size_t h
                      list);
 }
 
-int attention_print_json(const struct attention_map *map)
+json_t *attention_json(const struct attention_map *map)
 {
     struct key *keys = malloc(map->tokens->count * sizeof *keys);
     json_t *tokens = json_array(), *heads = json_array();
@@ -108,5 +108,10 @@ int attention_print_json(const struct attention_map *map)
                                     json_count(map->first_query), "attention", heads)
                         : NULL;
     free(keys);
-    return json_print(json);
+    return json;
+}
+
+int attention_print_json(const struct attention_map *map)
+{
+    return json_print(attention_json(map));
 }

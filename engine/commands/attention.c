@@ -2,7 +2,6 @@
 #include "commands/attention.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +9,6 @@
 #include "commands/npy.h"
 #include "commands/output.h"
 #include "commands/token-input.h"
-
-#define MOST_BYTES ((uint64_t)1 << 32) /* of weights kept */
-#define LAST_LAYER UINT32_MAX          /* as in engine_context_options.watch_layer */
 
 /* ---- Choices ---- */
 
@@ -47,7 +43,7 @@ static void read_choices(const struct arguments *arguments, enum form form, stru
     const char *layer = arguments->layer, *head = arguments->head;
     bool whole = form == FORM_NPY || form == FORM_HTML;
     if (layer ? strcmp(layer, "all") != 0 : !whole) {
-        map->first_layer = layer ? number_of(layer) : LAST_LAYER;
+        map->first_layer = layer ? number_of(layer) : ATTENTION_LAST_LAYER;
         map->n_layers = 1;
     }
     map->choice = whole ? HEAD_ALL : HEAD_MEAN;
@@ -59,12 +55,6 @@ static void read_choices(const struct arguments *arguments, enum form form, stru
     if (map->choice == HEAD_ONE) map->head = number_of(head);
 }
 
-struct engine_string attention_token(const struct attention_map *map, size_t token, struct id_text *room)
-{
-    if (map->shows_ids) return id_string(map->tokens->ids[token], room);
-    return token_input_piece(map->model, map->tokens, token);
-}
-
 /* The queries to show: all, or for a table one. */
 static int choose_queries(const struct arguments *arguments, enum form form, struct attention_map *map)
 {
@@ -74,81 +64,12 @@ static int choose_queries(const struct arguments *arguments, enum form form, str
     return one ? token_input_choose(arguments, map->model, map->tokens, &map->first_query) : ENGINE_OK;
 }
 
-/* ---- Collecting ---- */
+/* ---- Running ---- */
 
-const char *attention_head_text(const struct attention_map *map, size_t head, char text[HEAD_TEXT_SIZE])
+static bool is_interrupted(void *user)
 {
-    unsigned n = map->heads_of_layer;
-    if (map->choice == HEAD_MEAN || map->choice == HEAD_MAX)
-        snprintf(text, HEAD_TEXT_SIZE, "%s of %u head%s", map->choice == HEAD_MEAN ? "mean" : "maximum", n,
-                 n == 1 ? "" : "s");
-    else
-        snprintf(text, HEAD_TEXT_SIZE, "head %zu", map->choice == HEAD_ONE ? map->head : head);
-    return text;
-}
-
-/* Makes room once the number of heads is known. */
-static int make_room(struct attention_map *map, uint32_t n_heads)
-{
-    size_t n = map->tokens->count;
-    if (map->choice == HEAD_ONE && map->head >= n_heads)
-        return command_error(ENGINE_ERROR_ARGUMENT, "there is no head %u; a layer has %u, from 0 to %u",
-                             map->head, n_heads, n_heads - 1);
-    map->heads_of_layer = n_heads;
-    map->n_heads = map->choice == HEAD_ALL ? n_heads : 1;
-    double bytes = (double)map->n_layers * (double)map->n_heads * (double)map->n_queries * (double)n * 4;
-    if (bytes > (double)MOST_BYTES)
-        return command_error(ENGINE_ERROR_MEMORY,
-                             "the weights would take %.1f GiB, more than 4; choose one with --layer and "
-                             "--head, or a shorter text",
-                             bytes / 0x1p30);
-    map->weights = calloc(map->n_layers * map->n_heads, map->n_queries * n * sizeof *map->weights);
-    return map->weights ? ENGINE_OK : command_error(ENGINE_ERROR_MEMORY, "out of memory (weights)");
-}
-
-/* Adds a head's weights of one token to the map. */
-static int collect_row(const struct attention_map *map, size_t layer, size_t head, size_t query,
-                       const float *from)
-{
-    size_t n = query + map->first_query + 1; /* a token sees no later ones */
-    float *row = attention_row(map, layer - map->first_layer, map->choice == HEAD_ALL ? head : 0, query);
-    for (size_t j = 0; j < n; j++)
-        if (!isfinite(from[j]))
-            return command_error(
-                ENGINE_ERROR_DATA,
-                "the attention weights of layer %zu are not all numbers: the model's weights "
-                "are damaged",
-                layer);
-    for (size_t j = 0; j < n; j++) switch (map->choice) {
-        case HEAD_MEAN: row[j] += from[j] / (float)map->heads_of_layer; break;
-        case HEAD_MAX: row[j] = fmaxf(row[j], from[j]); break;
-        default: row[j] = from[j];
-        }
-    return ENGINE_OK;
-}
-
-/* A context's `watched`. */
-static int collect(void *user, const struct engine_watched *value)
-{
-    struct attention_map *map = user;
-    size_t n_keys = value->ne[0], n_heads = value->ne[1];
-    if (interrupted) return 1;
-    if (!map->weights && make_room(map, (uint32_t)n_heads)) return 1;
-    if (n_heads != map->heads_of_layer) {
-        command_error(ENGINE_ERROR_ARGUMENT, "layers have %u and %zu heads; choose one with --layer",
-                      map->heads_of_layer, n_heads);
-        return 1;
-    }
-    for (size_t t = 0; t < value->ne[2]; t++) {
-        size_t token = value->first + t;
-        if (token < map->first_query || token >= map->first_query + map->n_queries) continue;
-        for (size_t head = 0; head < n_heads; head++)
-            if ((map->choice != HEAD_ONE || head == map->head) &&
-                collect_row(map, value->layer, head, token - map->first_query,
-                            value->data + (t * n_heads + head) * n_keys))
-                return 1;
-    }
-    return 0;
+    (void)user;
+    return interrupted;
 }
 
 static int run(const struct arguments *arguments, struct attention_map *map)
@@ -158,24 +79,13 @@ static int run(const struct arguments *arguments, struct attention_map *map)
     const struct token_list *tokens = map->tokens;
     int32_t offload;
     context_options(arguments, &options, &offload);
-    if (options.n_context == 0 && tokens->count <= INT32_MAX) options.n_context = (uint32_t)tokens->count;
-    options.n_needed = tokens->count < UINT32_MAX ? (uint32_t)tokens->count : UINT32_MAX;
-    options.watch = ENGINE_WATCH_ATTENTION;
-    options.watch_layer = map->first_layer;
-    options.watch_n_layers = map->n_layers;
-    options.watched = collect;
-    options.watch_user = map;
+    map->stops = is_interrupted;
+    attention_watch(map, &options);
     int status = create_context(arguments, map->model, &options, &context);
     if (status == ENGINE_ERROR_ARGUMENT && arguments->layer) /* which layers there are is known only now */
         status = command_adopt_error(status);
     if (!status) status = check_tokens(arguments, context, tokens->ids, tokens->count);
-    struct engine_plan_totals totals = {0};
-    if (!status) engine_plan_get_totals(engine_context_plan(context), &totals);
-    if (map->first_layer == LAST_LAYER) map->first_layer = totals.n_layers - 1;
-    if (map->n_layers == 0) map->n_layers = totals.n_layers;
-    const struct engine_batch batch = {
-        .struct_size = sizeof batch, .n_tokens = tokens->count, .tokens = tokens->ids};
-    if (!status) status = engine_decode(context, &batch, NULL);
+    if (!status) status = attention_run(map, context);
     engine_context_destroy(context);
     return status;
 }

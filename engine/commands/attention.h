@@ -3,6 +3,7 @@
 #ifndef ENGINE_COMMANDS_ATTENTION_H
 #define ENGINE_COMMANDS_ATTENTION_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -22,7 +23,16 @@ struct attention_map {
     uint32_t heads_of_layer;       /* 0: not known yet */
     size_t first_query, n_queries; /* the tokens whose weights these are */
     float *weights;                /* [n_layers, n_heads, n_queries, n_keys] */
+    bool (*stops)(void *user);     /* whether to end the run early; NULL: never */
+    void *stops_user;
 };
+
+#define ATTENTION_LAST_LAYER UINT32_MAX /* as in engine_context_options.watch_layer */
+
+/* In attention-collect.c: sets the options with which a context hands the map its weights, once its tokens and choices
+ * are known; and runs the tokens in that context. Returns an enum engine_status. */
+void attention_watch(struct attention_map *map, struct engine_context_options *options);
+int attention_run(struct attention_map *map, struct engine_context *context);
 
 /* The weights of a query over all keys. Numbers count from the first one shown. */
 static inline float *attention_row(const struct attention_map *map, size_t layer, size_t head, size_t query)
@@ -41,6 +51,8 @@ struct engine_string attention_token(const struct attention_map *map, size_t tok
 /* The keys of one query, sorted by weight, to standard output. Return the exit status. */
 int attention_print_table(const struct attention_map *map);
 int attention_print_json(const struct attention_map *map);
+/* What the latter prints; NULL: out of memory. */
+json_t *attention_json(const struct attention_map *map);
 
 /* Write a file. Return an enum engine_status, with command_error's message. */
 int attention_write_npy(const struct attention_map *map, FILE *file);

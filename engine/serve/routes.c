@@ -33,6 +33,7 @@ const struct route all_routes[] = {
     {"POST", "/detokenize", api_detokenize, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/apply-template", api_apply_template, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/score", api_score, ROUTE_JSON | ROUTE_MODEL},
+    {"POST", "/attention", api_attention, ROUTE_JSON | ROUTE_MODEL},
     {"GET", "/props", api_props, ROUTE_QUICK},
     {NULL, NULL, NULL, 0},
 };

@@ -19,8 +19,9 @@ struct server {
     struct models *models;
     struct http *http;
     struct metrics *metrics;
-    double began;          /* server_now */
-    atomic_bool is_ending; /* no new requests: /health says so */
+    double began;           /* server_now */
+    atomic_bool is_ending;  /* no new requests: /health says so */
+    atomic_bool is_looking; /* a request for attention weights is being computed, one at a time */
 };
 
 #endif

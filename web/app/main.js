@@ -104,7 +104,7 @@ async function connect() {
 
 async function learn() {
   try {
-    known = await properties(models.length > 1 ? conversation.model : "");
+    known = await properties(conversation.model);
   } catch {
     known = { context: 0, defaults: {}, attention: 0 }; // a server without /props, or one that loads the model only when asked
   }

@@ -64,10 +64,10 @@ async function json(path, options) {
   }
 }
 
-// The names of the models, the default first.
+// The names of the models that write texts, the default first. Of a model that is not loaded yet nothing is known.
 export async function listModels() {
   const { data } = await json("v1/models");
-  return Array.isArray(data) ? data.map(model => model?.id).filter(id => typeof id === "string" && id !== "") : [];
+  return Array.isArray(data) ? data.filter(model => !model?.meta?.is_encoder).map(model => model?.id).filter(id => typeof id === "string" && id !== "") : [];
 }
 
 // What the page can use of /props: {context (tokens, 0: unknown), defaults (sampling), attention (most tokens, 0: none)}.

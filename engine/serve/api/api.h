@@ -20,6 +20,7 @@ void api_tokenize(struct exchange *exchange);       /* POST /tokenize */
 void api_detokenize(struct exchange *exchange);     /* POST /detokenize */
 void api_apply_template(struct exchange *exchange); /* POST /apply-template */
 void api_score(struct exchange *exchange);          /* POST /score */
+void api_attention(struct exchange *exchange);      /* POST /attention */
 
 /* With ROUTE_QUICK: */
 void api_props(struct exchange *exchange); /* GET /props */

@@ -35,9 +35,13 @@ void api_props(struct exchange *exchange)
         return;
     }
     json_t *settings = json_pack("{s:o}", "params", sampling_json(server));
+    json_t *props = json_pack("{s:o, s:i, s:s, s:s, s:b}", "default_generation_settings", settings,
+                              "total_slots", (int)server->arguments->n_parallel, "model_alias", state.name,
+                              "build_info", engine_version(), "loaded", state.is_loaded);
+    if (state.is_loaded && state.n_attention > 0)
+        json_object_set_new(props, "attention",
+                            json_pack("{s:I}", "max_tokens", (json_int_t)state.n_attention));
     if (state.is_loaded)
         json_object_set_new(settings, "n_ctx", json_integer((json_int_t)state.context.n_context));
-    wire_answer(exchange, json_pack("{s:o, s:i, s:s, s:s, s:b}", "default_generation_settings", settings,
-                                    "total_slots", (int)server->arguments->n_parallel, "model_alias",
-                                    state.name, "build_info", engine_version(), "loaded", state.is_loaded));
+    wire_answer(exchange, props);
 }

@@ -39,6 +39,7 @@ struct ask {
     enum tool_choice tool_choice;
     const char *tool;
     bool one_call;  /* no second call after the first */
+    bool no_turn;   /* the prompt ends with the last message, so that no answer can follow */
     bool free_tags; /* the whole reply is content, reasoning included */
 
     struct ask_prompt *prompts; /* [n_prompts] */

@@ -63,7 +63,8 @@ static bool render(struct generation *g, struct mistake *mistake)
     struct engine_template_input input = {.struct_size = sizeof input,
                                           .messages = string_of(messages),
                                           .tools = string_of(tool_text),
-                                          .variables = string_of(variables)};
+                                          .variables = string_of(variables),
+                                          .no_generation_prompt = g->ask.no_turn};
     bool good = messages && (!tools || tool_text) && (!g->ask.variables || variables);
     if (!good) mistake_memory(mistake);
     int status = good ? engine_template_render(g->served->chat_template, &input, &g->rendered) : ENGINE_OK;

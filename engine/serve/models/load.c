@@ -1,11 +1,15 @@
 /* load.c: opens a model, loads it onto its devices, and starts the queue. Called by one thread at a time (models.c). */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "commands/chat-template.h"
 #include "commands/common.h"
 #include "serve/models/inside.h"
 
-#define POSITIONS_EACH 2048 /* of the cache, for each of --parallel, unless --cache-size says otherwise */
+#define MOST_SECOND_TIME ((uint64_t)4 << 30)  /* bytes of a model that POST /attention loads for itself */
+#define MOST_WEIGHTS     ((uint64_t)50 << 20) /* attention weights of a page */
+#define POSITIONS_EACH   2048 /* of the cache, for each of --parallel, unless --cache-size says otherwise */
 
 static void wish_for(const struct served *served, struct engine_context_options *wish, int32_t *offload)
 {
@@ -68,6 +72,26 @@ int served_open(struct served *served, uint64_t *memory)
     return status;
 }
 
+/* How many tokens POST /attention takes: their weights have to fit into a page, and the model into memory a second time. */
+static uint32_t attention_tokens(const struct served *served)
+{
+    const uint32_t most = served->inside->server->arguments->most_attention;
+    const struct engine_metadata *metadata = engine_model_metadata(served->model);
+    struct engine_model_info info = {.struct_size = sizeof info};
+    struct engine_plan_totals totals;
+    char key[128];
+    int64_t n_heads;
+    engine_model_get_info(served->model, &info);
+    engine_plan_get_totals(engine_context_plan(served->context), &totals);
+    snprintf(key, sizeof key, "%.80s.attention.head_count", info.architecture);
+    bool known = metadata->get_integer(metadata->context, key, &n_heads) == ENGINE_OK && n_heads > 0;
+    if (!known || served->info.is_encoder || info.file_size > MOST_SECOND_TIME || totals.n_layers == 0)
+        return 0;
+    double n = sqrt((double)MOST_WEIGHTS / ((double)totals.n_layers * (double)n_heads));
+    uint32_t fits = n < (double)most ? (uint32_t)n : most;
+    return fits < served->info.n_context ? fits : served->info.n_context;
+}
+
 int served_load(struct served *served)
 {
     struct served_inside *inside = served->inside;
@@ -79,6 +103,7 @@ int served_load(struct served *served)
     int status = with_adapters(served, &wish, NULL);
     served->info.struct_size = sizeof served->info;
     if (!status) status = engine_context_get_info(served->context, &served->info);
+    if (!status) served->n_attention = attention_tokens(served);
     wish.adapters = NULL;
     wish.adapter_scales = NULL;
     wish.n_adapters = 0;

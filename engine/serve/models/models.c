@@ -417,6 +417,7 @@ bool models_at(struct models *models, size_t index, struct served_state *state)
         state->file_size = info.file_size;
         state->n_parameters = info.n_parameters;
         state->context = served->info;
+        state->n_attention = served->n_attention;
         engine_queue_get_info(served->queue, &state->queue);
     }
     pthread_mutex_unlock(&models->lock);

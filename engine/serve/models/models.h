@@ -24,6 +24,7 @@ struct served {
     struct engine_queue *queue; /* runs in a thread of its own */
     struct vocabulary vocabulary;
     struct engine_template *chat_template;
+    uint32_t n_attention; /* tokens that POST /attention takes; 0: none */
     struct served_inside *inside;
 };
 
@@ -59,6 +60,7 @@ struct served_state {
     uint64_t file_size, n_parameters;
     struct engine_context_info context;
     struct engine_queue_info queue;
+    uint32_t n_attention;
 };
 /* False past the last. */
 bool models_at(struct models *models, size_t index, struct served_state *state);

@@ -1,13 +1,13 @@
 // The page with the program that serves it, engine-serve, and the demo model: what page.test.mjs takes from a mock.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { request } from "node:http";
-import { model, serve } from "../api/server.mjs";
+import { writeEncoder } from "../api/encoder-model.mjs";
+import { serve } from "../api/server.mjs";
 import { answered, openAt, ready, say, texts } from "./browser.mjs";
 
 async function start(t, ...options) {
@@ -76,29 +76,36 @@ test("a chat with the demo model", async t => {
   assert.deepEqual(outside, []);
 });
 
-// The frame takes the page that the program `engine` writes, and this server's headers let it.
 test("attention weights in their frame", async t => {
-  const folder = mkdtempSync(join(tmpdir(), "page-")), file = join(folder, "attention.html");
-  t.after(() => rmSync(folder, { recursive: true }));
-  execFileSync(join(dirname(process.env.ENGINE_SERVE), "engine"), ["attention", "-m", model, "-p", "A fox & </script> <b>", "-o", file], { stdio: "pipe" });
-  const server = await start(t), { page, context, problems } = await openAt(t, "about:blank");
-  await context.route("**/props*", async route => {
-    const props = await (await route.fetch()).json();
-    await route.fulfill({ json: { ...props, attention: { max_tokens: 100 } } });
-  });
-  await context.route("**/attention", route => route.fulfill({ contentType: "text/html", body: readFileSync(file) }));
-  await page.goto(`${server.url}/`);
+  const server = await start(t, "--attention-tokens", "100"), { page, problems } = await openAt(t, `${server.url}/`, { preferences: { settings: { temperature: 0 } } });
   await ready(page);
-  await say(page, "What is 3 plus 4?");
+  await say(page, "What is </script> <b> 3 plus 4?");
   await page.getByRole("button", { name: "Attention weights" }).click();
   const frame = page.frameLocator("iframe.attention");
   assert.match(await frame.locator("h1").innerText(), /^Attention of .*: \d+ tokens$/);
+  assert.match(await frame.locator("#text").innerText(), /<\/script> <b> 3 plus 4/);
   assert.ok((await frame.locator("#text span").count()) > 4);
   await frame.locator("#layer-more").click();
   assert.ok((await frame.locator("#keys tr").count()) > 0);
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "attention.png") });
   const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as a file" }).click()]);
-  assert.deepEqual(readFileSync(await saved.path()), readFileSync(file));
-  assert.deepEqual(problems, []);
+  assert.match(readFileSync(await saved.path(), "utf8"), /^<!DOCTYPE html>/);
+  await page.getByRole("button", { name: "Close", exact: true }).click();
+  // What is too long for it is said.
+  await say(page, "word ".repeat(200));
+  await page.getByRole("button", { name: "Attention weights" }).last().click();
+  await page.locator("dialog .error-text", { hasText: "too long" }).waitFor();
+  assert.deepEqual(problems.filter(problem => !/400/.test(problem)), []);
+});
+
+test("the page lists no encoders", async t => {
+  const folder = mkdtempSync(join(tmpdir(), "page-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const server = await start(t, "-m", `encoder=${writeEncoder(folder)}`);
+  await fetch(`${server.url}/v1/embeddings`, { method: "POST", body: JSON.stringify({ model: "encoder", input: "tea" }) });
+  const { page } = await openAt(t, `${server.url}/`);
+  await ready(page);
+  assert.deepEqual(await page.locator("#model option").evaluateAll(all => all.map(one => one.value)), ["demo"]);
 });
 
 test("a server with a key", async t => {

@@ -1,0 +1,219 @@
+/* attention.c: POST /attention: what the tokens of a conversation look at, as the page or the JSON of `engine attention`.
+ * The model's queue hands out no attention weights, so this has a context of its own while it computes: the model is loaded
+ * a second time. Therefore one request at a time, and not for large models (models/load.c). */
+#include "commands/attention.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/common.h"
+#include "serve/api/api.h"
+#include "serve/api/read.h"
+#include "serve/generate/conversation-prompt.h"
+#include "serve/generate/generation.h"
+#include "serve/generate/wire.h"
+#include "serve/server.h"
+
+struct look {
+    struct exchange *exchange;
+    struct served *served;
+    struct token_list tokens;
+    bool as_json;
+    size_t token; /* as_json: whose weights */
+    atomic_bool gone;
+    struct mistake mistake;
+};
+
+static json_t *no_answer(struct generation *g)
+{
+    (void)g;
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+/* Takes the fields that are not chat's out of a copy of the request. */
+static bool read_own(struct look *look, json_t *body, const json_t **token)
+{
+    const json_t *format = json_object_get(body, "format");
+    const char *name = format && !json_is_null(format) ? json_string_value(format) : "html";
+    look->as_json = name && strcmp(name, "json") == 0;
+    if (!name || (!look->as_json && strcmp(name, "html") != 0))
+        return mistake_in(&look->mistake, "format", "\"format\" should be html or json");
+    *token = json_object_get(body, "token");
+    if (*token && !json_is_null(*token) && (!look->as_json || !json_is_integer(*token)))
+        return mistake_in(&look->mistake, "token",
+                          "\"token\" should be the number of a token, and goes with \"format\": \"json\"");
+    return true;
+}
+
+static bool check_token(struct look *look, const json_t *token)
+{
+    look->token = look->tokens.count - 1;
+    if (!token || json_is_null(token)) return true;
+    json_int_t number = json_integer_value(token);
+    if (number < 0 || (uint64_t)number >= look->tokens.count)
+        return mistake_in(&look->mistake, "token", "\"token\" should be from 0 to %zu",
+                          look->tokens.count - 1);
+    look->token = (size_t)number;
+    return true;
+}
+
+static bool check_length(struct look *look)
+{
+    uint32_t most = look->served->n_attention;
+    if (look->tokens.count == 0) return mistake_in(&look->mistake, "messages", "the prompt is empty");
+    if (look->tokens.count <= most) return true;
+    return mistake_with_code(
+        &look->mistake, "context_length_exceeded", "messages",
+        "the conversation has %zu tokens, but attention weights are given for %u at most", look->tokens.count,
+        most);
+}
+
+static bool check_model(struct look *look)
+{
+    if (look->served->n_attention == 0)
+        return mistake_with_code(
+            &look->mistake, "model_not_supported", "model",
+            "the server gives no attention weights of the model %.80s: it is an encoder, "
+            "has no attention or is too large, or --attention-tokens 0 is set",
+            look->served->name);
+    if (exchange_adapter(look->exchange) < 0) return true;
+    return mistake_in(&look->mistake, "model", "attention weights are those of the model without an adapter");
+}
+
+/* The tokens of the conversation, without the beginning of another answer if it ends with one. */
+static void read_request(struct look *look)
+{
+    static const struct format format = {.end = no_answer};
+    json_t *body = json_copy(exchange_json(look->exchange)), *rest = json_copy(body);
+    const json_t *token = NULL;
+    json_object_del(rest, "format");
+    json_object_del(rest, "token");
+    struct generation *g = generation_create(look->exchange, &format, "attention-");
+    if (!g) {
+        json_decref(body), json_decref(rest);
+        look->exchange = NULL; /* it has been answered */
+        return;
+    }
+    bool good = check_model(look) && read_own(look, body, &token) && chat_read(&g->ask, rest, &look->mistake);
+    if (good) {
+        const json_t *last = json_array_get(g->ask.messages, json_array_size(g->ask.messages) - 1);
+        const char *role = json_string_value(json_object_get(last, "role"));
+        g->ask.no_turn = role && strcmp(role, "assistant") == 0;
+        good = conversation_prompt(g, &look->mistake);
+    }
+    if (good) {
+        look->tokens = g->tokens;
+        g->tokens = (struct token_list){0};
+        if (check_length(look)) check_token(look, token);
+    }
+    generation_drop(g);
+    json_decref(body);
+    json_decref(rest);
+}
+
+/* ---- Computing ---- */
+
+static bool is_gone(void *user)
+{
+    struct look *look = user;
+    return atomic_load(&look->gone) || atomic_load(&exchange_server(look->exchange)->is_ending);
+}
+
+static void client_is_gone(void *user)
+{
+    struct look *look = user;
+    atomic_store(&look->gone, true);
+}
+
+static int compute(struct look *look, struct attention_map *map)
+{
+    struct engine_context_options options;
+    struct engine_context *context = NULL;
+    int32_t offload;
+    context_options(exchange_server(look->exchange)->arguments, &options, &offload);
+    options.progress = NULL;
+    options.n_context = (uint32_t)look->tokens.count;
+    options.n_cache = 0;
+    attention_watch(map, &options);
+    int status = engine_context_create(look->served->model, &options, &context);
+    if (!status) status = attention_run(map, context);
+    engine_context_destroy(context);
+    return status;
+}
+
+static void fail(struct look *look, int status)
+{
+    if (is_gone(look)) {
+        mistake_in(&look->mistake, NULL, "the server is shutting down, or the client went away");
+        look->mistake.status = 503;
+    } else {
+        mistake_in(&look->mistake, NULL, "%s", command_message());
+        look->mistake.status = status == ENGINE_ERROR_UNSUPPORTED ? 400 : 500;
+    }
+}
+
+/* *page, `size` bytes, belongs to the caller. */
+static int write_page(const struct attention_map *map, char **page, size_t *size)
+{
+    FILE *file = open_memstream(page, size);
+    if (!file) return command_error(ENGINE_ERROR_MEMORY, "out of memory (page of attention weights)");
+    int status = attention_write_html(map, file);
+    if (fclose(file) != 0 && !status)
+        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (page of attention weights)");
+    return status;
+}
+
+static void look_and_answer(struct look *look)
+{
+    struct attention_map map = {.model = look->served->model,
+                                .tokens = &look->tokens,
+                                .choice = HEAD_ALL,
+                                .first_query = look->as_json ? look->token : 0,
+                                .n_queries = look->as_json ? 1 : look->tokens.count,
+                                .stops = is_gone,
+                                .stops_user = look};
+    char *page = NULL;
+    size_t size = 0;
+    json_t *json = NULL;
+    int status = compute(look, &map);
+    if (!status && look->as_json)
+        json = attention_json(&map);
+    else if (!status)
+        status = write_page(&map, &page, &size);
+    free(map.weights);
+    if (status) fail(look, status);
+    if (status)
+        wire_fail(look->exchange, &look->mistake);
+    else if (look->as_json)
+        wire_answer(look->exchange, json);
+    else
+        exchange_answer_bytes(look->exchange, 200, "text/html; charset=utf-8", page, size);
+    free(page);
+}
+
+void api_attention(struct exchange *exchange)
+{
+    struct server *server = exchange_server(exchange);
+    struct look look = {.exchange = exchange, .served = exchange_model(exchange)};
+    bool idle = false;
+    read_request(&look);
+    if (!look.exchange) {
+        free(look.tokens.ids);
+        return;
+    }
+    if (look.mistake.status) {
+        wire_fail(exchange, &look.mistake);
+    } else if (!atomic_compare_exchange_strong(&server->is_looking, &idle, true)) {
+        exchange_busy(exchange);
+    } else {
+        exchange_count(exchange, look.tokens.count, 0, 0);
+        exchange_when_gone(exchange, client_is_gone, &look);
+        look_and_answer(&look);
+        atomic_store(&server->is_looking, false);
+    }
+    free(look.tokens.ids);
+}
