@@ -153,7 +153,7 @@ static const struct {
     {RESPONSES, "{'input': [{'type': 'function_call_output', 'call_id': 'a', 'output': 'x'}]}", "input[0]",
      "no message has made"},
     {RESPONSES, "{'input': 'x', 'tools': [{'type': 'web_search'}]}", "tools[0]", "web_search"},
-    {RESPONSES, "{'input': 'x', 'reasoning': {'summary': 'auto'}}", "reasoning.summary", "not supported"},
+    {RESPONSES, "{'input': 'x', 'reasoning': {'summary': 'detailed'}}", "reasoning.summary", "not supported"},
     {RESPONSES, "{'input': 'x', 'include': ['file_search_call.results']}", "include", "only have"},
     {RESPONSES, "{'input': 'x', 'text': {'format': {'type': 'yaml'}}}", "text.format", "json_schema"},
     {MESSAGES, "{'max_tokens': 1}", "messages", "at least one"},

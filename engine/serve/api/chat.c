@@ -42,6 +42,14 @@ static bool read_modalities(struct ask *ask, const char *name, json_t *value, st
            mistake_in(mistake, name, "\"%s\" can only be [\"text\"] here", name);
 }
 
+static bool read_verbosity(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *word = json_string_value(value);
+    (void)ask;
+    return (word && strcmp(word, "medium") == 0) ||
+           mistake_in(mistake, name, "\"%s\" can only be medium here", name);
+}
+
 static bool read_reasoning_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
     const char *format = json_string_value(value);
@@ -63,6 +71,7 @@ static const struct ask_field fields[] = {
     {"logprobs", read_logprobs},
     {"top_logprobs", read_top_logprobs},
     {"modalities", read_modalities},
+    {"verbosity", read_verbosity},
     {"reasoning_effort", ask_read_reasoning_effort},
     {"reasoning_format", read_reasoning_format},
     {"chat_template_kwargs", ask_read_template_variables},

@@ -154,8 +154,9 @@ static bool read_thinking(struct ask *ask, const char *name, json_t *value, stru
         return mistake_in(mistake, name, "\"%s\" should be an object with the type enabled or disabled",
                           name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
-    return ask_set_variable(ask, "reasoning_effort",
-                            json_string(strcmp(type, "enabled") == 0 ? "medium" : "none"), mistake);
+    ask->effort_may_be_moot = strcmp(type, "disabled") == 0;
+    return ask_set_variable(ask, "reasoning_effort", json_string(ask->effort_may_be_moot ? "none" : "medium"),
+                            mistake);
 }
 
 static bool not_here(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)

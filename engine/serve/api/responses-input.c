@@ -152,10 +152,16 @@ static bool read_text(struct ask *ask, const char *name, json_t *value, struct m
 
 static bool read_reasoning_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    static const char *const keys[] = {"effort", NULL};
+    static const char *const keys[] = {"effort", "summary", NULL};
+    const json_t *summary = json_object_get(value, "summary");
     json_t *effort = json_object_get(value, "effort");
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
+    /* "auto" is what the model offers, which is none: its reasoning comes as it is. */
+    bool is_auto = summary && json_is_string(summary) && strcmp(json_string_value(summary), "auto") == 0;
+    if (summary && !json_is_null(summary) && !is_auto)
+        return mistake_in(mistake, "reasoning.summary",
+                          "summaries of reasoning are not supported: it comes as it is");
     return !effort || json_is_null(effort) ||
            ask_read_reasoning_effort(ask, "reasoning.effort", effort, mistake);
 }
@@ -176,6 +182,8 @@ static bool read_include(struct ask *ask, const char *name, json_t *value, struc
     json_array_foreach(value, i, item)
     {
         const char *word = json_string_value(item);
+        /* Reasoning comes in plain text, so there is nothing encrypted to include. */
+        if (word && strcmp(word, "reasoning.encrypted_content") == 0) continue;
         if (!word || strcmp(word, "message.output_text.logprobs") != 0)
             return mistake_in(mistake, name, "\"%s\" can only have message.output_text.logprobs here", name);
         ask->logprobs = true;

@@ -38,7 +38,9 @@ struct ask {
     json_t *variables; /* an object, of the template; NULL: none */
     enum tool_choice tool_choice;
     const char *tool;
-    bool one_call;  /* no second call after the first */
+    bool one_call; /* no second call after the first */
+    /* "disabled" of reasoning is what happens anyway with a model that does not reason. */
+    bool effort_may_be_moot;
     bool no_turn;   /* the prompt ends with the last message, so that no answer can follow */
     bool free_tags; /* the whole reply is content, reasoning included */
 

@@ -10,6 +10,13 @@
 
 /* ---- Variables ---- */
 
+/* Whether the template mentions reasoning in any form that replies know. */
+static bool knows_reasoning(const struct generation *g)
+{
+    return g->reply_format == ENGINE_REPLY_GPT_OSS || strstr(g->template_text, "think>") ||
+           strstr(g->template_text, "THINK]");
+}
+
 /* Templates know how much to reason by one of these variables, or not at all. */
 static bool set_effort(struct generation *g, struct mistake *mistake)
 {
@@ -21,6 +28,10 @@ static bool set_effort(struct generation *g, struct mistake *mistake)
         bool on = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
         json_object_del(g->ask.variables, "reasoning_effort");
         return ask_set_variable(&g->ask, *name, json_boolean(on), mistake);
+    }
+    if (g->ask.effort_may_be_moot && !knows_reasoning(g)) {
+        json_object_del(g->ask.variables, "reasoning_effort");
+        return true;
     }
     return mistake_in(mistake, "reasoning_effort",
                       "this model's template has no variable for how much to reason: leave out the effort");
