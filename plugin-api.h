@@ -360,15 +360,17 @@ struct engine_op_matmul {
  * its own or a later one (an encoder's tokens see their text to its end, or both ways within a window):
  *   j <= positions[t, 1] instead of j <= p.
  * The first position that it sees is still that of `window` or `chunk`. If p is -1, the second number means nothing.
- * n_keys is then larger than each second number.
+ * n_keys is then larger than each second number. With `distance_bias`, a last step is added to those of 1.1:
+ *   score = score + distance_bias[clamp(j - p, -r, r) + r, h], r = (ne[0] - 1) / 2
+ * (relative positions as in T5, arXiv 1910.10683, written out for each distance). Not together with `slopes`.
  *
  * ENGINE_OP_CACHE_WRITE has already stored the keys and values of the batch's own tokens. A token at position
  * -1 is skipped: its output is 0, and so are its weights. The block table's max_blocks bounds the positions
  * that the batch can reach.
  *
  * Tolerance: within 1e-6 * max(1, M / 8) * the largest |v| in the cache. M is the largest, over the positions
- * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j|. Scores may have any size: the
- * implementation must avoid exponentials that overflow float32. Weights are within 1e-6 * max(1, M / 8). */
+ * that the token sees, of (sum of |scale * q * k|) + slopes[h] * |p - j| + |distance_bias|. Scores may
+ * have any size: the implementation must avoid exponentials that overflow float32. Weights are within 1e-6 * max(1, M / 8). */
 struct engine_op_attention {
     size_t struct_size;
     const struct engine_tensor *q; /* F32 [head_dim, n_heads, tokens] */
@@ -387,6 +389,8 @@ struct engine_op_attention {
     uint32_t chunk;                     /* 0: none; not together with window */
     /* [1.2] output: F32 [n_keys, n_heads, tokens], or NULL */
     const struct engine_tensor *weights;
+    /* [1.3] */
+    const struct engine_tensor *distance_bias; /* weight, F32 [2 r + 1, n_heads], or NULL */
 };
 
 /* ENGINE_OP_CACHE_WRITE: stores keys or values of new tokens in a paged cache, converted to the cache's type.

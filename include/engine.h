@@ -476,6 +476,8 @@ struct engine_embedding_info {
     uint32_t n_context;    /* tokens that the model was made for */
     uint32_t n_labels;     /* that its classification head scores; 0: it has no head */
     uint32_t label_scores; /* enum engine_label_scores */
+    uint32_t
+        has_source; /* not 0: it has an encoder and a decoder, see engine_context_info, and no embeddings */
 };
 ENGINE_API int engine_model_embedding_info(struct engine_model *model, struct engine_embedding_info *info);
 
@@ -558,6 +560,10 @@ struct engine_context_info {
     uint32_t cache_block; /* positions in a block; sequences grow by blocks */
     uint32_t n_embd;      /* numbers of a hidden state */
     uint32_t is_encoder;  /* not 0: the model reads whole texts, and gives states instead of logits */
+    /* Not 0: the model has an encoder and a decoder (T5): sequences need source texts, see engine_encode. The
+     * decoder's text begins with start_token; otherwise that is -1. */
+    uint32_t has_source;
+    int32_t start_token;
 };
 ENGINE_API int engine_context_get_info(const struct engine_context *context,
                                        struct engine_context_info *info);
@@ -587,6 +593,16 @@ struct engine_batch {
  * for the whole batch (see engine_cache_free). After any other failure, sequences are as long as before or
  * shorter; engine_sequence_length returns their lengths. */
 ENGINE_API int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits);
+
+/* Gives sequences their source texts (engine_context_info.has_source): the encoder reads each sequence of the batch as
+ * one whole text, whose tokens follow each other, and what the decoder attends to is kept until the sequence gets
+ * another source. The sequence's own positions are removed. Of the batch, only tokens and sequences are read. A copy
+ * of a sequence has its source. ENGINE_ERROR_UNSUPPORTED: the model takes no source texts; ENGINE_ERROR_ARGUMENT: a
+ * token or a sequence is out of range, or a text longer than the context. After other failures, sequences may have
+ * lost their sources. */
+ENGINE_API int engine_encode(struct engine_context *context, const struct engine_batch *batch);
+/* The number of tokens of a sequence's source; 0: it has none. */
+ENGINE_API uint32_t engine_sequence_source_length(const struct engine_context *context, uint32_t sequence);
 
 /* Importance matrices: how much each column of a matrix's input matters, by the sum of its squares over a text. They make
  * engine_model_quantize lose less (engine_quantize_options.imatrix). The format is that of llama.cpp's llama-imatrix
@@ -925,7 +941,9 @@ enum engine_pooling {
 
 struct engine_request {
     size_t struct_size;
-    const int32_t *tokens; /* [n_tokens], at least one: the prompt; copied */
+    /* [n_tokens], at least one: the prompt; copied. Of a model with an encoder and a decoder
+     * (engine_context_info.has_source) it is the source text, which the encoder reads; see decoder_tokens. */
+    const int32_t *tokens;
     size_t n_tokens;
     const struct engine_sampler_options *sampler; /* NULL: temperature 0 */
     uint32_t max_tokens;                          /* 0: until the text ends or the context is full */
@@ -963,6 +981,10 @@ struct engine_request {
     uint32_t pooling;
     /* [n_tokens], copied: as in struct engine_batch; with `pooling` only. NULL: all 0 */
     const int32_t *token_types;
+    /* [n_decoder_tokens], copied: where the text of the decoder begins, only for a model that has an encoder too; n_begun
+     * counts these. 0: with start_token. Such a request has no n_score, pooling or ENGINE_REQUEST_KEEP. */
+    uint32_t n_decoder_tokens;
+    const int32_t *decoder_tokens;
 };
 
 /* [thread-safe] Adds a request to the queue. *id receives its number, which is never 0; `id` may be NULL.

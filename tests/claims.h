@@ -22,6 +22,7 @@ static const struct claim claims[] = {
     {"rope",       true,  true,  true},
     {"attention",  true,  true,  true},
     {"attention ahead", true, true, true},
+    {"attention distances", true, true, true},
     {"attention weights", true, false, false},
     {"matmul",     true,  true,  true},
     {"experts",    true,  true,  true},

@@ -161,10 +161,12 @@ static void add_tensor(struct state *state, const struct words *words)
     for (; at < words->count && *words->list[at] != '=' && n_dims < 4; at++)
         ne[n_dims++] = strtoull(words->list[at], NULL, 0);
     const char *value = at + 1 < words->count && *words->list[at] == '=' ? words->list[at + 1] : NULL;
-    bool of_layers = strncmp(words->list[1], "blk.*.", 6) == 0;
-    for (unsigned layer = 0; layer < (of_layers ? N_LAYERS : 1); layer++) {
+    const char *star = strstr(words->list[1], "blk.*."); /* of all layers, perhaps of a part of the model */
+    for (unsigned layer = 0; layer < (star ? N_LAYERS : 1); layer++) {
         snprintf(name, sizeof name, "%s", words->list[1]);
-        if (of_layers) snprintf(name, sizeof name, "blk.%u.%s", layer, words->list[1] + 6);
+        if (star)
+            snprintf(name, sizeof name, "%.*sblk.%u.%s", (int)(star - words->list[1]), words->list[1], layer,
+                     star + 6);
         add_one_tensor(state, name, type, n_dims, ne, value);
     }
 }

@@ -151,6 +151,40 @@ Test(check_reference, attention)
         }
 }
 
+/* Slopes are biases by distance. Beyond the last distance the bias is the same. */
+Test(check_reference, attention_with_biases_by_distance)
+{
+    static const float biases[] = {-1, -0.75f, -0.5f, -0.25f, 0, -0.25f, -0.5f, -0.75f, -1};
+    static const float near[] = {5, 0.5f, -2};
+    float q[4];
+    double k[20], v[15], sloped[3], biased[3], weights[5], size;
+    numbers(4, 4, q);
+    for (int i = 0; i < 20; i++) k[i] = (double)number(i, 5);
+    for (int i = 0; i < 15; i++) v[i] = (double)number(i, 6);
+    struct seen seen = {.keys = k,
+                        .values = v,
+                        .n = 5,
+                        .n_ahead = 2,
+                        .key_stride = 4,
+                        .value_stride = 3,
+                        .dim = 4,
+                        .value_dim = 3,
+                        .scale = 0.25,
+                        .slope = 0.25};
+    reference_attend(q, &seen, sloped, weights, &size);
+    seen.slope = 0, seen.biases = biases, seen.n_biases = 4;
+    reference_attend(q, &seen, biased, weights, &size);
+    for (size_t d = 0; d < 3; d++) expect_near(biased[d], sloped[d], 1e-14, "biases as slopes");
+    seen.scale = 0, seen.biases = near, seen.n_biases = 1; /* only the biases count */
+    reference_attend(q, &seen, biased, weights, &size);
+    double sum = 2 * exp(5) + exp(0.5) + 2 * exp(-2);
+    expect_near(weights[0], exp(5) / sum, 1e-14, "far before");
+    expect_near(weights[1], exp(5) / sum, 1e-14, "before");
+    expect_near(weights[2], exp(0.5) / sum, 1e-14, "itself");
+    expect_near(weights[3], exp(-2) / sum, 1e-14, "after");
+    expect_near(weights[4], exp(-2) / sum, 1e-14, "far after");
+}
+
 enum { N_EXPERTS = 12, N_USED = 3 };
 
 static const struct {

@@ -112,6 +112,11 @@ Test(cpu_groups, attention_weights)
     try_area("attention weights");
 }
 
+Test(cpu_groups, attention_distances)
+{
+    try_area("attention distances");
+}
+
 Test(cpu_groups, attention)
 {
     try_area("attention");

@@ -185,7 +185,8 @@ Test(split, fewer_wanted_logits_take_no_more_memory)
         const struct engine_plan *plan = engine_context_plan(run.context);
         for (uint32_t n = 1; n <= n_batch; n++) {
             struct schedule *schedule;
-            cr_assert_eq(plan_schedule(plan, n_batch, n, plan->n_blocks, 0, &schedule), ENGINE_OK);
+            const struct shape_key key = {.n_tokens = n_batch, .n_outputs = n, .table_width = plan->n_blocks};
+            cr_assert_eq(plan_schedule(plan, &key, &schedule), ENGINE_OK);
             cr_assert_leq(schedule->arena[0], plan->activations[0], "%u of %u", n, n_batch);
             schedule_destroy(schedule);
         }

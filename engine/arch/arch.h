@@ -21,6 +21,10 @@ struct arch_info {
     uint32_t n_types; /* of tokens, as in BERT; 0: they have none */
     bool is_encoder;  /* tokens see their whole text, and there are no logits */
     bool has_states;  /* the graph declares states: graph_state */
+    /* An encoder reads a source text for each of the decoder's sequences; the family has the graphs of both, see
+     * graph_shape.encodes. The decoder's text begins with this token. */
+    bool has_source;
+    int32_t start_token;
     /* The value of INPUT_QUERY_SCALES for a position; NULL if the graph has no such input. */
     float (*query_scale)(const void *hparams, uint32_t position);
 };

@@ -183,7 +183,8 @@ static const char *tensor_name(const struct graph *g, const char *name, char ful
     if (g->layer == NO_LAYER)
         snprintf(full, TENSOR_NAME_SIZE, "%s", name);
     else
-        snprintf(full, TENSOR_NAME_SIZE, "blk.%u.%s", g->layer, name);
+        snprintf(full, TENSOR_NAME_SIZE, "%sblk.%u.%s", g->part ? g->part : "", g->layer - g->part_layer,
+                 name);
     return full;
 }
 

@@ -50,7 +50,9 @@
     X(qwen3moe)                                                                                              \
     X(smollm3)                                                                                               \
     X(stablelm)                                                                                              \
-    X(starcoder2)
+    X(starcoder2)                                                                                            \
+    X(t5)                                                                                                    \
+    X(t5encoder)
 
 #define X(name) extern const struct architecture arch_##name;
 FAMILIES(X)

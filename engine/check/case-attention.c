@@ -179,6 +179,15 @@ static float *make_slopes(struct fixture *fixture, uint32_t n_heads)
     return slopes;
 }
 
+/* Biases for each distance and head, of the size of scores. Those of a head add up to no common shift. */
+static float *make_biases(struct fixture *fixture, const struct attention_case *c, uint64_t *seed)
+{
+    size_t n = (2 * (size_t)c->distances + 1) * c->n_heads;
+    float *biases = fixture_hold(fixture, random_floats(seed, n));
+    for (size_t i = 0; i < n; i++) biases[i] *= c->size != 0 ? c->size / 4 : 2;
+    return biases;
+}
+
 /* Sinks that hardly count, that count, and that outweigh everything else. */
 static float *make_sinks(struct fixture *fixture, const struct attention_case *c)
 {
@@ -203,8 +212,8 @@ static size_t key_count(const struct attention_case *c)
 
 static void check_attention(struct fixture *fixture, const struct attention_case *c,
                             const struct batch *batch, const struct cache *k, const struct cache *v,
-                            const float *q, const float *slopes, const float *sinks, const float *output,
-                            const float *weights)
+                            const float *q, const float *slopes, const float *sinks, const float *biases,
+                            const float *output, const float *weights)
 {
     size_t dim = v->tensor->ne[0], n = dim * c->n_heads * batch->n_tokens, n_keys = key_count(c);
     struct expected *expected = fixture_room(fixture, n, sizeof *expected);
@@ -228,6 +237,8 @@ static void check_attention(struct fixture *fixture, const struct attention_case
             .softcap = (double)c->softcap,
             .slope = c->slopes ? (double)slopes[head] : 0,
             .sink = c->sinks ? &sinks[head] : NULL,
+            .biases = c->distances ? biases + head * (2 * (size_t)c->distances + 1) : NULL,
+            .n_biases = c->distances,
         };
         double size;
         reference_attend(q + i * k->dim, &seen, values, shares, &size);
@@ -258,6 +269,7 @@ static void describe(struct fixture *fixture, const struct attention_case *c)
                           c->sinks ? ", sinks" : "", c->leave_out ? ", some left out" : "");
     if (c->weights) fixture_describe_more(fixture, ", weights wanted");
     if (c->ahead) fixture_describe_more(fixture, ", seeing ahead");
+    if (c->distances) fixture_describe_more(fixture, ", biases for %u distances", c->distances);
     if (c->gaps.row || c->gaps.plane || c->cache_gaps.row || c->cache_gaps.plane || c->cache_gaps.volume)
         fixture_describe_more(fixture, ", gaps %u and %u, of caches %u, %u and %u", c->gaps.row,
                               c->gaps.plane, c->cache_gaps.row, c->cache_gaps.plane, c->cache_gaps.volume);
@@ -278,6 +290,7 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
     size_t n = (size_t)c->head_dim * c->n_heads * batch.n_tokens;
     float *q = fixture_hold(fixture, random_floats(&seed, n));
     float *slopes = make_slopes(fixture, c->n_heads), *sinks = make_sinks(fixture, c);
+    float *biases = make_biases(fixture, c, &seed);
     if (c->size != 0) enlarge(c, q, n, common);
     uint64_t table_ne[4] = {batch.max_blocks, c->n_sequences, 1, 1};
     const struct fixture_gaps table_gaps = {.row = c->table_gap};
@@ -303,11 +316,14 @@ float *run_attention_case(struct fixture *fixture, const struct attention_case *
         .weights = c->weights
                        ? fixture_strided(fixture, key_count(c), c->n_heads, batch.n_tokens, &c->gaps, NULL)
                        : NULL,
+        .distance_bias = c->distances ? fixture_weight(fixture, ENGINE_TYPE_F32, 2 * c->distances + 1,
+                                                       c->n_heads, ENGINE_WEIGHT_VALUES, false, biases)
+                                      : NULL,
     };
     fixture_run(fixture, ENGINE_OP_ATTENTION, &args);
     float *output = fixture_hold(fixture, fixture_read(fixture, args.output)), *weights = NULL;
     if (c->weights) weights = fixture_hold(fixture, fixture_read(fixture, args.weights));
-    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, output, weights);
+    check_attention(fixture, c, &batch, &k, &v, q, slopes, sinks, biases, output, weights);
     return fixture_release(fixture, output);
 }
 

@@ -207,12 +207,17 @@ enum attention_option {
     WEIGHTS_TOGETHER,
     AHEAD,
     AHEAD_TOGETHER,
-    WEIGHTS_AHEAD
+    WEIGHTS_AHEAD,
+    DISTANCES,
+    DISTANCES_AHEAD,
+    DISTANCES_TOGETHER,
+    DISTANCES_WEIGHTS
 };
 
 static void each_attention(const struct case_group *group, case_visitor *visit, void *user)
 {
-    static const uint32_t windows[] = {0, 30, 0, 17, 40}, chunks[] = {64, 16, 7, 100, 1};
+    static const uint32_t windows[] = {0, 30, 0, 17, 40}, chunks[] = {64, 16, 7, 100, 1},
+                          distances[] = {128, 1, 20, 40, 7};
     for (size_t i = 0; i < COUNT(shapes); i++) {
         struct attention_case c = shapes[i];
         const float softcap = c.size != 0 ? 50 : 1.5f;
@@ -225,10 +230,15 @@ static void each_attention(const struct case_group *group, case_visitor *visit, 
         case WEIGHTS: c.weights = true; break;
         case AHEAD: c.ahead = true; break;
         case WEIGHTS_AHEAD: c.weights = c.ahead = c.slopes = true; break;
+        case DISTANCES_WEIGHTS: c.weights = true, c.distances = distances[i]; break;
+        case DISTANCES: c.distances = distances[i]; break;
+        case DISTANCES_AHEAD: c.ahead = true, c.distances = distances[i]; break;
+        case DISTANCES_TOGETHER: c.distances = distances[i], c.ahead = true;    /* fall through */
         case AHEAD_TOGETHER: c.ahead = true;                                    /* fall through */
         case WEIGHTS_TOGETHER: c.weights = group->argument == WEIGHTS_TOGETHER; /* fall through */
         case TOGETHER:
-            c.slopes = c.sinks = true, c.softcap = softcap;
+            c.slopes = c.distances == 0;
+            c.sinks = true, c.softcap = softcap;
             if (c.window == 0) c.chunk = chunks[i];
             break;
         }
@@ -488,8 +498,12 @@ static const struct case_group groups[] = {
     {"attention", "values within keys", each_value_size, WITHIN},
     {"attention ahead", "windows", each_attention, AHEAD},
     {"attention ahead", "slopes, sinks, soft cap, chunks", each_attention, AHEAD_TOGETHER},
+    {"attention distances", "windows", each_attention, DISTANCES},
+    {"attention distances", "seeing ahead", each_attention, DISTANCES_AHEAD},
+    {"attention distances", "sinks, soft cap, chunks", each_attention, DISTANCES_TOGETHER},
     {"attention weights", "windows", each_attention, WEIGHTS},
     {"attention weights", "seeing ahead", each_attention, WEIGHTS_AHEAD},
+    {"attention weights", "biases by distance", each_attention, DISTANCES_WEIGHTS},
     {"attention weights", "slopes, sinks, soft cap, chunks", each_attention, WEIGHTS_TOGETHER},
     {"attention weights", "values within keys", each_value_size, WITHIN_WEIGHTS},
     {"route", "softmax", each_route, ENGINE_ROUTE_SOFTMAX},

@@ -82,8 +82,9 @@ struct attention_case {
     bool slopes, sinks;
     float softcap;
     uint32_t chunk;
-    bool weights; /* also wanted */
-    bool ahead;   /* tokens see beyond their own position, some to the end of their sequence */
+    bool weights;       /* also wanted */
+    bool ahead;         /* tokens see beyond their own position, some to the end of their sequence */
+    uint32_t distances; /* with a bias for each distance up to this one; 0: none */
 };
 float *run_attention_case(struct fixture *fixture, const struct attention_case *c);
 

@@ -280,6 +280,20 @@ static void of_attention_weights(struct suite *suite, const void *args)
     suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "weights that are integers");
 }
 
+static void of_attention_distances(struct suite *suite, const void *args)
+{
+    struct engine_op_attention good = plain_attention(suite, 8), bad;
+    (void)args;
+    good.distance_bias = values(suite, 7, 4);
+    bad = good, bad.distance_bias = values(suite, 8, 4);
+    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK,
+                         "biases for an even number of distances");
+    bad = good, bad.distance_bias = values(suite, 7, 3);
+    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "biases of fewer heads");
+    bad = good, bad.slopes = values(suite, 4, 1);
+    suite_expect_refusal(suite, ENGINE_OP_ATTENTION, &bad, ENGINE_OK, "biases by distance and slopes");
+}
+
 static void of_route(struct suite *suite, const void *args)
 {
     const struct engine_op_route good = {.struct_size = sizeof good,
@@ -430,6 +444,7 @@ void check_later_arguments(struct suite *suite)
     suite_single(suite, area, "norm, bias", of_norm_bias, NULL);
     suite_single(suite, area, "attention, options", of_attention_options, NULL);
     suite_single(suite, area, "attention, weights", of_attention_weights, NULL);
+    suite_single(suite, area, "attention, biases by distance", of_attention_distances, NULL);
     suite_single(suite, area, "route", of_route, NULL);
     suite_single(suite, area, "concat", of_concat, &(bool){false});
     suite_single(suite, area, "concat, one row for all heads", of_concat, &(bool){true});

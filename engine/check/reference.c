@@ -201,13 +201,22 @@ void reference_cache_row(uint32_t type, const float *values, size_t n, uint8_t *
     }
 }
 
+/* The bias of a position that is `distance` after the token's own. */
+static double bias_at(const struct seen *seen, int64_t distance)
+{
+    int64_t r = seen->n_biases;
+    if (!seen->biases) return 0;
+    return (double)seen->biases[(distance < -r ? -r : distance > r ? r : distance) + r];
+}
+
 void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size)
 {
     double *scores = weights, max = seen->sink ? (double)*seen->sink : -INFINITY;
     *size = 0;
     for (size_t j = 0; j < seen->n; j++) {
         double distant = seen->slope * fabs((double)(seen->n - 1 - seen->n_ahead) - (double)j),
-               sizes = distant;
+               bias = bias_at(seen, (int64_t)j - (int64_t)(seen->n - 1 - seen->n_ahead)),
+               sizes = distant + fabs(bias);
         scores[j] = 0;
         for (size_t d = 0; d < seen->dim; d++) {
             double product = (double)q[d] * seen->keys[j * seen->key_stride + d] * seen->scale;
@@ -215,7 +224,7 @@ void reference_attend(const float *q, const struct seen *seen, double *out, doub
             sizes += fabs(product);
         }
         if (seen->softcap > 0) scores[j] = seen->softcap * tanh(scores[j] / seen->softcap);
-        scores[j] -= distant;
+        scores[j] += bias - distant;
         max = fmax(max, scores[j]);
         *size = fmax(*size, sizes);
     }

@@ -65,9 +65,11 @@ struct seen {
     size_t dim, value_dim;
     double scale, softcap, slope; /* softcap 0: none */
     const float *sink;            /* NULL: none */
+    const float *biases;          /* [2 * n_biases + 1] by distance; NULL: none */
+    int64_t n_biases;
 };
 /* `out` has room for value_dim, `weights` for n. *size: the largest sum of |scale * q * key| + slope *
- * distance. */
+ * distance + |bias|. */
 void reference_attend(const float *q, const struct seen *seen, double *out, double *weights, double *size);
 /* How far a value may be off if no value summed is larger than `largest`, and no position's sum is larger
  * than `size`. */

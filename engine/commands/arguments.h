@@ -108,7 +108,8 @@ struct arguments {
 
     /* logits */
     const char *tokens, *tokens_file, *output; /* --tokens, --tokens-file, -o, --output */
-    uint32_t n_top;                            /* --top; 0: not given */
+    const char *decoder_tokens_file;
+    uint32_t n_top; /* --top; 0: not given */
 
     const char *hidden; /* --hidden */
     bool lens;          /* --lens */

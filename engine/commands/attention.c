@@ -8,6 +8,7 @@
 #include "commands/common.h"
 #include "commands/npy.h"
 #include "commands/output.h"
+#include "commands/prompt.h"
 #include "commands/token-input.h"
 
 /* ---- Choices ---- */
@@ -131,6 +132,7 @@ int command_attention(const struct arguments *arguments)
         if (!status) status = check_not_adapter(arguments->output, engine, arguments);
     }
     if (!status) status = open_model(arguments, engine, &map.model);
+    if (!status) status = refuse_source(map.model, "attention");
     if (!status) status = token_input_text(arguments, map.model, &tokens);
     /* Shows the texts of tokens, unless it writes numbers only. */
     struct vocabulary vocabulary;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "commands/guesses.h"
+#include "commands/prompt.h"
 
 /* One sequence. */
 struct single {
@@ -225,6 +226,7 @@ int command_bench(const struct arguments *arguments)
     int status = check(arguments);
     if (!status) status = open_engine(arguments, &b.engine);
     if (!status) status = open_model(arguments, b.engine, &b.model);
+    if (!status) status = refuse_source(b.model, "bench");
     if (!status) {
         b.path = path_of_model(arguments, b.engine);
         status = arguments->sequences       ? bench_sequences(&b, &exit_status)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "commands/chat-template.h"
+#include "commands/prompt.h"
 #include "commands/signals.h"
 
 /* Tokens that an answer should find room for; less in a small context. Before that, the oldest turns go. */
@@ -381,6 +382,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = conversation_set_system(&chat->conversation, arguments->system);
     if (!status) status = open_engine(arguments, &chat->engine);
     if (!status) status = open_model(arguments, chat->engine, &chat->model);
+    if (!status) status = refuse_source(chat->model, "chat");
     if (!status) status = sampling_adopt(arguments, chat->model, &chat->sampling);
     if (!status) status = vocabulary_open(chat->model, &chat->vocabulary);
     if (!status) status = sampling_check_tokens(&chat->sampling, &chat->vocabulary);

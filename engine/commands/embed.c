@@ -10,6 +10,7 @@
 #include "commands/npy.h"
 #include "commands/output.h"
 #include "commands/pooled.h"
+#include "commands/prompt.h"
 
 struct embedder {
     const struct arguments *arguments;
@@ -189,6 +190,7 @@ int command_embed(const struct arguments *arguments)
         return command_usage("embed: --json prints to standard output; -o writes a NumPy file");
     int status = open_engine(arguments, &e.engine);
     if (!status) status = open_model(arguments, e.engine, &e.model);
+    if (!status) status = refuse_source(e.model, "embed");
     if (!status) status = embed_texts_read(arguments, e.model, &e.texts);
     if (!status) {
         e.values = calloc(e.texts.count, sizeof *e.values);

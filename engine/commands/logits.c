@@ -141,8 +141,48 @@ static int run_to_output(const struct arguments *arguments, struct engine_model 
     return status ? status : closed;
 }
 
+/* A model with an encoder and a decoder needs two texts, all others one. */
+static int check_decoder_tokens(const struct arguments *arguments, const struct engine_context_info *info)
+{
+    if (info->has_source && !arguments->decoder_tokens_file)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "the model has an encoder and a decoder: name the decoder's tokens "
+                             "with --decoder-tokens-file");
+    if (!info->has_source && arguments->decoder_tokens_file)
+        return command_error(
+            ENGINE_ERROR_ARGUMENT,
+            "--decoder-tokens-file is for models with an encoder and a decoder; this one has only one "
+            "text: use --tokens-file");
+    return ENGINE_OK;
+}
+
+/* Reads the decoder's tokens, if there are any. */
+static int read_decoder_tokens(const struct arguments *arguments, struct token_list *tokens)
+{
+    const char *path = arguments->decoder_tokens_file;
+    if (!path) return ENGINE_OK;
+    if (arguments->lens || arguments->hidden)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--decoder-tokens-file cannot be combined with --lens and --hidden");
+    int status = npy_read_integers(path, &tokens->ids, &tokens->count);
+    if (!status && tokens->count == 0)
+        status = command_error(ENGINE_ERROR_ARGUMENT, "%s: there are no tokens", path);
+    return status;
+}
+
+/* Lets the encoder read the source text. */
+static int encode(const struct arguments *arguments, struct engine_context *context,
+                  const struct token_list *source)
+{
+    const struct engine_batch batch = {
+        .struct_size = sizeof batch, .n_tokens = source->count, .tokens = source->ids};
+    int status = check_tokens(arguments, context, source->ids, source->count);
+    return status ? status : engine_encode(context, &batch);
+}
+
+/* `source`: the encoder's tokens; NULL: the model has one text only. */
 static int run_tokens(const struct arguments *arguments, struct engine_model *model,
-                      const struct token_list *tokens)
+                      const struct token_list *tokens, const struct token_list *source)
 {
     struct engine_context_options options;
     struct engine_context *context = NULL;
@@ -150,15 +190,20 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
     struct hidden hidden = {.n_tokens = tokens->count};
     int32_t offload;
     context_options(arguments, &options, &offload);
-    if (options.n_context == 0 && tokens->count <= INT32_MAX) options.n_context = (uint32_t)tokens->count;
-    options.n_needed = tokens->count < UINT32_MAX ? (uint32_t)tokens->count : UINT32_MAX;
+    size_t longest = source && source->count > tokens->count ? source->count : tokens->count;
+    if (options.n_context == 0 && longest <= INT32_MAX) options.n_context = (uint32_t)longest;
+    options.n_needed = longest < UINT32_MAX ? (uint32_t)longest : UINT32_MAX;
     if (arguments->lens) return logits_lens(arguments, model, tokens, &options);
     options.watch = arguments->hidden ? ENGINE_WATCH_HIDDEN : 0;
     options.watched = collect_hidden;
     options.watch_user = &hidden;
     int status = create_context(arguments, model, &options, &context);
     if (status) return status;
-    status = check_tokens(arguments, context, tokens->ids, tokens->count);
+    struct engine_context_info info = {.struct_size = sizeof info};
+    engine_context_get_info(context, &info);
+    status = check_decoder_tokens(arguments, &info);
+    if (!status) status = check_tokens(arguments, context, tokens->ids, tokens->count);
+    if (!status && source) status = encode(arguments, context, source);
     engine_plan_get_totals(engine_context_plan(context), &totals);
     hidden.n_layers = totals.n_layers;
     if (!status) status = run_to_output(arguments, model, context, tokens, &hidden.done);
@@ -172,7 +217,7 @@ static int run_tokens(const struct arguments *arguments, struct engine_model *mo
 static int check_outputs(const struct arguments *arguments, const struct engine *engine)
 {
     const char *inputs[] = {path_of_model(arguments, engine), arguments->tokenizer, arguments->tokens_file,
-                            arguments->prompt_file};
+                            arguments->prompt_file, arguments->decoder_tokens_file};
     const char *paths[] = {path_of_output(arguments), arguments->hidden};
     int status = ENGINE_OK;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !status; i++)
@@ -188,7 +233,7 @@ int command_logits(const struct arguments *arguments)
 {
     struct engine *engine = NULL;
     struct engine_model *model = NULL;
-    struct token_list tokens = {0};
+    struct token_list tokens = {0}, decoded = {0};
     if (arguments->lens && (arguments->output || arguments->hidden))
         return command_usage("logits: --lens writes no file; use either it or -o and --hidden");
     if (arguments->output ? !arguments->output[0]
@@ -199,14 +244,19 @@ int command_logits(const struct arguments *arguments)
     if (token_input_chooses(arguments) && !arguments->lens)
         return command_usage("logits: --token goes with --lens");
     int status = token_input_ids(arguments, &tokens);
+    if (!status) status = read_decoder_tokens(arguments, &decoded);
     if (!status) status = open_engine(arguments, &engine);
     if (!status) status = check_outputs(arguments, engine);
     if (!status) status = open_model(arguments, engine, &model);
     if (!status) status = token_input_text(arguments, model, &tokens);
-    if (!status) status = run_tokens(arguments, model, &tokens);
+    if (!status && decoded.count > 0)
+        status = run_tokens(arguments, model, &decoded, &tokens);
+    else if (!status)
+        status = run_tokens(arguments, model, &tokens, NULL);
     int exit_status = status && !interrupted ? command_fail() : 0;
     engine_model_close(model);
     engine_close(engine);
     free(tokens.ids);
+    free(decoded.ids);
     return exit_status;
 }

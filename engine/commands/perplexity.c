@@ -380,6 +380,7 @@ int command_perplexity(const struct arguments *arguments)
     int exit_status = 0, status = check_inputs(arguments);
     if (!status) status = open_engine(arguments, &m.engine);
     if (!status) status = open_model(arguments, m.engine, &m.model);
+    if (!status) status = refuse_source(m.model, "perplexity");
     if (!status) status = check_decoder(m.model);
     if (!status) status = prepare_text(&m, &vocabulary_hash);
     if (!status) status = open_measuring_context(&m);

@@ -18,14 +18,32 @@ uint32_t predict_limit(const struct arguments *arguments, const struct vocabular
                        size_t n_prompt)
 {
     if (arguments->n_predict_given) return arguments->n_predict;
+    if (vocabulary->has_source) return TEXT_TOKENS;
     if (vocabulary->info.add_bos && n_prompt > 0) n_prompt--;
     return n_prompt + MIN_PREDICT < TEXT_TOKENS ? (uint32_t)(TEXT_TOKENS - n_prompt) : MIN_PREDICT;
+}
+
+/* A model whose family is unknown fails later, with a better message. */
+static bool has_source(struct engine_model *model)
+{
+    struct engine_embedding_info info = {.struct_size = sizeof info};
+    return engine_model_embedding_info(model, &info) == ENGINE_OK && info.has_source;
+}
+
+int refuse_source(struct engine_model *model, const char *command)
+{
+    if (!has_source(model)) return ENGINE_OK;
+    return command_error(
+        ENGINE_ERROR_UNSUPPORTED,
+        "the model has an encoder and a decoder: `engine %s` is for models with one text; use `engine run`",
+        command);
 }
 
 int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary)
 {
     int status = engine_model_tokenizer(model, &vocabulary->api, &vocabulary->tokenizer);
     vocabulary->info.struct_size = sizeof vocabulary->info;
+    vocabulary->has_source = has_source(model);
     return status ? status : vocabulary->api->info(vocabulary->tokenizer, &vocabulary->info);
 }
 
@@ -34,6 +52,7 @@ void vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *voca
     if (vocabulary_open(model, vocabulary) == ENGINE_OK) return;
     command_warn("tokens are shown as ids: %s", engine_error_message());
     *vocabulary = (struct vocabulary){
+        .has_source = has_source(model),
         .info = {.struct_size = sizeof vocabulary->info, .n_tokens = UINT32_MAX, .bos = -1, .eos = -1}};
 }
 
@@ -70,7 +89,9 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
     int status = vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, tokens);
     if (status) return status;
     /* An EOS after the prompt would end the text before it begins. */
-    if (info->add_eos && tokens->count > 0 && tokens->ids[tokens->count - 1] == info->eos) tokens->count--;
+    if (info->add_eos && !vocabulary->has_source && tokens->count > 0 &&
+        tokens->ids[tokens->count - 1] == info->eos)
+        tokens->count--;
     return tokens->count == 0 && info->bos >= 0 ? collect(tokens, &info->bos, 1) : ENGINE_OK;
 }
 

@@ -17,8 +17,12 @@ struct vocabulary {
     const struct engine_tokenizer_api *api; /* NULL: it cannot be read, see vocabulary_open_for_ids */
     struct engine_tokenizer *tokenizer;
     struct engine_tokenizer_info info;
+    bool has_source; /* the model's encoder reads the prompt, and the decoder begins its own text */
 };
 int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary);
+
+/* Refuses a model with an encoder and a decoder, which the command has no use for. */
+int refuse_source(struct engine_model *model, const char *command);
 
 /* The same where tokens may be given and shown as ids: if the vocabulary cannot be read, a warning says why, and it has
  * all ids, none of them special. */
@@ -31,7 +35,7 @@ struct id_text {
 struct engine_string id_string(int32_t id, struct id_text *room);
 
 /* Appends the tokens of a prompt, with the special tokens in front that the model wants; `special`: those spelled in the
- * text are taken for what they are. An empty text becomes the token that begins texts, or nothing if there is none. */
+ * text are taken for what they are. Only a source text also gets those at its end. An empty text becomes the token that begins texts, or nothing if there is none. */
 int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,
                   struct token_list *tokens);
 

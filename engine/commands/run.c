@@ -167,7 +167,7 @@ static void show_progress(const struct session *s, uint64_t n_read)
 /* Prints the prompt before anything that follows it, and after the progress of reading it. */
 static void show_prompt(struct session *s)
 {
-    bool hidden = s->arguments->no_echo || s->arguments->json || s->only_logprobs;
+    bool hidden = s->arguments->no_echo || s->arguments->json || s->only_logprobs || s->vocabulary.has_source;
     if (!s->is_shown && !hidden) print_text(s->prompt, s->prompt_size);
     s->is_shown = true;
 }
@@ -185,7 +185,7 @@ static int add_text(struct session *s, const struct engine_string *text)
 static int add_tokens(struct session *s, const int32_t *ids, size_t count)
 {
     struct text_buffer text = {0};
-    bool begins = !s->has_ids && (s->arguments->no_echo || s->arguments->json);
+    bool begins = !s->has_ids && (s->arguments->no_echo || s->arguments->json || s->vocabulary.has_source);
     s->has_ids = true;
     int status = add_ids(&text, ids, count, begins);
     if (!status && text.size > 0) status = add_text(s, &(struct engine_string){text.data, text.size});
@@ -297,7 +297,8 @@ static int generate(struct session *s, bool keep)
     if (status || (s->end != ENGINE_DONE_CONTEXT && !s->last.incomplete)) return status;
     show_prompt(s);
     end_text();
-    bool in_context = s->tokens.count + s->last.n_generated <= s->info.n_context;
+    bool in_context =
+        (s->vocabulary.has_source ? 1 : s->tokens.count) + s->last.n_generated <= s->info.n_context;
     if (s->end == ENGINE_DONE_CONTEXT && s->searches && in_context)
         fprintf(stderr, "engine: the beams fill the cache of %u positions; enlarge it with --cache-size\n",
                 s->arguments->n_cache > 0 ? s->arguments->n_cache : s->info.n_cache);

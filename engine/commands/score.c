@@ -9,6 +9,7 @@
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/logprobs.h"
+#include "commands/prompt.h"
 #include "commands/table.h"
 
 #define WAITING_EACH 8            /* requests that wait, for each of --parallel */
@@ -295,6 +296,7 @@ int command_score(const struct arguments *arguments)
         return command_usage("score: --logprobs goes with --json");
     int status = open_engine(arguments, &s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
+    if (!status) status = refuse_source(s.model, "score");
     if (!status) status = questions_read(arguments, s.model, &s.questions);
     if (!status) status = open_score_context(&s);
     if (!status) status = run_scoring(&s);

@@ -47,6 +47,16 @@ static int check_room(const struct engine_context *context, uint32_t position)
                        plan->n_context);
 }
 
+/* Only texts about a source can be decoded, where the model has one. */
+static int check_source(const struct engine_context *context, uint32_t sequence)
+{
+    if (!context->sources || kv_length(context->sources, sequence) > 0) return ENGINE_OK;
+    return error_raise(
+        ENGINE_ERROR_ARGUMENT,
+        "sequence %u has no source text: the model's encoder has to read one first (engine_encode)",
+        sequence);
+}
+
 /* Checks the whole batch before anything runs. */
 static int check_batch(const struct engine_context *context, const struct engine_batch *batch)
 {
@@ -67,7 +77,8 @@ static int check_batch(const struct engine_context *context, const struct engine
             return error_raise(ENGINE_ERROR_ARGUMENT,
                                "token %zu is at position %d of its sequence; it must be at %u", i,
                                batch->positions[i], position);
-        int status = check_room(context, position);
+        int status = check_source(context, sequence);
+        if (!status) status = check_room(context, position);
         if (!status) status = check_type(plan, batch, i);
         if (!status && plan->info.is_encoder) status = check_text(batch, i, position);
         if (status) return status;
@@ -81,15 +92,20 @@ static int check_batch(const struct engine_context *context, const struct engine
     return ENGINE_OK;
 }
 
-/* Block tables are as wide as the longest sequence needs, rounded up to a power of two, so that growing text
- * rarely changes the shape of the graph. */
-static uint32_t table_width(const struct engine_context *context)
+uint32_t table_width_for(const struct engine_plan *plan, uint32_t n_blocks)
 {
-    uint32_t longest = 1, max = kv_blocks_for(context->plan->n_context), width = 8;
-    for (uint32_t s = 0; s < context->plan->n_sequences; s++)
-        if (kv_length(context->kv, s) > longest) longest = kv_length(context->kv, s);
-    while (width < max && (uint64_t)width * KV_BLOCK_SIZE < longest) width *= 2;
+    uint32_t max = kv_blocks_for(plan->n_context), width = 8;
+    while (width < max && width < n_blocks) width *= 2;
     return width < max ? width : max;
+}
+
+/* Block tables are as wide as the longest sequence needs. */
+static uint32_t table_width(const struct engine_context *context, const struct kv_cache *kv)
+{
+    uint32_t longest = 1;
+    for (uint32_t s = 0; s < context->plan->n_sequences; s++)
+        if (kv_length(kv, s) > longest) longest = kv_length(kv, s);
+    return table_width_for(context->plan, kv_blocks_for(longest));
 }
 
 /* The tokens of the text that begins with token `first`. */
@@ -163,14 +179,14 @@ int context_copy_states(struct engine_context *context)
     return ENGINE_OK;
 }
 
-/* Gives each sequence that continues inside a shared block its own copy of it, in all caches. */
+/* Gives each sequence that continues inside a shared block its own copy of it, in all caches of its positions. */
 static int copy_blocks(struct engine_context *context)
 {
     const struct engine_plan *plan = context->plan;
     size_t count;
     const struct kv_copy *copies = kv_copies(context->kv, &count);
     for (size_t i = 0; i < plan->n_caches && count > 0; i++) {
-        if (plan->caches[i].is_state) continue;
+        if (plan->caches[i].is_state || plan->caches[i].pool != POOL_SEQUENCES) continue;
         uint32_t d = plan->device[plan->caches[i].entry];
         const struct engine_backend *backend = device_at(context, d)->backend;
         struct engine_buffer *cache = context->executor.caches[i];
@@ -187,31 +203,32 @@ static int copy_blocks(struct engine_context *context)
     return context_copy_states(context);
 }
 
-/* Fills up a shape: padding tokens that attend to nothing, that nobody attends to and that are not kept, and
- * extra rows of logits, which are not read. */
-static void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted,
-                       const struct shape_key *key)
+void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, const struct shape_key *key)
 {
     for (uint32_t i = n_tokens; i < key->n_tokens; i++) {
         for (int input = 0; input < INPUT_COUNT; input++)
-            if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_OUTPUT_ROWS &&
-                input != INPUT_REACH)
+            if (input != INPUT_BLOCK_TABLE && input != INPUT_WINDOW_TABLE && input != INPUT_SOURCE_TABLE &&
+                input != INPUT_OUTPUT_ROWS && input != INPUT_REACH)
                 inputs[input][i] = inputs[input][n_tokens - 1];
         inputs[INPUT_POSITIONS][i] = inputs[INPUT_SLOTS][i] = inputs[INPUT_WINDOW_SLOTS][i] = -1;
-        inputs[INPUT_STATES][i] = -1;
+        inputs[INPUT_STATES][i] = inputs[INPUT_SOURCE_SLOTS][i] = inputs[INPUT_SOURCE_LAST][i] = -1;
     }
     for (uint32_t i = n_wanted; i < key->n_outputs; i++) inputs[INPUT_OUTPUT_ROWS][i] = 0;
 }
 
 /* Writes each sequence's blocks. Entries that no token sees keep older numbers of blocks. */
-static void write_tables(const struct engine_context *context, uint32_t width)
+static void write_tables(const struct engine_context *context, const struct shape_key *key)
 {
     const struct engine_plan *plan = context->plan;
     for (uint32_t s = 0; s < plan->n_sequences; s++) {
-        size_t row = (size_t)s * width, n = kv_blocks_for(kv_length(context->kv, s));
+        size_t row = (size_t)s * key->table_width, n = kv_blocks_for(kv_length(context->kv, s));
         memcpy(&context->inputs[INPUT_BLOCK_TABLE][row], kv_blocks(context->kv, s), n * sizeof(int32_t));
         if (plan->n_window_blocks > 0)
             kv_window_table(context->kv, s, &context->inputs[INPUT_WINDOW_TABLE][row]);
+        if (context->sources)
+            memcpy(&context->inputs[INPUT_SOURCE_TABLE][(size_t)s * key->source_width],
+                   kv_blocks(context->sources, s),
+                   kv_blocks_for(kv_length(context->sources, s)) * sizeof(int32_t));
     }
 }
 
@@ -255,16 +272,19 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
         inputs[INPUT_TOKEN_TYPES][i] = batch->token_types ? batch->token_types[first + i] : 0;
         write_query_scale(plan, kv_length(context->kv, sequence), &inputs[INPUT_QUERY_SCALES][i]);
         inputs[INPUT_SLOTS][i] = kv_append(context->kv, sequence, inputs[INPUT_TOKENS][i]);
+        if (context->sources)
+            inputs[INPUT_SOURCE_LAST][i] = (int32_t)kv_length(context->sources, sequence) - 1;
         if (plan->n_window_blocks > 0)
             inputs[INPUT_WINDOW_SLOTS][i] = kv_window_slot(context->kv, inputs[INPUT_SLOTS][i]);
         if (*logits && is_wanted(batch, first + i)) inputs[INPUT_OUTPUT_ROWS][n_wanted++] = (int32_t)i;
     }
     struct shape_key key = shape_for(plan, count, n_wanted);
-    key.table_width = table_width(context);
+    key.table_width = table_width(context, context->kv);
+    if (context->sources) key.source_width = table_width(context, context->sources);
     if (batch->states && !plan->info.is_encoder) key.watch = WATCH_STATES; /* an encoder always has them */
     fill_shape(inputs, count, n_wanted, &key);
     if (plan->info.is_encoder) write_reach(context, count, key.n_tokens);
-    write_tables(context, key.table_width);
+    write_tables(context, &key);
     struct prepared *prepared;
     int status = prepared_for(context, &key, &prepared);
     if (!status) status = copy_blocks(context);
@@ -280,7 +300,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
                               &watcher.watcher);
     if (plan->info.is_encoder)
         forget_texts(context, batch, first, count);
-    else if (!status)
+    else if (!status && !context->sources) /* what is computed depends on more than the tokens before */
         kv_commit(context->kv);
     if (!status && n_wanted > 0) *logits += (size_t)n_wanted * plan->info.n_vocab;
     *n_done += n_wanted;

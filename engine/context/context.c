@@ -15,6 +15,7 @@ static int create_inputs(struct engine_context *context)
     sizes[INPUT_OUTPUT_ROWS] = plan->max_outputs;
     sizes[INPUT_BLOCK_TABLE] = (size_t)plan->n_sequences * kv_blocks_for(plan->n_context);
     if (plan->n_window_blocks > 0) sizes[INPUT_WINDOW_TABLE] = sizes[INPUT_BLOCK_TABLE];
+    if (plan->info.has_source) sizes[INPUT_SOURCE_TABLE] = sizes[INPUT_BLOCK_TABLE];
     for (int i = 0; i < INPUT_COUNT; i++) {
         context->inputs[i] = calloc(sizes[i], sizeof *context->inputs[i]);
         if (!context->inputs[i]) return error_memory("inputs");
@@ -32,6 +33,9 @@ static int create_cache(struct engine_context *context)
     if (plan->n_window_blocks > 0 && !kv_add_window(context->kv, plan->info.window, plan->n_window_blocks))
         return error_memory("cache");
     if (plan->n_states > 0 && !kv_add_states(context->kv)) return error_memory("states");
+    if (!plan->info.has_source) return ENGINE_OK;
+    context->sources = kv_create(plan->n_sequences, plan->n_context, plan->n_source_blocks);
+    if (!context->sources) return error_memory("cache");
     return ENGINE_OK;
 }
 
@@ -72,6 +76,7 @@ void engine_context_destroy(struct engine_context *context)
     free(context->growth);
     free(context->executor.staging);
     kv_destroy(context->kv);
+    kv_destroy(context->sources);
     engine_plan_destroy(context->plan);
     free(context);
 }
@@ -96,6 +101,8 @@ int engine_context_get_info(const struct engine_context *context, struct engine_
         .n_threads = plan->n_threads,
         .n_cache = plan->n_blocks * KV_BLOCK_SIZE,
         .cache_block = KV_BLOCK_SIZE,
+        .has_source = plan->info.has_source,
+        .start_token = plan->info.has_source ? plan->info.start_token : -1,
     };
     sized_write(info, &known, sizeof known);
     return ENGINE_OK;

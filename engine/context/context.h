@@ -17,11 +17,6 @@ struct loaded {
     struct engine_weight *weight; /* NULL until it is loaded */
 };
 
-struct shape_key {
-    uint32_t n_tokens, n_outputs, table_width;
-    uint32_t watch; /* bits of enum watch_kind besides the plan's */
-};
-
 /* Why an encoder gives no logits, tokens or probabilities. */
 #define ENCODER_WRITES_NOTHING                                                                               \
     "the model is an encoder: it has no logits and writes no text; use `engine embed`"
@@ -38,6 +33,7 @@ struct engine_context {
     struct loaded *loaded;
     size_t n_loaded;
     struct kv_cache *kv;
+    struct kv_cache *sources; /* the source texts of sequences; NULL: the model takes none */
     uint64_t arena_size[PLACE_MAX_DEVICES];
     /* Working memory, held free while weights are loaded. */
     struct engine_buffer *reserved[PLACE_MAX_DEVICES];
@@ -69,6 +65,13 @@ int check_sequence(const struct engine_context *context, uint32_t sequence);
 
 /* Makes the copies of states that sequences are waiting for, in the streams of their devices. */
 int context_copy_states(struct engine_context *context);
+
+/* batch.c: the width of a table for rows of up to n blocks: a power of two, so that growing texts rarely change the
+ * shape of the graph. */
+uint32_t table_width_for(const struct engine_plan *plan, uint32_t n_blocks);
+/* Fills up a shape: padding tokens that attend to nothing, that nobody attends to and that are not kept, and
+ * extra rows of logits, which are not read. */
+void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, const struct shape_key *key);
 
 /* Identifies the model, as far as the contents of its caches depend on it. */
 uint64_t context_fingerprint(const struct engine_context *context);

@@ -61,8 +61,7 @@ int prepared_for(struct engine_context *context, const struct shape_key *key, st
         if (!graph->prepared || (oldest->prepared && graph->last_used < oldest->last_used)) oldest = graph;
     }
     struct schedule *schedule;
-    int status =
-        plan_schedule(context->plan, key->n_tokens, key->n_outputs, key->table_width, key->watch, &schedule);
+    int status = plan_schedule(context->plan, key, &schedule);
     if (status) return status;
     status = grow_arenas(context, schedule);
     if (status) {

@@ -22,8 +22,8 @@ struct header {
     uint32_t version, block_size, cache_type, n_caches;
     uint64_t fingerprint; /* of the model */
     uint64_t file_size;
-    uint32_t n_tokens, reserved;
-    uint64_t hash; /* of everything before it */
+    uint32_t n_tokens, n_source; /* n_source: tokens of the text that it is about */
+    uint64_t hash;               /* of everything before it */
 };
 
 /* A cache in the file. */
@@ -56,17 +56,31 @@ static struct place place_of(const struct engine_context *context, size_t cache,
                           context->executor.caches[cache], (uint64_t)b * block_bytes(plan, cache)};
 }
 
-static struct cache_entry make_entry(const struct engine_context *context, size_t cache, uint32_t n_tokens,
-                                     uint32_t window_first)
+/* What there is of a sequence: tokens, tokens of its source, and the first block of layers with a window. */
+struct extent {
+    uint32_t n_tokens, n_source, window_first;
+};
+
+static struct extent extent_of(const struct engine_context *context, uint32_t sequence)
 {
-    uint32_t first = context->plan->caches[cache].windowed ? window_first : 0;
-    uint32_t n_blocks =
-        context->plan->caches[cache].is_state ? n_tokens > 0 : kv_blocks_for(n_tokens) - first;
+    return (struct extent){kv_length(context->kv, sequence),
+                           context->sources ? kv_length(context->sources, sequence) : 0,
+                           kv_window_first(context->kv, sequence)};
+}
+
+static struct cache_entry make_entry(const struct engine_context *context, size_t cache,
+                                     const struct extent *extent)
+{
+    const struct plan_cache *entry = &context->plan->caches[cache];
+    uint32_t first = entry->windowed ? extent->window_first : 0;
+    uint32_t n_blocks = entry->is_state              ? extent->n_tokens > 0
+                        : entry->pool == POOL_TEXT   ? 0
+                        : entry->pool == POOL_SOURCE ? kv_blocks_for(extent->n_source)
+                                                     : kv_blocks_for(extent->n_tokens) - first;
     return (struct cache_entry){block_bytes(context->plan, cache), first, n_blocks};
 }
 
-static struct header make_header(const struct engine_context *context, uint32_t n_tokens,
-                                 uint32_t window_first)
+static struct header make_header(const struct engine_context *context, const struct extent *extent)
 {
     const struct engine_plan *plan = context->plan;
     struct header header = {
@@ -76,12 +90,13 @@ static struct header make_header(const struct engine_context *context, uint32_t 
         .cache_type = plan->cache_type,
         .n_caches = (uint32_t)plan->n_caches,
         .fingerprint = context_fingerprint(context),
-        .n_tokens = n_tokens,
+        .n_tokens = extent->n_tokens,
+        .n_source = extent->n_source,
     };
     header.file_size = sizeof header + plan->n_caches * sizeof(struct cache_entry) +
-                       n_tokens * sizeof(int32_t) + sizeof(uint64_t);
+                       ((uint64_t)extent->n_tokens + extent->n_source) * sizeof(int32_t) + sizeof(uint64_t);
     for (size_t i = 0; i < plan->n_caches; i++) {
-        const struct cache_entry entry = make_entry(context, i, n_tokens, window_first);
+        const struct cache_entry entry = make_entry(context, i, extent);
         header.file_size += entry.n_blocks * entry.block_bytes;
     }
     header.hash = hash_add(1, &header, offsetof(struct header, hash));
@@ -89,8 +104,9 @@ static struct header make_header(const struct engine_context *context, uint32_t 
 }
 
 /* Room for the largest block of a cache, or for the tokens. */
-static void *make_room(const struct engine_plan *plan, uint32_t n_tokens)
+static void *make_room(const struct engine_plan *plan, const struct extent *extent)
 {
+    uint32_t n_tokens = extent->n_tokens > extent->n_source ? extent->n_tokens : extent->n_source;
     uint64_t most = n_tokens * sizeof(int32_t) + 1;
     for (size_t i = 0; i < plan->n_caches; i++)
         if (block_bytes(plan, i) > most) most = block_bytes(plan, i);
@@ -124,16 +140,22 @@ static void wipe(const struct plan_cache *cache, unsigned char *block, uint64_t 
 static const int32_t *blocks_of(const struct engine_context *context, size_t cache, uint32_t sequence,
                                 int32_t *state, uint32_t *n)
 {
+    struct extent extent = extent_of(context, sequence);
+    extent.window_first = 0;
     *state = (int32_t)sequence;
-    *n = make_entry(context, cache, kv_length(context->kv, sequence), 0).n_blocks;
-    return context->plan->caches[cache].is_state ? state : kv_blocks(context->kv, sequence);
+    *n = make_entry(context, cache, &extent).n_blocks;
+    if (context->plan->caches[cache].is_state) return state;
+    return kv_blocks(context->plan->caches[cache].pool == POOL_SOURCE ? context->sources : context->kv,
+                     sequence);
 }
 
 static int put_cache(struct writer *writer, struct engine_context *context, uint32_t sequence, size_t cache,
                      uint32_t first, void *room)
 {
     int32_t state;
-    uint32_t length = kv_length(context->kv, sequence), n;
+    const struct extent extent = extent_of(context, sequence);
+    bool is_source = context->plan->caches[cache].pool == POOL_SOURCE;
+    uint32_t length = is_source ? extent.n_source : extent.n_tokens, n;
     const int32_t *blocks = blocks_of(context, cache, sequence, &state, &n);
     size_t size = block_bytes(context->plan, cache);
     int status = ENGINE_OK;
@@ -155,20 +177,23 @@ int engine_sequence_save(struct engine_context *context, uint32_t sequence,
     const struct engine_plan *plan = context->plan;
     int status = check_sequence(context, sequence);
     if (status) return status;
-    uint32_t length = kv_length(context->kv, sequence), window_first = kv_window_first(context->kv, sequence);
+    const struct extent extent = extent_of(context, sequence);
     struct writer writer = {write, user, 1};
-    const struct header header = make_header(context, length, window_first);
-    void *room = make_room(plan, length);
+    const struct header header = make_header(context, &extent);
+    void *room = make_room(plan, &extent);
     if (!room) return ENGINE_ERROR_MEMORY;
     status = put(&writer, &header, sizeof header);
     for (size_t i = 0; i < plan->n_caches && !status; i++) {
-        const struct cache_entry entry = make_entry(context, i, length, window_first);
+        const struct cache_entry entry = make_entry(context, i, &extent);
         status = put(&writer, &entry, sizeof entry);
     }
-    kv_tokens(context->kv, sequence, 0, length, room);
-    if (!status) status = put(&writer, room, length * sizeof(int32_t));
+    kv_tokens(context->kv, sequence, 0, extent.n_tokens, room);
+    if (!status) status = put(&writer, room, extent.n_tokens * sizeof(int32_t));
+    if (extent.n_source > 0) kv_tokens(context->sources, sequence, 0, extent.n_source, room);
+    if (!status) status = put(&writer, room, extent.n_source * sizeof(int32_t));
     for (size_t i = 0; i < plan->n_caches && !status; i++)
-        status = put_cache(&writer, context, sequence, i, plan->caches[i].windowed ? window_first : 0, room);
+        status = put_cache(&writer, context, sequence, i, plan->caches[i].windowed ? extent.window_first : 0,
+                           room);
     uint64_t hash = writer.hash;
     if (!status) status = put(&writer, &hash, sizeof hash);
     free(room);
@@ -224,14 +249,17 @@ static int check_header(const struct engine_context *context, const struct reade
                            path, model_path(plan->model->model));
     if (header->cache_type != plan->cache_type)
         return error_raise(ENGINE_ERROR_DATA, "%s: a sequence of another --cache-type", path);
-    if (header->n_tokens > plan->n_context)
+    if (header->n_tokens > plan->n_context || header->n_source > plan->n_context)
         return error_raise(ENGINE_ERROR_DATA,
                            "%s: a sequence of %u positions, the context takes %u; make it larger (%s)", path,
-                           header->n_tokens, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
-    struct header expected = make_header(context, header->n_tokens, 0);
+                           header->n_tokens > header->n_source ? header->n_tokens : header->n_source,
+                           plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
+    struct header expected = make_header(context, &(struct extent){header->n_tokens, header->n_source, 0});
+    bool needs_source = context->sources && header->n_tokens > 0;
     expected.file_size = header->file_size; /* depends on the table of the caches, see get_entries */
     expected.hash = header->hash;
-    if (memcmp(header, &expected, sizeof expected) != 0)
+    if (memcmp(header, &expected, sizeof expected) != 0 || (header->n_source > 0 && !context->sources) ||
+        (header->n_source == 0 && needs_source))
         return damaged(reader, "its header doesn't go with the model");
     return ENGINE_OK;
 }
@@ -241,7 +269,7 @@ static int get_entries(struct reader *reader, const struct engine_context *conte
                        const struct header *header, uint32_t *window_first)
 {
     const struct engine_plan *plan = context->plan;
-    uint32_t n_tokens = header->n_tokens;
+    struct extent extent = {header->n_tokens, header->n_source, 0};
     bool seen = false;
     *window_first = 0;
     for (size_t i = 0; i < plan->n_caches; i++) {
@@ -250,13 +278,15 @@ static int get_entries(struct reader *reader, const struct engine_context *conte
         if (status) return status;
         if (plan->caches[i].windowed && !seen) *window_first = entry.first_block;
         seen |= plan->caches[i].windowed;
-        if (*window_first > kv_window_required(context->kv, n_tokens))
+        if (*window_first > kv_window_required(context->kv, extent.n_tokens))
             return damaged(reader, "layers with a window lack some of it");
-        const struct cache_entry expected = make_entry(context, i, n_tokens, *window_first);
+        extent.window_first = *window_first;
+        const struct cache_entry expected = make_entry(context, i, &extent);
         if (memcmp(&entry, &expected, sizeof entry) != 0)
             return damaged(reader, "its caches are not the model's");
     }
-    if (header->file_size != make_header(context, n_tokens, *window_first).file_size)
+    extent.window_first = *window_first;
+    if (header->file_size != make_header(context, &extent).file_size)
         return damaged(reader, "its size doesn't go with its caches");
     return ENGINE_OK;
 }
@@ -277,6 +307,19 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
             return damaged(reader, "a token is none");
     if (!status && !kv_restore(context->kv, sequence, tokens, n_tokens, window_first))
         status = error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for its windows", reader->path);
+    return status;
+}
+
+/* The same for the tokens of its source, for which there is always room. */
+static int get_source(struct reader *reader, struct engine_context *context, uint32_t sequence,
+                      uint32_t n_tokens, int32_t *tokens)
+{
+    int status = get(reader, tokens, n_tokens * sizeof *tokens);
+    for (uint32_t i = 0; i < n_tokens && !status; i++) {
+        if (tokens[i] < 0 || (uint32_t)tokens[i] >= context->plan->info.n_vocab)
+            return damaged(reader, "a token is none");
+        kv_append(context->sources, sequence, tokens[i]);
+    }
     return status;
 }
 
@@ -320,6 +363,7 @@ static int get_contents(struct reader *reader, struct engine_context *context, u
     int status = get_entries(reader, context, header, &window_first);
     window_begin = window_first;
     if (!status) status = get_tokens(reader, context, sequence, header->n_tokens, room, &window_begin);
+    if (!status) status = get_source(reader, context, sequence, header->n_source, room);
     for (size_t i = 0; i < plan->n_caches && !status; i++) {
         bool windowed = plan->caches[i].windowed;
         status = get_cache(reader, context, sequence, i, windowed ? window_first : 0,
@@ -330,6 +374,12 @@ static int get_contents(struct reader *reader, struct engine_context *context, u
     if (!status && kept != hash) status = damaged(reader, "its contents have changed");
     int waited = wait_for_devices(context);
     return status ? status : waited;
+}
+
+static void empty(struct engine_context *context, uint32_t sequence)
+{
+    kv_truncate(context->kv, sequence, 0);
+    if (context->sources) kv_truncate(context->sources, sequence, 0);
 }
 
 static int load(struct engine_context *context, uint32_t sequence, struct reader *reader)
@@ -343,13 +393,13 @@ static int load(struct engine_context *context, uint32_t sequence, struct reader
     int status = get(reader, &header, sizeof header);
     if (!status) status = check_header(context, reader, &header);
     if (status) return status;
-    void *room = make_room(context->plan, header.n_tokens);
+    void *room = make_room(context->plan, &(struct extent){header.n_tokens, header.n_source, 0});
     if (!room) return ENGINE_ERROR_MEMORY;
-    kv_truncate(context->kv, sequence, 0);
+    empty(context, sequence);
     status = get_contents(reader, context, sequence, &header, room);
     if (status)
-        kv_truncate(context->kv, sequence, 0);
-    else
+        empty(context, sequence);
+    else if (!context->sources)
         kv_commit(context->kv);
     free(room);
     return status;

@@ -49,6 +49,7 @@ int engine_sequence_copy(struct engine_context *context, uint32_t from, uint32_t
     if (!status) status = check_sequence(context, to);
     if (status) return status;
     kv_share(context->kv, from, to, n_positions);
+    if (context->sources) kv_share(context->sources, from, to, UINT32_MAX);
     return copy_states(context);
 }
 

@@ -39,6 +39,7 @@ int engine_model_embedding_info(struct engine_model *model, struct engine_embedd
         .is_encoder = arch.is_encoder,
         .pooling = pooling_of(model->model, arch.is_encoder, has_head),
         .n_embd = arch.n_embd,
+        .has_source = arch.has_source,
         .n_context =
             arch.n_positions > 0 && arch.n_positions < arch.n_context ? arch.n_positions : arch.n_context,
         .n_labels = head.n_labels,

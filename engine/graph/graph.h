@@ -36,6 +36,10 @@ enum graph_input {
     INPUT_OUTPUT_ROWS,  /* [n_outputs]: the tokens whose logits are wanted, ascending */
     INPUT_QUERY_SCALES, /* F32 [1, n_tokens]: for families that scale queries by position */
     INPUT_STATES, /* [n_tokens]: the number of the state of the token's sequence; -1: only fills the shape */
+    /* Of models with an encoder and a decoder, see graph_shape.encodes: what the encoder leaves of a sequence's text. */
+    INPUT_SOURCE_SLOTS, /* [n_tokens]: where it is kept */
+    INPUT_SOURCE_TABLE, /* [source_width, n_sequences] */
+    INPUT_SOURCE_LAST,  /* [n_tokens]: the last position of the source of the token's sequence, or -1 */
     INPUT_COUNT
 };
 
@@ -79,6 +83,13 @@ struct graph_adapter {
     float scale;
 };
 
+/* Whose positions a cache holds. */
+enum graph_pool {
+    POOL_SEQUENCES, /* those of sequences as they grow */
+    POOL_TEXT, /* the encoder's: of the texts of one batch, F32. Has the block table and slots of POOL_SEQUENCES. */
+    POOL_SOURCE /* of the texts that the decoder's sequences are about, as long as those exist */
+};
+
 /* What a layer stores for each position, declared by the family: keys, values, or what both are computed
  * from. */
 struct graph_cache {
@@ -87,6 +98,7 @@ struct graph_cache {
     uint32_t layer;
     bool windowed; /* has INPUT_WINDOW_SLOTS and INPUT_WINDOW_TABLE */
     bool is_state; /* what a sequence keeps whatever its length, see graph_state */
+    enum graph_pool pool;
 };
 
 /* Values that a run also hands out; bits. See enum engine_watch in engine.h, whose values these are; WATCH_STATES, the
@@ -114,8 +126,13 @@ struct graph_shape {
     uint32_t n_window_blocks; /* of the caches of layers with a window; 0: they are like the others */
     uint32_t n_states;        /* of sequences, and their snapshots */
     uint32_t n_context;       /* positions that a sequence may have */
-    uint32_t watch;           /* bits of enum watch_kind: the values that a run hands out */
-    uint32_t watch_layer, watch_n_layers; /* the layers whose attention it hands out */
+    /* A model with an encoder and a decoder has two graphs with the same weights and caches. This one is the
+     * encoder's: its tokens are whole source texts, and it fills the caches of POOL_SOURCE. */
+    bool encodes;
+    uint32_t source_width;                   /* of INPUT_SOURCE_TABLE */
+    uint32_t n_text_blocks, n_source_blocks; /* of the pools */
+    uint32_t watch;                          /* bits of enum watch_kind: the values that a run hands out */
+    uint32_t watch_layer, watch_n_layers;    /* the layers whose attention it hands out */
 };
 
 struct graph {
@@ -137,6 +154,11 @@ struct graph {
     struct value *inputs[INPUT_COUNT]; /* NULL: not used by this graph */
     struct value *logits;              /* F32 [n_vocab, n_outputs]; NULL: an encoder's graph */
     uint32_t layer;                    /* layer of the nodes and weights added next */
+    /* Names of tensors in layers begin with this; NULL: with nothing. They count layers from `part_layer` on. */
+    const char *part;
+    uint32_t part_layer;
+    /* Operations are shaped and weights listed, but no nodes added: they are of the model's other graph. */
+    bool is_other;
     int status; /* the first error of a builder function; error_message() has the message */
 };
 
@@ -178,6 +200,11 @@ struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t 
 /* The n values of a tensor, each `times` times, as F32 [n * times]. */
 struct value *graph_values_repeated(struct graph *graph, uint64_t n, uint64_t times, const char *tensor_name);
 
+/* Columns of a tensor [ne0, ne1] as rows: F32 [n, ne0], value i of row r is value r of the tensor's row index[i]. It is
+ * made when the weight `name` is first requested. */
+struct value *graph_values_by_index(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *tensor_name,
+                                    const uint32_t *index, uint64_t n, const char *name);
+
 /* Rows `first` … `first + ne1 - 1` of the model tensor `source`, whose rows have ne0 elements, as a weight
  * named `name`. */
 struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,
@@ -200,6 +227,9 @@ struct value *graph_input(struct graph *graph, enum graph_input input);
 /* Declares a cache of the current layer: rows of `width` for each of n_heads heads. `windowed`: tokens see no
  * more of it than arch_info.window says. */
 struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads, bool windowed);
+
+/* The same for a cache of another pool than that of sequences. */
+struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool);
 
 /* Declares a state of the current layer, for graph_conv or graph_scan: [ne0, ne1] numbers for each sequence, or
  * [ne0, ne1, ne2] unless ne2 is 0. */
@@ -277,6 +307,7 @@ struct attention_options {
     float scale, softcap;
     uint32_t window, chunk;
     struct value *slopes, *sinks; /* or NULL */
+    struct value *distance_bias;  /* or NULL */
     bool both_ways;               /* tokens see all of their sequence, which the batch has as a whole */
 };
 /* Also hands out the weights if the shape asks for those of the current layer. */

@@ -66,15 +66,16 @@ static uint32_t use_of(const struct node *node, const struct op_operand *operand
 
 static void add_node(struct graph *graph, uint32_t op, const union op_args *args)
 {
-    if (!graph_grow(graph, (void **)&graph->nodes, graph->n_nodes, sizeof *graph->nodes)) return;
-    struct node *node = &graph->nodes[graph->n_nodes++];
-    *node = (struct node){.op = op, .layer = graph->layer, .args = *args};
-    node->args.struct_size = graph_op_info(op)->size;
+    struct node node = {.op = op, .layer = graph->layer, .args = *args};
+    node.args.struct_size = graph_op_info(op)->size;
     for (const struct op_operand *input = graph_op_info(op)->inputs; input->offset; input++) {
-        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+        const struct engine_tensor *tensor = *op_tensor(&node.args, input->offset);
         if (tensor && value_of(tensor)->kind == VALUE_WEIGHT)
-            graph->weights[value_of(tensor)->index].uses |= use_of(node, input);
+            graph->weights[value_of(tensor)->index].uses |= use_of(&node, input);
     }
+    if (graph->is_other) return;
+    if (graph_grow(graph, (void **)&graph->nodes, graph->n_nodes, sizeof *graph->nodes))
+        graph->nodes[graph->n_nodes++] = node;
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------------------- */
@@ -190,6 +191,8 @@ static bool scale_product(struct graph *graph, size_t n_nodes, const struct valu
 struct value *graph_scale(struct graph *graph, struct value *value, float factor)
 {
     if (factor == 1 || !have(graph, "scale", value, value)) return value;
+    if (graph->is_other)
+        return value; /* where it counts, the product takes the factor: weights are the same */
     if (factor != 0 && scale_product(graph, graph->n_nodes, value, factor)) return value;
     char name[64];
     uint64_t n = value->tensor.ne[0];
@@ -356,10 +359,18 @@ static bool is_windowed(const struct graph *graph, const struct value *cache)
     return graph->caches[cache->index].windowed;
 }
 
+static bool is_source(const struct graph *graph, const struct value *cache)
+{
+    return graph->caches[cache->index].pool == POOL_SOURCE;
+}
+
 void graph_cache_write(struct graph *graph, struct value *cache, struct value *input)
 {
     if (!have(graph, "cache write", cache, input)) return;
-    struct value *slots = graph_input(graph, is_windowed(graph, cache) ? INPUT_WINDOW_SLOTS : INPUT_SLOTS);
+    enum graph_input where = is_windowed(graph, cache) ? INPUT_WINDOW_SLOTS
+                             : is_source(graph, cache) ? INPUT_SOURCE_SLOTS
+                                                       : INPUT_SLOTS;
+    struct value *slots = graph_input(graph, where);
     if (!slots) return;
     const uint64_t *c = cache->tensor.ne, *x = input->tensor.ne;
     bool fits = c[0] == x[0] && c[2] == x[1] && x[2] == graph->shape.n_tokens;
@@ -393,16 +404,22 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                               const struct attention_options *options)
 {
     if (!have(graph, "attention", q, k)) return NULL;
-    struct value *table = graph_input(graph, is_windowed(graph, k) ? INPUT_WINDOW_TABLE : INPUT_BLOCK_TABLE);
-    struct value *sequences = graph_input(graph, INPUT_SEQUENCES);
-    enum graph_input where = INPUT_POSITIONS;
-    if (options->both_ways)
-        where = options->window > 0 || options->slopes ? INPUT_REACH : INPUT_LAST_POSITIONS;
+    enum graph_input where = INPUT_POSITIONS, blocks = is_windowed(graph, k) ? INPUT_WINDOW_TABLE
+                                                       : is_source(graph, k) ? INPUT_SOURCE_TABLE
+                                                                             : INPUT_BLOCK_TABLE;
+    struct value *table = graph_input(graph, blocks), *sequences = graph_input(graph, INPUT_SEQUENCES);
+    if (is_source(graph, k))
+        where = INPUT_SOURCE_LAST;
+    else if (options->both_ways)
+        where = options->window > 0 || options->slopes || options->distance_bias ? INPUT_REACH
+                                                                                 : INPUT_LAST_POSITIONS;
     struct value *positions = graph_input(graph, where);
     if (!have(graph, "attention", v, table) || !sequences || !positions) return NULL;
     const uint64_t *x = q->tensor.ne, *keys = k->tensor.ne, *values = v->tensor.ne;
     bool heads = keys[2] > 0 && x[1] % keys[2] == 0 && values[2] == keys[2];
     if (!check(graph, heads && x[0] == keys[0], "attention", q, k)) return NULL;
+    const struct value *biases = options->distance_bias;
+    if (biases && !check(graph, biases->tensor.ne[1] == x[1], "attention", biases, q)) return NULL;
     if (!check_heads(graph, options->slopes, q) || !check_heads(graph, options->sinks, q)) return NULL;
     struct value *output = add_activation(graph, values[0], x[1], x[2]);
     struct value *weights = watched_weights(graph, q, k, table);
@@ -421,7 +438,8 @@ struct value *graph_attention(struct graph *graph, struct value *q, struct value
                                             .sinks = tensor_of(options->sinks),
                                             .softcap = options->softcap,
                                             .chunk = options->chunk,
-                                            .weights = tensor_of(weights)}});
+                                            .weights = tensor_of(weights),
+                                            .distance_bias = tensor_of(options->distance_bias)}});
     return output;
 }
 

@@ -210,6 +210,27 @@ struct value *graph_values_optional(struct graph *graph, uint64_t ne0, uint64_t 
     return find_values(graph, ne0, ne1, true, name);
 }
 
+struct value *graph_values_by_index(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *tensor_name,
+                                    const uint32_t *index, uint64_t n, const char *name)
+{
+    const struct model_tensor *source = find_tensor(graph, tensor_name, false);
+    if (!source || !has_shape(graph, source, (uint64_t[3]){ne0, ne1, 1})) return NULL;
+    const struct model_tensor *found = derived_find(graph->derived, name);
+    if (found) return graph_add_weight(graph, found);
+    float *values, *row = malloc((size_t)ne0 * sizeof *row);
+    found = row ? derived_numbers(graph->derived, source, n, ne0, name, &values) : NULL;
+    for (uint64_t i = 0; found && i < n; i++) {
+        if (!copy_floats(source, index[i] * ne0, ne0, row)) {
+            graph_fail(graph, "the tensor %s is %s; it must be F32, F16 or BF16", tensor_name,
+                       type_info(source->type)->name);
+            break;
+        }
+        for (uint64_t r = 0; r < ne0; r++) values[r * n + i] = row[r];
+    }
+    free(row);
+    return graph->status ? NULL : add_derived(graph, found);
+}
+
 struct value *graph_rows(struct graph *graph, const struct model_tensor *source, uint64_t first, uint64_t ne0,
                          uint64_t ne1, const char *name)
 {
@@ -274,8 +295,8 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
         ne[0] = 1;
         ne[1] = shape->n_tokens;
     }
-    if (input == INPUT_BLOCK_TABLE || input == INPUT_WINDOW_TABLE) {
-        ne[0] = shape->table_width;
+    if (input == INPUT_BLOCK_TABLE || input == INPUT_WINDOW_TABLE || input == INPUT_SOURCE_TABLE) {
+        ne[0] = input == INPUT_SOURCE_TABLE ? shape->source_width : shape->table_width;
         ne[1] = shape->n_sequences;
     }
     uint32_t type = input == INPUT_QUERY_SCALES ? ENGINE_TYPE_F32 : ENGINE_TYPE_I32;
@@ -284,26 +305,45 @@ struct value *graph_input(struct graph *graph, enum graph_input input)
     return graph->inputs[input] = value;
 }
 
-struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads, bool windowed)
+static struct value *add_cache(struct graph *graph, uint64_t width, uint64_t n_heads, uint32_t type,
+                               uint32_t n_blocks, const struct graph_cache *cache)
 {
     const struct graph_shape *shape = &graph->shape;
     uint64_t row;
     if (graph->status) return NULL;
-    if (!type_row_size(shape->cache_type, width, &row)) {
+    if (!type_row_size(type, width, &row)) {
         graph->status =
             error_raise(ENGINE_ERROR_UNSUPPORTED,
                         "%s: heads of %" PRIu64 " values do not fit a %s cache; use --cache-type f16 or f32",
-                        model_path(graph->model), width, type_info(shape->cache_type)->name);
+                        model_path(graph->model), width, type_info(type)->name);
         return NULL;
     }
-    windowed = windowed && shape->n_window_blocks > 0;
-    uint64_t ne[4] = {width, shape->block_size, n_heads, windowed ? shape->n_window_blocks : shape->n_blocks};
-    struct value *value = graph_add_value(graph, VALUE_CACHE, shape->cache_type, ne);
+    uint64_t ne[4] = {width, shape->block_size, n_heads, n_blocks};
+    struct value *value = graph_add_value(graph, VALUE_CACHE, type, ne);
     if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
         return NULL;
     value->index = (uint32_t)graph->n_caches;
-    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer, windowed, false};
+    graph->caches[graph->n_caches] = *cache;
+    graph->caches[graph->n_caches].value = value;
+    graph->caches[graph->n_caches++].layer = graph->layer;
     return value;
+}
+
+struct value *graph_cache(struct graph *graph, uint64_t width, uint64_t n_heads, bool windowed)
+{
+    const struct graph_shape *shape = &graph->shape;
+    const struct graph_cache cache = {.windowed = windowed && shape->n_window_blocks > 0};
+    return add_cache(graph, width, n_heads, shape->cache_type,
+                     cache.windowed ? shape->n_window_blocks : shape->n_blocks, &cache);
+}
+
+struct value *graph_pool_cache(struct graph *graph, uint64_t width, uint64_t n_heads, enum graph_pool pool)
+{
+    const struct graph_shape *shape = &graph->shape;
+    const struct graph_cache cache = {.pool = pool};
+    if (pool == POOL_SEQUENCES) return graph_cache(graph, width, n_heads, false);
+    return add_cache(graph, width, n_heads, pool == POOL_TEXT ? ENGINE_TYPE_F32 : shape->cache_type,
+                     pool == POOL_TEXT ? shape->n_text_blocks : shape->n_source_blocks, &cache);
 }
 
 struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint64_t ne2)
@@ -315,7 +355,8 @@ struct value *graph_state(struct graph *graph, uint64_t ne0, uint64_t ne1, uint6
     if (!value || !graph_grow(graph, (void **)&graph->caches, graph->n_caches, sizeof *graph->caches))
         return NULL;
     value->index = (uint32_t)graph->n_caches;
-    graph->caches[graph->n_caches++] = (struct graph_cache){value, graph->layer, false, true};
+    graph->caches[graph->n_caches++] =
+        (struct graph_cache){.value = value, .layer = graph->layer, .is_state = true};
     return value;
 }
 

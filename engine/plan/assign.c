@@ -14,21 +14,24 @@ bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args
     return d->backend->supports(d->handle, op, args) == 1;
 }
 
-int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                     uint32_t watch, struct graph **out)
+int plan_build_graph(const struct engine_plan *plan, const struct shape_key *key, struct graph **out)
 {
     struct graph_shape shape = {
-        .n_tokens = n_tokens,
-        .n_outputs = n_outputs,
+        .n_tokens = key->n_tokens,
+        .n_outputs = key->n_outputs,
         .n_sequences = plan->n_sequences,
-        .table_width = width,
+        .table_width = key->table_width,
         .cache_type = plan->cache_type,
         .block_size = KV_BLOCK_SIZE,
         .n_blocks = plan->n_blocks,
         .n_window_blocks = plan->n_window_blocks,
         .n_states = plan->n_states,
         .n_context = plan->n_context,
-        .watch = plan->watch.kinds | watch,
+        .encodes = key->encodes != 0,
+        .source_width = key->source_width,
+        .n_text_blocks = plan->n_text_blocks,
+        .n_source_blocks = plan->n_source_blocks,
+        .watch = plan->watch.kinds | key->watch,
         .watch_layer = plan->watch.layer,
         .watch_n_layers = plan->watch.n_layers,
     };
@@ -43,6 +46,13 @@ int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t
     else
         *out = graph;
     return status;
+}
+
+struct shape_key plan_full_shape(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs,
+                                 bool encodes)
+{
+    uint32_t width = plan_full_table_width(plan);
+    return (struct shape_key){n_tokens, n_outputs, width, plan->info.has_source ? width : 0, encodes, 0};
 }
 
 uint32_t plan_full_table_width(const struct engine_plan *plan)
@@ -123,11 +133,10 @@ static int assign_devices(const struct engine_plan *plan, struct graph *graph)
     return status;
 }
 
-int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                  uint32_t watch, struct schedule **schedule)
+int plan_schedule(const struct engine_plan *plan, const struct shape_key *key, struct schedule **schedule)
 {
     struct graph *graph;
-    int status = plan_build_graph(plan, n_tokens, n_outputs, width, watch, &graph);
+    int status = plan_build_graph(plan, key, &graph);
     if (status) return status;
     status = assign_devices(plan, graph);
     if (!status) status = graph_fuse(graph, plan_supports, (void *)(uintptr_t)plan);

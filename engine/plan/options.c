@@ -106,6 +106,10 @@ static int read_cache_size(struct engine_plan *plan, uint32_t n_cache)
                                 ? kv_places_for(window, plan->n_sequences, plan->n_batch, plan->n_blocks)
                                 : 0;
     plan->n_states = plan->info.has_states ? kv_states_for(plan->n_sequences) : 0;
+    if (plan->info.has_source) { /* each sequence has room for a source as long as its own text may be */
+        plan->n_text_blocks = kv_blocks_for(plan->n_batch) + plan->n_sequences;
+        plan->n_source_blocks = kv_blocks_for(plan->n_context) * plan->n_sequences;
+    }
     return ENGINE_OK;
 }
 
@@ -135,7 +139,7 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
                            options->n_needed, plan->n_context, plan->cache_limits ? "--cache-size" : "-c");
     plan->n_batch = options->n_batch ? options->n_batch : DEFAULT_BATCH;
     plan->n_sequences = options->n_sequences ? options->n_sequences : 1;
-    if (plan->info.is_encoder) { /* a text goes through in one batch */
+    if (plan->info.is_encoder || plan->info.has_source) { /* a text goes through in one batch */
         if (plan->n_batch < plan->n_context) plan->n_batch = plan->n_context;
     } else if (plan->n_batch > plan->n_context) {
         plan->n_batch = plan->n_context;
@@ -176,6 +180,10 @@ static int read_watch(struct engine_plan *plan, const struct engine_context_opti
     if (options->watch & ~all || (options->watch && !options->watched))
         return error_raise(ENGINE_ERROR_ARGUMENT, "watch %u: unknown values, or no function to take them",
                            options->watch);
+    if (options->watch && plan->info.has_source)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "attention and hidden states of %s, an encoder with a decoder, cannot be watched",
+                           plan->architecture->name);
     if (options->watch & WATCH_ATTENTION && plan->info.has_states)
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "no attention to watch: %s models are recurrent",
                            plan->architecture->name);

@@ -27,23 +27,32 @@ static void decide(struct engine_plan *plan)
     plan->n_offloaded = place_tensors(&request, plan->device, plan->used);
 }
 
+static void raise(uint64_t *value, uint64_t least)
+{
+    if (*value < least) *value = least;
+}
+
 /* Replaces the estimate of activations with what this placement needs. Sets *over if a device then exceeds
  * its budget. */
 static int measure(struct engine_plan *plan, bool *over)
 {
-    struct schedule *batch = NULL, *token = NULL;
-    int status =
-        plan_schedule(plan, plan->n_batch, plan->max_outputs, plan_full_table_width(plan), 0, &batch);
-    if (!status) status = plan_schedule(plan, 1, 1, plan_full_table_width(plan), 0, &token);
+    struct schedule *batch = NULL, *token = NULL, *texts = NULL;
+    const struct shape_key most = plan_full_shape(plan, plan->n_batch, plan->max_outputs, false),
+                           one = plan_full_shape(plan, 1, 1, false),
+                           encoded = plan_full_shape(plan, plan->n_batch, 1, true);
+    int status = plan_schedule(plan, &most, &batch);
+    if (!status) status = plan_schedule(plan, &one, &token);
+    if (!status && plan->info.has_source) status = plan_schedule(plan, &encoded, &texts);
     *over = false;
     if (!status) {
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t estimate = plan->used[d] ? plan->activations[d] + plan->working[d] : 0;
-            uint64_t one = plan_working_memory(plan, token->graph, d, false);
             const struct open_device *device = &plan->set.devices[d];
             plan->activations[d] = batch->arena[d];
             plan->working[d] = plan_working_memory(plan, batch->graph, d, false);
-            if (plan->working[d] < one) plan->working[d] = one;
+            raise(&plan->working[d], plan_working_memory(plan, token->graph, d, false));
+            if (texts) raise(&plan->activations[d], texts->arena[d]);
+            if (texts) raise(&plan->working[d], plan_working_memory(plan, texts->graph, d, false));
             if (d > 0) plan->used[d] -= estimate;
             plan->used[d] += plan->activations[d] + plan->working[d];
             if (d > 0 && device->budget != PLACE_NO_LIMIT && plan->used[d] > device->budget) *over = true;
@@ -53,6 +62,7 @@ static int measure(struct engine_plan *plan, bool *over)
     }
     schedule_destroy(batch);
     schedule_destroy(token);
+    schedule_destroy(texts);
     return status;
 }
 

@@ -20,7 +20,8 @@ struct plan_cache {
     size_t entry;      /* of its layer's caches */
     uint64_t size;     /* bytes */
     uint64_t row_size; /* bytes that a head keeps of a position */
-    uint32_t n_blocks; /* the plan's n_blocks, n_window_blocks or n_states */
+    uint32_t n_blocks; /* of its pool */
+    enum graph_pool pool;
     bool windowed;
     bool is_state; /* blocks are whole states */
 };
@@ -52,6 +53,8 @@ struct engine_plan {
     uint32_t n_window_blocks;
     /* Of sequences and their snapshots; 0: the family keeps none. */
     uint32_t n_states;
+    /* Of the encoder's caches while it runs, and of what is kept of source texts; 0: the family has none. */
+    uint32_t n_text_blocks, n_source_blocks;
     struct plan_watch watch;
 
     struct device_set set;
@@ -81,16 +84,23 @@ struct engine_plan {
     uint64_t copy_bytes;
 };
 
+/* The shape of a batch. */
+struct shape_key {
+    uint32_t n_tokens, n_outputs;
+    uint32_t table_width;  /* blocks in each row of the block table */
+    uint32_t source_width; /* and of the table of sources, if the model has them */
+    uint32_t encodes;      /* not 0: of source texts, by the encoder */
+    uint32_t watch;        /* bits of enum watch_kind besides the plan's */
+};
+
 /* Decides, possibly again, where everything goes, within the budgets of plan->set. */
 int plan_place(struct engine_plan *plan);
 
 /* Logs what each device holds, as notes, and warns of settings that no plugin has read. */
 void report_placement(const struct engine_plan *plan);
 
-/* Builds, fuses and schedules the graph of a batch. `width`: blocks in each row of the block table. `watch`: bits of
- * enum watch_kind besides the plan's. */
-int plan_schedule(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                  uint32_t watch, struct schedule **schedule);
+/* Builds, fuses and schedules the graph of a batch. */
+int plan_schedule(const struct engine_plan *plan, const struct shape_key *key, struct schedule **schedule);
 
 /* Checks a scale of an adapter that a caller gives. ENGINE_ERROR_ARGUMENT: it is not finite. */
 int plan_check_scale(float scale);

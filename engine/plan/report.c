@@ -158,7 +158,8 @@ void engine_plan_tensor_at(const struct engine_plan *plan, size_t index, struct 
     uint32_t type = ENGINE_TYPE_F32; /* of states; caches may be beside them */
     if (index < plan->n_weights) type = plan->weights[index].tensor->type;
     for (size_t c = 0; c < plan->n_caches; c++)
-        if (plan->caches[c].entry == index && !plan->caches[c].is_state) type = plan->cache_type;
+        if (plan->caches[c].entry == index && !plan->caches[c].is_state && plan->caches[c].pool != POOL_TEXT)
+            type = plan->cache_type;
     *out = (struct engine_plan_tensor){
         .name = entry->name,
         .type_name = type_info(type)->name,

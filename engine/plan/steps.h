@@ -34,8 +34,11 @@ int plan_check_adapters(const struct engine_plan *plan);
 uint32_t plan_full_table_width(const struct engine_plan *plan);
 
 /* The graph of a shape, without devices. */
-int plan_build_graph(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs, uint32_t width,
-                     uint32_t watch, struct graph **graph);
+int plan_build_graph(const struct engine_plan *plan, const struct shape_key *key, struct graph **graph);
+
+/* The shape of a batch of n tokens with the widest tables; `encodes`: of source texts. */
+struct shape_key plan_full_shape(const struct engine_plan *plan, uint32_t n_tokens, uint32_t n_outputs,
+                                 bool encodes);
 
 /* Whether a device of plan `user` can run this operation; a fuse_question. */
 bool plan_supports(void *user, uint32_t device, uint32_t op, const union op_args *args);

@@ -192,6 +192,7 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
             .size = size,
             .row_size = cache->value->tensor.nb[1],
             .n_blocks = cache->is_state ? plan->n_states : (uint32_t)cache->value->tensor.ne[3],
+            .pool = cache->pool,
             .windowed = cache->windowed,
             .is_state = cache->is_state,
         };
@@ -204,39 +205,63 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
     return ENGINE_OK;
 }
 
-int plan_estimate_activations(struct engine_plan *plan)
+/* Raises the estimates to what a batch of this shape needs. */
+static int estimate(struct engine_plan *plan, const struct shape_key *key)
 {
-    uint32_t width = plan_full_table_width(plan);
     struct graph *graph;
     struct schedule *schedule;
-    int status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, 0, &graph);
+    int status = plan_build_graph(plan, key, &graph);
     if (status) return status;
-    for (uint32_t d = 0; d < plan->set.n_devices; d++)
-        plan->working[d] = plan_working_memory(plan, graph, d, true);
+    for (uint32_t d = 0; d < plan->set.n_devices; d++) {
+        uint64_t working = plan_working_memory(plan, graph, d, true);
+        if (working > plan->working[d]) plan->working[d] = working;
+    }
     status = schedule_create(graph, plan->alignment, &schedule);
     if (status) return status;
-    for (uint32_t d = 0; d < plan->set.n_devices; d++) plan->activations[d] = schedule->arena[0];
+    for (uint32_t d = 0; d < plan->set.n_devices; d++)
+        if (schedule->arena[0] > plan->activations[d]) plan->activations[d] = schedule->arena[0];
     schedule_destroy(schedule);
+    return ENGINE_OK;
+}
+
+int plan_estimate_activations(struct engine_plan *plan)
+{
+    const struct shape_key most = plan_full_shape(plan, plan->n_batch, plan->max_outputs, false),
+                           encoded = plan_full_shape(plan, plan->n_batch, 1, true);
+    memset(plan->activations, 0, sizeof plan->activations);
+    memset(plan->working, 0, sizeof plan->working);
+    int status = estimate(plan, &most);
+    return status || !plan->info.has_source ? status : estimate(plan, &encoded);
+}
+
+/* Does `take` with the graph of one token, or with that of the largest batch. */
+static int with_graph(struct engine_plan *plan, bool encodes, bool one,
+                      void (*take)(struct engine_plan *plan, const struct graph *graph))
+{
+    struct shape_key key = plan_full_shape(plan, plan->n_batch, encodes ? 1 : plan->max_outputs, encodes);
+    if (one) key.n_tokens = key.n_outputs = 1;
+    struct graph *graph;
+    int status = plan_build_graph(plan, &key, &graph);
+    if (status) return status;
+    take(plan, graph);
+    graph_destroy(graph);
     return ENGINE_OK;
 }
 
 int plan_survey(struct engine_plan *plan)
 {
-    uint32_t width = plan_full_table_width(plan);
-    struct graph *one = NULL, *many = NULL;
-    int status = plan_build_graph(plan, 1, 1, width, 0, &one);
-    if (!status) status = plan_build_graph(plan, plan->n_batch, plan->max_outputs, width, 0, &many);
+    const struct shape_key key = plan_full_shape(plan, 1, 1, false);
+    struct graph *one = NULL;
+    int n_graphs = plan->info.has_source ? 2 : 1, status = plan_build_graph(plan, &key, &one);
     if (!status) status = create_lists(plan, one);
     if (!status) status = add_weights(plan, one);
     if (!status) status = add_caches(plan, one);
-    if (!status) {
-        ask_support(plan, one);
-        ask_support(plan, many);
-        ask_sizes(plan);
-        find_followers(plan, one);
-        status = plan_estimate_activations(plan);
-    }
     graph_destroy(one);
-    graph_destroy(many);
-    return status;
+    for (int i = 0; i < n_graphs && !status; i++) {
+        status = with_graph(plan, i == 1, true, ask_support);
+        if (!status) status = with_graph(plan, i == 1, false, ask_support);
+    }
+    if (!status) ask_sizes(plan);
+    for (int i = 0; i < n_graphs && !status; i++) status = with_graph(plan, i == 1, true, find_followers);
+    return status ? status : plan_estimate_activations(plan);
 }

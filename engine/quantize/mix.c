@@ -134,6 +134,7 @@ bool mix_may_quantize(const struct model_tensor *tensor)
         "per_layer_model_proj",
         "position_embd",
         "ssm_conv1d",
+        "attn_rel_b.weight",
         "shortconv.conv.weight",
         "indexer.k_proj.weight",
         "indexer.q_proj.weight",

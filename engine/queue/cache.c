@@ -20,6 +20,10 @@ static size_t most_reused(const struct request *request)
 size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request)
 {
     uint32_t n_found = 0;
+    if (request->source) { /* what is in the cache is about another text */
+        engine_sequence_truncate(queue->context, sequence, 0);
+        return 0;
+    }
     int status =
         engine_sequence_reuse(queue->context, sequence, request->tokens, most_reused(request) + 1, &n_found);
     return status ? 0 : n_found; /* without the cached part the whole prompt is computed */
@@ -128,7 +132,7 @@ static size_t common(const struct request *a, const struct request *b)
 bool cache_soon_has_more(const struct engine_queue *queue, const struct request *request, size_t n_found)
 {
     uint32_t block = queue->info.cache_block;
-    if (queue->context->plan->n_states > 0) return false; /* no blocks are found */
+    if (queue->context->plan->n_states > 0 || request->source) return false; /* no blocks are found */
     for (size_t i = 0; i < queue->active.count; i++) {
         const struct request *other = queue->active.items[i];
         if (other->sequence < 0 || other->n_cached >= other->n_prompt) continue;

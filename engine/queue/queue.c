@@ -97,6 +97,9 @@ static int take_guesses(struct engine_queue *queue, const struct engine_queue_op
             ENGINE_ERROR_UNSUPPORTED,
             "no guesses (--lookup, --draft) for a recurrent model: what a wrong one changes in "
             "its state can't be taken back");
+    if (options->draft && queue->info.has_source)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                           "no draft model (--draft) for a model with an encoder and a decoder");
     return options->draft ? draft_create(queue, options->draft, &queue->draft) : ENGINE_OK;
 }
 

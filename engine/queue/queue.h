@@ -60,6 +60,9 @@ struct request {
     size_t n_cached;  /* tokens in the cache, in `sequence` */
     size_t most_read; /* the most prompt tokens that were in the cache at once, for progress events */
     uint32_t n_reused, n_generated;
+    int32_t *source; /* [n_source] the text that the encoder reads; NULL: the model has no encoder */
+    size_t n_source;
+    bool is_encoded; /* in `sequence` */
     /* Kept while the request is put back. NULL until it first runs. */
     struct engine_sampler *sampler;
     struct engine_decoder *decoder;

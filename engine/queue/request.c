@@ -75,6 +75,33 @@ static int check_pooling(const struct engine_queue *queue, const struct engine_r
     return ENGINE_OK;
 }
 
+/* The source text of a request, not copied. */
+struct source {
+    const int32_t *tokens;
+    size_t n_tokens;
+};
+
+/* Where the model has an encoder: what is given as the prompt becomes the source, and the decoder's tokens the
+ * prompt. */
+static int take_source(const struct engine_queue *queue, struct engine_request *known, struct source *source)
+{
+    *source = (struct source){0};
+    if (!queue->info.has_source && known->n_decoder_tokens > 0)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "decoder_tokens for a model that has only one text");
+    if (!queue->info.has_source) return ENGINE_OK;
+    int status = check_tokens(queue, known);
+    if (status) return status;
+    if (known->pooling || known->n_score > 0 || known->flags & ENGINE_REQUEST_KEEP)
+        return error_raise(
+            ENGINE_ERROR_UNSUPPORTED,
+            "the model has an encoder and a decoder: its prompts are not scored and not kept, and have "
+            "no embeddings");
+    *source = (struct source){known->tokens, known->n_tokens};
+    known->tokens = known->n_decoder_tokens > 0 ? known->decoder_tokens : &queue->info.start_token;
+    known->n_tokens = known->n_decoder_tokens > 0 ? known->n_decoder_tokens : 1;
+    return ENGINE_OK;
+}
+
 static int check_request(const struct engine_queue *queue, const struct engine_request *given)
 {
     const uint32_t known = ENGINE_REQUEST_PROGRESS | ENGINE_REQUEST_IGNORE_END | ENGINE_REQUEST_NO_TEXT |
@@ -127,7 +154,9 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     int status = SIZED_CHECK(given, engine_request, user);
     if (status) return status;
     sized_read(&known, sizeof known, given);
-    status = check_request(queue, &known);
+    struct source source;
+    status = take_source(queue, &known, &source);
+    if (!status) status = check_request(queue, &known);
     if (status) return status;
     struct request *created = calloc(1, sizeof *created);
     if (!created) return error_memory("request");
@@ -151,13 +180,15 @@ int request_create(const struct engine_queue *queue, const struct engine_request
     created->n_tokens = created->n_prompt = created->capacity = known.n_tokens;
     created->stop_tokens = copy_tokens(known.stop_tokens, known.n_stop_tokens);
     created->n_stop_tokens = known.n_stop_tokens;
+    created->source = source.n_tokens > 0 ? copy_tokens(source.tokens, source.n_tokens) : NULL;
+    created->n_source = source.n_tokens;
     if (known.pooling) {
         created->pooled = calloc(queue->info.n_embd, sizeof *created->pooled);
         size_t n_rows = known.pooling == ENGINE_POOLING_TOKENS ? known.n_tokens : 1;
         created->embedding = calloc(n_rows * width_of(queue, known.pooling), sizeof *created->embedding);
         if (known.token_types) created->token_types = copy_tokens(known.token_types, known.n_tokens);
     }
-    if (!created->tokens || !created->stop_tokens ||
+    if (!created->tokens || !created->stop_tokens || (source.n_tokens > 0 && !created->source) ||
         (known.pooling && (!created->pooled || !created->embedding)) ||
         (known.token_types && !created->token_types)) {
         status = error_memory("request");
@@ -191,6 +222,7 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     free(request->embedding);
     free(request->token_types);
     free(request->stop_tokens);
+    free(request->source);
     free(request->tokens);
     free(request);
 }
@@ -302,7 +334,7 @@ static struct engine_event new_event(const struct request *request, uint32_t kin
         .token = -1,
         .user = request->user,
         .text = {.data = ""},
-        .n_prompt = (uint32_t)request->most_read,
+        .n_prompt = (uint32_t)(request->source ? request->n_source : request->most_read),
         .n_reused = request->n_reused,
         .n_generated = request->n_generated,
         .n_guessed = request->n_guessed,

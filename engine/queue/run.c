@@ -192,6 +192,7 @@ static int begin_request(struct engine_queue *queue, const struct start *start)
     struct request *request = start->request;
     request->sequence = (int32_t)start->sequence;
     request->n_cached = start->n_cached;
+    request->is_encoded = false;
     queue->sequences[start->sequence] = (struct sequence){.used = true};
     if (request->beams) beams_begin(queue, request);
     if (queue->draft) draft_begin(queue->draft, request);
@@ -345,11 +346,31 @@ static bool fill_batch(struct step_batch *batch, const struct request *request,
     return good;
 }
 
+/* Lets the encoder read the source texts of requests whose first step this is. */
+static int encode_sources(struct engine_queue *queue)
+{
+    struct step_batch *batch = &queue->batch;
+    bool good = true;
+    batch->count = 0;
+    for (size_t i = 0; i < queue->active.count && good; i++) {
+        const struct request *request = queue->active.items[i];
+        if (queue->plan[i].n_now == 0 || request->is_encoded) continue;
+        for (size_t t = 0; t < request->n_source && good; t++)
+            good = step_batch_add(batch, request->source[t], request->sequence, false);
+    }
+    if (!good) return error_memory("batch");
+    int status = batch->count > 0 ? step_batch_encode(batch, queue->context) : ENGINE_OK;
+    for (size_t i = 0; i < queue->active.count && !status; i++)
+        if (queue->plan[i].n_now > 0) queue->active.items[i]->is_encoded = true;
+    return status;
+}
+
 /* Decodes the planned tokens. */
 static int decode(struct engine_queue *queue, const struct step *step)
 {
     int status = make_logits_room(queue, step);
     if (!status) status = make_states_room(queue, step);
+    if (!status && queue->info.has_source) status = encode_sources(queue);
     queue->batch.count = 0;
     for (size_t i = 0; i < queue->active.count && !status; i++)
         if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))

@@ -31,6 +31,17 @@ bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, b
     return true;
 }
 
+int step_batch_encode(const struct step_batch *batch, struct engine_context *context)
+{
+    const struct engine_batch tokens = {
+        .struct_size = sizeof tokens,
+        .n_tokens = batch->count,
+        .tokens = batch->tokens,
+        .sequences = batch->sequences,
+    };
+    return engine_encode(context, &tokens);
+}
+
 int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
                       float *states, struct step_costs *costs)
 {

@@ -20,6 +20,9 @@ struct step_batch {
 /* Adds the next token of a sequence, of type 0. False: out of memory. */
 bool step_batch_add(struct step_batch *batch, int32_t token, int32_t sequence, bool wanted);
 
+/* Lets the encoder read the tokens as source texts, see engine_encode. */
+int step_batch_encode(const struct step_batch *batch, struct engine_context *context);
+
 /* Decodes, and measures what a step of so many tokens costs; not the first of a shape, which costs more.
  * `costs` NULL: not
  * measured. `states` as in struct engine_batch. */

@@ -52,7 +52,7 @@ static void run_weights(const void *args, const struct work *work, size_t task)
         for (size_t r = 0; r < n_q; r++) {
             float *row = view_row(&op->weights, first_head + r, token, 0),
                   *from = scores + r * ATTENTION_PIECE;
-            attention_change_scores(op, work, first_head + r, (float)position - (float)j, from,
+            attention_change_scores(op, work, first_head + r, position - (int64_t)j, from,
                                     round_up(n, PANEL));
             memcpy(row + j, from, n * sizeof *row);
         }

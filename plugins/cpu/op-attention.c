@@ -232,12 +232,29 @@ static size_t token_of(const struct attention *op, const struct queries *queries
     return queries->first_token + (queries->n_tokens == 1 ? 0 : i / op->n_repeat);
 }
 
-void attention_change_scores(const struct attention *op, const struct work *work, size_t head, float ahead,
+/* Adds the biases of a head's n positions, of which the first is `ahead` before the query. */
+static void add_biases(const struct attention *op, size_t head, int64_t ahead, float *scores, size_t n)
+{
+    int64_t r = (int64_t)op->n_biases, count = (int64_t)n, j = 0;
+    const float *biases = op->biases + head * (2 * op->n_biases + 1);
+    int64_t near = ahead - r < 0       ? 0
+                   : ahead - r < count ? ahead - r
+                                       : count,
+            far = ahead + r + 1 < 0       ? 0
+                  : ahead + r + 1 < count ? ahead + r + 1
+                                          : count;
+    for (; j < near; j++) scores[j] += biases[0];
+    for (; j < far; j++) scores[j] += biases[j - ahead + r];
+    for (; j < count; j++) scores[j] += biases[2 * r];
+}
+
+void attention_change_scores(const struct attention *op, const struct work *work, size_t head, int64_t ahead,
                              float *scores, size_t n)
 {
     if (op->softcap > 0)
         work->kernels->activate(ENGINE_ACTIVATION_SOFTCAP, op->softcap, 0, scores, NULL, scores, n);
-    if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head], ahead);
+    if (op->slopes) work->kernels->subtract_slope(scores, n, op->slopes[head], (float)ahead);
+    if (op->biases) add_biases(op, head, ahead, scores, n);
 }
 
 /* Turns scores of positions that a query sees into exponentials, the others into zeros. begin and end are
@@ -257,9 +274,9 @@ static void span_softmax(const struct attention *op, const struct work *work, co
             memset(scores + begin, 0, (end - begin) * sizeof *scores);
             continue;
         }
-        if (op->softcap > 0 || op->slopes)
-            attention_change_scores(op, work, head_of(op, queries, i),
-                                    (float)position - (float)(first + begin), scores + begin, end - begin);
+        if (attention_changes_scores(op))
+            attention_change_scores(op, work, head_of(op, queries, i), position - (int64_t)(first + begin),
+                                    scores + begin, end - begin);
         for (size_t j = begin; j < low; j++) scores[j] = -INFINITY;
         for (size_t j = high; j < end; j++) scores[j] = -INFINITY;
         partial->sum[i] = work->kernels->softmax(scores + begin, end - begin, &partial->max[i]);
@@ -653,7 +670,14 @@ static int check(const struct request *request, const struct engine_op_attention
     op->window = args->window;
     op->chunk = args->chunk;
     status = values_check(request, args->slopes, "slopes", q[1], &op->slopes);
-    return status ? status : values_check(request, args->sinks, "sinks", q[1], &op->sinks);
+    if (!status) status = values_check(request, args->sinks, "sinks", q[1], &op->sinks);
+    if (status || !args->distance_bias) return status;
+    uint64_t n = args->distance_bias->ne[0];
+    if (n % 2 == 0 || args->slopes)
+        return refuse(request, ENGINE_ERROR_ARGUMENT,
+                      "attention: 'distance_bias' has an even number of distances, or slopes beside it");
+    op->n_biases = n / 2;
+    return value_rows_check(request, args->distance_bias, "distance_bias", n, q[1], &op->biases);
 }
 
 /* A step of the operation, which reads and writes all that it does; the other step is ordered by the slot. */

@@ -14,10 +14,12 @@ struct attention {
     float scale, softcap;
     uint32_t window, chunk;      /* not both */
     const float *slopes, *sinks; /* [n_heads], or NULL */
-    uint32_t split;              /* few tokens */
-    uint32_t split_heads;        /* key/value heads of a task, where they are few */
-    uint32_t group_tokens;       /* of a task, where there are many */
-    uint32_t n_repeat;           /* query heads that share a key/value head */
+    const float *biases;         /* [2 * n_biases + 1, n_heads] by distance, or NULL */
+    size_t n_biases;
+    uint32_t split;        /* few tokens */
+    uint32_t split_heads;  /* key/value heads of a task, where they are few */
+    uint32_t group_tokens; /* of a task, where there are many */
+    uint32_t n_repeat;     /* query heads that share a key/value head */
 };
 
 /* Rows in scratch memory are padded to whole vectors. */
@@ -49,9 +51,15 @@ int32_t attention_position(const struct attention *op, const struct work *work, 
 void attention_fetch(const struct attention *op, const struct work *work, const struct view *cache,
                      int32_t sequence, size_t kv_head, size_t first, size_t n, size_t size, float *rows);
 
-/* Soft cap and slope of n scores of a head, n a multiple of PANEL. The query is `ahead` positions after the
+/* Whether scores change between products and softmax. */
+static inline bool attention_changes_scores(const struct attention *op)
+{
+    return op->softcap > 0 || op->slopes || op->biases;
+}
+
+/* Soft cap, slope and bias of n scores of a head, n a multiple of PANEL. The query is `ahead` positions after the
  * first one. */
-void attention_change_scores(const struct attention *op, const struct work *work, size_t head, float ahead,
+void attention_change_scores(const struct attention *op, const struct work *work, size_t head, int64_t ahead,
                              float *scores, size_t n);
 
 /* op-attention-weights.c: adds the step that computes op->weights. */

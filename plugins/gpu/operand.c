@@ -302,6 +302,13 @@ static bool has_values(const struct gpu_view *view, uint64_t n)
     return !view->present || has_shape(view, n, 1, 1, 1);
 }
 
+/* Biases of each head by distance, both ways; none beside slopes, which are the same by another name. */
+static bool has_biases(const struct gpu_view *biases, const struct gpu_view *slopes, uint64_t n_heads)
+{
+    if (!biases->present) return true;
+    return !slopes->present && biases->ne[0] % 2 == 1 && has_shape(biases, biases->ne[0], n_heads, 1, 1);
+}
+
 static int check_attention(const struct gpu_request *request, struct gpu_call *call)
 {
     const struct gpu_view *views = call->views, *q = &views[GPU_ATTENTION_Q], *k = &views[GPU_ATTENTION_K];
@@ -315,7 +322,8 @@ static int check_attention(const struct gpu_request *request, struct gpu_call *c
         !has_shape(&views[GPU_ATTENTION_POSITIONS], tokens, views[GPU_ATTENTION_POSITIONS].ne[1] == 2 ? 2 : 1,
                    1, 1) ||
         table->ne[2] != 1 || table->ne[3] != 1 || !has_values(&views[GPU_ATTENTION_SLOPES], q->ne[1]) ||
-        !has_values(&views[GPU_ATTENTION_SINKS], q->ne[1]))
+        !has_values(&views[GPU_ATTENTION_SINKS], q->ne[1]) ||
+        !has_biases(&views[GPU_ATTENTION_BIASES], &views[GPU_ATTENTION_SLOPES], q->ne[1]))
         return SHAPES(request);
     if (views[GPU_ATTENTION_WEIGHTS].present)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "attention: weights are not supported");
@@ -535,7 +543,9 @@ static const struct op ops[] = {
                               AT(engine_op_attention, output, IN_BUFFER, 0),
                               AT(engine_op_attention, slopes, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
                               AT(engine_op_attention, sinks, IS_WEIGHT | OPTIONAL, ENGINE_WEIGHT_VALUES),
-                              AT(engine_op_attention, weights, IN_BUFFER | OPTIONAL, 0)},
+                              AT(engine_op_attention, weights, IN_BUFFER | OPTIONAL, 0),
+                              AT(engine_op_attention, distance_bias, IS_WEIGHT | OPTIONAL,
+                                 ENGINE_WEIGHT_VALUES)},
                              check_attention},
     [ENGINE_OP_CACHE_WRITE] = {"cache write",
                                sizeof(struct engine_op_cache_write),

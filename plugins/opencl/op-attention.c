@@ -46,7 +46,7 @@ int attention(struct builder *builder, const struct gpu_call *call)
         float scale, softcap;
         uint32_t window, chunk;
         uint32_t has_slopes, has_sinks;
-        uint32_t last_step;
+        uint32_t last_step, n_biases;
     } p = {.n_heads = n_heads,
            .n_kv_heads = (uint32_t)k->ne[2],
            .n_tokens = (uint32_t)q->ne[2],
@@ -69,7 +69,11 @@ int attention(struct builder *builder, const struct gpu_call *call)
     p.table_offset = add_view(builder, &v[GPU_ATTENTION_BLOCK_TABLE]);
     p.sequences_offset = add_view(builder, &v[GPU_ATTENTION_SEQUENCES]);
     p.positions_offset = add_view(builder, &v[GPU_ATTENTION_POSITIONS]);
-    add_values(builder, &v[GPU_ATTENTION_SLOPES]);
+    if (v[GPU_ATTENTION_BIASES].present) {
+        p.has_slopes = 2;
+        p.n_biases = (uint32_t)(v[GPU_ATTENTION_BIASES].ne[0] / 2);
+    }
+    add_values(builder, &v[p.has_slopes == 2 ? GPU_ATTENTION_BIASES : GPU_ATTENTION_SLOPES]);
     add_values(builder, &v[GPU_ATTENTION_SINKS]);
     p.output_offset = add_view(builder, output);
     set_parameters(builder, &p, sizeof p);

@@ -74,7 +74,8 @@ static int join(struct builder *builder, const struct gpu_call *call, const stru
 static int attention(struct builder *builder, const struct gpu_call *call)
 {
     const struct gpu_view *v = call->views, *q = &v[GPU_ATTENTION_Q], *k = &v[GPU_ATTENTION_K];
-    const struct gpu_view *slopes = &v[GPU_ATTENTION_SLOPES], *sinks = &v[GPU_ATTENTION_SINKS];
+    const struct gpu_view *slopes = &v[GPU_ATTENTION_SLOPES], *sinks = &v[GPU_ATTENTION_SINKS],
+                          *biases = &v[GPU_ATTENTION_BIASES];
     const struct engine_op_attention *args = &call->args.attention;
     uint32_t value_dim = (uint32_t)v[GPU_ATTENTION_V].ne[0], splits = attention_splits(builder->device, call);
     const struct memory_range *parts = NULL;
@@ -86,8 +87,11 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     builder->dispatch.key = (struct pipeline_key){
         .shader = attention_shader(builder->device, k->type, v[GPU_ATTENTION_V].type),
         .constants = {ATTENTION_LANES, (value_dim + ATTENTION_LANES - 1) / ATTENTION_LANES,
-                      (uint32_t)q->ne[0], splits, value_dim, slopes->present, sinks->present,
-                      args->softcap > 0}};
+                      (uint32_t)q->ne[0], splits, value_dim,
+                      slopes->present   ? 1
+                      : biases->present ? 2
+                                        : 0,
+                      sinks->present, args->softcap > 0}};
     push(builder, q->ne[1]);
     push(builder, k->ne[2]);
     push(builder, q->ne[2]);
@@ -108,8 +112,9 @@ static int attention(struct builder *builder, const struct gpu_call *call)
     push(builder, call->value_step / (v[GPU_ATTENTION_V].type == ENGINE_TYPE_F32   ? 4
                                       : v[GPU_ATTENTION_V].type == ENGINE_TYPE_F16 ? 2
                                                                                    : 1));
+    push(builder, biases->present ? biases->ne[0] / 2 : 0);
     if (sinks->present && splits == 1) bind_values(builder, 7, sinks);
-    if (slopes->present) bind_values(builder, 8, slopes);
+    if (slopes->present || biases->present) bind_values(builder, 8, slopes->present ? slopes : biases);
     if (q->ne[1] > builder->device->max_groups[0])
         return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED, "attention: too many heads");
     builder->dispatch.groups[0] = (uint32_t)q->ne[1] * splits;

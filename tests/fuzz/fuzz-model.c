@@ -42,7 +42,8 @@ static int decode(struct engine_context *context)
     float *states = calloc(5, info.n_embd * sizeof *states);
     if ((!logits && !info.is_encoder) || !states) abort();
     if (info.is_encoder) batch.states = states;
-    int status = engine_decode(context, &batch, logits);
+    int status = info.has_source ? engine_encode(context, &batch) : ENGINE_OK;
+    if (!status) status = engine_decode(context, &batch, logits);
     batch.n_tokens = 1;
     if (!status) status = engine_decode(context, &batch, logits);
     free(logits);

@@ -78,7 +78,7 @@ static int decode(struct engine_context *context)
                                  .tokens = tokens,
                                  .n_tokens = 5,
                                  .states = info.is_encoder ? states : NULL};
-    int status = ENGINE_OK;
+    int status = info.has_source ? engine_encode(context, &batch) : ENGINE_OK;
     for (int i = 0; i <= N_PREDICT && !status; i++) {
         status = engine_decode(context, &batch, info.is_encoder ? NULL : logits);
         batch.n_tokens = 1;
@@ -337,9 +337,10 @@ static void check_counts(const char *name)
     cr_assert(n_ran > 0 && n_refused > 0, "%s: %d ran, %d were refused", name, n_ran, n_refused);
 }
 
-static const char *const names[] = {"falcon",  "gemma2", "mixtral",  "mixtral-old", "deepseek3", "deepseek2",
-                                    "gpt-oss", "gpt2",   "mpt",      "cohere2",     "llama4",    "granite",
-                                    "phi3",    "gemma3", "stablelm", "qwen2moe",    "glm4moe",   "bert"};
+static const char *const names[] = {"falcon",    "gemma2",  "mixtral", "mixtral-old", "deepseek3",
+                                    "deepseek2", "gpt-oss", "gpt2",    "mpt",         "cohere2",
+                                    "llama4",    "granite", "phi3",    "gemma3",      "stablelm",
+                                    "qwen2moe",  "glm4moe", "bert",    "t5"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 ParameterizedTestParameters(hostile_families, changes)
@@ -415,6 +416,15 @@ static const struct lie lies[] = {
     {"phi3", "tensor blk.*.ffn_up.weight f16 32 63", "ffn_up.weight"},
     {"mixtral", "key block_count u32 2147483647", "block_count 2147483647"},
     {"mixtral", "key block_count u32 3", "blk.2."},
+    {"t5", "key decoder_block_count u32 0", "decoder_block_count 0"},
+    {"t5", "key decoder_block_count u32 2", "dec.blk.1."},
+    {"t5", "key decoder_start_token_id u32 64", "decoder_start_token_id"},
+    {"t5", "key attention.relative_buckets_count u32 3", "3 buckets"},
+    {"t5", "key attention.relative_buckets_count u32 16", "attn_rel_b"},
+    {"t5", "key attention.relative_max_distance u32 4", "distances up to 4"},
+    {"t5", "key attention.value_length u32 4", "values of 4"},
+    {"t5", "tensor enc.blk.0.attn_rel_b.weight i8 4 8", "attn_rel_b"},
+    {"t5encoder", "tensor enc.blk.*.attn_norm.weight f32 31", "attn_norm"},
     {"mixtral", "key context_length u32 0", "context_length"},
     {"mixtral", "key expert_weights_scale f32 nan", "expert_weights_scale"},
     {"mixtral", "key attention.scale f32 inf", "attention.scale"},
@@ -461,7 +471,7 @@ static const struct lie lies[] = {
     {"stablelm", "tensor blk.*.attn_q_norm.weight f32 8 3", "attn_q_norm.weight"},
     {"gemma3", "tensor blk.*.attn_q_norm.weight f32 15", "attn_q_norm.weight"},
     {"mixtral", "family mamba", "mamba.ssm.inner_size is missing"},
-    {"mixtral", "family t5", "docs/models.md"},
+    {"mixtral", "family bart", "docs/models.md"},
     {"mixtral", "family rwkv7", "docs/models.md"},
 };
 

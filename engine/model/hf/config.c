@@ -167,7 +167,7 @@ static void read_sizes(struct hf_config *config)
     bool lacks_heads = is_gemma3 && !hf_get(json, "num_attention_heads");
     config->n_heads = is_recurrent  ? 1
                       : lacks_heads ? 8
-                                    : required(config, "num_attention_heads|n_head|n_heads", 65536);
+                                    : required(config, "num_attention_heads|n_head|n_heads|num_heads", 65536);
     config->n_kv_heads = hf_count(config, json, "num_key_value_heads", is_gemma3 ? 4 : config->n_heads);
     uint32_t head = config->family->head_dim;
     config->head_dim = hf_count(config, json, "head_dim", head ? head : config->n_embd / config->n_heads);
@@ -186,8 +186,8 @@ static void read_sizes(struct hf_config *config)
     hf_put_count(config, "context_length", config->n_context);
     hf_put_count(config, "embedding_length", config->n_embd);
     hf_put_count(config, "block_count", config->n_layers);
-    uint32_t n_ff = hf_count(config, json,
-                             "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner|hidden_dim", 0);
+    uint32_t n_ff = hf_count(
+        config, json, "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner|hidden_dim|d_ff", 0);
     if (is_recurrent)
         n_ff = 0; /* intermediate_size is the block's */
     else if (n_ff == 0)
@@ -213,7 +213,12 @@ static void read_activation(struct hf_config *config)
 {
     const char *name =
         hf_text(config, config->json, "hidden_activation|hidden_act|activation_function|activation");
-    if (name && strcmp(name, "swiglu") == 0) name = "silu"; /* of the gate */
+    if (name && strcmp(name, "swiglu") == 0) name = "silu";                      /* of the gate */
+    const char *projection = hf_text(config, config->json, "feed_forward_proj"); /* T5's */
+    if (projection && strcmp(projection, "gated-gelu") == 0)
+        name = "gelu_new";
+    else if (projection)
+        name = strncmp(projection, "gated-", 6) == 0 ? projection + 6 : projection;
     hf_put_text(config, "hidden_activation", name ? name : config->family->activation);
 }
 

@@ -2,6 +2,7 @@
  * config.h. */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/hf/config.h"
@@ -142,6 +143,12 @@ static const struct hf_key nomic_moe_keys[] = {
     {"num_experts", "expert_count", HF_COUNT, 8},
     {"moe_top_k", "expert_used_count", HF_COUNT, 2},
     {"moe_every_n_layers", "moe_every_n_layers", HF_COUNT, 2},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key t5_keys[] = {
+    {"relative_attention_num_buckets", "attention.relative_buckets_count", HF_COUNT, 32},
+    {"relative_attention_max_distance", "attention.relative_max_distance", HF_COUNT, 128},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -379,6 +386,26 @@ static void read_gemma_embedding(struct hf_config *config)
     hf_put_flag(config, "attention.causal", false);
 }
 
+/* T5 1.0 scales what its output matrix, the embedding, reads. Older files say so by tie_word_embeddings alone. */
+static void read_t5(struct hf_config *config)
+{
+    const json_t *json = config->json;
+    bool scales =
+        strcmp(config->family->type, "t5") == 0 &&
+        hf_flag(config, json, "scale_decoder_outputs", hf_flag(config, json, "tie_word_embeddings", true));
+    config->head_dim = hf_count(config, json, "d_kv", 64);
+    hf_put_count(config, "decoder_block_count",
+                 hf_count(config, json, "num_decoder_layers", config->n_layers));
+    hf_put_count(config, "decoder_start_token_id", hf_count(config, json, "decoder_start_token_id", 0));
+    hf_put_float(config, "logit_scale", scales ? 1 / sqrt(config->n_embd) : 1);
+}
+
+static void read_t5_encoder(struct hf_config *config)
+{
+    config->head_dim = hf_count(config, config->json, "d_kv", 64);
+    hf_put_flag(config, "attention.causal", false);
+}
+
 /* ---- Recurrent models ---- */
 
 static void read_mamba(struct hf_config *config)
@@ -514,15 +541,25 @@ static const struct hf_family families[] = {
      false},
     {"modernbert", "modern-bert", LAYER, 1e-5, 1.6e5, 1, 0, 8192, "gelu", HF_WINDOWS_FIRST, 128, 3, NULL,
      read_bert, false, false},
+    {"t5", "t5", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys, read_t5, false, false},
+    {"mt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, read_t5, false, false},
+    {"umt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, read_t5, false,
+     false},
+    {"nomic_bert", "nomic-bert", LAYER, 1e-12, 1e3, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
+     read_nomic_bert, false, false},
     /* Variants, see hf_family_variant. */
+    {"t5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys,
+     read_t5_encoder, false, false},
+    {"mt5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys,
+     read_t5_encoder, false, false},
+    {"umt5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys,
+     read_t5_encoder, false, false},
     {"bert, alibi", "jina-bert-v2", LAYER, 1e-12, 0, 0, 0, 8192, "gelu", HF_WINDOWS_NONE, 0, 0, NULL,
      read_jina_bert, false, false},
     {"nomic_bert, num_experts", "nomic-bert-moe", LAYER, 1e-12, 1e3, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0,
      0, nomic_moe_keys, read_nomic_bert_moe, false, false},
     {"gemma3_text, bidirectional", "gemma-embedding", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh",
      HF_WINDOWS_PERIOD, 4096, 6, NULL, read_gemma_embedding, true, false},
-    {"nomic_bert", "nomic-bert", LAYER, 1e-12, 1e3, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_nomic_bert, false, false},
 };
 
 const struct hf_family *hf_family_find(const char *type)
@@ -530,6 +567,16 @@ const struct hf_family *hf_family_find(const char *type)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strcmp(families[i].type, type) == 0) return &families[i];
     return NULL;
+}
+
+/* The encoder alone has the model_type of the whole. */
+static const struct hf_family *t5_variant(const struct hf_family *family, const json_t *json)
+{
+    char name[32];
+    const char *class = json_string_value(json_array_get(hf_get(json, "architectures"), 0));
+    if (!class || !strstr(class, "EncoderModel")) return family;
+    snprintf(name, sizeof name, "%s, encoder", family->type);
+    return hf_family_find(name);
 }
 
 const struct hf_family *hf_family_variant(const struct hf_family *family, const json_t *json)
@@ -541,6 +588,7 @@ const struct hf_family *hf_family_variant(const struct hf_family *family, const 
         name = "nomic_bert, num_experts";
     if (strcmp(name, "gemma3_text") == 0 && json_is_true(hf_get(json, "use_bidirectional_attention")))
         name = "gemma3_text, bidirectional";
+    if (name == family->type && strcmp(family->architecture, "t5") == 0) return t5_variant(family, json);
     return name == family->type ? family : hf_family_find(name);
 }
 
@@ -551,7 +599,6 @@ const char *hf_family_refusal(const char *type)
     } others[] = {
         {"deberta-v2", "encoders"},
         {"electra", "encoders"},
-        {"t5", "encoders with a decoder"},
         {"bart", "encoders with a decoder"},
         {"whisper", "encoders with a decoder"},
         {"rwkv", "recurrent"},

@@ -302,6 +302,26 @@ static const struct module bert_outer[] = {
     {NULL, NULL, HF_ROWS_SAME},
 };
 
+/* T5: what follows "encoder.block.N." or "decoder.block.N.". The decoder has cross attention between the two others. */
+static const struct module t5[] = {
+    {"layer.0.SelfAttention.q", "attn_q", HF_ROWS_SAME},
+    {"layer.0.SelfAttention.k", "attn_k", HF_ROWS_SAME},
+    {"layer.0.SelfAttention.v", "attn_v", HF_ROWS_SAME},
+    {"layer.0.SelfAttention.o", "attn_o", HF_ROWS_SAME},
+    {"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b", HF_ROWS_SAME},
+    {"layer.0.layer_norm", "attn_norm", HF_ROWS_SAME},
+    {"layer.1.EncDecAttention.q", "cross_attn_q", HF_ROWS_SAME},
+    {"layer.1.EncDecAttention.k", "cross_attn_k", HF_ROWS_SAME},
+    {"layer.1.EncDecAttention.v", "cross_attn_v", HF_ROWS_SAME},
+    {"layer.1.EncDecAttention.o", "cross_attn_o", HF_ROWS_SAME},
+    {"layer.2.layer_norm", "ffn_norm", HF_ROWS_SAME},
+    {"layer.#.DenseReluDense.wi", "ffn_up", HF_ROWS_SAME},
+    {"layer.#.DenseReluDense.wi_0", "ffn_gate", HF_ROWS_SAME},
+    {"layer.#.DenseReluDense.wi_1", "ffn_up", HF_ROWS_SAME},
+    {"layer.#.DenseReluDense.wo", "ffn_down", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
 /* Families with names of their own, and those whose GGUF files have the pairs of rope adjacent. */
 static const struct family {
     const char *name;
@@ -451,8 +471,37 @@ static bool find_outer(const char *module, struct hf_name *name)
     return false;
 }
 
+/* Names of T5. Layers of two parts have numbers of their own, so `name` has none. */
+static bool find_t5(const char *module, struct hf_name *name)
+{
+    bool encodes = strncmp(module, "encoder.", 8) == 0;
+    *name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
+    if (!encodes && strncmp(module, "decoder.", 8) != 0) {
+        name->is_embedding = strcmp(module, "shared") == 0;
+        bool is_known = name->is_embedding || strcmp(module, "lm_head") == 0;
+        snprintf(name->tensor, sizeof name->tensor, "%s",
+                 name->is_embedding ? "token_embd.weight" : "output.weight");
+        return is_known;
+    }
+    const char *part = encodes ? "enc" : "dec", *block = module + 8;
+    uint32_t sublayer;
+    char *rest;
+    if (strcmp(block, "final_layer_norm") == 0)
+        return snprintf(name->tensor, sizeof name->tensor, "%s.output_norm.weight", part) > 0;
+    if (strncmp(block, "block.", 6) != 0 || !isdigit((unsigned char)block[6])) return false;
+    unsigned long long layer = strtoull(block + 6, &rest, 10);
+    if (*rest != '.' || layer > INT32_MAX) return false;
+    const struct module *found = find_module(t5, rest + 1, &sublayer);
+    const char *tensor = found ? found->tensor : NULL;
+    if (strcmp(rest + 1, "layer.1.layer_norm") == 0) tensor = encodes ? "ffn_norm" : "cross_attn_norm";
+    if (!tensor) return false;
+    snprintf(name->tensor, sizeof name->tensor, "%s.blk.%llu.%s.weight", part, layer, tensor);
+    return true;
+}
+
 bool hf_name(const char *family, const char *module, struct hf_name *name)
 {
+    if (strcmp(family, "t5") == 0 || strcmp(family, "t5encoder") == 0) return find_t5(module, name);
     const struct family *own = NULL;
     for (size_t i = 0; i < sizeof families / sizeof *families && !own; i++)
         if (strcmp(families[i].name, family) == 0) own = &families[i];

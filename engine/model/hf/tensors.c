@@ -58,6 +58,9 @@ static bool is_left_out(const char *family, const char *name)
                                          "vocab_projector.",
                                          "qa_outputs."};
     size_t length = strlen(name);
+    /* T5's embedding under its other names. */
+    if (strcmp(name, "encoder.embed_tokens.weight") == 0 || strcmp(name, "decoder.embed_tokens.weight") == 0)
+        return strncmp(family, "t5", 2) == 0;
     /* RoBERTa's head for hidden words; decoders have a tensor of this name that is used. */
     if (strcmp(family, "bert") == 0 && strncmp(name, "lm_head.", 8) == 0) return true;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)

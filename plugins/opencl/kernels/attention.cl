@@ -9,8 +9,9 @@ struct attention_parameters {
     uint output_offset, output_stride1, output_stride2;
     float scale, softcap;
     uint window, chunk;
-    uint has_slopes, has_sinks;
+    uint has_slopes, has_sinks; // has_slopes 2: the slopes are biases for each distance, n_biases each way
     uint last_step; // from a token's position to the last one that it sees; 0: they are the same
+    uint n_biases;
 };
 
 // The positions begin ... end - 1 that a token at `position` sees, up to `last`.
@@ -24,6 +25,14 @@ void find_range(const struct attention_parameters *p, int position, int last, ui
 }
 
 #define LEAST_SCORE -3e38f
+
+// What slopes or biases add to a head's score of a position `distance` before the token's.
+float distance_term(const struct attention_parameters *p, global const float *slopes, uint head, int distance)
+{
+    int r = (int)p->n_biases;
+    if (p->has_slopes == 2) return slopes[head * (2 * r + 1) + clamp(-distance, -r, r) + r];
+    return p->has_slopes ? -slopes[head] * abs(distance) : 0;
+}
 
 // The row of the cache that holds a position.
 size_t cache_row(const struct attention_parameters *p, global const int *table, uint kv_head, uint position)
@@ -106,11 +115,17 @@ void store_floats(float16 values, global float *to, uint part)
 }
 
 // Scores of the positions from `first` on, `count` of which are seen.
-float16 finish_scores(const struct attention_parameters *p, float16 scores, float slope, int distance, uint count)
+float16 finish_scores(const struct attention_parameters *p, float16 scores, global const float *slopes, uint head,
+                      int distance, uint count)
 {
     const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     if (p->softcap > 0) scores = p->softcap * tanh(scores / p->softcap);
-    if (p->has_slopes) scores -= slope * fabs(convert_float16(distance - lanes));
+    if (p->has_slopes == 1) scores -= slopes[head] * fabs(convert_float16(distance - lanes));
+    if (p->has_slopes == 2) {
+        float biases[16];
+        for (int i = 0; i < 16; i++) biases[i] = distance_term(p, slopes, head, distance - i);
+        scores += vload16(0, biases);
+    }
     return lanes < (int)count ? scores : (float16)(LEAST_SCORE);
 }
 
@@ -152,8 +167,7 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
             }
         }
         for (uint h = 0; h < HEADS; h++) {
-            float16 all = finish_scores(&p, vload16(0, scores[h]), p.has_slopes ? slopes[first_head + h] : 0,
-                                        position - (int)first, count);
+            float16 all = finish_scores(&p, vload16(0, scores[h]), slopes, first_head + h, position - (int)first, count);
             float now = fmax(most[h], lanes_max(all)), shrink = exp(most[h] - now);
             all = exp(all - now);
             most[h] = now;
@@ -190,12 +204,12 @@ float group_max(float mine, local float *partial)
 }
 
 float score(const struct attention_parameters *p, global const uchar *k, size_t row, local const float *queries,
-            float slope, int distance)
+            float distant)
 {
     float sum = 0;
     for (uint i = 0; i < HEAD_DIM; i++) sum += load_key(k, row, i) * queries[i];
     if (p->softcap > 0) sum = p->softcap * tanh(sum / p->softcap);
-    return p->has_slopes ? sum - slope * abs(distance) : sum;
+    return sum + distant;
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
@@ -210,7 +224,7 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
     uint kv_head = head / (p.n_heads / p.n_kv_heads), begin, end;
     int position = positions[p.positions_offset + token];
     global const int *table = tables + p.table_offset + (size_t)sequences[p.sequences_offset + token] * p.table_stride;
-    float slope = p.has_slopes ? slopes[head] : 0, sums[VALUES];
+    float sums[VALUES];
     float most = p.has_sinks ? sinks[head] : LEAST_SCORE, total = p.has_sinks ? 1 : 0;
     k += (size_t)p.k_offset * 4;
     v += (size_t)p.v_offset * 4;
@@ -224,7 +238,8 @@ attention(global const float *q, global const uchar *k, global const uchar *v, g
         float mine = LEAST_SCORE;
         if (lane < count) {
             rows[lane] = cache_row(&p, table, kv_head, first + lane);
-            mine = score(&p, k, rows[lane], queries, slope, position - (int)(first + lane));
+            mine = score(&p, k, rows[lane], queries,
+                         distance_term(&p, slopes, head, position - (int)(first + lane)));
         }
         float now = fmax(group_max(mine, partial), most), shrink = exp(most - now);
         most = now;

@@ -15,7 +15,7 @@ layout(constant_id = 1) const uint VALUES = 4; // that an invocation sums: at le
 layout(constant_id = 2) const uint HEAD_DIM = 64;
 layout(constant_id = 3) const uint SPLITS = 1;
 layout(constant_id = 4) const uint VALUE_DIM = 64;
-layout(constant_id = 5) const bool SLOPED = false;
+layout(constant_id = 5) const uint SLOPED = 0; // 1: by slopes; 2: by a bias for each distance
 layout(constant_id = 6) const bool SINKS = false; // with SPLITS > 1 they are for attention-join.comp
 layout(constant_id = 7) const bool CAPPED = false;
 
@@ -29,6 +29,7 @@ layout(push_constant) uniform Parameters {
     float softcap;
     uint last_step; // from a token's position to the last one that it sees; 0: they are the same
     uint v_step; // from one value of the cache to the next: words, halves of words or bytes, as the type has it
+    uint n_biases; // in each direction
 } p;
 
 layout(binding = 0) readonly buffer Q { float q[]; };
@@ -148,7 +149,11 @@ void attend(uint head, uint split, uint token, uint lane)
             rows[lane] = row;
             mine = score(row);
             if (CAPPED) mine = p.softcap * accurate_tanh(mine / p.softcap);
-            if (SLOPED) mine -= slopes[head] * float(abs(position - int(at)));
+            if (SLOPED == 1) mine -= slopes[head] * float(abs(position - int(at)));
+            if (SLOPED == 2) {
+                int r = int(p.n_biases);
+                mine += slopes[head * (2 * p.n_biases + 1) + uint(clamp(int(at) - position, -r, r) + r)];
+            }
         }
         float old = most;
         most = max(workgroup_max(mine), old);
