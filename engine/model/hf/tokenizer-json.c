@@ -179,16 +179,16 @@ static bool join(struct joined *joined, struct engine_string left, struct engine
 static int take_merges(struct hf_tokenizer *work, const json_t *merges, const json_t *vocabulary,
                        size_t prefix_length)
 {
-    size_t count = json_array_size(merges), i;
-    const json_t *merge;
+    const struct hf_merges *texts = &work->merge_texts;
+    size_t count = texts->taken ? texts->n : json_array_size(merges);
     struct joined joined = {NULL, 0};
     int status = ENGINE_OK;
     work->merges = metadata_allocate(work->metadata, count * 3 * sizeof *work->merges + 1);
     if (!work->merges) return error_memory("merges");
-    json_array_foreach(merges, i, merge)
-    {
-        struct engine_string left, right;
-        bool valid = read_merge(merge, &left, &right);
+    for (size_t i = 0; i < count; i++) {
+        struct engine_string left = {NULL, 0}, right = {NULL, 0};
+        bool valid = texts->taken || read_merge(json_array_get(merges, i), &left, &right);
+        if (texts->taken) left = texts->pairs[i][0], right = texts->pairs[i][1];
         int64_t ids[3] = {-1, -1, -1};
         if (valid) {
             ids[0] = find_in(vocabulary, left.data, left.length);

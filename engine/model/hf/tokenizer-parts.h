@@ -2,6 +2,7 @@
  * files:
  *
  *   tokenizer-files.c    which files; those without tokenizer.json become a value like its own
+ *   tokenizer-merges.c   takes the merges out of tokenizer.json's text
  *   tokenizer-json.c     tokenizer.json's vocabulary, merges and added tokens
  *   sentencepiece.c      tokenizer.model
  *   tokenizer-config.c   special tokens, chat templates, sampling
@@ -33,6 +34,14 @@ enum hf_token_type {
     HF_TOKEN_BYTE
 };
 
+/* Merges that were taken out of the text. */
+struct hf_merges {
+    bool taken;                       /* false: those of the JSON count */
+    struct engine_string (*pairs)[2]; /* [n]: left, right */
+    size_t n;
+    char *text; /* theirs */
+};
+
 struct hf_tokenizer {
     const char *directory;
     const char *file; /* of the vocabulary, for messages */
@@ -50,7 +59,8 @@ struct hf_tokenizer {
     double *scores;               /* [n_tokens], or NULL */
     uint32_t *merges;             /* [3 * n_merges] left, right, result */
     size_t n_merges;
-    const uint8_t *charsmap; /* [charsmap_size], or NULL */
+    struct hf_merges merge_texts; /* until the merges are read */
+    const uint8_t *charsmap;      /* [charsmap_size], or NULL */
     size_t charsmap_size;
     int64_t bos, eos, unknown, padding; /* ids that tokenizer.model names; -1: none */
     const char *kind;     /* tokenizer.ggml.model, if another program than the engine can use it, or NULL */
@@ -76,6 +86,14 @@ int hf_tokenizer_json(const char *directory, const char *name, json_t **json);
 /* Reads a file if it is there, as memory of the metadata; *text is NULL if not. */
 int hf_tokenizer_text(const struct hf_tokenizer *tokenizer, const char *name, uint64_t limit,
                       const char **text, size_t *length);
+
+/* The same of a tokenizer.json, whose merges may be taken out: its array is then empty. The caller frees them. */
+int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_merges *merges,
+                             json_t **json);
+
+/* tokenizer-merges.c: the text without its merges, of *rest bytes, which the caller frees, or NULL: they stay there. */
+char *hf_merges_take(const char *text, size_t size, size_t *rest, struct hf_merges *merges);
+void hf_merges_free(struct hf_merges *merges);
 
 /* tokenizer-files.c: opens tokenizer.json, or makes its like of the other files; *root is NULL if the vocabulary
  * is tokenizer.model's, or there is none. */

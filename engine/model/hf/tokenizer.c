@@ -71,8 +71,22 @@ static unsigned json_depth(const char *text, size_t size)
     return deepest;
 }
 
-/* `flags`: Jansson's for decoding. */
-static int read_json(const char *directory, const char *name, size_t flags, json_t **json)
+/* Without the merges, if `merges` is not NULL and they can be taken out; else, and for messages, the whole text. */
+static json_t *load_json(const char *text, size_t size, size_t flags, struct hf_merges *merges,
+                         json_error_t *error)
+{
+    size_t rest;
+    char *without = merges ? hf_merges_take(text, size, &rest, merges) : NULL;
+    json_t *json = without ? json_loadb(without, rest, flags, error) : NULL;
+    free(without);
+    if (json) return json;
+    if (merges) hf_merges_free(merges);
+    return json_loadb(text, size, flags, error);
+}
+
+/* `flags`: Jansson's for decoding. `merges`: see load_json. */
+static int read_json(const char *directory, const char *name, size_t flags, struct hf_merges *merges,
+                     json_t **json)
 {
     const uint8_t *data;
     uint64_t size;
@@ -86,7 +100,7 @@ static int read_json(const char *directory, const char *name, size_t flags, json
         if (json_depth(text, (size_t)size) > HF_JSON_DEPTH)
             status = error_raise(ENGINE_ERROR_DATA, "%s: more than %d brackets in each other", path,
                                  HF_JSON_DEPTH);
-        else if (!(*json = json_loadb(text, (size_t)size, JSON_REJECT_DUPLICATES | flags, &error))) {
+        else if (!(*json = load_json(text, (size_t)size, JSON_REJECT_DUPLICATES | flags, merges, &error))) {
             printable_make(error.text);
             status = error_raise(ENGINE_ERROR_DATA, "%s is no valid JSON: line %d: %s", path, error.line,
                                  error.text);
@@ -103,7 +117,12 @@ static int read_json(const char *directory, const char *name, size_t flags, json
 
 int hf_tokenizer_json(const char *directory, const char *name, json_t **json)
 {
-    return read_json(directory, name, JSON_ALLOW_NUL, json);
+    return read_json(directory, name, JSON_ALLOW_NUL, NULL, json);
+}
+
+int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_merges *merges, json_t **json)
+{
+    return read_json(directory, name, JSON_ALLOW_NUL, merges, json);
 }
 
 int hf_tokenizer_text(const struct hf_tokenizer *work, const char *name, uint64_t limit, const char **text,
@@ -268,7 +287,7 @@ int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata 
     json_t *root = NULL;
     *found = false;
     /* Its model_max_length may be any number; no other of its numbers is read. */
-    int status = read_json(directory, "tokenizer_config.json", JSON_DECODE_INT_AS_REAL, &work.config);
+    int status = read_json(directory, "tokenizer_config.json", JSON_DECODE_INT_AS_REAL, NULL, &work.config);
     if (!status) status = hf_tokenizer_json(directory, "special_tokens_map.json", &work.map);
     if (!status) status = hf_tokenizer_json(directory, "generation_config.json", &work.generation);
     if (!status) status = hf_tokenizer_json(directory, "config.json", &work.model);
@@ -279,6 +298,7 @@ int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata 
     } else if (!status) {
         status = hf_sentencepiece_read(&work, found);
     }
+    hf_merges_free(&work.merge_texts);
     json_decref(root); /* frees the vocabulary before it is written again */
     if (!status && *found) status = fill_up(&work, n_tokens);
     if (!status && *found) status = describe(&work);
