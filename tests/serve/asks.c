@@ -399,6 +399,18 @@ static const struct {
      "{" HI ", " TOOLS ", 'response_format': {'type': 'json_object'}}",
      {"{\"n\": 5}", "<think>Hm</think>\n\n{}", "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"},
      {"Hello", "{} <tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"}},
+    /* Text, or calls whose arguments fit, though the vocabulary has no token for the mark. */
+    {ENGINE_REPLY_HERMES,
+     "<tool_call>",
+     false,
+     "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true, 'parameters': "
+     "{'type': 'object', 'properties': {'n': {'enum': [1]}}, 'required': ['n'], 'additionalProperties': "
+     "false}}}]}",
+     {"A <table>, <tool_box>, <<tool and a < b <",
+      "Hm <tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1}}</tool_call>",
+      "<to<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1}}</tool_call>"},
+     {"<tool_call>", "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":2}}</tool_call>",
+      "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>", "a <<tool_call>x"}},
 };
 
 Test(asks, shapes)
@@ -441,8 +453,8 @@ Test(asks, shapes_refused)
         struct read *read = read_body(CHAT, cases[i].body);
         struct shape shape = {.model = served.model,
                               .vocabulary = &served.vocabulary,
-                              .format = ENGINE_REPLY_HERMES,
-                              .template_text = "<tool_call>"};
+                              .format = ENGINE_REPLY_LLAMA3,
+                              .template_text = "<|python_tag|>"};
         struct engine_grammar *grammar;
         cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake), "%s", cases[i].body);
         cr_assert_eq(read->mistake.status, 400);

@@ -81,17 +81,49 @@ static void put_mark(struct writer *w, const char *mark)
     put(w, " ");
 }
 
-/* Any text without a mark. As text, it has no "<" before the second character of the mark. */
+/* A class of all characters but the two. */
+static void put_neither(struct writer *w, char a, char b)
+{
+    char text[16];
+    snprintf(text, sizeof text, "[^\\x%02X\\x%02X]", (unsigned char)a, (unsigned char)b);
+    put(w, text);
+}
+
+/* The beginnings of a mark that are shorter than it, as alternatives; `ended`: each with a character that goes on with
+ * neither this mark nor another one. */
+static void put_beginnings(struct writer *w, const char *mark, bool ended)
+{
+    char begin[32];
+    put(w, "(");
+    for (size_t n = 1; n < strlen(mark); n++) {
+        snprintf(begin, sizeof begin, "%.*s", (int)n, mark);
+        if (n > 1) put(w, " | ");
+        put_string(w, begin);
+        if (ended) put(w, " ");
+        if (ended) put_neither(w, mark[0], mark[n]);
+    }
+    put(w, ")");
+}
+
+/* Any text without a mark, whose first character must not come again in it. */
 static void put_text_without(struct writer *w, const char *mark)
 {
     int32_t token = token_of(w->shape, mark);
-    char text[64];
-    if (token >= 0)
+    char text[32];
+    if (token >= 0) {
         snprintf(text, sizeof text, " (!<[%d]>)* ", (int)token);
-    else
-        snprintf(text, sizeof text, " ([^%s%c] | \"%c\"+ [^%s%c%s%c])* ", mark[0] == '[' ? "\\" : "", mark[0],
-                 mark[0], mark[0] == '[' ? "\\" : "", mark[0], mark[1] == '[' ? "\\" : "", mark[1]);
-    put(w, text);
+        put(w, text);
+        return;
+    }
+    put(w, " (");
+    put_neither(w, mark[0], mark[0]);
+    put(w, " | ");
+    put_beginnings(w, mark, false);
+    put(w, "* ");
+    put_beginnings(w, mark, true);
+    put(w, ")* ");
+    put_beginnings(w, mark, false);
+    put(w, "* ");
 }
 
 /* ---- Reasoning ---- */
@@ -294,13 +326,12 @@ static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_g
 {
     bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
     const char *mark = mark_of_calls(w->shape->format);
-    if (!forced && (!mark || token_of(w->shape, mark) < 0)) {
+    if (!forced && !mark) {
         free(w->text.data);
         return mistake_in(
             mistake, "tools",
             "\"strict\" needs \"tool_choice\" required or a function's name with this model: its "
-            "calls begin with no token of their own, so text and calls can't be told apart "
-            "while they are written");
+            "calls begin with no mark, so text and calls can't be told apart while they are written");
     }
     put_reasoning(w);
     if (!forced) put_text_without(w, mark);

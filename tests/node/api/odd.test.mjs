@@ -23,6 +23,8 @@ const chats = [
     { messages: [...messages, { role: 'assistant', content: '7', tool_calls: [] }, { role: 'user', content: '' }] },
     { max_completion_tokens: 4, max_tokens: 4, stream_options: { include_usage: true } },
     { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, { tool_choice: 'none' }, { tools: [bare], tool_choice: 'none' }, { tools: [bare] },
+    { tools: [{ type: 'function', function: { name: 'w', strict: true, parameters: { type: 'object', properties: {}, additionalProperties: false,
+        $schema: 'http://json-schema.org/draft-07/schema#' } } }] },
     { response_format: { type: 'text' }, stop: [], logit_bias: {}, modalities: ['text'], verbosity: 'medium', n: 1, top_logprobs: 0 },
     { user: 'u', metadata: { a: 'b' }, store: false, service_tier: 'auto', safety_identifier: 's', prompt_cache_key: 'k' },
     { n: 2, temperature: 0, top_k: -1, frequency_penalty: 0, presence_penalty: 0, logprobs: false },
