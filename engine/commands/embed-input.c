@@ -146,7 +146,7 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
     if (given != 1)
         return command_error(ENGINE_ERROR_ARGUMENT,
                              given ? "give the texts in one way: as words, with -f, or with --tokens-file"
-                                   : "there are no texts: give some, -f FILE, or --tokens-file FILE");
+                                   : "there are no texts: give some, or -f FILE");
     int status = a->tokens_file ? read_tokens(a, texts) : vocabulary_open(model, &source.vocabulary);
     if (!status && a->words.count > 0) status = read_words(&source, texts);
     if (!status && a->prompt_file) status = read_lines(&source, texts);

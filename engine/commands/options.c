@@ -351,7 +351,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_TEXT,
      .target = AT(special),
-     .commands = " run batch logits attention score embed rerank classify perplexity imatrix tokenize ",
+     .commands = " run batch logits attention score embed classify perplexity imatrix tokenize ",
      .help =
          "Encodes special tokens that are spelled out in the text as such (tokenize --decode: prints them)"},
     {.name = "decode",
