@@ -8,10 +8,12 @@
  *   count         the number of submissions is said at the end, on standard error
  *   peak          likewise the most bytes that were allocated at once
  *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
+ *   once          the device that is lost is replaced by the next one that is created, which works
  *
  * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its manifest. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@ static struct {
 } next;
 
 static atomic_uint submissions;
+static atomic_bool was_lost, is_new; /* a device; its successor */
 
 /* What is allocated. */
 #define MOST_ALLOCATIONS 1024
@@ -127,7 +130,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count
 {
     unsigned mine = atomic_fetch_add(&submissions, 1);
     if (mine >= number("submit=", UINT64_MAX)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    if (mine >= number("lost=", UINT64_MAX)) return VK_ERROR_DEVICE_LOST;
+    if (mine >= number("lost=", UINT64_MAX) && !atomic_load(&is_new)) {
+        atomic_store(&was_lost, true);
+        return VK_ERROR_DEVICE_LOST;
+    }
     return next.submit(queue, count, submits, fence);
 }
 
@@ -178,6 +184,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     VkResult result = next.create_device(physical, info, callbacks, device);
     if (result != VK_SUCCESS) return result;
+    if (atomic_load(&was_lost) && wanted("once")) atomic_store(&is_new, true);
     next.allocate = (PFN_vkAllocateMemory)next.device_function(*device, "vkAllocateMemory");
     next.free = (PFN_vkFreeMemory)next.device_function(*device, "vkFreeMemory");
     next.submit = (PFN_vkQueueSubmit)next.device_function(*device, "vkQueueSubmit");
