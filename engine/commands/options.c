@@ -91,7 +91,7 @@ const struct option all_options[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_MAIN,
      .target = AT(verify),
-     .commands = READING " info quantize ",
+     .commands = READING " serve info quantize ",
      .help = "Compares the model's files with their checksums first: SHA256SUMS beside them, or what Hugging "
              "Face's programs keep (docs/hugging-face.md)"},
 

@@ -24,7 +24,7 @@ static time_t added(void)
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    static int (*real)(clockid_t clock, struct timespec *now);
+    static int (*real)(clockid_t clock, struct timespec * now);
     if (!real) {
         void *found = dlsym(RTLD_NEXT, "clock_gettime");
         memcpy(&real, &found, sizeof real);
