@@ -386,13 +386,16 @@ static void read_gemma_embedding(struct hf_config *config)
     hf_put_flag(config, "attention.causal", false);
 }
 
-/* T5 1.0 scales what its output matrix, the embedding, reads. Older files say so by tie_word_embeddings alone. */
+/* T5 1.0 scales what its output matrix, the embedding, reads. Older files say so by tie_word_embeddings alone, as those
+ * of UMT5 do. */
 static void read_t5(struct hf_config *config)
 {
     const json_t *json = config->json;
-    bool scales =
-        strcmp(config->family->type, "t5") == 0 &&
-        hf_flag(config, json, "scale_decoder_outputs", hf_flag(config, json, "tie_word_embeddings", true));
+    bool scales = hf_flag(config, json, "tie_word_embeddings", true);
+    if (strcmp(config->family->type, "t5") == 0)
+        scales = hf_flag(config, json, "scale_decoder_outputs", scales);
+    else if (strcmp(config->family->type, "mt5") == 0)
+        scales = false;
     config->head_dim = hf_count(config, json, "d_kv", 64);
     hf_put_count(config, "decoder_block_count",
                  hf_count(config, json, "num_decoder_layers", config->n_layers));
