@@ -18,11 +18,14 @@ const eventually = async (check, ms = 9_000) => {
 };
 
 test("a message is answered as it is written, and survives a reload", async t => {
-  const { page, server, problems, outside } = await openPage(t, { script: { text: "One two three **four** five", delay: 60 } });
+  let goOn;
+  const last = new Promise(resolve => (goOn = resolve));
+  const { page, server, problems, outside } = await openPage(t, { script: { text: "One two three **four** five", delay: 60, last } });
   await page.locator("#text").fill("Count");
   await page.locator("#text").press("Enter");
   await page.getByText("One two").waitFor(); // before it is complete:
   assert.equal(await page.locator("#send").getAttribute("aria-label"), "Stop");
+  goOn();
   await answered(page);
   assert.deepEqual(await texts(page), ["Count", "One two three four five"]);
   assert.equal(await page.locator("article.assistant strong").innerText(), "four");
