@@ -257,7 +257,7 @@ struct engine_verified {
     size_t n_unknown; /* without a checksum and without weights; a warning in the log names each */
     uint64_t n_bytes; /* of the n_files */
 };
-/* Compares the files that engine_model_open would read with the checksums beside them: SHA256SUMS, the names of
+/* Compares the files that engine_model_open or engine_adapter_open would read with the checksums beside them: SHA256SUMS, the names of
  * blobs in Hugging Face's cache, and what Hugging Face's programs keep in .cache/huggingface/download. `options` and
  * `verified` may be NULL. ENGINE_ERROR_DATA: a file is another one than its checksum says, is missing, or has weights
  * but no checksum. [thread-safe] */

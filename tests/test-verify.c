@@ -137,6 +137,24 @@ Test(verify, finds_changed_files)
     }
 }
 
+/* A folder of PEFT, whose weights have another name. */
+Test(verify, adapters)
+{
+    static const char *const names[] = {"adapter_model.safetensors", "adapter_config.json"};
+    unlink(files_path(folder, "config.json"));
+    unlink(files_path(folder, "model.safetensors"));
+    for (size_t i = 0; i < 2; i++) write_model(names[i]);
+    write_sums(SHA256 "  adapter_config.json\n" SHA256 "  adapter_model.safetensors\n");
+    expect_good(folder, 2, 0);
+    for (size_t i = 0; i < 2; i++) {
+        files_write_text(files_path(folder, names[i]), "other");
+        expect_bad(folder, names[i]);
+        write_model(names[i]);
+    }
+    write_sums(SHA256 "  adapter_config.json\n");
+    expect_bad(folder, "adapter_model.safetensors has no checksum");
+}
+
 Test(verify, counts_files_without_a_checksum)
 {
     write_model("tokenizer.json");

@@ -160,7 +160,7 @@ const char *path_of_output(const struct arguments *arguments)
     return arguments->output && strcmp(arguments->output, "-") != 0 ? arguments->output : NULL;
 }
 
-static int verify(const char *path, const char *tokenizer)
+int verify_files(const char *path, const char *tokenizer)
 {
     struct engine_verify_options options = {
         .struct_size = sizeof options, .progress = report_progress, .user = "verifying"};
@@ -175,7 +175,7 @@ static int verify(const char *path, const char *tokenizer)
 static int open_as(const struct arguments *arguments, struct engine *engine, const char *path,
                    const struct engine_model_options *options, struct engine_model **model)
 {
-    int status = arguments->verify ? verify(path, options->tokenizer_path) : ENGINE_OK;
+    int status = arguments->verify ? verify_files(path, options->tokenizer_path) : ENGINE_OK;
     return status ? status : engine_model_open_with(engine, path, options, model);
 }
 

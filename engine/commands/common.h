@@ -87,6 +87,10 @@ int open_model(const struct arguments *arguments, struct engine *engine, struct 
 int open_model_file(const struct arguments *arguments, struct engine *engine, const char *path,
                     const char *tokenizer, struct engine_model **model);
 
+/* Compares a model's or an adapter's files with their checksums, as --verify does, and reports it. `tokenizer` may be
+ * NULL. */
+int verify_files(const char *path, const char *tokenizer);
+
 /* Options for contexts and plans from the arguments. `offload` is storage for options->offload. If standard
  * error is a terminal, a progress bar is shown while loading. */
 void context_options(const struct arguments *arguments, struct engine_context_options *options,

@@ -82,6 +82,7 @@ static int with_adapters(const struct arguments *arguments, struct engine_model 
     for (size_t i = 0; i < n && !status; i++) {
         char *path = NULL;
         status = lora_split(arguments->lora.items[i], &path, &scales[i]);
+        if (!status && arguments->verify) status = verify_files(path, NULL);
         if (!status) status = engine_adapter_open(model, path, &adapters[i]);
         free(path);
     }

@@ -92,7 +92,8 @@ const struct option all_options[] = {
      .group = GROUP_MAIN,
      .target = AT(verify),
      .commands = READING " serve info quantize ",
-     .help = "Compares the model's files with their checksums first: SHA256SUMS beside them, or what Hugging "
+     .help = "Compares the files of the model and of --lora with their checksums first: SHA256SUMS beside "
+             "them, or what Hugging "
              "Face's programs keep (docs/hugging-face.md)"},
 
     {.name = "prompt",

@@ -202,6 +202,7 @@ static int verify_templates(struct verification *work)
 /* What a directory's readers open, but for the weights. */
 static const char *const small_files[] = {
     "config.json",
+    "adapter_config.json",
     "generation_config.json",
     "model.safetensors.index.json",
     "tokenizer.json",
@@ -272,11 +273,28 @@ static int survey_weights(struct verification *work, json_t *names)
     return ENGINE_OK;
 }
 
+static bool has_file(const struct verification *work, const char *name)
+{
+    char *path = join(work->folder, name);
+    bool there = path && access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* The files with weights, as keys: a model's, or those of a folder of PEFT. */
+static int list_weights(const struct verification *work, json_t **names)
+{
+    if (!has_file(work, "adapter_config.json") || has_file(work, "config.json"))
+        return hf_list_shards(work->folder, names);
+    *names = json_pack("{s:i}", "adapter_model.safetensors", 0);
+    return *names ? ENGINE_OK : error_memory("model");
+}
+
 static int verify_directory(struct verification *work)
 {
     const char *name;
     json_t *names, *value;
-    int listed = hf_list_shards(work->folder, &names);
+    int listed = list_weights(work, &names);
     if (listed) { /* the index may be damaged; if it isn't, the message stands */
         int status = verify_small_files(work);
         return status ? status : listed;

@@ -57,9 +57,11 @@ int served_open(struct served *served, uint64_t *memory)
     if (!status) status = vocabulary_open(served->model, &served->vocabulary);
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
     if (!status) status = chat_template_open(server->arguments, served->model, &served->chat_template);
-    for (size_t i = 0; i < served->inside->n_adapters && !status; i++)
-        status = engine_adapter_open(served->model, served->inside->adapters[i].path,
-                                     &served->inside->adapters[i].opened);
+    for (size_t i = 0; i < served->inside->n_adapters && !status; i++) {
+        const char *path = served->inside->adapters[i].path;
+        if (server->arguments->verify) status = verify_files(path, NULL);
+        if (!status) status = engine_adapter_open(served->model, path, &served->inside->adapters[i].opened);
+    }
     if (status) return status;
     wish_for(served, &wish, &offload);
     status = with_adapters(served, &wish, &plan);
