@@ -123,6 +123,11 @@ Test(gpu_groups, attention)
     try_forms("attention");
 }
 
+Test(gpu_groups, attention_distances)
+{
+    try_area("attention distances");
+}
+
 Test(gpu_groups, matmul)
 {
     try_area("matmul");
