@@ -282,14 +282,16 @@ enum engine_activation {
     ENGINE_ACTIVATION_SOFTCAP = 10,     /* limit * tanh(x / limit) */
     /* Gated unit of gpt-oss: g * sigmoid(alpha * g) * (1 + u), where g = min(x, limit) and u is the factor,
      * clamped to -limit .. limit. The factor is required. */
-    ENGINE_ACTIVATION_SWIGLU_CLAMPED = 11
+    ENGINE_ACTIVATION_SWIGLU_CLAMPED = 11,
+    ENGINE_ACTIVATION_EXP = 12 /* [1.3] exp(x); not in ENGINE_OP_MATMUL */
 };
 
 /* ENGINE_OP_MATMUL:  output[m, t] = sum over k of weight[k, m] * input[k, t]
  * then, in this order and each if present: times scale, plus bias[m], activation, plus residual[m, t].
  * With `gate`:
  *   output[m, t] = activation(gate x input)[m, t] * (weight x input)[m, t], plus residual[m, t];
- * scale and bias are then absent. The activation must be one that uses neither `limit` nor `alpha`.
+ * scale and bias are then absent. The activation must be one that uses neither `limit` nor `alpha`, and
+ * not EXP.
  *
  * [1.1] A weight with three dimensions is n = ne[2] matrices, created for ENGINE_WEIGHT_MATRICES. If
  * `experts` is NULL, each head has its own matrix, and input and output have n heads:
@@ -480,6 +482,7 @@ struct engine_op_binary {
  *   2e-6 * |g|               SWIGLU_CLAMPED
  *   1e-6                     SIGMOID
  *   1e-6 * (1 + max(x, 0))   SOFTPLUS
+ *   2e-6 * |value|           EXP
  * times |factor| (|1 + u| for SWIGLU_CLAMPED), plus 1e-6 * |value|. */
 struct engine_op_activate {
     size_t struct_size;

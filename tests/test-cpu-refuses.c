@@ -268,7 +268,9 @@ Test(cpu_refuses, activations_with_the_wrong_numbers)
         {ENGINE_ACTIVATION_SWIGLU_CLAMPED, false, 7, 1.702f, ENGINE_ERROR_ARGUMENT},
         {ENGINE_ACTIVATION_SWIGLU_CLAMPED, true, 0, 1.702f, ENGINE_ERROR_ARGUMENT},
         {ENGINE_ACTIVATION_SWIGLU_CLAMPED, true, 7, NAN, ENGINE_ERROR_ARGUMENT},
-        {12, false, 0, 0, ENGINE_ERROR_UNSUPPORTED},
+        {ENGINE_ACTIVATION_EXP, true, 0, 0, ENGINE_OK},
+        {ENGINE_ACTIVATION_EXP, false, 1, 0, ENGINE_ERROR_ARGUMENT},
+        {13, false, 0, 0, ENGINE_ERROR_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct engine_op_activate args = {.struct_size = sizeof args,

@@ -44,6 +44,8 @@ static void read_layer(struct hparams *h, const struct decoder *d, uint32_t i, s
     layer->n_ff = hparams_count_at(h, "feed_forward_length", i, d->n_layers, 0);
     layer->rope = &d->rope;
     uint32_t n = layer->n_heads, n_kv = layer->n_kv_heads;
+    layer->is_recurrent = d->is_hybrid && n_kv == 0;
+    if (layer->is_recurrent) n_kv = n;
     if (n == 0 || n_kv == 0 || n % n_kv != 0 || n > 65536)
         hparams_fail(h, ENGINE_ERROR_DATA,
                      "layer %u: attention.head_count %u is not a multiple of attention.head_count_kv %u", i,
@@ -106,6 +108,7 @@ void decoder_read_without_attention(struct hparams *h, struct decoder *d, uint32
     d->activation = decoder_read_activation(h, ENGINE_ACTIVATION_SILU);
     d->embedding_scale = d->residual_scale = d->logit_scale = 1;
     d->ffn_norm = "ffn_norm";
+    d->output_norm = "output_norm";
 }
 
 void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t pairs)
@@ -216,7 +219,8 @@ struct value *decoder_embed(struct graph *g, const struct decoder *d)
         struct value *types = graph_weight(g, d->n_embd, d->n_types, "token_types.weight");
         x = graph_add(g, x, graph_get_rows(g, types, graph_input(g, INPUT_TOKEN_TYPES)));
     }
-    if (decoder_has_weight(g, "token_embd_norm")) x = decoder_norm(g, d, "token_embd_norm", x);
+    if (decoder_has_weight(g, "token_embd_norm") && strcmp(d->output_norm, "token_embd_norm") != 0)
+        x = decoder_norm(g, d, "token_embd_norm", x);
     watch_hidden(g, 0, x);
     return x;
 }
@@ -236,7 +240,9 @@ struct value *decoder_norm(struct graph *g, const struct decoder *d, const char 
     char full[TENSOR_NAME_SIZE];
     tensor_name(g, name, full);
     uint64_t n = input ? input->tensor.ne[0] : 0;
-    struct value *weight = graph_values(g, n, 1, "%s.weight", full);
+    /* llama.cpp's converter forgets the end of Falcon-H1's ffn_norm. */
+    const char *end = !graph_find(g, "%s.weight", full) && graph_find(g, "%s", full) ? "" : ".weight";
+    struct value *weight = graph_values(g, n, 1, "%s%s", full, end);
     struct value *bias = graph_values_optional(g, n, 1, "%s.bias", full);
     return graph_norm(g, input, weight, bias, d->norm, d->epsilon);
 }
@@ -283,8 +289,8 @@ static struct value *logits_of(struct graph *g, const struct decoder *d, const s
 void decoder_build_logits(struct graph *g, const struct decoder *d, struct value *x)
 {
     g->layer = NO_LAYER;
-    struct head head = {graph_values(g, d->n_embd, 1, "output_norm.weight"),
-                        graph_values_optional(g, d->n_embd, 1, "output_norm.bias"), NULL, NULL};
+    struct head head = {graph_values(g, d->n_embd, 1, "%s.weight", d->output_norm),
+                        graph_values_optional(g, d->n_embd, 1, "%s.bias", d->output_norm), NULL, NULL};
     x = graph_norm(g, x, head.norm, head.norm_bias, d->norm, d->epsilon);
     if (g->shape.watch & WATCH_HIDDEN) graph_watch(g, WATCH_HIDDEN, d->n_layers, x);
     if (g->shape.watch & WATCH_STATES) graph_watch(g, WATCH_STATES, d->n_layers, x);
@@ -322,19 +328,18 @@ void decoder_build_parallel(struct graph *g, const void *decoder)
 }
 
 /* A block of a layer: its normed input, or its contribution to x, or both. */
-static struct value *block(struct graph *g, const struct decoder *d, struct value *x,
-                           struct value *(*run)(struct graph *g, const struct decoder *d, struct value *x),
+static struct value *block(struct graph *g, const struct decoder *d, struct value *x, decoder_mixer run,
                            const char *norm_before, const char *norm_after)
 {
     struct value *out = run(g, d, d->norms == NORMS_AFTER ? x : decoder_norm(g, d, norm_before, x));
     return d->norms == NORMS_BEFORE ? out : decoder_norm(g, d, norm_after, out);
 }
 
-struct value *decoder_build_layers(struct graph *g, const struct decoder *d)
+static struct value *build_layers(struct graph *g, const struct decoder *d, decoder_mixer mix)
 {
     struct value *x = decoder_embed(g, d);
     for (g->layer = 0; g->layer < d->n_layers; g->layer++) {
-        struct value *heads = block(g, d, x, decoder_attention, "attn_norm", "post_attention_norm");
+        struct value *heads = block(g, d, x, mix, "attn_norm", "post_attention_norm");
         x = decoder_add_block(g, d, decoder_layer_output(g, d, x), heads);
         x = decoder_add_block(g, d, x,
                               block(g, d, x, decoder_feed_forward_or_mixture, d->ffn_norm, "post_ffw_norm"));
@@ -344,7 +349,17 @@ struct value *decoder_build_layers(struct graph *g, const struct decoder *d)
     return x;
 }
 
+struct value *decoder_build_layers(struct graph *g, const struct decoder *d)
+{
+    return build_layers(g, d, decoder_attention);
+}
+
+void decoder_build_mixed(struct graph *g, const void *decoder, decoder_mixer mix)
+{
+    decoder_build_logits(g, decoder, build_layers(g, decoder, mix));
+}
+
 void decoder_build(struct graph *g, const void *decoder)
 {
-    decoder_build_logits(g, decoder, decoder_build_layers(g, decoder));
+    decoder_build_mixed(g, decoder, decoder_attention);
 }

@@ -32,10 +32,11 @@ struct rope {
 
 struct decoder_layer {
     uint32_t n_heads, n_kv_heads;
-    uint32_t n_ff;   /* of a dense feed-forward network */
-    uint32_t window; /* positions that a token sees, including its own; 0: all */
-    uint32_t chunk;  /* positions of a chunk, if a token sees only its own chunk; 0: no chunks */
-    bool slides;     /* has a window in a model where other layers have none */
+    uint32_t n_ff;     /* of a dense feed-forward network */
+    uint32_t window;   /* positions that a token sees, including its own; 0: all */
+    uint32_t chunk;    /* positions of a chunk, if a token sees only its own chunk; 0: no chunks */
+    bool slides;       /* has a window in a model where other layers have none */
+    bool is_recurrent; /* has states instead of attention */
     bool is_mixture;
     const struct rope *rope; /* NULL: no rope in this layer */
 };
@@ -62,12 +63,15 @@ struct decoder {
     uint32_t head_dim, value_dim; /* head_dim: keys and queries of a head; value_dim: its values */
     uint32_t n_types;             /* rows of token_types; 0: there is no such tensor */
     bool both_ways;               /* an encoder's attention, see encoder.h */
-    uint32_t norm;                /* enum engine_norm_kind */
+    /* Layers without keys and values (attention.head_count_kv) are recurrent. Set before reading. */
+    bool is_hybrid;
+    uint32_t norm; /* enum engine_norm_kind */
     float epsilon;
     enum norm_places norms;
-    const char *ffn_norm; /* the tensor before the feed-forward network: "ffn_norm" */
-    uint32_t activation;  /* of the feed-forward network, enum engine_activation */
-    struct rope rope;     /* of all layers without their own */
+    const char *ffn_norm;    /* the tensor before the feed-forward network: "ffn_norm" */
+    const char *output_norm; /* the one before the logits: "output_norm" */
+    uint32_t activation;     /* of the feed-forward network, enum engine_activation */
+    struct rope rope;        /* of all layers without their own */
 
     float attention_scale;   /* of q . k */
     float attention_softcap; /* 0: none */
@@ -206,5 +210,10 @@ struct value *decoder_build_layers(struct graph *g, const struct decoder *d);
 
 /* The same with the logits. `decoder`: a struct decoder, or one that begins with it. */
 void decoder_build(struct graph *g, const void *decoder);
+
+/* The same with a block of the family's own in the place of attention: from x [n_embd, n_tokens] to [n_embd, columns],
+ * see decoder_layer_output. */
+typedef struct value *(*decoder_mixer)(struct graph *g, const struct decoder *d, struct value *x);
+void decoder_build_mixed(struct graph *g, const void *decoder, decoder_mixer mix);
 
 #endif

@@ -16,6 +16,7 @@
     X(exaone)                                                                                                \
     X(exaone4)                                                                                               \
     X(falcon)                                                                                                \
+    X(falcon_h1)                                                                                             \
     X(gemma)                                                                                                 \
     X(gemma2)                                                                                                \
     X(gemma3)                                                                                                \
@@ -26,11 +27,13 @@
     X(gpt_oss)                                                                                               \
     X(gptneox)                                                                                               \
     X(granite)                                                                                               \
+    X(granitehybrid)                                                                                         \
     X(granitemoe)                                                                                            \
     X(hunyuan_dense)                                                                                         \
     X(hunyuan_moe)                                                                                           \
     X(internlm2)                                                                                             \
     X(jina_bert_v2)                                                                                          \
+    X(lfm2)                                                                                                  \
     X(llama)                                                                                                 \
     X(llama4)                                                                                                \
     X(mamba)                                                                                                 \
@@ -48,6 +51,9 @@
     X(qwen2moe)                                                                                              \
     X(qwen3)                                                                                                 \
     X(qwen3moe)                                                                                              \
+    X(qwen3next)                                                                                             \
+    X(rwkv6)                                                                                                 \
+    X(rwkv7)                                                                                                 \
     X(smollm3)                                                                                               \
     X(stablelm)                                                                                              \
     X(starcoder2)                                                                                            \
@@ -61,5 +67,7 @@ FAMILIES(X)
 /* granite.c: the factors shared by Granite's families. */
 struct decoder;
 void granite_read_scales(struct hparams *h, struct decoder *d);
+/* Granite 4 without experts has the length of its networks as that of a shared expert. */
+void granite_read_lengths(struct hparams *h, struct decoder *d);
 
 #endif

@@ -487,6 +487,7 @@ static const struct case_group groups[] = {
     {"activate", "clamp", each_activation, ENGINE_ACTIVATION_CLAMP},
     {"activate", "soft cap", each_activation, ENGINE_ACTIVATION_SOFTCAP},
     {"activate", "swiglu, clamped", each_activation, ENGINE_ACTIVATION_SWIGLU_CLAMPED},
+    {"activate", "exp", each_activation, ENGINE_ACTIVATION_EXP},
     {"rope", "magnitude, adjacent pairs", each_magnitude, ENGINE_ROPE_ADJACENT},
     {"rope", "magnitude, halves", each_magnitude, ENGINE_ROPE_HALVES},
     {"attention", "slopes", each_attention, SLOPES},

@@ -208,7 +208,7 @@ static void of_activations(struct suite *suite, const void *args)
         .input = suite_floats(suite, 64, 2, 1),
         .output = suite_floats(suite, 20, 2, 1)};
     (void)args;
-    for (uint32_t i = ENGINE_ACTIVATION_CLAMP; i < ENGINE_ACTIVATION_SWIGLU_CLAMPED + 2; i++) {
+    for (uint32_t i = ENGINE_ACTIVATION_CLAMP; i < ENGINE_ACTIVATION_EXP + 2; i++) {
         char what[80];
         snprintf(what, sizeof what, "activation %u of a product", i);
         matmul.activation = activate.activation = i;

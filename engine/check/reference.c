@@ -40,6 +40,7 @@ static struct expected activation_of(uint32_t activation, double limit, double a
     case ENGINE_ACTIVATION_SOFTCAP: return (struct expected){limit * tanh(x / limit), 2e-6 * size};
     case ENGINE_ACTIVATION_SWIGLU_CLAMPED:
         return (struct expected){g * sigmoid(alpha * g), 2e-6 * (g < 0 ? -g : g)};
+    case ENGINE_ACTIVATION_EXP: return (struct expected){exp(x), 2e-6 * exp(x)};
     default: return (struct expected){NAN, 0}; /* one that is missing here: no result matches */
     }
 }

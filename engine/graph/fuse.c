@@ -63,10 +63,11 @@ static bool is_per_head(const struct engine_op_matmul *args)
     return args->weight->ne[2] > 1 && !args->experts;
 }
 
-static bool takes_numbers(uint32_t activation)
+/* Cannot follow a matrix product. */
+static bool stands_alone(uint32_t activation)
 {
     return activation == ENGINE_ACTIVATION_CLAMP || activation == ENGINE_ACTIVATION_SOFTCAP ||
-           activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
+           activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED || activation == ENGINE_ACTIVATION_EXP;
 }
 
 /* activation(gate x input) * (up x input) */
@@ -75,7 +76,7 @@ static void fuse_gate(const struct fuse *fuse, struct node *node)
     const struct engine_op_activate *activate = &node->args.activate;
     struct node *gate = matmul_behind(fuse, activate->input, node->device);
     struct node *up = matmul_behind(fuse, activate->factor, node->device);
-    if (!gate || !up || gate == up || takes_numbers(activate->activation)) return;
+    if (!gate || !up || gate == up || stands_alone(activate->activation)) return;
     const struct engine_op_matmul *g = &gate->args.matmul, *u = &up->args.matmul;
     if (!same_operand(g->input, u->input) || g->experts != u->experts || !same_shape(g->weight, u->weight))
         return;
@@ -92,7 +93,7 @@ static void fuse_activation(const struct fuse *fuse, struct node *node)
 {
     const struct engine_op_activate *activate = &node->args.activate;
     struct node *matmul = matmul_behind(fuse, activate->input, node->device);
-    if (!matmul || takes_numbers(activate->activation)) return;
+    if (!matmul || stands_alone(activate->activation)) return;
     struct engine_op_matmul args = matmul->args.matmul;
     if (args.gate || args.residual || args.activation || args.mix || is_per_head(&args)) return;
     args.activation = activate->activation;

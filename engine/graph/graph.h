@@ -218,6 +218,9 @@ struct value *graph_stack(struct graph *graph, const struct model_tensor *const 
 /* n numbers that `fill` computes when the weight of this name is first requested. */
 struct value *graph_numbers(struct graph *graph, uint64_t n, const char *name,
                             void (*fill)(const void *user, float *values, uint64_t n), const void *user);
+/* The same as ne1 rows of ne0; `fill` gets all of them. */
+struct value *graph_number_rows(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *name,
+                                void (*fill)(const void *user, float *values, uint64_t n), const void *user);
 
 /* The model tensor with this printf-like name, or NULL. For families whose files have several forms. */
 const struct model_tensor *graph_find(const struct graph *graph, const char *name, ...) ENGINE_PRINTF(2, 3);
@@ -286,6 +289,8 @@ struct value *graph_mul(struct graph *graph, struct value *a, struct value *b);
 /* Multiplies by a number. If nothing has read the value yet, the matmul that produces it does the scaling;
  * else a row of constants. */
 struct value *graph_scale(struct graph *graph, struct value *value, float factor);
+/* A row of n equal numbers. */
+struct value *graph_constant(struct graph *graph, uint64_t n, float number);
 /* activation(input), times factor unless it is NULL. */
 struct value *graph_activate(struct graph *graph, struct value *input, struct value *factor,
                              uint32_t activation);

@@ -141,9 +141,16 @@ struct value *graph_mul(struct graph *graph, struct value *a, struct value *b)
     return binary(graph, ENGINE_OP_MUL, a, b);
 }
 
-static void fill_factor(const void *user, float *values, uint64_t n)
+static void fill_number(const void *user, float *values, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) values[i] = *(const float *)user;
+}
+
+struct value *graph_constant(struct graph *graph, uint64_t n, float number)
+{
+    char name[64];
+    snprintf(name, sizeof name, "all_%a_%" PRIu64, (double)number, n);
+    return graph_numbers(graph, n, name, fill_number, &number);
 }
 
 static bool reads(struct node *node, const struct value *value)
@@ -194,10 +201,7 @@ struct value *graph_scale(struct graph *graph, struct value *value, float factor
     if (graph->is_other)
         return value; /* where it counts, the product takes the factor: weights are the same */
     if (factor != 0 && scale_product(graph, graph->n_nodes, value, factor)) return value;
-    char name[64];
-    uint64_t n = value->tensor.ne[0];
-    snprintf(name, sizeof name, "scale_%a_%" PRIu64, (double)factor, n);
-    return graph_mul(graph, value, graph_numbers(graph, n, name, fill_factor, &factor));
+    return graph_mul(graph, value, graph_constant(graph, value->tensor.ne[0], factor));
 }
 
 struct value *graph_activate_limited(struct graph *graph, struct value *input, struct value *factor,

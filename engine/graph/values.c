@@ -266,12 +266,18 @@ struct value *graph_stack(struct graph *graph, const struct model_tensor *const 
 struct value *graph_numbers(struct graph *graph, uint64_t n, const char *name,
                             void (*fill)(const void *user, float *values, uint64_t n), const void *user)
 {
+    return graph_number_rows(graph, n, 1, name, fill, user);
+}
+
+struct value *graph_number_rows(struct graph *graph, uint64_t ne0, uint64_t ne1, const char *name,
+                                void (*fill)(const void *user, float *values, uint64_t n), const void *user)
+{
     if (graph->status) return NULL;
     const struct model_tensor *found = derived_find(graph->derived, name);
     float *values;
     if (!found) {
-        found = derived_numbers(graph->derived, NULL, n, 1, name, &values);
-        if (found) fill(user, values, n);
+        found = derived_numbers(graph->derived, NULL, ne0, ne1, name, &values);
+        if (found) fill(user, values, ne0 * ne1);
     }
     return add_derived(graph, found);
 }

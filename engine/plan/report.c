@@ -92,12 +92,15 @@ static bool is_used(const struct engine_plan *plan, const struct model_tensor *t
 }
 
 /* Tensors in the file that no graph of the family reads: layers that predict further tokens, rope factors for other
- * contexts, and the classification head, which the queue computes. */
+ * contexts, the classification head, which the queue computes, and what converters fill in for RWKV 7's first layer. */
 static bool is_left_out(const struct engine_plan *plan, const char *name)
 {
+    static const char *const starts[] = {"rope_f", "cls.", "blk.0.time_mix_v"};
     unsigned layer;
     if (sscanf(name, "blk.%u.", &layer) == 1 && layer >= plan->info.n_layers) return true;
-    return strncmp(name, "rope_f", strlen("rope_f")) == 0 || strncmp(name, "cls.", strlen("cls.")) == 0;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
 }
 
 /* Prints one line if the file has tensors that the family doesn't know: it may be another kind of model. */

@@ -7,7 +7,7 @@
 
 #include "plugin-api.h"
 
-/* X(NAME, function of x, function of the factor): those that take neither limit nor alpha; all of them. */
+/* X(NAME, function of x, function of the factor): those that can follow a matrix product; all of them. */
 #define PLAIN_ACTIVATIONS(X)                                                                                 \
     X(NONE, identity, identity)                                                                              \
     X(SILU, silu, identity)                                                                                  \
@@ -22,7 +22,8 @@
     PLAIN_ACTIVATIONS(X)                                                                                     \
     X(CLAMP, clamp, identity)                                                                                \
     X(SOFTCAP, softcap, identity)                                                                            \
-    X(SWIGLU_CLAMPED, swiglu_clamped, one_and_clamped)
+    X(SWIGLU_CLAMPED, swiglu_clamped, one_and_clamped)                                                       \
+    X(EXP, exp_of, identity)
 
 static inline bool activation_is_known(uint32_t activation)
 {
@@ -35,7 +36,7 @@ static inline bool activation_is_known(uint32_t activation)
     }
 }
 
-/* Known, and takes neither limit nor alpha. */
+/* Known, and can follow a matrix product. */
 static inline bool activation_is_plain(uint32_t activation)
 {
     switch (activation) {

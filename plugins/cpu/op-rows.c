@@ -119,7 +119,7 @@ int op_mul(const struct request *request, const void *args, struct list *list)
 /* limit and alpha are there where the activation takes them, and nowhere else. */
 static int check_numbers(const struct request *request, const struct engine_op_activate *args)
 {
-    bool takes_limit = !activation_is_plain(args->activation);
+    bool takes_limit = !activation_is_plain(args->activation) && args->activation != ENGINE_ACTIVATION_EXP;
     bool takes_alpha = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
     if (takes_limit ? !(args->limit > 0) || !isfinite(args->limit) : args->limit != 0)
         return refuse(request, ENGINE_ERROR_ARGUMENT, "activate: activation %u cannot use limit %g",

@@ -182,7 +182,7 @@ static int check_tensor(const struct gpu_request *request, const struct operand 
 #define SHAPES(request)                                                                                      \
     gpu_refuse(request, ENGINE_ERROR_ARGUMENT, "%s: the shapes do not match", (request)->op)
 
-/* Activations that take neither limit nor alpha. */
+/* Activations that can follow a matrix product. */
 static bool is_plain(uint32_t activation)
 {
     return activation <= ENGINE_ACTIVATION_SOFTPLUS;
@@ -408,12 +408,13 @@ static int check_activate(const struct gpu_request *request, struct gpu_call *ca
         (factor->present && !same_shape(input, factor)))
         return SHAPES(request);
     const struct engine_op_activate *args = &call->args.activate;
-    if (args->activation > ENGINE_ACTIVATION_SWIGLU_CLAMPED)
+    if (args->activation > ENGINE_ACTIVATION_EXP)
         return gpu_refuse(request, ENGINE_ERROR_UNSUPPORTED, "activate: unknown activation %u",
                           args->activation);
     bool is_gated_unit = args->activation == ENGINE_ACTIVATION_SWIGLU_CLAMPED;
-    if ((is_plain(args->activation) ? args->limit != 0 : !(args->limit > 0)) ||
-        (!is_gated_unit && args->alpha != 0) || (is_gated_unit && !factor->present))
+    bool takes_limit = !is_plain(args->activation) && args->activation != ENGINE_ACTIVATION_EXP;
+    if ((!takes_limit ? args->limit != 0 : !(args->limit > 0)) || (!is_gated_unit && args->alpha != 0) ||
+        (is_gated_unit && !factor->present))
         return gpu_refuse(request, ENGINE_ERROR_ARGUMENT,
                           "activate: limit, alpha or factor do not suit activation %u", args->activation);
     return check_reserved(request, args->reserved);

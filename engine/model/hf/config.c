@@ -139,6 +139,20 @@ void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *v
             .key = full, .type = METADATA_BOOL, .is_array = true, .count = config->n_layers, .values = copy});
 }
 
+void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values)
+{
+    const char *full = full_key(config, key);
+    size_t size = config->n_layers * sizeof *values;
+    uint32_t *copy = full ? metadata_allocate(config->metadata, size) : NULL;
+    if (full && !copy) config->status = error_memory("metadata");
+    if (!copy) return;
+    memcpy(copy, values, size);
+    config->status = metadata_add(
+        config->metadata,
+        &(struct metadata_entry){
+            .key = full, .type = METADATA_U32, .is_array = true, .count = config->n_layers, .values = copy});
+}
+
 /* ---- What most families have --------------------------------------------------------------------------- */
 
 static uint32_t required(struct hf_config *config, const char *names, uint32_t most)
@@ -186,13 +200,12 @@ static void read_sizes(struct hf_config *config)
     hf_put_count(config, "context_length", config->n_context);
     hf_put_count(config, "embedding_length", config->n_embd);
     hf_put_count(config, "block_count", config->n_layers);
-    uint32_t n_ff = hf_count(
+    config->n_ff = hf_count(
         config, json, "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner|hidden_dim|d_ff", 0);
     if (is_recurrent)
-        n_ff = 0; /* intermediate_size is the block's */
-    else if (n_ff == 0)
-        n_ff = 4 * config->n_embd;
-    hf_put_count(config, "feed_forward_length", n_ff);
+        config->n_ff = 0; /* intermediate_size is the block's */
+    else if (config->n_ff == 0)
+        config->n_ff = 4 * config->n_embd;
     hf_put_count(config, "attention.head_count", is_recurrent ? 0 : config->n_heads);
     if (hf_get(json, "vocab_size"))
         hf_put_count(config, "vocab_size", hf_count(config, json, "vocab_size", 0));
@@ -240,7 +253,13 @@ static void read_keys(struct hf_config *config)
 /* Adds the keys that the family has not changed; families with other heads set the numbers in `read`. */
 static void put_heads(struct hf_config *config)
 {
-    hf_put_count(config, "attention.head_count_kv", config->n_kv_heads);
+    uint32_t by_layer[HF_MAX_LAYERS];
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        by_layer[i] = config->is_recurrent[i] ? 0 : config->n_kv_heads;
+    if (config->is_hybrid)
+        hf_put_layer_counts(config, "attention.head_count_kv", by_layer);
+    else
+        hf_put_count(config, "attention.head_count_kv", config->n_kv_heads);
     hf_put_count(config, "attention.key_length", config->head_dim);
     hf_put_count(config, "attention.value_length", config->head_dim);
 }
@@ -291,6 +310,7 @@ int hf_config_read(const char *path, struct metadata *metadata, struct hf_config
     read_activation(config);
     read_keys(config);
     if (config->family->read && !config->status) config->family->read(config);
+    hf_put_count(config, "feed_forward_length", config->n_ff);
     if (config->n_kv_heads == 0 || config->head_dim == 0)
         hf_fail(config, ENGINE_ERROR_DATA, "num_key_value_heads or head_dim is 0");
     if (config->head_dim > MAX_HEAD)

@@ -13,6 +13,7 @@
 #define HF_MAX_LAYERS 1024
 
 struct hf_family;
+struct hf_factor;
 
 /* How matrices are quantised, see quantised.h. */
 enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ };
@@ -29,8 +30,15 @@ struct hf_config {
     uint32_t n_unused_rows;   /* of learnt positions, before that of the first token (RoBERTa) */
     uint32_t n_groups;        /* of heads that share keys and a norm (Mamba 2); 0: other families */
     uint32_t n_experts;       /* whose matrices are stored as one (Nomic); 0: other families */
-    bool is_classifier;       /* has a head that scores texts */
-    bool is_tied;             /* the output matrix is the embedding */
+    uint32_t n_ff;            /* feed_forward_length */
+    /* Of a delta net (Qwen 3 Next): heads of queries and keys, of values, and the sizes of both */
+    uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
+    bool is_hybrid; /* some layers have states instead of attention: */
+    bool is_recurrent[HF_MAX_LAYERS];
+    bool shared_is_dense; /* what Granite calls a shared expert is the whole feed-forward network */
+    const struct hf_factor *factors_of_rows; /* multiplied into weights; ends with a NULL name; NULL: none */
+    bool is_classifier;                      /* has a head that scores texts */
+    bool is_tied;                            /* the output matrix is the embedding */
     /* Rope factors that become tensors [n_rope / 2]; NULL: none */
     float *factors, *factors_long, *factors_short;
     enum hf_method method;
@@ -55,6 +63,13 @@ struct hf_key {
     double fallback; /* as in transformers; HF_ABSENT: the metadata doesn't have it either */
 };
 #define HF_ABSENT (-1e300)
+
+/* What rows of a family's matrices are multiplied by (Falcon-H1). */
+struct hf_factor {
+    const char *tensor;  /* after "blk.N."; or a name outside the layers */
+    uint32_t first, end; /* rows; end 0: all */
+    float factor;
+};
 
 struct hf_family {
     const char *type, *architecture; /* model_type, general.architecture */
@@ -107,14 +122,30 @@ void hf_put_text(struct hf_config *config, const char *key, const char *value);
 void hf_put_texts(struct hf_config *config, const char *key, const struct engine_string *values,
                   size_t count);
 void hf_put_layer_flags(struct hf_config *config, const char *key, const bool *values);
+void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32_t *values);
 
 /* rope.c: rope.* keys, and factors. */
 void hf_read_rope(struct hf_config *config);
 /* classifier.c: whether there is a classification head, of the heads that models have the only one that is used; its
  * labels, and how its scores are computed. */
 void hf_read_classifier(struct hf_config *config);
-/* layers.c: windows, and layers without rope. */
+/* layers.c: windows, layers without rope, and layers with states. */
 void hf_read_windows(struct hf_config *config);
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period);
+/* Which layers have states: those of this kind in layer_types, or without such a list all but every period-th. The
+ * others are `attention`. */
+void hf_read_recurrent_layers(struct hf_config *config, const char *kind, const char *attention,
+                              uint32_t period);
+
+/* hybrids.c: what families with states say in config.json, for their rows in families.c. */
+void hf_read_mamba(struct hf_config *config);
+void hf_read_mamba2(struct hf_config *config);
+void hf_read_falcon_h1(struct hf_config *config);
+void hf_read_granite(struct hf_config *config);
+void hf_read_granite_hybrid(struct hf_config *config);
+void hf_read_lfm2(struct hf_config *config);
+void hf_read_qwen3_next(struct hf_config *config);
+/* The row of families.c for a model of the same type whose layers all have attention. */
+const struct hf_family *hf_without_states(const struct hf_family *family, const json_t *json);
 
 #endif

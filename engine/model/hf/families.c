@@ -50,6 +50,7 @@ static const struct hf_key granite_keys[] = {
     {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
     {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
     {"logits_scaling", "logit_scale", HF_FLOAT, 1},
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, HF_ABSENT},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -149,6 +150,47 @@ static const struct hf_key nomic_moe_keys[] = {
 static const struct hf_key t5_keys[] = {
     {"relative_attention_num_buckets", "attention.relative_buckets_count", HF_COUNT, 32},
     {"relative_attention_max_distance", "attention.relative_max_distance", HF_COUNT, 128},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+/* Of Falcon-H1's and Granite 4's Mamba 2 blocks. */
+#define MAMBA_KEYS                                                                                           \
+    {"mamba_d_conv", "ssm.conv_kernel", HF_COUNT, 4}, {"mamba_d_state", "ssm.state_size", HF_COUNT, 256},    \
+    {                                                                                                        \
+        "mamba_n_heads", "ssm.time_step_rank", HF_COUNT, 128                                                 \
+    }
+
+static const struct hf_key falcon_h1_keys[] = {
+    MAMBA_KEYS,
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key granite_hybrid_keys[] = {
+    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},
+    {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
+    {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
+    {"logits_scaling", "logit_scale", HF_FLOAT, 1},
+    {"num_local_experts", "expert_count", HF_COUNT, 8},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 1024},
+    MAMBA_KEYS,
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key lfm2_keys[] = {
+    {"conv_L_cache", "shortconv.l_cache", HF_COUNT, 3},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key qwen3next_keys[] = {
+    {"num_experts", "expert_count", HF_COUNT, 512},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 10},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 512},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 512},
+    {"norm_topk_prob", "expert_weights_norm", HF_FLAG, 1},
+    {"decoder_sparse_step", "interleave_moe_layer_step", HF_COUNT, 1},
+    {"full_attention_interval", "full_attention_interval", HF_COUNT, 4},
+    {"linear_conv_kernel_dim", "ssm.conv_kernel", HF_COUNT, 4},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -409,34 +451,6 @@ static void read_t5_encoder(struct hf_config *config)
     hf_put_flag(config, "attention.causal", false);
 }
 
-/* ---- Recurrent models ---- */
-
-static void read_mamba(struct hf_config *config)
-{
-    const json_t *json = config->json;
-    uint32_t expand = hf_count(config, json, "expand", 2), rank = (config->n_embd + 15) / 16;
-    uint32_t inner = hf_count(config, json, "intermediate_size",
-                              (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
-    if (hf_get(json, "time_step_rank") && json_is_integer(hf_get(json, "time_step_rank")))
-        rank = hf_count(config, json, "time_step_rank", rank);
-    hf_put_count(config, "ssm.inner_size", inner);
-    hf_put_count(config, "ssm.time_step_rank", rank);
-}
-
-/* Time steps beyond a limit would have to be clamped. */
-static void read_mamba2(struct hf_config *config)
-{
-    const json_t *json = config->json, *limit = hf_get(json, "time_step_limit");
-    uint32_t expand = hf_count(config, json, "expand", 2);
-    config->n_groups = hf_count(config, json, "n_groups", 8);
-    hf_put_count(config, "ssm.group_count", config->n_groups);
-    hf_put_count(config, "ssm.inner_size", (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
-    refuse(config,
-           json_number_value(json_array_get(limit, 0)) > 0 || json_is_number(json_array_get(limit, 1)),
-           "a time_step_limit");
-    refuse(config, !hf_flag(config, json, "rms_norm", true), "rms_norm: false");
-}
-
 /* ---- Families ------------------------------------------------------------------------------------------- */
 
 #define RMS   false
@@ -487,12 +501,12 @@ static const struct hf_family families[] = {
     {"olmo2", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false, false},
     {"olmo3", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false,
      false},
-    {"granite", "granite", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granite_keys, NULL,
-     false, false},
+    {"granite", "granite", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granite_keys,
+     hf_read_granite, false, false},
     {"granitemoe", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granitemoe_keys,
-     NULL, false, false},
+     hf_read_granite, false, false},
     {"granitemoeshared", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0,
-     granitemoe_keys, NULL, false, false},
+     granitemoe_keys, hf_read_granite, false, false},
     {"smollm3", "smollm3", RMS, 1e-6, 2e6, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, read_smollm3,
      false, false},
     {"internlm2", "internlm2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
@@ -520,10 +534,18 @@ static const struct hf_family families[] = {
      read_llama4, false, false},
     {"gpt_oss", "gpt-oss", RMS, 1e-5, 1.5e5, 1, 64, 131072, "silu", HF_WINDOWS_PERIOD, 128, 2, gpt_oss_keys,
      NULL, false, false},
-    {"mamba", "mamba", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba_keys, read_mamba,
+    {"mamba", "mamba", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba_keys, hf_read_mamba,
      false, false},
-    {"mamba2", "mamba2", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba2_keys, read_mamba2,
+    {"mamba2", "mamba2", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba2_keys,
+     hf_read_mamba2, false, false},
+    {"falcon_h1", "falcon-h1", RMS, 1e-5, 1e4, 1, 0, 8192, "silu", HF_WINDOWS_NONE, 0, 0, falcon_h1_keys,
+     hf_read_falcon_h1, false, false},
+    {"granitemoehybrid", "granitehybrid", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0,
+     granite_hybrid_keys, hf_read_granite_hybrid, false, false},
+    {"lfm2", "lfm2", RMS, 1e-5, 1e6, 1, 0, 128000, "silu", HF_WINDOWS_NONE, 0, 0, lfm2_keys, hf_read_lfm2,
      false, false},
+    {"qwen3_next", "qwen3next", RMS, 1e-6, 1e4, 0.25, 256, 32768, "silu", HF_WINDOWS_NONE, 0, 0,
+     qwen3next_keys, hf_read_qwen3_next, true, false},
     {"deepseek_v2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
      read_deepseek, false, false},
     {"deepseek_v3", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
@@ -592,7 +614,7 @@ const struct hf_family *hf_family_variant(const struct hf_family *family, const 
     if (strcmp(name, "gemma3_text") == 0 && json_is_true(hf_get(json, "use_bidirectional_attention")))
         name = "gemma3_text, bidirectional";
     if (name == family->type && strcmp(family->architecture, "t5") == 0) return t5_variant(family, json);
-    return name == family->type ? family : hf_family_find(name);
+    return name == family->type ? hf_without_states(family, json) : hf_family_find(name);
 }
 
 const char *hf_family_refusal(const char *type)

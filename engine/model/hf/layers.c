@@ -71,3 +71,20 @@ void hf_read_layers_without_rope(struct hf_config *config, uint32_t period)
                                              : every == 0 || (i + 1) % every != 0;
     hf_put_layer_flags(config, "rope.layers", turns);
 }
+
+void hf_read_recurrent_layers(struct hf_config *config, const char *kind, const char *attention,
+                              uint32_t period)
+{
+    const json_t *types = hf_get(config->json, "layer_types|layers_block_type");
+    if (types && json_array_size(types) != config->n_layers)
+        hf_fail(config, ENGINE_ERROR_DATA, "layer_types has %zu texts for %u layers", json_array_size(types),
+                config->n_layers);
+    for (uint32_t i = 0; i < config->n_layers && !config->status; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        bool is_given = type && strcmp(type, kind) == 0;
+        if (types && !is_given && !(type && strcmp(type, attention) == 0))
+            hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "layer_types: '%.32s' is not supported, only %s and %s",
+                    type ? type : "(no text)", kind, attention);
+        config->is_recurrent[i] = types ? is_given : period == 0 || (i + 1) % period != 0;
+    }
+}

@@ -64,12 +64,17 @@ static const struct module glm4moe[] = {
     {NULL, NULL, HF_ROWS_SAME},
 };
 
-static const struct module granitemoe[] = {
-    {"block_sparse_moe.router.layer", "ffn_gate_inp", HF_ROWS_SAME},
-    {"block_sparse_moe.input_linear", "ffn_gate_up_exps", HF_ROWS_SAME},
-    {"block_sparse_moe.output_linear", "ffn_down_exps", HF_ROWS_SAME},
-    {"shared_mlp.input_linear", "ffn_gate_up_shexp", HF_ROWS_SAME},
-    {"shared_mlp.output_linear", "ffn_down_shexp", HF_ROWS_SAME},
+#define GRANITE_NAMES                                                                                        \
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", HF_ROWS_SAME},                                         \
+        {"block_sparse_moe.input_linear", "ffn_gate_up_exps", HF_ROWS_SAME},                                 \
+        {"block_sparse_moe.output_linear", "ffn_down_exps", HF_ROWS_SAME},                                   \
+        {"shared_mlp.input_linear", "ffn_gate_up_shexp", HF_ROWS_SAME},                                      \
+    {                                                                                                        \
+        "shared_mlp.output_linear", "ffn_down_shexp", HF_ROWS_SAME                                           \
+    }
+
+static const struct module granite[] = {
+    GRANITE_NAMES,
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -200,18 +205,67 @@ static const struct module hunyuan_moe[] = {
     {NULL, NULL, HF_ROWS_SAME},
 };
 
-/* Mamba's block has the same names in all families that use it. */
+/* Mamba's block, and Mamba 2's. */
+#define MAMBA_NAMES(block)                                                                                   \
+    {block ".in_proj", "ssm_in", HF_ROWS_SAME}, {block ".conv1d", "ssm_conv1d", HF_ROWS_SAME},               \
+        {block ".dt", "ssm_dt", HF_ROWS_SAME}, /* dt_bias */                                                 \
+        {block ".A_log", "ssm_a.", HF_ROWS_SAME}, {block ".norm", "ssm_norm", HF_ROWS_SAME},                 \
+    {                                                                                                        \
+        block ".out_proj", "ssm_out", HF_ROWS_SAME                                                           \
+    }
+
 static const struct module mamba[] = {
-    {"norm", "attn_norm", HF_ROWS_SAME},
-    {"mixer.in_proj", "ssm_in", HF_ROWS_SAME},
-    {"mixer.conv1d", "ssm_conv1d", HF_ROWS_SAME},
-    {"mixer.x_proj", "ssm_x", HF_ROWS_SAME},
-    {"mixer.dt_proj", "ssm_dt", HF_ROWS_SAME},
-    {"mixer.dt", "ssm_dt", HF_ROWS_SAME}, /* dt_bias */
-    {"mixer.A_log", "ssm_a.", HF_ROWS_SAME},
-    {"mixer.D", "ssm_d.", HF_ROWS_SAME},
-    {"mixer.norm", "ssm_norm", HF_ROWS_SAME},
-    {"mixer.out_proj", "ssm_out", HF_ROWS_SAME},
+    {"norm", "attn_norm", HF_ROWS_SAME},       MAMBA_NAMES("mixer"),
+    {"mixer.D", "ssm_d.", HF_ROWS_SAME},       {"mixer.x_proj", "ssm_x", HF_ROWS_SAME},
+    {"mixer.dt_proj", "ssm_dt", HF_ROWS_SAME}, {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module falcon_h1[] = {
+    MAMBA_NAMES("mamba"),
+    {"mamba.D", "ssm_d.", HF_ROWS_SAME},
+    {"feed_forward.gate_proj", "ffn_gate", HF_ROWS_SAME},
+    {"feed_forward.up_proj", "ffn_up", HF_ROWS_SAME},
+    {"feed_forward.down_proj", "ffn_down", HF_ROWS_SAME},
+    {"pre_ff_layernorm", "ffn_norm.", HF_ROWS_SAME}, /* so named by llama.cpp's converter */
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module granite_hybrid[] = {
+    MAMBA_NAMES("mamba"),
+    {"mamba.D", "ssm_d.", HF_ROWS_SAME},
+    GRANITE_NAMES,
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module lfm2[] = {
+    {"operator_norm", "attn_norm", HF_ROWS_SAME},
+    {"ffn_norm", "ffn_norm", HF_ROWS_SAME},
+    {"feed_forward.w1", "ffn_gate", HF_ROWS_SAME},
+    {"feed_forward.w3", "ffn_up", HF_ROWS_SAME},
+    {"feed_forward.w2", "ffn_down", HF_ROWS_SAME},
+    {"self_attn.out_proj", "attn_output", HF_ROWS_SAME},
+    {"self_attn.q_layernorm", "attn_q_norm", HF_ROWS_SAME},
+    {"self_attn.k_layernorm", "attn_k_norm", HF_ROWS_SAME},
+    {"conv.conv", "shortconv.conv.weight", HF_ROWS_SAME},
+    {"conv.in_proj", "shortconv.in_proj.weight", HF_ROWS_SAME},
+    {"conv.out_proj", "shortconv.out_proj.weight", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module lfm2_outer[] = {
+    {"embedding_norm", "token_embd_norm", HF_ROWS_SAME},
+    {NULL, NULL, HF_ROWS_SAME},
+};
+
+static const struct module qwen3next[] = {
+    {"post_attention_layernorm", "post_attention_norm", HF_ROWS_SAME},
+    {"linear_attn.in_proj_qkvz", "attn_qkvz", HF_ROWS_SAME},
+    {"linear_attn.in_proj_ba", "ssm_ba", HF_ROWS_SAME},
+    {"linear_attn.conv1d", "ssm_conv1d", HF_ROWS_SAME},
+    {"linear_attn.dt", "ssm_dt", HF_ROWS_SAME}, /* dt_bias */
+    {"linear_attn.A_log", "ssm_a.", HF_ROWS_SAME},
+    {"linear_attn.norm", "ssm_norm", HF_ROWS_SAME},
+    {"linear_attn.out_proj", "ssm_out", HF_ROWS_SAME},
     {NULL, NULL, HF_ROWS_SAME},
 };
 
@@ -330,8 +384,12 @@ static const struct family {
     const struct module *outer;   /* outside the layers, before those of all families; NULL: none */
 } families[] = {
     {"llama", true, mixtral, NULL},
-    {"granite", true, NULL, NULL},
-    {"granitemoe", true, granitemoe, NULL},
+    {"granite", true, granite, NULL},
+    {"granitemoe", true, granite, NULL},
+    {"granitehybrid", true, granite_hybrid, NULL},
+    {"falcon-h1", false, falcon_h1, NULL},
+    {"lfm2", false, lfm2, lfm2_outer},
+    {"qwen3next", false, qwen3next, NULL},
     {"gemma2", false, norms_behind, NULL},
     {"gemma3", false, norms_behind, NULL},
     {"olmo2", false, norms_behind, NULL},

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "model/types.h"
 
 struct assembly {
@@ -23,6 +24,27 @@ static uint64_t bytes_of(const struct hf_source *source, uint64_t n)
 {
     const struct type_info *info = type_info(source->type);
     return n / info->block_length * info->block_size;
+}
+
+/* Multiplies values in place, rounding to their type. */
+static void multiply(uint32_t type, float factor, uint64_t n, uint8_t *values)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float value;
+        uint16_t half;
+        if (type == ENGINE_TYPE_F32) {
+            memcpy(&value, values + 4 * i, sizeof value);
+            value *= factor;
+            memcpy(values + 4 * i, &value, sizeof value);
+            continue;
+        }
+        memcpy(&half, values + 2 * i, sizeof half);
+        if (type == ENGINE_TYPE_F16)
+            half = engine_f32_to_f16(engine_f16_to_f32(half) * factor);
+        else
+            half = bfloat_from_float(engine_bf16_to_f32(half) * factor);
+        memcpy(values + 2 * i, &half, sizeof half);
+    }
 }
 
 static void copy_row(const struct hf_piece *piece, uint64_t row, uint8_t *to, uint64_t row_size)
@@ -56,6 +78,7 @@ static void make_rows(const struct model_maker *maker, uint64_t first, uint64_t 
         uint64_t end = rows_of(piece);
         for (; first < end && n > 0; first++, n--) {
             copy_row(piece, first, rows, assembly->row_size);
+            if (piece->factor != 0) multiply(piece->source->type, piece->factor, piece->ne[0], rows);
             rows += assembly->row_size;
         }
         first -= first < end ? first : end;
@@ -66,7 +89,7 @@ static void make_rows(const struct model_maker *maker, uint64_t first, uint64_t 
 static bool is_dense(const struct hf_piece *piece)
 {
     uint64_t stride = 1;
-    if (piece->source->decode) return false;
+    if (piece->source->decode || piece->factor != 0) return false;
     for (int i = 0; i < 4; i++) {
         if (piece->ne[i] != 1 && piece->stride[i] != stride) return false;
         stride *= piece->ne[i];

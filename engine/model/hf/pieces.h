@@ -24,6 +24,7 @@ struct hf_source {
 struct hf_piece {
     const struct hf_source *source;
     uint64_t start, ne[4], stride[4];
+    float factor; /* multiplied into the values, which are floats; 0: none */
 };
 
 /* Sets the tensor's type, shape and size, and its data if the one piece has them as they are, otherwise its

@@ -56,7 +56,8 @@ static bool is_left_out(const char *family, const char *name)
                                          "vocab_transform.",
                                          "vocab_layer_norm.",
                                          "vocab_projector.",
-                                         "qa_outputs."};
+                                         "qa_outputs.",
+                                         "mtp."};
     size_t length = strlen(name);
     /* T5's embedding under its other names. */
     if (strcmp(name, "encoder.embed_tokens.weight") == 0 || strcmp(name, "decoder.embed_tokens.weight") == 0)
@@ -101,6 +102,8 @@ static bool name_tensor(const struct reader *reader, const struct safetensors_te
     }
     if (!known) known = hf_name(reader->family, module, &entry->name);
     if (known && cut(entry->name.tensor, ".bias")) entry->is_bias = true; /* named as a bias */
+    char *shared = known && reader->config->shared_is_dense ? strstr(entry->name.tensor, "_shexp") : NULL;
+    if (shared) memmove(shared, shared + strlen("_shexp"), strlen(shared + strlen("_shexp")) + 1);
     if (known && entry->is_bias) {
         cut(entry->name.tensor, ".weight");
         strncat(entry->name.tensor, ".bias", sizeof entry->name.tensor - strlen(entry->name.tensor) - 1);
@@ -148,6 +151,7 @@ enum form {
     FORM_LATENT,      /* two tensors: DeepSeek's keys, transposed, and values */
     FORM_EXPERTS,     /* the experts' matrices, one below the other (Nomic) */
     FORM_QKV,         /* three tensors: from groups, rope's pairs made adjacent (InternLM 2) */
+    FORM_QKVZ,        /* two tensors: from groups, queries, keys and values; gates (Qwen 3 Next) */
 };
 
 static const struct shape_rule {
@@ -171,6 +175,8 @@ static const struct shape_rule {
     {"jina-bert-v2", "ffn_up_gate", FORM_HALVES, false, {"ffn_up", "ffn_gate"}},
     {"nomic-bert-moe", "ffn_up_exps", FORM_EXPERTS, false, {NULL}},
     {"nomic-bert-moe", "ffn_down_exps", FORM_EXPERTS, true, {NULL}},
+    {"qwen3next", "attn_qkvz", FORM_QKVZ, false, {"attn_qkv", "attn_gate"}},
+    {NULL, "ffn_gate_up", FORM_HALVES, false, {"ffn_gate", "ffn_up"}},
     {NULL, "ffn_gate_up_exps", FORM_HALVES, false, {"ffn_gate_exps", "ffn_up_exps"}},
     {NULL, "ffn_gate_up_shexp", FORM_HALVES, false, {"ffn_gate_shexp", "ffn_up_shexp"}},
 };
@@ -244,7 +250,8 @@ static int view_matrices(const struct reader *reader, const struct entry *entry,
 
 /* ---- Pieces -------------------------------------------------------------------------------------------- */
 
-#define MAX_PARTS 3
+#define MAX_PARTS    3
+#define MAX_SEGMENTS 5 /* pieces of a tensor with factors */
 
 /* The pieces of up to three tensors that come from stored ones of the same name. */
 struct output {
@@ -332,6 +339,23 @@ static int add_qkv(const struct reader *reader, const struct entry *entry, const
     return ENGINE_OK;
 }
 
+/* The groups of a delta net: a query, a key, and some values and gates. */
+static int add_qkvz(const struct reader *reader, const struct entry *entry, const struct matrices *m,
+                    struct output outputs[MAX_PARTS])
+{
+    const struct hf_config *c = reader->config;
+    uint64_t n = c->n_key_heads, key = c->key_dim, values = (uint64_t)c->n_value_heads / n * c->value_dim;
+    uint64_t r = m->row_step, group = 2 * key + 2 * values;
+    if (n * group != m->n_rows || m->n != 1) return refuse_rows(reader, entry, m);
+    const uint64_t firsts[4] = {0, key, 2 * key, 2 * key + values}, lengths[4] = {key, key, values, values};
+    for (size_t i = 0; i < 4; i++)
+        add_piece(&outputs[i < 3 ? 0 : 1], m, firsts[i], (const uint64_t[4]){m->k, lengths[i], n, 1},
+                  (const uint64_t[4]){m->step, r, group * r, 0});
+    set_shape(&outputs[0], m->k, n * (2 * key + values), 1);
+    set_shape(&outputs[1], m->k, n * values, 1);
+    return ENGINE_OK;
+}
+
 /* Each of the two takes half of the rows. */
 static int add_halves(const struct reader *reader, const struct entry *entry, const struct matrices *m,
                       bool interleaved, struct output outputs[MAX_PARTS])
@@ -376,6 +400,46 @@ static int add_experts(const struct reader *reader, const struct entry *entry, c
     return ENGINE_OK;
 }
 
+/* Whether a factor of config.json is for this tensor. */
+static bool is_for(const struct hf_factor *factor, const struct hf_name *name)
+{
+    char full[80];
+    if (name->layer == HF_NO_NUMBER)
+        snprintf(full, sizeof full, "%s.weight", factor->tensor);
+    else
+        snprintf(full, sizeof full, "blk.%u.%s.weight", name->layer, factor->tensor);
+    return strcmp(full, name->tensor) == 0;
+}
+
+static bool has_factors(const struct reader *reader, const struct hf_name *name)
+{
+    const struct hf_factor *factor = reader->config->factors_of_rows;
+    for (; factor && factor->tensor; factor++)
+        if (is_for(factor, name)) return true;
+    return false;
+}
+
+/* Rows of a matrix, each of which is multiplied by a factor: a piece for each factor. */
+static int add_multiplied(const struct reader *reader, const struct entry *entry, const struct matrices *m,
+                          struct output *output)
+{
+    uint64_t at = 0;
+    for (const struct hf_factor *factor = reader->config->factors_of_rows; factor->tensor; factor++) {
+        if (!is_for(factor, &entry->name)) continue;
+        uint64_t end = factor->end ? factor->end : m->n_rows;
+        if (factor->first != at || end < at || end > m->n_rows || m->n != 1)
+            return refuse_rows(reader, entry, m);
+        if (end == at) continue;
+        add_piece(output, m, at, (const uint64_t[4]){m->k, end - at, 1, 1},
+                  (const uint64_t[4]){m->step, m->row_step, 0, 0});
+        output->pieces[output->n - 1].factor = factor->factor == 1 ? 0 : factor->factor;
+        at = end;
+    }
+    if (at != m->n_rows) return refuse_rows(reader, entry, m);
+    set_shape(output, m->k, m->n_rows, 1);
+    return ENGINE_OK;
+}
+
 /* Adds the pieces of one stored tensor. */
 static int add_entry(const struct reader *reader, const struct entry *entry, const struct shape_rule *rule,
                      const struct matrices *m, struct output outputs[MAX_PARTS])
@@ -385,6 +449,8 @@ static int add_entry(const struct reader *reader, const struct entry *entry, con
     if (rule->form == FORM_EXPERTS) return add_experts(reader, entry, m, rule->is_transposed, outputs);
     if (rule->form == FORM_LATENT) return add_latent(reader, entry, m, outputs);
     if (rule->form == FORM_QKV) return add_qkv(reader, entry, m, outputs);
+    if (rule->form == FORM_QKVZ) return add_qkvz(reader, entry, m, outputs);
+    if (has_factors(reader, &entry->name)) return add_multiplied(reader, entry, m, outputs);
     if (entry->name.rows == HF_ROWS_GROUPS) return add_groups(reader, entry, m, outputs);
     if (entry->name.rows == HF_ROWS_QUERIES)
         return add_pairs(reader, entry, m, reader->config->n_heads, outputs);
@@ -414,6 +480,7 @@ static void split_list(const struct hf_config *config, struct model_tensor *tens
     if (config->n_groups == 0) return;
     if (is_log(tensor->name) || hf_ends_with(tensor->name, ".ssm_d")) n_rows = n;
     if (hf_ends_with(tensor->name, ".ssm_norm.weight")) n_rows = config->n_groups;
+    if (hf_ends_with(tensor->name, ".ssm_norm.weight")) tensor->n_dims = 2;
     if (n_rows == 1 || n % n_rows != 0) return;
     tensor->ne[0] = n / n_rows, tensor->ne[1] = n_rows;
     tensor->n_dims = 2;
@@ -423,7 +490,7 @@ static void split_list(const struct hf_config *config, struct model_tensor *tens
 static bool is_values(const char *name)
 {
     return strstr(name, "norm") || strstr(name, ".bias") || strstr(name, "attn_sinks") || is_log(name) ||
-           strstr(name, ".ssm_d") || strstr(name, ".ssm_conv1d.");
+           strstr(name, ".ssm_d") || strstr(name, ".ssm_conv1d.") || strstr(name, ".shortconv.conv.");
 }
 
 /* Makes a tensor's numbers now, as F32, with 1 added where the family's norms do. */
@@ -441,7 +508,9 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
     int status = model_tensor_gather(tensor, &stored, &gathered);
     if (status) return status;
     const uint8_t *data = stored;
-    float addend = reader->config->family->adds_one && !strstr(tensor->name, ".bias") ? 1 : 0;
+    bool is_norm = strstr(tensor->name, "norm") && !strstr(tensor->name, ".bias") &&
+                   !hf_ends_with(tensor->name, ".ssm_norm.weight");
+    float addend = reader->config->family->adds_one && is_norm ? 1 : 0;
     for (uint64_t i = 0; i < n; i++) {
         uint16_t half;
         if (tensor->type == ENGINE_TYPE_F32) {
@@ -518,7 +587,8 @@ static int view_entry(struct reader *reader, const struct entry *entry, const st
 static int view_entries(struct reader *reader, const struct entry *entries, size_t n,
                         const struct shape_rule *rule, struct matrices *m)
 {
-    bool same_types = rule->form != FORM_LATENT; /* which cuts rows */
+    /* Rows that are cut or multiplied can't stay in blocks. */
+    bool same_types = rule->form != FORM_LATENT && !has_factors(reader, &entries->name);
     for (size_t i = 0; i < n; i++) {
         const struct safetensors_tensor *stored = entries[i].stored, *first = entries[0].stored;
         bool is_like_first = strcmp(stored->type_name, first->type_name) == 0 &&
@@ -548,18 +618,18 @@ static void tell_of_floats(const struct reader *reader)
 {
     const double mib = 1024 * 1024;
     if (reader->n_floats)
-        log_line(
-            ENGINE_LOG_WARNING,
-            "%s: %zu of %zu quantised matrices fit no type of the engine and become F32: %.1f MiB instead "
-            "of %.1f MiB. --load-type and `engine quantize` make them smaller",
-            reader->model->path, reader->n_floats, reader->n_quantised, (double)reader->float_size / mib,
-            (double)reader->stored_size / mib);
+        log_line(ENGINE_LOG_WARNING,
+                 "%s: %zu of %zu quantised matrices fit no type of the engine and become F32: %.1f MiB "
+                 "instead "
+                 "of %.1f MiB. --load-type and `engine quantize` make them smaller",
+                 reader->model->path, reader->n_floats, reader->n_quantised, (double)reader->float_size / mib,
+                 (double)reader->stored_size / mib);
 }
 
 /* The most pieces that a stored tensor gives one output. */
 static size_t most_pieces(const struct reader *reader, const struct shape_rule *rule)
 {
-    return rule->form == FORM_QKV ? (size_t)reader->config->n_kv_heads : 3;
+    return rule->form == FORM_QKV ? (size_t)reader->config->n_kv_heads : MAX_SEGMENTS;
 }
 
 /* Makes the tensors that come from `n` stored ones of the same name. */

@@ -13,6 +13,7 @@
 #define ACTIVATION_CLAMP          9
 #define ACTIVATION_SOFTCAP        10
 #define ACTIVATION_SWIGLU_CLAMPED 11
+#define ACTIVATION_EXP            12
 
 // GELU_TANH is x * sigmoid(2 y), where y is the argument of tanh. `activation_factor` turns a factor into the
 // number that the result is multiplied by.
@@ -32,6 +33,7 @@
         case ACTIVATION_CLAMP: return fmin(fmax(x, (type)(-limit)), (type)(limit));                          \
         case ACTIVATION_SOFTCAP: return limit * tanh(x / limit);                                             \
         case ACTIVATION_SWIGLU_CLAMPED: x = fmin(x, (type)(limit)); return x / (1 + exp(-alpha * x));        \
+        case ACTIVATION_EXP: return exp(x);                                                                  \
         default: return x;                                                                                   \
         }                                                                                                    \
     }                                                                                                        \

@@ -71,7 +71,7 @@ float normal_share(float x)
 
 // enum engine_activation of plugin-api.h
 const uint NONE = 0, SILU = 1, GELU_ERF = 2, GELU_TANH = 3, RELU = 4, RELU_SQUARED = 5, SIGMOID = 6, TANH = 7, SOFTPLUS = 8,
-           CLAMP = 9, SOFTCAP = 10, SWIGLU_CLAMPED = 11;
+           CLAMP = 9, SOFTCAP = 10, SWIGLU_CLAMPED = 11, EXP = 12;
 
 float activate(uint kind, float x, float limit, float alpha)
 {
@@ -87,6 +87,7 @@ float activate(uint kind, float x, float limit, float alpha)
     case CLAMP: return clamp(x, -limit, limit);
     case SOFTCAP: return limit * accurate_tanh(x / limit);
     case SWIGLU_CLAMPED: return min(x, limit) * sigmoid(alpha * min(x, limit));
+    case EXP: return accurate_exp(x);
     default: return x;
     }
 }
