@@ -482,7 +482,7 @@ struct engine_op_binary {
  *   2e-6 * |g|               SWIGLU_CLAMPED
  *   1e-6                     SIGMOID
  *   1e-6 * (1 + max(x, 0))   SOFTPLUS
- *   2e-6 * |value|           EXP
+ *   2e-6 * |value|           EXP, for x up to 80
  * times |factor| (|1 + u| for SWIGLU_CLAMPED), plus 1e-6 * |value|. */
 struct engine_op_activate {
     size_t struct_size;
