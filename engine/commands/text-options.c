@@ -191,12 +191,33 @@ static bool constrain_to_schema(struct text_options *options, const json_t *sche
                      json_dumps(schema, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)), error);
 }
 
-/* As in OpenAI's API: {"type": "json_schema", "json_schema": {"schema": …}}; llama.cpp has the schema beside the
- * type. */
+/* Whether an object within response_format has no other keys than these; `where`: its name, with a point. */
+static bool has_only(const json_t *object, const char *where, const char *const *known, char error[256])
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)object, key, value)
+    {
+        size_t i = 0;
+        while (known[i] && strcmp(known[i], key) != 0) i++;
+        if (known[i] || json_is_null(value)) continue;
+        return snprintf(error, 256, "\"response_format.%s%.60s\" is not supported", where, key), false;
+    }
+    return true;
+}
+
+/* As in OpenAI's API: {"type": "json_schema", "json_schema": {"schema": …}}; llama.cpp and OpenAI's Responses have the
+ * schema beside the type. */
 static bool read_format(const json_t *value, struct text_options *options, char error[256])
 {
+    static const char *const outer[] = {"type",   "json_schema", "schema", "name",
+                                        "strict", "description", NULL};
+    static const char *const inner[] = {"name", "description", "schema", "strict", NULL};
     const char *type = json_string_value(json_object_get(value, "type"));
     const json_t *schema = json_object_get(json_object_get(value, "json_schema"), "schema");
+    if (!has_only(value, "", outer, error) ||
+        !has_only(json_object_get(value, "json_schema"), "json_schema.", inner, error))
+        return false;
     if (!schema) schema = json_object_get(value, "schema");
     if (type && !strcmp(type, "text")) return constrain(options, 0, strdup(""), error);
     if (type && !strcmp(type, "json_object") && !schema)

@@ -65,7 +65,8 @@ static struct engine_string string_of(const char *text)
     return (struct engine_string){text, text ? strlen(text) : 0};
 }
 
-static bool render(struct generation *g, struct mistake *mistake)
+/* Renders with the messages and tools as they are. */
+static int render_once(struct generation *g)
 {
     bool tools = g->ask.tools && g->ask.tool_choice != TOOL_CHOICE_NONE;
     char *messages = json_dumps(g->ask.messages, JSON_COMPACT | JSON_REAL_PRECISION(17)),
@@ -77,14 +78,45 @@ static bool render(struct generation *g, struct mistake *mistake)
                                           .variables = string_of(variables),
                                           .no_generation_prompt = g->ask.no_turn};
     bool good = messages && (!tools || tool_text) && (!g->ask.variables || variables);
-    if (!good) mistake_memory(mistake);
-    int status = good ? engine_template_render(g->served->chat_template, &input, &g->rendered) : ENGINE_OK;
-    if (!status && good) status = engine_rendered_encode(g->rendered, 0, take_tokens, &g->tokens);
-    if (status) good = mistake_of_engine(mistake, status, "messages");
+    int status =
+        good ? engine_template_render(g->served->chat_template, &input, &g->rendered) : ENGINE_ERROR_MEMORY;
     free(messages);
     free(tool_text);
     free(variables);
-    return good;
+    return status;
+}
+
+/* Gives objects of an array an empty text for a key that they lack or have as null. `within`: the key of the object in
+ * each that is meant; NULL: themselves. Returns whether there were any. */
+static bool fill_in(json_t *array, const char *within, const char *key)
+{
+    size_t i;
+    json_t *item;
+    bool any = false;
+    json_array_foreach(array, i, item)
+    {
+        json_t *object = within ? json_object_get(item, within) : item, *value = json_object_get(object, key);
+        if (!json_is_object(object) || (value && !json_is_null(value))) continue;
+        any = json_object_set_new(object, key, json_string("")) == 0 || any;
+    }
+    return any;
+}
+
+/* Some templates take it for granted that a message that only calls tools has a text, or that a tool has a description,
+ * which OpenAI's API lets clients leave out. If a template can't be rendered, it gets empty ones. */
+static bool render(struct generation *g, struct mistake *mistake)
+{
+    int status = render_once(g);
+    if (status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_ARGUMENT) {
+        struct mistake first = {0};
+        mistake_of_engine(&first, status, "messages");
+        bool texts = fill_in(g->ask.messages, NULL, "content");
+        bool filled = fill_in(g->ask.tools, "function", "description") || texts;
+        status = filled ? render_once(g) : status;
+        if (status) return *mistake = first, false;
+    }
+    if (!status) status = engine_rendered_encode(g->rendered, 0, take_tokens, &g->tokens);
+    return !status || mistake_of_engine(mistake, status, "messages");
 }
 
 /* Whether the template has begun the reasoning: its text ends with a mark that is not a user's. */

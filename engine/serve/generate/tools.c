@@ -74,6 +74,7 @@ bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, stru
     if (word && strcmp(word, "none") == 0) return ask->tool_choice = TOOL_CHOICE_NONE, true;
     if (word && (strcmp(word, "required") == 0 || strcmp(word, "any") == 0))
         return ask->tool_choice = TOOL_CHOICE_REQUIRED, true;
+    static const char *const keys[] = {"type", "function", NULL}, *const inner[] = {"name", NULL};
     ask->tool = json_string_value(json_object_get(json_object_get(value, "function"), "name"));
     if (!type || strcmp(type, "function") != 0 || !ask->tool)
         return mistake_in(mistake, name,
@@ -81,7 +82,8 @@ bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, stru
                           "{\"name\": …}}",
                           name);
     ask->tool_choice = TOOL_CHOICE_NAMED;
-    return true;
+    return ask_check_keys(value, name, keys, mistake) &&
+           ask_check_keys(json_object_get(value, "function"), "tool_choice.function", inner, mistake);
 }
 
 bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)

@@ -79,3 +79,16 @@ test('embeddings', async () => {
     assert.deepEqual([...new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4)].map((x) => x.toPrecision(5)),
         plain.data[0].embedding.map((x) => x.toPrecision(5)));
 });
+
+// A call without a text, and a tool without a description, where the template takes both for granted.
+test('what templates expect', async () => {
+    for (const name of ['mistral-v7', 'gpt-oss']) {
+        const other = await serve('--chat-template', template(name, 'templates'));
+        const body = { messages: [...messages, { ...called, tool_calls: [{ ...called.tool_calls[0], id: 'abcdefghi' }] },
+            { role: 'tool', tool_call_id: 'abcdefghi', content: 'sun' }], tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } }],
+            max_tokens: 2 };
+        const answer = await fetch(other.url + '/v1/chat/completions', { method: 'POST', body: JSON.stringify(body) });
+        assert.equal(answer.status, 200, `${name}: ${await answer.text()}`);
+        assert.equal(await other.end(), 0);
+    }
+});

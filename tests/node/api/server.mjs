@@ -4,7 +4,8 @@ import { join } from 'node:path';
 
 const source = process.env.ENGINE_SOURCE;
 export const model = join(source, 'models/demo/demo.gguf');
-export const template = (name) => join(source, 'tests/data/server', name + '.jinja');
+// A template of tests/data/FOLDER.
+export const template = (name, folder = 'server') => join(source, 'tests/data', folder, name + '.jinja');
 
 // Resolves to { url, end() } once the server listens on a port of its own.
 export function serve(...options) {
