@@ -138,6 +138,27 @@ Test(hf_quantize, gives_the_directorys_logits)
     expect_same_logits(directory, files_path(folder, "f32.gguf"), NULL, NULL);
 }
 
+/* Its own files stay, whether the directory or its config.json names the model. */
+Test(hf_quantize, does_not_write_to_the_directorys_files)
+{
+    static const char *const files[] = {"config.json", "model.safetensors"};
+    char config[4096];
+    snprintf(config, sizeof config, "%s/config.json", directory);
+    for (size_t i = 0; i < 4; i++) {
+        char out[4096];
+        size_t before, after;
+        snprintf(out, sizeof out, "%s/%s", directory, files[i / 2]);
+        char *old = files_read(out, &before);
+        struct program_result result = PROGRAM("quantize", i % 2 ? config : directory, out, "F16");
+        cr_expect_eq(result.status, 2, "%s", result.err);
+        cr_expect(strstr(result.err, "the same file as the input"), "%s", result.err);
+        program_free(&result);
+        char *new = files_read(out, &after);
+        cr_expect(before == after && memcmp(old, new, after) == 0, "%s was overwritten", out);
+        free(old), free(new);
+    }
+}
+
 /* ---- Recurrent models ---- */
 
 /* Mamba 2 with one layer: width 16, 4 heads of 8 values and 8 keys in 2 groups. Rows 0: a list. */

@@ -16,6 +16,44 @@
 
 #include "commands/common.h"
 
+/* A terminal or pipe may be both input and output. `name`: the input's, for the message. */
+static int check_file(const char *path, const struct stat *output, const struct stat *input, const char *name)
+{
+    if (!S_ISREG(input->st_mode)) return ENGINE_OK;
+    if (input->st_dev != output->st_dev || input->st_ino != output->st_ino) return ENGINE_OK;
+    return command_error(ENGINE_ERROR_ARGUMENT, "%s is the same file as the input %s: choose another output",
+                         path, name);
+}
+
+/* Whether a file of a model's directory belongs to the model, by its name. */
+static bool is_of_model(const char *name)
+{
+    static const char *const ends[] = {".json", ".safetensors", ".model", ".txt", ".jinja"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(ends[i]);
+        if (length > n && strcmp(name + length - n, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* The files of a model or adapter that is a directory. */
+static int check_directory(const char *path, const struct stat *output, const char *directory)
+{
+    DIR *entries = opendir(directory);
+    int status = ENGINE_OK;
+    if (!entries) return ENGINE_OK; /* which reading it reports */
+    for (const struct dirent *entry; !status && (entry = readdir(entries));) {
+        char name[PATH_MAX];
+        struct stat info;
+        int length = snprintf(name, sizeof name, "%s/%s", directory, entry->d_name);
+        if (length < (int)sizeof name && is_of_model(entry->d_name) && stat(name, &info) == 0)
+            status = check_file(path, output, &info, name);
+    }
+    closedir(entries);
+    return status;
+}
+
 /* `input`: a path, "-" for standard input, or NULL. */
 static int check_input(const char *path, const struct stat *output, const char *input)
 {
@@ -23,11 +61,14 @@ static int check_input(const char *path, const struct stat *output, const char *
     if (!input) return ENGINE_OK;
     bool standard = strcmp(input, "-") == 0;
     int found = standard ? fstat(STDIN_FILENO, &info) : stat(input, &info);
-    /* a terminal or pipe may be both input and output */
-    if (found != 0 || !S_ISREG(info.st_mode)) return ENGINE_OK;
-    if (info.st_dev != output->st_dev || info.st_ino != output->st_ino) return ENGINE_OK;
-    return command_error(ENGINE_ERROR_ARGUMENT, "%s is the same file as the input %s: choose another output",
-                         path, standard ? "on standard input" : input);
+    if (found != 0) return ENGINE_OK;
+    if (S_ISDIR(info.st_mode)) return check_directory(path, output, input);
+    int status = check_file(path, output, &info, standard ? "on standard input" : input);
+    const char *slash = strrchr(input, '/');
+    if (status || strcmp(slash ? slash + 1 : input, "config.json") != 0) return status;
+    char directory[PATH_MAX] = ".";
+    if (slash) snprintf(directory, sizeof directory, "%.*s", (int)(slash - input), input);
+    return check_directory(path, output, slash == input ? "/" : directory);
 }
 
 int output_check(const char *path, const struct engine *engine, const char *const *inputs, size_t n)

@@ -9,8 +9,8 @@
 #include "engine.h"
 
 /* Rejects a path that leads to one of the files that a command reads, under any name, including hard and
- * symbolic links: `inputs` [n], which may contain NULLs, and "-" for standard input; the configuration files;
- * the plugins. ENGINE_ERROR_ARGUMENT, through command_error. */
+ * symbolic links: `inputs` [n], which may contain NULLs, and "-" for standard input, and of directories (or
+ * their config.json) all files that belong to a model; the configuration files; the plugins. ENGINE_ERROR_ARGUMENT, through command_error. */
 int output_check(const char *path, const struct engine *engine, const char *const *inputs, size_t n);
 
 /* A file that appears only when it is complete: it is written under another name in the same folder, and
