@@ -467,12 +467,25 @@ Test(asks, shapes_refused)
         cr_assert_str_eq(read->mistake.param, cases[i].param);
         done(read);
     }
-    struct read *read = read_body(CHAT, "{" HI ", " TOOLS "}");
-    struct shape shape = {.model = served.model,
-                          .vocabulary = &served.vocabulary,
-                          .format = ENGINE_REPLY_HERMES,
-                          .template_text = "<tool_call>"};
+    /* Compiling one of several megabytes would hold up a thread of HTTP for minutes. */
+    enum { VALUES = 60000 };
+    char *large = malloc(200 + 12 * VALUES), *at = large;
+    at += sprintf(at, "{" HI ", 'json_schema': {'enum': ['");
+    for (int i = 0; i < VALUES; i++) at += sprintf(at, i > 0 ? "','%07d" : "%07d", i);
+    sprintf(at, "']}}");
+    struct read *read = read_body(CHAT, large);
+    struct shape shape = {.model = served.model, .vocabulary = &served.vocabulary, .template_text = ""};
     struct engine_grammar *grammar;
+    cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake));
+    cr_assert_str_eq(read->mistake.param, "json_schema");
+    cr_assert(strstr(read->mistake.message, "bytes"), "%s", read->mistake.message);
+    done(read);
+    free(large);
+    read = read_body(CHAT, "{" HI ", " TOOLS "}");
+    shape = (struct shape){.model = served.model,
+                           .vocabulary = &served.vocabulary,
+                           .format = ENGINE_REPLY_HERMES,
+                           .template_text = "<tool_call>"};
     cr_assert(shape_make(&shape, &read->ask, &grammar, &read->mistake) && !grammar);
     done(read);
 }

@@ -450,3 +450,33 @@ Test(hf, refusals)
     deep[sizeof deep - 1] = '\0';
     expect_refused(deep, "brackets");
 }
+
+static int take_nothing(void *user, const int32_t *ids, size_t count)
+{
+    (void)user, (void)ids, (void)count;
+    return ENGINE_OK;
+}
+
+/* Each of four replacements would make a letter 10,000 of them. */
+Test(hf, texts_grow_within_bounds)
+{
+    enum { TIMES = 10000 };
+    char *json = malloc(5 * TIMES), *at = json;
+    at += sprintf(at, "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 4; i++) {
+        at += sprintf(at, "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"",
+                      i ? "," : "");
+        memset(at, 'a', TIMES);
+        at += TIMES;
+        at += sprintf(at, "\"}");
+    }
+    sprintf(at, "]}}");
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "tokenizer.json", json);
+    struct opened opened = hf_test_open(api, directory);
+    cr_expect_neq(api->encode(opened.tokenizer, "aaa", 3, 0, take_nothing, NULL), ENGINE_OK);
+    cr_expect(strstr(error_message(), "64 times as long"), "%s", error_message());
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
+    free(json);
+}

@@ -8,6 +8,8 @@
 
 #include "commands/common.h"
 
+#define MOST_GRAMMAR (512 << 10) /* bytes */
+
 /* ---- Text that grows ---- */
 
 struct writer {
@@ -308,9 +310,21 @@ static void put_json_reply(struct writer *w, const struct constraint *constraint
     put(w, constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
 }
 
+/* The time to compile a grammar grows faster than its size, and nothing can break it off. */
+static bool check_size(size_t size, const char *param, struct mistake *mistake)
+{
+    if (size <= MOST_GRAMMAR) return true;
+    return mistake_in(mistake, param, "the grammar of \"%s\" takes %zu bytes, and at most %d are allowed",
+                      param, size, MOST_GRAMMAR);
+}
+
 static bool create(struct writer *w, const char *param, struct engine_grammar **grammar,
                    struct mistake *mistake)
 {
+    if (!w->failed && !check_size(w->text.size, param, mistake)) {
+        free(w->text.data);
+        return false;
+    }
     int status = w->failed ? ENGINE_ERROR_MEMORY
                            : engine_grammar_create(w->shape->model, ENGINE_GRAMMAR_GBNF, w->text.data,
                                                    w->text.size, grammar);
@@ -350,6 +364,7 @@ bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_
     bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
     *grammar = NULL;
     if (constraint->kind == ENGINE_GRAMMAR_GBNF) {
+        if (!check_size(constraint->size, ask->constrained_by, mistake)) return false;
         int status = constraint_open(shape->model, constraint, grammar);
         return !status || mistake_of_engine(mistake, status, ask->constrained_by);
     }

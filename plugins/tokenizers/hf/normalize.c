@@ -210,6 +210,9 @@ static int lowercase(struct engine_string text, struct text *out)
     return status;
 }
 
+/* How many times as long replacements may make a text, and by how many bytes whatever its length. */
+enum { MOST_GROWTH = 64, FREE_GROWTH = 1 << 16 };
+
 /* ---- Steps ---- */
 
 /* Where white space at the beginning ends, and where that at the end begins. */
@@ -232,32 +235,44 @@ static struct engine_string strip(struct engine_string text, bool left, bool rig
     return (struct engine_string){text.data + begin, end - begin};
 }
 
+/* Replacements may follow one another, so that each multiplies what the one before has made. */
+static int check_growth(const struct normalizer_workspace *work, const struct text *out, size_t more)
+{
+    if (out->length <= work->most && more <= work->most - out->length) return ENGINE_OK;
+    return host->fail(ENGINE_ERROR_DATA,
+                      "the normalizer of tokenizer.json makes a text more than %d times as long",
+                      MOST_GROWTH);
+}
+
 /* Looks a text up in the character map as the library does: the shortest key that it begins with stands for
  * all of it. */
-static bool replace_part(const struct charsmap *map, const char *part, size_t length, struct text *out,
-                         int *status)
+static bool replace_part(const struct charsmap *map, const struct normalizer_workspace *work,
+                         const char *part, size_t length, struct text *out, int *status)
 {
     struct engine_string replacement;
     if (!charsmap_find_shortest(map, part, length, &replacement)) return false;
-    *status = text_append(out, replacement.data, replacement.length);
+    *status = check_growth(work, out, replacement.length);
+    if (!*status) *status = text_append(out, replacement.data, replacement.length);
     return true;
 }
 
 /* A cluster of less than six bytes is looked up as a whole, then each of its characters. */
-static int replace_cluster(const struct charsmap *map, const char *cluster, size_t length, struct text *out)
+static int replace_cluster(const struct charsmap *map, const struct normalizer_workspace *work,
+                           const char *cluster, size_t length, struct text *out)
 {
     int status = ENGINE_OK;
-    if (length < 6 && replace_part(map, cluster, length, out, &status)) return status;
+    if (length < 6 && replace_part(map, work, cluster, length, out, &status)) return status;
     for (size_t at = 0, size; !status && at < length; at += size) {
         uint32_t character;
         size = unicode_read(cluster + at, length - at, &character);
-        if (!replace_part(map, cluster + at, size, out, &status))
+        if (!replace_part(map, work, cluster + at, size, out, &status))
             status = text_append(out, cluster + at, size);
     }
     return status;
 }
 
-static int replace_clusters(const struct charsmap *map, struct engine_string text, struct text *out)
+static int replace_clusters(const struct charsmap *map, const struct normalizer_workspace *work,
+                            struct engine_string text, struct text *out)
 {
     int status = text_reserve(out, text.length);
     size_t begin = 0;
@@ -268,13 +283,13 @@ static int replace_clusters(const struct charsmap *map, struct engine_string tex
         length = unicode_read(text.data + at, text.length - at, &character);
         bool boundary = at > 0 && utf8proc_grapheme_break_stateful((int32_t)last, (int32_t)character, &state);
         if (boundary) {
-            status = replace_cluster(map, text.data + begin, at - begin, out);
+            status = replace_cluster(map, work, text.data + begin, at - begin, out);
             begin = at;
         }
         last = character;
     }
     if (!status && begin < text.length)
-        status = replace_cluster(map, text.data + begin, text.length - begin, out);
+        status = replace_cluster(map, work, text.data + begin, text.length - begin, out);
     return status;
 }
 
@@ -288,6 +303,9 @@ struct replacing {
 static int replace_match(void *user, size_t start, size_t end, bool matched)
 {
     struct replacing *replacing = user;
+    int status = check_growth(replacing->work, replacing->out,
+                              matched ? replacing->step->content_length : end - start);
+    if (status) return status;
     if (matched && end > start && !replacing->step->content_length && !replacing->out->length)
         replacing->work->cut = true;
     if (matched)
@@ -327,9 +345,10 @@ static int apply_step(const struct normalizer *normalizer, const struct normaliz
     case NORMALIZE_FORM: return forms_apply(step->form, text, &work->forms, out);
     case NORMALIZE_LOWERCASE: return lowercase(text, out);
     case NORMALIZE_NMT: return map_characters(text, nmt, work, out);
-    case NORMALIZE_PRECOMPILED: return replace_clusters(&normalizer->charsmap, text, out);
+    case NORMALIZE_PRECOMPILED: return replace_clusters(&normalizer->charsmap, work, text, out);
     case NORMALIZE_PREPEND:
-        status = text.length ? text_append(out, step->content, step->content_length) : ENGINE_OK;
+        status = check_growth(work, out, step->content_length);
+        if (!status && text.length) status = text_append(out, step->content, step->content_length);
         return status ? status : text_append(out, text.data, text.length);
     case NORMALIZE_REPLACE:
         return pattern_visit_all(&step->pattern, work->regex, text, replace_match, &replacing);
@@ -343,6 +362,9 @@ int normalizer_apply(const struct normalizer *normalizer, struct normalizer_work
 {
     unsigned into = 0; /* the text that is not in use */
     work->cut = false;
+    if (__builtin_mul_overflow(text.length, (size_t)MOST_GROWTH, &work->most) ||
+        __builtin_add_overflow(work->most, (size_t)FREE_GROWTH, &work->most))
+        work->most = SIZE_MAX;
     int status = ENGINE_OK;
     for (size_t i = 0; !status && i < normalizer->count; i++) {
         const struct normalizer_step *step = &normalizer->steps[i];

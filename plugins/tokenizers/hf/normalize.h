@@ -49,6 +49,7 @@ struct normalizer_workspace {
     struct forms_workspace forms;
     struct regex_workspace *regex; /* the encoder's */
     bool cut;                      /* the beginning of the text was taken away */
+    size_t most;                   /* bytes that replacements may make of the text */
 };
 void normalizer_workspace_free(struct normalizer_workspace *workspace);
 
