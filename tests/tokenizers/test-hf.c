@@ -480,3 +480,17 @@ Test(hf, texts_grow_within_bounds)
     hf_test_remove(directory);
     free(json);
 }
+
+/* A post-processor may part texts by a token that no other file names. */
+Test(hf, separators_that_no_file_names)
+{
+    const char *directory = hf_test_folder();
+    hf_test_write(
+        directory, "tokenizer.json",
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"<s>\":1,\"</s>\":2},\"merges\":[]},"
+        "\"post_processor\":{\"type\":\"RobertaProcessing\",\"cls\":[\"<s>\",1],\"sep\":[\"</s>\",2]}}");
+    struct opened opened = hf_test_open(api, directory);
+    expect_ids(api, opened.tokenizer, "a", ENGINE_ENCODE_BOS_EOS, "1 0 2");
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
+}

@@ -171,6 +171,7 @@ int hf_tokenizer_configure(struct hf_tokenizer *work)
     if (!status) status = read_config_flag(work, "add_eos_token", "add_eos", &work->add_eos);
     if (bos < 0 && work->add_bos > 0) work->add_bos = -1; /* the description says what is added */
     if (eos < 0 && work->add_eos > 0) work->add_eos = -1;
+    if (special_id(work, "sep_token") < 0 && work->add_sep > 0) work->add_sep = -1;
     if (!status && work->add_bos >= 0)
         status = metadata_add_boolean(work->metadata, "tokenizer.ggml.add_bos_token", work->add_bos != 0);
     if (!status && work->add_eos >= 0)
