@@ -24,6 +24,7 @@ void terminal_start(struct terminal *terminal, const char *const *arguments)
     terminal->child = forkpty(&terminal->fd, NULL, NULL, &size);
     cr_assert(terminal->child >= 0);
     if (terminal->child > 0) return;
+    signal(SIGINT, SIG_DFL); /* where the tests run in the background it would be ignored */
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     setenv("TERM", "xterm", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
@@ -70,14 +71,15 @@ void terminal_expect(struct terminal *terminal, const char *text)
     terminal->seen = (size_t)(at - terminal->text) + strlen(text);
 }
 
-int terminal_end(struct terminal *terminal)
+void terminal_expect_end(struct terminal *terminal, int expected)
 {
-    int status;
-    struct pollfd poll_for = {.fd = terminal->fd, .events = POLLIN};
+    int status, ended;
     while (listen_to(terminal)) continue;
+    struct pollfd poll_for = {.fd = terminal->fd, .events = POLLIN};
     if (poll(&poll_for, 1, 0) == 0) kill(terminal->child, SIGKILL); /* it hangs */
     cr_assert_eq(waitpid(terminal->child, &status, 0), terminal->child);
+    ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    cr_assert_eq(ended, expected, "status %d in place of %d after\n%s", ended, expected, terminal->text);
     close(terminal->fd);
     free(terminal->text);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

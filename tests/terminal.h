@@ -19,7 +19,7 @@ void terminal_resize(struct terminal *terminal, unsigned short columns);
 void terminal_type(struct terminal *terminal, const char *keys);
 /* Waits until this text comes after what was expected before; ends the test if the program ends or hangs. */
 void terminal_expect(struct terminal *terminal, const char *text);
-/* Waits for the program's end, and returns its exit status, or 128 + the signal. */
-int terminal_end(struct terminal *terminal);
+/* Waits for the program's end; ends the test unless this is its exit status, or 128 + the signal. */
+void terminal_expect_end(struct terminal *terminal, int expected);
 
 #endif

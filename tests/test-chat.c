@@ -58,7 +58,7 @@ Test(chat, three_turns)
     terminal_expect(&t, "kept from before");
     terminal_expect(&t, "> ");
     terminal_type(&t, "\004");
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
 }
 
 Test(chat, history_and_completion)
@@ -74,7 +74,7 @@ Test(chat, history_and_completion)
     terminal_type(&t, "/s\t");
     terminal_expect(&t, "/system /save /stats /set");
     terminal_type(&t, "\025/exit\r"); /* Ctrl-U */
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
 }
 
 Test(chat, undo_edit_and_regenerate)
@@ -107,7 +107,7 @@ Test(chat, undo_edit_and_regenerate)
     terminal_type(&t, "/nonsense\r");
     terminal_expect(&t, "unknown command /nonsense");
     terminal_type(&t, "/exit\r");
-    cr_assert_eq(terminal_end(&t), 1);
+    terminal_expect_end(&t, 1);
 }
 
 /* Lines become one message; its lines are kept. */
@@ -138,7 +138,7 @@ Test(chat, several_lines)
     terminal_type(&t, keys);
     terminal_expect(&t, "9 messages written");
     terminal_type(&t, "/exit\r");
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
 
     static const char *const asked[] = {"What is\n3 plus 4?", "What is \n4 plus 4?", "What is\n5 plus 4?",
                                         "What is\n6 plus 4?"};
@@ -172,7 +172,7 @@ Test(chat, interrupt)
     terminal_expect(&t, "> ");
     cr_assert_null(strstr(t.text, "^C"), "%s", t.text);
     terminal_type(&t, "\004");
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
 }
 
 /* What is typed during an answer is shown after it, as the beginning of the next line. */
@@ -188,7 +188,7 @@ Test(chat, typing_during_an_answer)
     terminal_expect(&t, "/help me");
     cr_assert_gt(strstr(t.text, "/help me"), strstr(t.text, "(cut after"), "%s", t.text);
     terminal_type(&t, "\025\004"); /* Ctrl-U, Ctrl-D */
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
 }
 
 /* However the program ends, the terminal is as it was. */
@@ -203,8 +203,8 @@ Test(chat, leaves_the_terminal_as_it_was)
         terminal_type(&t, way == 0 ? "\004" : way == 1 ? "half" : "Tell me a story.\r");
         if (way > 0) terminal_expect(&t, way == 1 ? "half" : "Once upon a time");
         if (way > 0) kill(t.child, SIGTERM);
-        int fd = dup(t.fd); /* terminal_end closes its own */
-        cr_assert_eq(terminal_end(&t), way > 0 ? 128 + SIGTERM : 0);
+        int fd = dup(t.fd); /* terminal_expect_end closes its own */
+        terminal_expect_end(&t, way > 0 ? 128 + SIGTERM : 0);
         cr_assert_eq(tcgetattr(fd, &after), 0);
         cr_assert_eq(before.c_lflag, after.c_lflag, "%d: %x %x", way, before.c_lflag, after.c_lflag);
         close(fd);
@@ -229,7 +229,7 @@ Test(chat, another_size)
     terminal_type(&t, keys);
     terminal_expect(&t, "2 messages written");
     terminal_type(&t, "/exit\r");
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
     json_t *saved = json_load_file(path, 0, NULL);
     cr_assert_str_eq(json_string_value(json_object_get(json_array_get(saved, 0), "content")),
                      "XWie viel ist drei plus f\303\274nf, und wie viel ist sieben plus acht?Y");
@@ -249,7 +249,7 @@ Test(chat, reasoning)
     terminal_expect(&t, "\033[0m");
     terminal_expect(&t, "(cut after 8 tokens");
     terminal_type(&t, "/exit\r");
-    cr_assert_eq(terminal_end(&t), 0);
+    terminal_expect_end(&t, 0);
 }
 
 /* ---- Through pipes ------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -540,6 +541,31 @@ Test(run, interrupted)
     cr_assert_eq(waitpid(child, &status, 0), child);
     char *said = read_text(errors);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x: %s", (unsigned)status, said);
+    cr_assert(strstr(said, "tokens/s"), "%s", said);
+    free(said);
+    close(out);
+}
+
+/* Ctrl-C while a write waits for a slow reader takes nothing of the text: its last line follows whole. */
+Test(run, interrupted_while_the_reader_is_slow)
+{
+    const char *errors = files_path(folder, "errors");
+    char bytes[4096];
+    int out, status, size = 0, before = -1;
+    pid_t child = start_long_run(errors, &out);
+    cr_assert(fcntl(out, F_SETPIPE_SZ, 4096) >= 4096);
+    while (size < 4000 || size != before) { /* the pipe is full */
+        before = size;
+        usleep(200000);
+        cr_assert_eq(ioctl(out, FIONREAD, &size), 0);
+    }
+    cr_assert_eq(kill(child, SIGINT), 0);
+    usleep(100000);
+    while (read(out, bytes, sizeof bytes) > 0) continue;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    char *said = read_text(errors);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "%x: %s", (unsigned)status, said);
+    cr_assert_null(strstr(said, "could not be written"), "%s", said);
     cr_assert(strstr(said, "tokens/s"), "%s", said);
     free(said);
     close(out);

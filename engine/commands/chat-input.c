@@ -16,6 +16,7 @@
 #include <wchar.h>
 
 #include "commands/common.h"
+#include "commands/signals.h"
 #include "commands/terminal-state.h"
 
 #define MAX_HISTORY 1000
@@ -93,8 +94,11 @@ static int read_key(EditLine *line, wchar_t *c)
     size_t used = (size_t)-2;
     while (used == (size_t)-2) { /* the character goes on */
         char byte;
+        signals_wait(true);
         ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n < 0 && errno == EINTR && !interrupted) {
+        int reason = errno;
+        signals_wait(false);
+        if (n < 0 && reason == EINTR && !interrupted) {
             if (resized) redraw(line);
             continue;
         }
@@ -325,11 +329,14 @@ static enum chat_input_result read_terminal(struct chat_input *input, const char
 static enum chat_input_result read_line(struct chat_input *input, char **text, size_t *length)
 {
     errno = 0;
+    signals_wait(true);
     ssize_t n = getline(&input->read, &input->read_size, stdin);
+    int reason = errno;
+    signals_wait(false);
     if (interrupted) return CHAT_INPUT_INTERRUPTED;
     if (n < 0) {
         if (feof(stdin) && !ferror(stdin)) return CHAT_INPUT_END;
-        command_error(ENGINE_ERROR, "standard input: %s", strerror(errno));
+        command_error(ENGINE_ERROR, "standard input: %s", strerror(reason));
         return CHAT_INPUT_FAILED;
     }
     if (n > 0 && input->read[n - 1] == '\n') n--;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "commands/signals.h"
 #include "common/printable.h"
 
 volatile sig_atomic_t interrupted, progress_is_shown;
@@ -37,6 +38,7 @@ static bool line_is_open;
 void print_text(const char *text, size_t length)
 {
     if (length == 0) return;
+    signals_keep();
     fwrite(text, 1, length, stdout);
     fflush(stdout);
     line_is_open = text[length - 1] != '\n';
@@ -390,7 +392,9 @@ int read_file(const char *path, char **data, size_t *size)
             bytes = moved;
             capacity = larger;
         }
+        signals_wait(true);
         got = fread(bytes + used, 1, capacity - used - 1, file);
+        signals_wait(false);
         used += got;
         if (used > LARGEST_FILE) {
             status =

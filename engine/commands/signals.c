@@ -81,7 +81,7 @@ void signals_begin(void)
 {
     static const int endings[] = {SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) handle(endings[i], on_end, 0);
-    handle(SIGINT, on_interrupt, 0);
+    handle(SIGINT, on_interrupt, SA_RESTART);
     struct sigaction action;
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
@@ -114,4 +114,21 @@ void signals_forget(void)
 void signals_end_at_once(void)
 {
     handle(SIGINT, on_end, 0);
+}
+
+void signals_keep(void)
+{
+    struct sigaction now;
+    if (sigaction(SIGINT, NULL, &now) != 0 || now.sa_handler == SIG_IGN || now.sa_handler == on_interrupt ||
+        now.sa_handler == on_end)
+        return;
+    signals_begin();
+}
+
+void signals_wait(bool waiting)
+{
+    struct sigaction action;
+    if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler != on_interrupt) return;
+    action.sa_flags = waiting ? 0 : SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
 }

@@ -13,6 +13,13 @@ void signals_begin(void);
 /* Whether nobody reads standard output any more. */
 bool signals_reader_is_gone(void);
 
+/* Puts the handlers back that a driver has replaced: LLVM installs its own when it compiles the first kernel. */
+void signals_keep(void);
+
+/* Before and after the program waits for input, which Ctrl-C ends (EINTR). Elsewhere system calls go on after it: a
+ * write to a slow terminal that it cut short would lose text. */
+void signals_wait(bool waiting);
+
 /* If Ctrl-C was pressed, ends the program by SIGINT, so that a parent (a shell in a loop) notices. */
 void signals_end(void);
 
