@@ -5,6 +5,7 @@
  * Incremental construction of minimal acyclic finite-state automata, 2000). */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/error.h"
 #include "grammar/compile.h"
@@ -16,12 +17,18 @@ struct place {
     bool ends;    /* a word ends here */
 };
 
+/* A node in the table; 0: free. Its hash stands beside it, because a look at the node itself mostly waits for memory. */
+struct known {
+    uint32_t node, hash;
+};
+
 struct word_compiler {
     struct compiler *compiler;
     uint32_t next;           /* after the words */
     struct place *places;    /* [n_places] one for each byte of the last word, and one more */
     struct byte_edge *edges; /* [n_edges] */
-    uint32_t *table;         /* [n_table] nodes by their edges; 0: free */
+    struct known *table;     /* [n_table] nodes by their edges */
+    uint64_t seed;           /* of their hashes */
     size_t n_places, n_edges, n_table, n_known, place_capacity, edge_capacity;
 };
 
@@ -41,30 +48,32 @@ static const struct node *bytes_of(const struct word_compiler *words, uint32_t a
     return node->kind == NODE_FORK ? &automaton->nodes[automaton->targets[node->first]] : node;
 }
 
-static uint32_t hash_edges(const struct byte_edge *edges, size_t count, bool ends)
+/* Targets are consecutive numbers and bytes are few, so each bit has to reach all others: nodes whose hashes lie beside
+ * each other would make a search as long as the table. */
+static uint32_t hash_edges(uint64_t seed, const struct byte_edge *edges, size_t count, bool ends)
 {
-    uint32_t hash = ends;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash * 31 + edges[i].low * 256u + edges[i].high) * 0x9e3779b1u + edges[i].target;
-    return hash ^ hash >> 15;
+    uint64_t hash = seed + ends;
+    for (size_t i = 0; i < count; i++) {
+        hash ^= (uint64_t)edges[i].target << 16 | (uint64_t)edges[i].low << 8 | edges[i].high;
+        hash *= 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
 }
 
 static bool grow_words(struct word_compiler *words)
 {
     if (words->n_known * 2 < words->n_table) return true;
     size_t size = words->n_table ? words->n_table * 2 : 256;
-    uint32_t *table = calloc(size, sizeof *table);
+    struct known *table = calloc(size, sizeof *table);
     if (!table) {
         words->compiler->status = error_memory("grammar");
         return false;
     }
-    const struct automaton *automaton = words->compiler->automaton;
     for (size_t i = 0; i < words->n_table; i++) {
-        if (!words->table[i]) continue;
-        const struct node *node = bytes_of(words, words->table[i]);
-        bool ends = automaton->nodes[words->table[i]].kind == NODE_FORK;
-        size_t at = hash_edges(automaton->edges + node->first, node->count, ends) & (size - 1);
-        while (table[at]) at = (at + 1) & (size - 1);
+        if (!words->table[i].node) continue;
+        size_t at = words->table[i].hash & (size - 1);
+        while (table[at].node) at = (at + 1) & (size - 1);
         table[at] = words->table[i];
     }
     free(words->table);
@@ -73,25 +82,32 @@ static bool grow_words(struct word_compiler *words)
     return true;
 }
 
+static bool has_edges(const struct word_compiler *words, uint32_t at, const struct byte_edge *edges,
+                      size_t count, bool ends)
+{
+    const struct automaton *automaton = words->compiler->automaton;
+    const struct node *node = bytes_of(words, at);
+    const struct byte_edge *others = automaton->edges + node->first;
+    bool same = node->count == count && (automaton->nodes[at].kind == NODE_FORK) == ends;
+    for (size_t i = 0; i < count && same; i++)
+        same = edges[i].low == others[i].low && edges[i].high == others[i].high &&
+               edges[i].target == others[i].target;
+    return same;
+}
+
 /* The node with these edges, after which a word may end. */
 static uint32_t node_with(struct word_compiler *words, const struct byte_edge *edges, size_t count, bool ends)
 {
-    const struct automaton *automaton = words->compiler->automaton;
     if (count == 0) return words->next;
     if (words->compiler->status || !grow_words(words)) return 0;
-    size_t mask = words->n_table - 1, at = hash_edges(edges, count, ends) & mask;
-    for (; words->table[at]; at = (at + 1) & mask) {
-        const struct node *node = bytes_of(words, words->table[at]);
-        const struct byte_edge *others = automaton->edges + node->first;
-        bool same = node->count == count && (automaton->nodes[words->table[at]].kind == NODE_FORK) == ends;
-        for (size_t i = 0; i < count && same; i++)
-            same = edges[i].low == others[i].low && edges[i].high == others[i].high &&
-                   edges[i].target == others[i].target;
-        if (same) return words->table[at];
-    }
+    uint32_t hash = hash_edges(words->seed, edges, count, ends);
+    size_t mask = words->n_table - 1, at = hash & mask;
+    for (; words->table[at].node; at = (at + 1) & mask)
+        if (words->table[at].hash == hash && has_edges(words, words->table[at].node, edges, count, ends))
+            return words->table[at].node;
     uint32_t made = compile_bytes(words->compiler, edges, count);
     if (ends) made = compile_fork(words->compiler, made, words->next);
-    words->table[at] = made;
+    words->table[at] = (struct known){made, hash};
     words->n_known++;
     return made;
 }
@@ -134,6 +150,8 @@ static void add_word(struct word_compiler *words, struct engine_string last, str
 uint32_t compile_words(struct compiler *compiler, struct engine_string *list, size_t count, uint32_t next)
 {
     struct word_compiler words = {.compiler = compiler, .next = next};
+    /* Nobody can choose words whose nodes have the same hash without knowing this. Without it, all goes on. */
+    if (getrandom(&words.seed, sizeof words.seed, GRND_NONBLOCK) != sizeof words.seed) words.seed = 1;
     struct engine_string last = {"", 0};
     uint32_t found = 0;
     qsort(list, count, sizeof *list, by_bytes);
