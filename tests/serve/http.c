@@ -1,5 +1,6 @@
 /* http.c: the server's HTTP layer from outside: keys, limits, requests that are ambiguous, half or slow, clients that go away
  * or don't read. A plain program, so that it runs under ThreadSanitizer. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -194,6 +195,15 @@ static void test_routes(void)
            "4\r\n{\"a\"\r\n3\r\n:1}\r\n0\r\n\r\n",
            200, "{\"a\":1}");
     expect(&fixture, GET("/stream?n=300", ""), 200, "Transfer-Encoding: chunked");
+    expect(&fixture, GET("/open?a=b%20c&d", ""), 200, NULL);
+    expect(&fixture,
+           "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: "
+           "7\r\n\r\n{\"a\":1}",
+           415, "unsupported_encoding");
+    expect(&fixture,
+           "POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Encoding: "
+           "identity\r\nContent-Length: 7\r\n\r\n{\"a\":1}",
+           200, NULL);
     /* Two requests at once are answered in order. */
     char *both = fixture_ask(&fixture, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n" GET("/nothing", ""));
     const char *second = strstr(both, "HTTP/1.1 404");
@@ -308,6 +318,11 @@ static void test_smuggling(void)
                       inside[] = "GET /open HTTP/1.1\r\nContent-Length: 0\0 5\r\nHost: localhost\r\n\r\n";
     expect_refused(&fixture, nul, sizeof nul - 1);
     expect_refused(&fixture, inside, sizeof inside - 1);
+    /* In the path, which would end there. */
+    static const char in_path[] = "GET /open\0x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+                      in_query[] = "GET /open?a\0b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    expect_refused(&fixture, in_path, sizeof in_path - 1);
+    expect_refused(&fixture, in_query, sizeof in_query - 1);
     /* Nothing is read after chunks, whose end may be seen elsewhere. */
     char *only = fixture_ask(&fixture,
                              "POST /measure HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -389,6 +404,16 @@ static void test_origins(void)
         "OPTIONS /echo HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\nOrigin: https://good.example\r\n"
         "Access-Control-Request-Headers: authorization\r\n\r\n",
         204, "Access-Control-Allow-Headers: authorization");
+    stop(&fixture);
+    static const char *const wrong[] = {"good.example", "https://", "https://good.example/", "null", ""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        EXPECT(!fixture_start(&fixture, (const char *[]){"--cors", wrong[i], NULL}) &&
+                   strstr(fixture.message, "not an origin"),
+               "--cors %s: %s", wrong[i], fixture.message);
+        stop(&fixture);
+    }
+    EXPECT(fixture_start(&fixture, (const char *[]){"--cors", "http://localhost:3000", "--cors", "*", NULL}),
+           "%s", fixture.message);
     stop(&fixture);
 }
 
@@ -472,15 +497,22 @@ static void test_slow(void)
     fixture_send(slow, "GET /open HTTP/1.1\r\nHost: localhost\r\n");
     fixture_send(body, "POST /measure HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n");
     bool closed[2] = {false, false};
+    char heads[2][16] = {"", ""};
     for (int i = 0; i < 400 && !(closed[0] && closed[1]); i++) {
         char byte;
         usleep(50000);
         fixture_send(slow, "x");
         fixture_send(body, "x");
-        closed[0] = closed[0] || recv(slow, &byte, 1, MSG_DONTWAIT) == 0;
-        closed[1] = closed[1] || recv(body, &byte, 1, MSG_DONTWAIT) == 0;
+        for (int n = 0; n < 2; n++) {
+            int connection = n == 0 ? slow : body;
+            if (!heads[n][0]) recv(connection, heads[n], 13, MSG_DONTWAIT);
+            while (!closed[n] && recv(connection, &byte, 1, MSG_DONTWAIT) == 1) continue;
+            closed[n] = closed[n] || recv(connection, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+        }
         usleep(1000);
     }
+    EXPECT(strncmp(heads[0], "HTTP/1.1 408 ", 13) == 0 && strncmp(heads[1], "HTTP/1.1 408 ", 13) == 0,
+           "no 408: %s, %s", heads[0], heads[1]);
     EXPECT(closed[0], "slow headers are waited for without end");
     EXPECT(closed[1], "a slow body is waited for without end");
     char *nothing = fixture_read(silent, 20000);

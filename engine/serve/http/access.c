@@ -91,6 +91,15 @@ int access_reload(struct access *access)
     return ENGINE_OK;
 }
 
+/* "*", or a scheme, a host and perhaps a port, as browsers send it. */
+static bool is_origin(const char *text)
+{
+    size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    if (strcmp(text, "*") == 0) return true;
+    return scheme > 0 && strncmp(text + scheme, "://", 3) == 0 && text[scheme + 3] &&
+           !strpbrk(text + scheme + 3, "/?#@ \t");
+}
+
 int access_create(const struct arguments *arguments, struct access **out)
 {
     struct access *access = calloc(1, sizeof *access);
@@ -98,6 +107,13 @@ int access_create(const struct arguments *arguments, struct access **out)
     access->arguments = arguments;
     pthread_mutex_init(&access->lock, NULL);
     int status = access_reload(access);
+    for (size_t i = 0; i < arguments->cors.count && !status; i++)
+        if (!is_origin(arguments->cors.items[i]))
+            status = command_error(
+                ENGINE_ERROR_ARGUMENT,
+                "--cors %s: not an origin, such as https://example.org or http://localhost:3000, "
+                "nor *",
+                arguments->cors.items[i]);
     if (status) {
         access_destroy(access);
         return status;

@@ -69,10 +69,22 @@ static void name_client(struct exchange *exchange, struct MHD_Connection *connec
 
 /* ---- Handing over to workers --------------------------------------------------------------------------- */
 
+/* A client that has gone away while its request waited in line costs nothing more. */
+static bool is_gone(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+    bool gone = exchange->gone;
+    pthread_mutex_unlock(&exchange->lock);
+    if (gone)
+        exchange_fail(exchange, 499, "server_error", NULL, NULL,
+                      "the client closed its side of the connection before it had the answer");
+    return gone;
+}
+
 static void run_route(void *user)
 {
     struct exchange *exchange = user;
-    exchange->route->run(exchange);
+    if (!(exchange->route->flags & ROUTE_JSON) || !is_gone(exchange)) exchange->route->run(exchange);
 }
 
 /* Reads the body, and takes the model that it names. */
@@ -81,6 +93,7 @@ static void prepare(void *user)
     struct exchange *exchange = user;
     unsigned flags = exchange->route->flags;
     if (flags & ROUTE_JSON) {
+        if (is_gone(exchange)) return;
         json_error_t error;
         struct engine_string body = exchange_body(exchange);
         exchange->json = json_loadb(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
@@ -115,15 +128,33 @@ static void dispatch(struct exchange *exchange)
     if (!pool_add(pool, prepare, exchange, false)) exchange_busy(exchange);
 }
 
+/* What take_request finds as the context of a request whose path a NUL has cut. */
+static char path_with_nul;
+
+/* Sees the path as it came. libmicrohttpd before 1.0 takes a NUL for its end; what follows the end is otherwise the
+ * version. */
+static void *look_at_path(void *user, const char *path, struct MHD_Connection *connection)
+{
+    (void)user, (void)connection;
+    bool cut = strncmp(MHD_get_version(), "0.", 2) == 0 && strncmp(path + strlen(path) + 1, "HTTP/", 5) != 0;
+    return cut ? &path_with_nul : NULL;
+}
+
 /* ---- libmicrohttpd's callbacks ------------------------------------------------------------------------- */
+
+static bool is_plain(const char *encoding)
+{
+    return !encoding || strcasecmp(encoding, "identity") == 0;
+}
 
 /* What needs no body to be answered: a request that is not in order, not allowed, or for something that isn't there. */
 static bool refuse_early(struct exchange *exchange, struct MHD_Connection *connection, const char *method,
-                         const char *version)
+                         const char *version, bool cut)
 {
     struct http *http = exchange->http;
     const struct listener *listener = exchange->from->listener;
     char methods[64];
+    if (cut) return request_refuse(exchange, 400, "the path has a NUL");
     if (request_check(exchange, connection, method, version)) return true;
     if (access_refuse(http->access, exchange, listener)) return true;
     exchange->route = route_find(exchange->method, exchange->path, methods);
@@ -143,6 +174,11 @@ static bool refuse_early(struct exchange *exchange, struct MHD_Connection *conne
                           : "an API key is needed: Authorization: Bearer KEY");
     } else if (http->server->is_ending && !(exchange->route->flags & ROUTE_QUICK)) {
         exchange_fail(exchange, 503, "server_error", "shutting_down", NULL, "the server is shutting down");
+    } else if (!is_plain(exchange_request_header(exchange, "Content-Encoding"))) {
+        exchange_header(exchange, "Connection", "close");
+        exchange_header(exchange, "Accept-Encoding", "identity");
+        exchange_fail(exchange, 415, "invalid_request_error", "unsupported_encoding", NULL,
+                      "the body has a Content-Encoding; send it as it is");
     } else {
         const char *length = exchange_request_header(exchange, "Content-Length");
         if (!length || strtoull(length, NULL, 10) <= http->largest_body) return false;
@@ -165,6 +201,7 @@ static enum MHD_Result begin(struct listener *listener, struct MHD_Connection *c
         if (exchange) exchange_release(exchange);
         return MHD_NO;
     }
+    bool cut = *context == &path_with_nul;
     *context = exchange;
     exchange->from = from;
     name_client(exchange, connection);
@@ -178,8 +215,11 @@ static enum MHD_Result begin(struct listener *listener, struct MHD_Connection *c
     from->received = 0;
     pthread_mutex_unlock(&http->lock);
     exchange_hold(exchange); /* for the handler */
-    if (!refuse_early(exchange, connection, method, version)) return MHD_YES;
+    if (!refuse_early(exchange, connection, method, version, cut)) return MHD_YES;
     exchange->handed_over = true;
+    pthread_mutex_lock(&http->lock);
+    from->is_answered = true;
+    pthread_mutex_unlock(&http->lock);
     return exchange_put_answer(exchange, connection);
 }
 
@@ -188,7 +228,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
                                     void **context)
 {
     struct listener *listener = user;
-    struct exchange *exchange = *context;
+    struct exchange *exchange = *context == &path_with_nul ? NULL : *context;
     if (!exchange) return begin(listener, connection, url, method, version, context);
     if (*size > 0) {
         bool added = exchange_add_body(exchange, data, *size);
@@ -221,11 +261,12 @@ static void complete_request(void *user, struct MHD_Connection *connection, void
     struct http *http = listener->http;
     struct exchange *exchange = *context;
     (void)connection;
-    if (!exchange) return;
+    if (!exchange || *context == &path_with_nul) return;
     *context = NULL;
     watch_remove(exchange, exchange->from->socket);
     pthread_mutex_lock(&http->lock);
     exchange->from->exchange = NULL;
+    exchange->from->is_answered = false;
     exchange->from->waits_since = server_now();
     exchange->from->served_before = true;
     exchange->from = NULL;
@@ -282,9 +323,9 @@ int daemon_start(struct listener *listener)
         MHD_OPTION_NOTIFY_CONNECTION, notice_connection, listener, MHD_OPTION_CONNECTION_LIMIT,
         arguments->n_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, arguments->n_connections_each,
         MHD_OPTION_CONNECTION_TIMEOUT, arguments->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)arguments->header_kib * 1024, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY,
-        more, MHD_OPTION_END);
+        (size_t)arguments->header_kib * 1024, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
+        look_at_path, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     if (listener->daemon) return ENGINE_OK;
     return command_error(ENGINE_ERROR, "cannot serve on %s: %s", listener->address, strerror(errno));
 }

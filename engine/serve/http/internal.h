@@ -32,6 +32,7 @@ struct connection {
     /* When it began to wait for a request; 0: one is being answered. */
     double waits_since;
     bool served_before; /* it may be idle between requests */
+    bool is_answered;   /* the request is not complete, but its answer is on its way */
     uint64_t received;  /* bytes of the body so far */
     struct exchange *exchange;
 };

@@ -21,7 +21,7 @@ static bool is_whole(const char *text)
     return *text && strlen(text) <= 18 && text[strspn(text, "0123456789")] == '\0';
 }
 
-static bool refuse(struct exchange *exchange, unsigned status, const char *message)
+bool request_refuse(struct exchange *exchange, unsigned status, const char *message)
 {
     exchange_header(exchange, "Connection", "close");
     exchange_fail(exchange, status, "invalid_request_error", "bad_request", NULL, "%s", message);
@@ -70,30 +70,31 @@ bool request_check(struct exchange *exchange, struct MHD_Connection *connection,
     size_t n_hosts = 0;
     bool is_1_1 = strcmp(version, "HTTP/1.1") == 0;
     if (!is_1_1 && strcmp(version, "HTTP/1.0") != 0)
-        return refuse(exchange, 505, "the server speaks HTTP/1.1");
+        return request_refuse(exchange, 505, "the server speaks HTTP/1.1");
     if (!ends_properly(connection, method, version))
-        return refuse(exchange, 400, "the headers are not lines of a name, a colon and a value");
+        return request_refuse(exchange, 400, "the headers are not lines of a name, a colon and a value");
     for (size_t i = 0; i < exchange->n_headers; i++) {
         const char *name = exchange->headers[i].name, *value = exchange->headers[i].value;
         if (!is_token(name))
-            return refuse(exchange, 400, "a header's name has a character that it may not have");
+            return request_refuse(exchange, 400, "a header's name has a character that it may not have");
         if (strcasecmp(name, "Host") == 0) n_hosts++;
         if (strcasecmp(name, "Content-Length") == 0) {
-            if (length) return refuse(exchange, 400, "the request has two lengths");
+            if (length) return request_refuse(exchange, 400, "the request has two lengths");
             length = value;
         }
         if (strcasecmp(name, "Transfer-Encoding") == 0) {
-            if (coding) return refuse(exchange, 400, "the request has two transfer codings");
+            if (coding) return request_refuse(exchange, 400, "the request has two transfer codings");
             coding = value;
         }
     }
-    if (length && coding) return refuse(exchange, 400, "the request has a length and is chunked");
+    if (length && coding) return request_refuse(exchange, 400, "the request has a length and is chunked");
     if (length && !is_whole(length))
-        return refuse(exchange, 400, "the length of the request is not a number");
+        return request_refuse(exchange, 400, "the length of the request is not a number");
     if (coding && (strcasecmp(coding, "chunked") != 0 || !is_1_1))
-        return refuse(exchange, 501, "the only transfer coding is chunked, with HTTP/1.1");
+        return request_refuse(exchange, 501, "the only transfer coding is chunked, with HTTP/1.1");
     /* Where chunks and what follows them end is libmicrohttpd's reading alone, so nothing may follow. */
     if (coding) exchange_header(exchange, "Connection", "close");
-    if (n_hosts > 1 || (n_hosts == 0 && is_1_1)) return refuse(exchange, 400, "the request needs one host");
+    if (n_hosts > 1 || (n_hosts == 0 && is_1_1))
+        return request_refuse(exchange, 400, "the request needs one host");
     return false;
 }

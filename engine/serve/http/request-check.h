@@ -14,4 +14,7 @@
 bool request_check(struct exchange *exchange, struct MHD_Connection *connection, const char *method,
                    const char *version);
 
+/* Answers a request that is not in order, and has its connection closed. True. */
+bool request_refuse(struct exchange *exchange, unsigned status, const char *message);
+
 #endif

@@ -3,6 +3,8 @@
  *
  * A client that has closed its side for writing counts as gone, as in other servers: most that do have gone. */
 #include <errno.h>
+#include <linux/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -44,6 +46,32 @@ static bool is_at_end(int socket)
     return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* Whether anything has come from a client of TCP. */
+static bool has_sent(int socket)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_received > 0;
+}
+
+/* Tells the client of half a request why its connection is closed, past libmicrohttpd, which has nothing to send then: not
+ * between requests, when a client may begin another one at the same time, and not with TLS, whose keys libmicrohttpd has. */
+static void say_late(const struct http *http, const struct connection *connection)
+{
+    static const char body[] = "{\"error\":{\"message\":\"the request took too long to arrive\",\"type\":"
+                               "\"invalid_request_error\",\"param\":null,\"code\":\"request_timeout\"}}";
+    char answer[512];
+    if (connection->is_answered) return;
+    if (!connection->exchange && (connection->served_before || !has_sent(connection->socket))) return;
+    if (http->tls && !connection->listener->is_unix) return;
+    int length = snprintf(answer, sizeof answer,
+                          "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: "
+                          "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                          sizeof body - 1, body);
+    ssize_t sent = send(connection->socket, answer, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)sent; /* a client that reads nothing gets nothing */
+}
+
 /* Closes connections that wait too long for their request, or whose client sends no more of it, which libmicrohttpd then
  * notices. Without this it misses an end that comes together with the last bytes. */
 static void end_slow(struct http *http, double now)
@@ -54,8 +82,9 @@ static void end_slow(struct http *http, double now)
         if (connection->waits_since <= 0) continue;
         double limit = arguments->request_seconds + (double)connection->received / LEAST_SPEED;
         if (connection->served_before && !connection->exchange) limit += arguments->idle_seconds;
-        if (now - connection->waits_since > limit || is_at_end(connection->socket))
-            shutdown(connection->socket, SHUT_RDWR);
+        bool late = now - connection->waits_since > limit, ended = is_at_end(connection->socket);
+        if (late && !ended) say_late(http, connection);
+        if (late || ended) shutdown(connection->socket, SHUT_RDWR);
     }
     pthread_mutex_unlock(&http->lock);
 }
