@@ -121,7 +121,7 @@ static int copy_bias(const struct engine_sampler_options *from, struct engine_sa
     if (n == 0) return ENGINE_OK;
     if (!given) return error_raise(ENGINE_ERROR_ARGUMENT, "n_logit_bias is %zu, but logit_bias is NULL", n);
     if (n > MAX_BIASES)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "%zu logit biases: at most %u", n, MAX_BIASES);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "logit_bias: %zu tokens; at most %u", n, MAX_BIASES);
     for (size_t i = 0; i < n; i++)
         if (isnan(given[i].bias) || given[i].bias == INFINITY)
             return error_raise(ENGINE_ERROR_ARGUMENT, "logit_bias: that of token %" PRIi32 " is %g",

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "commands/hash.h"
 #include "common/printable.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
@@ -17,11 +19,13 @@
 #define LONGEST_BODY 65536 /* bytes of a body that --log-prompts writes */
 
 static bool as_json, with_prompts;
+static enum engine_log_level most_level = ENGINE_LOG_WARNING; /* of the engine's lines */
 
 void log_begin(const struct arguments *arguments)
 {
     as_json = arguments->log_format && strcmp(arguments->log_format, "json") == 0;
     with_prompts = arguments->log_prompts;
+    if (arguments->verbose) most_level = ENGINE_LOG_DEBUG;
 }
 
 /* One write for a line, so that lines of several threads don't mix. Nobody waits for a reader who has fallen behind. */
@@ -77,6 +81,33 @@ void server_log(const char *format, ...)
     }
     int length = snprintf(line, sizeof line, "engine: %s\n", message);
     put(line, (size_t)length);
+}
+
+/* ---- What the engine says ---- */
+
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t said[64]; /* [n_said] hashes of its warnings */
+static size_t n_said;
+
+void log_forget(void)
+{
+    pthread_mutex_lock(&said_lock);
+    n_said = 0;
+    pthread_mutex_unlock(&said_lock);
+}
+
+void log_engine(void *user, enum engine_log_level level, const char *line)
+{
+    static const char *const names[] = {"error: ", "warning: ", "", ""};
+    uint64_t hash = hash_bytes(HASH_BASIS, line, strlen(line));
+    bool known = false;
+    (void)user;
+    if (level > most_level) return;
+    pthread_mutex_lock(&said_lock);
+    for (size_t i = 0; i < n_said; i++) known = known || said[i] == hash;
+    if (!known && n_said < sizeof said / sizeof *said) said[n_said++] = hash;
+    pthread_mutex_unlock(&said_lock);
+    if (!known) server_log("%s%s", names[level], line);
 }
 
 static void log_as_json(const struct exchange *exchange)

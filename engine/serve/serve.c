@@ -41,7 +41,13 @@ int serve(const struct arguments *arguments)
     server.metrics = metrics_create();
     if (!status && !server.metrics) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (metrics)");
     if (!status) status = http_create(&server, &server.http);
-    if (!status) status = open_engine(arguments, &server.engine);
+    if (!status) {
+        const struct engine_options options = {.struct_size = sizeof options,
+                                               .plugin_dirs = arguments->plugin_dirs.items,
+                                               .config_file = arguments->config,
+                                               .log = log_engine};
+        status = engine_open(&options, &server.engine);
+    }
     if (!status) status = models_create(&server, &server.models);
     if (!status) status = models_load_first(server.models);
     if (!status) status = models_start(server.models);

@@ -114,6 +114,26 @@ static const struct {
     {CHAT, "{" HI ", 'top_logprobs': 1}", "top_logprobs", "goes with"},
     {CHAT, "{" HI ", 'stream': 1}", "stream", "true or false"},
     {CHAT, "{" HI ", 'stream_options': {'speed': 1}}", "stream_options.speed", "not supported"},
+    {CHAT, "{" HI ", 'stream_options': {'include_usage': true}}", "stream_options", "goes with"},
+    {COMPLETIONS, "{'prompt': 'x', 'stream': false, 'stream_options': {}}", "stream_options", "goes with"},
+    {CHAT, "{" HI ", 'tool_choice': 'auto'}", "tool_choice", "goes with"},
+    {CHAT, "{" HI ", 'parallel_tool_calls': true, 'tools': null}", "parallel_tool_calls", "goes with"},
+    {CHAT, "{" HI ", 'metadata': 5}", "metadata", "texts"},
+    {CHAT, "{" HI ", 'metadata': {'a': 5}}", "metadata", "texts"},
+    {CHAT, "{" HI ", 'user': 5}", "user", "a text"},
+    {RESPONSES, "{'input': 'x', 'user': {}}", "user", "a text"},
+    {CHAT,
+     "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'name': 'n', 'strict': true, "
+     "'schema': {'type': 'object', 'properties': {'a': {'anyOf': [{}, {'requried': []}]}}}}}}",
+     "response_format", "#/properties/a/anyOf/1: \"requried\""},
+    {RESPONSES,
+     "{'input': 'x', 'text': {'format': {'type': 'json_schema', 'name': 'n', 'strict': true, 'schema': "
+     "{'minLenght': 1}}}}",
+     "text.format", "#: \"minLenght\""},
+    {CHAT,
+     "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true, 'parameters': "
+     "{'type': 'object', 'items': {'typ': 'string'}}}}]}",
+     "tools[0].function", "#/items: \"typ\""},
     {CHAT, "{" HI ", 'stop': ['']}", "stop", "none of them empty"},
     {CHAT, "{" HI ", 'logit_bias': {'x': 1}}", "logit_bias", "pairs"},
     {CHAT, "{" HI ", 'response_format': {'type': 'xml'}}", "response_format", "json_schema"},
@@ -247,7 +267,8 @@ Test(asks, options)
         read_body(CHAT, "{" HI ", 'temperature': 0.5, 'top_k': 7, 'seed': 9, 'stop': ['a', 'b'], 'n': 3, "
                         "'max_tokens': null, 'max_completion_tokens': 12, 'stream': true, 'stream_options': "
                         "{'include_usage': true}, 'logprobs': true, 'top_logprobs': 2, 'user': 'me', "
-                        "'parallel_tool_calls': false, 'logit_bias': {'5': -100}, 'store': false}");
+                        "'parallel_tool_calls': false, 'tools': [{'type': 'function', 'function': {'name': "
+                        "'f'}}], 'logit_bias': {'5': -100}, 'store': false, 'metadata': {'a': 'b'}}");
     const struct ask *ask = &read->ask;
     cr_assert(read->good, "%s", read->mistake.message);
     cr_assert_float_eq(ask->options.sampler.temperature, 0.5, 1e-9);
@@ -258,6 +279,18 @@ Test(asks, options)
     cr_assert_eq(ask->options.sampler.n_logit_bias, 1);
     cr_assert(ask->n == 3 && ask->stream && ask->include_usage && ask->logprobs && ask->n_top == 2 &&
               ask->one_call);
+    done(read);
+
+    /* Without "strict", unknown keywords are JSON schema's annotations. */
+    read = read_body(CHAT, "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': "
+                           "{'mood': 'good'}}}}");
+    cr_assert(read->good, "%s", read->mistake.message);
+    done(read);
+    read =
+        read_body(CHAT, "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'strict': true, "
+                        "'schema': {'$defs': {'required': {'type': 'string', 'x-mood': 1}}, 'properties': "
+                        "{'typ': {'$ref': '#/$defs/required'}}}}}}");
+    cr_assert(read->good, "%s", read->mistake.message);
     done(read);
 
     read = read_body(COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
@@ -279,6 +312,57 @@ Test(asks, options)
     cr_assert_str_eq(read->ask.tool, "f");
     cr_assert(ask_check_tools(&read->ask, &read->mistake));
     done(read);
+}
+
+/* Each answer to a call finds its function, in time that grows with their number. */
+Test(asks, many_calls)
+{
+    enum { N = 20000 };
+    json_t *calls = json_array(), *messages = json_array();
+    char id[16];
+    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "assistant", "tool_calls", calls));
+    for (int i = 0; i < N; i++) {
+        snprintf(id, sizeof id, "c%d", i);
+        json_array_append_new(calls,
+                              json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function", "function",
+                                        "name", i % 2 ? "odd" : "even", "arguments", "{}"));
+        json_array_append_new(
+            messages, json_pack("{s:s, s:s, s:s}", "role", "tool", "tool_call_id", id, "content", "x"));
+    }
+    json_t *body = json_pack("{s:o}", "messages", messages);
+    char *text = json_dumps(body, 0);
+    struct read *read = read_body(CHAT, text);
+    cr_assert(read->good, "%s", read->mistake.message);
+    for (size_t i = 1; i <= N; i += 997)
+        cr_assert_str_eq(json_string_value(json_object_get(json_array_get(read->ask.messages, i), "name")),
+                         (i - 1) % 2 ? "odd" : "even");
+    done(read);
+    free(text);
+    json_decref(body);
+}
+
+/* What the sampler refuses names the field, by the name that requests have for it. */
+Test(asks, fields)
+{
+    static const char *const messages[][2] = {{"temperature is -1; it must be 0 to 3.4e+38", "temperature"},
+                                              {"penalty_repeat is -1; it must be 0", "repeat_penalty"},
+                                              {"samplers: 'x' is not one of", "samplers"},
+                                              {"logit_bias: there is no token 9", "logit_bias"},
+                                              {"the queue is full", NULL},
+                                              {"", NULL}};
+    struct mistake mistake = {0};
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        const char *field = ask_field_of(messages[i][0]);
+        cr_assert(messages[i][1] ? field && !strcmp(field, messages[i][1]) : !field, "%s: %s", messages[i][0],
+                  field ? field : "none");
+    }
+    /* Clients see no folders. */
+    mistake_in(&mistake, NULL, "/srv/a/b.jinja, line 3: no /srv/a/b.jinja");
+    mistake_hide(&mistake, "/srv/a/b.jinja");
+    cr_assert_str_eq(mistake.message, "b.jinja, line 3: no b.jinja");
+    mistake_hide(&mistake, "the model's template");
+    mistake_hide(&mistake, NULL);
+    cr_assert_str_eq(mistake.message, "b.jinja, line 3: no b.jinja");
 }
 
 /* ---- Shapes ---- */
@@ -417,6 +501,16 @@ static const struct {
       "<to<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1}}</tool_call>"},
      {"<tool_call>", "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":2}}</tool_call>",
       "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>", "a <<tool_call>x"}},
+    {ENGINE_REPLY_DEEPSEEK,
+     "",
+     false,
+     "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true}}]}",
+     {"A <table>, <｜tool, \xe2\x82\xac ｜ and <｜tool▁calls<",
+      "Hm "
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+      "<｜tool▁<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜><"
+      "｜tool▁calls▁end｜>"},
+     {"<｜tool▁calls▁begin｜>", "x<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{}"}},
 };
 
 Test(asks, shapes)
@@ -481,6 +575,13 @@ Test(asks, shapes_refused)
     cr_assert(strstr(read->mistake.message, "bytes"), "%s", read->mistake.message);
     done(read);
     free(large);
+    read = read_body(COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
+    cr_assert(shape_constrain(served.model, &read->ask, &grammar, &read->mistake) && grammar);
+    engine_grammar_destroy(grammar);
+    read->ask.options.constraint.size = 1 << 20; /* refused before it is read */
+    cr_assert(!shape_constrain(served.model, &read->ask, &grammar, &read->mistake));
+    cr_assert_str_eq(read->mistake.param, "json_schema");
+    done(read);
     read = read_body(CHAT, "{" HI ", " TOOLS "}");
     shape = (struct shape){.model = served.model,
                            .vocabulary = &served.vocabulary,

@@ -87,6 +87,7 @@ bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake)
         return mistake_in(mistake, "max_tokens",
                           "\"max_tokens\" and \"max_completion_tokens\" differ: give one");
     if (!ask->messages) return mistake_in(mistake, "messages", "\"messages\" is missing");
+    if (!ask_check_pairs(ask, body, mistake)) return false;
     if (ask->n_top > 0 && !ask->logprobs)
         return mistake_in(mistake, "top_logprobs", "\"top_logprobs\" goes with \"logprobs\": true");
     if (ask->free_tags && ask->tools)

@@ -128,7 +128,8 @@ static bool read_prompts(struct ask *ask, const struct served *served, const jso
 bool completions_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
 {
     ask->options.max_tokens = DEFAULT_MAX;
-    return ask_read(ask, body, fields, mistake) && read_prompts(ask, served, body, mistake);
+    return ask_read(ask, body, fields, mistake) && ask_check_pairs(ask, body, mistake) &&
+           read_prompts(ask, served, body, mistake);
 }
 
 /* ---- Answering ---- */

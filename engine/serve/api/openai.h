@@ -23,9 +23,9 @@ void openai_stream_failed(struct generation *generation, const struct mistake *m
 
 /* Fields of chat and completions alike that nothing depends on, and such that can only have one value. */
 #define OPENAI_COMMON_FIELDS                                                                                 \
-    {"model", ask_read_nothing}, {"user", ask_read_nothing}, {"metadata", ask_read_nothing},                 \
-        {"safety_identifier", ask_read_nothing}, {"prompt_cache_key", ask_read_nothing},                     \
-        {"prompt_cache_retention", ask_read_nothing}, {"store", ask_read_only_false},                        \
+    {"model", ask_read_nothing}, {"user", ask_read_any_text}, {"metadata", ask_read_metadata},               \
+        {"safety_identifier", ask_read_any_text}, {"prompt_cache_key", ask_read_any_text},                   \
+        {"prompt_cache_retention", ask_read_any_text}, {"store", ask_read_only_false},                       \
         {"service_tier", ask_read_service_tier}, {"cache_prompt", ask_read_only_true},                       \
         {"stream", ask_read_stream}, {"stream_options", ask_read_stream_options},                            \
     {                                                                                                        \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "serve/api/read.h"
+#include "serve/generate/strict.h"
 
 /* ---- Items ---- */
 
@@ -147,7 +148,7 @@ static bool read_text(struct ask *ask, const char *name, json_t *value, struct m
             mistake, "text.format",
             "\"text.format\" should be an object with the type text, json_object or json_schema");
     ask->constrained_by = "text.format";
-    return true;
+    return strict_check_format(format, "text.format", mistake);
 }
 
 static bool read_reasoning_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -219,11 +220,11 @@ static bool not_here(struct ask *ask, const char *name, json_t *value, struct mi
 
 static const struct ask_field fields[] = {
     {"model", ask_read_nothing},
-    {"user", ask_read_nothing},
-    {"metadata", ask_read_nothing},
-    {"safety_identifier", ask_read_nothing},
-    {"prompt_cache_key", ask_read_nothing},
-    {"prompt_cache_retention", ask_read_nothing},
+    {"user", ask_read_any_text},
+    {"metadata", ask_read_metadata},
+    {"safety_identifier", ask_read_any_text},
+    {"prompt_cache_key", ask_read_any_text},
+    {"prompt_cache_retention", ask_read_any_text},
     {"store", ask_read_only_false},
     {"background", ask_read_only_false},
     {"service_tier", ask_read_service_tier},

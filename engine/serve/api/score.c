@@ -133,12 +133,37 @@ static void take_event(void *user, const struct engine_event *event)
     if (done) drop_use(score);
 }
 
+static bool is_known(const char *name)
+{
+    static const char *const known[] = {"model", "prompt", "tokens", "answers", "id", "logprobs"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], name) == 0) return true;
+    return false;
+}
+
 /* The fields of a line of `engine score`, and "logprobs". */
 static bool read_body(struct score *score, json_t *body, struct mistake *mistake)
 {
-    json_t *line = json_copy(body);
+    const char *name;
+    json_t *line = json_copy(body), *value;
     const json_t *logprobs = json_object_get(body, "logprobs");
     const struct server *server = exchange_server(score->exchange);
+    /* The command line has words of its own for these. */
+    if (!json_object_get(body, "answers") || json_is_null(json_object_get(body, "answers"))) {
+        json_decref(line);
+        return mistake_in(mistake, "answers", "\"answers\" is missing");
+    }
+    if (!json_object_get(body, "prompt") == !json_object_get(body, "tokens")) {
+        json_decref(line);
+        return mistake_in(mistake, "prompt", "the request should have either \"prompt\" or \"tokens\"");
+    }
+    json_object_foreach(body, name, value)
+    {
+        if (is_known(name)) continue;
+        json_decref(line);
+        return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here",
+                                 name);
+    }
     json_object_del(line, "model");
     json_object_del(line, "logprobs");
     int status = line ? question_read(server->arguments, score->served->model, line, &score->questions)

@@ -36,6 +36,17 @@ static int collect(void *user, const int32_t *ids, size_t count)
     return token_list_add(user, ids, count);
 }
 
+/* The text of a token; its bytes, if it is only a part of a character. */
+static json_t *piece_json(const struct engine_string *text)
+{
+    json_t *json = json_stringn(text->data, text->length);
+    if (json) return json;
+    json = json_array();
+    for (size_t i = 0; i < text->length; i++)
+        json_array_append_new(json, json_integer((unsigned char)text->data[i]));
+    return json;
+}
+
 static json_t *tokens_json(const struct served *served, const struct token_list *tokens, bool pieces)
 {
     json_t *array = json_array();
@@ -44,7 +55,7 @@ static json_t *tokens_json(const struct served *served, const struct token_list 
         json_t *id = json_integer(tokens->ids[i]);
         if (pieces) {
             engine_model_token_text(served->model, tokens->ids[i], &text);
-            id = json_pack("{s:o, s:o}", "id", id, "piece", json_text(text.data, text.length));
+            id = json_pack("{s:o, s:o}", "id", id, "piece", piece_json(&text));
         }
         json_array_append_new(array, id);
     }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/generate/strict.h"
+
 void ask_create(struct ask *ask, const struct engine_sampler_options *defaults)
 {
     *ask = (struct ask){.n = 1, .options = {.sampler = *defaults}};
@@ -14,6 +16,7 @@ void ask_free(struct ask *ask)
 {
     text_options_free(&ask->options);
     json_decref(ask->messages);
+    json_decref(ask->call_names);
     json_decref(ask->tools);
     json_decref(ask->variables);
     for (size_t i = 0; i < ask->n_prompts; i++) {
@@ -69,6 +72,24 @@ static bool is_text_field(const char *name)
     return false;
 }
 
+const char *ask_field_of(const char *message)
+{
+    /* Where engine.h has another name. */
+    static const char *const others[][2] = {{"penalty_repeat", "repeat_penalty"},
+                                            {"penalty_frequency", "frequency_penalty"},
+                                            {"penalty_presence", "presence_penalty"},
+                                            {"penalty_last_n", "repeat_last_n"},
+                                            {"dry_breakers", "dry_sequence_breakers"}};
+    size_t length = strspn(message, "abcdefghijklmnopqrstuvwxyz_");
+    if (message[length] != ' ' && message[length] != ':') return NULL;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strlen(others[i][0]) == length && memcmp(others[i][0], message, length) == 0) return others[i][1];
+    for (size_t i = 0; i < sizeof text_fields / sizeof *text_fields; i++)
+        if (strlen(text_fields[i]) == length && memcmp(text_fields[i], message, length) == 0)
+            return text_fields[i];
+    return NULL;
+}
+
 static bool read_text_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
     char error[256];
@@ -76,7 +97,7 @@ static bool read_text_field(struct ask *ask, const char *name, json_t *value, st
     if (text_option_read(&ask->options, name, value, error) != TEXT_OPTION_READ)
         return mistake_in(mistake, name, "%s", error);
     if (!constrained && ask->options.constrained) ask->constrained_by = name;
-    return true;
+    return strcmp(name, "response_format") != 0 || strict_check_format(value, name, mistake);
 }
 
 static bool read_field(struct ask *ask, const char *name, json_t *value, const struct ask_field *fields,
@@ -96,6 +117,24 @@ bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, str
     bool good = true;
     json_object_foreach(body, name, value) good = good && read_field(ask, name, value, fields, mistake);
     return good;
+}
+
+static bool is_given(const json_t *body, const char *name)
+{
+    const json_t *value = json_object_get(body, name);
+    return value && !json_is_null(value);
+}
+
+bool ask_check_pairs(const struct ask *ask, const json_t *body, struct mistake *mistake)
+{
+    static const char *const of_tools[] = {"tool_choice", "parallel_tool_calls"};
+    if (is_given(body, "stream_options") && !ask->stream)
+        return mistake_in(mistake, "stream_options", "\"stream_options\" goes with \"stream\": true");
+    for (size_t i = 0; i < sizeof of_tools / sizeof *of_tools; i++)
+        if (is_given(body, of_tools[i]) && !is_given(body, "tools"))
+            return mistake_in(mistake, of_tools[i], "\"%s\" goes with \"tools\", and there are none",
+                              of_tools[i]);
+    return true;
 }
 
 bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
@@ -156,6 +195,22 @@ bool ask_read_nothing(struct ask *ask, const char *name, json_t *value, struct m
 {
     (void)ask, (void)name, (void)value, (void)mistake;
     return true;
+}
+
+bool ask_read_any_text(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask;
+    return json_is_string(value) || mistake_in(mistake, name, "\"%s\" should be a text", name);
+}
+
+bool ask_read_metadata(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    const char *key;
+    json_t *text;
+    bool good = json_is_object(value) && json_object_size(value) <= 16;
+    (void)ask;
+    json_object_foreach(value, key, text) good = good && json_is_string(text);
+    return good || mistake_in(mistake, name, "\"%s\" should be an object of up to 16 texts", name);
 }
 
 bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)

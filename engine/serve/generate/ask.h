@@ -34,8 +34,9 @@ struct ask {
 
     /* A conversation: messages and tools as templates take them; NULL: `prompts`. */
     json_t *messages;
-    json_t *tools;     /* an array of OpenAI's tools, at least one; NULL: none */
-    json_t *variables; /* an object, of the template; NULL: none */
+    json_t *call_names; /* an object: functions by the ids of the messages' calls; NULL: no messages */
+    json_t *tools;      /* an array of OpenAI's tools, at least one; NULL: none */
+    json_t *variables;  /* an object, of the template; NULL: none */
     enum tool_choice tool_choice;
     const char *tool;
     bool one_call; /* no second call after the first */
@@ -71,12 +72,22 @@ struct ask_field {
  * counts as absent. A field that is not known is a mistake that names it. */
 bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, struct mistake *mistake);
 
+/* Once everything is read: fields of OpenAI's `body` that mean nothing without another one. */
+bool ask_check_pairs(const struct ask *ask, const json_t *body, struct mistake *mistake);
+
+/* The field that a message of the sampler begins with, as requests name it; NULL: none. */
+const char *ask_field_of(const char *message);
+
 /* Readers that several APIs share. */
 bool ask_read_stream(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_n(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
-/* Accepted, because nothing depends on it: a text, an object. */
+/* Accepted, because nothing depends on it, or because it is read elsewhere. */
 bool ask_read_nothing(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* Nothing depends on it, but it has to be a text. */
+bool ask_read_any_text(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* OpenAI's "metadata", on which nothing depends: an object of up to 16 texts. */
+bool ask_read_metadata(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 /* true or false is what happens anyway; the other is refused. */
 bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_only_false(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);

@@ -113,10 +113,13 @@ static bool render(struct generation *g, struct mistake *mistake)
         bool texts = fill_in(g->ask.messages, NULL, "content");
         bool filled = fill_in(g->ask.tools, "function", "description") || texts;
         status = filled ? render_once(g) : status;
+        mistake_hide(&first, engine_template_origin(g->served->chat_template));
         if (status) return *mistake = first, false;
     }
     if (!status) status = engine_rendered_encode(g->rendered, 0, take_tokens, &g->tokens);
-    return !status || mistake_of_engine(mistake, status, "messages");
+    if (status) mistake_of_engine(mistake, status, "messages");
+    mistake_hide(mistake, engine_template_origin(g->served->chat_template));
+    return !status;
 }
 
 /* Whether the template has begun the reasoning: its text ends with a mark that is not a user's. */
@@ -141,12 +144,22 @@ static bool check_tools(const struct generation *g, struct mistake *mistake)
     if (!g->ask.tools || g->ask.tool_choice == TOOL_CHOICE_NONE || g->reply_format != ENGINE_REPLY_PLAIN)
         return true;
     return mistake_in(mistake, "tools",
-                      "this model's template knows no calls of tools in a form that the server reads (%s)",
-                      engine_template_origin(g->served->chat_template));
+                      "this model's template knows no calls of tools in a form that the server reads");
+}
+
+/* Each message has a token at least, so that many are too many, and nobody has to wait until a template has seen them all. */
+static bool check_messages(const struct generation *g, struct mistake *mistake)
+{
+    size_t n = json_array_size(g->ask.messages);
+    if (n <= g->served->info.n_context) return true;
+    return mistake_with_code(mistake, "context_length_exceeded", "messages",
+                             "there are %zu messages, but the context of this model takes %u tokens here", n,
+                             g->served->info.n_context);
 }
 
 bool conversation_prompt(struct generation *g, struct mistake *mistake)
 {
+    if (!check_messages(g, mistake)) return false;
     struct engine_string source = engine_template_source(g->served->chat_template);
     g->template_text = strndup(source.data, source.length);
     if (!g->template_text) return mistake_memory(mistake);

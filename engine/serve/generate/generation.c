@@ -8,6 +8,7 @@
 
 #include "commands/sampling.h"
 #include "serve/generate/conversation-prompt.h"
+#include "serve/generate/shape.h"
 #include "serve/generate/wire.h"
 #include "serve/server.h"
 
@@ -259,7 +260,8 @@ static struct engine_request request_of(struct choice *choice)
     uint32_t limit = ask->options.max_tokens;
     if (g->most_tokens > 0 && (limit == 0 || limit > g->most_tokens)) limit = g->most_tokens;
     uint32_t flags = ask->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
-    if (ask->messages) flags |= ENGINE_REQUEST_SPECIAL | ENGINE_REQUEST_KEEP;
+    if (ask->messages) flags |= ENGINE_REQUEST_SPECIAL;
+    if (ask->messages && !g->served->info.has_source) flags |= ENGINE_REQUEST_KEEP;
     if (ask->no_tokens) flags |= ENGINE_REQUEST_NO_TOKENS;
     bool scores = ask->echo && ask->logprobs && choice->prompt->tokens.count > 1;
     return (struct engine_request){
@@ -295,7 +297,7 @@ static void submit_some(struct generation *g)
         if (status) {
             atomic_fetch_sub(&g->n_uses, 1); /* never the last: the caller has one */
             if (status == ENGINE_ERROR_BUSY && g->n_running > 0) return;
-            mistake_of_engine(&g->mistake, status, NULL);
+            mistake_of_engine(&g->mistake, status, ask_field_of(engine_error_message()));
             cancel_all(g);
             return;
         }
@@ -385,15 +387,32 @@ static bool check_prompt(const struct generation *g, const struct ask_prompt *pr
         prompt->tokens.count, n_context);
 }
 
+/* Encoders write nothing. Those that only read their text (T5) go on with it, but what a conversation is to them nobody has
+ * said, unless their file does. */
+static bool check_model(const struct generation *g, struct mistake *mistake)
+{
+    const char *name = g->served->name;
+    if (g->served->info.is_encoder)
+        return mistake_with_code(
+            mistake, "model_not_supported", "model",
+            "the model %.80s is an encoder, which writes no text: /v1/embeddings has its "
+            "embeddings",
+            name);
+    if (!g->served->info.has_source || !g->ask.echo || !g->ask.logprobs) return true;
+    return mistake_with_code(mistake, "model_not_supported", "echo",
+                             "the model %.80s has an encoder for its prompts, whose tokens have no "
+                             "probabilities: leave out \"echo\" or \"logprobs\"",
+                             name);
+}
+
 void generation_run(struct generation *g, struct mistake *mistake)
 {
-    bool good = !mistake->status;
+    bool good = !mistake->status && check_model(g, mistake);
     if (good && g->ask.messages) good = conversation_prompt(g, mistake);
     for (size_t i = 0; good && i < g->ask.n_prompts; i++) good = check_prompt(g, &g->ask.prompts[i], mistake);
     if (good && g->ask.messages) good = check_prompt(g, &g->conversation, mistake);
     if (good && !g->ask.messages && g->ask.options.constraint.kind) {
-        int status = constraint_open(g->served->model, &g->ask.options.constraint, &g->grammar);
-        good = !status || mistake_of_engine(mistake, status, g->ask.constrained_by);
+        good = shape_constrain(g->served->model, &g->ask, &g->grammar, mistake);
     }
     good = good && create_choices(g, mistake);
     atomic_store(&g->n_uses, 1);

@@ -122,19 +122,19 @@ static bool read_calls(const json_t *calls, json_t *message, const char *where, 
     return !mistake->status;
 }
 
-/* The name of the function that a call of an earlier message has called; NULL: there is no such call. */
-static const json_t *name_of_call(const json_t *messages, const char *id)
+/* Notes the names of the functions that a message calls, by the ids of the calls. */
+static bool note_calls(struct ask *ask, const json_t *message, struct mistake *mistake)
 {
-    for (size_t i = json_array_size(messages); i-- > 0;) {
-        const json_t *calls = json_object_get(json_array_get(messages, i), "tool_calls");
-        for (size_t n = 0; n < json_array_size(calls); n++) {
-            const json_t *call = json_array_get(calls, n);
-            const char *its = json_string_value(json_object_get(call, "id"));
-            if (its && strcmp(its, id) == 0)
-                return json_object_get(json_object_get(call, "function"), "name");
-        }
+    const json_t *call;
+    size_t i;
+    if (!ask->call_names) ask->call_names = json_object();
+    json_array_foreach(json_object_get(message, "tool_calls"), i, call)
+    {
+        json_t *name = json_object_get(json_object_get(call, "function"), "name");
+        if (json_object_set(ask->call_names, json_string_value(json_object_get(call, "id")), name) != 0)
+            return mistake_memory(mistake);
     }
-    return NULL;
+    return true;
 }
 
 /* ---- Messages ---- */
@@ -161,16 +161,16 @@ static bool read_assistant(const json_t *message, json_t *read, const char *wher
            copy_text(message, "reasoning_content", "reasoning_content", read, where, mistake);
 }
 
-static bool read_tool(const json_t *message, const json_t *before, json_t *read, const char *where,
+static bool read_tool(const json_t *message, const json_t *call_names, json_t *read, const char *where,
                       struct mistake *mistake)
 {
     const char *id = json_string_value(json_object_get(message, "tool_call_id"));
     if (!id) return mistake_in(mistake, where, "a message with the role \"tool\" needs a \"tool_call_id\"");
-    const json_t *name = name_of_call(before, id);
+    json_t *name = json_object_get(call_names, id);
     if (!name)
         return mistake_in(mistake, where, "\"%s\" answers the call \"%.60s\", which no message has made",
                           where, id);
-    if (!json_object_get(read, "name") && json_object_set(read, "name", (json_t *)(size_t)name) != 0)
+    if (!json_object_get(read, "name") && json_object_set(read, "name", name) != 0)
         return mistake_memory(mistake);
     return copy_text(message, "tool_call_id", "tool_call_id", read, where, mistake);
 }
@@ -193,8 +193,8 @@ static bool read_content(const json_t *message, const char *role, json_t *read, 
     return text && (json_object_set_new(read, "content", text) == 0 || mistake_memory(mistake));
 }
 
-/* One message; `before`: those read so far. A new reference; NULL: a mistake. */
-static json_t *read_message(const json_t *message, const json_t *before, const char *where,
+/* One message; `call_names`: of the calls so far, by id. A new reference; NULL: a mistake. */
+static json_t *read_message(const json_t *message, const json_t *call_names, const char *where,
                             struct mistake *mistake)
 {
     static const char *const keys[] = {
@@ -214,7 +214,7 @@ static json_t *read_message(const json_t *message, const json_t *before, const c
     bool good = read || mistake_memory(mistake);
     good = good && copy_text(message, "name", "name", read, where, mistake);
     if (good && strcmp(role, "assistant") == 0) good = read_assistant(message, read, where, mistake);
-    if (good && strcmp(role, "tool") == 0) good = read_tool(message, before, read, where, mistake);
+    if (good && strcmp(role, "tool") == 0) good = read_tool(message, call_names, read, where, mistake);
     good = good && read_content(message, role, read, where, mistake);
     if (good) return read;
     json_decref(read);
@@ -228,14 +228,17 @@ bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct 
     if (json_array_size(value) == 0)
         return mistake_in(mistake, name, "\"%s\" should be an array of messages, at least one", name);
     json_decref(ask->messages);
+    json_decref(ask->call_names);
+    ask->call_names = NULL;
     ask->messages = json_array();
     json_array_foreach(value, i, message)
     {
         char param[160];
         snprintf(param, sizeof param, "%.80s[%zu]", name, i);
-        json_t *read = read_message(message, ask->messages, param, mistake);
+        json_t *read = read_message(message, ask->call_names, param, mistake);
         if (!read) return false;
         if (json_array_append_new(ask->messages, read) != 0) return mistake_memory(mistake);
+        if (!note_calls(ask, read, mistake)) return false;
     }
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/printable.h"
 
@@ -53,4 +54,13 @@ bool mistake_of_engine(struct mistake *mistake, int status, const char *param)
     mistake_in(mistake, param, "%s", engine_error_message());
     mistake->status = status == ENGINE_ERROR_BUSY ? 429 : theirs ? 400 : 500;
     return false;
+}
+
+void mistake_hide(struct mistake *mistake, const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!slash) return;
+    size_t folder = (size_t)(slash + 1 - path), length = strlen(path);
+    for (char *at = mistake->message; (at = strstr(at, path)); at += length - folder)
+        memmove(at, at + folder, strlen(at + folder) + 1);
 }

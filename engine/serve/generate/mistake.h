@@ -24,5 +24,8 @@ bool mistake_memory(struct mistake *mistake);
 /* Records the failure of a function of engine.h with its status and engine_error_message(): 400 if the request is to
  * blame, else 500; ENGINE_ERROR_BUSY is 429. Returns false. */
 bool mistake_of_engine(struct mistake *mistake, int status, const char *param);
+/* Leaves only the last part of a path wherever the message has it: clients need not know the server's folders. `path` may
+ * be any text, or NULL. */
+void mistake_hide(struct mistake *mistake, const char *path);
 
 #endif

@@ -83,26 +83,47 @@ static void put_mark(struct writer *w, const char *mark)
     put(w, " ");
 }
 
-/* A class of all characters but the two. */
-static void put_neither(struct writer *w, char a, char b)
+/* Bytes of the character at the beginning of a text, which is not empty. */
+static size_t character_size(const char *text)
+{
+    size_t n = 1;
+    while (((unsigned char)text[n] & 0xc0) == 0x80) n++;
+    return n;
+}
+
+/* A character within the brackets of a class. */
+static void put_in_class(struct writer *w, const char *character)
 {
     char text[16];
-    snprintf(text, sizeof text, "[^\\x%02X\\x%02X]", (unsigned char)a, (unsigned char)b);
+    size_t n = character_size(character);
+    if (n > 1)
+        snprintf(text, sizeof text, "%.*s", (int)n, character);
+    else
+        snprintf(text, sizeof text, "\\x%02X", (unsigned char)*character);
     put(w, text);
+}
+
+/* A class of all characters but the first ones of two texts. */
+static void put_neither(struct writer *w, const char *a, const char *b)
+{
+    put(w, "[^");
+    put_in_class(w, a);
+    put_in_class(w, b);
+    put(w, "]");
 }
 
 /* The beginnings of a mark that are shorter than it, as alternatives; `ended`: each with a character that goes on with
  * neither this mark nor another one. */
 static void put_beginnings(struct writer *w, const char *mark, bool ended)
 {
-    char begin[32];
+    char begin[64];
     put(w, "(");
-    for (size_t n = 1; n < strlen(mark); n++) {
+    for (size_t n = character_size(mark); mark[n]; n += character_size(mark + n)) {
         snprintf(begin, sizeof begin, "%.*s", (int)n, mark);
-        if (n > 1) put(w, " | ");
+        if (n > character_size(mark)) put(w, " | ");
         put_string(w, begin);
         if (ended) put(w, " ");
-        if (ended) put_neither(w, mark[0], mark[n]);
+        if (ended) put_neither(w, mark, mark + n);
     }
     put(w, ")");
 }
@@ -118,7 +139,7 @@ static void put_text_without(struct writer *w, const char *mark)
         return;
     }
     put(w, " (");
-    put_neither(w, mark[0], mark[0]);
+    put_neither(w, mark, mark);
     put(w, " | ");
     put_beginnings(w, mark, false);
     put(w, "* ");
@@ -310,7 +331,7 @@ static void put_json_reply(struct writer *w, const struct constraint *constraint
     put(w, constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
 }
 
-/* The time to compile a grammar grows faster than its size, and nothing can break it off. */
+/* Nothing can break off the compiling of a grammar, which takes up to half a second and some 50 MiB for this size. */
 static bool check_size(size_t size, const char *param, struct mistake *mistake)
 {
     if (size <= MOST_GRAMMAR) return true;
@@ -356,6 +377,15 @@ static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_g
     return create(w, forced ? "tool_choice" : "tools", grammar, mistake);
 }
 
+bool shape_constrain(struct engine_model *model, const struct ask *ask, struct engine_grammar **grammar,
+                     struct mistake *mistake)
+{
+    const struct constraint *constraint = &ask->options.constraint;
+    if (!check_size(constraint->size, ask->constrained_by, mistake)) return false;
+    int status = constraint_open(model, constraint, grammar);
+    return !status || mistake_of_engine(mistake, status, ask->constrained_by);
+}
+
 bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
                 struct mistake *mistake)
 {
@@ -363,11 +393,7 @@ bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_
     struct writer writer = {.shape = shape};
     bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
     *grammar = NULL;
-    if (constraint->kind == ENGINE_GRAMMAR_GBNF) {
-        if (!check_size(constraint->size, ask->constrained_by, mistake)) return false;
-        int status = constraint_open(shape->model, constraint, grammar);
-        return !status || mistake_of_engine(mistake, status, ask->constrained_by);
-    }
+    if (constraint->kind == ENGINE_GRAMMAR_GBNF) return shape_constrain(shape->model, ask, grammar, mistake);
     put(&writer, "root ::= ");
     if (constraint->kind) {
         bool calls = ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO;

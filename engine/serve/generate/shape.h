@@ -19,4 +19,8 @@ struct shape {
 bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
                 struct mistake *mistake);
 
+/* The grammar of a text that begins where the prompt ends: what the ask's constraint says. */
+bool shape_constrain(struct engine_model *model, const struct ask *ask, struct engine_grammar **grammar,
+                     struct mistake *mistake);
+
 #endif

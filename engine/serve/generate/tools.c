@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "serve/generate/ask.h"
+#include "serve/generate/strict.h"
 
 #define MOST_TOOLS 128
 
@@ -31,7 +32,7 @@ static bool check_function(const json_t *function, const char *where, struct mis
         return mistake_in(mistake, where, "\"%s.description\" should be a text", where);
     if (strict && !json_is_null(strict) && !json_is_boolean(strict))
         return mistake_in(mistake, where, "\"%s.strict\" should be true or false", where);
-    return true;
+    return !json_is_true(strict) || strict_check(parameters, where, mistake);
 }
 
 static bool check_tool(const json_t *tool, const char *where, struct mistake *mistake)

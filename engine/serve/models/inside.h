@@ -28,6 +28,7 @@ struct served_inside {
     struct served_adapter *adapters; /* [n_adapters] */
     size_t n_adapters;
     struct draft_model draft;
+    bool never_fits; /* into --models-memory, which only the thread that loads knows */
 
     /* Under the lock of struct models. */
     bool is_loaded, is_failing; /* its device failed: it is loaded again once nobody uses it */

@@ -158,7 +158,8 @@ static struct served *least_recent(struct models *models)
 /* With the lock: puts out models until there is room for one of this size. Waits for those in use. */
 static int make_room(struct models *models, const struct served *served, uint64_t memory)
 {
-    if (models->most_memory > 0 && memory > models->most_memory)
+    served->inside->never_fits = models->most_memory > 0 && memory > models->most_memory;
+    if (served->inside->never_fits)
         return command_error(ENGINE_ERROR_MEMORY, "the model %s takes %s, but --models-memory allows %s",
                              served->name, size_text(memory).text, size_text(models->most_memory).text);
     while (!models->stopping) {
@@ -181,6 +182,8 @@ static int load(struct models *models, struct served *served)
 {
     uint64_t memory;
     double began = server_now();
+    served->inside->never_fits = false;
+    log_forget();
     int status = served_open(served, &memory);
     if (!status) {
         pthread_mutex_lock(&models->lock);
@@ -209,15 +212,19 @@ static struct waiting *take_line(struct served *served)
     return first;
 }
 
-static void refuse_line(struct waiting *waiting, int status, const char *message)
+/* Why a model isn't there is for the log, which may name files, except if it will never be. */
+static void refuse_line(struct waiting *waiting, int status, bool never, const char *message)
 {
     while (waiting) {
         struct waiting *next = waiting->next;
         if (status == ENGINE_ERROR_BUSY)
             exchange_fail(waiting->exchange, 503, "server_error", "shutting_down", NULL, "%s", message);
+        else if (never)
+            exchange_fail(waiting->exchange, 400, "invalid_request_error", "model_not_supported", "model",
+                          "%s", message);
         else
             exchange_fail(waiting->exchange, 503, "server_error", "model_not_loaded", "model",
-                          "the model cannot be loaded: %s", message);
+                          "the model cannot be loaded; the server's log says why");
         free(waiting);
         waiting = next;
     }
@@ -240,6 +247,7 @@ static void load_for_line(struct models *models, struct served *served)
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
     int status = load(models, served);
+    bool never = served->inside->never_fits;
     char message[1024];
     snprintf(message, sizeof message, "%s", status ? command_message() : "");
     if (status) server_log("model %s: %s", served->name, message);
@@ -260,7 +268,7 @@ static void load_for_line(struct models *models, struct served *served)
     pthread_cond_broadcast(&models->changed);
     pthread_mutex_unlock(&models->lock);
     if (status)
-        refuse_line(line, status, message);
+        refuse_line(line, status, never, message);
     else
         serve_line(line);
     pthread_mutex_lock(&models->lock);
@@ -449,7 +457,7 @@ void models_stop(struct models *models)
         pthread_mutex_lock(&models->lock);
         struct waiting *line = take_line(&models->all[i]);
         pthread_mutex_unlock(&models->lock);
-        refuse_line(line, ENGINE_ERROR_BUSY, "the server is shutting down");
+        refuse_line(line, ENGINE_ERROR_BUSY, false, "the server is shutting down");
         if (models->all[i].inside->is_loaded) served_stop(&models->all[i]);
     }
 }
