@@ -494,3 +494,96 @@ Test(hf, separators_that_no_file_names)
     hf_test_close(api, &opened);
     hf_test_remove(directory);
 }
+
+/* ---- What expressions name ---- */
+
+static char *spell(char *text, uint32_t c)
+{
+    if (c < 0x80) return *text = (char)c, text + 1;
+    unsigned bits = c < 0x800 ? 6 : c < 0x10000 ? 12 : 18;
+    *text++ = (char)((0xF0u << (3 - bits / 6) & 0xFF) | c >> bits);
+    while (bits) *text++ = (char)(0x80 | (c >> (bits -= 6) & 0x3F));
+    return text;
+}
+
+/* A text of the characters that the expressions are asked about; but a and b, which the answer is spelled in. */
+static size_t many_characters(char *text)
+{
+    static const uint32_t ranges[][2] = {
+        {0x20, 0x3000}, {0xA000, 0xAC00}, {0x10000, 0x11000}, {0x1D000, 0x1F300}};
+    char *at = text;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        for (uint32_t c = ranges[i][0]; c < ranges[i][1]; c++)
+            if (c != 'a' && c != 'b') at = spell(at, c);
+    return (size_t)(at - text);
+}
+
+/* Counts and hashes of the matches, as the library has them. */
+Test(hf, names_of_sets)
+{
+    static const struct {
+        const char *expression;
+        size_t count;
+        uint64_t hash;
+    } cases[] = {
+        {"[[:alnum:]]", 13854, 0x4980d97f0410a7b5},     {"[[:alpha:]]", 13364, 0xd2782dfa6439357f},
+        {"[[:blank:]]", 16, 0x38e5f390179986fb},        {"[[:cntrl:]]", 33, 0x21f058e034a29d4a},
+        {"[[:digit:]]", 490, 0x2041a1036073f683},       {"[[:graph:]]", 20680, 0x8d07ad18f20eb5b1},
+        {"[[:lower:]]", 2465, 0xe895293cbc0ed1ca},      {"[[:print:]]", 20696, 0x30436144dcc33a5b},
+        {"[[:punct:]]", 5489, 0x1501c234c3160568},      {"[[:space:]]", 19, 0xf10ffa7726509a1e},
+        {"[[:upper:]]", 1888, 0xb7ef1ac9ddcfa371},      {"[[:word:]]", 14546, 0xd1956750700284af},
+        {"[[:xdigit:]]", 20, 0x46a44771539bb575},       {"[[:ascii:]]", 94, 0x2b8c35199b05cd03},
+        {"[[:^punct:]]", 22893, 0x0d23c3d1a4230862},    {"(?i)[[:upper:]]", 3246, 0x201c4fd939b1d221},
+        {"\\\\w", 14552, 0x6e80719f6ea68b91},           {"[\\\\w]", 14546, 0xd1956750700284af},
+        {"[^\\\\W]", 14546, 0xd1956750700284af},        {"\\\\p{Punct}", 560, 0x949e43cb6cbda805},
+        {"\\\\p{Alnum}", 13854, 0x4980d97f0410a7b5},    {"\\\\p{Alphabetic}", 13364, 0xd2782dfa6439357f},
+        {"\\\\p{Blank}", 16, 0x38e5f390179986fb},       {"\\\\p{Graph}", 20680, 0x8d07ad18f20eb5b1},
+        {"\\\\p{Lower}", 2465, 0xe895293cbc0ed1ca},     {"\\\\p{Print}", 20696, 0x30436144dcc33a5b},
+        {"\\\\p{Uppercase}", 1888, 0xb7ef1ac9ddcfa371}, {"\\\\p{Word}", 14552, 0x6e80719f6ea68b91},
+    };
+    char *text = malloc(4 * 0x8000), json[512];
+    size_t length = many_characters(text);
+    struct id_list ids = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(json, sizeof json,
+                 "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["
+                 "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"%s\"},\"content\":\"a\"},"
+                 "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"[^a]\"},\"content\":\"b\"}]},"
+                 "\"pre_tokenizer\":{\"type\":\"FixedLength\",\"length\":1}}",
+                 cases[i].expression);
+        const char *directory = hf_test_folder();
+        hf_test_write(directory, "tokenizer.json", json);
+        struct opened opened = hf_test_open(api, directory);
+        encode(api, opened.tokenizer, text, length, 0, &ids);
+        size_t count = 0;
+        uint64_t hash = 0xcbf29ce484222325u;
+        for (size_t k = 0; k < ids.count; k++) {
+            count += ids.ids[k] == 0;
+            hash = (hash ^ (ids.ids[k] == 0)) * 0x100000001b3u;
+        }
+        cr_expect(count == cases[i].count && hash == cases[i].hash, "%s: %zu characters", cases[i].expression,
+                  count);
+        hf_test_close(api, &opened);
+        hf_test_remove(directory);
+    }
+    id_list_free(&ids);
+    free(text);
+}
+
+/* U+FDFA becomes words with blanks between them. Metaspace marks all that come from the first character. */
+Test(hf, first_characters_that_become_words)
+{
+    const char *directory = hf_test_folder();
+    hf_test_write(
+        directory, "tokenizer.json",
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0,\"\u2581\":1,\"y\":2},\"unk_token\":\"x\"},"
+        "\"normalizer\":{\"type\":\"NFKD\"},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["
+        "{\"type\":\"WhitespaceSplit\"},{\"type\":\"Metaspace\",\"replacement\":\"\u2581\","
+        "\"prepend_scheme\":\"first\",\"split\":true}]}}");
+    struct opened opened = hf_test_open(api, directory);
+    expect_ids(api, opened.tokenizer, "\uFDFAy y", 0, "1 0 0 0 1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 2 2");
+    expect_ids(api, opened.tokenizer, "y\uFDFA y", 0, "1 2 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 2");
+    expect_ids(api, opened.tokenizer, "y y", 0, "1 2 2");
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
+}

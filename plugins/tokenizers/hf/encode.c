@@ -60,7 +60,7 @@ struct encoding {
     const struct pipeline *pipeline;
     struct workspace *workspace;
     bool special;
-    bool first; /* nothing precedes the part at hand */
+    size_t first; /* bytes of the part at hand that come from the text's first character */
     /* For explanations: words become no ids, they are only added to workspace->words. */
     bool gathers;
 };
@@ -115,11 +115,11 @@ static int encode_normalized(void *user, struct engine_string text, int32_t id)
     struct encoding *encoding = user;
     struct workspace *work = encoding->workspace;
     if (id >= 0) {
-        encoding->first = false;
+        encoding->first = 0;
         return put_added(encoding, text, id);
     }
     int status = pieces_begin(&work->pieces, text, encoding->first);
-    encoding->first = false;
+    encoding->first = 0;
     if (!status) status = pretokenizer_apply(&encoding->pipeline->pretokenizer, &work->pieces, &work->regex);
     for (size_t i = 0; !status && i < work->pieces.count; i++) {
         struct piece piece = work->pieces.list[i];
@@ -155,6 +155,23 @@ static int explain_stretch(const struct encoding *encoding, struct engine_string
     return encoding->workspace->output.stopped;
 }
 
+/* How many bytes of a normalized text come from the first character of the text: what that alone becomes, unless
+ * what follows changes it. Text before it leaves none. Metaspace asks for it. */
+static int find_first(const struct pipeline *pipeline, struct workspace *work, struct engine_string text,
+                      struct engine_string *alone, char *buffer, size_t size)
+{
+    uint32_t character;
+    *alone = (struct engine_string){buffer, 0};
+    if (!text.length || !pretokenizer_marks_first(&pipeline->pretokenizer)) return ENGINE_OK;
+    text.length = unicode_read(text.data, text.length, &character);
+    struct engine_string result;
+    int status = normalizer_apply(&pipeline->normalizer, &work->normalizer, text, &result);
+    if (status || result.length > size) return status;
+    if (result.length) memcpy(buffer, result.data, result.length);
+    alone->length = result.length;
+    return ENGINE_OK;
+}
+
 /* Text as it was given. */
 static int encode_raw(void *user, struct engine_string text, int32_t id)
 {
@@ -164,14 +181,22 @@ static int encode_raw(void *user, struct engine_string text, int32_t id)
     if (id >= 0) {
         output_put(&work->output, id);
         if (work->output.explanation) explain_special(work->output.explanation, text, id);
-        encoding->first = false;
+        encoding->first = 0;
         return work->output.stopped;
     }
-    int status = normalizer_apply(&encoding->pipeline->normalizer, &work->normalizer, text, &normalized);
-    if (work->normalizer.cut) encoding->first = false;
+    char buffer[64];
+    struct engine_string alone = {buffer, 0};
+    int status = encoding->first ? find_first(encoding->pipeline, work, text, &alone, buffer, sizeof buffer)
+                                 : ENGINE_OK;
+    if (!status)
+        status = normalizer_apply(&encoding->pipeline->normalizer, &work->normalizer, text, &normalized);
+    if (work->normalizer.cut) encoding->first = 0;
+    if (encoding->first && alone.length && alone.length <= normalized.length &&
+        memcmp(alone.data, normalized.data, alone.length) == 0)
+        encoding->first = alone.length;
     if (!status && work->output.explanation) status = explain_stretch(encoding, text, normalized);
     if (!status) status = encode_stretch(encoding, normalized);
-    encoding->first = false;
+    encoding->first = 0;
     return status;
 }
 
@@ -193,7 +218,7 @@ static int encode(const struct engine_tokenizer *tokenizer, struct engine_string
     struct workspace *workspace = NULL;
     int status = workspace_take(tokenizer, &workspace);
     if (status) return status;
-    struct encoding encoding = {pipeline, workspace, (flags & ENGINE_ENCODE_SPECIAL) != 0, true, false};
+    struct encoding encoding = {pipeline, workspace, (flags & ENGINE_ENCODE_SPECIAL) != 0, 1, false};
     struct output *output = &workspace->output;
     output->sink = sink;
     output->user = user;

@@ -13,7 +13,7 @@ void pieces_free(struct pieces *pieces)
     text_free(&pieces->texts[1]);
 }
 
-int pieces_begin(struct pieces *pieces, struct engine_string text, bool first)
+int pieces_begin(struct pieces *pieces, struct engine_string text, size_t first)
 {
     pieces->text = text;
     pieces->count = 0;
@@ -48,8 +48,9 @@ static int emit(struct cutter *cutter, size_t start, size_t end)
     if (start == end) return ENGINE_OK;
     if (!grow(&pieces->cut, &pieces->cut_capacity, pieces->n_cut + 1, sizeof *pieces->cut))
         return fail_memory("text");
-    pieces->cut[pieces->n_cut++] = (struct piece){cutter->piece.start + start, cutter->piece.start + end,
-                                                  cutter->piece.first && start == 0};
+    size_t first = cutter->piece.first > start ? cutter->piece.first - start : 0;
+    pieces->cut[pieces->n_cut++] =
+        (struct piece){cutter->piece.start + start, cutter->piece.start + end, first};
     return ENGINE_OK;
 }
 

@@ -10,7 +10,7 @@
 
 struct piece {
     size_t start, end; /* bytes of the text; never empty */
-    bool first;        /* the whole text begins with it */
+    size_t first;      /* bytes from its start on that come from the first character of the whole text */
 };
 
 struct pieces {
@@ -24,8 +24,8 @@ struct pieces {
 };
 void pieces_free(struct pieces *pieces);
 
-/* A text as one piece. */
-int pieces_begin(struct pieces *pieces, struct engine_string text, bool first);
+/* A text as one piece; `first`: see struct piece. */
+int pieces_begin(struct pieces *pieces, struct engine_string text, size_t first);
 
 /* What becomes of matches: tokenizer.json's "behavior". */
 enum behavior {

@@ -151,6 +151,13 @@ int pretokenizer_create(struct pretokenizer *pretokenizer, const struct json_at 
     return json_is_object(json->value) ? add_step(pretokenizer, json) : json_wrong(json, "an object");
 }
 
+bool pretokenizer_marks_first(const struct pretokenizer *pretokenizer)
+{
+    for (size_t i = 0; i < pretokenizer->count; i++)
+        if (pretokenizer->steps[i].prepend == PREPEND_FIRST) return true;
+    return false;
+}
+
 void pretokenizer_destroy(struct pretokenizer *pretokenizer)
 {
     for (size_t i = 0; i < pretokenizer->count; i++) pattern_destroy(&pretokenizer->steps[i].pattern);

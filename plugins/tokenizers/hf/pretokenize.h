@@ -39,6 +39,8 @@ struct pretokenizer {
 
 /* A zeroed or failed one may be destroyed. */
 int pretokenizer_create(struct pretokenizer *pretokenizer, const struct json_at *json);
+/* Whether a step asks which pieces come from the first character of the text. */
+bool pretokenizer_marks_first(const struct pretokenizer *pretokenizer);
 void pretokenizer_destroy(struct pretokenizer *pretokenizer);
 
 int pretokenizer_apply(const struct pretokenizer *pretokenizer, struct pieces *pieces,

@@ -160,18 +160,18 @@ static int read_escaped_character(struct translation *work, uint32_t *character,
 }
 
 /* After the backslash: \w, \p{L} and the like into `set`. */
-static int read_escaped_set(struct translation *work, struct set *set)
+static int read_escaped_set(struct translation *work, struct set *set, enum set_place place)
 {
     char c = *work->at++;
     switch (c) {
     case 'w':
     case 's':
     case 'd':
-    case 'h': return set_add_escape(set, c, false);
+    case 'h': return set_add_escape(set, c, false, place);
     case 'W':
     case 'S':
     case 'D':
-    case 'H': return set_add_escape(set, (char)(c | 32), true);
+    case 'H': return set_add_escape(set, (char)(c | 32), true, place);
     case 'p':
     case 'P': break;
     default: return refuse(work, "an escape that means no set of characters here");
@@ -184,7 +184,7 @@ static int read_escaped_set(struct translation *work, struct set *set)
         negated = !negated;
         work->at++;
     }
-    int status = set_add_property(set, work->at, (size_t)(close - work->at), negated, &found);
+    int status = set_add_property(set, work->at, (size_t)(close - work->at), negated, place, &found);
     if (!status && !found) return refuse(work, "an unknown property in \\p{…}");
     work->at = close + 1;
     return status;
@@ -204,17 +204,8 @@ static int read_posix(struct translation *work, struct set *set, bool *known)
     while (end < work->end && is_letter((unsigned char)*end)) end++;
     if (work->end - end < 2 || end[0] != ':' || end[1] != ']') return ENGINE_OK;
     *known = true;
-    size_t length = (size_t)(end - name);
-    bool found = false;
-    int status = ENGINE_OK;
-    if ((length == 5 && !memcmp(name, "digit", 5)) || (length == 5 && !memcmp(name, "space", 5)))
-        status = set_add_escape(set, name[0], negated), found = true;
-    else if (length == 5 && !memcmp(name, "punct", 5))
-        status = set_add_property(set, name, length, negated, &found);
-    else if (length == 6 && !memcmp(name, "xdigit", 6))
-        status = set_add_escape(set, 'h', negated), found = true;
-    else if (length == 4 && !memcmp(name, "word", 4))
-        status = set_add_escape(set, 'w', negated), found = true;
+    bool found;
+    int status = set_add_posix(set, name, (size_t)(end - name), negated, &found);
     if (!status && !found) return refuse(work, "an unknown [:name:]");
     work->at = end + 2;
     return status;
@@ -244,7 +235,7 @@ static int read_member(struct translation *work, struct set *set, uint32_t *char
         return ENGINE_OK;
     }
     int status = read_escaped_character(work, character, single);
-    return status || *single ? status : read_escaped_set(work, set);
+    return status || *single ? status : read_escaped_set(work, set, SET_IN_BRACKETS);
 }
 
 /* A character of a bracket, or the range that it begins. */
@@ -304,10 +295,7 @@ static int read_class(struct translation *work, struct set *set)
         set_finish(&members);
         if (both) status = set_intersect(&members, &left);
     }
-    if (!status && work->caseless) {
-        status = set_add_cases(&members);
-        set_finish(&members);
-    }
+    if (!status && work->caseless) status = set_add_cases(&members);
     if (!status) status = set_add_all(set, &members, negated);
     set_free(&members);
     set_free(&left);
@@ -323,7 +311,7 @@ static int put_edge(struct translation *work, bool negated)
     for (int i = 0; !status && i < 5; i++) {
         struct set word = {NULL, 0, 0};
         status = put_text(work, parts[negated][i]);
-        if (!status && i < 4) status = set_add_escape(&word, 'w', false);
+        if (!status && i < 4) status = set_add_escape(&word, 'w', false, SET_ALONE);
         if (!status && i < 4)
             status = put_set(work, &word);
         else
@@ -356,7 +344,7 @@ static int read_escape(struct translation *work)
     if (known) return put_character(work, character);
     if (is_digit(c)) return refuse(work, "a reference to a group");
     struct set set = {NULL, 0, 0};
-    status = read_escaped_set(work, &set);
+    status = read_escaped_set(work, &set, SET_ALONE);
     if (status)
         set_free(&set);
     else

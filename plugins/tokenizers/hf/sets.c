@@ -1,6 +1,7 @@
 /* sets.c: see sets.h. */
 #include "hf/sets.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define MARKINGS  (BIT(PC) | BIT(PD) | BIT(PS) | BIT(PE) | BIT(PI) | BIT(PF) | BIT(PO))
 #define SYMBOLS   (BIT(SM) | BIT(SC) | BIT(SK) | BIT(SO))
 #define SPACES    (BIT(ZS) | BIT(ZL) | BIT(ZP))
+#define VISIBLE   (~(SPACES | BIT(CC) | BIT(CS) | BIT(CN)))
 #define OTHERS    (BIT(CC) | BIT(CF) | BIT(CS) | BIT(CO) | BIT(CN))
 
 /* Properties that are unions of general categories; names without separators, in small letters. */
@@ -38,7 +40,8 @@ static const struct {
     {" nd decimalnumber digit ", BIT(ND)},
     {" nl letternumber ", BIT(NL)},
     {" no othernumber ", BIT(NO)},
-    {" p punctuation ", MARKINGS},
+    {" p punctuation punct ", MARKINGS},
+    {" punctandsymbol ", MARKINGS | SYMBOLS}, /* [:punct:] */
     {" pc connectorpunctuation ", BIT(PC)},
     {" pd dashpunctuation ", BIT(PD)},
     {" ps openpunctuation ", BIT(PS)},
@@ -177,11 +180,26 @@ static int add_spaces(struct set *set)
     return status ? status : add_categories(set, SPACES);
 }
 
-int set_add_escape(struct set *set, char letter, bool negated)
+static int add_word(struct set *set, enum set_place place)
+{
+    static const struct set_range numbers[] = {{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}};
+    struct set word = {NULL, 0, 0}, others = {NULL, 0, 0};
+    int status = add_table(&word, word_characters, n_word_characters);
+    for (size_t i = 0; !status && place == SET_IN_BRACKETS && i < sizeof numbers / sizeof *numbers; i++)
+        status = set_add(&others, numbers[i].first, numbers[i].last);
+    if (!status) status = set_add_all(&others, &word, true);
+    set_finish(&others);
+    if (!status) status = set_add_all(set, &others, true);
+    set_free(&word);
+    set_free(&others);
+    return status;
+}
+
+int set_add_escape(struct set *set, char letter, bool negated, enum set_place place)
 {
     struct set positive = {NULL, 0, 0};
     int status = ENGINE_OK;
-    if (letter == 'w') status = add_table(&positive, word_characters, n_word_characters);
+    if (letter == 'w') status = add_word(&positive, place);
     if (letter == 's') status = add_spaces(&positive);
     if (letter == 'd') status = add_categories(&positive, BIT(ND));
     if (letter == 'h') {
@@ -224,32 +242,49 @@ static int add_script(struct set *set, const char *plain, bool *found)
     return status;
 }
 
-/* Names with more to them than categories. */
-static int add_named(struct set *set, const char *plain, bool *found)
+/* Letters with a case, or all, and what else Unicode counts among them. */
+static int add_letters(struct set *set, uint32_t categories, const uint32_t *others, size_t n_others)
 {
+    int status = add_categories(set, categories);
+    return status ? status : add_table(set, others, n_others);
+}
+
+static int add_alphabetic(struct set *set, uint32_t more)
+{
+    return add_letters(set, LETTERS | BIT(NL) | more, other_alphabetic, n_other_alphabetic);
+}
+
+/* Names with more to them than categories. */
+static int add_named(struct set *set, const char *plain, enum set_place place, bool *found)
+{
+    int status;
     *found = true;
-    if (!strcmp(plain, " word ")) return set_add_escape(set, 'w', false);
+    if (!strcmp(plain, " word ")) return add_word(set, place);
     if (!strcmp(plain, " space ") || !strcmp(plain, " whitespace ")) return add_spaces(set);
-    if (!strcmp(plain, " xdigit ")) return set_add_escape(set, 'h', false);
+    if (!strcmp(plain, " xdigit ")) return set_add_escape(set, 'h', false, place);
     if (!strcmp(plain, " ascii ")) return set_add(set, 0, 0x7F);
-    if (!strcmp(plain, " punct ")) { /* and ASCII's symbols */
-        int status = add_categories(set, MARKINGS);
-        static const char symbols[] = "$+<=>^`|~";
-        for (const char *at = symbols; !status && *at; at++)
-            status = set_add(set, (unsigned char)*at, (unsigned char)*at);
-        return status;
+    if (!strcmp(plain, " alpha ") || !strcmp(plain, " alphabetic ")) return add_alphabetic(set, 0);
+    if (!strcmp(plain, " alnum ")) return add_alphabetic(set, BIT(ND));
+    if (!strcmp(plain, " lower ") || !strcmp(plain, " lowercase "))
+        return add_letters(set, BIT(LL), other_lowercase, n_other_lowercase);
+    if (!strcmp(plain, " upper ") || !strcmp(plain, " uppercase "))
+        return add_letters(set, BIT(LU), other_uppercase, n_other_uppercase);
+    if (!strcmp(plain, " graph ")) return add_categories(set, VISIBLE);
+    if (!strcmp(plain, " print ")) return add_categories(set, VISIBLE | BIT(ZS));
+    if (!strcmp(plain, " blank ")) {
+        status = set_add(set, '\t', '\t');
+        return status ? status : add_categories(set, BIT(ZS));
     }
     *found = false;
     return ENGINE_OK;
 }
 
-int set_add_property(struct set *set, const char *name, size_t length, bool negated, bool *found)
+/* `plain`: see plain_name. */
+static int add_property(struct set *set, const char *plain, bool negated, enum set_place place, bool *found)
 {
-    char plain[40];
-    *found = false;
-    if (!plain_name(name, length, plain)) return ENGINE_OK;
     struct set positive = {NULL, 0, 0};
     int status = ENGINE_OK;
+    *found = false;
     for (size_t i = 0; !*found && i < sizeof properties / sizeof *properties; i++) {
         if (!strstr(properties[i].names, plain)) continue;
         *found = true;
@@ -258,41 +293,70 @@ int set_add_property(struct set *set, const char *name, size_t length, bool nega
         status = add_categories(&positive, categories);
     }
     if (!*found) status = add_script(&positive, plain, found);
-    if (!*found) status = add_named(&positive, plain, found);
+    if (!*found) status = add_named(&positive, plain, place, found);
     set_finish(&positive);
     if (!status) status = set_add_all(set, &positive, negated);
     set_free(&positive);
     return status;
 }
 
-/* All pairs of a letter and its small letter are walked, so that sets of any size cost the same. */
+int set_add_property(struct set *set, const char *name, size_t length, bool negated, enum set_place place,
+                     bool *found)
+{
+    char plain[40];
+    *found = false;
+    return plain_name(name, length, plain) ? add_property(set, plain, negated, place, found) : ENGINE_OK;
+}
+
+int set_add_posix(struct set *set, const char *name, size_t length, bool negated, bool *found)
+{
+    static const char names[] =
+        " alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit ";
+    char plain[40];
+    *found = false;
+    if (length > 6) return ENGINE_OK;
+    snprintf(plain, sizeof plain, " %.*s ", (int)length, name);
+    if (!strstr(names, plain)) return ENGINE_OK;
+    /* Symbols, too, unlike \p{Punct}. */
+    return add_property(set, strcmp(plain, " punct ") ? plain : " punctandsymbol ", negated, SET_IN_BRACKETS,
+                        found);
+}
+
+/* Small letters that fold to another one, without being its capital. */
+static const uint32_t folds[][2] = {
+    {0xB5, 0x3BC},   {0x17F, 0x73},    {0x345, 0x3B9},   {0x3C2, 0x3C3},  {0x3D0, 0x3B2},  {0x3D1, 0x3B8},
+    {0x3D5, 0x3C6},  {0x3D6, 0x3C0},   {0x3F0, 0x3BA},   {0x3F1, 0x3C1},  {0x3F5, 0x3B5},  {0x1C80, 0x432},
+    {0x1C81, 0x434}, {0x1C82, 0x43E},  {0x1C83, 0x441},  {0x1C84, 0x442}, {0x1C85, 0x442}, {0x1C86, 0x44A},
+    {0x1C87, 0x463}, {0x1C88, 0xA64B}, {0x1E9B, 0x1E61}, {0x1FBE, 0x3B9},
+};
+
+/* Adds to `more` which of two characters a set lacks, if it has the other. */
+static int add_pair(const struct set *set, uint32_t one, uint32_t other, struct set *more)
+{
+    bool has_one = set_has(set, one), has_other = set_has(set, other);
+    if (has_one == has_other) return ENGINE_OK;
+    return has_one ? set_add(more, other, other) : set_add(more, one, one);
+}
+
+/* All pairs of a letter and its small letter are walked, so that sets of any size cost the same; again while
+ * that adds something, because several letters may have the same small one, and that may fold to another. */
 int set_add_cases(struct set *set)
 {
-    struct set more = {NULL, 0, 0};
     int status = ENGINE_OK;
-    for (size_t i = 0; i + 3 < n_lowercase_runs; i += 4) {
-        const uint32_t *run = lowercase_runs + i;
-        for (uint32_t upper = run[0]; !status && upper <= run[1]; upper += run[2]) {
-            uint32_t lower = upper + run[3];
-            bool has_upper = set_has(set, upper), has_lower = set_has(set, lower);
-            if (has_upper && !has_lower) status = set_add(&more, lower, lower);
-            if (has_lower && !has_upper) status = set_add(&more, upper, upper);
+    for (bool grows = true; grows && !status;) {
+        struct set more = {NULL, 0, 0};
+        for (size_t i = 0; i + 3 < n_lowercase_runs; i += 4) {
+            const uint32_t *run = lowercase_runs + i;
+            for (uint32_t upper = run[0]; !status && upper <= run[1]; upper += run[2])
+                status = add_pair(set, upper, upper + run[3], &more);
         }
+        for (size_t i = 0; !status && i < sizeof folds / sizeof *folds; i++)
+            status = add_pair(set, folds[i][0], folds[i][1], &more);
+        grows = more.count > 0;
+        set_finish(&more);
+        if (!status) status = set_add_all(set, &more, false);
+        set_finish(set);
+        set_free(&more);
     }
-    /* The long s folds to s without being its capital. */
-    bool has_s = set_has(set, 's') || set_has(set, 'S');
-    if (!status && has_s) status = set_add(&more, 0x17F, 0x17F);
-    if (!status && set_has(set, 0x17F)) {
-        status = set_add(&more, 's', 's');
-        if (!status) status = set_add(&more, 'S', 'S');
-    }
-    /* The Kelvin sign's small letter is k, whose capital is K. */
-    if (!status && (set_has(set, 0x212A) || set_has(set, 'K'))) {
-        status = set_add(&more, 0x212A, 0x212A);
-        if (!status) status = set_add(&more, 'K', 'K');
-    }
-    set_finish(&more);
-    if (!status) status = set_add_all(set, &more, false);
-    set_free(&more);
     return status;
 }

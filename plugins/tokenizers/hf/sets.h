@@ -29,14 +29,21 @@ int set_intersect(struct set *set, const struct set *other);
 
 bool set_has(const struct set *set, uint32_t character);
 
-/* Adds a property by the name that \p{NAME} or [:NAME:] has, in any case, with or without "_", " " and "-".
+/* Where an expression names a set. Oniguruma's \w alone has the superscripts and fractions of Latin 1, which it
+ * has not within brackets. */
+enum set_place { SET_ALONE, SET_IN_BRACKETS };
+
+/* Adds a property by the name that \p{NAME} has, in any case, with or without "_", " " and "-".
  * *found: whether there is one. */
-int set_add_property(struct set *set, const char *name, size_t length, bool negated, bool *found);
+int set_add_property(struct set *set, const char *name, size_t length, bool negated, enum set_place place,
+                     bool *found);
+/* The same for [:NAME:], which knows fewer names, and others by them. */
+int set_add_posix(struct set *set, const char *name, size_t length, bool negated, bool *found);
 
 /* \w, \s, \d, \h by their letter. */
-int set_add_escape(struct set *set, char letter, bool negated);
+int set_add_escape(struct set *set, char letter, bool negated, enum set_place place);
 
-/* Adds the other cases of the characters in a finished set; set_finish must follow. */
+/* Adds the other cases of the characters in a finished set, which is finished after that, too. */
 int set_add_cases(struct set *set);
 
 #endif

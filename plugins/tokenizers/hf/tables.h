@@ -55,9 +55,13 @@ extern const uint32_t punctuation_characters[]; /* ASCII's, and P of an old Unic
 extern const uint32_t unclean_characters[];     /* what BertNormalizer's clean_text takes out */
 extern const uint32_t nonspacing_characters[];  /* what its strip_accents takes out */
 extern const uint32_t combining_characters[];   /* what StripAccents takes out */
+extern const uint32_t other_alphabetic[];       /* Alphabetic, but neither letters nor Nl */
+extern const uint32_t other_lowercase[];        /* Lowercase without Ll */
+extern const uint32_t other_uppercase[];        /* Uppercase without Lu */
 extern const uint32_t plain_characters[]; /* neither decomposed nor reordered, although Unicode 16 says so */
 extern const size_t n_word_characters, n_word_differences, n_numeric_characters, n_punctuation_characters,
-    n_unclean_characters, n_nonspacing_characters, n_combining_characters, n_plain_characters;
+    n_unclean_characters, n_nonspacing_characters, n_combining_characters, n_other_alphabetic,
+    n_other_lowercase, n_other_uppercase, n_plain_characters;
 
 /* Small letters: first, last, step, distance to the small letter (uint32_t modulo 2^32). U+0130, which
  * becomes two characters, is not there. */
