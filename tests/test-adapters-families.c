@@ -15,30 +15,47 @@
 enum { RANK = 8 };
 
 static const char *const samples[] = {
-    "llama",    "llama3", "mixtral", "qwen3moe", "qwen2moe", "deepseek3", "gptneox", "bloom",
-    "falcon40", "gpt2",   "phi2",    "phi3",     "gemma",    "granite",   "smollm3", "cohere",
+    "llama",   "llama3",   "mixtral", "qwen3moe",   "qwen2moe",       "deepseek3", "gptneox",
+    "bloom",   "falcon40", "gpt2",    "phi2",       "phi3",           "gemma",     "granite",
+    "smollm3", "cohere",   "gptoss",  "granitemoe", "deepseek2-lite",
 };
 enum { N_SAMPLES = sizeof samples / sizeof *samples };
 
-static void begin(void)
-{
-    families_begin();
-    files_write_text(files_path(families.folder, "adapter_config.json"),
-                     "{\"peft_type\": \"LORA\", \"r\": 8, \"lora_alpha\": 16, \"bias\": \"none\"}");
-}
+/* The families whose experts are parameters here, and what adapter_config.json says of it. */
+static const char *const parameters[][2] = {
+    {"gptoss", "\"mlp.experts.down_proj\", \"mlp.experts.gate_up_proj\""},
+    {"granitemoe", "\"input_linear.weight\", \"output_linear.weight\""},
+    {"deepseek2-lite", "\"experts.gate_up_proj\""},
+};
 
-TestSuite(adapters_families, .init = begin, .fini = families_end);
+TestSuite(adapters_families, .init = families_begin, .fini = families_end);
+
+static void write_config(const char *name)
+{
+    char config[256];
+    const char *targets = "";
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+        if (strcmp(parameters[i][0], name) == 0) targets = parameters[i][1];
+    snprintf(config, sizeof config,
+             "{\"peft_type\": \"LORA\", \"r\": %d, \"lora_alpha\": 16, \"bias\": \"none\", "
+             "\"target_parameters\": [%s]}",
+             RANK, targets);
+    files_write_text(files_path(families.folder, "adapter_config.json"), config);
+}
 
 static void write_adapter(const char *name)
 {
     char path[256], module[192], kind[16];
     size_t n_in, n_out;
+    write_config(name);
     struct tensor_file *written = tensor_file_create();
     snprintf(path, sizeof path, EXPECTED "%s.modules", name);
     FILE *list = fopen(path, "r");
     cr_assert_not_null(list, "%s", path);
-    while (fscanf(list, "%191s %15s %zu %zu", module, kind, &n_in, &n_out) == 4)
-        tensor_file_add_module(written, module, n_in, n_out, RANK, strcmp(kind, "rows") == 0);
+    while (fscanf(list, "%191s %15s %zu %zu", module, kind, &n_in, &n_out) == 4) {
+        size_t n = strncmp(kind, "experts", 7) == 0 ? strtoul(kind + 7, NULL, 10) : 1;
+        tensor_file_add_module(written, module, n_in, n_out, n * RANK, strcmp(kind, "rows") == 0);
+    }
     fclose(list);
     tensor_file_save(written, files_path(families.folder, "adapter_model.safetensors"));
 }

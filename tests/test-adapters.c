@@ -394,11 +394,16 @@ Test(adapters, refuses_settings_that_change_the_meaning)
         {PLAIN ", \"bias\": \"lora_only\"", "bias"},
         {PLAIN ", \"lora_bias\": true", "lora_bias"},
         {PLAIN ", \"modules_to_save\": [\"lm_head\"]", "modules_to_save"},
-        {PLAIN ", \"target_parameters\": [\"mlp.experts.gate_up_proj\"]", "target_parameters"},
+        {PLAIN ", \"target_parameters\": [\"mlp.experts.gate_up_proj_bias\"]", "target_parameters"},
+        {PLAIN ", \"target_parameters\": [1]", "target_parameters"},
+        {PLAIN ", \"target_parameters\": \"weight\"", "target_parameters should be a list"},
+        {PLAIN ", \"kasa_config\": {\"beta\": 1}", "kasa_config"},
+        {PLAIN ", \"monteclora_config\": {\"num_samples\": 8}", "monteclora_config"},
         {PLAIN ", \"trainable_token_indices\": [1]", "trainable_token_indices"},
         {PLAIN ", \"layer_replication\": [[0, 1]]", "layer_replication"},
         {PLAIN ", \"alora_invocation_tokens\": [1]", "alora_invocation_tokens"},
         {PLAIN ", \"init_lora_weights\": \"pissa_niter_4\"", "pissa"},
+        {PLAIN ", \"init_lora_weights\": \"lora_ga\"", "lora_ga"},
         {PLAIN ", \"peft_type\": \"LOHA\"", "duplicate"},
         {"\"r\": 8", "lora_alpha"},
         {"\"r\": 0, \"lora_alpha\": 1", "r must be"},
@@ -445,6 +450,27 @@ Test(adapters, refuses_what_it_cannot_apply)
     expect_refusal(model_file, "no adapter");
     expect_refusal(folder, "adapter_config.json");
     expect_refusal("/nowhere", "/nowhere");
+}
+
+/* Experts that are a parameter, on a model without experts, and parameters that the configuration lacks. */
+Test(adapters, refuses_parameters_that_it_does_not_know)
+{
+    static const struct {
+        const char *module, *config, *word;
+    } parameters[] = {
+        {"model.layers.0.mlp.experts", ", \"target_parameters\": [\"experts.down_proj\"]", "0 experts"},
+        {"model.layers.0.mlp.experts", "", "no known matrix"},
+        {"model.layers.0.mlp.experts.base_layer", ", \"target_parameters\": [\"experts.down_proj\"]",
+         "no known matrix"},
+        {"model.layers.0.mlp.experts", ", \"target_parameters\": [\"perts.down_proj\"]", "no known matrix"},
+    };
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        char config[128];
+        const struct target one[] = {{parameters[i].module, "", N_EMBD, N_FF, 0, 0},
+                                     {NULL, NULL, 0, 0, 0, 0}};
+        snprintf(config, sizeof config, PLAIN "%s", parameters[i].config);
+        expect_refusal(write_peft("peft", one, 8, config), parameters[i].word);
+    }
 }
 
 Test(adapters, refuses_other_tensors)

@@ -22,11 +22,12 @@ static const struct unsupported {
     {"use_bdlora", "BD-LoRA"},
     {"lora_bias", "trained biases"},
     {"modules_to_save", "whole trained modules"},
-    {"target_parameters", "factors of parameters rather than modules"},
     {"trainable_token_indices", "trained tokens"},
     {"layer_replication", "replicated layers"},
     {"alora_invocation_tokens", "activated LoRA"},
     {"arrow_config", "Arrow routing"},
+    {"kasa_config", "KaSA"},
+    {"monteclora_config", "MonteCLoRA"},
     {"ensure_weight_tying", "factors shared by embedding and output"},
 };
 
@@ -42,7 +43,7 @@ static bool is_empty(const json_t *json)
 /* These change the model's weights before training, so an adapter alone is not what was trained. */
 static bool changes_model(const char *init)
 {
-    static const char *const names[] = {"pissa", "olora", "corda", "loftq"};
+    static const char *const names[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
     for (size_t i = 0; init && i < sizeof names / sizeof *names; i++)
         if (strncasecmp(init, names[i], strlen(names[i])) == 0) return true;
     return false;
@@ -83,6 +84,29 @@ static int read_numbers(struct peft_config *config)
     config->rank = json_integer_value(rank);
     config->alpha = json_number_value(alpha);
     config->rank_stabilised = json_is_true(json_object_get(config->json, "use_rslora"));
+    return ENGINE_OK;
+}
+
+/* The parameters that have factors of their own: only such as are matrices. */
+static int check_parameters(const struct peft_config *config)
+{
+    static const char *const words[] = {"gate_up_proj", "down_proj", "weight"};
+    const json_t *names = json_object_get(config->json, "target_parameters");
+    if (!is_empty(names) && !json_is_array(names))
+        return error_raise(ENGINE_ERROR_DATA, "%s: target_parameters should be a list of names",
+                           config->path);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        const char *dot = name ? strrchr(name, '.') : NULL, *last = dot ? dot + 1 : name;
+        bool known = false;
+        for (size_t k = 0; last && k < sizeof words / sizeof *words; k++)
+            known = known || strcmp(last, words[k]) == 0;
+        if (!known)
+            return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                               "%s: target_parameters: factors of %.100s cannot be applied, only those of "
+                               "matrices: gate_up_proj, down_proj, weight",
+                               config->path, name ? name : "what is no name");
+    }
     return ENGINE_OK;
 }
 
@@ -181,6 +205,7 @@ int peft_config_read(const char *path, struct peft_config *config)
                            config->json ? "" : error.text);
     int status = check_supported(config);
     if (!status) status = read_numbers(config);
+    if (!status) status = check_parameters(config);
     if (!status) status = check_patterns(config, "rank_pattern", true);
     return status ? status : check_patterns(config, "alpha_pattern", false);
 }
@@ -189,6 +214,19 @@ void peft_config_free(struct peft_config *config)
 {
     json_decref(config->json);
     free(config->path);
+}
+
+bool peft_config_targets(const struct peft_config *config, const char *parameter)
+{
+    const json_t *names = json_object_get(config->json, "target_parameters");
+    size_t length = strlen(parameter);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        size_t n = strlen(name);
+        bool ends = n <= length && strcmp(parameter + length - n, name) == 0;
+        if (ends && (n == length || parameter[length - n - 1] == '.')) return true;
+    }
+    return false;
 }
 
 int peft_config_scale(const struct peft_config *config, const char *module, uint64_t rank, float *scale)

@@ -19,7 +19,11 @@ struct peft_config {
 int peft_config_read(const char *path, struct peft_config *config);
 void peft_config_free(struct peft_config *config);
 
-/* The scale of a module's factors of this rank. ENGINE_ERROR_DATA: the configuration gives another rank. */
+/* Whether target_parameters names a parameter, "model.layers.0.mlp.experts.down_proj", or how its name ends. */
+bool peft_config_targets(const struct peft_config *config, const char *parameter);
+
+/* The scale of the factors of this rank that a module has, or a parameter with its full name.
+ * ENGINE_ERROR_DATA: the configuration gives another rank. */
 int peft_config_scale(const struct peft_config *config, const char *module, uint64_t rank, float *scale);
 
 #endif

@@ -2,7 +2,12 @@
  * the tensors base_model.model.MODULE.lora_A.weight [r, n_in] and .lora_B.weight [n_out, r], and for
  * embeddings .lora_embedding_A [r, n_rows] and .lora_embedding_B [n_values, r]; their last dimension is that
  * of adjacent values. They are copied, with rows in the order of GGUF files and the matrices of experts put
- * together. */
+ * together.
+ *
+ * Experts may also be one parameter of a module (target_parameters), [n, rows, columns] or, on families that
+ * store it so, [n, columns, rows]. Then A is [n r, n_in], a matrix below the other, and B [n_out, r n], where
+ * column k n + e is column k of expert e. The names lack the parameter's: PEFT wraps the module once for each of
+ * its parameters, so the first one of "mlp.experts" has the factors of "mlp.experts.base_layer". */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,10 +39,12 @@ static const struct factor_name {
 
 /* A module with its two factors. */
 struct module {
-    char *name; /* owned by the adapter */
+    char *name;      /* owned by the adapter */
+    const char *key; /* what patterns see: the name, or the parameter's; owned by the adapter */
     struct hf_name hf;
     const struct safetensors_tensor *a, *b; /* NULL: not seen */
     bool is_rows;
+    uint64_t n_matrices; /* of a parameter with the matrices of all experts; otherwise 1 */
     float scale;
 };
 
@@ -89,6 +96,59 @@ static int refuse(const struct reader *reader, const struct safetensors_tensor *
                        reader->adapter->path, tensor->name, why);
 }
 
+/* NAME.SUFFIX, owned by the adapter; NULL: out of memory. */
+static char *join_name(struct adapter *adapter, const char *name, const char *suffix)
+{
+    size_t size = strlen(name) + strlen(suffix) + 1;
+    char *joined = adapter_allocate(adapter, size);
+    if (joined) snprintf(joined, size, "%s%s", name, suffix);
+    return joined;
+}
+
+/* Finds the parameter of a module whose factors these are. False: none that is known. */
+static bool find_parameter(const struct reader *reader, const char *module, struct hf_name *hf, char key[256])
+{
+    static const char *const parameters[] = {"gate_up_proj", "down_proj"}; /* in the order of modules */
+    static const char wrapped[] = ".base_layer";
+    struct {
+        struct hf_name hf;
+        char key[256];
+    } named[2];
+    size_t n = 0, depth = 0, length = strlen(module);
+    for (; length > sizeof wrapped &&
+           strncmp(module + length + 1 - sizeof wrapped, wrapped, strlen(wrapped)) == 0;
+         depth++)
+        length -= strlen(wrapped);
+    for (size_t i = 0; i < 2 && length < 200; i++) {
+        snprintf(named[n].key, sizeof named[n].key, "%.*s.%s", (int)length, module, parameters[i]);
+        if (!peft_config_targets(&reader->config, named[n].key)) continue;
+        if (!hf_name(reader->family, named[n].key, &named[n].hf)) continue;
+        if (strstr(named[n].hf.tensor, "_exps.")) n++;
+    }
+    if (depth >= n) return false;
+    *hf = named[n - 1 - depth].hf;
+    memcpy(key, named[n - 1 - depth].key, sizeof named->key);
+    return true;
+}
+
+/* Finds what a module is called in GGUF files, and in patterns. *found: whether it is a matrix that is known. */
+static int find_module(struct reader *reader, struct module *module, bool *found)
+{
+    char key[256];
+    *found = true;
+    module->n_matrices = 1;
+    module->key = module->name;
+    if (!hf_name(reader->family, module->name, &module->hf)) {
+        *found = find_parameter(reader, module->name, &module->hf, key);
+        if (!*found) return ENGINE_OK;
+    } else {
+        snprintf(key, sizeof key, "%.240s.weight", module->name);
+        if (!peft_config_targets(&reader->config, key)) return ENGINE_OK;
+    }
+    module->key = join_name(reader->adapter, key, "");
+    return module->key ? ENGINE_OK : ENGINE_ERROR_MEMORY;
+}
+
 /* Adds a module with one of its factors. */
 static int add_tensor(struct reader *reader, const struct safetensors_tensor *tensor)
 {
@@ -114,7 +174,10 @@ static int add_tensor(struct reader *reader, const struct safetensors_tensor *te
         module->b = tensor;
     else
         module->a = tensor;
-    if (!hf_name(reader->family, name, &module->hf))
+    bool found;
+    int status = find_module(reader, module, &found);
+    if (status) return status;
+    if (!found)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
                            "%s: it changes %s, which is no known matrix of the family %s: an adapter of "
                            "another model?",
@@ -141,6 +204,28 @@ static int compare_targets(const void *a, const void *b)
     return (left->hf.expert > right->hf.expert) - (left->hf.expert < right->hf.expert);
 }
 
+/* The model's number of a key that may have one for each layer; `fallback` if it has none. */
+static uint64_t model_number(const struct reader *reader, const char *key, uint32_t layer, uint64_t fallback)
+{
+    char full[128];
+    int64_t value;
+    snprintf(full, sizeof full, "%s.%s", reader->family, key);
+    const struct metadata_entry *entry = metadata_find(model_metadata(reader->model), full);
+    bool found = entry && metadata_entry_integer(entry, entry->is_array ? layer : 0, &value);
+    return found && value > 0 ? (uint64_t)value : fallback;
+}
+
+/* A parameter with the matrices of all experts has factors for each. */
+static int count_matrices(const struct reader *reader, struct module *module)
+{
+    if (!strstr(module->hf.tensor, "_exps.") || module->hf.expert != HF_NO_NUMBER) return ENGINE_OK;
+    module->n_matrices = model_number(reader, "expert_count", module->hf.layer, 0);
+    if (module->n_matrices > 0 && module->a->ne[0] % module->n_matrices == 0) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA,
+                       "%s: %s does not suit the model's %" PRIu64 " experts: an adapter of another model?",
+                       reader->adapter->path, module->key, module->n_matrices);
+}
+
 /* Joins the two factors of each module. */
 static int pair_factors(struct reader *reader)
 {
@@ -159,7 +244,10 @@ static int pair_factors(struct reader *reader)
             return error_raise(ENGINE_ERROR_DATA,
                                "%s: the factors of %s have the ranks %" PRIu64 " and %" PRIu64, path,
                                module->name, module->a->ne[0], module->b->ne[1]);
-        int status = peft_config_scale(&reader->config, module->name, module->a->ne[0], &module->scale);
+        int status = count_matrices(reader, module);
+        if (!status)
+            status = peft_config_scale(&reader->config, module->key, module->a->ne[0] / module->n_matrices,
+                                       &module->scale);
         if (status) return status;
     }
     return ENGINE_OK;
@@ -184,17 +272,6 @@ static int list_modules(struct reader *reader)
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------------------- */
-
-/* The model's number of a key that may have one for each layer; `fallback` if it has none. */
-static uint64_t model_number(const struct reader *reader, const char *key, uint32_t layer, uint64_t fallback)
-{
-    char full[128];
-    int64_t value;
-    snprintf(full, sizeof full, "%s.%s", reader->family, key);
-    const struct metadata_entry *entry = metadata_find(model_metadata(reader->model), full);
-    bool found = entry && metadata_entry_integer(entry, entry->is_array ? layer : 0, &value);
-    return found && value > 0 ? (uint64_t)value : fallback;
-}
 
 /* How the rows of B are ordered in GGUF files. */
 struct row_order {
@@ -266,15 +343,6 @@ static float number_at(const struct safetensors_tensor *tensor, uint64_t index)
     }
     memcpy(&half, data + 2 * index, sizeof half);
     return tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
-}
-
-/* NAME.SUFFIX, owned by the adapter; NULL: out of memory. */
-static char *join_name(struct adapter *adapter, const char *name, const char *suffix)
-{
-    size_t size = strlen(name) + strlen(suffix) + 1;
-    char *joined = adapter_allocate(adapter, size);
-    if (joined) snprintf(joined, size, "%s%s", name, suffix);
-    return joined;
 }
 
 /* A matrix's factors, with their own type. */
@@ -357,26 +425,89 @@ static int copy_experts(struct reader *reader, const struct module *modules, siz
     return ENGINE_OK;
 }
 
+/* Some rows of a parameter's matrices. */
+struct rows {
+    uint64_t first, step, n;
+};
+
+/* Rows of a parameter with the matrices of all experts, as float32. */
+static int copy_parameter(struct reader *reader, const struct module *module, const struct rows *rows,
+                          struct adapter_part *part)
+{
+    uint64_t n = module->n_matrices, rank = module->a->ne[0] / n, n_in = module->a->ne[1];
+    int status =
+        make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32, (uint64_t[3]){n_in, rank, n}, &part->a);
+    if (!status)
+        status = make_tensor(reader->adapter, part->b.name, ENGINE_TYPE_F32, (uint64_t[3]){rank, rows->n, n},
+                             &part->b);
+    if (status) return status;
+    float *a = (float *)(uintptr_t)part->a.data, *b = (float *)(uintptr_t)part->b.data;
+    for (uint64_t i = 0; i < n * rank * n_in; i++) *a++ = number_at(module->a, i);
+    for (uint64_t e = 0; e < n; e++)
+        for (uint64_t i = 0; i < rows->n; i++)
+            for (uint64_t k = 0; k < rank; k++)
+                *b++ = number_at(module->b, ((rows->first + i * rows->step) * rank + k) * n + e);
+    part->scale = module->scale;
+    return ENGINE_OK;
+}
+
+/* A new part for a tensor, with names only; NULL: out of memory. */
+static struct adapter_part *name_part(struct adapter *adapter, const char *tensor)
+{
+    struct adapter_part *part = &adapter->parts[adapter->n_parts];
+    part->target = join_name(adapter, tensor, "");
+    part->a.name = join_name(adapter, tensor, ".lora_a");
+    part->b.name = join_name(adapter, tensor, ".lora_b");
+    return part->target && part->a.name && part->b.name ? part : NULL;
+}
+
+/* A parameter's part, or two: most models have gate and up apart. */
+static int make_parameter_parts(struct reader *reader, const struct module *module)
+{
+    static const char *const halves[] = {"ffn_gate_exps", "ffn_up_exps"};
+    struct adapter *adapter = reader->adapter;
+    const char *tensor = module->hf.tensor;
+    uint64_t n_rows = module->b->ne[0];
+    bool is_both = strstr(tensor, "ffn_gate_up_exps") && !model_tensor_find(reader->model, tensor);
+    bool alternate = strcmp(reader->family, "gpt-oss") == 0; /* as model/hf/tensors.c reads them */
+    struct rows rows = {0, 1, n_rows};
+    for (uint64_t i = 0; i < (is_both ? 2 : 1); i++) {
+        char half[64];
+        snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves[i]);
+        if (is_both && n_rows % 2 != 0)
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s has %" PRIu64 " rows, which cannot be gate and up",
+                               adapter->path, module->key, n_rows);
+        if (is_both) rows = (struct rows){alternate ? i : i * (n_rows / 2), alternate ? 2 : 1, n_rows / 2};
+        struct adapter_part *part = name_part(adapter, is_both ? half : tensor);
+        int status = part ? copy_parameter(reader, module, &rows, part) : ENGINE_ERROR_MEMORY;
+        if (status) return status;
+        adapter->n_parts++;
+    }
+    return ENGINE_OK;
+}
+
 /* Makes a part of each group of modules with the same target: the experts of a layer, else one module. */
 static int make_parts(struct reader *reader)
 {
     struct adapter *adapter = reader->adapter;
-    adapter->parts = calloc(reader->n_modules + 1, sizeof *adapter->parts);
+    adapter->parts = calloc(2 * reader->n_modules + 1, sizeof *adapter->parts);
     if (!adapter->parts) return error_memory("adapter");
     for (size_t i = 0, n; i < reader->n_modules; i += n) {
         const struct module *module = &reader->modules[i];
-        struct adapter_part *part = &adapter->parts[adapter->n_parts];
-        char *target = join_name(adapter, module->hf.tensor, "");
-        part->a.name = join_name(adapter, module->hf.tensor, ".lora_a");
-        part->b.name = join_name(adapter, module->hf.tensor, ".lora_b");
-        part->target = target;
-        if (!target || !part->a.name || !part->b.name) return ENGINE_ERROR_MEMORY;
+        const char *target = module->hf.tensor;
         for (n = 1; i + n < reader->n_modules && strcmp(module[n].hf.tensor, target) == 0; n++) continue;
-        int status = module->hf.expert != HF_NO_NUMBER ? copy_experts(reader, module, n, part)
+        int status;
+        if (module->hf.expert == HF_NO_NUMBER && strstr(target, "_exps.")) {
+            status = make_parameter_parts(reader, module);
+        } else {
+            struct adapter_part *part = name_part(adapter, target);
+            if (!part) return ENGINE_ERROR_MEMORY;
+            status = module->hf.expert != HF_NO_NUMBER ? copy_experts(reader, module, n, part)
                      : module->is_rows                 ? copy_rows(reader, module, part)
                                                        : copy_matrix(reader, module, part);
+            if (!status) adapter->n_parts++;
+        }
         if (status) return status;
-        adapter->n_parts++;
     }
     return ENGINE_OK;
 }
