@@ -202,7 +202,7 @@ static void test_names(void)
     expect(&fixture, "{\"n\": 4, \"model\": \"third\"}", 404, "model_not_found");
     expect(&fixture, "{\"n\": 4, \"model\": \"a:none\"}", 404, "model_not_found");
     expect(&fixture, "{\"n\": 4, \"model\": 3}", 400, "not a text");
-    expect(&fixture, "{\"n\": 4, \"model\": \"broken\"}", 503, "the server's log says why");
+    expect(&fixture, "{\"n\": 4, \"model\": \"broken\"}", 503, "cannot be loaded: c.gguf: the file ends");
     expect(&fixture, "{\"n\": 4, \"model\": \"broken\"}", 503, "cannot be loaded");
     EXPECT(state_of(&fixture, 0).is_loaded && state_of(&fixture, 1).is_loaded,
            "a model was put out without need");

@@ -56,11 +56,16 @@ bool mistake_of_engine(struct mistake *mistake, int status, const char *param)
     return false;
 }
 
-void mistake_hide(struct mistake *mistake, const char *path)
+void mistake_hide_folder(char *message, const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
     if (!slash) return;
     size_t folder = (size_t)(slash + 1 - path), length = strlen(path);
-    for (char *at = mistake->message; (at = strstr(at, path)); at += length - folder)
+    for (char *at = message; (at = strstr(at, path)); at += length - folder)
         memmove(at, at + folder, strlen(at + folder) + 1);
+}
+
+void mistake_hide(struct mistake *mistake, const char *path)
+{
+    mistake_hide_folder(mistake->message, path);
 }

@@ -27,5 +27,7 @@ bool mistake_of_engine(struct mistake *mistake, int status, const char *param);
 /* Leaves only the last part of a path wherever the message has it: clients need not know the server's folders. `path` may
  * be any text, or NULL. */
 void mistake_hide(struct mistake *mistake, const char *path);
+/* The same for any text. */
+void mistake_hide_folder(char *message, const char *path);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "commands/common.h"
 #include "serve/clock.h"
+#include "serve/generate/mistake.h"
 #include "serve/log.h"
 #include "serve/models/inside.h"
 #include "serve/models/names.h"
@@ -212,7 +213,6 @@ static struct waiting *take_line(struct served *served)
     return first;
 }
 
-/* Why a model isn't there is for the log, which may name files, except if it will never be. */
 static void refuse_line(struct waiting *waiting, int status, bool never, const char *message)
 {
     while (waiting) {
@@ -224,7 +224,7 @@ static void refuse_line(struct waiting *waiting, int status, bool never, const c
                           "%s", message);
         else
             exchange_fail(waiting->exchange, 503, "server_error", "model_not_loaded", "model",
-                          "the model cannot be loaded; the server's log says why");
+                          "the model cannot be loaded: %s", message);
         free(waiting);
         waiting = next;
     }
@@ -251,6 +251,10 @@ static void load_for_line(struct models *models, struct served *served)
     char message[1024];
     snprintf(message, sizeof message, "%s", status ? command_message() : "");
     if (status) server_log("model %s: %s", served->name, message);
+    /* Clients need not know the server's folders. */
+    mistake_hide_folder(message, served->path);
+    for (size_t i = 0; i < served->inside->n_adapters; i++)
+        mistake_hide_folder(message, served->inside->adapters[i].path);
     pthread_mutex_lock(&models->lock);
     models->loading = NULL;
     struct waiting *line = take_line(served);
