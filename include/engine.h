@@ -1052,17 +1052,33 @@ enum engine_reply_format {
 enum engine_reply_part {
     ENGINE_REPLY_CONTENT = 1,
     ENGINE_REPLY_REASONING = 2,
-    ENGINE_REPLY_CALL = 3 /* a complete call */
+    ENGINE_REPLY_CALL = 3 /* a complete call or, with ENGINE_REPLY_CALLS_AS_WRITTEN, a piece of one */
+};
+
+/* Bits of a piece of a call. A complete one has the first two. */
+enum engine_reply_call_flag {
+    ENGINE_REPLY_CALL_BEGINS = 1,
+    ENGINE_REPLY_CALL_ENDS = 2,
+    ENGINE_REPLY_CALL_CUT = 4 /* with ENDS: before its arguments were complete */
+};
+
+/* Bits of engine_reply_options. */
+enum engine_reply_flag {
+    /* Calls come in pieces, as they are written: first the name with what there is of the arguments, then more of them as the
+     * model writes them. A call that is cut, or whose JSON has a mistake, is a call all the same. This holds for
+     * tools that were offered, whose arguments are written as a JSON object after the name; other calls come whole. */
+    ENGINE_REPLY_CALLS_AS_WRITTEN = 1
 };
 
 struct engine_reply_piece {
     size_t struct_size; /* as libengine knows it */
     uint32_t part;      /* enum engine_reply_part */
     uint32_t call;      /* CALL: its number in the reply, from 0 */
-    /* CONTENT, REASONING: more of it. CALL: the arguments, a JSON object. */
+    /* CONTENT, REASONING: more of it. CALL: the arguments, a JSON object; or more of them, which may be empty. */
     struct engine_string text;
-    const char *name; /* CALL: the function; else NULL */
-    const char *id;   /* CALL: the id, if the model wrote one; else NULL */
+    const char *name; /* CALL that begins: the function; else NULL */
+    const char *id;   /* CALL that begins: the id, if the model wrote one by then; else NULL */
+    uint32_t flags;   /* CALL: of enum engine_reply_call_flag */
 };
 
 struct engine_reply_options {
@@ -1081,6 +1097,7 @@ struct engine_reply_options {
     /* [prompt.length] engine_rendered_marks of the prompt: a mark of reasoning that a user wrote at its end opens
      * nothing. NULL: the template wrote all of it. */
     const unsigned char *prompt_marks;
+    uint32_t flags; /* of enum engine_reply_flag */
 };
 /* The format that a template's text suggests, an enum engine_reply_format: what AUTO means. NULL: PLAIN. */
 ENGINE_API uint32_t engine_reply_format_of(const char *template_text);
@@ -1090,7 +1107,8 @@ ENGINE_API void engine_reply_destroy(struct engine_reply *reply);
 /* Adds text. Text that may be the beginning of a mark or of a call is held back until that is decided. White
  * space around reasoning and calls belongs to neither the content nor the reasoning. */
 ENGINE_API int engine_reply_add(struct engine_reply *reply, const char *text, size_t length);
-/* The reply is complete. A call that is not, or that is not valid JSON, becomes content as it was written. */
+/* The reply is complete. A call that is not, or that is not valid JSON, becomes content as it was written; but see
+ * ENGINE_REPLY_CALLS_AS_WRITTEN. */
 ENGINE_API int engine_reply_end(struct engine_reply *reply);
 
 #ifdef __cplusplus

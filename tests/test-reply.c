@@ -9,10 +9,12 @@
 
 TestSuite(reply);
 
-/* "C:content R:reasoning 0:name(arguments)id", each part on a line of its own. */
+/* "C:content R:reasoning 0:name#id(arguments)", each part on a line of its own. */
 struct transcript {
     char text[4096];
     uint32_t part; /* of the last piece */
+    bool in_call;
+    size_t n_pieces; /* of calls */
 };
 
 static void write_piece(void *user, const struct engine_reply_piece *piece)
@@ -22,10 +24,19 @@ static void write_piece(void *user, const struct engine_reply_piece *piece)
     char *to = out->text + n;
     cr_assert_eq(piece->struct_size, sizeof *piece);
     if (piece->part == ENGINE_REPLY_CALL) {
-        snprintf(to, left, "\n%u:%s(%.*s)%s", piece->call, piece->name, (int)piece->text.length,
-                 piece->text.data, piece->id ? piece->id : "");
+        bool begins = piece->flags & ENGINE_REPLY_CALL_BEGINS, ends = piece->flags & ENGINE_REPLY_CALL_ENDS;
+        cr_assert_eq(begins, piece->name != NULL);
+        cr_assert_eq(begins, !out->in_call);
+        if (begins)
+            n = (size_t)snprintf(to, left, "\n%u:%s%s%s(", piece->call, piece->name, piece->id ? "#" : "",
+                                 piece->id ? piece->id : "");
+        if (begins) to += n, left -= n;
+        snprintf(to, left, "%.*s%s%s", (int)piece->text.length, piece->text.data,
+                 piece->flags & ENGINE_REPLY_CALL_CUT ? "…" : "", ends ? ")" : "");
+        out->in_call = !ends;
+        out->n_pieces++;
     } else {
-        cr_assert(!piece->name && !piece->id && piece->text.length > 0);
+        cr_assert(!piece->name && !piece->id && !piece->flags && piece->text.length > 0 && !out->in_call);
         if (piece->part != out->part)
             left -= (size_t)snprintf(to, left, "\n%s", piece->part == ENGINE_REPLY_CONTENT ? "C:" : "R:");
         snprintf(out->text + strlen(out->text), left, "%.*s", (int)piece->text.length, piece->text.data);
@@ -51,6 +62,7 @@ static void expect_of(struct engine_reply_options options, const char *text, con
             cr_assert_eq(engine_reply_add(reply, text + at, n), ENGINE_OK);
         cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
         cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
+        cr_assert_not(out.in_call);
         cr_assert_eq(engine_reply_add(reply, "x", 1), ENGINE_ERROR_ARGUMENT);
         engine_reply_destroy(reply);
         cr_assert_str_eq(out.text, parts, "%s\nwas read as\n%s\ninstead of\n%s", text, out.text, parts);
@@ -139,33 +151,32 @@ Test(reply, hermes)
            "\n0:f({\"x\": 0.1})");
 }
 
+/* The ways to write a call of f with its arguments. */
+static const struct {
+    uint32_t format;
+    const char *before, *after;
+} forms_of_calls[] = {
+    {ENGINE_REPLY_HERMES, "<tool_call>\n{\"name\": \"f\", \"arguments\": ", "}\n</tool_call>"},
+    {ENGINE_REPLY_LLAMA3, "{\"name\": \"f\", \"parameters\": ", "}"},
+    {ENGINE_REPLY_LLAMA3, "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": ", "}"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": ", "}]"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]", ""},
+    {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>",
+     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
+     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>"},
+};
+
 Test(reply, calls_hold_any_json)
 {
     static const char arguments[] =
         "{\"a\": {\"b\": [1, {\"c\": \"}]\\\"{\"}], \"ü\": null}, \"d\": \"<b> [x] \\\\ 世😀\", \"e\": -1.5}";
-    static const struct {
-        uint32_t format;
-        const char *before, *after;
-    } forms[] = {
-        {ENGINE_REPLY_HERMES, "<tool_call>\n{\"name\": \"f\", \"arguments\": ", "}\n</tool_call>"},
-        {ENGINE_REPLY_LLAMA3, "{\"name\": \"f\", \"parameters\": ", "}"},
-        {ENGINE_REPLY_LLAMA3,
-         "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": ", "}"},
-        {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": ", "}]"},
-        {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]", ""},
-        {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>",
-         "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-        {ENGINE_REPLY_DEEPSEEK,
-         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
-         "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-        {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
-         "<|call|>"},
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < sizeof forms_of_calls / sizeof *forms_of_calls; i++) {
         char text[1024], parts[1024];
-        snprintf(text, sizeof text, "%s%s%s", forms[i].before, arguments, forms[i].after);
+        snprintf(text, sizeof text, "%s%s%s", forms_of_calls[i].before, arguments, forms_of_calls[i].after);
         snprintf(parts, sizeof parts, "\n0:f(%s)", arguments);
-        expect(forms[i].format, text, parts);
+        expect(forms_of_calls[i].format, text, parts);
     }
     /* Reasoning first, text around, several calls, one of them broken. */
     expect(
@@ -247,9 +258,9 @@ Test(reply, mistral)
     expect(ENGINE_REPLY_MISTRAL,
            "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": [1]}, \"id\": \"abcdefghi\"}, {\"name\": "
            "\"g\", \"arguments\": {}}]",
-           "\n0:f({\"a\": [1]})abcdefghi\n1:g({})");
+           "\n0:f#abcdefghi({\"a\": [1]})\n1:g({})");
     expect(ENGINE_REPLY_MISTRAL, "So: [TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[CALL_ID]x7[ARGS]{}",
-           "\nC:So:\n0:f({\"a\": 1})\n1:g({})x7");
+           "\nC:So:\n0:f({\"a\": 1})\n1:g#x7({})");
     expect(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]{\"a\"", "\nC:[TOOL_CALLS]f[ARGS]{\"a\"");
     expect(ENGINE_REPLY_MISTRAL, "[1] a [TOOL", "\nC:[1] a [TOOL");
 }
@@ -292,6 +303,106 @@ Test(reply, gpt_oss)
     expect(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=f<|message|>{\"a\"<|call|>", "\nC:{\"a\"");
 }
 
+static const char two_tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},"
+                                "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]";
+
+static void expect_as_written(uint32_t format, const char *text, const char *parts)
+{
+    expect_of((struct engine_reply_options){.format = format,
+                                            .tools = two_tools,
+                                            .flags = ENGINE_REPLY_CALLS_AS_WRITTEN},
+              text, parts);
+}
+
+/* Wherever a call is cut after its name, what there is of its arguments is handed out; before that, nothing is. */
+Test(reply, calls_as_written)
+{
+    static const char arguments[] = "{\"x\":  \"a}]\\\"{\\\\\", \"y\": [{}, \"ü\"]}";
+    for (size_t i = 0; i < sizeof forms_of_calls / sizeof *forms_of_calls; i++) {
+        char text[512], parts[512];
+        uint32_t format = forms_of_calls[i].format;
+        snprintf(text, sizeof text, "%s%s%s", forms_of_calls[i].before, arguments, forms_of_calls[i].after);
+        snprintf(parts, sizeof parts, "\n0:f(%s)", arguments);
+        expect_as_written(format, text, parts);
+        for (size_t n = 1; n < strlen(arguments); n++) {
+            snprintf(text, sizeof text, "%s%.*s", forms_of_calls[i].before, (int)n, arguments);
+            snprintf(parts, sizeof parts, "\n0:f(%.*s…)", (int)n, arguments);
+            expect_as_written(format, text, parts);
+        }
+    }
+    /* As soon as it is written. */
+    struct transcript out = {.text = ""};
+    struct engine_reply *reply;
+    struct engine_reply_options options = {.struct_size = sizeof options,
+                                           .format = ENGINE_REPLY_HERMES,
+                                           .tools = two_tools,
+                                           .flags = ENGINE_REPLY_CALLS_AS_WRITTEN,
+                                           .piece = write_piece,
+                                           .user = &out};
+    static const char *const steps[][2] = {{"<tool_call>{\"name\": \"f\"", ""},
+                                           {", \"arguments\": {", "\n0:f({"},
+                                           {"\"x\": ", "\n0:f({\"x\": "},
+                                           {"1}", "\n0:f({\"x\": 1})"},
+                                           {"}</tool_call>", "\n0:f({\"x\": 1})"}};
+    cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_OK);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        cr_assert_eq(engine_reply_add(reply, steps[i][0], strlen(steps[i][0])), ENGINE_OK);
+        cr_assert_str_eq(out.text, steps[i][1]);
+    }
+    cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
+    engine_reply_destroy(reply);
+    cr_assert_eq(out.n_pieces, 3);
+}
+
+Test(reply, several_calls_as_written)
+{
+    expect_as_written(ENGINE_REPLY_HERMES,
+                      "<think>a</think>So: <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n"
+                      "<tool_call>{\"name\":\"g\",\"arguments\":{\"a\":1}}</tool_call>ok",
+                      "\nR:a\nC:So:\n0:f({})\n1:g({\"a\":1})\nC:ok");
+    expect_as_written(ENGINE_REPLY_MISTRAL,
+                      "[TOOL_CALLS] [{\"id\": \"x7\", \"name\": \"f\", \"arguments\": {\"a\": [1]}, \"id\": "
+                      "\"}\"}, {\"name\": \"g\", \"arguments\": {\"b\": ",
+                      "\n0:f#x7({\"a\": [1]})\n1:g({\"b\": …)");
+    expect_as_written(ENGINE_REPLY_MISTRAL,
+                      "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g\"}[TOOL_CALLS]g[CALL_ID]x[ARGS]{}",
+                      "\n0:f({\"a\": \"[TOOL_CALLS]g\"})\n1:g#x({})");
+    expect_as_written(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"na",
+                      "\n0:f({})");
+    expect_as_written(ENGINE_REPLY_DEEPSEEK,
+                      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+                      "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{\"a\"",
+                      "\n0:f({})\n1:g({\"a\"…)");
+    /* Words after a call are content; a mark in a string that is cut is an argument. */
+    expect_as_written(ENGINE_REPLY_LLAMA3, "{\"name\": \"f\", \"parameters\": {}}\n\nThis calls f.",
+                      "\n0:f({})\nC:This calls f.");
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"</tool_call> b",
+                      "\n0:f({\"a\":\"</tool_call> b…)");
+    /* A mistake in the arguments. */
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"name\":\"f\",\"arguments\":{a}}</tool_call> b",
+                      "\n0:f({a})\nC:b");
+}
+
+/* What can't be followed comes as it does otherwise. */
+Test(reply, other_calls_as_written)
+{
+    expect_as_written(ENGINE_REPLY_HERMES, "a <tool_call>{\"name\": \"f", "\nC:a");
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"name\":\"h\",\"arguments\":{ }}</tool_call>",
+                      "\n0:h({})");
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"arguments\":{ },\"name\":\"f\"}</tool_call>",
+                      "\n0:f({})");
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"name\":\"f\",\"arguments\":\"{}\"}</tool_call>",
+                      "\n0:f({})");
+    expect_as_written(ENGINE_REPLY_HERMES, "a <tool_call>{\"name\": 1}</tool_call> x",
+                      "\nC:a <tool_call>{\"name\": 1}</tool_call> x");
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>\n<function=f></function></tool_call>", "\n0:f({})");
+    expect_as_written(ENGINE_REPLY_LLAMA3, "{\"answer\": 42}", "\nC:{\"answer\": 42}");
+    expect_as_written(ENGINE_REPLY_LLAMA3, "{\"name", "\nC:{\"name");
+    expect_as_written(ENGINE_REPLY_LLAMA3, "<|python_tag|>print(1)", "\n0:python({\"code\": \"print(1)\"})");
+    expect_as_written(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f<|message|>[1]<|call|>",
+                      "\nC:[1]");
+}
+
 Test(reply, format_of_a_template)
 {
     struct {
@@ -320,6 +431,9 @@ Test(reply, refuses)
     cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_ERROR_ARGUMENT);
     cr_assert_null(reply);
     options.format = 0;
+    options.flags = 2;
+    cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_ERROR_ARGUMENT);
+    options.flags = 0;
     options.tools = "{}";
     cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_ERROR_ARGUMENT);
     options.tools = "[";

@@ -1,5 +1,6 @@
 /* reply.c: a small state machine over a reply's text. What is certain is handed out as it comes; marks, and
- * what may become one, are held back. Calls are held back as a whole and read in calls.c.
+ * what may become one, are held back. Calls are held back as a whole and read in calls.c; if they are wanted as
+ * they are written, partial.c follows them meanwhile.
  *
  * The formats are those of the families' published chat templates. Marks that begin with < or [ stand for
  * control tokens in most vocabularies. */
@@ -12,6 +13,7 @@
 #include "base/sized.h"
 #include "engine.h"
 #include "reply/calls.h"
+#include "reply/partial.h"
 
 /* Where in the reply the text belongs. */
 enum state {
@@ -93,6 +95,8 @@ struct engine_reply {
     const struct mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
     char *function;            /* CALL of gpt-oss: its recipient */
     char *space;               /* CALL: what was dropped before the mark, in case this is no call; or NULL */
+    bool follows;              /* calls are handed out as they are written */
+    struct partial partial;    /* CALL: what of it has been */
     bool trim;                 /* white space at the start of what follows is dropped */
     bool channel;              /* HEADER of gpt-oss: begins with the channel, whose mark is gone */
     bool quiet;                /* the end of the prompt is read: nothing is handed out */
@@ -119,6 +123,7 @@ static void drop(struct engine_reply *reply, size_t n)
     reply->n_searched = 0;
     reply->in_string = reply->plain = false;
     reply->first = 0;
+    reply->partial = (struct partial){0};
 }
 
 static void hand_out(struct engine_reply *reply, uint32_t part, const char *text, size_t length)
@@ -152,17 +157,17 @@ static char *text_of(const json_t *arguments)
     }
 }
 
-static int hand_out_calls(struct engine_reply *reply, const json_t *calls)
+/* Those from `first` on. */
+static int hand_out_calls(struct engine_reply *reply, const json_t *calls, size_t first)
 {
-    size_t i;
-    json_t *call;
-    json_array_foreach(calls, i, call)
-    {
+    for (size_t i = first; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i);
         char *arguments = text_of(json_object_get(call, "arguments"));
         if (!arguments) return error_memory("a tool call");
         struct engine_reply_piece piece = {.struct_size = sizeof piece,
                                            .part = ENGINE_REPLY_CALL,
                                            .call = reply->n_calls++,
+                                           .flags = ENGINE_REPLY_CALL_BEGINS | ENGINE_REPLY_CALL_ENDS,
                                            .text = {arguments, strlen(arguments)},
                                            .name = json_string_value(json_object_get(call, "name")),
                                            .id = json_string_value(json_object_get(call, "id"))};
@@ -178,15 +183,77 @@ static json_t *read_calls(const struct engine_reply *reply, size_t length)
                          : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
 }
 
-/* The text of a call has ended after `length` bytes, with `close` or with the reply. */
+/* Hands out what is new of calls in the first `length` bytes. */
+static int follow_calls(struct engine_reply *reply, size_t length)
+{
+    struct partial_text text = {.form = reply->opened ? reply->opened->form : CALLS_OBJECTS,
+                                .function = reply->opened ? NULL : reply->function,
+                                .data = reply->held.data,
+                                .length = length,
+                                .tools = reply->tools};
+    struct partial_news news;
+    bool out_of_memory;
+    while (partial_next(&reply->partial, &text, &news, &out_of_memory)) {
+        if (news.begins) reply->n_calls++;
+        struct engine_reply_piece piece = {.struct_size = sizeof piece,
+                                           .part = ENGINE_REPLY_CALL,
+                                           .call = reply->n_calls - 1,
+                                           .text = news.arguments,
+                                           .name = news.name,
+                                           .id = news.id};
+        if (news.begins) piece.flags |= ENGINE_REPLY_CALL_BEGINS;
+        if (news.ends) piece.flags |= ENGINE_REPLY_CALL_ENDS;
+        if (!out_of_memory) reply->piece(reply->user, &piece);
+        free(news.name);
+        free(news.id);
+        if (out_of_memory) return error_memory("a tool call");
+    }
+    return ENGINE_OK;
+}
+
+/* The text of calls that have been handed out in part has ended after `length` bytes. `calls`: all of them, or NULL: the last
+ * one is cut, or what comes after it is none. */
+static int end_followed(struct engine_reply *reply, const json_t *calls, size_t length)
+{
+    size_t rest = partial_rest(&reply->partial);
+    reply->trim = true;
+    bool open = reply->partial.phase == PARTIAL_ARGUMENTS;
+    if (calls && !open) return hand_out_calls(reply, calls, reply->partial.n_begun);
+    if (open)
+        reply->piece(reply->user,
+                     &(struct engine_reply_piece){.struct_size = sizeof(struct engine_reply_piece),
+                                                  .part = ENGINE_REPLY_CALL,
+                                                  .call = reply->n_calls - 1,
+                                                  .flags = ENGINE_REPLY_CALL_ENDS | ENGINE_REPLY_CALL_CUT});
+    while (rest < length && (is_space(reply->held.data[rest]) || memchr("],;`", reply->held.data[rest], 4)))
+        rest++;
+    /* Not the beginning of another call or of a mark. */
+    if (rest < length && reply->held.data[rest] != '{' && reply->held.data[rest] != '<')
+        hand_out_content(reply, reply->held.data + rest, length - rest);
+    return ENGINE_OK;
+}
+
+/* Whether a call is cut before its arguments. */
+static bool is_cut_head(const struct engine_reply *reply)
+{
+    return reply->follows && reply->opened != &bare_call && reply->partial.phase == PARTIAL_HEAD;
+}
+
+/* The text of a call has ended after `length` bytes, with `close` or with the reply (NULL). */
 static int end_call(struct engine_reply *reply, size_t length, const char *close)
 {
     const struct mark *opened = reply->opened;
-    json_t *calls = read_calls(reply, length);
-    int status = ENGINE_OK;
-    if (calls) {
-        status = hand_out_calls(reply, calls);
+    int status = reply->follows ? follow_calls(reply, length) : ENGINE_OK;
+    json_t *calls = status ? NULL : read_calls(reply, length);
+    if (status) {
         reply->trim = true;
+    } else if (reply->partial.n_begun > 0) {
+        status = end_followed(reply, calls, length);
+    } else if (calls) {
+        status = hand_out_calls(reply, calls, 0);
+        reply->trim = true;
+    } else if (!close && is_cut_head(reply)) {
+        reply->trim = true; /* its marks are no content */
     } else {
         if (reply->space) {
             reply->trim = false;
@@ -194,7 +261,7 @@ static int end_call(struct engine_reply *reply, size_t length, const char *close
         }
         if (opened) hand_out_content(reply, opened->text, strlen(opened->text));
         hand_out_content(reply, reply->held.data, length);
-        if (opened) hand_out_content(reply, close, strlen(close));
+        if (opened && close) hand_out_content(reply, close, strlen(close));
     }
     json_decref(calls);
     free(reply->space);
@@ -358,7 +425,7 @@ static int finish(struct engine_reply *reply)
         while (n > 0 && is_space(reply->held.data[n - 1])) n--;
         hand_out(reply, ENGINE_REPLY_REASONING, reply->held.data, n);
         break;
-    case CALL: status = end_call(reply, n, ""); break;
+    case CALL: status = end_call(reply, n, NULL); break;
     case HEADER:
         /* A header that a limit cut, or a reply without any. */
         if (n > 0 && !reply->marked && !memmem(reply->held.data, n, "<|channel|>", strlen("<|channel|>")))
@@ -375,6 +442,7 @@ static int finish(struct engine_reply *reply)
  * anywhere. */
 static const struct mark *find_end_of_call(struct engine_reply *reply, const struct mark *mark, size_t *at)
 {
+    if (reply->partial.n_begun > 0) return mark; /* it is a call, complete or not */
     json_t *calls = read_calls(reply, mark ? *at : reply->held.size);
     if (!calls) {
         reply->plain = true;
@@ -392,6 +460,10 @@ static int advance(struct engine_reply *reply, bool last)
         size_t at;
         if (reply->state == START && !leave_start(reply, last)) return ENGINE_OK;
         const struct mark *mark = find_mark(reply, &at);
+        if (reply->follows && reply->state == CALL && !reply->quiet) {
+            int status = follow_calls(reply, at);
+            if (status) return status;
+        }
         if ((mark || last) && is_json_call(reply)) mark = find_end_of_call(reply, mark, &at);
         if (mark) {
             int status = pass_mark(reply, mark, at);
@@ -482,6 +554,8 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
     *reply = NULL;
     if (known.format > ENGINE_REPLY_GPT_OSS)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%u is not a format of replies", known.format);
+    if (known.flags & ~(uint32_t)ENGINE_REPLY_CALLS_AS_WRITTEN)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "0x%x are not flags of replies", known.flags);
     if (!known.piece)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a reply needs a function that receives its pieces");
 
@@ -492,6 +566,7 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
     made->state = made->format == ENGINE_REPLY_GPT_OSS ? HEADER : START;
     made->piece = known.piece;
     made->user = known.user;
+    made->follows = (known.flags & ENGINE_REPLY_CALLS_AS_WRITTEN) != 0;
     if (known.tools) {
         json_error_t where;
         made->tools = json_loads(known.tools, JSON_REJECT_DUPLICATES, &where);

@@ -1,6 +1,7 @@
 /* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format and whether tools were
  * offered, the rest is the end of a prompt, a zero and the reply, or the reply alone. However the reply is cut
- * into pieces, the same content, reasoning and calls come out, and each call's arguments are a JSON object. */
+ * into pieces, the same content, reasoning and calls come out, and each whole call's arguments are a JSON object. Calls as they
+ * are written begin and end, and none is missing that comes whole otherwise. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ struct transcript {
     char *text;
     size_t length, capacity;
     uint32_t part, n_calls;
+    bool in_call, as_written;
 };
 
 static void append(struct transcript *out, const char *text, size_t length)
@@ -38,13 +40,19 @@ static void write_piece(void *user, const struct engine_reply_piece *piece)
     if (piece->part != out->part) append(out, &"?CR!"[piece->part], 1);
     out->part = piece->part;
     if (piece->part == ENGINE_REPLY_CALL) {
-        must(piece->call == out->n_calls++ && piece->name[0]);
-        json_t *arguments = json_loadb(piece->text.data, piece->text.length, 0, NULL);
-        must(json_is_object(arguments));
-        json_decref(arguments);
-        append(out, piece->name, strlen(piece->name) + 1);
+        bool begins = piece->flags & ENGINE_REPLY_CALL_BEGINS, ends = piece->flags & ENGINE_REPLY_CALL_ENDS;
+        must(begins != out->in_call && begins == (piece->name != NULL));
+        if (begins) out->n_calls++;
+        must(piece->call == out->n_calls - 1 && (!begins || piece->name[0]));
+        if (!out->as_written) {
+            json_t *arguments = json_loadb(piece->text.data, piece->text.length, 0, NULL);
+            must(json_is_object(arguments));
+            json_decref(arguments);
+        }
+        out->in_call = !ends;
+        if (begins) append(out, piece->name, strlen(piece->name) + 1);
     } else {
-        must(piece->text.length > 0);
+        must(piece->text.length > 0 && !out->in_call);
     }
     append(out, piece->text.data, piece->text.length);
 }
@@ -52,15 +60,32 @@ static void write_piece(void *user, const struct engine_reply_piece *piece)
 static struct transcript read_in_pieces(struct engine_reply_options options, const char *text, size_t length,
                                         size_t step)
 {
-    struct transcript out = {0};
+    struct transcript out = {.as_written = options.flags != 0};
     struct engine_reply *reply;
     options.user = &out;
     must(engine_reply_create(&options, &reply) == ENGINE_OK);
     for (size_t at = 0; at < length; at += step)
         must(engine_reply_add(reply, text + at, step < length - at ? step : length - at) == ENGINE_OK);
     must(engine_reply_end(reply) == ENGINE_OK);
+    must(!out.in_call);
     engine_reply_destroy(reply);
     return out;
+}
+
+/* Reads the reply in pieces of several lengths; the number of its calls. */
+static uint32_t check_divisions(struct engine_reply_options options, const char *text, size_t length)
+{
+    static const size_t steps[] = {1, 3, 17};
+    struct transcript whole = read_in_pieces(options, text, length, length ? length : 1);
+    uint32_t n_calls = whole.n_calls;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct transcript pieces = read_in_pieces(options, text, length, steps[i]);
+        must(pieces.length == whole.length && pieces.n_calls == whole.n_calls);
+        must(whole.length == 0 || memcmp(pieces.text, whole.text, whole.length) == 0);
+        free(pieces.text);
+    }
+    free(whole.text);
+    return n_calls;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -68,7 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) return 0;
     struct engine_reply_options options = {.struct_size = sizeof options,
                                            .format = data[0] % 7,
-                                           .tools = data[0] & 128 ? NULL : "[]",
+                                           .tools =
+                                               data[0] & 128 ? NULL : "[{\"function\":{\"name\":\"f\"}}]",
                                            .template_text = "<tool_call>",
                                            .piece = write_piece};
     const char *text = (const char *)data + 1;
@@ -79,14 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         length -= options.prompt.length + 1;
         text = zero + 1;
     }
-    static const size_t steps[] = {1, 3, 17};
-    struct transcript whole = read_in_pieces(options, text, length, length ? length : 1);
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct transcript pieces = read_in_pieces(options, text, length, steps[i]);
-        must(pieces.length == whole.length && pieces.n_calls == whole.n_calls);
-        must(whole.length == 0 || memcmp(pieces.text, whole.text, whole.length) == 0);
-        free(pieces.text);
-    }
-    free(whole.text);
+    uint32_t n_whole = check_divisions(options, text, length);
+    options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
+    must(check_divisions(options, text, length) >= n_whole);
     return 0;
 }

@@ -159,11 +159,21 @@ static json_t *call_json(const json_t *call)
                      json_object_get(call, "arguments"));
 }
 
-static void send_call(struct choice *choice, size_t number)
+static void send_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
 {
-    json_t *call = call_json(json_array_get(choice->calls, number));
-    json_object_set_new(call, "index", json_integer((json_int_t)number));
-    send_delta(choice, json_pack("{s:[o]}", "tool_calls", call), NULL);
+    const json_t *call = json_array_get(choice->calls, number);
+    json_t *function = json_pack("{s:o}", "arguments", json_text(piece->text.data, piece->text.length));
+    json_t *delta = json_pack("{s:I, s:O}", "index", (json_int_t)number, "function", function);
+    if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
+        json_object_set(delta, "id", json_object_get(call, "id"));
+        json_object_set_new(delta, "type", json_string("function"));
+        json_object_set(function, "name", json_object_get(call, "name"));
+    }
+    json_decref(function);
+    if (piece->text.length > 0 || piece->flags & ENGINE_REPLY_CALL_BEGINS)
+        send_delta(choice, json_pack("{s:[o]}", "tool_calls", delta), NULL);
+    else
+        json_decref(delta);
 }
 
 static void end_choice(struct choice *choice)

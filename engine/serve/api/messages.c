@@ -112,6 +112,7 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
                    json_text(text->data, text->length)));
 }
 
+/* Arguments that were cut are no object: then the input is empty. */
 static json_t *call_block(const json_t *call, bool whole)
 {
     const json_t *arguments = json_object_get(call, "arguments");
@@ -120,17 +121,21 @@ static json_t *call_block(const json_t *call, bool whole)
                      json_object_get(call, "name"), "input", input ? input : json_object());
 }
 
-static void take_call(struct choice *choice, size_t number)
+static void take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
 {
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
     const json_t *call = json_array_get(choice->calls, number);
-    close_block(g);
-    send(g, "content_block_start",
-         json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", call_block(call, false)));
-    send(g, "content_block_delta",
-         json_pack("{s:I, s:{s:s, s:O}}", "index", index_of(answer), "delta", "type", "input_json_delta",
-                   "partial_json", json_object_get(call, "arguments")));
+    if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
+        close_block(g);
+        send(g, "content_block_start",
+             json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", call_block(call, false)));
+    }
+    if (piece->text.length > 0)
+        send(g, "content_block_delta",
+             json_pack("{s:I, s:{s:s, s:o}}", "index", index_of(answer), "delta", "type", "input_json_delta",
+                       "partial_json", json_text(piece->text.data, piece->text.length)));
+    if (!(piece->flags & ENGINE_REPLY_CALL_ENDS)) return;
     send(g, "content_block_stop", json_pack("{s:I}", "index", index_of(answer)));
     json_array_append_new(answer->blocks, call_block(call, true));
 }

@@ -13,7 +13,7 @@ struct answer {
     json_t *made;   /* what responses_read has made */
     json_t *output; /* items, as they are in the answer; an open one isn't there yet */
     uint32_t part;  /* of the open item: ENGINE_REPLY_CONTENT or _REASONING; 0: none is open */
-    char item[40];  /* its id */
+    char item[40];  /* its id, or that of the call that is being written */
     struct text_buffer text;
     json_t *logprobs;    /* of the open message; NULL: none yet */
     size_t n_sent;       /* of them */
@@ -198,24 +198,28 @@ static json_t *call_item(const char *id, const char *status, const json_t *call,
                      "arguments", whole ? json_incref(json_object_get(call, "arguments")) : json_string(""));
 }
 
-static void take_call(struct choice *choice, size_t number)
+static void take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
 {
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
     const json_t *call = json_array_get(choice->calls, number);
-    json_t *arguments = json_object_get(call, "arguments");
-    char id[40];
-    close_item(g, "completed");
-    random_id(id, sizeof id, "fc_", 24);
-    send(g, "response.output_item.added",
-         json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
-                   call_item(id, "in_progress", call, false)));
-    send(g, "response.function_call_arguments.delta",
-         json_pack("{s:s, s:I, s:O}", "item_id", id, "output_index", index_of(answer), "delta", arguments));
+    const char *status = piece->flags & ENGINE_REPLY_CALL_CUT ? "incomplete" : "completed";
+    if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
+        close_item(g, "completed");
+        random_id(answer->item, sizeof answer->item, "fc_", 24);
+        send(g, "response.output_item.added",
+             json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
+                       call_item(answer->item, "in_progress", call, false)));
+    }
+    if (piece->text.length > 0)
+        send(g, "response.function_call_arguments.delta",
+             json_pack("{s:s, s:I, s:o}", "item_id", answer->item, "output_index", index_of(answer), "delta",
+                       json_text(piece->text.data, piece->text.length)));
+    if (!(piece->flags & ENGINE_REPLY_CALL_ENDS)) return;
     send(g, "response.function_call_arguments.done",
-         json_pack("{s:s, s:I, s:O, s:O}", "item_id", id, "output_index", index_of(answer), "name",
-                   json_object_get(call, "name"), "arguments", arguments));
-    json_t *item = call_item(id, "completed", call, true);
+         json_pack("{s:s, s:I, s:O, s:O}", "item_id", answer->item, "output_index", index_of(answer), "name",
+                   json_object_get(call, "name"), "arguments", json_object_get(call, "arguments")));
+    json_t *item = call_item(answer->item, status, call, true);
     send(g, "response.output_item.done",
          json_pack("{s:I, s:O}", "output_index", index_of(answer), "item", item));
     json_array_append_new(answer->output, item);

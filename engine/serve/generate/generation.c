@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "commands/json.h"
 #include "commands/sampling.h"
 #include "serve/generate/conversation-prompt.h"
 #include "serve/generate/shape.h"
@@ -76,6 +77,7 @@ static void release(struct generation *g)
         engine_reply_destroy(choice->reply);
         json_decref(choice->calls);
         free(choice->content.data);
+        free(choice->arguments.data);
         free(choice->reasoning.data);
     }
     if (g->format->free_generation) g->format->free_generation(g);
@@ -200,7 +202,7 @@ static void deliver(struct choice *choice, uint32_t part, const struct engine_st
     if (is_told(g) && g->format->text) g->format->text(choice, part, text);
 }
 
-static void deliver_call(struct choice *choice, const struct engine_reply_piece *piece)
+static void begin_call(struct choice *choice, const struct engine_reply_piece *piece)
 {
     struct generation *g = choice->generation;
     char id[40];
@@ -209,17 +211,30 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
         random_id(id, sizeof id, "", 9);
     else
         random_id(id, sizeof id, "call_", 24);
-    if (choice->enough) return;
     if (!choice->calls) choice->calls = json_array();
-    json_t *call = json_pack("{s:s, s:s, s:s%}", "id", piece->id && piece->id[0] ? piece->id : id, "name",
-                             piece->name, "arguments", piece->text.data, piece->text.length);
-    if (json_array_append_new(choice->calls, call) != 0) {
+    json_t *call =
+        json_pack("{s:s, s:s}", "id", piece->id && piece->id[0] ? piece->id : id, "name", piece->name);
+    if (json_array_append_new(choice->calls, call) != 0) fail_memory(g);
+    choice->arguments.size = 0;
+}
+
+static void deliver_call(struct choice *choice, const struct engine_reply_piece *piece)
+{
+    struct generation *g = choice->generation;
+    struct text_buffer *arguments = &choice->arguments;
+    bool ends = piece->flags & ENGINE_REPLY_CALL_ENDS;
+    if (choice->enough || g->mistake.status) return;
+    if (piece->flags & ENGINE_REPLY_CALL_BEGINS) begin_call(choice, piece);
+    if (!g->mistake.status && text_add(arguments, &piece->text)) fail_memory(g);
+    if (g->mistake.status) return;
+    size_t number = json_array_size(choice->calls) - 1;
+    if (ends && json_object_set_new(json_array_get(choice->calls, number), "arguments",
+                                    json_text(arguments->size ? arguments->data : "", arguments->size)) != 0)
         fail_memory(g);
-        return;
-    }
     choice->part = ENGINE_REPLY_CALL;
-    if (is_told(g) && g->format->call) g->format->call(choice, json_array_size(choice->calls) - 1);
-    if (g->ask.one_call) choice_enough(choice);
+    choice->call_cut = piece->flags & ENGINE_REPLY_CALL_CUT;
+    if (is_told(g) && g->format->call) g->format->call(choice, number, piece);
+    if (ends && g->ask.one_call) choice_enough(choice);
 }
 
 static void take_piece(void *user, const struct engine_reply_piece *piece)
@@ -345,7 +360,8 @@ static bool create_reply(struct generation *g, struct choice *choice, struct mis
                                            .prompt = engine_rendered_text(g->rendered),
                                            .prompt_marks = engine_rendered_marks(g->rendered),
                                            .piece = take_piece,
-                                           .user = choice};
+                                           .user = choice,
+                                           .flags = ENGINE_REPLY_CALLS_AS_WRITTEN};
     int status = engine_reply_create(&options, &choice->reply);
     free(tools);
     return !status || mistake_of_engine(mistake, status, NULL);

@@ -24,8 +24,11 @@ struct choice {
     struct engine_reply *reply; /* NULL: all is content */
     /* So far. */
     struct text_buffer content, reasoning;
-    json_t *calls; /* an array of {"id", "name", "arguments" (a text)} */
-    uint32_t part; /* enum engine_reply_part of what came last; 0: nothing yet */
+    json_t *
+        calls; /* an array of {"id", "name", "arguments" (a text)}; the last one may lack its arguments so far */
+    struct text_buffer arguments; /* of that one */
+    bool call_cut;                /* it ended before its arguments were complete */
+    uint32_t part;                /* enum engine_reply_part of what came last; 0: nothing yet */
     uint32_t n_prompt, n_reused, n_generated, n_reasoning;
     /* At its end. */
     bool done, cut; /* cut: by a limit */
@@ -47,7 +50,8 @@ struct format {
     void (*begin)(struct generation *generation); /* before anything else is said */
     void (*begin_choice)(struct choice *choice);
     void (*text)(struct choice *choice, uint32_t part, const struct engine_string *text);
-    void (*call)(struct choice *choice, size_t number); /* of choice->calls */
+    /* A call, choice->calls[number], begins, goes on with more of its arguments, or ends: the piece's flags. */
+    void (*call)(struct choice *choice, size_t number, const struct engine_reply_piece *piece);
     void (*end_choice)(struct choice *choice);
     /* All choices are done. Of a stream it sends what comes last, and returns NULL; otherwise it returns the answer. */
     json_t *(*end)(struct generation *generation);

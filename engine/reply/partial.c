@@ -1,0 +1,269 @@
+/* partial.c: see partial.h. What comes before the arguments is short, so it is read again with each piece of text. */
+#include "reply/partial.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_HEAD 4096 /* bytes before the arguments */
+
+enum found {
+    FOUND, /* the arguments begin */
+    NEXT,  /* something else begins */
+    MORE,  /* text is needed */
+    NONE   /* this is no call that can be followed */
+};
+
+/* What comes before the arguments. */
+struct head {
+    json_t *name, *id; /* strings, or NULL */
+    size_t arguments;  /* where they begin */
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static size_t skip_space(const struct partial_text *text, size_t at)
+{
+    while (at < text->length && is_space(text->data[at])) at++;
+    return at;
+}
+
+/* ---- Heads ---- */
+
+/* Moves *at past white space to the byte `wanted`, and past that. */
+static enum found pass(const struct partial_text *text, size_t *at, char wanted)
+{
+    *at = skip_space(text, *at);
+    if (*at == text->length) return MORE;
+    if (text->data[*at] != wanted) return NONE;
+    ++*at;
+    return FOUND;
+}
+
+/* A JSON string at *at, after white space, for the caller. */
+static enum found read_string(const struct partial_text *text, size_t *at, json_t **string)
+{
+    enum found found = pass(text, at, '"');
+    size_t from = *at - 1;
+    *string = NULL;
+    if (found != FOUND) return found;
+    for (; *at < text->length; ++*at) {
+        if (text->data[*at] == '"') {
+            ++*at;
+            *string = json_loadb(text->data + from, *at - from, JSON_DECODE_ANY, NULL);
+            return *string ? FOUND : NONE;
+        }
+        if (text->data[*at] == '\\') ++*at;
+    }
+    return MORE;
+}
+
+/* What comes after a key. */
+static enum found read_value(const struct partial_text *text, size_t *at, const char *key, struct head *head)
+{
+    json_t *value;
+    enum found found = pass(text, at, ':');
+    if (found != FOUND) return found;
+    if (strcmp(key, "arguments") == 0 || strcmp(key, "parameters") == 0) {
+        found = pass(text, at, '{');
+        head->arguments = *at - 1;
+        return head->name ? found : NONE;
+    }
+    found = read_string(text, at, &value);
+    if (found != FOUND) return found;
+    json_t **kept = strcmp(key, "name") == 0 ? &head->name : strcmp(key, "id") == 0 ? &head->id : NULL;
+    json_t *old = kept ? *kept : value;
+    if (kept) *kept = value;
+    json_decref(old);
+    found = pass(text, at, ',');
+    return found == FOUND ? NEXT : found;
+}
+
+/* {"name": …, "arguments": {, in an array or not, after others or not */
+static enum found read_object_head(const struct partial_text *text, size_t at, struct head *head)
+{
+    while (at < text->length && (is_space(text->data[at]) || memchr("[,;", text->data[at], 3))) at++;
+    enum found found = pass(text, &at, '{');
+    if (found == FOUND) found = NEXT;
+    while (found == NEXT) {
+        json_t *key;
+        found = read_string(text, &at, &key);
+        if (found == FOUND) found = read_value(text, &at, json_string_value(key), head);
+        json_decref(key);
+    }
+    return found;
+}
+
+static json_t *trimmed(const char *text, size_t length)
+{
+    while (length > 0 && is_space(*text)) text++, length--;
+    while (length > 0 && is_space(text[length - 1])) length--;
+    return json_stringn(text, length);
+}
+
+/* The arguments, after `at` and white space. */
+static enum found read_bare(const struct partial_text *text, size_t at, struct head *head)
+{
+    enum found found = pass(text, &at, '{');
+    head->arguments = at - 1;
+    return found;
+}
+
+/* Where `mark` begins, from `at` on; SIZE_MAX: nowhere. */
+static size_t find(const struct partial_text *text, size_t at, const char *mark)
+{
+    const char *found =
+        at < text->length ? memmem(text->data + at, text->length - at, mark, strlen(mark)) : NULL;
+    return found ? (size_t)(found - text->data) : SIZE_MAX;
+}
+
+/* NAME[ARGS]{ or NAME[CALL_ID]ID[ARGS]{ */
+static enum found read_mistral_head(const struct partial_text *text, struct head *head)
+{
+    static const char id_mark[] = "[CALL_ID]", mark[] = "[ARGS]";
+    size_t end = find(text, 0, mark), id = find(text, 0, id_mark);
+    if (end == SIZE_MAX) return MORE;
+    if (id < end) {
+        size_t from = id + strlen(id_mark);
+        head->name = trimmed(text->data, id);
+        head->id = trimmed(text->data + from, end - from);
+    } else {
+        head->name = trimmed(text->data, end);
+    }
+    return read_bare(text, end + strlen(mark), head);
+}
+
+/* NAME<sep>{, or function<sep>NAME ```json { */
+static enum found read_deepseek_head(const struct partial_text *text, struct head *head)
+{
+    static const char mark[] = "<｜tool▁sep｜>", block[] = "```json";
+    size_t end = find(text, 0, mark);
+    if (end == SIZE_MAX) return MORE;
+    size_t after = end + strlen(mark), begin = skip_space(text, after);
+    if (begin == text->length) return MORE;
+    if (text->data[begin] == '{') {
+        head->name = trimmed(text->data, end);
+        return read_bare(text, begin, head);
+    }
+    size_t fence = find(text, begin, block);
+    if (fence == SIZE_MAX) return MORE;
+    head->name = trimmed(text->data + after, fence - after);
+    return read_bare(text, fence + strlen(block), head);
+}
+
+static enum found read_head(const struct partial_text *text, size_t from, struct head *head)
+{
+    size_t first = skip_space(text, from);
+    if (text->function) {
+        head->name = json_string(text->function);
+        return read_bare(text, from, head);
+    }
+    if (first == text->length) return MORE;
+    char c = text->data[first];
+    switch (text->form) {
+    case CALLS_MISTRAL:
+        if (from == 0 && c != '[') return read_mistral_head(text, head);
+        break;
+    case CALLS_DEEPSEEK: return read_deepseek_head(text, head);
+    case CALLS_PYTHON:
+    case CALLS_OBJECTS:
+    case CALLS_HERMES: break;
+    }
+    return read_object_head(text, from, head);
+}
+
+static bool is_tool(const json_t *tools, const json_t *name)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach(tools, i, tool)
+    {
+        const json_t *function = json_object_get(tool, "function");
+        if (json_equal(json_object_get(function ? function : tool, "name"), name)) return true;
+    }
+    return false;
+}
+
+/* ---- Arguments ---- */
+
+/* Reads on in JSON, until the bracket that ends it, or the end. */
+static void pass_json(struct partial *p, const struct partial_text *text)
+{
+    while (p->at < text->length) {
+        char c = text->data[p->at++];
+        if (p->escaped || (p->in_string && c == '\\')) {
+            p->escaped = !p->escaped;
+        } else if (c == '"') {
+            p->in_string = !p->in_string;
+        } else if (!p->in_string && (c == '{' || c == '[')) {
+            p->depth++;
+        } else if (!p->in_string && (c == '}' || c == ']') && --p->depth == 0) {
+            return;
+        }
+    }
+}
+
+/* Whether the arguments are a member of an object, which ends after them. */
+static bool in_object(const struct partial_text *text, size_t from)
+{
+    if (text->function || text->form == CALLS_DEEPSEEK) return false;
+    size_t first = skip_space(text, from);
+    return from > 0 || (first < text->length && (text->data[first] == '{' || text->data[first] == '['));
+}
+
+static void begin(struct partial *p, const struct partial_text *text, struct partial_news *news,
+                  bool *out_of_memory)
+{
+    struct head head = {0};
+    enum found found = read_head(text, p->from, &head);
+    if (found == MORE && text->length - p->from > MOST_HEAD) found = NONE;
+    if (found == FOUND && !is_tool(text->tools, head.name)) found = NONE;
+    if (found == NONE) p->phase = PARTIAL_LOST;
+    if (found == FOUND) {
+        news->begins = true;
+        news->name = strdup(json_string_value(head.name));
+        news->id = json_string_length(head.id) > 0 ? strdup(json_string_value(head.id)) : NULL;
+        *out_of_memory = !news->name || (json_string_length(head.id) > 0 && !news->id);
+        p->phase = PARTIAL_ARGUMENTS;
+        p->at = head.arguments;
+        p->depth = 0;
+        p->n_begun++;
+    }
+    json_decref(head.name);
+    json_decref(head.id);
+}
+
+bool partial_next(struct partial *p, const struct partial_text *text, struct partial_news *news,
+                  bool *out_of_memory)
+{
+    *news = (struct partial_news){0};
+    *out_of_memory = false;
+    if (p->phase == PARTIAL_HEAD && p->from < text->length) begin(p, text, news, out_of_memory);
+    if (p->phase == PARTIAL_ARGUMENTS) {
+        size_t from = p->at;
+        pass_json(p, text);
+        news->arguments = (struct engine_string){text->data + from, p->at - from};
+        news->ends = p->depth == 0;
+        if (news->ends) p->phase = PARTIAL_TAIL;
+        if (news->ends && in_object(text, p->from))
+            p->depth = 1;
+        else if (news->ends)
+            p->from = p->at;
+        return news->begins || p->at > from;
+    }
+    if (p->phase == PARTIAL_TAIL && p->depth > 0) {
+        pass_json(p, text);
+        if (p->depth > 0) return false;
+        p->phase = PARTIAL_HEAD;
+        p->from = p->at;
+        return partial_next(p, text, news, out_of_memory);
+    }
+    return false;
+}
+
+size_t partial_rest(const struct partial *p)
+{
+    return p->phase == PARTIAL_ARGUMENTS || (p->phase == PARTIAL_TAIL && p->depth > 0) ? SIZE_MAX : p->from;
+}

@@ -1,0 +1,106 @@
+// calls.test.mjs: tool calls in the forms of the families, as they are written, whole and cut, with OpenAI's client. A grammar
+// makes the demo model write them; its tokenizer has no ▁, so it can't write DeepSeek's (test-reply has those).
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
+import { serve, template } from './server.mjs';
+
+const given = '{"city": "Oslo, \\"centre\\"", "days": 3}';
+const forms = {
+    'qwen2.5': ['<tool_call>\n{"name": "weather", "arguments": ', '}\n</tool_call>'],
+    llama3: ['{"name": "weather", "parameters": ', '}'],
+    'mistral-v3-tools': ['[TOOL_CALLS] [{"name": "weather", "arguments": ', '}]'],
+    'mistral-v7': ['[TOOL_CALLS][{"name": "weather", "arguments": ', '}]'],
+    'gpt-oss': ['<|channel|>commentary to=functions.weather <|constrain|>json<|message|>', '<|call|>'],
+};
+const parameters = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } }, required: ['city'], additionalProperties: false };
+const grammar = (text) => 'root ::= ' + JSON.stringify(text);
+const marks = /<|\[TOOL|```|"name"/;
+
+async function collect(stream) {
+    const items = [];
+    for await (const item of stream) items.push(item);
+    return items;
+}
+
+for (const [name, [before_, after_]] of Object.entries(forms)) {
+    test(`a call as it is written: ${name}`, async () => {
+        const server = await serve('--chat-template', template(name, name === 'llama3' ? 'server' : 'templates'));
+        const client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
+        const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], grammar: grammar(before_ + given + after_),
+            tools: [{ type: 'function', function: { name: 'weather', description: 'It.', parameters } }] };
+        const whole = (await client.chat.completions.create(ask)).choices[0];
+        assert.equal(whole.finish_reason, 'tool_calls');
+        assert.equal(whole.message.content, null);
+        assert.deepEqual(whole.message.tool_calls.map((c) => c.function), [{ name: 'weather', arguments: given }]);
+        const chunks = await collect(await client.chat.completions.create({ ...ask, stream: true }));
+        const calls = chunks.flatMap((c) => c.choices[0].delta.tool_calls ?? []);
+        assert.ok(calls.length > 4, `${calls.length} pieces`);
+        assert.equal(calls.map((c) => c.function.arguments).join(''), given);
+        assert.deepEqual(calls.map((c) => [c.index, c.function.name, c.type]).slice(0, 2), [[0, 'weather', 'function'], [0, undefined, undefined]]);
+        assert.equal(calls.filter((c) => c.id).length, 1);
+        assert.equal(chunks.at(-1).choices[0].finish_reason, 'tool_calls');
+        // Cut anywhere, it is a part of a call, never its marks.
+        const lengths = [];
+        for (const max_tokens of [45, 60, 75]) {
+            const { message, finish_reason } = (await client.chat.completions.create({ ...ask, max_tokens })).choices[0];
+            if (finish_reason !== 'length') break;
+            assert.doesNotMatch(message.content ?? '', marks);
+            if (!message.tool_calls) continue;
+            assert.ok(given.startsWith(message.tool_calls[0].function.arguments));
+            lengths.push(message.tool_calls[0].function.arguments.length);
+        }
+        assert.ok(lengths.some((n) => n > 0 && n < given.length), `${lengths}`);
+        assert.equal(await server.end(), 0);
+    });
+}
+
+let server, client;
+
+before(async () => {
+    server = await serve('--chat-template', template('hermes'));
+    client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
+});
+after(async () => assert.equal(await server.end(), 0));
+
+const written = { grammar: grammar(forms['qwen2.5'][0] + given + forms['qwen2.5'][1]) };
+
+test('Responses: deltas, and a call that is cut', async () => {
+    const ask = { model: 'demo', input: 'Weather?', tools: [{ type: 'function', name: 'weather', strict: false, parameters }], ...written };
+    const events = await collect(await client.responses.create({ ...ask, stream: true }));
+    const deltas = events.filter((e) => e.type === 'response.function_call_arguments.delta');
+    assert.ok(deltas.length > 4);
+    assert.equal(deltas.map((e) => e.delta).join(''), given);
+    assert.equal(new Set(deltas.map((e) => e.item_id)).size, 1);
+    assert.equal(events.find((e) => e.type === 'response.function_call_arguments.done').arguments, given);
+    assert.equal(events.at(-1).response.output[0].id, deltas[0].item_id);
+    const cut = await client.responses.create({ ...ask, max_output_tokens: 60 });
+    assert.equal(cut.status, 'incomplete');
+    assert.equal(cut.output[0].type, 'function_call');
+    assert.equal(cut.output[0].status, 'incomplete');
+    assert.ok(given.startsWith(cut.output[0].arguments) && cut.output[0].arguments.length < given.length);
+});
+
+test('Messages: deltas, and a call that is cut', async () => {
+    const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+    const ask = { model: 'demo', max_tokens: 300, messages: [{ role: 'user', content: 'Weather?' }],
+        tools: [{ name: 'weather', input_schema: parameters }], ...written };
+    const events = await collect(await anthropic.messages.create({ ...ask, stream: true }));
+    const deltas = events.filter((e) => e.delta?.type === 'input_json_delta');
+    assert.ok(deltas.length > 4);
+    assert.equal(deltas.map((e) => e.delta.partial_json).join(''), given);
+    const whole = await anthropic.messages.stream(ask).finalMessage();
+    assert.deepEqual(whole.content[0].input, JSON.parse(given));
+    const cut = await anthropic.messages.create({ ...ask, max_tokens: 60 });
+    assert.equal(cut.stop_reason, 'max_tokens');
+    assert.deepEqual([cut.content[0].type, cut.content[0].input], ['tool_use', {}]);
+});
+
+test('a text that stops it cuts a call', async () => {
+    const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], stop: 'centre', ...written,
+        tools: [{ type: 'function', function: { name: 'weather', parameters } }] };
+    const { message, finish_reason } = (await client.chat.completions.create(ask)).choices[0];
+    assert.equal(finish_reason, 'stop');
+    assert.equal(message.tool_calls[0].function.arguments, '{"city": "Oslo, \\"');
+});
