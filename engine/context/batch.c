@@ -99,11 +99,19 @@ uint32_t table_width_for(const struct engine_plan *plan, uint32_t n_blocks)
     return width < max ? width : max;
 }
 
-/* Block tables are as wide as the longest sequence needs. */
+/* Whether anything reads the tables: states have none. */
+static bool has_tables(const struct engine_plan *plan)
+{
+    for (size_t c = 0; c < plan->n_caches; c++)
+        if (!plan->caches[c].is_state) return true;
+    return false;
+}
+
+/* Block tables are as wide as the longest sequence needs. Without tables, texts of any length have the same graphs. */
 static uint32_t table_width(const struct engine_context *context, const struct kv_cache *kv)
 {
     uint32_t longest = 1;
-    for (uint32_t s = 0; s < context->plan->n_sequences; s++)
+    for (uint32_t s = 0; s < context->plan->n_sequences && has_tables(context->plan); s++)
         if (kv_length(kv, s) > longest) longest = kv_length(kv, s);
     return table_width_for(context->plan, kv_blocks_for(longest));
 }
@@ -220,7 +228,7 @@ void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, co
 static void write_tables(const struct engine_context *context, const struct shape_key *key)
 {
     const struct engine_plan *plan = context->plan;
-    for (uint32_t s = 0; s < plan->n_sequences; s++) {
+    for (uint32_t s = 0; s < plan->n_sequences && has_tables(plan); s++) {
         size_t row = (size_t)s * key->table_width, n = kv_blocks_for(kv_length(context->kv, s));
         memcpy(&context->inputs[INPUT_BLOCK_TABLE][row], kv_blocks(context->kv, s), n * sizeof(int32_t));
         if (plan->n_window_blocks > 0)
