@@ -501,6 +501,29 @@ static const struct {
       "<to<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1}}</tool_call>"},
      {"<tool_call>", "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":2}}</tool_call>",
       "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>", "a <<tool_call>x"}},
+    {ENGINE_REPLY_LLAMA3,
+     "<|python_tag|>",
+     false,
+     "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true, 'parameters': "
+     "{'type': 'object', 'properties': {'n': {'enum': [1]}}, 'required': ['n'], 'additionalProperties': "
+     "false}}}]}",
+     {"{\"name\":\"f\",\"parameters\":{\"n\":1}}", "\n Hm {\"name\":\"f\",\"parameters\":{\"n\":2}} <|py",
+      "<<|python>{"},
+     {"{\"name\":\"f\",\"parameters\":{\"n\":2}}", " {", "<|python_tag|>f()", "a <|<|python_tag|>f()"}},
+    {ENGINE_REPLY_GPT_OSS,
+     "<|channel|>",
+     false,
+     "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true, 'parameters': "
+     "{'type': 'object', 'properties': {'n': {'enum': [1]}}, 'required': ['n'], 'additionalProperties': "
+     "false}}}]}",
+     {"<|channel|>final<|message|>Hi <| {",
+      "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>So.<|end|><|"
+      "start|>"
+      "assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\":1}",
+      "<|channel|>commentary to=functions.f json<|message|>{\"n\":1}"},
+     {"Hi", "<|channel|>commentary to=functions.f json<|message|>{\"n\":2}",
+      "<|channel|>commentary to=functions.g json<|message|>{\"n\":1}",
+      "<|channel|>final<|message|>Hi<|end|><|start|>assistant to=functions.f<|message|>"}},
     {ENGINE_REPLY_DEEPSEEK,
      "",
      false,
@@ -544,7 +567,6 @@ Test(asks, shapes_refused)
         {"{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': {'type': 'fish'}}}}",
          "response_format"},
         {"{" HI ", 'grammar': 'root ::= ('}", "grammar"},
-        {"{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'strict': true}}]}", "tools"},
         {"{" HI ", 'tool_choice': 'required', 'tools': [{'type': 'function', 'function': {'name': 'f', "
          "'parameters': {'type': 'object', 'properties': {'x': {'type': 'fish'}}}}}]}",
          "tool_choice"},

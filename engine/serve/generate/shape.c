@@ -297,15 +297,67 @@ static void put_calls(struct writer *w, const struct ask *ask)
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
 }
 
-/* The mark before which anything may be written if calls may come but need not; NULL: there is none. */
-static const char *mark_of_calls(uint32_t format)
+/* What is no call, where calls may come but need not. Of Llama 3, whose calls are the whole reply: it does not begin as one. */
+static void put_llama3_text(struct writer *w)
 {
-    switch (format) {
-    case ENGINE_REPLY_HERMES: return "<tool_call>";
-    case ENGINE_REPLY_MISTRAL: return "[TOOL_CALLS]";
-    case ENGINE_REPLY_DEEPSEEK: return "<｜tool▁calls▁begin｜>";
-    default: return NULL;
+    static const char mark[] = "<|python_tag|>";
+    put(w, " [ \\n\\r\\t]* (([^{< \\n\\r\\t] | ");
+    put_beginnings(w, mark, false);
+    put(w, "* ");
+    put_beginnings(w, mark, true);
+    put(w, ") ");
+    put_text_without(w, mark);
+    put(w, " | ");
+    put_beginnings(w, mark, false);
+    put(w, "*) ");
+}
+
+/* Messages of gpt-oss that another one follows: its reasoning, and what it says before a call. */
+static void put_gpt_oss_notes(struct writer *w)
+{
+    put(w, "(");
+    put_mark(w, "<|channel|>");
+    put(w, "(\"analysis\" | \"commentary\")");
+    put_mark(w, "<|message|>");
+    put_text_without(w, "<|end|>");
+    put_mark(w, "<|end|>");
+    put_mark(w, "<|start|>");
+    put(w, "\"assistant\")* ");
+}
+
+static void put_gpt_oss_final(struct writer *w)
+{
+    put_mark(w, "<|channel|>");
+    put(w, "\"final\"");
+    put_mark(w, "<|message|>");
+    put_text_without(w, "<|message|>"); /* without it, no other message begins */
+}
+
+/* Text, or calls whose arguments fit. */
+static void put_text_or_calls(struct writer *w, const struct ask *ask)
+{
+    uint32_t format = w->shape->format;
+    if (format == ENGINE_REPLY_GPT_OSS)
+        put_gpt_oss_notes(w);
+    else
+        put_reasoning(w);
+    if (format == ENGINE_REPLY_LLAMA3 || format == ENGINE_REPLY_GPT_OSS) {
+        put(w, "(");
+        put_calls(w, ask);
+        put(w, " | ");
+        if (format == ENGINE_REPLY_LLAMA3)
+            put_llama3_text(w);
+        else
+            put_gpt_oss_final(w);
+        put(w, ")");
+        return;
     }
+    put_text_without(w, format == ENGINE_REPLY_MISTRAL    ? "[TOOL_CALLS]"
+                        : format == ENGINE_REPLY_DEEPSEEK ? "<｜tool▁calls▁begin｜>"
+                                                          : "<tool_call>");
+    put(w, "(");
+    put_calls(w, ask);
+    put(w, ")?");
 }
 
 static bool any_strict(const struct ask *ask)
@@ -360,19 +412,12 @@ static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_g
                         struct mistake *mistake)
 {
     bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
-    const char *mark = mark_of_calls(w->shape->format);
-    if (!forced && !mark) {
-        free(w->text.data);
-        return mistake_in(
-            mistake, "tools",
-            "\"strict\" needs \"tool_choice\" required or a function's name with this model: its "
-            "calls begin with no mark, so text and calls can't be told apart while they are written");
+    if (forced) {
+        put_reasoning(w);
+        put_calls(w, ask);
+    } else {
+        put_text_or_calls(w, ask);
     }
-    put_reasoning(w);
-    if (!forced) put_text_without(w, mark);
-    if (!forced) put(w, "(");
-    put_calls(w, ask);
-    if (!forced) put(w, ")?");
     put_call_rule(w, ask);
     return create(w, forced ? "tool_choice" : "tools", grammar, mistake);
 }
