@@ -286,7 +286,22 @@ Test(hf_directory, refuses_configurations)
          "a dense layer after a sparse one"},
         {CONFIG ", \"rope_theta\": 0", "impossible"},
         {CONFIG ", \"rope_scaling\": {\"rope_type\": \"spiral\"}", "'spiral' is not supported"},
-        {CONFIG ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 0}", "cannot have the factors"},
+        {CONFIG ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 0, \"low_freq_factor\": 1, "
+                "\"high_freq_factor\": 4}",
+         "cannot have the factors"},
+        {CONFIG ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 8}",
+         "llama3 lacks its low_freq_factor"},
+        {CONFIG ", \"rope_parameters\": []", "rope_parameters is no object"},
+        {CONFIG ", \"rope_scaling\": 5", "rope_scaling is no object"},
+        {CONFIG ", \"rope_theta\": -5", "impossible"},
+        {CONFIG ", \"rope_parameters\": {\"rope_theta\": -1}", "impossible"},
+        {CONFIG ", \"partial_rotary_factor\": 0.5, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}",
+         "partial_rotary_factor 0.5 with rope of the type 'linear'"},
+        {CONFIG ", \"text_config\": 5", "text_config is no object"},
+        {CONFIG ", \"architectures\": 5", "architectures is no list"},
+        {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
+         "\"num_key_value_heads\": 1, \"num_hidden_layers\": 1, \"vocab_size\": 2",
+         "vocab_size is 2, but the embedding has 3 rows"},
         {CONFIG ", \"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1], "
                 "\"original_max_position_embeddings\": 32}",
          "short_factor has 1 numbers for 2 pairs"},
@@ -384,31 +399,35 @@ Test(hf_directory, refuses_weights)
     expect_refusal("git lfs pull");
     static const struct {
         const char *header, *words;
+        size_t size;
     } cases[] = {
         {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"F32\", \"shape\": [3, 1], "
          "\"data_offsets\": [0, 12]}}",
-         "do not suit config.json's heads"},
+         "do not suit config.json's heads", 12},
         {"{\"model.layers.0.self_attn.q_proj.weight\": {\"dtype\": \"I32\", \"shape\": [3, 1], "
          "\"data_offsets\": [0, 12]}}",
-         "has the type I32"},
+         "has the type I32", 12},
         {"{\"model.layers.0.mlp.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1, 1, 1], "
          "\"data_offsets\": [0, 4]}}",
-         "4 dimensions"},
+         "4 dimensions", 4},
         {"{\"model.layers.0.mlp.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [0, 4], \"data_offsets\": "
          "[0, 0]}}",
-         "no values"},
+         "no values", 0},
         {"{\"model.norm.weight\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}, "
          "\"norm.weight\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}",
-         "does not go with"},
+         "does not go with", 8},
         {"{\"model.layers.0.mlp.experts.1.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1], "
          "\"data_offsets\": [0, 4]}, "
          "\"model.layers.0.mlp.experts.2.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [1, 1], "
          "\"data_offsets\": [4, 8]}}",
-         "does not go with"},
-        {"{\"x\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", "token_embd.weight"},
+         "does not go with", 8},
+        {"{\"x\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", "token_embd.weight", 4},
+        {"{\"x\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}",
+         "60 bytes follow the last tensor", 64},
+        {"{\"__metadata__\": \"x\"}", "__metadata__ is no object", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_safetensors(path, cases[i].header, 64);
+        write_safetensors(path, cases[i].header, cases[i].size);
         expect_refusal(cases[i].words);
     }
 }
@@ -443,6 +462,87 @@ Test(hf_directory, tells_of_matrices_that_become_floats)
     log_to(NULL, NULL);
 }
 
+/* What transformers goes on with, too. */
+Test(hf_directory, warns_of_what_does_not_go_together)
+{
+    static const struct {
+        const char *members, *words;
+        size_t n_stored;
+    } cases[] = {
+        {CONFIG ", \"partial_rotary_factor\": 0.5", "partial_rotary_factor is ignored", N_STORED},
+        {CONFIG ", \"tie_word_embeddings\": false", "lm_head.weight is missing", 2},
+        {CONFIG ", \"tie_word_embeddings\": false", "", N_STORED},
+        {CONFIG ", \"tie_word_embeddings\": true", "", 2},
+    };
+    char line[512];
+    struct model *model;
+    log_to(keep_line, line);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        line[0] = '\0';
+        write_config(cases[i].members);
+        write_shard("model.safetensors", 0, cases[i].n_stored);
+        cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+        cr_expect(cases[i].words[0] ? strstr(line, cases[i].words) != NULL : !line[0], "%s", line);
+        model_close(model);
+    }
+    line[0] = '\0';
+    write_safetensors(files_path(folder, "model.safetensors"),
+                      "{\"model.layers.2.mlp.up_proj.weight\": {\"dtype\": \"F32\", \"shape\": [4, 8], "
+                      "\"data_offsets\": [0, 128]}}",
+                      128);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    cr_expect(strstr(line, "3 layers are stored; the first 1"), "%s", line);
+    model_close(model);
+    log_to(NULL, NULL);
+}
+
+/* Rope that depends on the length ends with the context that the model has; Hunyuan's base has no length. */
+Test(hf_directory, tells_of_dynamic_rope)
+{
+    static const struct {
+        const char *members;
+        bool is_dynamic;
+    } cases[] = {{CONFIG, false},
+                 {CONFIG ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}", true},
+                 {CONFIG ", \"rope_scaling\": {\"type\": \"dynamic\", \"alpha\": 1000}", false}};
+    write_shard("model.safetensors", 0, N_STORED);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model;
+        struct arch_info info;
+        write_config(cases[i].members);
+        cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+        const struct architecture *arch = arch_of(model);
+        void *hparams = calloc(1, arch->size);
+        cr_expect_eq(arch_read(arch, model, hparams, &info), ENGINE_OK, "%s", error_message());
+        cr_expect_eq(info.has_dynamic_rope, cases[i].is_dynamic, "%s", cases[i].members);
+        free(hparams);
+        model_close(model);
+    }
+}
+
+/* Files beside the weights that are damaged. */
+Test(hf_directory, refuses_damaged_settings)
+{
+    static const struct {
+        const char *name, *text, *words;
+    } cases[] = {
+        {"generation_config.json", "", "generation_config.json is empty"},
+        {"tokenizer_config.json", "", "tokenizer_config.json is empty"},
+        {"tokenizer.json", "", "tokenizer.json is empty"},
+        {"generation_config.json", "{\"temperature\": \"hot\"}", "temperature is not a number"},
+        {"generation_config.json", "{\"eos_token_id\": \"x\"}", "eos_token_id is neither"},
+        {"generation_config.json", "{\"eos_token_id\": [\"x\"]}", "eos_token_id is neither"},
+    };
+    write_config(CONFIG);
+    write_shard("model.safetensors", 0, N_STORED);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        files_write_text(files_path(folder, cases[i].name), cases[i].text);
+        expect_refusal(cases[i].words);
+        unlink(files_path(folder, cases[i].name));
+    }
+    expect_model(folder);
+}
+
 /* Codes without their scales, or with too few of them, and groups that do not exist. */
 Test(hf_directory, refuses_quantised_weights)
 {
@@ -452,21 +552,22 @@ Test(hf_directory, refuses_quantised_weights)
         CONFIG ", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8}";
     static const struct {
         const char *config, *header, *words;
+        size_t size;
     } cases[] = {
         {fp8,
          "{\"" NAME ".weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [4, 8], \"data_offsets\": [0, 32]}, "
          "\"" NAME ".weight_scale_inv\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [32, 44]}}",
-         "its scales are missing"},
+         "its scales are missing", 44},
         {gptq, "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}}",
-         "its scales are missing"},
+         "its scales are missing", 32},
         {gptq,
          "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}, "
          "\"" NAME ".scales\": {\"dtype\": \"F16\", \"shape\": [1, 8], \"data_offsets\": [32, 48]}}",
-         "its zeros are missing"},
+         "its zeros are missing", 48},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_config(cases[i].config);
-        write_safetensors(files_path(folder, "model.safetensors"), cases[i].header, 64);
+        write_safetensors(files_path(folder, "model.safetensors"), cases[i].header, cases[i].size);
         expect_refusal(cases[i].words);
     }
 }

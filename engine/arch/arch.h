@@ -13,8 +13,9 @@ struct arch_info {
     uint32_t n_vocab;
     uint32_t n_embd; /* numbers of a hidden state */
     uint32_t n_layers;
-    uint32_t n_context;   /* the context that the model was trained with */
-    uint32_t n_positions; /* learnt positions end here; 0: any position works */
+    uint32_t n_context;    /* the context that the model was trained with */
+    uint32_t n_positions;  /* learnt positions end here; 0: any position works */
+    bool has_dynamic_rope; /* which changes beyond n_context */
     uint32_t window; /* the most positions that a token sees in a layer with a window; 0: no such layer */
     /* Of an encoder: positions after its own that a token sees in a layer with a window, see INPUT_REACH. */
     uint32_t n_ahead;

@@ -34,6 +34,7 @@ static void read_sizes(struct hparams *h, struct decoder *d)
     else
         d->n_vocab = (uint32_t)embedding->ne[1];
     const struct model_tensor *positions = model_tensor_find(h->model, "position_embd.weight");
+    d->has_dynamic_rope = hparams_flag(h, "rope.scaling.dynamic", false);
     if (positions && positions->ne[1] <= INT32_MAX) d->n_positions = (uint32_t)positions->ne[1];
 }
 
@@ -129,7 +130,8 @@ struct arch_info decoder_info(const struct decoder *d)
     struct arch_info info = {.n_vocab = d->n_vocab,
                              .n_layers = d->n_layers,
                              .n_context = d->n_context,
-                             .n_positions = d->n_positions};
+                             .n_positions = d->n_positions,
+                             .has_dynamic_rope = d->has_dynamic_rope};
     for (uint32_t i = 0; i < d->n_layers; i++) {
         const struct decoder_layer *layer = &d->layers[i];
         if (layer->window > info.window) info.window = layer->window;

@@ -59,6 +59,7 @@ enum norm_places { NORMS_BEFORE, NORMS_AFTER, NORMS_AROUND };
 
 struct decoder {
     uint32_t n_vocab, n_context, n_embd, n_layers;
+    bool has_dynamic_rope;        /* see struct arch_info */
     uint32_t n_positions;         /* rows of position_embd; 0: there is no such tensor */
     uint32_t head_dim, value_dim; /* head_dim: keys and queries of a head; value_dim: its values */
     uint32_t n_types;             /* rows of token_types; 0: there is no such tensor */

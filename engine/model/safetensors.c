@@ -136,8 +136,9 @@ static int compare_starts(const void *a, const void *b)
     return ((*left)->size > (*right)->size) - ((*left)->size < (*right)->size);
 }
 
-/* If tensors could overlap, a small file could claim any amount of memory. */
-static int refuse_overlaps(const struct safetensors *file)
+/* If tensors could overlap, a small file could claim any amount of memory. What belongs to no tensor at the end,
+ * others refuse, too. */
+static int check_places(const struct safetensors *file)
 {
     const struct safetensors_tensor **sorted = calloc(file->n_tensors + 1, sizeof *sorted);
     if (!sorted) return error_memory("tensor list");
@@ -150,6 +151,13 @@ static int refuse_overlaps(const struct safetensors *file)
             status =
                 error_raise(ENGINE_ERROR_DATA, "%s: %s and %s overlap", file->path, left->name, right->name);
     }
+    const struct safetensors_tensor *last = file->n_tensors ? sorted[file->n_tensors - 1] : NULL;
+    uintptr_t end = last ? (uintptr_t)last->data + last->size : (uintptr_t)file->data + file->data_start;
+    uint64_t rest = file->size - (uint64_t)(end - (uintptr_t)file->data);
+    if (!status && rest > 0)
+        status = error_raise(ENGINE_ERROR_DATA,
+                             "%s: %" PRIu64 " bytes follow the last tensor: the file is damaged", file->path,
+                             rest);
     free(sorted);
     return status;
 }
@@ -163,11 +171,13 @@ static int read_tensor_list(struct safetensors *file)
     if (!file->tensors) return error_memory("tensor list");
     json_object_foreach(file->header, name, entry)
     {
-        if (strcmp(name, METADATA) == 0) continue;
+        if (strcmp(name, METADATA) == 0 && json_is_object(entry)) continue;
+        if (strcmp(name, METADATA) == 0)
+            return error_raise(ENGINE_ERROR_DATA, "%s: its " METADATA " is no object of JSON", file->path);
         int status = read_entry(file, name, entry);
         if (status) return status;
     }
-    int status = refuse_overlaps(file);
+    int status = check_places(file);
     if (!status) status = names_create(&file->names, file->n_tensors);
     if (status) return status;
     for (size_t i = 0; i < file->n_tensors; i++) names_add(&file->names, file->tensors[i].name, i);

@@ -160,6 +160,12 @@ static int read_sizes(struct engine_plan *plan, const struct engine_context_opti
         return error_raise(ENGINE_ERROR_ARGUMENT,
                            "%s: a context of %u positions is too long; the model has learnt only %u",
                            model_path(plan->model->model), plan->n_context, most);
+    if (plan->n_context > trained && plan->info.has_dynamic_rope)
+        return error_raise(
+            ENGINE_ERROR_ARGUMENT,
+            "%s: a context of %u positions is too long: beyond %u the model's rope is dynamic, "
+            "which is not supported",
+            model_path(plan->model->model), plan->n_context, trained);
     if (plan->n_context > trained)
         log_line(
             ENGINE_LOG_WARNING,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "model/hf/config.h"
 
 /* The object with the parameters; *theta_at receives the one with the base. */
@@ -13,8 +14,14 @@ struct parameters {
 };
 
 /* Models with windows may have parameters for each kind of layer. */
-static struct parameters find_parameters(const struct hf_config *config)
+static struct parameters find_parameters(struct hf_config *config)
 {
+    static const char *const objects[] = {"rope_parameters", "rope_scaling"};
+    for (int i = 0; i < 2; i++) {
+        const json_t *value = hf_get(config->json, objects[i]);
+        if (value && !json_is_object(value))
+            hf_fail(config, ENGINE_ERROR_DATA, "%s is no object of JSON", objects[i]);
+    }
     const json_t *found = hf_get(config->json, "rope_parameters");
     const json_t *full = hf_get(found, "full_attention");
     if (full) found = full;
@@ -25,9 +32,13 @@ static struct parameters find_parameters(const struct hf_config *config)
 /* Llama 3's factors: slow angles are divided by `factor`, fast ones are not, with a ramp between. */
 static void read_llama3(struct hf_config *config, const json_t *scaling, double theta, uint32_t n_original)
 {
-    double factor = hf_number(config, scaling, "factor", 8);
-    double low = hf_number(config, scaling, "low_freq_factor", 1);
-    double high = hf_number(config, scaling, "high_freq_factor", 4);
+    static const char *const names[] = {"factor", "low_freq_factor", "high_freq_factor"};
+    for (int i = 0; i < 3; i++)
+        if (!hf_get(scaling, names[i]))
+            hf_fail(config, ENGINE_ERROR_DATA, "rope of the type llama3 lacks its %s", names[i]);
+    double factor = hf_number(config, scaling, names[0], 1);
+    double low = hf_number(config, scaling, names[1], 1);
+    double high = hf_number(config, scaling, names[2], 4);
     if (factor <= 0 || high <= low)
         hf_fail(config, ENGINE_ERROR_DATA, "rope of the type llama3 cannot have the factors %g, %g and %g",
                 factor, low, high);
@@ -108,8 +119,12 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
         put_unscaled(config);
         return;
     }
-    /* Acts on contexts longer than the model's, which are not run. Hunyuan's is in the base, see stretch. */
-    if (strcmp(type, "dynamic") == 0) return;
+    if (strcmp(type, "dynamic") == 0) {
+        /* Hunyuan's is in the base, see stretch. Others have another base for each length beyond the context's,
+         * where all keys would have to be rotated anew: such contexts are refused. */
+        if (hf_number(config, scaling, "alpha", 0) <= 0) hf_put_flag(config, "rope.scaling.dynamic", true);
+        return;
+    }
     uint32_t n_original = hf_count(config, scaling, "original_max_position_embeddings", 0);
     if (n_original == 0)
         n_original = hf_count(config, config->json, "original_max_position_embeddings", config->n_context);
@@ -145,20 +160,41 @@ static double stretch(struct hf_config *config, const json_t *scaling, double th
     return theta * pow(alpha, dims / (dims - 2));
 }
 
+/* Families whose heads are rotated as a whole, in transformers whatever partial_rotary_factor says. */
+static double follow_part(struct hf_config *config, const json_t *scaling, double part)
+{
+    static const char *const partial[] = {"phi3", "glm4_moe_lite", "nomic_bert", "nomic_bert, num_experts"};
+    const char *type = hf_text(config, scaling, "rope_type|type");
+    bool follows = part == 1 || config->family->rotary < 1;
+    for (size_t i = 0; i < sizeof partial / sizeof *partial; i++)
+        follows |= strcmp(config->family->type, partial[i]) == 0;
+    if (follows) return part;
+    if (type && strcmp(type, "default") != 0)
+        hf_fail(config, ENGINE_ERROR_UNSUPPORTED,
+                "partial_rotary_factor %g with rope of the type '%.32s' is not supported for this model type",
+                part, type);
+    else
+        log_line(ENGINE_LOG_WARNING,
+                 "%s: partial_rotary_factor is ignored: models of this type rotate whole heads",
+                 config->path);
+    return 1;
+}
+
 void hf_read_rope(struct hf_config *config)
 {
     const struct hf_family *family = config->family;
     if (config->status || family->rotary == 0) return;
     struct parameters p = find_parameters(config);
-    double theta = hf_number(config, p.base, "rope_theta|rotary_emb_base", -1);
-    if (theta < 0)
-        theta =
-            hf_number(config, config->json, "rope_theta|rotary_emb_base|global_rope_theta", family->theta);
-    double part = hf_number(config, p.base, "partial_rotary_factor|rotary_pct", -1);
-    if (part < 0) part = hf_number(config, config->json, "partial_rotary_factor|rotary_pct", family->rotary);
+    static const char thetas[] = "rope_theta|rotary_emb_base", parts[] = "partial_rotary_factor|rotary_pct";
+    double theta =
+        hf_number(config, config->json, "rope_theta|rotary_emb_base|global_rope_theta", family->theta);
+    theta = hf_number(config, p.base, thetas, theta);
+    double part = hf_number(config, p.base, parts, hf_number(config, config->json, parts, family->rotary));
     if (theta <= 0 || part < 0 || part > 1)
         hf_fail(config, ENGINE_ERROR_DATA, "rope_theta %g or partial_rotary_factor %g is impossible", theta,
                 part);
+    if (config->status) return;
+    part = follow_part(config, p.scaling, part);
     if (config->status) return;
     if (config->n_rope == 0) config->n_rope = (uint32_t)(config->head_dim * part);
     if (config->n_rope > config->head_dim + 65536) /* a number of config.json's own */

@@ -33,6 +33,7 @@ struct reader {
     size_t n_entries;
     size_t n_quantised, n_floats;     /* stored matrices that are quantised; those that become F32 */
     uint64_t stored_size, float_size; /* bytes of the latter, then and now */
+    uint32_t n_stored_layers;         /* if more than config.json has, else 0 */
 };
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
@@ -128,7 +129,10 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
     bool has_pooler = strcmp(reader->config->family->type, "bert") == 0;
     if (!has_pooler && strstr(stored->name, "pooler.dense.")) return;
     /* Layers after the last predict further tokens. */
-    if (entry->name.layer != HF_NO_NUMBER && entry->name.layer >= reader->config->n_layers) return;
+    if (entry->name.layer != HF_NO_NUMBER && entry->name.layer >= reader->config->n_layers) {
+        if (entry->name.layer >= reader->n_stored_layers) reader->n_stored_layers = entry->name.layer + 1;
+        return;
+    }
     if (reader->config->is_tied && strcmp(entry->name.tensor, "output.weight") == 0) return;
     reader->n_entries++;
 }
@@ -657,6 +661,46 @@ static int make_tensors(struct reader *reader, const struct entry *entries, size
     return status;
 }
 
+/* ---- Whether config.json and the weights go together ---------------------------------------------------- */
+
+static const struct model_tensor *find_listed(const struct model *model, const char *name)
+{
+    for (size_t i = 0; i < model->n_tensors; i++)
+        if (strcmp(model->tensors[i].name, name) == 0) return &model->tensors[i];
+    return NULL;
+}
+
+/* Where transformers goes on with a warning, so does the engine. */
+static int check_config(struct reader *reader, struct hf_config *config)
+{
+    const char *path = reader->model->path;
+    const struct model_tensor *embedding = find_listed(reader->model, "token_embd.weight");
+    uint32_t vocabulary = hf_count(config, config->json, "vocab_size", 0);
+    uint32_t multiple = hf_count(config, config->json, "pad_vocab_size_multiple", 1);
+    uint32_t further = hf_count(config, config->json, "num_nextn_predict_layers|num_mtp_layers", 0);
+    uint64_t padded = multiple ? ((uint64_t)vocabulary + multiple - 1) / multiple * multiple : vocabulary;
+    if (config->status) return config->status;
+    if (embedding && hf_get(config->json, "vocab_size") && embedding->ne[1] != vocabulary &&
+        embedding->ne[1] != padded)
+        return error_raise(ENGINE_ERROR_DATA, "%s: vocab_size is %u, but the embedding has %" PRIu64 " rows",
+                           config->path, vocabulary, embedding->ne[1]);
+    if (reader->n_stored_layers > config->n_layers + further)
+        log_line(ENGINE_LOG_WARNING,
+                 "%s: %u layers are stored; the first %u, which config.json names, are used", path,
+                 reader->n_stored_layers, config->n_layers);
+    bool is_generator = !config->is_classifier && !strstr(reader->family, "bert") &&
+                        !strstr(reader->family, "t5") && strcmp(reader->family, "gemma-embedding") != 0;
+    bool is_untied = json_is_false(hf_get(config->root, "tie_word_embeddings")) ||
+                     json_is_false(hf_get(config->json, "tie_word_embeddings"));
+    if (is_generator && is_untied && !config->is_tied && embedding &&
+        !find_listed(reader->model, "output.weight"))
+        log_line(ENGINE_LOG_WARNING,
+                 "%s: lm_head.weight is missing, though tie_word_embeddings is false; the embedding takes "
+                 "its place",
+                 path);
+    return ENGINE_OK;
+}
+
 /* ---- Factors that config.json has ---------------------------------------------------------------------- */
 
 static void add_factors(struct reader *reader, const char *name, const float *values)
@@ -671,7 +715,7 @@ static void add_factors(struct reader *reader, const char *name, const float *va
                                                                                .size = n * sizeof(float)};
 }
 
-int hf_list_tensors(struct model *model, const struct hf_config *config)
+int hf_list_tensors(struct model *model, struct hf_config *config)
 {
     struct reader reader = {.model = model, .config = config, .family = config->family->architecture};
     size_t n = 0;
@@ -689,6 +733,7 @@ int hf_list_tensors(struct model *model, const struct hf_config *config)
         status = make_tensors(&reader, &reader.entries[i], same);
     }
     free(reader.entries);
+    if (!status) status = check_config(&reader, config);
     if (status) return status;
     tell_of_floats(&reader);
     add_factors(&reader, "rope_freqs.weight", config->factors);

@@ -6,6 +6,6 @@ struct hf_config;
 struct model;
 
 /* Fills model->tensors from model->shards. ENGINE_ERROR_DATA or ENGINE_ERROR_UNSUPPORTED. */
-int hf_list_tensors(struct model *model, const struct hf_config *config);
+int hf_list_tensors(struct model *model, struct hf_config *config);
 
 #endif

@@ -304,6 +304,27 @@ int hf_tokenizer_add_templates(struct hf_tokenizer *work)
 
 /* ---- Sampling ---- */
 
+/* A number, or null. */
+static bool is_setting(const json_t *value)
+{
+    return !value || json_is_null(value) || json_is_number(value);
+}
+
+static int check_generation(const json_t *config)
+{
+    static const char *const names[] = {"temperature", "top_p", "min_p", "top_k", "repetition_penalty"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!is_setting(json_object_get(config, names[i])))
+            return error_raise(ENGINE_ERROR_DATA, "generation_config.json: %s is not a number", names[i]);
+    const json_t *ends = json_object_get(config, "eos_token_id");
+    bool known = is_setting(ends) || json_is_array(ends);
+    for (size_t i = 0; known && i < json_array_size(ends); i++)
+        known = json_is_integer(json_array_get(ends, i));
+    if (known) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_DATA,
+                       "generation_config.json: eos_token_id is neither a token nor a list");
+}
+
 /* generation_config.json's settings, unless it says that texts are not sampled. */
 int hf_tokenizer_add_sampling(struct hf_tokenizer *work)
 {
@@ -316,8 +337,8 @@ int hf_tokenizer_add_sampling(struct hf_tokenizer *work)
         {"repetition_penalty", "general.sampling.penalty_repeat"},
     };
     const json_t *config = work->generation, *top_k = json_object_get(config, "top_k");
-    int status = ENGINE_OK;
-    if (json_is_false(json_object_get(config, "do_sample"))) return ENGINE_OK;
+    int status = check_generation(config);
+    if (status || json_is_false(json_object_get(config, "do_sample"))) return status;
     for (size_t i = 0; !status && i < sizeof numbers / sizeof *numbers; i++) {
         const json_t *value = json_object_get(config, numbers[i].name);
         if (json_is_number(value))

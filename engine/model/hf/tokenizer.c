@@ -32,17 +32,19 @@ char *hf_tokenizer_path(const char *directory, const char *name)
     return path;
 }
 
-/* Maps a file if it is there: *size is 0 and *data NULL if not, or if it is empty. A link that leads nowhere is an
+/* Maps a file if it is there (*found): *size is 0 and *data NULL if not, or if it is empty. A link that leads nowhere is an
  * error: a download that isn't complete. */
-static int map_file(const char *path, uint64_t limit, const uint8_t **data, uint64_t *size)
+static int map_file(const char *path, uint64_t limit, const uint8_t **data, uint64_t *size, bool *found)
 {
     struct stat status;
+    *found = false;
     *data = NULL;
     *size = 0;
     if (lstat(path, &status) != 0) {
         if (errno == ENOENT || errno == ENOTDIR) return ENGINE_OK;
         return error_raise(ENGINE_ERROR, "%s: %s", path, strerror(errno));
     }
+    *found = true;
     int mapped = model_map_file(path, data, size);
     if (mapped || *size <= limit) return mapped;
     model_unmap_file(*data, *size);
@@ -93,7 +95,10 @@ static int read_json(const char *directory, const char *name, size_t flags, stru
     *json = NULL;
     char *path = hf_tokenizer_path(directory, name);
     if (!path) return error_memory("tokenizer");
-    int status = map_file(path, HF_JSON_MAX, &data, &size);
+    bool found;
+    int status = map_file(path, HF_JSON_MAX, &data, &size, &found);
+    if (!status && found && !size)
+        status = error_raise(ENGINE_ERROR_DATA, "%s is empty: it was not downloaded whole", path);
     if (!status && size) {
         json_error_t error;
         const char *text = (const char *)data;
@@ -134,7 +139,8 @@ int hf_tokenizer_text(const struct hf_tokenizer *work, const char *name, uint64_
     *length = 0;
     char *path = hf_tokenizer_path(work->directory, name);
     if (!path) return error_memory("tokenizer");
-    int status = map_file(path, limit, &data, &size);
+    bool found;
+    int status = map_file(path, limit, &data, &size, &found);
     if (!status && size) {
         char *copy = metadata_allocate(work->metadata, (size_t)size);
         if (copy) memcpy(copy, data, (size_t)size);
