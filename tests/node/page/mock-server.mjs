@@ -29,7 +29,7 @@ function sendError(response, status, message, code = null, headers = {}) {
 }
 
 // server.script: what comes next, or always: {text, reasoning, tokens, delay (ms between pieces), hold (stay open at the
-// end), last (a promise that the last piece waits for), breakAfter or endAfter (pieces), status, code, retryAfter, finish}. server.requests: the bodies that came.
+// end), last (a promise that the last piece waits for, or the break in its place), breakAfter or endAfter (pieces), status, code, retryAfter, finish}. server.requests: the bodies that came.
 export async function startServer({ port = 0, models = ["demo"], key = "" } = {}) {
   const server = { requests: [], queue: [], script: { text: "Hello!" }, key, gone: [], attention: [] };
   const http = createServer(async (request, response) => {
@@ -79,8 +79,8 @@ async function complete(server, body, request, response) {
   for (const piece of pieces) {
     if (!open) return;
     if (script.endAfter === n) return response.end(); // as a proxy may
+    if (n === pieces.length - 1) await script.last; // a promise, if the test has one
     if (script.breakAfter === n++) return response.destroy();
-    if (n === pieces.length) await script.last; // a promise, if the test has one
     const rivals = [[piece, -0.4], [" other", -1.5], ["<b>", -2.5]].map(([token, logprob]) => ({ token, logprob, bytes: [...Buffer.from(token)] }));
     send({ content: piece }, body.logprobs ? { logprobs: { content: [{ ...rivals[0], logprob: -0.4 * n % 4, top_logprobs: rivals }] } } : {});
     if (script.delay) await pause(script.delay);
