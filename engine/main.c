@@ -229,8 +229,9 @@ const struct command commands[] = {
          "Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K (Q3_K, Q4_K and Q5_K mean the mixes "
          "that end in M). A mix assigns types as llama-quantize does: the output matrix and the most "
          "important layers get more bits, unless --pure is given. Norms, vectors and metadata are kept.\n"
-         "The matrices of IN must be F32, F16 or BF16, or IN is a llama2.c checkpoint (--tokenizer adds its "
-         "vocabulary). An existing OUT is replaced only when the new file is complete.",
+         "IN is a GGUF file with matrices in F32, F16 or BF16, a directory of Hugging Face, or a llama2.c "
+         "checkpoint (--tokenizer adds its vocabulary). An existing OUT is replaced only when the new file "
+         "is complete.",
      .examples = "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M\n"
                  "  engine quantize llama-F16.gguf llama-Q8_0.gguf Q8_0 -t 4\n"
                  "  engine quantize llama-F16.gguf small.gguf Q4_0 --only 'blk.*.ffn_down.*=Q6_K' --only "

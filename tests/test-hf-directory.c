@@ -160,6 +160,8 @@ Test(hf_directory, finds_models_in_the_cache)
     expect_model("org/name");
     files_write_text(files_path(model, "refs/main"), "abc3\n");
     expect_path_refused("org/name", "lacks the snapshot abc3, which refs/main names");
+    files_write_text(files_path(model, "refs/main"), "../../outside");
+    expect_path_refused("org/name", "refs/main does not name a snapshot");
     expect_path_refused("org/other", "there is no file org/other, and no model of that name");
     unsetenv("HF_HUB_CACHE");
 }

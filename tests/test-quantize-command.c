@@ -259,6 +259,13 @@ Test(quantize, mistakes_of_the_command_line)
     REFUSES(2, "the same file as the input", in, in_folder("link.gguf"), "Q4_0");
     cr_assert_eq(link(in, in_folder("hard.gguf")), 0);
     REFUSES(2, "the same file as the input", in_folder("hard.gguf"), in, "Q4_0");
+    files_copy(in, in_folder("x-00001-of-00002.gguf"), SIZE_MAX);
+    files_copy(in, in_folder("x-00002-of-00002.gguf"), SIZE_MAX);
+    char part[512];
+    snprintf(part, sizeof part, "%s", in_folder("x-00002-of-00002.gguf"));
+    REFUSES(2, "the same file as the input", in_folder("x-00001-of-00002.gguf"), part, "Q4_0");
+    snprintf(part, sizeof part, "%s", in_folder("y-00001-of-00002.gguf"));
+    REFUSES(2, "the name of one part", in, part, "Q4_0");
     files_write_text(in_folder("tokenizer.bin"), "words");
     REFUSES(2, "the same file as the input", in, in_folder("tokenizer.bin"), "Q4_0", "--tokenizer",
             in_folder("tokenizer.bin"));

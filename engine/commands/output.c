@@ -54,6 +54,39 @@ static int check_directory(const char *path, const struct stat *output, const ch
     return status;
 }
 
+uint32_t output_parts(const char *path)
+{
+    static const char form[] = "-00001-of-00003.gguf";
+    size_t length = strlen(path), size = sizeof form - 1;
+    unsigned number, count;
+    int end = 0;
+    if (length <= size) return 0;
+    const char *suffix = path + length - size;
+    for (size_t i = 0; i < size; i++) {
+        bool is_digit = suffix[i] >= '0' && suffix[i] <= '9';
+        bool wants_digit = form[i] >= '0' && form[i] <= '9';
+        if (wants_digit ? !is_digit : suffix[i] != form[i]) return 0;
+    }
+    if (sscanf(suffix, "-%5u-of-%5u.gguf%n", &number, &count, &end) != 2 || end != (int)size) return 0;
+    return number > 0 && number <= count ? count : 0;
+}
+
+/* The other files of a model in several parts, by the name of one. */
+static int check_parts(const char *path, const struct stat *output, const char *input)
+{
+    uint32_t count = output_parts(input);
+    int status = ENGINE_OK;
+    for (uint32_t i = 1; i <= count && !status; i++) {
+        struct stat info;
+        char name[PATH_MAX];
+        int length = snprintf(name, sizeof name, "%.*s-%05u-of-%05u.gguf",
+                              (int)(strlen(input) - strlen("-00001-of-00003.gguf")), input, i, count);
+        if (length > 0 && length < (int)sizeof name && stat(name, &info) == 0)
+            status = check_file(path, output, &info, name);
+    }
+    return status;
+}
+
 /* `input`: a path, "-" for standard input, or NULL. */
 static int check_input(const char *path, const struct stat *output, const char *input)
 {
@@ -64,6 +97,7 @@ static int check_input(const char *path, const struct stat *output, const char *
     if (found != 0) return ENGINE_OK;
     if (S_ISDIR(info.st_mode)) return check_directory(path, output, input);
     int status = check_file(path, output, &info, standard ? "on standard input" : input);
+    if (!status && !standard) status = check_parts(path, output, input);
     const char *slash = strrchr(input, '/');
     if (status || strcmp(slash ? slash + 1 : input, "config.json") != 0) return status;
     char directory[PATH_MAX] = ".";

@@ -8,6 +8,9 @@
 
 #include "engine.h"
 
+/* Of how many files a model consists by the name of one, NAME-00001-of-00003.gguf; 0: the name is another. */
+uint32_t output_parts(const char *path);
+
 /* Rejects a path that leads to one of the files that a command reads, under any name, including hard and
  * symbolic links: `inputs` [n], which may contain NULLs, and "-" for standard input, and of directories (or
  * their config.json) all files that belong to a model; the configuration files; the plugins. ENGINE_ERROR_ARGUMENT, through command_error. */

@@ -87,19 +87,19 @@ static void remove_parts(struct destination *to)
     for (uint32_t p = 0; p < to->n_whole; p++) unlink(to->parts[p]);
 }
 
-/* "4G", "500M": units of 1000. */
+/* "4G", "500M", "100K": units of 1000. */
 static int read_split_size(const char *text, uint64_t *size)
 {
     char *end;
     *size = 0;
     if (!text) return ENGINE_OK;
-    double number = strtod(text, &end), unit = *end == 'G' ? 1e9 : *end == 'M' ? 1e6 : 0;
+    double number = strtod(text, &end), unit = *end == 'G' ? 1e9 : *end == 'M' ? 1e6 : *end == 'K' ? 1e3 : 0;
     if (end > text && unit > 0 && !end[1] && number * unit >= 1 && number * unit < 1e18) {
         *size = (uint64_t)(number * unit);
         return ENGINE_OK;
     }
-    return command_error(ENGINE_ERROR_ARGUMENT, "--split-size: '%.40s' is not a size such as 4G or 500M",
-                         text);
+    return command_error(ENGINE_ERROR_ARGUMENT,
+                         "--split-size: '%.40s' is not a size such as 4G, 500M or 100K", text);
 }
 
 static int quantize(const struct arguments *arguments, const struct engine *engine,
@@ -121,6 +121,10 @@ static int quantize(const struct arguments *arguments, const struct engine *engi
     };
     int status = read_split_size(arguments->split_size, &options.split_size);
     if (status) return status;
+    if (output_parts(to.path))
+        return command_error(
+            ENGINE_ERROR_ARGUMENT,
+            "%s is the name of one part of a model: choose another; --split-size names the parts", to.path);
     if (options.split_size == 0) status = output_open(&to.output, to.path);
     if (status) return status;
     status = engine_model_quantize(model, &options);

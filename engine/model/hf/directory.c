@@ -3,6 +3,7 @@
  * folders of Hugging Face's cache consist of them. */
 #include "model/hf/directory.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,8 @@ static bool exists(const char *folder, const char *name)
 /* Names in the index are those of files in the same folder. */
 static bool is_file_name(const char *name)
 {
-    return name && name[0] && name[0] != '.' && !strchr(name, '/') && printable_is(name, strlen(name));
+    return name && name[0] && name[0] != '.' && strlen(name) <= NAME_MAX && !strchr(name, '/') &&
+           printable_is(name, strlen(name));
 }
 
 /* Numbers the files of the index: `numbers` receives the number of each by its name. */

@@ -36,18 +36,20 @@ static bool join(char path[PATH_MAX], const char *folder, const char *name)
     return length > 0 && length < PATH_MAX;
 }
 
-/* Reads refs/main; false if it is missing, or no name of a folder. */
-static bool read_reference(const char *folder, char name[128])
+/* Reads refs/main; false if it is missing. *valid: whether it is the name of a folder. */
+static bool read_reference(const char *folder, char name[128], bool *valid)
 {
     char path[PATH_MAX];
+    *valid = false;
     FILE *file = join(path, folder, "refs/main") ? fopen(path, "rbe") : NULL;
     size_t n = file ? fread(name, 1, 127, file) : 0;
     if (file) fclose(file);
     while (n > 0 && isspace((unsigned char)name[n - 1])) n--;
     name[n] = '\0';
     for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)name[i])) return false;
-    return n > 0;
+        if (!isalnum((unsigned char)name[i])) return true;
+    *valid = n > 0;
+    return file != NULL;
 }
 
 /* The name of one of the snapshots; returns how many there are. */
@@ -69,7 +71,11 @@ static int find_snapshot(const char *folder, char **found)
     char snapshots[PATH_MAX], path[PATH_MAX], name[128];
     if (!join(snapshots, folder, "snapshots"))
         return error_raise(ENGINE_ERROR, "%s: the path is too long", folder);
-    bool is_named = read_reference(folder, name);
+    bool is_valid, is_named = read_reference(folder, name, &is_valid);
+    if (is_named && !is_valid)
+        return error_raise(ENGINE_ERROR_DATA,
+                           "%s/refs/main does not name a snapshot: name one of the folders in %s", folder,
+                           snapshots);
     size_t n = is_named ? 1 : count_snapshots(snapshots, name);
     if (n == 0) return error_raise(ENGINE_ERROR_NOT_FOUND, "%s is empty: nothing was downloaded", snapshots);
     if (n > 1)
