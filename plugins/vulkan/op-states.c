@@ -18,7 +18,7 @@ static int conv_dispatch(struct builder *builder, const struct gpu_call *call, b
     push(builder, input->ne[1]);
     push(builder, v[GPU_CONV_WEIGHT].ne[0]);
     bind_rows(builder, 0, input, ACCESS_READ);
-    bind_rows(builder, 5, &v[GPU_CONV_OUTPUT], keep ? ACCESS_READ : ACCESS_WRITE);
+    bind_rows(builder, 5, &v[GPU_CONV_OUTPUT], ACCESS_WRITE); /* as far as validation can tell */
     bind_values(builder, 1, &v[GPU_CONV_WEIGHT]);
     push(builder, bind_view(builder, 2, &v[GPU_CONV_POSITIONS], ACCESS_READ));
     push(builder, bind_view(builder, 3, &v[GPU_CONV_STATES], ACCESS_READ));
