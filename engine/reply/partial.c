@@ -213,8 +213,8 @@ static bool in_object(const struct partial_text *text, size_t from)
     return from > 0 || (first < text->length && (text->data[first] == '{' || text->data[first] == '['));
 }
 
-static void begin(struct partial *p, const struct partial_text *text, struct partial_news *news,
-                  bool *out_of_memory)
+static void begin_call(struct partial *p, const struct partial_text *text, struct partial_news *news,
+                       bool *out_of_memory)
 {
     struct head head = {0};
     enum found found = read_head(text, p->from, &head);
@@ -240,7 +240,7 @@ bool partial_next(struct partial *p, const struct partial_text *text, struct par
 {
     *news = (struct partial_news){0};
     *out_of_memory = false;
-    if (p->phase == PARTIAL_HEAD && p->from < text->length) begin(p, text, news, out_of_memory);
+    if (p->phase == PARTIAL_HEAD && p->from < text->length) begin_call(p, text, news, out_of_memory);
     if (p->phase == PARTIAL_ARGUMENTS) {
         size_t from = p->at;
         pass_json(p, text);
