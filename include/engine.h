@@ -473,11 +473,13 @@ struct engine_embedding_info {
         pooling; /* enum engine_pooling that it was made for; if the file doesn't say, the mean of an encoder,
                             else the last token */
     uint32_t n_embd;       /* numbers of a state */
-    uint32_t n_context;    /* tokens that the model was made for */
+    uint32_t n_context;    /* tokens that a text may have: those that the model was made for */
     uint32_t n_labels;     /* that its classification head scores; 0: it has no head */
     uint32_t label_scores; /* enum engine_label_scores */
     uint32_t
         has_source; /* not 0: it has an encoder and a decoder, see engine_context_info, and no embeddings */
+    uint32_t
+        n_values; /* numbers of a text's embedding: n_embd, unless matrices follow the pooling (dense_2) */
 };
 ENGINE_API int engine_model_embedding_info(struct engine_model *model, struct engine_embedding_info *info);
 

@@ -182,3 +182,66 @@ Test(embed, an_encoder_writes_no_text)
     free(recipe);
     free(gguf);
 }
+
+/* ---- Prompts, and texts that are too long ---- */
+
+#define VOCABULARY                                                                                           \
+    "key tokenizer.ggml.model str bert\n"                                                                    \
+    "key tokenizer.ggml.tokens str[] [PAD] [UNK] [CLS] [SEP] \xe2\x96\x81tea \xe2\x96\x81"                   \
+    "bear \xe2\x96\x81what \xe2\x96\x81is\n"                                                                 \
+    "key tokenizer.ggml.token_type i32[] 3 2 3 3 1 1 1 1\n"                                                  \
+    "key tokenizer.ggml.cls_token_id u32 2\n"                                                                \
+    "key tokenizer.ggml.bos_token_id u32 2\n"                                                                \
+    "key tokenizer.ggml.seperator_token_id u32 3\n"                                                          \
+    "key tokenizer.ggml.unknown_token_id u32 1\n"
+
+static const char *write_encoder(const char *more)
+{
+    size_t size, n;
+    char *bert = files_read(TEST_SOURCE_DIR "/fuzz/models/bert.txt", &n);
+    char *text = malloc(n + strlen(VOCABULARY) + strlen(more) + 1);
+    memcpy(text, bert, n);
+    strcpy(text + n, VOCABULARY);
+    strcat(text, more);
+    const char *path = strdup(files_path(folder, "bert.gguf"));
+    uint8_t *gguf = model_recipe_gguf(text, strlen(text), &size);
+    files_write(path, gguf, size);
+    free(bert), free(text), free(gguf);
+    return path;
+}
+
+static void expect_alike(struct program_result a, struct program_result b)
+{
+    cr_assert_eq(a.status, 0, "%s", a.err);
+    cr_assert_eq(b.status, 0, "%s", b.err);
+    cr_expect_str_eq(a.out, b.out);
+    program_free(&a), program_free(&b);
+}
+
+#define ENCODER(...) PROGRAM("embed", "-m", path, "--backend", "cpu", __VA_ARGS__)
+
+Test(embed, a_prompt_stands_before_each_text)
+{
+    const char *path = write_encoder("key engine.prompts.names str[] query passage\n"
+                                     "key engine.prompts.texts str[] bear. what.\n"
+                                     "key engine.prompts.default str passage\n");
+    expect_alike(ENCODER("tea", "is", "--prompt-name", "query"), ENCODER("bear.tea", "bear.is", "-p", ""));
+    expect_alike(ENCODER("tea"), ENCODER("what.tea", "--prompt", ""));
+    expect_alike(ENCODER("tea", "-p", "is "), ENCODER("is tea", "-p", ""));
+    fails(ENCODER("tea", "--prompt-name", "answer"), "no prompt 'answer'; it has query, passage");
+    fails(ENCODER("tea", "--prompt-name", "query", "-p", "x"), "not both");
+    path = write_encoder("");
+    expect_alike(ENCODER("tea"), ENCODER("tea", "-p", ""));
+    fails(ENCODER("tea", "--prompt-name", "query"), "no prompt 'query'");
+    path = write_encoder("key engine.prompts.names str[] query\nkey engine.prompts.texts str[] bear.\n"
+                         "key engine.prompts.pooled bool 0\n");
+    fails(ENCODER("tea", "--prompt-name", "query"), "include_prompt");
+}
+
+Test(embed, texts_that_are_too_long_are_refused_or_cut)
+{
+    const char *path = write_encoder("key engine.text_length u32 5\n");
+    fails(ENCODER("tea", "bear tea what is"), "text 2 has 6 tokens, but the model reads at most 5");
+    expect_alike(ENCODER("bear tea what is tea", "is", "--truncate"), ENCODER("bear tea what", "is"));
+    expect_alike(ENCODER("bear tea what is", "-c", "6"), ENCODER("bear tea what is", "-c", "32"));
+}

@@ -1,6 +1,6 @@
 /* gemma-embedding.c: EmbeddingGemma: Gemma 3 whose attention sees the whole text, in five of six layers half of
- * attention.sliding_window to either side. What sentence-transformers calls Dense follows the last norm, token by token:
- * it is linear, so a mean over the tokens may come before or after it. arXiv 2509.20354. */
+ * attention.sliding_window to either side. The matrices dense_2 and dense_3 follow the pooling
+ * (engine/embedding/dense.h). arXiv 2509.20354. */
 #include <math.h>
 
 #include "arch/encoder.h"
@@ -27,23 +27,10 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     *info = encoder_info(d);
 }
 
-/* The product with a head's matrix, which may have any number of rows. */
-static struct value *dense(struct graph *g, const char *name, struct value *x)
-{
-    const struct model_tensor *weight = graph_find(g, "%s.weight", name);
-    if (!weight || !x) return x;
-    return graph_matmul(g, graph_weight(g, x->tensor.ne[0], weight->ne[1], "%s.weight", name), x);
-}
-
 static void build(struct graph *g, const void *hparams)
 {
     const struct decoder *d = hparams;
-    struct value *x = decoder_norm(g, d, "output_norm", decoder_build_layers(g, d));
-    x = dense(g, "dense_3", dense(g, "dense_2", x));
-    if (x && x->tensor.ne[0] != d->n_embd)
-        graph_fail(g, "the tensor dense_3.weight gives %llu values, but embedding_length is %u",
-                   (unsigned long long)x->tensor.ne[0], d->n_embd);
-    encoder_build_states(g, d, x);
+    encoder_build_states(g, d, decoder_norm(g, d, "output_norm", decoder_build_layers(g, d)));
 }
 
 const struct architecture arch_gemma_embedding = {"gemma-embedding", sizeof(struct gemma_embedding), read,

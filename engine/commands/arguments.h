@@ -138,7 +138,9 @@ struct arguments {
     struct argument_list answers, answer_files; /* --answer, --answer-tokens-file */
 
     /* embed */
-    const char *pooling;   /* --pooling; NULL: the model's */
+    const char *pooling;     /* --pooling; NULL: the model's */
+    const char *prompt_name; /* --prompt-name */
+    bool truncate;
     uint32_t n_dimensions; /* --dimensions; 0: all */
     float embd_normalize;  /* --embd-normalize */
     bool embd_normalize_given;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "commands/embed-prompt.h"
 #include "commands/npy.h"
 
 /* Where texts come from, and what makes tokens of them. */
@@ -13,6 +14,7 @@ struct source {
     const struct arguments *arguments;
     struct engine_model *model;
     struct vocabulary vocabulary;
+    struct engine_string prompt; /* before each text */
 };
 
 /* The next text, empty; NULL: out of memory. */
@@ -66,7 +68,30 @@ static int encode(const struct source *source, const char *text, size_t size, st
     const struct arguments *a = source->arguments;
     if (a->query) return encode_pair(a->query, source->model, text, size, to);
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (a->special ? ENGINE_ENCODE_SPECIAL : 0u);
-    return vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, &to->ids);
+    if (source->prompt.length == 0)
+        return vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, &to->ids);
+    char *both = malloc(source->prompt.length + size);
+    if (!both) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+    memcpy(both, source->prompt.data, source->prompt.length);
+    if (size > 0) memcpy(both + source->prompt.length, text, size);
+    int status = vocabulary->api->encode(vocabulary->tokenizer, both, source->prompt.length + size, how,
+                                         collect, &to->ids);
+    free(both);
+    return status;
+}
+
+/* The prompt of the command line, or the model's. */
+static int find_prompt(struct source *source)
+{
+    const struct arguments *a = source->arguments;
+    if (a->query) return ENGINE_OK;
+    if (a->prompt && a->prompt_name)
+        return command_error(ENGINE_ERROR_ARGUMENT, "give --prompt or --prompt-name, not both");
+    if (a->prompt) {
+        source->prompt = (struct engine_string){a->prompt, strlen(a->prompt)};
+        return ENGINE_OK;
+    }
+    return embed_prompt_find(source->model, a->prompt_name, &source->prompt);
 }
 
 static int read_words(const struct source *source, struct embed_texts *texts)
@@ -147,7 +172,13 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
         return command_error(ENGINE_ERROR_ARGUMENT,
                              given ? "give the texts in one way: as words, with -f, or with --tokens-file"
                                    : "there are no texts: give some, or -f FILE");
+    if (a->tokens_file && a->prompt_name)
+        return command_error(ENGINE_ERROR_ARGUMENT, "--tokens-file has all tokens, so there is no prompt");
     int status = a->tokens_file ? read_tokens(a, texts) : vocabulary_open(model, &source.vocabulary);
+    if (!status && !a->tokens_file) status = find_prompt(&source);
+    if (!status && !a->tokens_file && a->truncate)
+        status = source.vocabulary.api->encode(source.vocabulary.tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS,
+                                               collect, &texts->around);
     if (!status && a->words.count > 0) status = read_words(&source, texts);
     if (!status && a->prompt_file) status = read_lines(&source, texts);
     if (!status && texts->count == 0)
@@ -160,18 +191,34 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
     return status;
 }
 
-int embed_texts_check(const struct embed_texts *texts, uint32_t n_context)
+/* Keeps what the tokenizer put around the text. */
+static void cut(struct embed_text *text, const struct token_list *around, size_t n)
+{
+    size_t n_before = 0, n_behind = 0;
+    while (n_before < around->count && text->ids.ids[n_before] == around->ids[n_before]) n_before++;
+    while (n_before + n_behind < around->count &&
+           text->ids.ids[text->ids.count - 1 - n_behind] == around->ids[around->count - 1 - n_behind])
+        n_behind++;
+    if (n_behind > n) n_behind = n;
+    memmove(text->ids.ids + n - n_behind, text->ids.ids + text->ids.count - n_behind,
+            n_behind * sizeof *text->ids.ids);
+    text->ids.count = n;
+}
+
+int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts)
 {
     for (size_t i = 0; i < texts->count; i++) {
-        const struct embed_text *text = &texts->items[i];
+        struct embed_text *text = &texts->items[i];
         char place[64];
         snprintf(place, sizeof place, text->line ? "line %" PRIu64 : "text %" PRIu64,
                  text->line ? text->line : i + 1);
+        if (text->ids.count > n_context && cuts) cut(text, &texts->around, n_context);
         if (text->ids.count > n_context)
             return command_error(ENGINE_ERROR_ARGUMENT,
                                  "%s has %zu tokens, but the model reads at most %u: shorten it", place,
                                  text->ids.count, n_context);
     }
+    if (texts->n_longest > n_context) texts->n_longest = n_context;
     return ENGINE_OK;
 }
 
@@ -184,5 +231,6 @@ void embed_texts_free(struct embed_texts *texts)
         free((char *)(size_t)texts->items[i].text.data);
     }
     free(texts->items);
+    free(texts->around.ids);
     *texts = (struct embed_texts){0};
 }

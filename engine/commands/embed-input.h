@@ -17,7 +17,8 @@ struct embed_text {
 struct embed_texts {
     struct embed_text *items; /* [count] */
     size_t count, capacity;
-    size_t n_longest; /* tokens of the longest */
+    size_t n_longest;         /* tokens of the longest */
+    struct token_list around; /* what the tokenizer puts around a text */
 };
 
 /* Reads the texts of the command line, of -f or of --tokens-file, and finds their tokens, with the special ones that the
@@ -25,8 +26,8 @@ struct embed_texts {
  * line. */
 int embed_texts_read(const struct arguments *arguments, struct engine_model *model,
                      struct embed_texts *texts);
-/* Checks that each text fits into a context. */
-int embed_texts_check(const struct embed_texts *texts, uint32_t n_context);
+/* Checks that each text fits into n_context tokens; if `cuts`, cuts off the end of the text's own tokens instead. */
+int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts);
 void embed_texts_free(struct embed_texts *texts);
 
 #endif

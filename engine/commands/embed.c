@@ -19,7 +19,7 @@ struct embedder {
     struct embed_texts texts;
     struct pooled pooled;
     float **values;  /* [texts.count]: [n_rows, n_embd] of each text; NULL: not yet, or already written */
-    uint32_t n_embd; /* of a state */
+    uint32_t n_embd; /* numbers of a row */
     uint32_t n_kept; /* numbers that are written: --dimensions */
     size_t n_written;
     FILE *npy; /* -o; NULL: standard output */
@@ -142,7 +142,6 @@ static uint32_t pooling_of(const char *name, uint32_t of_model)
 static int open_embed_context(struct embedder *e)
 {
     struct engine_embedding_info model = {.struct_size = sizeof model};
-    struct engine_context_info info = {.struct_size = sizeof info};
     int status = engine_model_embedding_info(e->model, &model);
     if (status) return status;
     e->pooled = (struct pooled){.arguments = e->arguments,
@@ -153,8 +152,9 @@ static int open_embed_context(struct embedder *e)
                                 .take = take_values,
                                 .user = e};
     status = pooled_open(&e->pooled, model.n_context);
-    if (!status) status = engine_context_get_info(e->pooled.context, &info);
-    e->n_embd = e->pooled.pooling == ENGINE_POOLING_RANK ? model.n_labels : info.n_embd;
+    e->n_embd = e->pooled.pooling == ENGINE_POOLING_RANK     ? model.n_labels
+                : e->pooled.pooling == ENGINE_POOLING_TOKENS ? model.n_embd
+                                                             : model.n_values;
     e->n_kept = e->arguments->n_dimensions ? e->arguments->n_dimensions : e->n_embd;
     if (!status && e->n_kept > e->n_embd)
         status =

@@ -20,7 +20,8 @@ int pooled_open(struct pooled *p, uint32_t n_context)
                                                .n_waiting = p->arguments->n_parallel * WAITING_EACH};
     int32_t offload;
     context_options(p->arguments, &options, &offload);
-    int status = embed_texts_check(p->texts, options.n_context ? options.n_context : n_context);
+    int status = embed_texts_check(p->texts, options.n_context ? options.n_context : n_context,
+                                   p->arguments->truncate);
     if (status) return status;
     uint32_t longest = p->texts->n_longest < INT32_MAX ? (uint32_t)p->texts->n_longest : INT32_MAX;
     if (options.n_context == 0) options.n_context = longest;

@@ -8,7 +8,7 @@ struct pooled {
     /* Set by the caller. */
     const struct arguments *arguments;
     struct engine_model *model;
-    const struct embed_texts *texts;
+    struct embed_texts *texts;
     uint32_t pooling; /* enum engine_pooling; may be set after pooled_open */
     const char *verb; /* of the progress: "embed" */
     /* Takes a text's vectors, [n_rows, n]; texts come in any order. */

@@ -2,66 +2,26 @@
  * classifier.output_labels are named as in llama.cpp's files. */
 #include "embedding/head.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "quantize/values.h"
-
-#define MOST_VALUES ((uint64_t)1 << 28) /* of a matrix */
 
 /* ---- What it is ---------------------------------------------------------------------------------------- */
-
-static double relu(double x)
-{
-    return x > 0 ? x : 0;
-}
-
-static double gelu(double x)
-{
-    return x * 0.5 * (1 + erf(x * 0.70710678118654752));
-}
-
-static double silu(double x)
-{
-    return x / (1 + exp(-x));
-}
-
-static const struct activation {
-    const char *name;
-    double (*compute)(double x);
-} activations[] = {{"tanh", tanh}, {"gelu", gelu}, {"relu", relu}, {"silu", silu}};
-
-/* A matrix or vector of the head, NULL if the model has none; anything but `columns` columns is an error. */
-static const struct model_tensor *find(struct hparams *h, const char *name, uint64_t columns)
-{
-    const struct model_tensor *tensor = model_tensor_find(h->model, name);
-    if (!tensor) return NULL;
-    bool is_small = tensor->ne[0] > 0 && tensor->ne[1] > 0 && tensor->ne[0] <= MOST_VALUES / tensor->ne[1] &&
-                    tensor->ne[2] == 1 && tensor->ne[3] == 1;
-    if (tensor->ne[0] == columns && is_small) return tensor;
-    hparams_fail(h, ENGINE_ERROR_DATA,
-                 "the tensor %s of the classification head has %" PRIu64 " x %" PRIu64 " values; %" PRIu64
-                 " columns were expected",
-                 name, tensor->ne[0], tensor->ne[1], columns);
-    return NULL;
-}
 
 static void read_activation(struct hparams *h, const char *family, struct head *head)
 {
     char name[32];
     const char *preset = strcmp(family, "modern-bert") == 0 ? "gelu" : "tanh";
     bool given = hparams_text(h, "engine.classifier.activation", name, sizeof name);
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        if (strcmp(given ? name : preset, activations[i].name) == 0)
-            head->activation = activations[i].compute;
+    head->activation = matrices_activation(given ? name : preset);
     if (!head->activation)
-        hparams_fail(h, ENGINE_ERROR_UNSUPPORTED,
-                     "the activation of the classification head is not supported (supported: tanh, gelu, "
-                     "relu, silu)");
+        hparams_fail(
+            h, ENGINE_ERROR_UNSUPPORTED,
+            "the activation of the classification head is not supported (supported: " MATRICES_ACTIVATIONS
+            ")");
 }
 
 /* Files of llama.cpp's converter do not say which state; these are llama.cpp's choices. */
@@ -88,16 +48,16 @@ static void read_scores(struct hparams *h, struct head *head)
 
 static void read_shapes(struct hparams *h, struct head *head)
 {
-    const struct model_tensor *dense = find(h, "cls.weight", head->n_embd);
+    const struct model_tensor *dense = matrices_find(h, "cls.weight", head->n_embd);
     uint64_t n_dense = dense ? dense->ne[1] : 0;
-    const struct model_tensor *output = find(h, "cls.output.weight", dense ? n_dense : head->n_embd);
+    const struct model_tensor *output = matrices_find(h, "cls.output.weight", dense ? n_dense : head->n_embd);
     uint64_t n_labels = output ? output->ne[1] : n_dense;
     if (n_dense > INT32_MAX || n_labels > INT32_MAX)
         hparams_fail(h, ENGINE_ERROR_DATA, "the classification head is too large");
-    find(h, "cls.bias", n_dense);
-    find(h, "cls.norm.weight", n_dense);
-    find(h, "cls.norm.bias", n_dense);
-    find(h, "cls.output.bias", n_labels);
+    matrices_find(h, "cls.bias", n_dense);
+    matrices_find(h, "cls.norm.weight", n_dense);
+    matrices_find(h, "cls.norm.bias", n_dense);
+    matrices_find(h, "cls.output.bias", n_labels);
     head->n_dense = (uint32_t)n_dense;
     head->n_labels = (uint32_t)n_labels;
 }
@@ -132,26 +92,6 @@ bool head_describe(const struct engine_model *model, struct head *head, int *sta
 
 /* ---- Its weights --------------------------------------------------------------------------------------- */
 
-/* The values of a tensor as float32, NULL if there is none. */
-static int load(const struct engine_model *model, const char *name, float **values)
-{
-    const struct model_tensor *tensor = model_tensor_find(model->model, name);
-    *values = NULL;
-    if (!tensor) return ENGINE_OK;
-    size_t n = (size_t)values_count(tensor);
-    float *loaded = malloc(n * sizeof *loaded), *scratch = malloc(n * sizeof *scratch);
-    enum values_result result = VALUES_NO_MEMORY;
-    if (loaded && scratch)
-        result = values_convert(tensor, ENGINE_TYPE_F32, NULL, 0, n, scratch, (uint8_t *)loaded);
-    free(scratch);
-    *values = loaded;
-    if (result == VALUES_OK) return ENGINE_OK;
-    return result == VALUES_WRONG
-               ? error_raise(ENGINE_ERROR_DATA, "%s: the tensor %s has values that are not finite",
-                             model_path(model->model), name)
-               : error_memory("classification head");
-}
-
 int head_create(const struct engine_model *model, struct head **out)
 {
     struct head described;
@@ -163,12 +103,12 @@ int head_create(const struct engine_model *model, struct head **out)
     *head = described;
     head->between = calloc((size_t)head->n_dense + 1, sizeof *head->between);
     if (!head->between) status = error_memory("classification head");
-    if (!status) status = load(model, "cls.weight", &head->dense);
-    if (!status) status = load(model, "cls.bias", &head->dense_bias);
-    if (!status) status = load(model, "cls.norm.weight", &head->norm);
-    if (!status) status = load(model, "cls.norm.bias", &head->norm_bias);
-    if (!status) status = load(model, "cls.output.weight", &head->output);
-    if (!status) status = load(model, "cls.output.bias", &head->output_bias);
+    if (!status) status = matrices_load(model, "cls.weight", &head->dense);
+    if (!status) status = matrices_load(model, "cls.bias", &head->dense_bias);
+    if (!status) status = matrices_load(model, "cls.norm.weight", &head->norm);
+    if (!status) status = matrices_load(model, "cls.norm.bias", &head->norm_bias);
+    if (!status) status = matrices_load(model, "cls.output.weight", &head->output);
+    if (!status) status = matrices_load(model, "cls.output.bias", &head->output_bias);
     if (status)
         head_free(head);
     else
@@ -188,14 +128,6 @@ void head_free(struct head *head)
 
 /* ---- Computing ----------------------------------------------------------------------------------------- */
 
-static double row_of(const float *matrix, const float *bias, uint32_t n, uint32_t row, const double *x)
-{
-    const float *weights = matrix + (size_t)row * n;
-    double sum = bias ? (double)bias[row] : 0;
-    for (uint32_t i = 0; i < n; i++) sum += (double)weights[i] * x[i];
-    return sum;
-}
-
 static void normalise(const struct head *head, double *x)
 {
     double mean = 0, variance = 0, n = head->n_dense;
@@ -213,11 +145,11 @@ void head_apply(const struct head *head, const double *state, float *scores)
     uint32_t n = head->n_embd;
     if (head->dense) {
         for (uint32_t i = 0; i < head->n_dense; i++)
-            head->between[i] = head->activation(row_of(head->dense, head->dense_bias, n, i, state));
+            head->between[i] = head->activation(matrices_row(head->dense, head->dense_bias, n, i, state));
         if (head->norm) normalise(head, head->between);
         x = head->between;
         n = head->n_dense;
     }
     for (uint32_t i = 0; i < head->n_labels; i++)
-        scores[i] = (float)(head->output ? row_of(head->output, head->output_bias, n, i, x) : x[i]);
+        scores[i] = (float)(head->output ? matrices_row(head->output, head->output_bias, n, i, x) : x[i]);
 }

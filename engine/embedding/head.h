@@ -1,12 +1,12 @@
 /* head.h: a classification head: what a model makes of a text's pooled state to score labels. BERT's has two matrices,
- * a decoder's one. It is small, so the host computes it, in float32 weights and double sums. */
+ * a decoder's one. */
 #ifndef ENGINE_EMBEDDING_HEAD_H
 #define ENGINE_EMBEDDING_HEAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "internal.h"
+#include "embedding/matrices.h"
 
 /* Of a model with tensors of the names cls and cls.output:
  *
@@ -19,7 +19,7 @@ struct head {
     uint32_t n_labels;     /* scores that it gives */
     uint32_t pooling;      /* enum engine_pooling, MEAN to LAST: the state that it takes */
     uint32_t label_scores; /* enum engine_label_scores */
-    double (*activation)(double x);
+    activation_function *activation;
     float *dense, *dense_bias; /* [n_dense, n_embd], [n_dense] or NULL */
     float *norm, *norm_bias;   /* [n_dense] or NULL */
     double epsilon;

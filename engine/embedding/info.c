@@ -5,6 +5,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "embedding/dense.h"
 #include "embedding/head.h"
 #include "internal.h"
 
@@ -17,6 +18,17 @@ static uint32_t pooling_of(const struct model *model, bool is_encoder, bool has_
     uint32_t type = hparams_count(&reader, "pooling_type", 0);
     if (type == ENGINE_POOLING_RANK && has_head) return type;
     return type >= ENGINE_POOLING_MEAN && type <= ENGINE_POOLING_LAST ? type : otherwise;
+}
+
+/* Tokens that a text may have: sentence-transformers' max_seq_length, or all that the model was made for. */
+static uint32_t longest_text(const struct model *model, const struct arch_info *arch)
+{
+    struct hparams reader = {.model = model};
+    uint32_t n =
+        arch->n_positions > 0 && arch->n_positions < arch->n_context ? arch->n_positions : arch->n_context;
+    uint32_t length =
+        hparams_family(model, reader.prefix) ? hparams_count(&reader, "engine.text_length", 0) : 0;
+    return length > 0 && length < n ? length : n;
 }
 
 int engine_model_embedding_info(struct engine_model *model, struct engine_embedding_info *info)
@@ -32,7 +44,9 @@ int engine_model_embedding_info(struct engine_model *model, struct engine_embedd
     free(hparams);
     if (status) return status;
     struct head head;
+    struct dense dense;
     bool has_head = head_describe(model, &head, &status);
+    if (!status) status = dense_describe(model, &dense);
     if (status) return status;
     const struct engine_embedding_info known = {
         .struct_size = sizeof known,
@@ -40,10 +54,10 @@ int engine_model_embedding_info(struct engine_model *model, struct engine_embedd
         .pooling = pooling_of(model->model, arch.is_encoder, has_head),
         .n_embd = arch.n_embd,
         .has_source = arch.has_source,
-        .n_context =
-            arch.n_positions > 0 && arch.n_positions < arch.n_context ? arch.n_positions : arch.n_context,
+        .n_context = longest_text(model->model, &arch),
         .n_labels = head.n_labels,
         .label_scores = head.label_scores,
+        .n_values = dense.n_out,
     };
     sized_write(info, &known, sizeof known);
     return ENGINE_OK;

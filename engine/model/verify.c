@@ -215,6 +215,12 @@ static const char *const small_files[] = {
     "vocab.txt",
     "chat_template.jinja",
     "chat_template.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    "2_Dense/config.json",
+    "3_Dense/config.json",
 };
 
 static int verify_small_files(struct verification *work)

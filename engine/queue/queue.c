@@ -135,6 +135,7 @@ int engine_queue_create(struct engine_context *context, const struct engine_queu
     open_tokenizer(queue);
     status = take_guesses(queue, &known);
     if (!status) status = head_create(context->plan->model, &queue->head);
+    if (!status) status = dense_create(context->plan->model, &queue->dense);
     if (status) {
         engine_queue_destroy(queue);
         return status;
@@ -160,6 +161,7 @@ void engine_queue_destroy(struct engine_queue *queue)
     free(queue->end_tokens);
     draft_destroy(queue->draft);
     head_free(queue->head);
+    dense_free(queue->dense);
     pthread_cond_destroy(&queue->events);
     pthread_cond_destroy(&queue->work);
     pthread_mutex_destroy(&queue->lock);

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "embedding/dense.h"
 #include "embedding/head.h"
 #include "engine.h"
 #include "queue/lookup.h"
@@ -145,6 +146,7 @@ struct engine_queue {
 
     bool lookup;         /* guesses from what requests have said before */
     struct head *head;   /* NULL: the model has none */
+    struct dense *dense; /* behind the pooling; the same */
     struct draft *draft; /* NULL: there is none */
     uint32_t n_guess_least, n_guess_most;
     struct step_costs costs;

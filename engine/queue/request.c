@@ -144,7 +144,8 @@ static int32_t *copy_tokens(const int32_t *tokens, size_t count)
 /* Numbers in a row of a request's embedding. */
 static uint32_t width_of(const struct engine_queue *queue, uint32_t pooling)
 {
-    return pooling == ENGINE_POOLING_RANK ? queue->head->n_labels : queue->info.n_embd;
+    if (pooling == ENGINE_POOLING_RANK) return queue->head->n_labels;
+    return pooling == ENGINE_POOLING_TOKENS || !queue->dense ? queue->info.n_embd : queue->dense->n_out;
 }
 
 int request_create(const struct engine_queue *queue, const struct engine_request *given,
@@ -430,9 +431,13 @@ static void add_embedding(const struct engine_queue *queue, struct request *requ
     double count = state_of(queue, request) == ENGINE_POOLING_MEAN ? (double)request->n_prompt : 1;
     bool all = request->pooling == ENGINE_POOLING_TOKENS, ranks = request->pooling == ENGINE_POOLING_RANK;
     for (size_t n = 0; n < queue->info.n_embd && !all; n++) request->pooled[n] /= count;
-    for (size_t n = 0; n < queue->info.n_embd && !all && !ranks; n++)
-        request->embedding[n] = (float)request->pooled[n];
-    if (ranks) head_apply(queue->head, request->pooled, request->embedding);
+    if (ranks)
+        head_apply(queue->head, request->pooled, request->embedding);
+    else if (!all && queue->dense)
+        dense_apply(queue->dense, request->pooled, request->embedding);
+    else
+        for (size_t n = 0; n < queue->info.n_embd && !all; n++)
+            request->embedding[n] = (float)request->pooled[n];
     event->embedding = request->embedding;
     event->n_embd = width_of(queue, request->pooling);
     event->n_rows = all ? (uint32_t)request->n_prompt : 1;

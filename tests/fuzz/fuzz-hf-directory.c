@@ -1,6 +1,7 @@
 /* fuzz-hf-directory.c: fuzzing target: directories of Hugging Face. Input: config.json, then after a line "----" the
- * header of a safetensors file, whose data are zeros, then after others the index, modules.json and its pooling's
- * config.json, if there are any; an empty index is none. The directory is refused with a reason, or every tensor can be
+ * header of a safetensors file, whose data are zeros, then after others the index, modules.json, its pooling's
+ * config.json, that of a Dense and the header of its weights, sentence_bert_config.json and
+ * config_sentence_transformers.json, if there are any; an empty index is none. The directory is refused with a reason, or every tensor can be
  * read, and the family's numbers too. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,16 @@
 #define LINE   "\n----\n"
 
 static char folder[] = "/tmp/fuzz-hf-directory-XXXXXX";
-static const char *const names[] = {"config.json", "model.safetensors", "model.safetensors.index.json",
-                                    "modules.json", "1_Pooling/config.json"};
-enum { INDEX = 2, N_NAMES = sizeof names / sizeof *names };
+static const char *const names[] = {"config.json",
+                                    "model.safetensors",
+                                    "model.safetensors.index.json",
+                                    "modules.json",
+                                    "1_Pooling/config.json",
+                                    "2_Dense/config.json",
+                                    "2_Dense/model.safetensors",
+                                    "sentence_bert_config.json",
+                                    "config_sentence_transformers.json"};
+enum { WEIGHTS = 1, INDEX = 2, DENSE_WEIGHTS = 6, N_NAMES = sizeof names / sizeof *names };
 
 static const char *path_of(const char *name)
 {
@@ -32,6 +40,7 @@ static void remove_folder(void)
 {
     for (size_t i = 0; i < N_NAMES; i++) unlink(path_of(names[i]));
     rmdir(path_of("1_Pooling"));
+    rmdir(path_of("2_Dense"));
     rmdir(folder);
 }
 
@@ -77,7 +86,8 @@ static void read_tensors(const struct model *model)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static bool made;
-    if (!made && (!mkdtemp(folder) || mkdir(path_of("1_Pooling"), 0700) || atexit(remove_folder)))
+    if (!made && (!mkdtemp(folder) || mkdir(path_of("1_Pooling"), 0700) || mkdir(path_of("2_Dense"), 0700) ||
+                  atexit(remove_folder)))
         fuzz_fail("no folder");
     made = true;
     char *text = calloc(size + 1, 1), *part = text;
@@ -88,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < N_NAMES && part; i++) {
         char *end = strstr(part, LINE), *next = end ? end + strlen(LINE) : NULL;
         size_t length = end ? (size_t)(end - part) : strlen(part);
-        if (i != INDEX || length > 0) write_file(names[i], part, length, i == 1);
+        if (i != INDEX || length > 0) write_file(names[i], part, length, i == WEIGHTS || i == DENSE_WEIGHTS);
         has_index |= i == INDEX && length > 0;
         part = next;
     }

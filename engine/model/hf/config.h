@@ -37,6 +37,8 @@ struct hf_config {
     bool is_recurrent[HF_MAX_LAYERS];
     bool shared_is_dense; /* what Granite calls a shared expert is the whole feed-forward network */
     const struct hf_factor *factors_of_rows; /* multiplied into weights; ends with a NULL name; NULL: none */
+    uint32_t n_dense;                        /* the last of the model's files: of steps behind the pooling */
+    bool has_logit_score;                    /* modules.json scores by the logits of two tokens */
     bool is_classifier;                      /* has a head that scores texts */
     bool is_tied;                            /* the output matrix is the embedding */
     /* Rope factors that become tensors [n_rope / 2]; NULL: none */

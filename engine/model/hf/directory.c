@@ -17,6 +17,8 @@
 #include "model/hf/json.h"
 #include "model/hf/missing.h"
 #include "model/hf/pooling.h"
+#include "model/hf/reranker.h"
+#include "model/hf/sentence.h"
 #include "model/hf/tensors.h"
 #include "model/hf/tokenizer.h"
 #include "model/safetensors.h"
@@ -141,6 +143,7 @@ int hf_list_shards(const char *folder, json_t **names)
     json_t *index;
     int status = list_shards(folder, names, &index);
     json_decref(index);
+    if (!status) status = hf_list_dense(folder, *names);
     if (!status) return ENGINE_OK;
     json_decref(*names);
     *names = NULL;
@@ -172,6 +175,7 @@ static int check_listed(const struct model *model, const char *path, const json_
     }
     json_object_foreach((json_t *)(uintptr_t)numbers, name, value)
     {
+        if (strchr(name, '/')) continue; /* of a dense step */
         const struct safetensors *shard = model->shards[json_integer_value(value)];
         for (size_t i = 0; i < safetensors_count(shard); i++) {
             const char *tensor = safetensors_at(shard, i)->name;
@@ -205,6 +209,7 @@ static int open_shards(struct model *model, const char *folder)
     char *path = join(folder, INDEX);
     int status = list_shards(folder, &names, &index);
     if (!path) status = ENGINE_ERROR_MEMORY;
+    if (!status) status = hf_list_dense(folder, names);
     if (!status) status = open_all(model, folder, names);
     if (!status && index) status = check_listed(model, path, json_object_get(index, "weight_map"), names);
     json_decref(index);
@@ -237,6 +242,7 @@ int hf_read(struct model *model)
     else
         status = hf_config_read(path, model->metadata, &config);
     if (!status) status = hf_read_pooling(&config, folder);
+    if (!status) status = hf_read_sentence(&config, folder);
     if (!status) status = open_shards(model, folder);
     if (!status) status = hf_list_tensors(model, &config);
     if (!status) {
@@ -244,6 +250,7 @@ int hf_read(struct model *model)
         status = config.status ? config.status : hf_describe(model, name, folder);
     }
     if (!status) status = read_tokenizer(model, folder);
+    if (!status) status = hf_add_reranker(model, &config, folder);
     if (!status) status = metadata_finish(model->metadata);
     snprintf(model->format, sizeof model->format, "Hugging Face");
     hf_config_free(&config);

@@ -137,6 +137,20 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
     reader->n_entries++;
 }
 
+/* linear.weight and linear.bias of a dense step. */
+static int enter_dense(struct reader *reader, const struct safetensors_tensor *stored, size_t number)
+{
+    struct entry *entry = &reader->entries[reader->n_entries++];
+    *entry = (struct entry){.stored = stored, .is_bias = strcmp(stored->name, "linear.bias") == 0};
+    if (!entry->is_bias && strcmp(stored->name, "linear.weight") != 0)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: a Dense with the tensor %.100s is not supported",
+                           reader->model->path, stored->name);
+    entry->name = (struct hf_name){.layer = HF_NO_NUMBER, .expert = HF_NO_NUMBER};
+    snprintf(entry->name.tensor, sizeof entry->name.tensor, "dense_%zu.%s", number + 2,
+             entry->is_bias ? "bias" : "weight");
+    return ENGINE_OK;
+}
+
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *left = a, *right = b;
@@ -722,11 +736,18 @@ int hf_list_tensors(struct model *model, struct hf_config *config)
     for (size_t i = 0; i < model->n_shards; i++) n += safetensors_count(model->shards[i]);
     reader.entries = calloc(n + 1, sizeof *reader.entries);
     if (!reader.entries) return error_memory("tensor list");
+    size_t first_dense = model->n_shards - config->n_dense;
+    int status = ENGINE_OK;
     for (size_t i = 0; i < model->n_shards; i++)
-        for (size_t k = 0; k < safetensors_count(model->shards[i]); k++)
-            enter(&reader, safetensors_at(model->shards[i], k));
+        for (size_t k = 0; k < safetensors_count(model->shards[i]) && !status; k++) {
+            const struct safetensors_tensor *stored = safetensors_at(model->shards[i], k);
+            if (i < first_dense)
+                enter(&reader, stored);
+            else
+                status = enter_dense(&reader, stored, i - first_dense);
+        }
     qsort(reader.entries, reader.n_entries, sizeof *reader.entries, compare_entries);
-    int status = model_reserve_tensors(model, MAX_PARTS * reader.n_entries + 3);
+    if (!status) status = model_reserve_tensors(model, MAX_PARTS * reader.n_entries + 4);
     for (size_t i = 0, same; i < reader.n_entries && !status; i += same) {
         for (same = 1; i + same < reader.n_entries; same++)
             if (strcmp(reader.entries[i].name.tensor, reader.entries[i + same].name.tensor) != 0) break;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "common/printable.h"
 #include "model/file.h"
+#include "model/hf/sentence.h"
 #include "model/hf/tokenizer-parts.h"
 
 int hf_tokenizer_fail(const struct hf_tokenizer *work, int status, const char *format, ...)
@@ -250,6 +251,21 @@ static int add_description(const struct hf_tokenizer *work)
     return status;
 }
 
+/* Lower case before all else, as sentence-transformers does it (do_lower_case). */
+static int lower_case(const struct hf_tokenizer *work)
+{
+    bool lowers;
+    int status = hf_lowers_case(work->directory, &lowers);
+    if (status || !lowers || !work->description) return status;
+    json_t *normalizer = json_object_get(work->description, "normalizer");
+    json_t *lower = json_pack("{s:s}", "type", "Lowercase");
+    json_t *both = normalizer && !json_is_null(normalizer)
+                       ? json_pack("{s:s, s:[o, O]}", "type", "Sequence", "normalizers", lower, normalizer)
+                       : lower;
+    if (!both || json_object_set_new(work->description, "normalizer", both)) return error_memory("tokenizer");
+    return ENGINE_OK;
+}
+
 static int describe(struct hf_tokenizer *work)
 {
     struct metadata *metadata = work->metadata;
@@ -307,6 +323,7 @@ int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata 
     hf_merges_free(&work.merge_texts);
     json_decref(root); /* frees the vocabulary before it is written again */
     if (!status && *found) status = fill_up(&work, n_tokens);
+    if (!status && *found) status = lower_case(&work);
     if (!status && *found) status = describe(&work);
     if (!status) status = hf_tokenizer_add_templates(&work);
     if (!status) status = hf_tokenizer_add_sampling(&work);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/common.h"
+#include "commands/embed-prompt.h"
 #include "commands/json.h"
 #include "serve/api/api.h"
 #include "serve/api/vectors.h"
@@ -12,7 +14,8 @@
 struct embeddings {
     struct vectors vectors;
     bool base64;
-    bool embeds; /* the model was made for embeddings */
+    bool embeds;                 /* the model was made for embeddings */
+    struct engine_string prompt; /* before each text */
 };
 
 /* ---- The model ---- */
@@ -29,6 +32,8 @@ static void know_model(struct embeddings *all)
     all->vectors.pooling = ENGINE_POOLING_MEAN;
     all->vectors.n_kept = all->vectors.served->info.n_embd;
     if (engine_model_embedding_info(all->vectors.served->model, &info)) return;
+    all->vectors.n_kept = info.n_values;
+    all->vectors.n_longest = info.n_context;
     snprintf(key, sizeof key, "%.80s.pooling_type", model.architecture);
     all->embeds = info.is_encoder || metadata->get_integer(metadata->context, key, &pooling) == ENGINE_OK;
     if (all->embeds && info.pooling >= ENGINE_POOLING_MEAN && info.pooling <= ENGINE_POOLING_LAST)
@@ -58,15 +63,31 @@ static int collect(void *user, const int32_t *ids, size_t count)
     return token_list_add(user, ids, count);
 }
 
-/* With the special tokens around it that the model wants: unlike a prompt, the text is complete. */
-static bool encode(const struct served *served, const json_t *text, struct token_list *tokens,
+/* With the special tokens around it that the model wants: unlike a text to be continued, it is complete. */
+static bool encode(const struct embeddings *all, const json_t *text, struct token_list *tokens,
                    struct mistake *mistake)
 {
-    const struct vocabulary *v = &served->vocabulary;
-    int status = v->api->encode(v->tokenizer, json_string_value(text), json_string_length(text),
-                                ENGINE_ENCODE_BOS_EOS, collect, tokens);
+    const struct vocabulary *v = &all->vectors.served->vocabulary;
+    size_t n_prompt = all->prompt.length, length = json_string_length(text);
+    char *both = malloc(n_prompt + length + 1);
+    if (!both) return mistake_memory(mistake);
+    if (n_prompt > 0) memcpy(both, all->prompt.data, n_prompt);
+    memcpy(both + n_prompt, json_string_value(text), length);
+    int status =
+        v->api->encode(v->tokenizer, both, n_prompt + length, ENGINE_ENCODE_BOS_EOS, collect, tokens);
+    free(both);
     if (status) return mistake_of_engine(mistake, status, "input");
     return true;
+}
+
+/* sentence-transformers' prompts: the one of this name, or the model's default. */
+static bool read_prompt(struct embeddings *all, const json_t *name)
+{
+    const char *given = json_string_value(name);
+    if (name && !json_is_null(name) && !given)
+        return mistake_in(&all->vectors.mistake, "prompt_name", "\"prompt_name\" should be a text");
+    if (embed_prompt_find(all->vectors.served->model, given, &all->prompt) == ENGINE_OK) return true;
+    return mistake_in(&all->vectors.mistake, "prompt_name", "%s", command_message());
 }
 
 static bool read_one(struct embeddings *all, struct vector_input *input, const json_t *value)
@@ -78,7 +99,7 @@ static bool read_one(struct embeddings *all, struct vector_input *input, const j
                           "none of them empty");
     if (json_is_string(value) && json_string_length(value) == 0)
         return mistake_in(mistake, "input", "\"input\" is an empty text");
-    bool good = json_is_string(value) ? encode(all->vectors.served, value, &input->tokens, mistake)
+    bool good = json_is_string(value) ? encode(all, value, &input->tokens, mistake)
                                       : read_ids(value, "input", &input->tokens, mistake);
     return good && vectors_fits(&all->vectors, input);
 }
@@ -119,7 +140,8 @@ static bool read_dimensions(struct embeddings *all, const json_t *value)
 static bool read_body(struct embeddings *all, json_t *body)
 {
     struct mistake *mistake = &all->vectors.mistake;
-    static const char *const known[] = {"model", "input", "encoding_format", "dimensions", "user", NULL};
+    static const char *const known[] = {"model", "input", "encoding_format", "dimensions", "prompt_name",
+                                        "user",  NULL};
     const json_t *format = json_object_get(body, "encoding_format"),
                  *dimensions = json_object_get(body, "dimensions");
     const char *word = json_string_value(format), *name;
@@ -137,6 +159,7 @@ static bool read_body(struct embeddings *all, json_t *body)
         return mistake_in(mistake, "encoding_format", "\"encoding_format\" should be float or base64");
     all->base64 = word && strcmp(word, "base64") == 0;
     if (dimensions && !json_is_null(dimensions) && !read_dimensions(all, dimensions)) return false;
+    if (!read_prompt(all, json_object_get(body, "prompt_name"))) return false;
     return read_inputs(all, json_object_get(body, "input"));
 }
 

@@ -143,6 +143,7 @@ bool vectors_room(struct vectors *all, size_t n_inputs)
 bool vectors_fits(struct vectors *all, const struct vector_input *input)
 {
     uint32_t n_context = all->served->info.n_context;
+    if (all->n_longest > 0 && all->n_longest < n_context) n_context = all->n_longest;
     if (input->tokens.count == 0)
         return mistake_in(&all->mistake, all->what, "a text of \"%s\" has no tokens", all->what);
     if (input->tokens.count <= n_context) return true;

@@ -23,10 +23,11 @@ struct vectors {
     const char *model;           /* as the answer names it */
     struct vector_input *inputs; /* [n_inputs] */
     size_t n_inputs;
-    uint32_t pooling; /* enum engine_pooling */
-    bool normalises;  /* to length 1 */
-    uint32_t n_kept;  /* numbers of a vector that are kept, from the first one on */
-    const char *what; /* the field that has the texts, for messages */
+    uint32_t pooling;   /* enum engine_pooling */
+    bool normalises;    /* to length 1 */
+    uint32_t n_kept;    /* numbers of a vector that are kept, from the first one on */
+    uint32_t n_longest; /* tokens that a text may have besides what the context takes; 0: no limit */
+    const char *what;   /* the field that has the texts, for messages */
     struct mistake mistake;
     json_t *(*answer)(const struct vectors *all); /* a new reference; NULL: out of memory */
 

@@ -52,5 +52,6 @@ export function writeEncoder(folder, nLabels = 0) {
     writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors(nLabels)));
     writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify({ tokenizer_class: 'BertTokenizer' }));
     writeFileSync(join(folder, 'vocab.txt'), words.join('\n') + '\n');
+    writeFileSync(join(folder, 'config_sentence_transformers.json'), JSON.stringify({ prompts: { query: 'what ' } }));
     return folder;
 }

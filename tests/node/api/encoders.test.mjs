@@ -54,6 +54,19 @@ test('top_n, return_documents, documents as objects', async () => {
     assert.deepEqual(objects.json.results[0], best);
 });
 
+test('a prompt is put before each text', async () => {
+    /* a directory's, as sentence-transformers writes it */
+    const input = (model, body) => post('/v1/embeddings', { model, ...body });
+    const named = await input('encoder', { input: ['tea'], prompt_name: 'query' });
+    assert.equal(named.status, 200, JSON.stringify(named.json));
+    assert.deepEqual(named.json.data, (await input('encoder', { input: 'what tea' })).json.data);
+    assert.notDeepEqual(named.json.data, (await input('encoder', { input: 'tea' })).json.data);
+    const wrong = await input('encoder', { input: 'tea', prompt_name: 'answer' });
+    assert.equal(wrong.status, 400);
+    assert.equal(wrong.json.error.param, 'prompt_name');
+    assert.match(wrong.json.error.message, /it has query/);
+});
+
 test('what is wrong with a request is said', async () => {
     const wrong = [
         [{ ...rank, query: undefined }, 'query'], [{ ...rank, query: ['a'] }, 'query'], [{ ...rank, documents: [] }, 'documents'],
