@@ -322,7 +322,8 @@ Test(families, logits_on_any_split_are_those_of_transformers)
     static const int32_t offloads[] = {1, ENGINE_OFFLOAD_ALL, 0};
     for (size_t i = 0; i < N_SAMPLES; i++) {
         /* As a sample, one or all of the layers, in turns. */
-        const size_t first = all_or_sample(0, (unsigned)i % 2), n = all_or_sample(3, 1);
+        const size_t first = all_or_sample(0, (unsigned)(i + first_of_sample(2)) % 2),
+                     n = all_or_sample(3, 1);
         for (size_t k = first; k < first + n; k++)
             check(&samples[i],
                   &(struct setting){.backends = TEST_BACKEND, .offload = offloads[k], .n_batch = 512}, 1e-4);
@@ -337,7 +338,8 @@ Test(families, texts_are_the_same_whatever_the_split)
     int counts[2] = {0};
     for (size_t i = 0; i < N_SAMPLES; i++) {
         /* As a sample, in turns, the other way round than the logits. */
-        const size_t first = all_or_sample(0, 1 - (unsigned)i % 2), n = all_or_sample(2, 1);
+        const size_t first = all_or_sample(0, (unsigned)(i + 1 + first_of_sample(2)) % 2),
+                     n = all_or_sample(2, 1);
         compare_texts(samples[i].name, family_files(samples[i].name).model, settings + first, n, counts);
     }
     cr_expect_gt(2 * counts[0], counts[1], "%d of %d tokens were compared", counts[0], counts[1]);
@@ -348,7 +350,8 @@ Test(families, quantised_logits_of_a_split_are_close_to_those_of_the_cpu)
     static const char *const names[] = {"falcon40", "gemma3", "gptoss", "deepseek3", "cohere2", "qwen2moe"};
     static const char *const types[] = {"Q8_0", "Q4_0"};
     for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
-        if (i % 2 != i / 2 % 2 && all_or_sample(0, 1)) continue; /* as a sample, the types in turns */
+        if ((i + first_of_sample(2)) % 2 != i / 2 % 2 && all_or_sample(0, 1))
+            continue; /* as a sample, the types in turns */
         const char *name = names[i / 2], *path = converted(name, types[i % 2]);
         size_t n_tokens, n;
         int32_t *tokens = families_read_npy(family_files(name).tokens, &n_tokens);
