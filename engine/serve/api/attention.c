@@ -167,6 +167,7 @@ static int write_page(const struct attention_map *map, char **page, size_t *size
     return status;
 }
 
+/* Ends what `is_looking` says. */
 static void look_and_answer(struct look *look)
 {
     struct attention_map map = {.model = look->served->model,
@@ -186,6 +187,8 @@ static void look_and_answer(struct look *look)
         status = write_page(&map, &page, &size);
     free(map.weights);
     if (status) fail(look, status);
+    /* Before the client has its answer: it may ask again at once. */
+    atomic_store(&exchange_server(look->exchange)->is_looking, false);
     if (status)
         wire_fail(look->exchange, &look->mistake);
     else if (look->as_json)
@@ -213,7 +216,6 @@ void api_attention(struct exchange *exchange)
         exchange_count(exchange, look.tokens.count, 0, 0);
         exchange_when_gone(exchange, client_is_gone, &look);
         look_and_answer(&look);
-        atomic_store(&server->is_looking, false);
     }
     free(look.tokens.ids);
 }
