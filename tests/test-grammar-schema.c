@@ -188,7 +188,7 @@ Test(grammar_schema, multiples)
 static void all_multiples(const char *rest, const char *divisor, long long units, long long unit_divisor,
                           long long low, long long high)
 {
-    char schema[160], text[32];
+    char schema[160], text[48];
     snprintf(schema, sizeof schema, "{\"type\":\"number\",\"multipleOf\":%s%s}", divisor, rest);
     struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, schema);
     for (long long n = -2500; n <= 2500; n++) {
