@@ -79,7 +79,7 @@ static int follow(const struct grammar_vocab *vocab, struct grammar *grammar, ui
         if (status || n_allowed == 0) break;
         *random = *random * 6364136223846793005u + 1442695040888963407u;
         for (uint32_t left = (uint32_t)(*random >> 33) % n_allowed + 1; left > 0; token++)
-            left -= mask[token / 64] >> (token % 64) & 1;
+            left -= (uint32_t)(mask[token / 64] >> (token % 64) & 1);
         if (token == n_tokens) break; /* the last one ends the text */
         status = grammar_match_accept(match, token - 1);
     }
