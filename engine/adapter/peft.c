@@ -113,7 +113,7 @@ static bool find_parameter(const struct reader *reader, const char *module, stru
     struct {
         struct hf_name hf;
         char key[256];
-    } named[2];
+    } named[2] = {0};
     size_t n = 0, depth = 0, length = strlen(module);
     for (; length > sizeof wrapped &&
            strncmp(module + length + 1 - sizeof wrapped, wrapped, strlen(wrapped)) == 0;

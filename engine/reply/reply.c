@@ -245,15 +245,11 @@ static int end_call(struct engine_reply *reply, size_t length, const char *close
     const struct mark *opened = reply->opened;
     int status = reply->follows ? follow_calls(reply, length) : ENGINE_OK;
     json_t *calls = status ? NULL : read_calls(reply, length);
-    if (status) {
-        reply->trim = true;
-    } else if (reply->partial.n_begun > 0) {
+    if (!status && reply->partial.n_begun > 0) {
         status = end_followed(reply, calls, length);
-    } else if (calls) {
-        status = hand_out_calls(reply, calls, 0);
+    } else if (status || calls || (!close && is_cut_head(reply))) { /* marks of a head are no content */
+        if (calls) status = hand_out_calls(reply, calls, 0);
         reply->trim = true;
-    } else if (!close && is_cut_head(reply)) {
-        reply->trim = true; /* its marks are no content */
     } else {
         if (reply->space) {
             reply->trim = false;

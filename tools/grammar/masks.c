@@ -75,7 +75,7 @@ static int follow(const struct grammar_vocab *vocab, struct grammar *grammar, ui
         status = grammar_match_mask(match, mask);
         times[(*n_times)++] = milliseconds() - start;
         uint32_t n_allowed = 0, token = 0;
-        for (uint32_t i = 0; i < n_tokens; i++) n_allowed += mask[i / 64] >> (i % 64) & 1;
+        for (uint32_t i = 0; i < n_tokens; i++) n_allowed += (uint32_t)(mask[i / 64] >> (i % 64) & 1);
         if (status || n_allowed == 0) break;
         *random = *random * 6364136223846793005u + 1442695040888963407u;
         for (uint32_t left = (uint32_t)(*random >> 33) % n_allowed + 1; left > 0; token++)

@@ -207,7 +207,7 @@ static int open_modules(const char *folder, char path[PATH_MAX], json_t **module
 int hf_read_pooling(struct hf_config *config, const char *folder)
 {
     char path[PATH_MAX];
-    json_t *modules, *module;
+    json_t *modules = NULL, *module;
     struct steps steps = {.path = path};
     size_t i;
     if (!config->status) config->status = open_modules(folder, path, &modules);

@@ -159,7 +159,8 @@ static bool read_reasoning_field(struct ask *ask, const char *name, json_t *valu
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
     /* "auto" is what the model offers, which is none: its reasoning comes as it is. */
-    bool is_auto = summary && json_is_string(summary) && strcmp(json_string_value(summary), "auto") == 0;
+    const char *asked = json_string_value(summary);
+    bool is_auto = asked && strcmp(asked, "auto") == 0;
     if (summary && !json_is_null(summary) && !is_auto)
         return mistake_in(mistake, "reasoning.summary",
                           "summaries of reasoning are not supported: it comes as it is");
