@@ -92,6 +92,17 @@ Test(embed, each_pooling_is_made_of_the_states)
     json_decref(none);
 }
 
+/* Keys and values in F16 would move a decoder's embedding by 1e-3. */
+Test(embed, a_decoder_has_an_exact_cache)
+{
+    struct program_result chosen = EMBED(TWO, "--json"), exact = EMBED(TWO, "--json", "--cache-type", "f32"),
+                          rounded = EMBED(TWO, "--json", "--cache-type", "f16");
+    cr_assert_eq(chosen.status, 0, "%s", chosen.err);
+    cr_expect_str_eq(chosen.out, exact.out);
+    cr_expect_str_neq(chosen.out, rounded.out);
+    program_free(&chosen), program_free(&exact), program_free(&rounded);
+}
+
 Test(embed, norms_and_dimensions)
 {
     static const char *const norms[] = {"0", "1", "2", "3.5"};

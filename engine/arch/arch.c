@@ -40,5 +40,7 @@ int arch_read(const struct architecture *architecture, const struct model *model
     hparams_family(model, reader.prefix);
     architecture->read(&reader, hparams, info);
     info->n_embd = hparams_count_required(&reader, "embedding_length");
+    info->makes_vectors = info->is_encoder || hparams_has(&reader, "pooling_type") ||
+                          hparams_has(&reader, "classifier.output_labels");
     return reader.status;
 }

@@ -19,9 +19,10 @@ struct arch_info {
     uint32_t window; /* the most positions that a token sees in a layer with a window; 0: no such layer */
     /* Of an encoder: positions after its own that a token sees in a layer with a window, see INPUT_REACH. */
     uint32_t n_ahead;
-    uint32_t n_types; /* of tokens, as in BERT; 0: they have none */
-    bool is_encoder;  /* tokens see their whole text, and there are no logits */
-    bool has_states;  /* the graph declares states: graph_state */
+    uint32_t n_types;   /* of tokens, as in BERT; 0: they have none */
+    bool is_encoder;    /* tokens see their whole text, and there are no logits */
+    bool makes_vectors; /* an encoder, or made for embeddings or labels: the file names a pooling or labels */
+    bool has_states;    /* the graph declares states: graph_state */
     /* An encoder reads a source text for each of the decoder's sequences; the family has the graphs of both, see
      * graph_shape.encodes. The decoder's text begins with this token. */
     bool has_source;

@@ -1015,7 +1015,7 @@ const struct option all_options[] = {
      .target = AT(cache_type),
      .commands = PLACING,
      .choices = "f16|f32|q8_0",
-     .help = "Type of the KV cache: f16, f32 or q8_0 (default: f16)"},
+     .help = "Type of the KV cache: f16, f32 or q8_0 (default: f16; f32 for embeddings, ranks and labels)"},
 
     {.name = "json",
      .kind = OPTION_FLAG,

@@ -20,6 +20,8 @@ int pooled_open(struct pooled *p, uint32_t n_context)
                                                .n_waiting = p->arguments->n_parallel * WAITING_EACH};
     int32_t offload;
     context_options(p->arguments, &options, &offload);
+    if (!options.cache_type)
+        options.cache_type = "f32"; /* a decoder, too, needs it only while it reads a text */
     int status = embed_texts_check(p->texts, options.n_context ? options.n_context : n_context,
                                    p->arguments->truncate);
     if (status) return status;

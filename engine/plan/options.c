@@ -27,10 +27,10 @@ int plan_read_context_options(const struct engine_context_options *given,
     return status;
 }
 
-/* An encoder needs keys and values only while a batch runs, so exact ones cost little. */
-static int read_cache_type(const char *name, bool is_encoder, uint32_t *type)
+/* A model that makes vectors needs keys and values only while it reads a text, so exact ones cost little. */
+static int read_cache_type(const char *name, bool makes_vectors, uint32_t *type)
 {
-    *type = is_encoder ? ENGINE_TYPE_F32 : ENGINE_TYPE_F16;
+    *type = makes_vectors ? ENGINE_TYPE_F32 : ENGINE_TYPE_F16;
     if (!name) return ENGINE_OK;
     bool known =
         strcasecmp(name, "f16") == 0 || strcasecmp(name, "f32") == 0 || strcasecmp(name, "q8_0") == 0;
@@ -204,7 +204,7 @@ static int read_watch(struct engine_plan *plan, const struct engine_context_opti
 int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options)
 {
     int status = read_sizes(plan, options);
-    if (!status) status = read_cache_type(options->cache_type, plan->info.is_encoder, &plan->cache_type);
+    if (!status) status = read_cache_type(options->cache_type, plan->info.makes_vectors, &plan->cache_type);
     if (!status) status = read_offload(plan, options);
     if (!status) status = read_watch(plan, options);
     return status;
