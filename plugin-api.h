@@ -66,7 +66,7 @@ extern "C" {
 #endif
 
 #define ENGINE_ABI_MAJOR 1
-#define ENGINE_ABI_MINOR 3
+#define ENGINE_ABI_MINOR 4
 
 /* True if `field` is within the part of *pointer that its writer knew. */
 #define ENGINE_HAS(pointer, field)                                                                           \
@@ -611,7 +611,8 @@ enum engine_device_kind {
 
 struct engine_device_info {
     size_t struct_size;
-    /* Appended to the plugin's name to name the device: "0" -> vulkan0, "0.1" -> opencl0.1, "" -> cpu. */
+    /* Appended to the plugin's name to name the device: "0" -> vulkan0, "0.1" -> opencl0.1, "" -> cpu. Digits and
+     * dots; [1.4] after a digit also a-z, _ and -: "1.vulkan0" -> mpi1.vulkan0. */
     char id[16];
     char description[128]; /* for people: the product's name, the driver */
     uint32_t kind;         /* enum engine_device_kind */
@@ -668,6 +669,27 @@ struct engine_weight_desc {
     uint64_t data_size;    /* bytes */
 };
 
+/* [1.4] A device that a process offers, see `serve`. */
+struct engine_served_device {
+    size_t struct_size;
+    const char *name; /* "cpu", "vulkan0" */
+    const struct engine_backend *backend;
+    uint32_t index; /* within the backend */
+    uint32_t reserved;
+};
+
+/* [1.4] What `serve` gets. Valid until it returns. */
+struct engine_service {
+    size_t struct_size;
+    uint32_t abi_major, abi_minor;                     /* the engine's own */
+    const struct engine_served_device *const *devices; /* [n_devices] */
+    uint32_t n_devices;
+    uint32_t n_threads; /* for engine_device_options; 0: as the other process asks */
+    /* [any] Why the last of the backends' functions that the calling thread called failed; "": for no reason that is
+     * known. Valid until the next call. */
+    const char *(*message)(void);
+};
+
 struct engine_backend {
     size_t struct_size;
 
@@ -675,7 +697,8 @@ struct engine_backend {
 
     /* [main] Counts the devices. 0 with ENGINE_OK is a valid answer. If the machine lacks what the devices
      * need (a driver, say), call host->fail and return ENGINE_ERROR_NOT_FOUND: the engine reports the
-     * reason. */
+     * reason. [1.4] A backend that most users have no use for may call host->fail(ENGINE_OK, ...) and answer 0:
+     * then only those who name it are told. */
     int (*device_count)(uint32_t *count);
     /* [main] Fills *info for device `index`, within info->struct_size, which the caller sets. memory_free is
      * measured at each call. */
@@ -772,6 +795,13 @@ struct engine_backend {
      * rows and sequences. A device takes at most the largest of the answers for the operations that it has
      * run. This memory counts towards memory_limit. */
     int (*op_memory)(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
+
+    /* [1.4] Offering devices to another process, optional. */
+
+    /* [main] For backends whose devices are those of other processes: makes this process one of these. Offers the
+     * devices of `service`, which are other plugins', to the process that asked for them, and returns when that
+     * needs them no more. No other function of this plugin is called before. */
+    int (*serve)(const struct engine_service *service);
 };
 
 /* --------------------------------------------------------------------------------------------------------

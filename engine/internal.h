@@ -19,7 +19,9 @@ struct engine {
     struct device *devices; /* [n_devices]; see devices/devices.h */
     size_t n_devices;
     bool devices_listed;
-    pthread_mutex_t devices_lock; /* protects the three above, and the backends' functions marked [main] */
+    const struct plugin
+        *serving; /* the backend through which this process serves another; it lists no devices */
+    pthread_mutex_t devices_lock; /* protects the four above, and the backends' functions marked [main] */
 };
 
 struct engine_model {

@@ -311,6 +311,18 @@ const struct command commands[] = {
      .summary = "Lists the devices that models can run on, with their memory.",
      .examples = "  engine devices\n  engine devices --json\n",
      .run = command_devices},
+    {.name = "worker",
+     .synopsis = "[OPTION...]",
+     .summary = "Offers this machine's devices to an engine on another one, through MPI.",
+     .details =
+         "mpirun or srun starts workers together with the command that uses their devices, which is rank 0. "
+         "There they are called mpi1.cpu, mpi2.vulkan0 and so on, after the worker's rank. A worker ends "
+         "with "
+         "that command. docs/cluster.md says how to start and what to expect.",
+     .examples = "  engine worker --backend cpu -t 16\n"
+                 "  mpirun -n 1 engine run -m llama.gguf -p \"One day\" --backend mpi : -n 2 engine worker\n"
+                 "  mpirun -n 1 engine devices : -host node2 -n 1 engine worker --backend cpu -t 16\n",
+     .run = command_worker},
     {.name = "help",
      .synopsis = "[COMMAND] [--format text|man|bash|zsh|fish]",
      .summary = "Explains a command; writes manual pages and shell completions.",

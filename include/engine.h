@@ -107,6 +107,17 @@ struct engine_device_entry {
 ENGINE_API int engine_device_count(struct engine *engine, size_t *count);
 ENGINE_API int engine_device_at(struct engine *engine, size_t index, struct engine_device_entry *entry);
 
+struct engine_serve_options {
+    size_t struct_size;
+    /* The devices to offer, as in engine_context_options.backends. NULL: those that a model would use here. */
+    const char *backends;
+    uint32_t n_threads; /* for each model; 0: as the other process asks, else the plugin decides */
+};
+/* Offers this process's devices to another one, through the first backend that can (`serve` in plugin-api.h), and
+ * returns when that one has ended. ENGINE_ERROR_NOT_FOUND: no backend can, there is no device, or nobody asks for
+ * them. Nothing else may be done with the engine meanwhile. `options` may be NULL. */
+ENGINE_API int engine_serve_devices(struct engine *engine, const struct engine_serve_options *options);
+
 /* ---- Checking plugins ------------------------------------------------------------------------------ */
 
 /* The result of a check. */

@@ -36,8 +36,10 @@ static void describes_itself(struct suite *suite, const void *args)
     SUITE_EXPECT(suite, memchr(info.id, 0, sizeof info.id), "the id doesn't end");
     SUITE_EXPECT(suite, memchr(info.description, 0, sizeof info.description), "the description doesn't end");
     SUITE_EXPECT(suite, memchr(info.pci_address, 0, sizeof info.pci_address), "the PCI address doesn't end");
-    SUITE_EXPECT(suite, info.id[strspn(info.id, "0123456789.")] == 0, "the id '%s' is not of digits and dots",
-                 info.id);
+    SUITE_EXPECT(suite,
+                 info.id[strspn(info.id, "0123456789.abcdefghijklmnopqrstuvwxyz_-")] == 0 &&
+                     (!info.id[0] || strchr("0123456789.", info.id[0])),
+                 "the id '%s' is not of digits and dots, with letters only after them", info.id);
     SUITE_EXPECT(suite, info.description[0], "there is no description");
     SUITE_EXPECT(suite, printable_is(info.description, strnlen(info.description, sizeof info.description)),
                  "a control character in the description");

@@ -35,6 +35,7 @@ int command_devices(const struct arguments *arguments);
 int command_help(const struct arguments *arguments);
 int command_quantize(const struct arguments *arguments);
 int command_template(const struct arguments *arguments);
+int command_worker(const struct arguments *arguments);
 
 /* Prints "engine: MESSAGE" and returns the exit status: 2 after command_error(ENGINE_ERROR_ARGUMENT), else 1.
  * The message is that of command_error if there was one, else engine_error_message(). */

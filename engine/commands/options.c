@@ -934,6 +934,15 @@ const struct option all_options[] = {
      .help = "Plugins or devices to use, such as `vulkan,cpu` or `vulkan:1` (default: `backend` in "
              "engine.conf, else all except CPUs exposed by drivers; see `engine devices`). The fastest "
              "device gets layers first"},
+    {.name = "backend",
+     .value = "NAME[,NAME]",
+     .kind = OPTION_NAMES,
+     .group = GROUP_DEVICES,
+     .target = AT(backend),
+     .devices = true,
+     .commands = " worker ",
+     .help = "Plugins or devices to offer, such as `cpu` or `vulkan1` (default: all except CPUs exposed by "
+             "drivers)"},
     {.name = "offload",
      .value = "N|auto|all",
      .kind = OPTION_CHOICE,
@@ -966,11 +975,11 @@ const struct option all_options[] = {
      .kind = OPTION_U32,
      .group = GROUP_DEVICES,
      .target = AT(n_threads),
-     .commands = PLACING "quantize ",
+     .commands = PLACING "quantize worker ",
      .minimum = 1,
      .maximum = 1024,
      .help = "Number of CPU threads (default: `threads` in engine.conf, else one for each physical core; "
-             "quantize: each processor)"},
+             "quantize: each processor; worker: as many as the command asks for that uses it)"},
     {.name = "context",
      .letter = 'c',
      .value = "N",

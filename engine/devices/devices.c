@@ -37,6 +37,13 @@ struct device *devices_find_open(const struct engine *engine, const char *name)
     return NULL;
 }
 
+/* Digits and dots, and after a digit letters: names of devices end where that of the plugin's begins. */
+static bool is_device_id(const char *id)
+{
+    size_t length = strspn(id, "0123456789.abcdefghijklmnopqrstuvwxyz_-");
+    return id[length] == '\0' && (id[0] == '\0' || (id[0] >= '0' && id[0] <= '9') || id[0] == '.');
+}
+
 /* Adds device `index` of a plugin under its name. Faults of the device are logged. */
 static int add_device(struct engine *engine, const struct plugin *plugin, uint32_t index)
 {
@@ -47,11 +54,12 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
         return ENGINE_OK;
     }
     snprintf(device.name, sizeof device.name, "%s%s", plugin->name, info.id);
-    if (info.id[strspn(info.id, "0123456789.")] || devices_find_open(engine, device.name)) {
+    if (!is_device_id(info.id) || devices_find_open(engine, device.name)) {
         log_line(ENGINE_LOG_WARNING, "%s: device %u is not used: its id '%s' is %s", plugin->name, index,
                  info.id,
-                 devices_find_open(engine, device.name) ? "also that of another device"
-                                                        : "not made of digits and dots");
+                 devices_find_open(engine, device.name)
+                     ? "also that of another device"
+                     : "not made of digits and dots, with letters only after them");
         return ENGINE_OK;
     }
     device.hardware = hardware_of(&info);
@@ -98,7 +106,7 @@ int devices_list(struct engine *engine)
     engine->n_devices = 0;
     for (size_t i = 0; i < plugins_count(engine->plugins) && status == ENGINE_OK; i++) {
         const struct plugin *plugin = plugins_at(engine->plugins, i);
-        if (!plugin->refused && plugin->info->kind == ENGINE_PLUGIN_BACKEND)
+        if (!plugin->refused && plugin->info->kind == ENGINE_PLUGIN_BACKEND && plugin != engine->serving)
             status = add_devices(engine, plugin);
     }
     engine->devices_listed = status == ENGINE_OK;

@@ -133,7 +133,8 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
     if (opened > 0) return ENGINE_OK;
     uint32_t count;
     error_clear();
-    if (plugin->info->backend->device_count(&count) != ENGINE_OK && error_message()[0])
+    plugin->info->backend->device_count(&count);
+    if (error_message()[0])
         return error_wrap(ENGINE_ERROR_NOT_FOUND, "the backend %s cannot be used", plugin->name);
     return error_raise(ENGINE_ERROR_NOT_FOUND, "the backend %s found no device on this machine",
                        plugin->name);

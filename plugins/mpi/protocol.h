@@ -1,0 +1,55 @@
+/* protocol.h: what rank 0 and a worker say to each other.
+ *
+ * A message of rank 0 is PROTOCOL_MAGIC, whether it wants a reply (u32), and commands: a number of enum command (u32),
+ * the length of what follows (u64), and that. Only the last command of a message that wants a reply may have an answer.
+ * The reply is a status (u32), a text that explains it, and the answer. Commands of streams that fail leave their error
+ * in the stream, which skips the others until it is waited for.
+ *
+ * Things at the worker have numbers (u32), which the worker gives. */
+#ifndef MPI_PROTOCOL_H
+#define MPI_PROTOCOL_H
+
+#define PROTOCOL_MAGIC   0x31504d45u /* "EMP1" */
+#define PROTOCOL_VERSION 1u
+/* Of this plugin; both sides must have the same. */
+#ifndef MPI_PLUGIN_VERSION /* tests make a plugin of another */
+#define MPI_PLUGIN_VERSION "0.1.0"
+#endif
+
+enum {
+    PROTOCOL_TEXT = 1024,    /* bytes of a text, at most */
+    PROTOCOL_DEVICES = 64,   /* devices of a worker, at most */
+    PROTOCOL_PART = 8 << 20, /* bytes of weights or of a transfer in one command */
+};
+
+/* What follows each, and after the arrow its answer. TENSORS: see operation.h. */
+enum command {
+    /* version of the protocol u32, ABI u32 u32, text: version of the plugin
+     *   → the same of the worker, text: name of the host, u32 n, n texts: names of devices */
+    COMMAND_HELLO = 1,
+    /* device's index u32 → see info_add in copies.h */
+    COMMAND_INFO,
+    /* index u32, n_threads u32, memory_limit u64 → device u32 */
+    COMMAND_OPEN,
+    COMMAND_CLOSE, /* device u32 */
+    /* device u32, operation → u64 */
+    COMMAND_SUPPORTS,
+    COMMAND_OP_MEMORY,
+    COMMAND_WEIGHT_SIZE,   /* device u32, description of a weight → u64 */
+    COMMAND_BUFFER_CREATE, /* device u32, size u64 → buffer u32 */
+    COMMAND_WEIGHT_BEGIN,  /* device u32, description of a weight */
+    COMMAND_WEIGHT_DATA,   /* bytes of that weight, in order */
+    COMMAND_WEIGHT_END,    /* → weight u32 */
+    COMMAND_STREAM_CREATE, /* device u32 → stream u32 */
+    COMMAND_DESTROY,       /* buffer, weight, stream or recording u32 */
+    COMMAND_ENQUEUE,       /* stream u32, operation; with a reply: its status */
+    COMMAND_WRITE,         /* stream u32, buffer u32, offset u64, bytes */
+    COMMAND_READ,          /* stream u32, buffer u32, offset u64, size u64 */
+    COMMAND_COPY,          /* stream u32, target u32, offset u64, source u32, offset u64, size u64 */
+    COMMAND_RECORD,        /* stream u32, operations → recording u32 */
+    COMMAND_REPLAY,        /* stream u32, recording u32 */
+    COMMAND_WAIT,          /* stream u32 → the bytes that were read, in order */
+    COMMAND_END,           /* rank 0 ends */
+};
+
+#endif

@@ -1,0 +1,96 @@
+/* serve.c: the loop of a worker: messages of rank 0 come in, replies go out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "link.h"
+#include "remote.h"
+#include "work.h"
+
+/* What the thread that shows life needs to know. */
+struct life {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    bool is_busy, ends;
+};
+
+/* While a message is being worked on, rank 0 hears twice a second that this process lives. */
+static void *show_life(void *user)
+{
+    struct life *life = user;
+    pthread_mutex_lock(&life->lock);
+    while (!life->ends) {
+        struct timespec time;
+        if (!life->is_busy) {
+            pthread_cond_wait(&life->change, &life->lock);
+            continue;
+        }
+        clock_gettime(CLOCK_REALTIME, &time);
+        time.tv_nsec += 500000000;
+        time.tv_sec += time.tv_nsec / 1000000000;
+        time.tv_nsec %= 1000000000;
+        if (pthread_cond_timedwait(&life->change, &life->lock, &time) != 0 && life->is_busy) link_live();
+    }
+    pthread_mutex_unlock(&life->lock);
+    return NULL;
+}
+
+static void set_busy(struct life *life, bool is_busy, bool ends)
+{
+    pthread_mutex_lock(&life->lock);
+    life->is_busy = is_busy;
+    life->ends = ends;
+    pthread_cond_signal(&life->change);
+    pthread_mutex_unlock(&life->lock);
+}
+
+static int run(struct work *work, struct life *life)
+{
+    struct bytes message = {0}, reply = {0};
+    char error[LINK_ERROR];
+    int status = ENGINE_OK;
+    for (;;) {
+        if (!link_receive(0, LINK_MESSAGE, &message, 0, error)) {
+            status = mpi_host->fail(ENGINE_ERROR_DEVICE, "no message from rank 0: %s", error);
+            break;
+        }
+        set_busy(life, true, false);
+        enum work_next next = work_do(work, message.data, message.size, &reply);
+        set_busy(life, false, false);
+        if (next == WORK_ENDS) break;
+        if (next == WORK_CONTINUES) continue;
+        if (reply.failed)
+            status = mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (reply)");
+        else if (!link_send(0, LINK_REPLY, &reply, 0, error))
+            status = mpi_host->fail(ENGINE_ERROR_DEVICE, "no reply to rank 0: %s", error);
+        if (status) break;
+    }
+    bytes_free(&message);
+    bytes_free(&reply);
+    return status;
+}
+
+int serve(const struct engine_service *service)
+{
+    struct life life = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    char error[LINK_ERROR], host[64] = "";
+    pthread_t thread;
+    if (!link_begin(error)) return mpi_host->fail(ENGINE_ERROR_NOT_FOUND, "%s", error);
+    if (link_rank() == 0) {
+        return mpi_host->fail(
+            ENGINE_ERROR_ARGUMENT,
+            "this is rank 0, where a command such as `engine run` belongs; see docs/cluster.md");
+    }
+    gethostname(host, sizeof host - 1);
+    struct work *work = work_create(service, host);
+    if (!work || pthread_create(&thread, NULL, show_life, &life) != 0) {
+        work_destroy(work);
+        return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
+    }
+    int status = run(work, &life);
+    set_busy(&life, false, true);
+    pthread_join(thread, NULL);
+    work_destroy(work);
+    link_end(!status);
+    return status;
+}

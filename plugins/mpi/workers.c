@@ -1,0 +1,232 @@
+/* workers.c: the workers, as rank 0 knows them (see remote.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/printable.h"
+#include "link.h"
+#include "remote.h"
+
+enum {
+    MUCH = 32 << 20,     /* bytes of commands that are sent although nobody waits for them */
+    GREETING = 60,       /* seconds in which a worker has to say what it has: drivers may start slowly */
+    DEFAULT_TIMEOUT = 10 /* seconds without a sign of life */
+};
+
+static struct {
+    bool was_asked;
+    int status; /* of the search */
+    char reason[LINK_ERROR];
+    struct worker *workers; /* [n] */
+    uint32_t n;
+    double timeout;
+} all;
+
+uint32_t workers_count(void)
+{
+    return all.n;
+}
+
+struct worker *worker_at(uint32_t number)
+{
+    return &all.workers[number];
+}
+
+int worker_fail(const struct worker *worker, int status, const char *format, ...)
+{
+    char text[PROTOCOL_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    printable_make(text);
+    return mpi_host->fail(status, "worker %d%s%s: %s", worker->rank, worker->host[0] ? " on " : "",
+                          worker->host, text);
+}
+
+/* From now on, nothing is sent to it. */
+static int lose(struct worker *worker, const char *reason)
+{
+    worker->is_lost = true;
+    return worker_fail(worker, ENGINE_ERROR_DEVICE, "%s: it has ended, hangs or can't be reached", reason);
+}
+
+size_t command_begin(struct worker *worker, enum command command)
+{
+    if (worker->out.size == 0) {
+        bytes_add_u32(&worker->out, PROTOCOL_MAGIC);
+        bytes_add_u32(&worker->out, 0);
+    }
+    bytes_add_u32(&worker->out, command);
+    return bytes_reserve_u64(&worker->out);
+}
+
+void command_end(struct worker *worker, size_t begun)
+{
+    bytes_set_length(&worker->out, begun);
+}
+
+static int send_commands(struct worker *worker, bool wants_reply)
+{
+    char error[LINK_ERROR] = "";
+    const uint32_t wants = wants_reply;
+    bool whole = !worker->out.failed;
+    if (worker->is_lost) return lose(worker, "it is not used any more");
+    if (whole) memcpy(worker->out.data + sizeof(uint32_t), &wants, sizeof wants);
+    bool sent = whole && link_send(worker->rank, LINK_MESSAGE, &worker->out, all.timeout, error);
+    worker->n_messages += sent;
+    worker->bytes_out += worker->out.size;
+    worker->out.size = 0;
+    worker->out.failed = false;
+    if (!whole) {
+        worker->is_lost = true; /* it would miss some of the commands */
+        return worker_fail(worker, ENGINE_ERROR_MEMORY, "out of memory (message)");
+    }
+    return sent ? ENGINE_OK : lose(worker, error);
+}
+
+int worker_relieve(struct worker *worker)
+{
+    return worker->out.size < MUCH ? ENGINE_OK : send_commands(worker, false);
+}
+
+int worker_ask(struct worker *worker, struct reader *answer)
+{
+    char error[LINK_ERROR] = "", text[PROTOCOL_TEXT];
+    *answer = (struct reader){.failed = true};
+    int status = send_commands(worker, true);
+    if (status) return status;
+    if (!link_receive(worker->rank, LINK_REPLY, &worker->in, all.timeout, error)) return lose(worker, error);
+    worker->n_replies++;
+    worker->bytes_in += worker->in.size;
+    *answer = (struct reader){.at = worker->in.data, .left = worker->in.size};
+    uint32_t number = read_u32(answer);
+    read_text(answer, text, sizeof text);
+    if (answer->failed) return lose(worker, "its reply is no reply");
+    if (number == ENGINE_OK) return ENGINE_OK;
+    status = number <= ENGINE_ERROR_BUSY ? (int)number : ENGINE_ERROR;
+    return worker_fail(worker, status, "%s", text[0] ? text : "it failed without a reason");
+}
+
+int worker_read_all(struct worker *worker, const struct reader *answer)
+{
+    return answer->failed || answer->left > 0 ? lose(worker, "its reply has another length than it should")
+                                              : ENGINE_OK;
+}
+
+void worker_tell(struct worker *worker, enum command command, uint32_t number)
+{
+    pthread_mutex_lock(&worker->lock);
+    size_t begun = command_begin(worker, command);
+    bytes_add_u32(&worker->out, number);
+    command_end(worker, begun);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* ---- Finding them --------------------------------------------------------------------------------------- */
+
+static int greet(struct worker *worker)
+{
+    char version[64];
+    struct reader answer;
+    size_t begun = command_begin(worker, COMMAND_HELLO);
+    bytes_add_u32(&worker->out, PROTOCOL_VERSION);
+    bytes_add_u32(&worker->out, mpi_host->abi_major);
+    bytes_add_u32(&worker->out, mpi_host->abi_minor);
+    bytes_add_text(&worker->out, MPI_PLUGIN_VERSION);
+    command_end(worker, begun);
+    int status = worker_ask(worker, &answer);
+    if (status) return status;
+    uint32_t protocol = read_u32(&answer), major = read_u32(&answer), minor = read_u32(&answer);
+    read_text(&answer, version, sizeof version);
+    read_text(&answer, worker->host, sizeof worker->host);
+    printable_make(version);
+    printable_make(worker->host);
+    if (!answer.failed && (protocol != PROTOCOL_VERSION || major != mpi_host->abi_major ||
+                           minor != mpi_host->abi_minor || strcmp(version, MPI_PLUGIN_VERSION) != 0))
+        return worker_fail(
+            worker, ENGINE_ERROR_UNSUPPORTED,
+            "it has version %s (interface %u.%u, messages %u), but this is %s (%u.%u, %u): install "
+            "the same version everywhere",
+            version, major, minor, protocol, MPI_PLUGIN_VERSION, mpi_host->abi_major, mpi_host->abi_minor,
+            PROTOCOL_VERSION);
+    worker->n_devices = read_u32(&answer);
+    if (worker->n_devices > PROTOCOL_DEVICES) answer.failed = true;
+    for (uint32_t i = 0; i < worker->n_devices && !answer.failed; i++) {
+        read_text(&answer, worker->names[i], sizeof worker->names[i]);
+        if (worker->names[i][strspn(worker->names[i], "abcdefghijklmnopqrstuvwxyz0123456789._-")])
+            answer.failed = true;
+    }
+    return worker_read_all(worker, &answer);
+}
+
+static double timeout_setting(void)
+{
+    const char *text = mpi_host->setting("mpi", "timeout");
+    double seconds = text ? strtod(text, NULL) : 0;
+    return seconds >= 1 ? seconds : DEFAULT_TIMEOUT;
+}
+
+/* Ends together with the workers. One that is lost can't: then the launcher ends all. */
+__attribute__((destructor)) static void leave(void)
+{
+    bool together = all.was_asked && !all.status;
+    for (uint32_t i = 0; i < all.n; i++) {
+        struct worker *worker = &all.workers[i];
+        if (worker->is_lost) together = false;
+    }
+    for (uint32_t i = 0; i < all.n && together; i++) {
+        struct worker *worker = &all.workers[i];
+        command_end(worker, command_begin(worker, COMMAND_END));
+        if (send_commands(worker, false)) together = false;
+    }
+    if (all.was_asked) link_end(together);
+    for (uint32_t i = 0; i < all.n; i++) {
+        struct worker *worker = &all.workers[i];
+        bytes_free(&worker->out);
+        bytes_free(&worker->in);
+        for (uint32_t k = 0; worker->known && k < KNOWN_ANSWERS; k++) bytes_free(&worker->known[k].question);
+        free(worker->known);
+        pthread_mutex_destroy(&worker->lock);
+    }
+    free(all.workers);
+    all.workers = NULL;
+    all.n = 0;
+}
+
+static int find(void)
+{
+    if (!link_begin(all.reason)) return ENGINE_OK;
+    if (link_rank() != 0)
+        return mpi_host->fail(ENGINE_ERROR,
+                              "this is rank %d: only rank 0 may run a command, start `engine worker` here",
+                              link_rank());
+    uint32_t n = (uint32_t)link_size() - 1;
+    all.workers = calloc(n, sizeof *all.workers);
+    if (!all.workers) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (workers)");
+    all.timeout = GREETING;
+    for (all.n = 0; all.n < n;) {
+        struct worker *worker = &all.workers[all.n++];
+        worker->rank = (int)all.n;
+        pthread_mutex_init(&worker->lock, NULL);
+        worker->known = calloc(KNOWN_ANSWERS, sizeof *worker->known);
+        if (!worker->known) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
+        int status = greet(worker);
+        if (status) return status;
+    }
+    all.timeout = timeout_setting();
+    return ENGINE_OK;
+}
+
+int workers_find(void)
+{
+    if (!all.was_asked) {
+        all.was_asked = true;
+        all.status = find();
+        if (all.status) snprintf(all.reason, sizeof all.reason, "the cluster can't be used, as said before");
+        if (all.status) return all.status;
+    }
+    if (all.reason[0]) return mpi_host->fail(all.status, "%s", all.reason);
+    return ENGINE_OK;
+}
