@@ -631,6 +631,10 @@ struct engine_device_info {
      * ties. */
     uint32_t rank;
     uint32_t flags; /* [1.1] bits of enum engine_device_flags */
+    /* [1.4] What lies between the host and a device that is not in this machine, as measured: nanoseconds that a short
+     * message takes one way, and bytes per second of a long one. 0: nothing to speak of. */
+    uint64_t link_latency;
+    uint64_t link_bandwidth;
 };
 
 /* [1.1] */

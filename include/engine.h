@@ -433,8 +433,8 @@ struct engine_context_options {
     size_t struct_size;
     uint32_t n_context; /* positions of a sequence; 0: the model's own, at most 4096 */
     uint32_t n_batch; /* tokens that go through the graph at once; 0: 512, of an encoder at least n_context */
-    uint32_t n_sequences;   /* 0: 1 */
-    uint32_t n_threads;     /* 0: as configured, else one for each physical core */
+    uint32_t n_sequences; /* 0: 1 */
+    uint32_t n_threads;   /* 0: as configured, else one for each physical core */
     /* "f16", "f32" or "q8_0"; NULL: f32 if the model is an encoder or its file names a pooling or labels, else f16 */
     const char *cache_type;
     /* "vulkan,opencl", "vulkan:1", "cpu". NULL: as configured, else all devices except CPUs that are reached

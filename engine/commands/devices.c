@@ -34,17 +34,29 @@ static bool ask(struct engine *engine, size_t index, struct engine_device_entry 
     return false;
 }
 
+/* "; link: 0.21 ms, 118 MB/s" */
+static const char *link_text(const struct engine_device_info *info, char text[64])
+{
+    text[0] = '\0';
+    if (info->link_latency > 0)
+        snprintf(text, 64, "; link: %.2g ms, %.3g MB/s", (double)info->link_latency * 1e-6,
+                 (double)info->link_bandwidth * 1e-6);
+    return text;
+}
+
 static json_t *describe(const struct engine *engine, const struct engine_device_entry *device)
 {
     const struct engine_device_info *info = &device->info;
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b}", "name", json_line(device->name),
-                     "plugin", json_line(device->plugin), "version",
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name",
+                     json_line(device->name), "plugin", json_line(device->plugin), "version",
                      json_line(version_of(engine, device->plugin)), "kind", kind_name(info->kind),
                      "description", json_line(info->description), "memory_free",
                      json_count(info->memory_free), "memory_total",
                      info->memory_total ? json_count(info->memory_total) : json_null(), "preferred",
                      device->preferred ? json_line(device->preferred) : json_null(), "batch_invariant",
-                     (info->flags & ENGINE_DEVICE_BATCH_INVARIANT) != 0);
+                     (info->flags & ENGINE_DEVICE_BATCH_INVARIANT) != 0, "link_latency",
+                     info->link_latency ? json_real((double)info->link_latency * 1e-9) : json_null(),
+                     "link_bandwidth", info->link_bandwidth ? json_count(info->link_bandwidth) : json_null());
 }
 
 static int print_json(struct engine *engine, size_t count)
@@ -75,8 +87,9 @@ static int print_table(struct engine *engine, size_t count)
         table_add(&table, "%s %s", device.plugin, version_of(engine, device.plugin));
         table_add(&table, "%s", size_text(device.info.memory_free).text);
         table_add(&table, "%s", total ? size_text(total).text : "unknown");
-        table_add(&table, "%s%s%s", device.info.description, device.preferred ? "; same hardware as " : "",
-                  device.preferred ? device.preferred : "");
+        char link[64];
+        table_add(&table, "%s%s%s%s", device.info.description, link_text(&device.info, link),
+                  device.preferred ? "; same hardware as " : "", device.preferred ? device.preferred : "");
     }
     int status = table_print(&table, "no devices", stdout);
     print_refused_plugins(engine);

@@ -53,6 +53,8 @@ int device_info(uint32_t index, struct engine_device_info *info)
     char description[sizeof answer.description];
     memcpy(description, answer.description, sizeof description);
     snprintf(answer.description, sizeof answer.description, "%.40s: %.80s", worker->host, description);
+    answer.link_latency = worker->link_latency;
+    answer.link_bandwidth = worker->link_bandwidth;
     sized_write(info, &answer, sizeof answer);
     return ENGINE_OK;
 }

@@ -15,7 +15,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held whenever MPI is asked */
 static bool has_begun;
 
-static double now(void)
+double link_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -109,12 +109,12 @@ static bool send_part(int rank, int kind, const uint8_t *data, int size, double 
     int done = 0, code = MPI_Isend(data, size, MPI_BYTE, rank, kind, MPI_COMM_WORLD, &request);
     if (code == MPI_SUCCESS) code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     pthread_mutex_unlock(&lock);
-    for (double start = now(), waited = 0; code == MPI_SUCCESS && !done;) {
+    for (double start = link_now(), waited = 0; code == MPI_SUCCESS && !done;) {
         rest(waited);
         pthread_mutex_lock(&lock);
         code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&lock);
-        waited = now() - start;
+        waited = link_now() - start;
         if (!done && seconds > 0 && waited > seconds) {
             snprintf(error, LINK_ERROR, "it has taken nothing for %.0f s", waited);
             return false;
@@ -162,7 +162,7 @@ static bool receive_part(int rank, int kind, struct bytes *message, double secon
     int code = MPI_SUCCESS, found = 0, size = 0;
     MPI_Message incoming;
     MPI_Status status;
-    for (double start = now(), waited = 0; code == MPI_SUCCESS && !found; waited = now() - start) {
+    for (double start = link_now(), waited = 0; code == MPI_SUCCESS && !found; waited = link_now() - start) {
         bool lives = false;
         if (seconds > 0 && waited > seconds) {
             snprintf(error, LINK_ERROR, "it has said nothing for %.0f s", waited);
@@ -173,7 +173,7 @@ static bool receive_part(int rank, int kind, struct bytes *message, double secon
         code = MPI_Improbe(rank, kind, MPI_COMM_WORLD, &found, &incoming, &status);
         if (code == MPI_SUCCESS && !found && kind == LINK_REPLY) code = take_lives(rank, &lives);
         pthread_mutex_unlock(&lock);
-        if (lives) start = now();
+        if (lives) start = link_now();
     }
     if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &size);
     if (code != MPI_SUCCESS) return explain(code, "a message can't be received", error);
@@ -187,7 +187,7 @@ static bool receive_part(int rank, int kind, struct bytes *message, double secon
     int done = 0;
     code = MPI_Imrecv(place, size, MPI_BYTE, &incoming, &request);
     pthread_mutex_unlock(&lock);
-    for (double start = now(), waited = 0; code == MPI_SUCCESS && !done; waited = now() - start) {
+    for (double start = link_now(), waited = 0; code == MPI_SUCCESS && !done; waited = link_now() - start) {
         if (seconds > 0 && waited > seconds) {
             snprintf(error, LINK_ERROR, "a message stopped in its middle %.0f s ago", waited);
             return false;

@@ -16,6 +16,9 @@ int link_size(void);
 /* Leaves. `together`: all processes do; otherwise this one goes without a word, and MPI's launcher ends the others. */
 void link_end(bool together);
 
+/* Seconds of a clock. */
+double link_now(void);
+
 /* What a message is: of rank 0 to a worker, the reply, or the sign of life of a worker that computes. */
 enum link_kind { LINK_MESSAGE = 1, LINK_REPLY = 2, LINK_LIFE = 3 };
 

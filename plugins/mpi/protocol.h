@@ -10,7 +10,7 @@
 #define MPI_PROTOCOL_H
 
 #define PROTOCOL_MAGIC   0x31504d45u /* "EMP1" */
-#define PROTOCOL_VERSION 1u
+#define PROTOCOL_VERSION 2u
 /* Of this plugin; both sides must have the same. */
 #ifndef MPI_PLUGIN_VERSION /* tests make a plugin of another */
 #define MPI_PLUGIN_VERSION "0.1.0"
@@ -27,6 +27,8 @@ enum command {
     /* version of the protocol u32, ABI u32 u32, text: version of the plugin
      *   → the same of the worker, text: name of the host, u32 n, n texts: names of devices */
     COMMAND_HELLO = 1,
+    /* any bytes, which measure the link → nothing */
+    COMMAND_ECHO,
     /* device's index u32 → see info_add in copies.h */
     COMMAND_INFO,
     /* index u32, n_threads u32, memory_limit u64 → device u32 */

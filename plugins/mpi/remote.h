@@ -38,6 +38,7 @@ struct worker {
     struct bytes out;                 /* commands that have yet to be sent */
     struct bytes in;                  /* the last reply */
     bool is_lost;
+    uint64_t link_latency, link_bandwidth;               /* as in engine_device_info */
     uint64_t n_messages, n_replies, bytes_out, bytes_in; /* so far */
     struct known_answer *known;                          /* [KNOWN_ANSWERS] */
 };

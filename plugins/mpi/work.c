@@ -161,6 +161,13 @@ static int hello(struct work *work, struct reader *reader, struct bytes *answer)
     return ENGINE_OK;
 }
 
+static int echo(struct work *work, struct reader *reader, struct bytes *answer)
+{
+    (void)work, (void)answer;
+    read_bytes(reader, reader->left);
+    return ENGINE_OK;
+}
+
 static int info(struct work *work, struct reader *reader, struct bytes *answer)
 {
     struct engine_device_info info = {.struct_size = sizeof info};
@@ -176,6 +183,7 @@ static int info(struct work *work, struct reader *reader, struct bytes *answer)
 
 static work_command *const commands[] = {
     [COMMAND_HELLO] = hello,
+    [COMMAND_ECHO] = echo,
     [COMMAND_INFO] = info,
     [COMMAND_OPEN] = work_open,
     [COMMAND_CLOSE] = work_close,

@@ -161,6 +161,38 @@ static int greet(struct worker *worker)
     return worker_read_all(worker, &answer);
 }
 
+/* Seconds until the reply to `size` bytes is here, the least of several times; less than 0: the worker is lost. */
+static double time_echo(struct worker *worker, size_t size, int times)
+{
+    double least = -1;
+    for (int i = 0; i < times; i++) {
+        struct reader answer;
+        size_t begun = command_begin(worker, COMMAND_ECHO);
+        void *place = bytes_grow(&worker->out, size);
+        if (place) memset(place, 0, size);
+        command_end(worker, begun);
+        double start = link_now();
+        if (worker_ask(worker, &answer)) return -1;
+        double seconds = link_now() - start;
+        if (least < 0 || seconds < least) least = seconds;
+    }
+    return least;
+}
+
+/* Messages long enough to take a millisecond tell how many bytes the link carries in a second. */
+static int measure_link(struct worker *worker)
+{
+    double around = time_echo(worker, 0, 8), there = around;
+    size_t size = 64 << 10;
+    while (there >= 0 && there < around + 1e-3 && size < 8 << 20) there = time_echo(worker, size *= 2, 3);
+    if (around < 0 || there < 0) return ENGINE_ERROR_DEVICE;
+    worker->link_latency = (uint64_t)(around / 2 * 1e9) + 1;
+    worker->link_bandwidth = there > around ? (uint64_t)((double)size / (there - around)) : 0;
+    mpi_host->log(ENGINE_LOG_INFO, "worker %d on %s: link of %.3g ms and %.3g MB/s", worker->rank,
+                  worker->host, (double)worker->link_latency * 1e-6, (double)worker->link_bandwidth * 1e-6);
+    return ENGINE_OK;
+}
+
 static double timeout_setting(void)
 {
     const char *text = mpi_host->setting("mpi", "timeout");
@@ -213,6 +245,7 @@ static int find(void)
         worker->known = calloc(KNOWN_ANSWERS, sizeof *worker->known);
         if (!worker->known) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
         int status = greet(worker);
+        if (!status) status = measure_link(worker);
         if (status) return status;
     }
     all.timeout = timeout_setting();
