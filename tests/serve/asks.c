@@ -412,7 +412,8 @@ static const struct {
      "{" HI ", " TOOLS ", 'tool_choice': 'required'}",
      {"<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
       "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>\n<tool_call>{\"name\":\"time\","
-      "\"arguments\":{}}</tool_call>"},
+      "\"arguments\":{}}</tool_call>",
+      "<tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>\n"}, /* which promises no other one */
      {"Hello", "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Bonn\"}}</tool_call>",
       "<tool_call>{\"name\": \"other\", \"arguments\": {}}</tool_call>",
       "<think>x</think><tool_call>{\"name\":\"time\",\"arguments\":{}}</tool_call>"}},

@@ -109,6 +109,8 @@ bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct 
 bool ask_read_tools(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* Whether the answer has to be a call. */
+bool ask_forces_call(const struct ask *ask);
 /* Once everything is read: the choice fits the tools. */
 bool ask_check_tools(struct ask *ask, struct mistake *mistake);
 /* The text of a string or of an array of parts whose types are among `types` (terminated by NULL); a new reference. NULL:

@@ -196,9 +196,11 @@ static void deliver(struct choice *choice, uint32_t part, const struct engine_st
 {
     struct generation *g = choice->generation;
     if (text->length == 0 || choice->enough) return;
+    choice->part = part;
+    /* Beside calls that are asked for there are only line breaks, and the mark of one that is cut. */
+    if (part == ENGINE_REPLY_CONTENT && ask_forces_call(&g->ask)) return;
     if (text_add(part == ENGINE_REPLY_REASONING ? &choice->reasoning : &choice->content, text))
         fail_memory(g);
-    choice->part = part;
     if (is_told(g) && g->format->text) g->format->text(choice, part, text);
 }
 

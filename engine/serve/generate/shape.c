@@ -289,10 +289,11 @@ static void put_calls(struct writer *w, const struct ask *ask)
     if (listed) put_mark(w, "[TOOL_CALLS]");
     if (listed) put(w, " \"[\" ");
     put(w, "call");
+    /* A line break after a call does not promise another one. */
     if (!one)
         put(w, listed                           ? " (\",\" \" \"? call)*"
                : format == ENGINE_REPLY_MISTRAL ? " call*"
-                                                : " (\"\\n\"? call)*");
+                                                : " (\"\\n\"? call)* \"\\n\"? ");
     if (listed) put(w, " \"]\" ");
     if (format == ENGINE_REPLY_DEEPSEEK) put_mark(w, "<｜tool▁calls▁end｜>");
 }
@@ -411,7 +412,7 @@ static bool create(struct writer *w, const char *param, struct engine_grammar **
 static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_grammar **grammar,
                         struct mistake *mistake)
 {
-    bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
+    bool forced = ask_forces_call(ask);
     if (forced) {
         put_reasoning(w);
         put_calls(w, ask);
@@ -436,7 +437,7 @@ bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_
 {
     const struct constraint *constraint = &ask->options.constraint;
     struct writer writer = {.shape = shape};
-    bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
+    bool forced = ask_forces_call(ask);
     *grammar = NULL;
     if (constraint->kind == ENGINE_GRAMMAR_GBNF) return shape_constrain(shape->model, ask, grammar, mistake);
     put(&writer, "root ::= ");

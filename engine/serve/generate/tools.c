@@ -103,9 +103,14 @@ static bool has_tool(const struct ask *ask, const char *name)
     return false;
 }
 
+bool ask_forces_call(const struct ask *ask)
+{
+    return ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
+}
+
 bool ask_check_tools(struct ask *ask, struct mistake *mistake)
 {
-    bool forced = ask->tool_choice == TOOL_CHOICE_REQUIRED || ask->tool_choice == TOOL_CHOICE_NAMED;
+    bool forced = ask_forces_call(ask);
     if (forced && !ask->tools)
         return mistake_in(mistake, "tool_choice",
                           "\"tool_choice\" asks for a call, but there are no \"tools\"");

@@ -97,6 +97,22 @@ test('Messages: deltas, and a call that is cut', async () => {
     assert.deepEqual([cut.content[0].type, cut.content[0].input], ['tool_use', {}]);
 });
 
+// The model has learned nothing of calls: it must be able to end after any of them.
+test('calls that are asked for end, and nothing else is in the answer', async () => {
+    const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: { city: { enum: ['Oslo', 'Rome'] } }, required: ['city'], additionalProperties: false } } }];
+    const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], tools, tool_choice: 'required' };
+    for (let seed = 1; seed <= 4; seed++) {
+        const { message, finish_reason } = (await client.chat.completions.create({ ...ask, seed })).choices[0];
+        assert.equal(finish_reason, 'tool_calls');
+        assert.equal(message.content, null);
+        for (const call of message.tool_calls) assert.ok(['Oslo', 'Rome'].includes(JSON.parse(call.function.arguments).city));
+    }
+    for (let max_tokens = 1; max_tokens < 12; max_tokens += 2) {
+        const { message } = (await client.chat.completions.create({ ...ask, max_tokens, temperature: 0 })).choices[0];
+        assert.equal(message.content ?? '', '');
+    }
+});
+
 test('a text that stops it cuts a call', async () => {
     const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], stop: 'centre', ...written,
         tools: [{ type: 'function', function: { name: 'weather', parameters } }] };
