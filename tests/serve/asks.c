@@ -193,6 +193,16 @@ static const struct {
     {MESSAGES, "{" HI ", 'tool_choice': {'type': 'some'}}", "tool_choice", "any"},
     {MESSAGES, "{" HI ", 'tools': [{'type': 'bash_20250124', 'name': 'bash'}]}", "tools[0]", "bash"},
     {MESSAGES, "{" HI ", 'thinking': {'type': 'maybe'}}", "thinking", "enabled"},
+    {MESSAGES, "{" HI ", 'thinking': {'type': 'adaptive', 'display': 'omitted'}}", "thinking.display",
+     "summarized"},
+    {MESSAGES, "{" HI ", 'output_config': 'high'}", "output_config", "object"},
+    {MESSAGES, "{" HI ", 'output_config': {'format': {'type': 'json_object'}}}", "output_config.format",
+     "json_schema"},
+    {MESSAGES, "{" HI ", 'output_config': {'format': {'type': 'json_schema'}}}", "output_config.format",
+     "schema"},
+    {MESSAGES, "{" HI ", 'output_config': {'effort': 'huge'}}", "output_config.effort", "high"},
+    {MESSAGES, "{" HI ", 'output_config': {'task_budget': {}}}", "output_config.task_budget",
+     "not supported"},
 };
 
 Test(asks, refused_by_name)
@@ -259,6 +269,37 @@ Test(asks, messages)
         "{'city': 'Oslo'}}]}, {'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'a', "
         "'content': [{'type': 'text', 'text': 'rain'}]}]}, {'role': 'assistant', 'content': 'Rain.'}]}",
         conversation);
+}
+
+/* How much to reason, and what the answer has to fit: Anthropic's two fields in either order. */
+Test(asks, output_config)
+{
+    static const struct {
+        const char *fields, *effort;
+    } cases[] = {
+        {"'output_config': {'effort': 'high'}", "high"},
+        {"'output_config': {'effort': 'low'}, 'thinking': {'type': 'enabled', 'budget_tokens': 2048}", "low"},
+        {"'thinking': {'type': 'enabled', 'budget_tokens': 2048}, 'output_config': {'effort': 'low'}", "low"},
+        {"'thinking': {'type': 'disabled'}, 'output_config': {'effort': 'low'}", "none"},
+        {"'output_config': {'effort': 'low'}, 'thinking': {'type': 'disabled'}", "none"},
+        {"'thinking': {'type': 'adaptive', 'display': 'summarized'}", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{" HI ", %s}", cases[i].fields);
+        struct read *read = read_body(MESSAGES, body);
+        const char *effort = json_string_value(json_object_get(read->ask.variables, "reasoning_effort"));
+        cr_expect(read->good, "%s: %s", body, read->mistake.message);
+        cr_expect(effort ? cases[i].effort && !strcmp(effort, cases[i].effort) : !cases[i].effort, "%s: %s",
+                  body, effort ? effort : "none");
+        done(read);
+    }
+    struct read *read = read_body(MESSAGES, "{" HI ", 'output_config': {'format': {'type': 'json_schema', "
+                                            "'schema': {'type': 'object'}}}}");
+    cr_assert(read->good, "%s", read->mistake.message);
+    cr_assert_eq(read->ask.options.constraint.kind, ENGINE_GRAMMAR_JSON_SCHEMA);
+    cr_assert_str_eq(read->ask.constrained_by, "output_config.format");
+    done(read);
 }
 
 Test(asks, options)

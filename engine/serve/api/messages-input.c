@@ -145,18 +145,47 @@ static bool read_stops(struct ask *ask, const char *name, json_t *value, struct 
            mistake_in(mistake, name, "%s", error);
 }
 
-/* A budget is a target that the model may miss, so it decides nothing but that there is one. */
+/* A budget is a target that the model may miss, so it decides nothing but that there is one. "adaptive" leaves it to the
+ * model. */
 static bool read_thinking(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    static const char *const keys[] = {"type", "budget_tokens", NULL};
+    static const char *const keys[] = {"type", "budget_tokens", "display", NULL};
     const char *type = json_string_value(json_object_get(value, "type"));
-    if (!type || (strcmp(type, "enabled") != 0 && strcmp(type, "disabled") != 0))
-        return mistake_in(mistake, name, "\"%s\" should be an object with the type enabled or disabled",
-                          name);
+    const json_t *display = json_object_get(value, "display");
+    bool enabled = type && strcmp(type, "enabled") == 0, disabled = type && strcmp(type, "disabled") == 0;
+    if (!enabled && !disabled && (!type || strcmp(type, "adaptive") != 0))
+        return mistake_in(mistake, name,
+                          "\"%s\" should be an object with the type enabled, disabled or adaptive", name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
-    ask->effort_may_be_moot = strcmp(type, "disabled") == 0;
-    return ask_set_variable(ask, "reasoning_effort", json_string(ask->effort_may_be_moot ? "none" : "medium"),
-                            mistake);
+    if (display && !json_is_null(display) &&
+        (!json_is_string(display) || strcmp(json_string_value(display), "summarized") != 0))
+        return mistake_in(mistake, "thinking.display", "\"thinking.display\" can only be summarized here");
+    ask->effort_may_be_moot = disabled;
+    if (disabled) return ask_set_variable(ask, "reasoning_effort", json_string("none"), mistake);
+    if (!enabled || json_object_get(ask->variables, "reasoning_effort")) return true;
+    return ask_set_variable(ask, "reasoning_effort", json_string("medium"), mistake);
+}
+
+/* {"format": {"type": "json_schema", "schema": …}, "effort": "high"} */
+static bool read_output(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const keys[] = {"format", "effort", NULL}, *const inner[] = {"type", "schema", NULL};
+    json_t *format = json_object_get(value, "format"), *effort = json_object_get(value, "effort");
+    char error[256];
+    if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
+    if (!ask_check_keys(value, name, keys, mistake)) return false;
+    if (effort && !json_is_null(effort) && !ask->effort_may_be_moot &&
+        !ask_read_reasoning_effort(ask, "output_config.effort", effort, mistake))
+        return false;
+    if (!format || json_is_null(format)) return true;
+    if (!ask_check_keys(format, "output_config.format", inner, mistake)) return false;
+    const char *type = json_string_value(json_object_get(format, "type"));
+    ask->constrained_by = "output_config.format";
+    return (type && strcmp(type, "json_schema") == 0 &&
+            text_option_read(&ask->options, "response_format", format, error) == TEXT_OPTION_READ) ||
+           mistake_in(
+               mistake, "output_config.format",
+               "\"output_config.format\" should be an object with the type json_schema and a \"schema\"");
 }
 
 static bool not_here(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -177,6 +206,7 @@ static const struct ask_field fields[] = {
     {"max_tokens", read_max},
     {"stop_sequences", read_stops},
     {"thinking", read_thinking},
+    {"output_config", read_output},
     {"chat_template_kwargs", ask_read_template_variables},
     {"stop", not_here},
     {"response_format", not_here},
@@ -185,8 +215,9 @@ static const struct ask_field fields[] = {
 
 static bool read_tools(struct ask *ask, const json_t *tools, json_t *made, struct mistake *mistake)
 {
-    static const char *const keys[] = {"name",   "description", "input_schema", "type", "cache_control",
-                                       "strict", NULL};
+    static const char *const keys[] = {
+        "name", "description", "input_schema", "type", "cache_control", "strict", "eager_input_streaming",
+        NULL}; /* arguments come as they are written anyway */
     size_t i;
     json_t *tool, *list = json_array();
     if (json_object_set_new(made, "tools", list) != 0) return mistake_memory(mistake);

@@ -8,14 +8,14 @@
 
 /* ---- Contents ---- */
 
-/* The text of a part of a content, borrowed; NULL: a mistake. */
+/* The text of a part of a content, borrowed; NULL: a mistake. OpenAI's Agents SDK repeats an answer's role in its part. */
 static const json_t *text_of_part(const json_t *part, const char *where, const char *const *types,
                                   struct mistake *mistake)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
     const json_t *text = json_object_get(part, "text");
     static const char *const keys[] = {"type",   "text",          "refusal",   "annotations", "logprobs",
-                                       "parsed", "cache_control", "citations", NULL};
+                                       "parsed", "cache_control", "citations", "role",        NULL};
     if (!type) {
         mistake_in(mistake, where, "a part of a content should be an object with a \"type\"");
         return NULL;

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
+import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
+import { z } from 'zod';
 import { serve, template } from './server.mjs';
 
 let server, client;
@@ -69,6 +71,12 @@ test('tools in two rounds', async () => {
     });
     const second = await client.messages.create(ask({ messages, tools: [tool], max_tokens: 10 }));
     assert.ok(['end_turn', 'max_tokens'].includes(second.stop_reason));
+});
+
+test('an answer that fits a schema', async () => {
+    const format = zodOutputFormat(z.object({ color: z.enum(['red', 'blue']) }));
+    const message = await client.messages.parse(ask({ output_config: { format }, temperature: 1 }));
+    assert.ok(['red', 'blue'].includes(message.parsed_output.color));
 });
 
 test('errors', async () => {

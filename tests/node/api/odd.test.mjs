@@ -21,6 +21,7 @@ const chats = [
     { messages: [...messages, { role: 'assistant', content: '7', refusal: null, annotations: [], audio: null, function_call: null, tool_calls: null }, ...messages] },
     { messages: [called, { role: 'tool', tool_call_id: 'a', name: 'weather', content: [{ type: 'text', text: 'sun' }] }, ...messages], tools: [bare] },
     { messages: [...messages, { role: 'assistant', content: '7', tool_calls: [] }, { role: 'user', content: '' }] },
+    { messages: [...messages, { role: 'assistant', content: [{ type: 'text', text: '7', role: 'assistant', refusal: null }] }, ...messages] },
     { max_completion_tokens: 4, max_tokens: 4 },
     { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, { tools: [bare], tool_choice: 'none' }, { tools: [bare] },
     { tools: [{ type: 'function', function: { name: 'w', strict: true, parameters: { type: 'object', properties: {}, additionalProperties: false,
@@ -44,6 +45,7 @@ const anthropic = [
     { system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }], metadata: { user_id: 'x' }, stop_sequences: [], tools: [] },
     { thinking: { type: 'disabled' }, service_tier: 'auto', ...nothing('container mcp_servers top_k') },
     { tools: [{ name: 'w', input_schema: { type: 'object' }, type: 'custom', cache_control: null }], tool_choice: { type: 'auto' } },
+    { tools: [{ name: 'w', input_schema: { type: 'object' }, eager_input_streaming: true }], thinking: { type: 'adaptive' } },
 ];
 
 const good = async (path, body) => {
