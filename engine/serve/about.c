@@ -65,11 +65,19 @@ void about_models(struct exchange *exchange)
 void about_model(struct exchange *exchange)
 {
     struct models *models = exchange_server(exchange)->models;
-    const char *name = exchange_path(exchange) + strlen("/v1/models/");
+    const char *name = strstr(exchange_path(exchange), "/models/") + strlen("/models/"), *model, *adapter;
     struct served_state state;
     for (size_t i = 0; models_at(models, i, &state); i++) {
         if (strcmp(state.name, name) != 0) continue;
         exchange_answer(exchange, 200, describe(&state));
+        return;
+    }
+    for (size_t i = 0; (adapter = models_adapter_at(models, i, &model)); i++) {
+        size_t length = strlen(model);
+        if (strncmp(name, model, length) != 0 || name[length] != ':' ||
+            strcmp(name + length + 1, adapter) != 0)
+            continue;
+        exchange_answer(exchange, 200, describe_adapter(model, adapter));
         return;
     }
     exchange_fail(exchange, 404, "not_found_error", "model_not_found", "model", "there is no model '%s'",

@@ -11,6 +11,7 @@ const struct route all_routes[] = {
     {"GET", "/metrics", about_metrics, ROUTE_QUICK},
     {"GET", "/models", about_models, ROUTE_QUICK},
     {"GET", "/v1/models", about_models, ROUTE_QUICK},
+    {"GET", "/models/*", about_model, ROUTE_QUICK},
     {"GET", "/v1/models/*", about_model, ROUTE_QUICK},
     {"GET", "/", page_get, ROUTE_OPEN | ROUTE_QUICK},
     {"GET", "/app/*", page_get, ROUTE_OPEN | ROUTE_QUICK},

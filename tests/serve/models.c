@@ -12,6 +12,7 @@
 
 #include "gguf-writer.h"
 #include "http-fixture.h"
+#include "serve/about.h"
 #include "serve/metrics.h"
 #include "serve/models/models.h"
 #include "serve/routes.h"
@@ -104,6 +105,7 @@ const struct route all_routes[] = {
     {"POST", "/write", write_some, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/write-on", write_on, ROUTE_JSON | ROUTE_MODEL},
     {"GET", "/metrics", tell_metrics, ROUTE_QUICK},
+    {"GET", "/models/*", about_model, ROUTE_QUICK},
     {NULL, NULL, NULL, 0},
 };
 
@@ -285,6 +287,21 @@ static void test_adapters(void)
     free(plain);
     free(changed);
     ask_together(&fixture, (const char *[]){"{\"n\": 16}", "{\"n\": 16, \"model\": \"a:poet\"}"}, 2);
+    /* Each model of the list can be looked at alone. */
+    static const char *const found[][2] = {{"a", "\"loaded\":true"},
+                                           {"a:poet", "\"parent\":\"a\""},
+                                           {"a:x", "404"},
+                                           {"poet", "404"},
+                                           {"a:", "404"},
+                                           {"ab:poet", "404"}};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        char request[128];
+        snprintf(request, sizeof request,
+                 "GET /models/%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", found[i][0]);
+        char *answer = fixture_ask(&fixture, request);
+        EXPECT(strstr(answer, found[i][1]), "%s: %s", found[i][0], answer);
+        free(answer);
+    }
     fixture_stop(&fixture);
 }
 
