@@ -44,11 +44,6 @@ static int no_memory(void)
 
 /* ---- Tokens ---- */
 
-static int collect_ids(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
-}
-
 /* The tokens of an answer by itself: none is added before or after it. */
 static int encode_answer(struct reader *r, const char *text, size_t size, struct token_list *ids)
 {
@@ -56,7 +51,7 @@ static int encode_answer(struct reader *r, const char *text, size_t size, struct
     int status = v->api ? ENGINE_OK : vocabulary_open(r->model, v);
     if (status) return status;
     return v->api->encode(v->tokenizer, text, size, r->arguments->special ? ENGINE_ENCODE_SPECIAL : 0u,
-                          collect_ids, ids);
+                          token_list_sink, ids);
 }
 
 /* An array of ids. */

@@ -241,8 +241,7 @@ static const char *reason_name(uint32_t reason)
 static void finish(struct job *job, const struct engine_event *event)
 {
     json_t *result = begin_result(job);
-    if (job->batch->vocabulary.api)
-        set(result, "text", json_text(job->text.data ? job->text.data : "", job->text.size));
+    if (job->batch->vocabulary.api) set(result, "text", json_buffer(&job->text));
     if (job->batch->arguments->ids && !job->searches) {
         json_t *ids = json_array();
         for (size_t i = 0; i < job->tokens.count; i++)

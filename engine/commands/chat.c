@@ -31,11 +31,6 @@ void chat_fail(struct chat *chat)
 
 /* ---- The prompt ---------------------------------------------------------------------------------------- */
 
-static int take_tokens(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
-}
-
 /* `prompting`: with what begins the answer. */
 static int render(const struct chat *chat, bool prompting, struct engine_rendered **rendered)
 {
@@ -56,7 +51,7 @@ static int encode_from(struct chat *chat, const struct engine_rendered *rendered
 {
     const struct vocabulary *v = &chat->vocabulary;
     size_t count = chat->tokens.count;
-    int status = engine_rendered_encode(rendered, from, take_tokens, &chat->tokens);
+    int status = engine_rendered_encode(rendered, from, token_list_sink, &chat->tokens);
     *good = from == 0 || (chat->tokens.count > count &&
                           v->api->attributes(v->tokenizer, chat->tokens.ids[count]) & ENGINE_TOKEN_CONTROL);
     return status;

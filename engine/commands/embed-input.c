@@ -35,11 +35,6 @@ static struct embed_text *add_text(struct embed_texts *texts, uint64_t line)
     return text;
 }
 
-static int collect(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
-}
-
 static int collect_pair(void *user, const int32_t *ids, const int32_t *types, size_t count)
 {
     struct embed_text *text = user;
@@ -70,13 +65,13 @@ static int encode(const struct source *source, const char *text, size_t size, st
     if (a->query) return encode_pair(a->query, source->model, text, size, to);
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (a->special ? ENGINE_ENCODE_SPECIAL : 0u);
     if (source->prompt.length == 0)
-        return vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, &to->ids);
+        return vocabulary->api->encode(vocabulary->tokenizer, text, size, how, token_list_sink, &to->ids);
     char *both = malloc(source->prompt.length + size);
     if (!both) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
     memcpy(both, source->prompt.data, source->prompt.length);
     if (size > 0) memcpy(both + source->prompt.length, text, size);
     int status = vocabulary->api->encode(vocabulary->tokenizer, both, source->prompt.length + size, how,
-                                         collect, &to->ids);
+                                         token_list_sink, &to->ids);
     free(both);
     return status;
 }
@@ -179,7 +174,7 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
     if (!status && !a->tokens_file) status = find_prompt(&source);
     if (!status && !a->tokens_file && a->truncate)
         status = source.vocabulary.api->encode(source.vocabulary.tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS,
-                                               collect, &texts->around);
+                                               token_list_sink, &texts->around);
     if (!status && a->words.count > 0) status = read_words(&source, texts);
     if (!status && a->prompt_file) status = read_lines(&source, texts);
     if (!status && texts->count == 0)

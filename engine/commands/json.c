@@ -56,6 +56,11 @@ json_t *json_line(const char *text)
     return json_text(text, text ? strlen(text) : 0);
 }
 
+json_t *json_buffer(const struct text_buffer *text)
+{
+    return json_text(text->data ? text->data : "", text->size);
+}
+
 json_t *json_count(uint64_t number)
 {
     return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);

@@ -9,6 +9,9 @@
 /* A string of `length` bytes; invalid UTF-8 becomes U+FFFD. NULL becomes json_null. */
 json_t *json_text(const char *text, size_t length);
 json_t *json_line(const char *text); /* the same, NUL-terminated */
+/* The same of a text that has grown in a buffer (common.h), "" if nothing has come yet. */
+struct text_buffer;
+json_t *json_buffer(const struct text_buffer *text);
 
 /* Integers above 2^63 - 1, Jansson's largest, become that. */
 json_t *json_count(uint64_t number);

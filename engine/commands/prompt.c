@@ -76,7 +76,7 @@ int token_list_add(struct token_list *list, const int32_t *ids, size_t count)
     return ENGINE_OK;
 }
 
-static int collect(void *user, const int32_t *ids, size_t count)
+int token_list_sink(void *user, const int32_t *ids, size_t count)
 {
     return token_list_add(user, ids, count);
 }
@@ -86,13 +86,13 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
 {
     const struct engine_tokenizer_info *info = &vocabulary->info;
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (special ? ENGINE_ENCODE_SPECIAL : 0u);
-    int status = vocabulary->api->encode(vocabulary->tokenizer, text, size, how, collect, tokens);
+    int status = vocabulary->api->encode(vocabulary->tokenizer, text, size, how, token_list_sink, tokens);
     if (status) return status;
     /* An EOS after the prompt would end the text before it begins. */
     if (info->add_eos && !vocabulary->has_source && tokens->count > 0 &&
         tokens->ids[tokens->count - 1] == info->eos)
         tokens->count--;
-    return tokens->count == 0 && info->bos >= 0 ? collect(tokens, &info->bos, 1) : ENGINE_OK;
+    return tokens->count == 0 && info->bos >= 0 ? token_list_add(tokens, &info->bos, 1) : ENGINE_OK;
 }
 
 uint32_t new_seed(void)

@@ -11,6 +11,8 @@ struct token_list {
 };
 
 int token_list_add(struct token_list *list, const int32_t *ids, size_t count);
+/* The same as an engine_token_sink, whose `user` is the list. */
+int token_list_sink(void *user, const int32_t *ids, size_t count);
 
 /* The model's tokenizer, opened once. */
 struct vocabulary {

@@ -356,14 +356,13 @@ static void print_speed(const struct session *s)
 
 static int print_json(const struct session *s)
 {
-    json_t *json =
-        json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "prompt",
-                  json_text(s->prompt ? s->prompt : "", s->prompt_size), "text",
-                  json_text(s->text.data ? s->text.data : "", s->text.size), "end", end_name(s->end),
-                  "prompt_tokens", json_count(s->n_cached + s->n_prefilled), "cached_tokens",
-                  json_count(s->n_cached), "text_tokens", json_count(s->last.n_generated), "guessed_tokens",
-                  json_count(s->last.n_guessed), "accepted_tokens", json_count(s->last.n_accepted),
-                  "prompt_seconds", s->prefill_seconds, "text_seconds", s->last.text_seconds);
+    json_t *json = json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "prompt",
+        json_text(s->prompt ? s->prompt : "", s->prompt_size), "text", json_buffer(&s->text), "end",
+        end_name(s->end), "prompt_tokens", json_count(s->n_cached + s->n_prefilled), "cached_tokens",
+        json_count(s->n_cached), "text_tokens", json_count(s->last.n_generated), "guessed_tokens",
+        json_count(s->last.n_guessed), "accepted_tokens", json_count(s->last.n_accepted), "prompt_seconds",
+        s->prefill_seconds, "text_seconds", s->last.text_seconds);
     if (!s->searches && json) json_object_set_new(json, "seed", json_seed(s->seed));
     if (s->beams && json) json_object_set(json, "beams", s->beams);
     return json_print(json);

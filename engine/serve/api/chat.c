@@ -20,18 +20,7 @@ static bool read_max_tokens(struct ask *ask, const char *name, json_t *value, st
 
 static bool read_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
-    ask->logprobs = json_is_true(value);
-    return true;
-}
-
-static bool read_top_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
-{
-    json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < 0 || n > ASK_MOST_TOP)
-        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, ASK_MOST_TOP);
-    ask->n_top = (uint32_t)n;
-    return true;
+    return ask_flag(name, value, &ask->logprobs, mistake);
 }
 
 static bool read_modalities(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -69,7 +58,7 @@ static const struct ask_field fields[] = {
     {"max_completion_tokens", read_max_tokens},
     {"n_predict", read_max_tokens},
     {"logprobs", read_logprobs},
-    {"top_logprobs", read_top_logprobs},
+    {"top_logprobs", ask_read_top},
     {"modalities", read_modalities},
     {"verbosity", read_verbosity},
     {"reasoning_effort", ask_read_reasoning_effort},
@@ -189,13 +178,9 @@ static json_t *message_json(const struct choice *choice)
     json_t *call;
     json_array_foreach(choice->calls, i, call) json_array_append_new(calls, call_json(call));
     bool any = json_array_size(calls) > 0;
-    json_t *message =
-        json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
-                  any && content->size == 0 ? json_null()
-                                            : json_text(content->size ? content->data : "", content->size),
-                  "refusal");
-    if (reasoning->size > 0)
-        json_object_set_new(message, "reasoning_content", json_text(reasoning->data, reasoning->size));
+    json_t *message = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
+                                any && content->size == 0 ? json_null() : json_buffer(content), "refusal");
+    if (reasoning->size > 0) json_object_set_new(message, "reasoning_content", json_buffer(reasoning));
     if (any)
         json_object_set_new(message, "tool_calls", calls);
     else

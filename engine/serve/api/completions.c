@@ -9,27 +9,20 @@
 #include "serve/api/read.h"
 #include "serve/generate/wire.h"
 
-#define MOST_PROMPTS      256
-#define DEFAULT_MAX       16 /* tokens, as OpenAI's API reference says */
-#define MOST_LEGACY_RIVAL 20
+#define MOST_PROMPTS 256
+#define DEFAULT_MAX  16 /* tokens, as OpenAI's API reference says */
 
 /* ---- Reading ---- */
 
 static bool read_echo(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
-    ask->echo = json_is_true(value);
-    return true;
+    return ask_flag(name, value, &ask->echo, mistake);
 }
 
 static bool read_logprobs(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < 0 || n > MOST_LEGACY_RIVAL)
-        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, MOST_LEGACY_RIVAL);
     ask->logprobs = true;
-    ask->n_top = (uint32_t)n;
-    return true;
+    return ask_read_top(ask, name, value, mistake);
 }
 
 static bool read_max_tokens(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -65,26 +58,12 @@ static bool is_ids(const json_t *value)
     return json_is_integer(json_array_get(value, 0));
 }
 
-static bool read_ids(const json_t *value, struct token_list *tokens, struct mistake *mistake)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach((json_t *)(size_t)value, i, item)
-    {
-        int32_t id = (int32_t)json_integer_value(item);
-        if (!json_is_integer(item) || json_integer_value(item) != id || id < 0)
-            return mistake_in(mistake, "prompt", "\"prompt\" should be texts or arrays of token ids");
-        int status = token_list_add(tokens, &id, 1);
-        if (status) return mistake_of_engine(mistake, status, NULL);
-    }
-    return true;
-}
-
 /* A text between others, if there is a suffix. */
 static bool read_prompt(const struct served *served, const json_t *value, const json_t *suffix,
                         struct ask_prompt *prompt, struct mistake *mistake)
 {
-    if (json_is_array(value) && is_ids(value) && !suffix) return read_ids(value, &prompt->tokens, mistake);
+    if (json_is_array(value) && is_ids(value) && !suffix)
+        return ask_ids("prompt", value, &prompt->tokens, mistake);
     if (!json_is_string(value))
         return mistake_in(mistake, "prompt",
                           "\"prompt\" should be a text, an array of token ids, or an array of "
@@ -284,7 +263,7 @@ static json_t *prompt_json(const struct choice *choice)
 {
     struct text_buffer text = {0};
     add_prompt_text(choice, &text);
-    json_t *json = json_text(text.data ? text.data : "", text.size);
+    json_t *json = json_buffer(&text);
     free(text.data);
     return json;
 }
@@ -304,7 +283,7 @@ static json_t *whole_text(const struct choice *choice)
     struct text_buffer text = {0};
     if (choice->generation->ask.echo) add_prompt_text(choice, &text);
     text_add(&text, &(struct engine_string){choice->content.data, choice->content.size});
-    json_t *json = json_text(text.data ? text.data : "", text.size);
+    json_t *json = json_buffer(&text);
     free(text.data);
     return json;
 }
@@ -380,12 +359,14 @@ bool infill_read(struct ask *ask, const struct served *served, json_t *body, str
         return false;
     if (extra && !json_is_null(extra) && !json_is_array(extra))
         return mistake_in(mistake, "input_extra", "\"input_extra\" should be an array");
-    json_array_foreach(extra, i,
-                       file) if (!json_is_string(json_object_get(file, "filename")) ||
-                                 !json_is_string(json_object_get(
-                                     file, "text"))) return mistake_in(mistake, "input_extra",
-                                                                       "\"input_extra\" should have objects "
-                                                                       "with \"filename\" and \"text\"");
+    json_array_foreach(extra, i, file)
+    {
+        if (json_is_string(json_object_get(file, "filename")) &&
+            json_is_string(json_object_get(file, "text")))
+            continue;
+        return mistake_in(mistake, "input_extra",
+                          "\"input_extra\" should have objects with \"filename\" and \"text\"");
+    }
     return make_prompts(ask, 1, mistake) &&
            fim_prompt(served, json_object_get(body, "input_prefix"), json_object_get(body, "input_suffix"),
                       json_is_string(begun) ? begun : NULL, extra, "input_prefix", &ask->prompts[0].tokens,
@@ -424,8 +405,7 @@ static json_t *end_infill(struct generation *g)
 {
     struct choice *choice = &g->choices[0];
     if (g->ask.stream) return NULL;
-    return infill_json(
-        choice, json_text(choice->content.size ? choice->content.data : "", choice->content.size), true);
+    return infill_json(choice, json_buffer(&choice->content), true);
 }
 
 static const struct format infill_format = {

@@ -42,27 +42,6 @@ static void know_model(struct embeddings *all)
 
 /* ---- Reading ---- */
 
-static bool read_ids(const json_t *value, const char *where, struct token_list *tokens,
-                     struct mistake *mistake)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach((json_t *)(size_t)value, i, item)
-    {
-        int32_t id = (int32_t)json_integer_value(item);
-        if (!json_is_integer(item) || json_integer_value(item) != id || id < 0)
-            return mistake_in(mistake, where, "\"input\" should be texts or arrays of token ids");
-        int status = token_list_add(tokens, &id, 1);
-        if (status) return mistake_of_engine(mistake, status, NULL);
-    }
-    return true;
-}
-
-static int collect(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
-}
-
 /* With the special tokens around it that the model wants: unlike a text to be continued, it is complete. */
 static bool encode(const struct embeddings *all, const json_t *text, struct token_list *tokens,
                    struct mistake *mistake)
@@ -74,7 +53,7 @@ static bool encode(const struct embeddings *all, const json_t *text, struct toke
     if (n_prompt > 0) memcpy(both, all->prompt.data, n_prompt);
     memcpy(both + n_prompt, json_string_value(text), length);
     int status =
-        v->api->encode(v->tokenizer, both, n_prompt + length, ENGINE_ENCODE_BOS_EOS, collect, tokens);
+        v->api->encode(v->tokenizer, both, n_prompt + length, ENGINE_ENCODE_BOS_EOS, token_list_sink, tokens);
     free(both);
     if (status) return mistake_of_engine(mistake, status, "input");
     return true;
@@ -100,7 +79,7 @@ static bool read_one(struct embeddings *all, struct vector_input *input, const j
     if (json_is_string(value) && json_string_length(value) == 0)
         return mistake_in(mistake, "input", "\"input\" is an empty text");
     bool good = json_is_string(value) ? encode(all, value, &input->tokens, mistake)
-                                      : read_ids(value, "input", &input->tokens, mistake);
+                                      : ask_ids("input", value, &input->tokens, mistake);
     return good && vectors_fits(&all->vectors, input);
 }
 
@@ -144,16 +123,8 @@ static bool read_body(struct embeddings *all, json_t *body)
                                         "user",  NULL};
     const json_t *format = json_object_get(body, "encoding_format"),
                  *dimensions = json_object_get(body, "dimensions");
-    const char *word = json_string_value(format), *name;
-    json_t *value;
-    json_object_foreach(body, name, value)
-    {
-        size_t i = 0;
-        while (known[i] && strcmp(known[i], name) != 0) i++;
-        if (!known[i] && !json_is_null(value))
-            return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here",
-                                     name);
-    }
+    const char *word = json_string_value(format);
+    if (!ask_check_fields(body, known, mistake)) return false;
     if (format && !json_is_null(format) &&
         (!word || (strcmp(word, "float") != 0 && strcmp(word, "base64") != 0)))
         return mistake_in(mistake, "encoding_format", "\"encoding_format\" should be float or base64");

@@ -50,17 +50,12 @@ static int32_t token_of(const struct served *served, const struct mark *mark)
     return -1;
 }
 
-static int collect(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
-}
-
 /* A mark, if it is not negative, and a text, in which special tokens don't count. */
 static int add(const struct vocabulary *v, struct token_list *tokens, int32_t mark, const json_t *text)
 {
     int status = mark >= 0 ? token_list_add(tokens, &mark, 1) : ENGINE_OK;
     if (status || !text) return status;
-    return v->api->encode(v->tokenizer, json_string_value(text), json_string_length(text), 0, collect,
+    return v->api->encode(v->tokenizer, json_string_value(text), json_string_length(text), 0, token_list_sink,
                           tokens);
 }
 

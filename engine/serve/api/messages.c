@@ -71,8 +71,7 @@ static json_int_t index_of(const struct answer *answer)
 
 static json_t *block_json(const struct answer *answer, bool whole)
 {
-    json_t *text =
-        json_text(whole && answer->text.data ? answer->text.data : "", whole ? answer->text.size : 0);
+    json_t *text = whole ? json_buffer(&answer->text) : json_string("");
     if (answer->part == ENGINE_REPLY_REASONING)
         return json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", text, "signature", "");
     return json_pack("{s:s, s:o}", "type", "text", "text", text);

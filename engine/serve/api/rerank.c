@@ -86,16 +86,7 @@ static bool read_body(struct rerank *all, json_t *body)
 {
     static const char *const known[] = {"model", "query", "documents", "texts", "top_n", "return_documents",
                                         "user",  NULL};
-    const char *name;
-    json_t *value;
-    json_object_foreach(body, name, value)
-    {
-        size_t i = 0;
-        while (known[i] && strcmp(known[i], name) != 0) i++;
-        if (!known[i] && !json_is_null(value))
-            return mistake_with_code(&all->vectors.mistake, "unknown_parameter", name,
-                                     "\"%.100s\" is not supported here", name);
-    }
+    if (!ask_check_fields(body, known, &all->vectors.mistake)) return false;
     all->documents = json_object_get(body, "documents");
     if (!all->documents) all->documents = json_object_get(body, "texts");
     return read_top(all, body) && read_returns(all, body) &&

@@ -193,15 +193,6 @@ static bool read_include(struct ask *ask, const char *name, json_t *value, struc
     return true;
 }
 
-static bool read_top(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
-{
-    json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n < 0 || n > ASK_MOST_TOP)
-        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, ASK_MOST_TOP);
-    ask->n_top = (uint32_t)n;
-    return true;
-}
-
 static bool read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
     static const char *const keys[] = {"include_obfuscation", NULL};
@@ -241,7 +232,7 @@ static const struct ask_field fields[] = {
     {"reasoning", read_reasoning_field},
     {"truncation", read_truncation},
     {"include", read_include},
-    {"top_logprobs", read_top},
+    {"top_logprobs", ask_read_top},
     {"chat_template_kwargs", ask_read_template_variables},
     {"max_tokens", not_here},
     {"response_format", not_here},

@@ -86,11 +86,6 @@ static json_int_t index_of(const struct answer *answer)
     return (json_int_t)json_array_size(answer->output);
 }
 
-static json_t *text_json(const struct answer *answer)
-{
-    return json_text(answer->text.data ? answer->text.data : "", answer->text.size);
-}
-
 static json_t *new_logprobs(struct answer *answer)
 {
     json_t *list = json_array();
@@ -102,7 +97,7 @@ static json_t *new_logprobs(struct answer *answer)
 /* The one part of the open item. */
 static json_t *part_json(const struct answer *answer, bool whole)
 {
-    json_t *text = whole ? text_json(answer) : json_string("");
+    json_t *text = whole ? json_buffer(&answer->text) : json_string("");
     if (answer->part == ENGINE_REPLY_REASONING)
         return json_pack("{s:s, s:o}", "type", "reasoning_text", "text", text);
     return json_pack("{s:s, s:o, s:[], s:o}", "type", "output_text", "text", text, "annotations", "logprobs",
@@ -146,7 +141,7 @@ static void close_item(struct generation *g, const char *status)
     struct answer *answer = g->state;
     if (!answer->part) return;
     bool reasoning = answer->part == ENGINE_REPLY_REASONING;
-    json_t *done = with(place(answer), "text", text_json(answer));
+    json_t *done = with(place(answer), "text", json_buffer(&answer->text));
     if (!reasoning) with(done, "logprobs", answer->logprobs ? json_incref(answer->logprobs) : json_array());
     send(g, reasoning ? "response.reasoning_text.done" : "response.output_text.done", done);
     send(g, "response.content_part.done", with(place(answer), "part", part_json(answer, true)));

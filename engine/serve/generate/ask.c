@@ -29,6 +29,17 @@ void ask_free(struct ask *ask)
 
 /* ---- Fields ---- */
 
+static bool is_among(const char *name, const char *const *known)
+{
+    while (*known && strcmp(*known, name) != 0) known++;
+    return *known != NULL;
+}
+
+static bool mistake_unknown(struct mistake *mistake, const char *name)
+{
+    return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here", name);
+}
+
 /* Options of a text that every API takes: OpenAI's, and those of llama.cpp's server. */
 static const char *const text_fields[] = {
     "temperature",
@@ -63,14 +74,8 @@ static const char *const text_fields[] = {
     "json_schema",
     "response_format",
     "max_tokens",
+    NULL,
 };
-
-static bool is_text_field(const char *name)
-{
-    for (size_t i = 0; i < sizeof text_fields / sizeof *text_fields; i++)
-        if (strcmp(text_fields[i], name) == 0) return true;
-    return false;
-}
 
 const char *ask_field_of(const char *message)
 {
@@ -84,9 +89,8 @@ const char *ask_field_of(const char *message)
     if (message[length] != ' ' && message[length] != ':') return NULL;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strlen(others[i][0]) == length && memcmp(others[i][0], message, length) == 0) return others[i][1];
-    for (size_t i = 0; i < sizeof text_fields / sizeof *text_fields; i++)
-        if (strlen(text_fields[i]) == length && memcmp(text_fields[i], message, length) == 0)
-            return text_fields[i];
+    for (const char *const *field = text_fields; *field; field++)
+        if (strlen(*field) == length && memcmp(*field, message, length) == 0) return *field;
     return NULL;
 }
 
@@ -106,8 +110,8 @@ static bool read_field(struct ask *ask, const char *name, json_t *value, const s
     if (json_is_null(value)) return true;
     for (; fields->name; fields++)
         if (strcmp(fields->name, name) == 0) return fields->read(ask, name, value, mistake);
-    if (is_text_field(name)) return read_text_field(ask, name, value, mistake);
-    return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here", name);
+    if (is_among(name, text_fields)) return read_text_field(ask, name, value, mistake);
+    return mistake_unknown(mistake, name);
 }
 
 bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, struct mistake *mistake)
@@ -137,6 +141,17 @@ bool ask_check_pairs(const struct ask *ask, const json_t *body, struct mistake *
     return true;
 }
 
+bool ask_check_fields(const json_t *body, const char *const *known, struct mistake *mistake)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)body, name, value)
+    {
+        if (!json_is_null(value) && !is_among(name, known)) return mistake_unknown(mistake, name);
+    }
+    return true;
+}
+
 bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
                     struct mistake *mistake)
 {
@@ -144,10 +159,8 @@ bool ask_check_keys(const json_t *object, const char *where, const char *const *
     json_t *value;
     json_object_foreach((json_t *)(size_t)object, name, value)
     {
-        size_t i = 0;
-        while (known[i] && strcmp(known[i], name) != 0) i++;
         bool empty = json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
-        if (known[i] || empty) continue;
+        if (empty || is_among(name, known)) continue;
         char param[160];
         snprintf(param, sizeof param, "%.80s.%.70s", where, name);
         return mistake_with_code(mistake, "unknown_parameter", param, "\"%s\" is not supported", param);
@@ -157,7 +170,7 @@ bool ask_check_keys(const json_t *object, const char *where, const char *const *
 
 /* ---- Readers ---- */
 
-static bool read_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake)
+bool ask_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake)
 {
     if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
     *flag = json_is_true(value);
@@ -166,7 +179,7 @@ static bool read_flag(const char *name, const json_t *value, bool *flag, struct 
 
 bool ask_read_stream(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    return read_flag(name, value, &ask->stream, mistake);
+    return ask_flag(name, value, &ask->stream, mistake);
 }
 
 bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -178,7 +191,7 @@ bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, s
     if (json_is_true(json_object_get(value, "include_obfuscation")))
         return mistake_in(mistake, "stream_options.include_obfuscation", "obfuscation is not supported");
     return !usage || json_is_null(usage) ||
-           read_flag("stream_options.include_usage", usage, &ask->include_usage, mistake);
+           ask_flag("stream_options.include_usage", usage, &ask->include_usage, mistake);
 }
 
 bool ask_read_n(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -188,6 +201,30 @@ bool ask_read_n(struct ask *ask, const char *name, json_t *value, struct mistake
         return mistake_in(mistake, name, "\"%s\" should be a whole number from 1 to %d", name,
                           ASK_MOST_CHOICES);
     ask->n = (uint32_t)n;
+    return true;
+}
+
+bool ask_read_top(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || n > ASK_MOST_TOP)
+        return mistake_in(mistake, name, "\"%s\" should be a whole number up to %d", name, ASK_MOST_TOP);
+    ask->n_top = (uint32_t)n;
+    return true;
+}
+
+bool ask_ids(const char *name, const json_t *value, struct token_list *tokens, struct mistake *mistake)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)(size_t)value, i, item)
+    {
+        int32_t id = (int32_t)json_integer_value(item);
+        if (!json_is_integer(item) || json_integer_value(item) != id || id < 0)
+            return mistake_in(mistake, name, "\"%s\" should be texts or arrays of token ids", name);
+        int status = token_list_add(tokens, &id, 1);
+        if (status) return mistake_of_engine(mistake, status, NULL);
+    }
     return true;
 }
 
@@ -256,7 +293,9 @@ bool ask_read_template_variables(struct ask *ask, const char *name, json_t *valu
     const char *key;
     json_t *variable;
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
-    json_object_foreach(
-        value, key, variable) if (!ask_set_variable(ask, key, json_incref(variable), mistake)) return false;
+    json_object_foreach(value, key, variable)
+    {
+        if (!ask_set_variable(ask, key, json_incref(variable), mistake)) return false;
+    }
     return true;
 }

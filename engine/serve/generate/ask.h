@@ -97,6 +97,15 @@ bool ask_read_template_variables(struct ask *ask, const char *name, json_t *valu
 /* The template's variable gets a value, whose reference is taken. */
 bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 
+/* A field that can only be true or false. */
+bool ask_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake);
+/* How many rivals of each token are reported: ask->n_top. */
+bool ask_read_top(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* Appends the token ids of an array, which may be all or a part of the field `name`. */
+bool ask_ids(const char *name, const json_t *value, struct token_list *tokens, struct mistake *mistake);
+
+/* An unknown field of `body`, for requests that are no asks; `known` ends with NULL. null counts as absent. */
+bool ask_check_fields(const json_t *body, const char *const *known, struct mistake *mistake);
 /* An unknown field of an object of the request: "tools[0].strict". null and [] don't count. */
 bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
                     struct mistake *mistake);

@@ -55,11 +55,6 @@ static bool add_defaults(struct generation *g, struct mistake *mistake)
 
 /* ---- Rendering ---- */
 
-static int take_tokens(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
-}
-
 static struct engine_string string_of(const char *text)
 {
     return (struct engine_string){text, text ? strlen(text) : 0};
@@ -116,7 +111,7 @@ static bool render(struct generation *g, struct mistake *mistake)
         mistake_hide(&first, engine_template_origin(g->served->chat_template));
         if (status) return *mistake = first, false;
     }
-    if (!status) status = engine_rendered_encode(g->rendered, 0, take_tokens, &g->tokens);
+    if (!status) status = engine_rendered_encode(g->rendered, 0, token_list_sink, &g->tokens);
     if (status) mistake_of_engine(mistake, status, "messages");
     mistake_hide(mistake, engine_template_origin(g->served->chat_template));
     return !status;

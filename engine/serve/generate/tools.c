@@ -89,8 +89,9 @@ bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, stru
 
 bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
-    ask->one_call = json_is_false(value);
+    bool several;
+    if (!ask_flag(name, value, &several, mistake)) return false;
+    ask->one_call = !several;
     return true;
 }
 
