@@ -435,7 +435,7 @@ struct engine_context_options {
     uint32_t n_batch; /* tokens that go through the graph at once; 0: 512, of an encoder at least n_context */
     uint32_t n_sequences; /* 0: 1 */
     uint32_t n_threads;   /* 0: as configured, else one for each physical core */
-    /* "f16", "f32" or "q8_0"; NULL: f32 if the model is an encoder or its file names a pooling or labels, else f16 */
+    /* "f16", "f32" or "q8_0"; NULL: f32 if the model has an encoder or its file names a pooling or labels, else f16 */
     const char *cache_type;
     /* "vulkan,opencl", "vulkan:1", "cpu". NULL: as configured, else all devices except CPUs that are reached
      * through a driver. */

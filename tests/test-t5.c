@@ -28,7 +28,6 @@ static void start(const char *path, const struct engine_context_options *wish, c
     struct engine_context_info info = {.struct_size = sizeof info};
     all.struct_size = sizeof all;
     all.n_threads = 2;
-    all.cache_type = "f32";
     cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
     cr_assert_eq(engine_model_open(engine, path, NULL, &model), ENGINE_OK, "%s", engine_error_message());
     cr_assert_eq(engine_context_create(model, &all, &context), ENGINE_OK, "%s", engine_error_message());

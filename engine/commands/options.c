@@ -1024,7 +1024,8 @@ const struct option all_options[] = {
      .target = AT(cache_type),
      .commands = PLACING,
      .choices = "f16|f32|q8_0",
-     .help = "Type of the KV cache: f16, f32 or q8_0 (default: f16; f32 for embeddings, ranks and labels)"},
+     .help =
+         "Type of the KV cache: f16, f32 or q8_0 (default: f16; f32 for embeddings, ranks, labels and T5)"},
 
     {.name = "json",
      .kind = OPTION_FLAG,

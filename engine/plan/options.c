@@ -27,10 +27,11 @@ int plan_read_context_options(const struct engine_context_options *given,
     return status;
 }
 
-/* A model that makes vectors needs keys and values only while it reads a text, so exact ones cost little. */
-static int read_cache_type(const char *name, bool makes_vectors, uint32_t *type)
+/* A model that makes vectors needs keys and values only while it reads a text, so exact ones cost little. T5's attention
+ * has no scale: its scores are so large that rounded keys change the text. */
+static int read_cache_type(const char *name, const struct arch_info *info, uint32_t *type)
 {
-    *type = makes_vectors ? ENGINE_TYPE_F32 : ENGINE_TYPE_F16;
+    *type = info->makes_vectors || info->has_source ? ENGINE_TYPE_F32 : ENGINE_TYPE_F16;
     if (!name) return ENGINE_OK;
     bool known =
         strcasecmp(name, "f16") == 0 || strcasecmp(name, "f32") == 0 || strcasecmp(name, "q8_0") == 0;
@@ -204,7 +205,7 @@ static int read_watch(struct engine_plan *plan, const struct engine_context_opti
 int plan_read_options(struct engine_plan *plan, const struct engine_context_options *options)
 {
     int status = read_sizes(plan, options);
-    if (!status) status = read_cache_type(options->cache_type, plan->info.makes_vectors, &plan->cache_type);
+    if (!status) status = read_cache_type(options->cache_type, &plan->info, &plan->cache_type);
     if (!status) status = read_offload(plan, options);
     if (!status) status = read_watch(plan, options);
     return status;
