@@ -30,7 +30,7 @@ static void make_tensors(void)
                     : i == OUTPUT  ? PLACE_OUTPUT
                                    : PLACE_LAYER,
             .layer = i / 3,
-            .can = 7,
+            .can = {7},
             .group = i,
             .leader = i,
             .next = PLACE_NONE,
@@ -166,7 +166,7 @@ Test(place, the_first_rule_that_matches_wins)
 Test(place, what_a_device_cannot_run_stays_on_the_cpu)
 {
     make_tensors();
-    for (int layer = 0; layer < N_LAYERS; layer++) tensors[3 * layer + 2].can = 1;
+    for (int layer = 0; layer < N_LAYERS; layer++) tensors[3 * layer + 2].can[0] = 1;
     struct place_rule rule = {"blk.0.cache", 1};
     cr_assert_eq(place(PLACE_ALL, PLACE_NO_LIMIT, 0, &rule, 1), N_LAYERS);
     for (int i = 0; i < 3 * N_LAYERS; i++) cr_assert_eq(device[i], i % 3 != 2);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define PLACE_MAX_DEVICES 16
+#define PLACE_MAX_DEVICES 128
 #define PLACE_NO_LIMIT    UINT64_MAX
 
 #endif

@@ -70,7 +70,7 @@ static bool may_go(const struct state *state, size_t i, enum place_part part, ui
     bool meant = share == WHOLE || tensor->experts == (share == EXPERTS);
     bool belongs = tensor->part == part && (part != PLACE_LAYER || tensor->layer == layer);
     return meant && belongs && state->device[i] == UNPLACED && leads(state->request, i) &&
-           tensor->can & 1u << d;
+           place_can(tensor, d);
 }
 
 /* Puts the unplaced tensors of a part on device d, as far as it can run them, if all of those fit. */
@@ -103,7 +103,7 @@ static void apply_rules(struct state *state)
         for (size_t r = 0; r < request->n_rules && state->device[i] == UNPLACED && leads(request, i); r++) {
             const struct place_rule *rule = &request->rules[r];
             if (!place_matches(rule->pattern, request->tensors[i].name)) continue;
-            put(state, i, request->tensors[i].can & 1u << rule->device ? rule->device : 0);
+            put(state, i, place_can(&request->tensors[i], rule->device) ? rule->device : 0);
         }
     }
 }

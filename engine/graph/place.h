@@ -34,7 +34,8 @@ struct place_tensor {
     const char *name; /* What patterns match: "blk.3.ffn_up.weight"; the cache of a layer is "blk.3.cache". */
     enum place_part part;
     uint32_t layer;
-    uint32_t can; /* bit d: device d runs the operations that use it; bit 0 is always set */
+    /* Bit d: device d runs the operations that use it; bit 0 is always set. See place_can. */
+    uint64_t can[PLACE_MAX_DEVICES / 64];
     uint64_t bytes[PLACE_MAX_DEVICES]; /* its size on each device */
     /* The first entry with the same data, which a device stores once. For most entries, its own index. */
     size_t group;
@@ -67,6 +68,16 @@ struct place_request {
      * devices first, then experts as long as there is room. */
     bool experts_stay;
 };
+
+static inline bool place_can(const struct place_tensor *tensor, uint32_t device)
+{
+    return tensor->can[device / 64] >> device % 64 & 1;
+}
+
+static inline void place_forbid(struct place_tensor *tensor, uint32_t device)
+{
+    tensor->can[device / 64] &= ~(UINT64_C(1) << device % 64);
+}
 
 /* Fills device[i] for tensor i. Returns the number of layers offloaded, fewer than requested if they do not
  * fit. A layer that rules placed completely counts as offloaded. `used` receives the bytes on each device. */

@@ -20,9 +20,10 @@ struct lifetime {
 struct build {
     struct schedule *schedule;
     struct lifetime *lifetimes; /* [capacity of storages] */
-    uint32_t *stored;           /* [n_values before copies, PLACE_MAX_DEVICES]: storage, or NONE */
+    uint32_t n_devices;         /* that nodes run on, and those before them */
+    uint32_t *stored;           /* [n_values before copies, n_devices]: storage, or NONE */
     uint32_t *home;        /* [n_values before copies]: device where the value is made, NONE for inputs */
-    struct value **copied; /* [n_values before copies, PLACE_MAX_DEVICES]: this value's copy on a device */
+    struct value **copied; /* [n_values before copies, n_devices]: this value's copy on a device */
 };
 
 static bool is_stored(const struct value *value)
@@ -77,18 +78,18 @@ static int add_step(struct schedule *schedule, const struct step *step)
  * *storage. */
 static int store_root(struct build *build, struct value *root, uint32_t device, size_t now, uint32_t *storage)
 {
-    uint32_t *slot = &build->stored[root->id * PLACE_MAX_DEVICES + device];
+    uint32_t *slot = &build->stored[root->id * build->n_devices + device];
     if (*slot == NONE) {
         uint32_t home = build->home[root->id];
         bool first = home == NONE || home == device;
-        for (uint32_t d = 0; first && root->kind == VALUE_INPUT && d < PLACE_MAX_DEVICES; d++)
-            if (build->stored[root->id * PLACE_MAX_DEVICES + d] != NONE) first = false;
+        for (uint32_t d = 0; first && root->kind == VALUE_INPUT && d < build->n_devices; d++)
+            if (build->stored[root->id * build->n_devices + d] != NONE) first = false;
         struct value *there = first ? root : clone_value(build->schedule->graph, root);
         if (!there) return ENGINE_ERROR_MEMORY;
-        build->copied[root->id * PLACE_MAX_DEVICES + device] = there;
+        build->copied[root->id * build->n_devices + device] = there;
         *slot = add_storage(build, there, device, root->kind == VALUE_INPUT ? 0 : now);
         if (root->kind == VALUE_ACTIVATION && home != device) {
-            uint32_t source = build->stored[root->id * PLACE_MAX_DEVICES + home];
+            uint32_t source = build->stored[root->id * build->n_devices + home];
             build->lifetimes[source].death = now;
             build->schedule->n_copies++;
             build->schedule->copy_bytes += build->schedule->storages[*slot].size;
@@ -112,8 +113,8 @@ static int bind_operand(struct build *build, const struct engine_tensor **operan
     if (!is_stored(value)) return ENGINE_OK;
     int status = store_root(build, root, device, now, &storage);
     if (status) return status;
-    struct value *root_there = build->copied[root->id * PLACE_MAX_DEVICES + device];
-    struct value **there = &build->copied[value->id * PLACE_MAX_DEVICES + device];
+    struct value *root_there = build->copied[root->id * build->n_devices + device];
+    struct value **there = &build->copied[value->id * build->n_devices + device];
     if (!*there) {
         *there = root_there == root ? value : clone_value(build->schedule->graph, value);
         if (!*there) return ENGINE_ERROR_MEMORY;
@@ -133,7 +134,7 @@ static int add_watches(struct build *build, const struct value *root, uint32_t d
             status = add_step(build->schedule,
                               &(struct step){.kind = STEP_WATCH,
                                              .device = device,
-                                             .source = build->stored[root->id * PLACE_MAX_DEVICES + device],
+                                             .source = build->stored[root->id * build->n_devices + device],
                                              .target = i});
     return status;
 }
@@ -310,13 +311,15 @@ static int assign_memory(struct build *build, const uint32_t alignment[PLACE_MAX
 
 int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVICES], struct schedule **out)
 {
-    struct build build = {.schedule = calloc(1, sizeof *build.schedule)};
+    struct build build = {.schedule = calloc(1, sizeof *build.schedule), .n_devices = 1};
     struct schedule *schedule = build.schedule;
     if (!schedule) {
         graph_destroy(graph);
         return error_memory("schedule");
     }
-    size_t n = graph->n_values, table = n * PLACE_MAX_DEVICES; /* copies add to graph->n_values */
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i].device >= build.n_devices) build.n_devices = graph->nodes[i].device + 1;
+    size_t n = graph->n_values, table = n * build.n_devices; /* copies add to graph->n_values */
     int status = ENGINE_OK;
     schedule->graph = graph;
     schedule->storages = malloc(table * sizeof *schedule->storages);

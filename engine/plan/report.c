@@ -131,7 +131,7 @@ void report_plan(const struct engine_plan *plan, bool named)
     for (size_t i = 0; i < plan->n_weights; i++) {
         size_t r = 0;
         while (r < plan->n_rules && !place_matches(plan->rules[r].pattern, plan->entries[i].name)) r++;
-        if (r < plan->n_rules && !(plan->entries[i].can & 1u << plan->rules[r].device))
+        if (r < plan->n_rules && !place_can(&plan->entries[i], plan->rules[r].device))
             log_line(ENGINE_LOG_WARNING, "%s (%s) cannot run on %s; it stays on the CPU",
                      plan->entries[i].name, type_info(plan->weights[i].tensor->type)->name,
                      plan->set.devices[plan->rules[r].device].name);

@@ -39,8 +39,7 @@ static void ask_support(struct engine_plan *plan, const struct graph *graph)
         const struct node *node = &graph->nodes[i];
         struct place_tensor *entry = entry_of(plan, node);
         for (uint32_t d = 1; entry && d < plan->set.n_devices; d++)
-            if (entry->can & 1u << d && !plan_supports(plan, d, node->op, &node->args))
-                entry->can &= ~(1u << d);
+            if (place_can(entry, d) && !plan_supports(plan, d, node->op, &node->args)) place_forbid(entry, d);
     }
 }
 
@@ -54,7 +53,7 @@ static void ask_sizes(struct engine_plan *plan)
             const struct open_device *device = &plan->set.devices[d];
             uint64_t bytes = 0;
             int status = device->backend->weight_size(device->handle, &desc, &bytes);
-            if (status && d > 0) entry->can &= ~(1u << d);
+            if (status && d > 0) place_forbid(entry, d);
             entry->bytes[d] = bytes;
         }
     }
@@ -68,7 +67,7 @@ static void follow(struct engine_plan *plan, size_t weight, struct place_tensor 
     entry->leader = (size_t)(leader - plan->entries);
     entry->next = leader->next;
     leader->next = weight;
-    leader->can &= entry->can;
+    for (int w = 0; w < PLACE_MAX_DEVICES / 64; w++) leader->can[w] &= entry->can[w];
 }
 
 static void find_followers(struct engine_plan *plan, const struct graph *graph)
@@ -145,11 +144,11 @@ static int start_entry(struct engine_plan *plan, size_t i, const char *name, uin
         .name = strdup(name),
         .part = part,
         .layer = layer,
-        .can = (1u << plan->set.n_devices) - 1,
         .group = i,
         .leader = i,
         .next = PLACE_NONE,
     };
+    for (uint32_t d = 0; d < plan->set.n_devices; d++) plan->entries[i].can[d / 64] |= UINT64_C(1) << d % 64;
     return plan->entries[i].name ? ENGINE_OK : error_memory("plan");
 }
 
@@ -199,7 +198,7 @@ static int add_caches(struct engine_plan *plan, const struct graph *graph)
         for (uint32_t d = 0; d < plan->set.n_devices; d++) {
             uint64_t max = plan->set.devices[d].info.max_buffer;
             plan->entries[entry].bytes[d] += size;
-            if (d > 0 && max && size > max) plan->entries[entry].can &= ~(1u << d);
+            if (d > 0 && max && size > max) place_forbid(&plan->entries[entry], d);
         }
     }
     return ENGINE_OK;
