@@ -673,6 +673,15 @@ struct engine_weight_desc {
     uint64_t data_size;    /* bytes */
 };
 
+/* [1.4] What the messages to a device of another process consist of. Commands of its streams collect until one is
+ * waited for; then they are one message, and what was read comes in one answer. */
+struct engine_traffic {
+    size_t struct_size;
+    uint32_t peer; /* the process: the same for all its devices */
+    /* Bytes of a message and of an answer beyond what they carry, and of a command beyond its data. */
+    uint32_t message, answer, write, read, copy, replay, wait;
+};
+
 /* [1.4] A device that a process offers, see `serve`. */
 struct engine_served_device {
     size_t struct_size;
@@ -806,6 +815,9 @@ struct engine_backend {
      * devices of `service`, which are other plugins', to the process that asked for them, and returns when that
      * needs them no more. No other function of this plugin is called before. */
     int (*serve)(const struct engine_service *service);
+    /* [any] Says what messages to the device consist of, so that a plan can count them, within traffic->struct_size.
+     * Without this function, a device belongs to this process. */
+    int (*traffic)(struct engine_device *device, struct engine_traffic *traffic);
 };
 
 /* --------------------------------------------------------------------------------------------------------

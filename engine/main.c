@@ -250,8 +250,11 @@ const struct command commands[] = {
      .details =
          "LAYERS counts the layers whose attention runs on a device. `parts` means that the device holds "
          "weights only of layers whose attention runs elsewhere; `-` means that it holds only other weights, "
-         "such as the embedding. With -v, run, logits and bench report what each device holds.",
+         "such as the embedding. With -v, run, logits and bench report what each device holds. MESSAGES and "
+         "BYTES are those that a token costs, to another machine and back (docs/cluster.md).",
      .examples = "  engine plan -m llama.gguf\n"
+                 "  engine plan -m llama.gguf --time\n"
+                 "  engine plan -m llama.gguf --cluster machines.json\n"
                  "  engine plan -m llama.gguf -c 8192 --cache-type q8_0 --json\n",
      .run = command_plan},
     {.name = "template",

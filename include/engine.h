@@ -549,6 +549,41 @@ ENGINE_API void engine_plan_device_at(const struct engine_plan *plan, size_t ind
                                       struct engine_plan_device *out);
 ENGINE_API void engine_plan_get_totals(const struct engine_plan *plan, struct engine_plan_totals *out);
 
+/* As engine_plan_create, for the devices that a file describes (docs/cluster.md) instead of those that are there. No device is
+ * taken to be unable to run what the CPU here can. `cluster` NULL: as engine_plan_create. */
+ENGINE_API int engine_plan_create_on(struct engine_model *model, const struct engine_context_options *options,
+                                     const char *cluster, struct engine_plan **plan);
+
+/* Predicts what a prompt of n_prompt tokens (0: 512, or fewer if the context is shorter) and the token after it cost:
+ * messages to other machines, and, unless with_time is 0, seconds. For that it measures devices that no file describes,
+ * which takes seconds. For decoders. */
+ENGINE_API int engine_plan_predict(struct engine_plan *plan, uint32_t n_prompt, uint32_t with_time);
+
+enum engine_phase { ENGINE_DECODE = 0, ENGINE_PREFILL = 1 };
+/* What was predicted last: for all devices together, and for one. */
+struct engine_plan_phase {
+    size_t struct_size;
+    uint32_t n_tokens; /* that are computed */
+    uint32_t position; /* of the first */
+    double seconds;    /* for all of them */
+};
+struct engine_plan_share {
+    size_t struct_size;
+    double reading;         /* seconds of operations that memory limits: weights and caches are read */
+    double computing;       /* and of those that arithmetic limits */
+    double overhead;        /* seconds of starting operations */
+    double messages;        /* seconds that messages take on their way */
+    uint64_t n_messages;    /* to the device and from it */
+    uint64_t message_bytes; /* in them */
+};
+ENGINE_API int engine_plan_get_phase(const struct engine_plan *plan, uint32_t phase,
+                                     struct engine_plan_phase *out);
+ENGINE_API int engine_plan_get_share(const struct engine_plan *plan, uint32_t phase, size_t device,
+                                     struct engine_plan_share *out);
+
+/* Measures the plan's devices, and writes them as a file for engine_plan_create_on. */
+ENGINE_API int engine_plan_write_cluster(struct engine_plan *plan, const char *path);
+
 /* Places and loads the model, and allocates its cache. The model must stay open. */
 ENGINE_API int engine_context_create(struct engine_model *model, const struct engine_context_options *options,
                                      struct engine_context **context);

@@ -57,6 +57,8 @@ union any {
     struct engine_quantize_options quantize;
     struct engine_context_options context;
     struct engine_context_info info;
+    struct engine_plan_phase phase;
+    struct engine_plan_share share;
     struct engine_batch batch;
     struct engine_sampler_options sampler;
     struct engine_queue_options queue;
@@ -142,6 +144,16 @@ static int call_context_info(union any *any)
     return engine_context_get_info(context, &any->info);
 }
 
+static int call_phase(union any *any)
+{
+    return engine_plan_get_phase(engine_context_plan(context), ENGINE_DECODE, &any->phase);
+}
+
+static int call_share(union any *any)
+{
+    return engine_plan_get_share(engine_context_plan(context), ENGINE_DECODE, 0, &any->share);
+}
+
 static int call_decode(union any *any)
 {
     static const int32_t token = 1;
@@ -214,6 +226,8 @@ static const struct row {
     {"engine_context_length", FIRST(engine_context_options, user), call_length, false},
     {"engine_context_create", FIRST(engine_context_options, user), call_context, false},
     {"engine_context_get_info", FIRST(engine_context_info, n_threads), call_context_info, false},
+    {"engine_plan_get_phase", FIRST(engine_plan_phase, seconds), call_phase, false},
+    {"engine_plan_get_share", FIRST(engine_plan_share, message_bytes), call_share, false},
     {"engine_decode", FIRST(engine_batch, wanted), call_decode, false},
     {"engine_sampler_create", FIRST(engine_sampler_options, seed), call_sampler, false},
     {"engine_queue_create", FIRST(engine_queue_options, n_chunk), call_queue, false},

@@ -124,8 +124,12 @@ struct arguments {
     const char *check_case; /* --case */
     uint32_t timeout;       /* --timeout: seconds */
 
+    /* plan */
+    const char *cluster, *describe; /* --cluster, --describe */
+    bool with_time;                 /* --time */
+
     /* bench */
-    uint32_t n_prompt;     /* -p, --prompt, as a number of tokens */
+    uint32_t n_prompt;     /* -p, --prompt, as a number of tokens; plan too */
     uint32_t depth;        /* -d, --depth */
     uint32_t repetitions;  /* -r, --repetitions */
     const char *sequences; /* --sequences: "1,2,4" */

@@ -100,9 +100,16 @@ static int make_context(struct engine_model *model, const struct engine_context_
     return engine_context_create(model, options, out);
 }
 
+/* A plan, and the file of the devices that it is for. */
+struct wanted_plan {
+    const char *cluster;
+    struct engine_plan **plan;
+};
+
 static int make_plan(struct engine_model *model, const struct engine_context_options *options, void *out)
 {
-    return engine_plan_create(model, options, out);
+    const struct wanted_plan *wanted = out;
+    return engine_plan_create_on(model, options, wanted->cluster, wanted->plan);
 }
 
 int create_context(const struct arguments *arguments, struct engine_model *model,
@@ -114,5 +121,6 @@ int create_context(const struct arguments *arguments, struct engine_model *model
 int create_plan(const struct arguments *arguments, struct engine_model *model,
                 const struct engine_context_options *options, struct engine_plan **plan)
 {
-    return with_adapters(arguments, model, options, make_plan, plan);
+    struct wanted_plan wanted = {arguments->cluster, plan};
+    return with_adapters(arguments, model, options, make_plan, &wanted);
 }

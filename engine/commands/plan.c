@@ -5,6 +5,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/plan-predict.h"
 #include "commands/table.h"
 
 /* A tensor with a second role on the same device, where it takes no more memory, is listed once. */
@@ -78,7 +79,8 @@ static int print_for_people(const struct engine_plan *plan)
     return status;
 }
 
-static int print_json(const struct engine_plan *plan)
+/* prediction: NULL, or owned. */
+static int print_json(const struct engine_plan *plan, json_t *prediction)
 {
     struct engine_plan_totals totals;
     engine_plan_get_totals(plan, &totals);
@@ -102,11 +104,12 @@ static int print_json(const struct engine_plan *plan)
                       json_count(device.weights + device.cache + device.activations), "budget",
                       device.budget == UINT64_MAX ? json_null() : json_count(device.budget)));
     }
-    return json_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tensors", tensors, "devices", devices,
-                                "layers", json_count(totals.n_layers), "cache", json_count(totals.cache),
-                                "copies_per_token", json_count(totals.copies), "copy_bytes_per_token",
-                                json_count(totals.copy_bytes), "read_bytes_per_token",
-                                json_count(totals.read_bytes)));
+    return json_print(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tensors", tensors, "devices",
+                                devices, "layers", json_count(totals.n_layers), "cache",
+                                json_count(totals.cache), "copies_per_token", json_count(totals.copies),
+                                "copy_bytes_per_token", json_count(totals.copy_bytes), "read_bytes_per_token",
+                                json_count(totals.read_bytes), "prediction",
+                                prediction ? prediction : json_null()));
 }
 
 int command_plan(const struct arguments *arguments)
@@ -117,14 +120,26 @@ int command_plan(const struct arguments *arguments)
     struct engine_context_options options;
     int32_t offload;
     int exit_status = 0;
+    const bool with_time = arguments->with_time || arguments->cluster;
+    bool is_predicted = false;
     context_options(arguments, &options, &offload);
     int status = open_engine(arguments, &engine);
     if (!status) status = open_model(arguments, engine, &model);
     if (!status) status = create_plan(arguments, model, &options, &plan);
+    if (!status) {
+        int predicted = engine_plan_predict(plan, arguments->n_prompt, with_time);
+        is_predicted = !predicted;
+        /* Without a question about it, plans of encoders have none. */
+        if (with_time || arguments->n_prompt > 0) status = predicted;
+    }
+    if (!status && arguments->describe) status = engine_plan_write_cluster(plan, arguments->describe);
     if (status)
         exit_status = command_fail();
+    else if (arguments->json)
+        exit_status = print_json(plan, is_predicted ? predict_json(plan, with_time) : NULL);
     else
-        exit_status = arguments->json ? print_json(plan) : print_for_people(plan);
+        exit_status = print_for_people(plan);
+    if (!exit_status && is_predicted && !arguments->json) exit_status = predict_print(plan, with_time);
     engine_plan_destroy(plan);
     engine_model_close(model);
     engine_close(engine);

@@ -92,13 +92,6 @@ static int check_batch(const struct engine_context *context, const struct engine
     return ENGINE_OK;
 }
 
-uint32_t table_width_for(const struct engine_plan *plan, uint32_t n_blocks)
-{
-    uint32_t max = kv_blocks_for(plan->n_context), width = 8;
-    while (width < max && width < n_blocks) width *= 2;
-    return width < max ? width : max;
-}
-
 /* Whether anything reads the tables: states have none. */
 static bool has_tables(const struct engine_plan *plan)
 {
@@ -113,7 +106,7 @@ static uint32_t table_width(const struct engine_context *context, const struct k
     uint32_t longest = 1;
     for (uint32_t s = 0; s < context->plan->n_sequences && has_tables(context->plan); s++)
         if (kv_length(kv, s) > longest) longest = kv_length(kv, s);
-    return table_width_for(context->plan, kv_blocks_for(longest));
+    return plan_table_width(context->plan, kv_blocks_for(longest));
 }
 
 /* The tokens of the text that begins with token `first`. */

@@ -66,9 +66,6 @@ int check_sequence(const struct engine_context *context, uint32_t sequence);
 /* Makes the copies of states that sequences are waiting for, in the streams of their devices. */
 int context_copy_states(struct engine_context *context);
 
-/* batch.c: the width of a table for rows of up to n blocks: a power of two, so that growing texts rarely change the
- * shape of the graph. */
-uint32_t table_width_for(const struct engine_plan *plan, uint32_t n_blocks);
 /* Fills up a shape: padding tokens that attend to nothing, that nobody attends to and that are not kept, and
  * extra rows of logits, which are not read. */
 void fill_shape(int32_t *const *inputs, uint32_t n_tokens, uint32_t n_wanted, const struct shape_key *key);

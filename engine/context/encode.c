@@ -107,7 +107,7 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
                     uint32_t count, uint32_t n_blocks)
 {
     struct shape_key key = shape_for(context->plan, count, 1);
-    key.table_width = table_width_for(context->plan, n_blocks);
+    key.table_width = plan_table_width(context->plan, n_blocks);
     key.source_width = 1; /* the encoder does not look there */
     key.encodes = 1;
     forget(context, batch, first, count);

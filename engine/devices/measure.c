@@ -4,112 +4,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "devices/devices.h"
+#include "devices/trial.h"
 #include "model/types.h"
 
 #define K          UINT64_C(2048)
 #define ROWS       UINT64_C(4096)
 #define LEAST_ROWS UINT64_C(16) /* where memory is too small for ROWS */
 #define ROUNDS     5
-#define SECONDS    0.001 /* minimum time of a round */
-
-/* Everything that one device needs for the measurement. */
-struct trial {
-    const struct engine_backend *backend;
-    struct engine_weight *weight;
-    struct engine_buffer *input, *output;
-    struct engine_stream *stream;
-};
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-/* Runs a matmul `count` times and waits; 0 or a status. */
-static int repeat(const struct trial *trial, const struct engine_op_matmul *args, uint64_t count)
-{
-    int status = ENGINE_OK;
-    for (uint64_t i = 0; i < count && !status; i++)
-        status = trial->backend->enqueue(trial->stream, ENGINE_OP_MATMUL, args);
-    return status ? status : trial->backend->stream_wait(trial->stream);
-}
-
-/* Bytes per second of the fastest of several rounds, because other programs may use the machine during some.
- * The number of matmuls in a round is found by doubling it. */
-static int run(const struct trial *trial, const struct engine_op_matmul *args, uint64_t bytes, double *speed)
-{
-    uint64_t count = 1;
-    int status = repeat(trial, args, 1); /* compiles kernels, allocates memory */
-    *speed = 0;
-    for (int round = 0; !status && round < ROUNDS;) {
-        double start = now();
-        status = repeat(trial, args, count);
-        double seconds = now() - start;
-        if (seconds < SECONDS) {
-            count *= 2;
-            continue;
-        }
-        double reached = (double)(count * bytes) / seconds;
-        if (reached > *speed) *speed = reached;
-        round++;
-    }
-    return status;
-}
-
-/* Weights of zeros are as slow as any others. */
-static int try_rows(const struct open_device *device, uint32_t type, uint64_t rows, double *speed)
-{
-    struct trial trial = {.backend = device->backend};
-    const struct type_info *info = type_info(type);
-    uint64_t row_bytes = K / info->block_length * info->block_size;
-    struct engine_weight_desc desc = {.struct_size = sizeof desc,
-                                      .name = "speed",
-                                      .type = type,
-                                      .type_name = info->name,
-                                      .ne = {K, rows, 1, 1},
-                                      .uses = ENGINE_WEIGHT_MATMUL,
-                                      .data_size = row_bytes * rows};
-    struct engine_tensor weight = {.struct_size = sizeof weight,
-                                   .type = type,
-                                   .ne = {K, rows, 1, 1},
-                                   .nb = {info->block_size, row_bytes, row_bytes * rows, row_bytes * rows}};
-    struct engine_tensor input = {.struct_size = sizeof input,
-                                  .type = ENGINE_TYPE_F32,
-                                  .ne = {K, 1, 1, 1},
-                                  .nb = {4, 4 * K, 4 * K, 4 * K}};
-    struct engine_tensor output = {.struct_size = sizeof output,
-                                   .type = ENGINE_TYPE_F32,
-                                   .ne = {rows, 1, 1, 1},
-                                   .nb = {4, 4 * rows, 4 * rows, 4 * rows}};
-    struct engine_op_matmul args = {
-        .struct_size = sizeof args, .weight = &weight, .input = &input, .output = &output};
-    if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &args) != 1)
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "it supports no matmul of %s", info->name);
-    void *data = calloc(1, desc.data_size);
-    desc.data = data;
-    int status = data ? ENGINE_OK : error_memory("trial");
-    if (!status) status = trial.backend->weight_create(device->handle, &desc, &trial.weight);
-    if (!status) status = trial.backend->buffer_create(device->handle, 4 * K, &trial.input);
-    if (!status) status = trial.backend->buffer_create(device->handle, 4 * rows, &trial.output);
-    if (!status) status = trial.backend->stream_create(device->handle, &trial.stream);
-    weight.weight = trial.weight;
-    input.buffer = trial.input;
-    output.buffer = trial.output;
-    if (!status) status = run(&trial, &args, desc.data_size, speed);
-    if (trial.stream) trial.backend->stream_destroy(trial.stream);
-    trial.backend->buffer_destroy(trial.output);
-    trial.backend->buffer_destroy(trial.input);
-    trial.backend->weight_destroy(trial.weight);
-    free(data);
-    return status;
-}
 
 /* With as many rows as memory and --memory allow. */
 static int try_type(const struct open_device *device, uint32_t type, uint64_t *rows, double *speed)
@@ -118,7 +23,10 @@ static int try_type(const struct open_device *device, uint32_t type, uint64_t *r
     *rows = 2 * ROWS;
     do {
         *rows /= 2;
-        status = try_rows(device, type, *rows, speed);
+        const struct trial_shape shape = {type, K, *rows, 1};
+        double seconds;
+        status = trial_product(device, &shape, ROUNDS, &seconds);
+        if (!status) *speed = (double)trial_bytes(&shape) / seconds;
     } while (status == ENGINE_ERROR_MEMORY && *rows > LEAST_ROWS);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "devices/cluster.h"
 #include "devices/devices.h"
 
 /* Part of the free memory left to others: drivers, the screen, errors of estimates. */
@@ -63,6 +64,19 @@ static bool find_budget(const char *const *memory, const char *device, uint64_t 
     return found;
 }
 
+/* How a device of another process is reached. */
+static int find_link(struct open_device *device)
+{
+    struct engine_traffic *traffic = &device->link.traffic;
+    traffic->struct_size = sizeof *traffic;
+    if (!ENGINE_HAS(device->backend, traffic) || !device->backend->traffic) return ENGINE_OK;
+    int status = device->backend->traffic(device->handle, traffic);
+    traffic->struct_size = sizeof *traffic;
+    device->link.latency = (double)device->info.link_latency * 1e-9;
+    device->link.bandwidth = device->info.link_bandwidth ? (double)device->info.link_bandwidth : 1e12;
+    return status;
+}
+
 /* Opens a device and adds it to the set, unless it is already there. */
 static int open_device(const struct device *device, const struct device_request *request,
                        struct device_set *set)
@@ -89,8 +103,9 @@ static int open_device(const struct device *device, const struct device_request 
         settings_locate(set->engine->config, device->plugin->name, status);
         return error_wrap(status, "%s: cannot open the device", device->name);
     }
+    status = find_link(&opened);
     set->devices[set->n_devices++] = opened;
-    return ENGINE_OK;
+    return status;
 }
 
 static bool is_cpu(const struct device *device)
@@ -197,6 +212,15 @@ static int open_cpu(const struct engine *engine, const struct device_request *re
                        "the cpu backend was not found; `engine plugins` lists those found and those refused");
 }
 
+/* Those of a file. Their memory is what it says, or less. */
+static int open_described(const struct device_request *request, struct device_set *set)
+{
+    int status = cluster_read(request->cluster, set);
+    for (uint32_t d = 1; d < set->n_devices; d++)
+        find_budget(request->memory, set->devices[d].name, &set->devices[d].budget);
+    return status;
+}
+
 /* Refuses budgets that are malformed or for devices not in the set. */
 static int check_budgets(const char *const *memory, const struct device_set *set)
 {
@@ -226,7 +250,9 @@ static int open_requested(struct engine *engine, const struct device_request *re
     int status = devices_list(engine);
     if (!status) status = open_cpu(engine, request, set);
     if (status) return status;
-    if (request->backends)
+    if (request->cluster)
+        status = open_described(request, set);
+    else if (request->backends)
         status = open_list(engine, request->backends, request, set);
     else
         open_all(engine, request, set);
@@ -246,7 +272,9 @@ void devices_close(struct device_set *set)
 {
     if (set->n_devices == 0) return;
     pthread_mutex_lock(&set->engine->devices_lock);
-    for (uint32_t i = set->n_devices; i-- > 0;) set->devices[i].backend->device_close(set->devices[i].handle);
+    for (uint32_t i = set->n_devices; i-- > 0;)
+        if (!set->devices[i].is_described || i == 0)
+            set->devices[i].backend->device_close(set->devices[i].handle);
     pthread_mutex_unlock(&set->engine->devices_lock);
     set->n_devices = 0;
 }

@@ -8,6 +8,31 @@
 #include "devices/limits.h"
 #include "plugin-api.h"
 
+#define PACE_TYPES 8
+
+/* How fast products with weights of a type are: as fast as its weights are read, or as fast as it computes. */
+struct pace_of_type {
+    uint32_t type;      /* enum engine_type */
+    double bandwidth;   /* bytes of weights per second */
+    double computation; /* operations per second: a multiplication and an addition are two */
+};
+
+/* How fast a device is, see pace.h. bandwidth 0: unknown. */
+struct device_pace {
+    double bandwidth;                      /* bytes of weights per second */
+    double integers, floats;               /* operations per second with quantised weights, and with others */
+    double overhead;                       /* seconds that any operation takes */
+    struct pace_of_type types[PACE_TYPES]; /* [n_types]: those that differ */
+    size_t n_types;
+};
+
+/* How a device of another process is reached. */
+struct device_link {
+    double latency;   /* seconds that a message without content takes, one way */
+    double bandwidth; /* bytes per second; 0: the device belongs to this process */
+    struct engine_traffic traffic;
+};
+
 struct open_device {
     char name[48]; /* the plugin's name and the device's id: "cpu", "vulkan0" */
     const struct engine_backend *backend;
@@ -15,6 +40,10 @@ struct open_device {
     struct engine_device_info info;
     uint64_t budget; /* bytes for weights, cache and activations; PLACE_NO_LIMIT: unknown */
     double speed;    /* GB/s of weights, see measure.h; 0: unknown */
+    struct device_pace pace;
+    struct device_link link;
+    bool
+        is_described; /* in a file: the backend and the handle are those of device 0, to ask what it could do */
 };
 
 struct engine;
@@ -30,6 +59,7 @@ struct device_request {
     const char *backends; /* "vulkan,opencl:0.1"; NULL: all devices except CPUs reached through a driver */
     const char *const *memory; /* "DEVICE=SIZE", terminated by NULL, or NULL */
     uint32_t n_threads;        /* 0: the plugin decides */
+    const char *cluster; /* a file that describes all devices, see cluster.h; NULL: those that are there */
 };
 
 /* Opens the devices. A named backend that has no device or does not open is an error; others are skipped with

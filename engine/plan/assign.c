@@ -60,6 +60,13 @@ uint32_t plan_full_table_width(const struct engine_plan *plan)
     return kv_blocks_for(plan->n_context);
 }
 
+uint32_t plan_table_width(const struct engine_plan *plan, uint32_t n_blocks)
+{
+    uint32_t max = plan_full_table_width(plan), width = 8;
+    while (width < max && width < n_blocks) width *= 2;
+    return width < max ? width : max;
+}
+
 const struct value *plan_anchor(const struct node *node)
 {
     const union op_args *args = &node->args;

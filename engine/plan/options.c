@@ -214,7 +214,8 @@ int plan_read_options(struct engine_plan *plan, const struct engine_context_opti
 struct device_request plan_read_devices(const struct engine *engine,
                                         const struct engine_context_options *options)
 {
-    struct device_request request = {options->backends, options->memory, options->n_threads};
+    struct device_request request = {
+        .backends = options->backends, .memory = options->memory, .n_threads = options->n_threads};
     if (!request.backends) request.backends = engine_setting(engine, "", "backend");
     if (!request.n_threads) request.n_threads = configured_threads(engine);
     return request;

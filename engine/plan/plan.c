@@ -111,8 +111,8 @@ int engine_context_length(struct engine_model *model, const struct engine_contex
     return status;
 }
 
-int engine_plan_create(struct engine_model *model, const struct engine_context_options *given,
-                       struct engine_plan **out)
+int engine_plan_create_on(struct engine_model *model, const struct engine_context_options *given,
+                          const char *cluster, struct engine_plan **out)
 {
     struct engine_context_options known, *options = &known;
     int status = plan_read_context_options(given, &known);
@@ -124,6 +124,10 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     if (!status) status = plan_read_options(plan, options);
     if (!status) status = plan_read_adapters(plan, options);
     struct device_request request = plan_read_devices(model->engine, options);
+    request.cluster = cluster;
+    if (!status && cluster && options->backends)
+        status = error_raise(ENGINE_ERROR_ARGUMENT,
+                             "a plan for the devices of %s can't choose among backends here", cluster);
     if (!status) status = devices_open(model->engine, &request, &plan->set);
     plan->n_threads = request.n_threads ? request.n_threads : plan->set.devices[0].info.n_threads;
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
@@ -140,6 +144,12 @@ int engine_plan_create(struct engine_model *model, const struct engine_context_o
     report_plan(plan, request.backends != NULL);
     *out = plan;
     return ENGINE_OK;
+}
+
+int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,
+                       struct engine_plan **plan)
+{
+    return engine_plan_create_on(model, options, NULL, plan);
 }
 
 void engine_plan_destroy(struct engine_plan *plan)

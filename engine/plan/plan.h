@@ -8,6 +8,7 @@
 #include "devices/open.h"
 #include "graph/schedule.h"
 #include "internal.h"
+#include "plan/predict.h"
 
 struct plan_weight {
     const struct model_tensor *tensor;
@@ -32,6 +33,13 @@ struct plan_watch {
     uint32_t layer, n_layers; /* of attention */
     int (*take)(void *user, const struct engine_watched *value);
     void *user;
+};
+
+/* What tokens cost, see predict.h. */
+struct plan_phase {
+    uint32_t n_tokens, position;
+    double seconds;
+    struct plan_share shares[PLACE_MAX_DEVICES];
 };
 
 struct engine_plan {
@@ -82,6 +90,7 @@ struct engine_plan {
     uint32_t n_offloaded;                    /* number of layers */
     size_t n_copies;                         /* between devices, for a batch of one token */
     uint64_t copy_bytes;
+    struct plan_phase prefill, decode; /* as last predicted */
 };
 
 /* The shape of a batch. */
@@ -101,6 +110,10 @@ void report_placement(const struct engine_plan *plan);
 
 /* Builds, fuses and schedules the graph of a batch. */
 int plan_schedule(const struct engine_plan *plan, const struct shape_key *key, struct schedule **schedule);
+
+/* The width of a table for rows of up to n blocks: a power of two, so that growing texts rarely change the shape of the
+ * graph. */
+uint32_t plan_table_width(const struct engine_plan *plan, uint32_t n_blocks);
 
 /* Checks a scale of an adapter that a caller gives. ENGINE_ERROR_ARGUMENT: it is not finite. */
 int plan_check_scale(float scale);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message-bytes.h"
 #include "common/sized.h"
 #include "copies.h"
 #include "operation.h"
@@ -199,4 +200,12 @@ int device_weight_size(struct engine_device *device, const struct engine_weight_
     pthread_mutex_unlock(&worker->lock);
     if (!status) *bytes = answer;
     return status;
+}
+
+int device_traffic(struct engine_device *device, struct engine_traffic *traffic)
+{
+    struct engine_traffic known = message_bytes();
+    known.peer = (uint32_t)device->worker->rank;
+    sized_write(traffic, &known, sizeof known);
+    return ENGINE_OK;
 }

@@ -29,6 +29,7 @@ static const struct engine_backend backend = {
     .recording_destroy = recording_destroy,
     .op_memory = device_op_memory,
     .serve = serve,
+    .traffic = device_traffic,
 };
 
 static const struct engine_plugin plugin = {

@@ -92,6 +92,8 @@ int device_supports(struct engine_device *device, uint32_t op, const void *args)
 int device_weight_size(struct engine_device *device, const struct engine_weight_desc *desc, uint64_t *bytes);
 int device_op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes);
 
+int device_traffic(struct engine_device *device, struct engine_traffic *traffic);
+
 /* ---- memory.c ---- */
 
 int buffer_create(struct engine_device *device, uint64_t size, struct engine_buffer **buffer);

@@ -1,0 +1,93 @@
+/* predict-operations.c: the time of a batch's operations (see predict.h). An operation takes as long as its device
+ * needs to read its weights and caches, or to compute, whichever is longer, and a moment to start. */
+#include "devices/pace.h"
+#include "model/types.h"
+#include "plan/plan.h"
+
+/* What an operation reads, in bytes, and computes, with weights of a type. */
+struct work {
+    double bytes, operations;
+    uint32_t type;
+};
+
+static double elements(const struct engine_tensor *tensor)
+{
+    double n = 1;
+    for (int d = 0; tensor && d < 4; d++) n *= (double)tensor->ne[d];
+    return tensor ? n : 0;
+}
+
+/* Of experts, those that tokens are routed to: each token to others, if there are enough. */
+static struct work matmul_work(const struct engine_plan *plan, const struct engine_op_matmul *args)
+{
+    const struct value *weight = value_of(args->weight);
+    const struct engine_tensor *tensor = args->weight;
+    const double matrices = (double)tensor->ne[2], gates = args->gate ? 2 : 1;
+    double bytes = 0, columns = elements(args->output) / (double)tensor->ne[1];
+    if (weight->kind == VALUE_WEIGHT) bytes = (double)plan->weights[weight->index].tensor->size;
+    if (args->experts) {
+        columns = elements(args->experts);
+        if (columns < matrices) bytes *= columns / matrices;
+    }
+    return (struct work){gates * bytes, gates * 2 * (double)tensor->ne[0] * (double)tensor->ne[1] * columns,
+                         tensor->type};
+}
+
+static double row_bytes(const struct engine_tensor *cache)
+{
+    const struct type_info *info = type_info(cache->type);
+    return (double)(cache->ne[0] / info->block_length * info->block_size);
+}
+
+/* A token sees the positions before it, or those of the window. */
+static struct work attention_work(const struct engine_op_attention *args, const struct plan_batch *batch)
+{
+    const double n = (double)batch->n_tokens, first = (double)batch->position;
+    const double heads = (double)args->q->ne[1], window = (double)args->window;
+    double seen = n * first + n * (n + 1) / 2, positions = first + n;
+    if (args->window && seen > n * window) seen = n * window;
+    if (args->window && positions > window + n) positions = window + n;
+    return (struct work){positions * (double)args->k->ne[2] * (row_bytes(args->k) + row_bytes(args->v)),
+                         2 * heads * (double)(args->k->ne[0] + args->v->ne[0]) * seen, ENGINE_TYPE_F32};
+}
+
+/* Everything else reads and writes its operands, and computes little. */
+static struct work other_work(struct node *node)
+{
+    struct work work = {0, 0, ENGINE_TYPE_F32};
+    const struct op_info *info = graph_op_info(node->op);
+    for (const size_t *output = info->outputs; *output; output++)
+        work.bytes += 4 * elements(*op_tensor(&node->args, *output));
+    for (const struct op_operand *input = info->inputs; input->offset; input++) {
+        const struct engine_tensor *tensor = *op_tensor(&node->args, input->offset);
+        if (!tensor) continue;
+        enum value_kind kind = value_of(tensor)->root->kind;
+        if (kind == VALUE_ACTIVATION) work.bytes += 4 * elements(tensor);
+        if (kind == VALUE_CACHE && node->op != ENGINE_OP_CACHE_WRITE) work.bytes += 2 * (double)tensor->nb[3];
+    }
+    if (node->op == ENGINE_OP_CACHE_WRITE) work.bytes = 8 * elements(node->args.cache_write.input);
+    return work;
+}
+
+void predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
+                        struct plan_share *shares)
+{
+    const struct graph *graph = batch->schedule->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        struct node *node = &graph->nodes[i];
+        const struct device_pace *pace = &plan->set.devices[node->device].pace;
+        struct plan_share *share = &shares[node->device];
+        struct work work;
+        if (node->op == ENGINE_OP_MATMUL)
+            work = matmul_work(plan, &node->args.matmul);
+        else if (node->op == ENGINE_OP_ATTENTION)
+            work = attention_work(&node->args.attention, batch);
+        else
+            work = other_work(node);
+        const struct pace_of_type of = pace_for(pace, work.type);
+        const double reading = work.bytes / of.bandwidth, computing = work.operations / of.computation;
+        *(reading > computing ? &share->reading : &share->computing) +=
+            reading > computing ? reading : computing;
+        share->overhead += pace->overhead;
+    }
+}
