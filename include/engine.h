@@ -397,8 +397,8 @@ ENGINE_API int engine_adapter_get_info(const struct engine_adapter *adapter,
 enum engine_watch {
     /* The attention of each layer: [keys, heads, tokens], the softmax's weight of each position for each head
      * and token; 0 for positions that the token doesn't see. keys is at least the largest position of the
-     * batch plus one. A sink takes its share: weights then add up to less than 1. Recurrent models
-     * have none: ENGINE_ERROR_UNSUPPORTED. */
+     * batch plus one. A sink takes its share: weights then add up to less than 1. Recurrent layers have none
+     * and are left out; a model without any other layers is refused (ENGINE_ERROR_UNSUPPORTED). */
     ENGINE_WATCH_ATTENTION = 1,
     /* The hidden states: [n_embd, tokens]. Layer 0 is the embedding that enters the first layer, layer L the
      * output of L layers; the last one has gone through the final norm, as in transformers. */
@@ -466,7 +466,8 @@ struct engine_context_options {
      * a value is computed; it returns 0 to continue, any other value ends the batch with an error. Layers
      * whose device can't hand out attention run it, with their part of the cache, on the CPU. */
     uint32_t watch;
-    /* Attention: of watch_n_layers layers (0: all the others) from this one on; UINT32_MAX: of the last. */
+    /* Attention: of watch_n_layers layers (0: all the others) from this one on; UINT32_MAX: of the last that has
+     * any. */
     uint32_t watch_layer, watch_n_layers;
     int (*watched)(void *user, const struct engine_watched *value);
     void *watch_user;

@@ -242,6 +242,78 @@ Test(attention, mistakes_are_told_in_a_line)
     program_free(&head);
 }
 
+/* A model in the repository, its first 16 tokens as --tokens takes them, and what transformers finds. */
+static float *recorded(const char *group, const char *name, char tokens[16 * 8], const char *shape)
+{
+    char path[512];
+    snprintf(path, sizeof path, TEST_SOURCE_DIR "/data/%s/%s.tokens.npy", group, name);
+    float *read = read_array(path, "(40,)");
+    const int32_t *ids = (const int32_t *)(const void *)read;
+    int used = 0;
+    for (int i = 0; i < 16; i++) used += snprintf(tokens + used, (size_t)(16 * 8 - used), "%d ", ids[i]);
+    free(read);
+    snprintf(path, sizeof path, TEST_SOURCE_DIR "/data/attention/%s.attention.npy", name);
+    return read_array(path, shape);
+}
+
+static void is_near(const float *found, const float *expected, size_t n)
+{
+    double error = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += pow((double)found[i] - (double)expected[i], 2);
+        size += pow((double)expected[i], 2);
+    }
+    cr_assert(sqrt(error / size) <= 1e-5, "%g", sqrt(error / size));
+}
+
+Test(attention, tokens_of_an_encoder_see_later_ones)
+{
+    static const char model[] = TEST_SOURCE_DIR "/data/encoders/gemma-embedding";
+    char tokens[16 * 8];
+    size_t size;
+    float *expected = recorded("encoders", "gemma-embedding", tokens, "(3, 2, 16, 16)");
+    succeeds(PROGRAM("attention", "-m", model, "--tokens", tokens, "--cache-type", "f32", "-o",
+                     in_folder("x.npy")));
+    float *found = read_array(in_folder("x.npy"), "(3, 2, 16, 16)");
+    is_near(found, expected, (size_t)(3 * 2 * 16 * 16));
+
+    struct program_result table = PROGRAM("attention", "-m", model, "--tokens", tokens, "--cache-type", "f32",
+                                          "--layer", "1", "--head", "0", "--token", "2", "--json");
+    json_t *json = parse(&table);
+    json_t *keys = json_object_get(json_array_get(json_object_get(json, "attention"), 0), "keys");
+    cr_assert_gt(json_array_size(keys), 3, "only earlier tokens");
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        json_t *key = json_array_get(keys, i);
+        float weight = found[(2 * 16 + 2) * 16 + json_integer_value(json_object_get(key, "token"))];
+        cr_assert_eq((float)json_real_value(json_object_get(key, "weight")), weight);
+    }
+    succeeds(PROGRAM("attention", "-m", model, "--tokens", tokens, "-o", in_folder("x.html")));
+    succeeds(PROGRAM("attention", "-m", model, "--tokens", tokens, "-o", in_folder("x.png")));
+    char *page = files_read(in_folder("x.html"), &size);
+    const char *weights = strstr(page, "type=\"text/plain\">");
+    cr_assert(weights && strstr(page, "\"both\":true"));
+    cr_assert_eq(strcspn(weights + strlen("type=\"text/plain\">"), "<"),
+                 (size_t)(3 * 2 * 16 * 16 * 2 * 4 / 3));
+    json_decref(json), program_free(&table);
+    free(page), free(found), free(expected);
+}
+
+Test(attention, layers_without_attention_are_left_out)
+{
+    static const char model[] = TEST_SOURCE_DIR "/data/recurrent/granitehybrid";
+    char tokens[16 * 8];
+    float *expected = recorded("recurrent", "granitehybrid", tokens, "(1, 3, 16, 16)");
+    succeeds(PROGRAM("attention", "-m", model, "--tokens", tokens, "--cache-type", "f32", "-o",
+                     in_folder("x.npy")));
+    float *found = read_array(in_folder("x.npy"), "(1, 3, 16, 16)");
+    is_near(found, expected, (size_t)(3 * 16 * 16));
+    struct program_result table = PROGRAM("attention", "-m", model, "--tokens", tokens);
+    cr_assert(strstr(table.out, ", layer 1, mean of 3 heads\n"), "%s", table.out);
+    fails(PROGRAM("attention", "-m", model, "--tokens", tokens, "--layer", "0", "-o", in_folder("x.npy")),
+          "layer 0 has no attention to watch");
+    program_free(&table), free(found), free(expected);
+}
+
 Test(attention, a_family_without_attention_is_refused)
 {
     static const char mamba[] = TEST_SHARED_DIR "/families/gguf/mamba.gguf";

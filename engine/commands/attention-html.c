@@ -25,15 +25,14 @@ static int write_facts(const struct attention_map *map, FILE *file)
         struct engine_string text = attention_token(map, i, &room);
         json_array_append_new(tokens, json_text(text.length > 0 ? text.data : "", text.length));
     }
-    for (size_t i = 0; i < map->n_layers; i++)
-        json_array_append_new(layers, json_count(map->first_layer + i));
+    for (size_t i = 0; i < map->n_layers; i++) json_array_append_new(layers, json_count(map->layers[i]));
     for (size_t i = 0; i < map->n_heads; i++) {
         char text[HEAD_TEXT_SIZE];
         json_array_append_new(heads, json_string(attention_head_text(map, i, text)));
     }
-    json_t *facts =
-        json_pack("{s:o, s:o, s:o, s:o}", "model", json_line(info.name[0] ? info.name : info.architecture),
-                  "tokens", tokens, "layers", layers, "heads", heads);
+    json_t *facts = json_pack("{s:o, s:o, s:o, s:o, s:b}", "model",
+                              json_line(info.name[0] ? info.name : info.architecture), "tokens", tokens,
+                              "layers", layers, "heads", heads, "both", map->both_ways);
     char *json = facts ? json_dumps(facts, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     for (const char *at = json; at && *at; at++)
         if (strchr("<>&", *at))
@@ -69,7 +68,7 @@ static void put_base64(struct base64 *out, unsigned byte)
     if (++out->n == 3) flush_base64(out);
 }
 
-/* For each layer, head and token: the weights of the tokens up to itself, as 16 bits of their square root, which keeps
+/* For each layer, head and token: the weights of the tokens that it may see, as 16 bits of their square root, which keeps
  * three digits of all weights above a millionth. */
 static void write_weights(const struct attention_map *map, FILE *file)
 {
@@ -78,7 +77,7 @@ static void write_weights(const struct attention_map *map, FILE *file)
         for (size_t head = 0; head < map->n_heads; head++)
             for (size_t query = 0; query < map->n_queries; query++) {
                 const float *row = attention_row(map, layer, head, query);
-                for (size_t key = 0; key <= query; key++) {
+                for (size_t key = 0; key < attention_seen(map, query); key++) {
                     unsigned root = (unsigned)lrintf(sqrtf(fminf(row[key], 1)) * 65535);
                     put_base64(&out, root);
                     put_base64(&out, root >> 8);
@@ -91,7 +90,8 @@ int attention_write_html(const struct attention_map *map, FILE *file)
 {
     static const char facts[] = "@FACTS@", weights[] = "@WEIGHTS@";
     size_t n = map->tokens->count;
-    double bytes = (double)(map->n_layers * map->n_heads) * (double)n * ((double)n + 1);
+    double pairs = (double)n * (map->both_ways ? 2 * (double)n : (double)n + 1) / 2;
+    double bytes = (double)(map->n_layers * map->n_heads) * pairs * 2;
     const char *page = attention_page, *at_facts = strstr(page, facts), *at_weights = strstr(page, weights);
     if (bytes > (double)MOST_BYTES)
         return command_error(ENGINE_ERROR_ARGUMENT,

@@ -144,7 +144,7 @@ static float weight_at(const struct attention_map *map, const struct layout *lay
     size_t query = row * layout->per_dot, key = column * layout->per_dot;
     float most = -1;
     for (size_t i = query; i < query + layout->per_dot && i < layout->n; i++)
-        for (size_t j = key; j < key + layout->per_dot && j <= i; j++)
+        for (size_t j = key; j < key + layout->per_dot && j < attention_seen(map, i); j++)
             most = fmaxf(most, attention_row(map, layer, head, i)[j]);
     return most;
 }
@@ -171,10 +171,9 @@ static void draw_map(struct picture *picture, const struct attention_map *map, c
     size_t y = top + MARGIN + 2 * line + layout->label, cells = layout->side / layout->cell;
     float most = 0;
     for (size_t query = 0; query < layout->n; query++)
-        for (size_t key = 0; key <= query; key++)
+        for (size_t key = 0; key < attention_seen(map, query); key++)
             most = fmaxf(most, attention_row(map, layer, head, query)[key]);
-    snprintf(title, sizeof title, "layer %zu, %s", map->first_layer + layer,
-             attention_head_text(map, head, name));
+    snprintf(title, sizeof title, "layer %u, %s", map->layers[layer], attention_head_text(map, head, name));
     write_line(picture, left + MARGIN, top + MARGIN, layout->letter, title);
     size_t at = left + MARGIN;
     write_line(picture, at, top + MARGIN + line, layout->letter, "0");

@@ -27,7 +27,7 @@ static size_t sort_keys(const struct attention_map *map, size_t layer, size_t he
 {
     const float *row = attention_row(map, layer, head, 0);
     size_t n = 0;
-    for (size_t i = 0; i <= map->first_query; i++)
+    for (size_t i = 0; i < attention_seen(map, 0); i++)
         if (row[i] > 0) keys[n++] = (struct key){row[i], i};
     qsort(keys, n, sizeof *keys, compare);
     return n;
@@ -51,7 +51,7 @@ static void print_head(const struct attention_map *map, size_t layer, size_t hea
     if (layer + head > 0) putchar('\n');
     printf("token %zu ", map->first_query);
     print_token(map, map->first_query);
-    printf(", layer %zu, %s\n", map->first_layer + layer, attention_head_text(map, head, text));
+    printf(", layer %u, %s\n", map->layers[layer], attention_head_text(map, head, text));
     for (size_t i = 0; i < n; i++) {
         int bar = (int)(keys[i].weight / keys[0].weight * BAR_WIDTH + 0.5f);
         printf("%8.4f  %-*.*s  %5zu ", (double)keys[i].weight, BAR_WIDTH, bar,
@@ -86,8 +86,7 @@ static json_t *head_json(const struct attention_map *map, size_t layer, size_t h
         which = json_string(map->choice == HEAD_MEAN ? "mean" : "max");
     else
         which = json_count(map->choice == HEAD_ONE ? map->head : head);
-    return json_pack("{s:o, s:o, s:o}", "layer", json_count(map->first_layer + layer), "head", which, "keys",
-                     list);
+    return json_pack("{s:o, s:o, s:o}", "layer", json_count(map->layers[layer]), "head", which, "keys", list);
 }
 
 json_t *attention_json(const struct attention_map *map)

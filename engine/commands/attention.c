@@ -148,7 +148,7 @@ int command_attention(const struct arguments *arguments)
     if (status && !interrupted) exit_status = command_fail();
     engine_model_close(map.model);
     engine_close(engine);
-    free(map.weights);
+    attention_free(&map);
     free(tokens.ids);
     return exit_status;
 }

@@ -16,7 +16,10 @@ struct attention_map {
     struct engine_model *model;
     bool shows_ids;                  /* instead of texts: the vocabulary cannot be read */
     const struct token_list *tokens; /* of the prompt; the keys */
-    uint32_t first_layer, n_layers;
+    uint32_t first_layer,
+        n_layers;     /* that are wanted; then n_layers is the number of those that have attention */
+    uint32_t *layers; /* [n_layers] their numbers */
+    bool both_ways;   /* an encoder: tokens see later ones, too */
     enum head_choice choice;
     uint32_t head;                 /* HEAD_ONE: its number */
     size_t n_heads;                /* shown of each layer: 1 unless HEAD_ALL */
@@ -33,6 +36,14 @@ struct attention_map {
  * are known; and runs the tokens in that context. Returns an enum engine_status. */
 void attention_watch(struct attention_map *map, struct engine_context_options *options);
 int attention_run(struct attention_map *map, struct engine_context *context);
+
+void attention_free(struct attention_map *map);
+
+/* The number of keys that a query may see, from the first one on. */
+static inline size_t attention_seen(const struct attention_map *map, size_t query)
+{
+    return map->both_ways ? map->tokens->count : map->first_query + query + 1;
+}
 
 /* The weights of a query over all keys. Numbers count from the first one shown. */
 static inline float *attention_row(const struct attention_map *map, size_t layer, size_t head, size_t query)

@@ -191,14 +191,15 @@ static int read_watch(struct engine_plan *plan, const struct engine_context_opti
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
                            "attention and hidden states of %s, an encoder with a decoder, cannot be watched",
                            plan->architecture->name);
-    if (options->watch & WATCH_ATTENTION && plan->info.has_states)
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no attention to watch: %s models are recurrent",
-                           plan->architecture->name);
     if (options->watch && (first >= n_layers || n > n_layers - first))
         return error_raise(ENGINE_ERROR_ARGUMENT, "there is no layer %u; the model has %u, from 0 to %u",
                            n > 1 && first < n_layers ? n_layers : first, n_layers, n_layers - 1);
-    plan->watch = (struct plan_watch){options->watch, first, n ? n : n_layers - first, options->watched,
-                                      options->watch_user};
+    plan->watch = (struct plan_watch){.kinds = options->watch,
+                                      .layer = first,
+                                      .n_layers = n ? n : n_layers - first,
+                                      .last = options->watch_layer == UINT32_MAX,
+                                      .take = options->watched,
+                                      .user = options->watch_user};
     return ENGINE_OK;
 }
 

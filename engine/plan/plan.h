@@ -31,6 +31,7 @@ struct plan_cache {
 struct plan_watch {
     uint32_t kinds;           /* bits of enum watch_kind */
     uint32_t layer, n_layers; /* of attention */
+    bool last;                /* the last layer that has attention was asked for */
     int (*take)(void *user, const struct engine_watched *value);
     void *user;
 };

@@ -247,11 +247,42 @@ static int with_graph(struct engine_plan *plan, bool encodes, bool one,
     return ENGINE_OK;
 }
 
+/* Some layers of hybrid models have no attention, which only the graph shows: finds the last one that has, if that was
+ * asked for, and fails if no layer that was asked for has any. */
+static int check_watched_attention(struct engine_plan *plan)
+{
+    struct plan_watch *watch = &plan->watch;
+    const struct shape_key key = plan_full_shape(plan, 1, 1, false);
+    struct graph *graph;
+    if (!(watch->kinds & WATCH_ATTENTION) || !plan->info.has_states) return ENGINE_OK;
+    int status = plan_build_graph(plan, &key, &graph);
+    if (status) return status;
+    uint32_t last = NO_LAYER, n_watched = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        uint32_t layer = graph->nodes[i].layer;
+        if (graph->nodes[i].op != ENGINE_OP_ATTENTION) continue;
+        last = layer;
+        n_watched += layer >= watch->layer && layer - watch->layer < watch->n_layers;
+    }
+    graph_destroy(graph);
+    if (last == NO_LAYER)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "no attention to watch: %s models are recurrent",
+                           plan->architecture->name);
+    if (watch->last)
+        watch->layer = last;
+    else if (n_watched == 0)
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "layer %u has no attention to watch: it is recurrent; the last one that has is %u",
+                           watch->layer, last);
+    return ENGINE_OK;
+}
+
 int plan_survey(struct engine_plan *plan)
 {
     const struct shape_key key = plan_full_shape(plan, 1, 1, false);
     struct graph *one = NULL;
-    int n_graphs = plan->info.has_source ? 2 : 1, status = plan_build_graph(plan, &key, &one);
+    int n_graphs = plan->info.has_source ? 2 : 1, status = check_watched_attention(plan);
+    if (!status) status = plan_build_graph(plan, &key, &one);
     if (!status) status = create_lists(plan, one);
     if (!status) status = add_weights(plan, one);
     if (!status) status = add_caches(plan, one);

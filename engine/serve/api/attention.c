@@ -185,7 +185,7 @@ static void look_and_answer(struct look *look)
         json = attention_json(&map);
     else if (!status)
         status = write_page(&map, &page, &size);
-    free(map.weights);
+    attention_free(&map);
     if (status) fail(look, status);
     /* Before the client has its answer: it may ask again at once. */
     atomic_store(&exchange_server(look->exchange)->is_looking, false);
