@@ -1,4 +1,4 @@
-/* test-logits.c: what `engine logits --top` prints is what it writes as JSON. */
+/* test-logits.c: what `engine logits --top` prints is what it writes as JSON; and which settings change it. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -30,6 +30,41 @@ static void end(void)
 TestSuite(logits, .init = begin, .fini = end, .timeout = 1200);
 
 #define LOGITS(...) PROGRAM("logits", "-m", model, "--backend", "cpu", "--tokens", "5 6 7", __VA_ARGS__)
+
+/* [cpu] integers: small matrices of Q8_0 are computed in float32 unless it is `all`, as ENGINE_CPU_INTEGERS says too. */
+Test(logits, rounding_on_the_cpu_is_a_setting)
+{
+    static const struct {
+        const char *settings;
+        bool rounds;
+    } cases[] = {{"threads = 1\n", false},
+                 {"[cpu]\nintegers = auto\n", false},
+                 {"[cpu]\nintegers = all\n", true},
+                 {"[cpu]\nintegers = none\n", false},
+                 {"[cpu]\nintegers =\n", false}};
+    enum { N_CASES = sizeof cases / sizeof *cases };
+    const char *config = strdup(files_path(folder, "engine.conf"));
+    json_t *logits[N_CASES];
+    unsetenv("ENGINE_CPU_INTEGERS");
+    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_Q8_0}));
+    for (int i = 0; i < N_CASES; i++) {
+        files_write_text(config, cases[i].settings);
+        logits[i] = program_json(LOGITS("--json", "--config", config));
+        cr_expect_eq(json_equal(logits[i], logits[0]), !cases[i].rounds, "%s", cases[i].settings);
+    }
+    setenv("ENGINE_CPU_INTEGERS", "none", 1); /* overrides it */
+    files_write_text(config, "[cpu]\nintegers = all\n");
+    json_t *exact = program_json(LOGITS("--json", "--config", config));
+    cr_expect(json_equal(exact, logits[0]));
+    unsetenv("ENGINE_CPU_INTEGERS");
+    files_write_text(config, "[cpu]\nintegers = most\n");
+    struct program_result result = LOGITS("--json", "--config", config);
+    program_expect_failure(&result, "[cpu] integers is 'most'");
+    program_free(&result);
+    json_decref(exact);
+    for (int i = 0; i < N_CASES; i++) json_decref(logits[i]);
+    free((void *)(uintptr_t)config);
+}
 
 static double logit_at(const json_t *all, size_t position, size_t id)
 {

@@ -76,5 +76,6 @@ static const struct engine_plugin plugin = {
 const struct engine_plugin *engine_plugin_entry(const struct engine_host *host)
 {
     cpu_host = host;
+    host->setting(plugin.name, "integers"); /* so that the engine can tell at once which ones are misspelt */
     return &plugin;
 }

@@ -31,16 +31,18 @@ static size_t n_panels(uint64_t rows)
 }
 
 /* The type of the panels. Small matrices with short rows become float32, so that their inputs aren't rounded
- * to int8: they stay in the caches either way, where few bits save little. ENGINE_CPU_INTEGERS=all leaves
- * them as they are, which is how tests reach the kernels for int8 with them; ENGINE_CPU_INTEGERS=none turns all
- * matrices into float32, for exact results. */
+ * to int8: they stay in the caches either way, where few bits save little. The setting `integers` of the section [cpu],
+ * which ENGINE_CPU_INTEGERS overrides, may be "all", which leaves them as they are (so that tests reach the kernels for
+ * int8 with them, and results are rounded as in llama.cpp), or "none", which turns all matrices into float32, for exact
+ * results. */
 static int choose_panels(struct layout *layout)
 {
     enum { MOST = 1 << 18 /* values in all */ };
-    const char *integers = getenv("ENGINE_CPU_INTEGERS");
+    const char *integers = getenv("ENGINE_CPU_INTEGERS"), *name = "ENGINE_CPU_INTEGERS";
+    if (!integers || !*integers) integers = cpu_host->setting("cpu", "integers"), name = "[cpu] integers";
     bool all = integers && strcmp(integers, "all") == 0, none = integers && strcmp(integers, "none") == 0;
-    if (integers && *integers && !all && !none)
-        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "ENGINE_CPU_INTEGERS is '%s'; it can be 'all' or 'none'",
+    if (integers && *integers && !all && !none && strcmp(integers, "auto") != 0)
+        return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "%s is '%s'; it can be 'auto', 'all' or 'none'", name,
                               integers);
     bool small = layout->k <= CHUNK && layout->rows * layout->n_matrices <= MOST / layout->k;
     bool converted = (none || (small && !all)) && layout->type->kind == TILE_INT8;
