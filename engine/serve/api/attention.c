@@ -26,16 +26,10 @@ struct look {
     struct mistake mistake;
 };
 
-static json_t *no_answer(struct generation *g)
-{
-    (void)g;
-    return NULL;
-}
-
 /* ---- Reading ---- */
 
-/* Takes the fields that are not chat's out of a copy of the request. */
-static bool read_own(struct look *look, json_t *body, const json_t **token)
+/* The fields that are not chat's. */
+static bool read_own(struct look *look, const json_t *body, const json_t **token)
 {
     const json_t *format = json_object_get(body, "format");
     const char *name = format && !json_is_null(format) ? json_string_value(format) : "html";
@@ -87,14 +81,14 @@ static bool check_model(struct look *look)
 /* The tokens of the conversation, without the beginning of another answer if it ends with one. */
 static void read_request(struct look *look)
 {
-    static const struct format format = {.end = no_answer};
-    json_t *body = json_copy(exchange_json(look->exchange)), *rest = json_copy(body);
+    const json_t *body = exchange_json(look->exchange);
+    json_t *rest = json_copy((json_t *)(size_t)body);
     const json_t *token = NULL;
     json_object_del(rest, "format");
     json_object_del(rest, "token");
-    struct generation *g = generation_create(look->exchange, &format, "attention-");
+    struct generation *g = generation_create(look->exchange, NULL, "attention-");
     if (!g) {
-        json_decref(body), json_decref(rest);
+        json_decref(rest);
         look->exchange = NULL; /* it has been answered */
         return;
     }
@@ -111,13 +105,12 @@ static void read_request(struct look *look)
         if (check_length(look)) check_token(look, token);
     }
     generation_drop(g);
-    json_decref(body);
     json_decref(rest);
 }
 
 /* ---- Computing ---- */
 
-static bool is_gone(void *user)
+static bool should_stop(void *user)
 {
     struct look *look = user;
     return atomic_load(&look->gone) || atomic_load(&exchange_server(look->exchange)->is_ending);
@@ -147,8 +140,11 @@ static int compute(struct look *look, struct attention_map *map)
 
 static void fail(struct look *look, int status)
 {
-    if (is_gone(look)) {
-        mistake_in(&look->mistake, NULL, "the server is shutting down, or the client went away");
+    if (atomic_load(&look->gone)) {
+        mistake_in(&look->mistake, NULL, GONE_MESSAGE);
+        look->mistake.status = GONE_STATUS;
+    } else if (should_stop(look)) {
+        mistake_in(&look->mistake, NULL, "the server is shutting down");
         look->mistake.status = 503;
     } else {
         mistake_in(&look->mistake, NULL, "%s", command_message());
@@ -175,7 +171,7 @@ static void look_and_answer(struct look *look)
                                 .choice = HEAD_ALL,
                                 .first_query = look->as_json ? look->token : 0,
                                 .n_queries = look->as_json ? 1 : look->tokens.count,
-                                .stops = is_gone,
+                                .stops = should_stop,
                                 .stops_user = look};
     char *page = NULL;
     size_t size = 0;

@@ -127,7 +127,7 @@ static void send_delta(struct choice *choice, json_t *delta, const char *finish_
     const struct generation *g = choice->generation;
     json_t *choices = json_pack("[{s:i, s:o, s:o, s:s?}]", "index", (int)choice->index, "delta", delta,
                                 "logprobs", take_logprobs(choice), "finish_reason", finish_reason);
-    wire_event(g->exchange, NULL, chunk(g, choices));
+    wire_event(g->group.exchange, NULL, chunk(g, choices));
 }
 
 static void begin_choice(struct choice *choice)
@@ -210,9 +210,9 @@ static json_t *end(struct generation *g)
     if (g->ask.include_usage) {
         json_t *last = chunk(g, json_array());
         json_object_set_new(last, "usage", openai_usage(g));
-        wire_event(g->exchange, NULL, last);
+        wire_event(g->group.exchange, NULL, last);
     }
-    wire_done(g->exchange);
+    wire_done(g->group.exchange);
     return NULL;
 }
 

@@ -238,7 +238,7 @@ static void send_text(struct choice *choice, json_t *text, const char *finish_re
 {
     json_t *chunk = answer(choice->generation, json_pack("[o]", choice_json(choice, text, finish_reason)));
     if (choice->generation->ask.include_usage) json_object_set_new(chunk, "usage", json_null());
-    wire_event(choice->generation->exchange, NULL, chunk);
+    wire_event(choice->generation->group.exchange, NULL, chunk);
 }
 
 /* What the prompt's tokens spell, if it came as tokens. */
@@ -295,10 +295,10 @@ static json_t *end(struct generation *g)
         json_t *last = g->ask.include_usage ? answer(g, choices) : NULL;
         if (last) json_object_set_new(last, "usage", openai_usage(g));
         if (last)
-            wire_event(g->exchange, NULL, last);
+            wire_event(g->group.exchange, NULL, last);
         else
             json_decref(choices);
-        wire_done(g->exchange);
+        wire_done(g->group.exchange);
         return NULL;
     }
     for (size_t i = 0; i < g->n_choices; i++)
@@ -392,13 +392,13 @@ static json_t *infill_json(struct choice *choice, json_t *content, bool stop)
 static void send_infill(struct choice *choice, uint32_t part, const struct engine_string *text)
 {
     (void)part;
-    wire_event(choice->generation->exchange, NULL,
+    wire_event(choice->generation->group.exchange, NULL,
                infill_json(choice, json_text(text->data, text->length), false));
 }
 
 static void end_infill_choice(struct choice *choice)
 {
-    wire_event(choice->generation->exchange, NULL, infill_json(choice, json_string(""), true));
+    wire_event(choice->generation->group.exchange, NULL, infill_json(choice, json_string(""), true));
 }
 
 static json_t *end_infill(struct generation *g)

@@ -64,14 +64,14 @@ static bool read_prompt(struct embeddings *all, const json_t *name)
 {
     const char *given = json_string_value(name);
     if (name && !json_is_null(name) && !given)
-        return mistake_in(&all->vectors.mistake, "prompt_name", "\"prompt_name\" should be a text");
+        return mistake_in(&all->vectors.group.mistake, "prompt_name", "\"prompt_name\" should be a text");
     if (embed_prompt_find(all->vectors.served->model, given, &all->prompt) == ENGINE_OK) return true;
-    return mistake_in(&all->vectors.mistake, "prompt_name", "%s", command_message());
+    return mistake_in(&all->vectors.group.mistake, "prompt_name", "%s", command_message());
 }
 
 static bool read_one(struct embeddings *all, struct vector_input *input, const json_t *value)
 {
-    struct mistake *mistake = &all->vectors.mistake;
+    struct mistake *mistake = &all->vectors.group.mistake;
     if (!json_is_string(value) && json_array_size(value) == 0)
         return mistake_in(mistake, "input",
                           "\"input\" should be a text, an array of token ids, or an array of them, "
@@ -85,7 +85,7 @@ static bool read_one(struct embeddings *all, struct vector_input *input, const j
 
 static bool read_inputs(struct embeddings *all, const json_t *value)
 {
-    struct mistake *mistake = &all->vectors.mistake;
+    struct mistake *mistake = &all->vectors.group.mistake;
     bool several = json_array_size(value) > 0 && !json_is_integer(json_array_get(value, 0));
     size_t count = several ? json_array_size(value) : 1;
     if (!value || json_is_null(value)) return mistake_in(mistake, "input", "\"input\" is missing");
@@ -100,7 +100,7 @@ static bool read_inputs(struct embeddings *all, const json_t *value)
 /* Models that are made for it (arXiv 2205.13147) have the most important numbers first. */
 static bool read_dimensions(struct embeddings *all, const json_t *value)
 {
-    struct mistake *mistake = &all->vectors.mistake;
+    struct mistake *mistake = &all->vectors.group.mistake;
     json_int_t n = json_integer_value(value);
     if (json_is_integer(value) && n == all->vectors.n_kept) return true;
     if (!all->embeds)
@@ -118,7 +118,7 @@ static bool read_dimensions(struct embeddings *all, const json_t *value)
 
 static bool read_body(struct embeddings *all, json_t *body)
 {
-    struct mistake *mistake = &all->vectors.mistake;
+    struct mistake *mistake = &all->vectors.group.mistake;
     static const char *const known[] = {"model", "input", "encoding_format", "dimensions", "prompt_name",
                                         "user",  NULL};
     const json_t *format = json_object_get(body, "encoding_format"),

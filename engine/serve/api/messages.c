@@ -61,7 +61,7 @@ static void send(struct generation *g, const char *type, json_t *data)
     json_t *event = json_pack("{s:s}", "type", type);
     json_object_update(event, data);
     json_decref(data);
-    wire_event(g->exchange, type, event);
+    wire_event(g->group.exchange, type, event);
 }
 
 static json_int_t index_of(const struct answer *answer)

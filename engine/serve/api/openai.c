@@ -78,5 +78,5 @@ void openai_stream_failed(struct generation *generation, const struct mistake *m
     json_t *error = json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", json_line(mistake->message),
                               "type", mistake->status < 500 ? "invalid_request_error" : "server_error",
                               "param", mistake->param[0] ? mistake->param : NULL, "code", mistake->code);
-    wire_event(generation->exchange, NULL, error);
+    wire_event(generation->group.exchange, NULL, error);
 }

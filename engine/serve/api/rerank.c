@@ -40,7 +40,7 @@ static int take_pair(void *user, const int32_t *ids, const int32_t *types, size_
 
 static bool read_documents(struct rerank *all, const json_t *query)
 {
-    struct mistake *mistake = &all->vectors.mistake;
+    struct mistake *mistake = &all->vectors.group.mistake;
     struct engine_string first = {json_string_value(query), json_string_length(query)};
     size_t count = json_array_size(all->documents);
     if (!json_is_string(query)) return mistake_in(mistake, "query", "\"query\" should be a text");
@@ -68,7 +68,8 @@ static bool read_top(struct rerank *all, const json_t *body)
     all->n_top = SIZE_MAX;
     if (!top || json_is_null(top)) return true;
     if (!json_is_integer(top) || json_integer_value(top) < 1)
-        return mistake_in(&all->vectors.mistake, "top_n", "\"top_n\" should be a whole number, at least 1");
+        return mistake_in(&all->vectors.group.mistake, "top_n",
+                          "\"top_n\" should be a whole number, at least 1");
     all->n_top = (size_t)json_integer_value(top);
     return true;
 }
@@ -78,7 +79,7 @@ static bool read_returns(struct rerank *all, const json_t *body)
     const json_t *value = json_object_get(body, "return_documents");
     all->returns_documents = json_is_true(value);
     return !value || json_is_null(value) || json_is_boolean(value) ||
-           mistake_in(&all->vectors.mistake, "return_documents",
+           mistake_in(&all->vectors.group.mistake, "return_documents",
                       "\"return_documents\" should be true or false");
 }
 
@@ -86,7 +87,7 @@ static bool read_body(struct rerank *all, json_t *body)
 {
     static const char *const known[] = {"model", "query", "documents", "texts", "top_n", "return_documents",
                                         "user",  NULL};
-    if (!ask_check_fields(body, known, &all->vectors.mistake)) return false;
+    if (!ask_check_fields(body, known, &all->vectors.group.mistake)) return false;
     all->documents = json_object_get(body, "documents");
     if (!all->documents) all->documents = json_object_get(body, "texts");
     return read_top(all, body) && read_returns(all, body) &&
@@ -98,9 +99,9 @@ static bool know_model(struct rerank *all)
     struct engine_model *model = all->vectors.served->model;
     struct engine_embedding_info info = {.struct_size = sizeof info};
     int status = engine_model_embedding_info(model, &info);
-    if (status) return mistake_of_engine(&all->vectors.mistake, status, "model");
+    if (status) return mistake_of_engine(&all->vectors.group.mistake, status, "model");
     if (relevance_label(model, &info, &all->label) != ENGINE_OK)
-        return mistake_with_code(&all->vectors.mistake, "model_not_supported", "model", "%.80s: %s",
+        return mistake_with_code(&all->vectors.group.mistake, "model_not_supported", "model", "%.80s: %s",
                                  all->vectors.served->name, command_message());
     all->n_labels = all->vectors.n_kept = info.n_labels;
     return true;

@@ -24,7 +24,7 @@ struct answer {
 
 static json_t *echo_of(const struct generation *g, const char *key, json_t *otherwise)
 {
-    json_t *value = json_object_get(exchange_json(g->exchange), key);
+    json_t *value = json_object_get(exchange_json(g->group.exchange), key);
     if (!value || json_is_null(value)) return otherwise;
     json_decref(otherwise);
     return json_incref(value);
@@ -78,7 +78,7 @@ static void send(struct generation *g, const char *type, json_t *data)
     json_t *event = json_pack("{s:s, s:I}", "type", type, "sequence_number", answer->sequence++);
     json_object_update(event, data);
     json_decref(data);
-    wire_event(g->exchange, type, event);
+    wire_event(g->group.exchange, type, event);
 }
 
 static json_int_t index_of(const struct answer *answer)

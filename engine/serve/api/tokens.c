@@ -8,32 +8,12 @@
 #include "serve/generate/conversation-prompt.h"
 #include "serve/generate/wire.h"
 
-static bool check_fields(const json_t *body, const char *const *known, struct mistake *mistake)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)(size_t)body, name, value)
-    {
-        size_t i = 0;
-        while (known[i] && strcmp(known[i], name) != 0) i++;
-        if (!known[i] && !json_is_null(value))
-            return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here",
-                                     name);
-    }
-    return true;
-}
-
 static bool read_flag(const json_t *body, const char *name, bool otherwise, struct mistake *mistake)
 {
     const json_t *value = json_object_get(body, name);
     if (!value || json_is_null(value)) return otherwise;
     if (!json_is_boolean(value)) mistake_in(mistake, name, "\"%s\" should be true or false", name);
     return json_is_true(value);
-}
-
-static int collect(void *user, const int32_t *ids, size_t count)
-{
-    return token_list_add(user, ids, count);
 }
 
 /* The text of a token; its bytes, if it is only a part of a character. */
@@ -71,7 +51,7 @@ void api_tokenize(struct exchange *exchange)
     const struct vocabulary *v = &served->vocabulary;
     struct mistake mistake = {0};
     struct token_list tokens = {0};
-    check_fields(body, known, &mistake);
+    ask_check_fields(body, known, &mistake);
     bool special = read_flag(body, "add_special", false, &mistake),
          parse = read_flag(body, "parse_special", true, &mistake),
          pieces = read_flag(body, "with_pieces", false, &mistake);
@@ -79,7 +59,7 @@ void api_tokenize(struct exchange *exchange)
     if (!mistake.status) {
         uint32_t how = (special ? ENGINE_ENCODE_BOS_EOS : 0u) | (parse ? ENGINE_ENCODE_SPECIAL : 0u);
         int status = v->api->encode(v->tokenizer, json_string_value(content), json_string_length(content),
-                                    how, collect, &tokens);
+                                    how, token_list_sink, &tokens);
         if (status) mistake_of_engine(&mistake, status, "content");
     }
     if (mistake.status)
@@ -121,29 +101,21 @@ void api_detokenize(struct exchange *exchange)
     const json_t *body = exchange_json(exchange), *ids = json_object_get(body, "tokens");
     struct mistake mistake = {0};
     struct text_buffer text = {0};
-    check_fields(body, known, &mistake);
+    ask_check_fields(body, known, &mistake);
     if (!json_is_array(ids)) mistake_in(&mistake, "tokens", "\"tokens\" should be an array of token ids");
     if (!mistake.status) decode(&exchange_model(exchange)->vocabulary, ids, &text, &mistake);
     if (mistake.status)
         wire_fail(exchange, &mistake);
     else
-        wire_answer(exchange,
-                    json_pack("{s:o}", "content", json_text(text.data ? text.data : "", text.size)));
+        wire_answer(exchange, json_pack("{s:o}", "content", json_buffer(&text)));
     free(text.data);
 }
 
 /* The prompt of a request of chat, as text: the same fields, of which those about sampling change nothing. */
-static json_t *no_answer(struct generation *g)
-{
-    (void)g;
-    return NULL;
-}
-
 void api_apply_template(struct exchange *exchange)
 {
-    static const struct format format = {.end = no_answer};
     struct mistake mistake = {0};
-    struct generation *g = generation_create(exchange, &format, "template-");
+    struct generation *g = generation_create(exchange, NULL, "template-");
     if (!g) return;
     if (chat_read(&g->ask, exchange_json(exchange), &mistake)) conversation_prompt(g, &mistake);
     struct engine_string text =

@@ -3,22 +3,20 @@
 #ifndef ENGINE_SERVE_API_VECTORS_H
 #define ENGINE_SERVE_API_VECTORS_H
 
-#include <pthread.h>
-
-#include "serve/generate/generation.h"
+#include "serve/generate/ask.h"
+#include "serve/generate/group.h"
+#include "serve/models/models.h"
 
 struct vectors;
 
 struct vector_input {
-    struct vectors *all;
     struct token_list tokens;
-    int32_t *types;   /* [tokens.count] of a pair of texts; NULL: all 0 */
-    float *values;    /* NULL: not known yet */
-    atomic_ullong id; /* of the queue's request; 0: not submitted yet */
+    int32_t *types; /* [tokens.count] of a pair of texts; NULL: all 0 */
+    float *values;  /* NULL: not known yet */
 };
 
 struct vectors {
-    struct exchange *exchange;
+    struct group group; /* a request for each input; its mistake is that of the request, too */
     struct served *served;
     const char *model;           /* as the answer names it */
     struct vector_input *inputs; /* [n_inputs] */
@@ -28,14 +26,7 @@ struct vectors {
     uint32_t n_kept;    /* numbers of a vector that are kept, from the first one on */
     uint32_t n_longest; /* tokens that a text may have besides what the context takes; 0: no limit */
     const char *what;   /* the field that has the texts, for messages */
-    struct mistake mistake;
     json_t *(*answer)(const struct vectors *all); /* a new reference; NULL: out of memory */
-
-    /* vectors.c's */
-    size_t n_submitted, n_running;
-    pthread_mutex_t lock;
-    atomic_bool gone;
-    atomic_size_t n_uses; /* requests without their last event, and the thread that submits them */
 };
 
 /* Begins with zeroed memory of `size` bytes, which begins with a struct vectors. NULL: the exchange has been answered. */

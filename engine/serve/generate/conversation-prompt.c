@@ -41,7 +41,7 @@ static bool set_effort(struct generation *g, struct mistake *mistake)
 static bool add_defaults(struct generation *g, struct mistake *mistake)
 {
     char *text;
-    int status = chat_template_variables(exchange_server(g->exchange)->arguments, &text);
+    int status = chat_template_variables(exchange_server(g->group.exchange)->arguments, &text);
     if (status) return mistake_memory(mistake); /* it was checked at the start */
     if (!text) return true;
     json_t *defaults = json_loads(text, 0, NULL);

@@ -13,9 +13,6 @@
 #include "serve/generate/wire.h"
 #include "serve/server.h"
 
-#define MOST_RUNNING 64  /* requests of a generation that the queue has at once */
-#define STATUS_GONE  499 /* for the log, as in other servers: hardly anybody sees it */
-
 /* ---- Creation ---- */
 
 void random_id(char *id, size_t size, const char *prefix, size_t n_letters)
@@ -32,33 +29,33 @@ void random_id(char *id, size_t size, const char *prefix, size_t n_letters)
 /* False: the exchange has been answered. */
 static bool adopt_sampling(struct generation *g)
 {
-    const struct server *server = exchange_server(g->exchange);
+    const struct server *server = exchange_server(g->group.exchange);
     g->sampling = server->sampling; /* whose arrays it shares */
     if (server->sampling.options.samplers == server->sampling.samplers)
         g->sampling.options.samplers = g->sampling.samplers;
     if (sampling_adopt(server->arguments, g->served->model, &g->sampling) == ENGINE_OK) return true;
-    exchange_fail(g->exchange, 500, "server_error", NULL, NULL, "%s", command_message());
+    exchange_fail(g->group.exchange, 500, "server_error", NULL, NULL, "%s", command_message());
     return false;
 }
 
 struct generation *generation_create(struct exchange *exchange, const struct format *format,
                                      const char *prefix)
 {
+    static const struct format silent = {0};
     struct generation *g = calloc(1, sizeof *g);
-    if (!g || pthread_mutex_init(&g->lock, NULL) != 0) {
+    if (!g || !group_init(&g->group, exchange)) {
         free(g);
         exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory (a request)");
         return NULL;
     }
-    g->exchange = exchange;
     g->served = exchange_model(exchange);
-    g->format = format;
+    g->format = format ? format : &silent;
     g->created = (int64_t)time(NULL);
     random_id(g->id, sizeof g->id, prefix, 24);
     const char *named = json_string_value(json_object_get(exchange_json(exchange), "model"));
     g->model = named ? named : g->served->name;
     if (!adopt_sampling(g)) {
-        pthread_mutex_destroy(&g->lock);
+        group_free(&g->group);
         free(g);
         return NULL;
     }
@@ -68,7 +65,9 @@ struct generation *generation_create(struct exchange *exchange, const struct for
     return g;
 }
 
-/* All but what client_is_gone needs. */
+/* ---- The end ---- */
+
+/* All but the group, which the client's going away may touch until the exchange has ended. */
 static void release(struct generation *g)
 {
     for (size_t i = 0; i < g->n_choices; i++) {
@@ -81,6 +80,7 @@ static void release(struct generation *g)
         free(choice->reasoning.data);
     }
     if (g->format->free_generation) g->format->free_generation(g);
+    free(g->choices);
     free(g->tokens.ids);
     free(g->template_text);
     engine_rendered_free(g->rendered);
@@ -88,95 +88,41 @@ static void release(struct generation *g)
     ask_free(&g->ask);
 }
 
-static void destroy(struct generation *g)
+/* The group's finish. With the exchange, the model and the request's JSON may go. */
+static void finish(struct group *group)
 {
-    free(g->choices);
-    pthread_mutex_destroy(&g->lock);
-    free(g);
-}
-
-/* ---- What goes wrong ---- */
-
-static void cancel_all(struct generation *g)
-{
-    for (size_t i = 0; i < g->n_choices; i++) {
-        uint64_t id = atomic_load(&g->choices[i].id);
-        if (id) served_cancel(g->served, id); /* it may have ended meanwhile */
-    }
-}
-
-static void fail(struct generation *g, int status, const char *message)
-{
-    if (g->mistake.status) return;
-    mistake_in(&g->mistake, NULL, "%s", message);
-    g->mistake.status = status == ENGINE_ERROR_DATA ? 400 : 500;
-    cancel_all(g);
-}
-
-/* Cancelled, and not because it is enough. */
-static void fail_cancelled(struct generation *g)
-{
-    bool gone = atomic_load(&g->gone), first = !g->mistake.status;
-    fail(g, ENGINE_ERROR,
-         gone ? "the client closed its side of the connection before it had the answer"
-              : "the server is shutting down");
-    if (gone && first) g->mistake.status = STATUS_GONE;
-}
-
-/* ---- The end ---- */
-
-/* All requests are done. With the exchange, the model and the request's JSON may go; until then, client_is_gone may be
- * called. */
-static void finish(struct generation *g)
-{
-    struct exchange *exchange = g->exchange;
-    if (g->n_submitted < g->n_choices && atomic_load(&g->gone)) fail_cancelled(g);
-    bool streams = g->streams, failed = g->mistake.status != 0;
+    struct generation *g = (struct generation *)group;
+    bool streams = g->streams, failed = group->mistake.status != 0;
     json_t *answer = failed ? NULL : g->format->end(g);
-    if (failed && streams && g->format->failed) g->format->failed(g, &g->mistake);
+    if (failed && streams && g->format->failed) g->format->failed(g, &group->mistake);
     release(g);
     if (streams)
-        exchange_end(exchange);
+        exchange_end(group->exchange);
     else if (failed)
-        wire_fail(exchange, &g->mistake);
+        wire_fail(group->exchange, &group->mistake);
     else
-        wire_answer(exchange, answer);
-    destroy(g);
-}
-
-static void drop_use(struct generation *g)
-{
-    if (atomic_fetch_sub(&g->n_uses, 1) == 1) finish(g);
-}
-
-/* ---- The client is gone ---- */
-
-/* Takes no lock: the caller may hold one that exchange_send waits for. */
-static void client_is_gone(void *user)
-{
-    struct generation *g = user;
-    atomic_store(&g->gone, true);
-    cancel_all(g);
+        wire_answer(group->exchange, answer);
+    group_free(group);
+    free(g);
 }
 
 void choice_enough(struct choice *choice)
 {
     choice->enough = true;
-    uint64_t id = atomic_load(&choice->id);
-    if (id) served_cancel(choice->generation->served, id);
+    group_cancel(&choice->generation->group, choice->index);
 }
 
 /* ---- Events ---- */
 
 static void fail_memory(struct generation *g)
 {
-    fail(g, ENGINE_ERROR_MEMORY, "out of memory (an answer)");
+    group_fail_with(&g->group, 500, "out of memory (an answer)");
 }
 
 /* Whether the format is told more than tokens. */
 static bool is_told(const struct generation *g)
 {
-    return (g->ask.stream || g->format->follows) && !g->mistake.status;
+    return (g->ask.stream || g->format->follows) && !g->group.mistake.status;
 }
 
 /* Streams begin with the first event, so that what fails before it still gets a status. */
@@ -184,7 +130,7 @@ static void begin(struct choice *choice)
 {
     struct generation *g = choice->generation;
     if (!is_told(g)) return;
-    if (g->ask.stream && !g->streams) exchange_stream(g->exchange, "text/event-stream");
+    if (g->ask.stream && !g->streams) exchange_stream(g->group.exchange, "text/event-stream");
     g->streams = g->ask.stream;
     if (!g->begun && g->format->begin) g->format->begin(g);
     g->begun = true;
@@ -225,13 +171,13 @@ static void deliver_call(struct choice *choice, const struct engine_reply_piece 
     struct generation *g = choice->generation;
     struct text_buffer *arguments = &choice->arguments;
     bool ends = piece->flags & ENGINE_REPLY_CALL_ENDS;
-    if (choice->enough || g->mistake.status) return;
+    if (choice->enough || g->group.mistake.status) return;
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) begin_call(choice, piece);
-    if (!g->mistake.status && text_add(arguments, &piece->text)) fail_memory(g);
-    if (g->mistake.status) return;
+    if (!g->group.mistake.status && text_add(arguments, &piece->text)) fail_memory(g);
+    if (g->group.mistake.status) return;
     size_t number = json_array_size(choice->calls) - 1;
-    if (ends && json_object_set_new(json_array_get(choice->calls, number), "arguments",
-                                    json_text(arguments->size ? arguments->data : "", arguments->size)) != 0)
+    if (ends &&
+        json_object_set_new(json_array_get(choice->calls, number), "arguments", json_buffer(arguments)) != 0)
         fail_memory(g);
     choice->part = ENGINE_REPLY_CALL;
     choice->call_cut = piece->flags & ENGINE_REPLY_CALL_CUT;
@@ -262,91 +208,63 @@ static void end_choice(struct choice *choice, const struct engine_event *event)
     choice->done = true;
     choice->stop = event->stop;
     choice->cut = event->reason == ENGINE_DONE_LIMIT || event->reason == ENGINE_DONE_CONTEXT;
-    if (event->reason == ENGINE_DONE_FAILED) fail(g, event->status, event->message);
-    if (event->reason == ENGINE_DONE_CANCELLED && !choice->enough) fail_cancelled(g);
+    if (event->reason == ENGINE_DONE_FAILED || (event->reason == ENGINE_DONE_CANCELLED && !choice->enough))
+        group_fail(&g->group, event);
     if (is_told(g) && g->format->end_choice) g->format->end_choice(choice);
 }
 
-static void take_event(void *user, const struct engine_event *event);
+/* ---- The group's functions ---- */
 
-/* The queue's request for a choice. */
-static struct engine_request request_of(struct choice *choice)
+static void fill_request(struct group *group, size_t i, struct engine_request *request,
+                         struct engine_sampler_options *sampler)
 {
-    struct generation *g = choice->generation;
+    const struct generation *g = (const struct generation *)group;
     const struct ask *ask = &g->ask;
+    const struct token_list *tokens = &g->choices[i].prompt->tokens;
     uint32_t limit = ask->options.max_tokens;
     if (g->most_tokens > 0 && (limit == 0 || limit > g->most_tokens)) limit = g->most_tokens;
     uint32_t flags = ask->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
     if (ask->messages) flags |= ENGINE_REQUEST_SPECIAL;
     if (ask->messages && !g->served->info.has_source) flags |= ENGINE_REQUEST_KEEP;
     if (ask->no_tokens) flags |= ENGINE_REQUEST_NO_TOKENS;
-    bool scores = ask->echo && ask->logprobs && choice->prompt->tokens.count > 1;
-    return (struct engine_request){
-        .struct_size = sizeof(struct engine_request),
-        .tokens = choice->prompt->tokens.ids,
-        .n_tokens = choice->prompt->tokens.count,
-        .max_tokens = limit,
-        .flags = flags,
-        .stop = ask->options.stop,
-        .n_stop = ask->options.n_stop,
-        .event = take_event,
-        .user = choice,
-        .grammar = g->grammar,
-        .n_logprobs = ask->logprobs ? (ask->n_top > 0 ? ask->n_top : 1) : 0,
-        .n_score = scores ? (uint32_t)choice->prompt->tokens.count - 1 : 0,
-    };
+    bool scores = ask->echo && ask->logprobs && tokens->count > 1;
+    *sampler = ask->options.sampler;
+    sampler->seed += i % ask->n;
+    request->tokens = tokens->ids;
+    request->n_tokens = tokens->count;
+    request->max_tokens = limit;
+    request->flags = flags;
+    request->sampler = sampler;
+    request->stop = ask->options.stop;
+    request->n_stop = ask->options.n_stop;
+    request->grammar = g->grammar;
+    request->n_logprobs = ask->logprobs ? (ask->n_top > 0 ? ask->n_top : 1) : 0;
+    request->n_score = scores ? (uint32_t)tokens->count - 1 : 0;
 }
 
-/* Under the lock: submits choices, as many as may run at once. If the queue takes no more, the rest follows when one of
- * them is done; if it takes none, that is the answer. */
-static void submit_some(struct generation *g)
+static void take_event(struct group *group, size_t i, const struct engine_event *event)
 {
-    while (g->n_submitted < g->n_choices && g->n_running < MOST_RUNNING && !g->mistake.status &&
-           !atomic_load(&g->gone)) {
-        struct choice *choice = &g->choices[g->n_submitted];
-        uint64_t id;
-        struct engine_request request = request_of(choice);
-        struct engine_sampler_options sampler = g->ask.options.sampler;
-        sampler.seed += g->n_submitted % g->ask.n;
-        request.sampler = &sampler;
-        atomic_fetch_add(&g->n_uses, 1);
-        int status = served_submit(g->exchange, &request, &id);
-        if (status) {
-            atomic_fetch_sub(&g->n_uses, 1); /* never the last: the caller has one */
-            if (status == ENGINE_ERROR_BUSY && g->n_running > 0) return;
-            mistake_of_engine(&g->mistake, status, ask_field_of(engine_error_message()));
-            cancel_all(g);
-            return;
-        }
-        atomic_store(&choice->id, id);
-        g->n_submitted++;
-        g->n_running++;
-    }
-}
-
-static void take_event(void *user, const struct engine_event *event)
-{
-    struct choice *choice = user;
-    struct generation *g = choice->generation;
+    struct generation *g = (struct generation *)group;
+    struct choice *choice = &g->choices[i];
     bool done = event->kind == ENGINE_EVENT_DONE;
-    pthread_mutex_lock(&g->lock);
     choice->n_prompt = event->n_prompt;
     choice->n_reused = event->n_reused;
     choice->n_generated = event->n_generated;
     if (!(done && event->reason == ENGINE_DONE_FAILED)) begin(choice);
-    if (!g->mistake.status && event->kind == ENGINE_EVENT_SCORE && g->format->score)
+    if (!group->mistake.status && event->kind == ENGINE_EVENT_SCORE && g->format->score)
         g->format->score(choice, event);
-    if (!g->mistake.status && event->kind == ENGINE_EVENT_TOKEN && g->format->token)
+    if (!group->mistake.status && event->kind == ENGINE_EVENT_TOKEN && g->format->token)
         g->format->token(choice, event);
-    if (!g->mistake.status) add_text(choice, event);
+    if (!group->mistake.status) add_text(choice, event);
     if (event->kind == ENGINE_EVENT_TOKEN && choice->part == ENGINE_REPLY_REASONING) choice->n_reasoning++;
-    if (done) {
-        end_choice(choice, event);
-        g->n_running--;
-        submit_some(g);
-    }
-    pthread_mutex_unlock(&g->lock);
-    if (done) drop_use(g);
+    if (done) end_choice(choice, event);
+}
+
+/* The sampler's messages begin with the name of an option. */
+static const char *param_of(const struct group *group, const char *message)
+{
+    (void)group;
+    return ask_field_of(message);
 }
 
 /* ---- Requests ---- */
@@ -374,10 +292,9 @@ static bool create_choices(struct generation *g, struct mistake *mistake)
 {
     size_t n_prompts = g->ask.messages ? 1 : g->ask.n_prompts;
     g->choices = calloc(n_prompts * g->ask.n, sizeof *g->choices);
-    if (!g->choices) {
-        return mistake_memory(mistake);
-    }
+    if (!g->choices) return mistake_memory(mistake);
     g->n_choices = n_prompts * g->ask.n;
+    if (!group_room(&g->group, g->n_choices, mistake)) return false;
     for (size_t i = 0; i < g->n_choices; i++) {
         struct choice *choice = &g->choices[i];
         choice->generation = g;
@@ -429,27 +346,21 @@ void generation_run(struct generation *g, struct mistake *mistake)
     if (good && g->ask.messages) good = conversation_prompt(g, mistake);
     for (size_t i = 0; good && i < g->ask.n_prompts; i++) good = check_prompt(g, &g->ask.prompts[i], mistake);
     if (good && g->ask.messages) good = check_prompt(g, &g->conversation, mistake);
-    if (good && !g->ask.messages && g->ask.options.constraint.kind) {
+    if (good && !g->ask.messages && g->ask.options.constraint.kind)
         good = shape_constrain(g->served->model, &g->ask, &g->grammar, mistake);
-    }
-    good = good && create_choices(g, mistake);
-    atomic_store(&g->n_uses, 1);
-    if (good) {
-        exchange_when_gone(g->exchange, client_is_gone, g);
-        pthread_mutex_lock(&g->lock);
-        submit_some(g);
-        pthread_mutex_unlock(&g->lock);
-        if (atomic_load(&g->gone)) cancel_all(g);
-    } else {
-        g->mistake = *mistake;
-    }
-    drop_use(g);
+    if (!good || !create_choices(g, mistake)) g->group.mistake = *mistake;
+    g->group.fill = fill_request;
+    g->group.take = take_event;
+    g->group.finish = finish;
+    g->group.param = param_of;
+    group_run(&g->group);
 }
 
 void generation_drop(struct generation *g)
 {
     release(g);
-    destroy(g);
+    group_free(&g->group);
+    free(g);
 }
 
 struct generation_usage generation_usage(const struct generation *g)

@@ -1,17 +1,11 @@
 /* generation.h: carries out an ask: makes tokens of the conversation or the prompts, submits a request to the model's queue
- * for each choice, takes their events, and has an API's format make an answer of them.
- *
- * A generation lives until all of its requests have had their last event; whichever thread takes that ends the exchange.
- * If the client goes away, the requests are cancelled, which takes at most a token's time. */
+ * for each choice (group.h), takes their events, and has an API's format make an answer of them. */
 #ifndef ENGINE_SERVE_GENERATE_GENERATION_H
 #define ENGINE_SERVE_GENERATE_GENERATION_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "commands/common.h"
 #include "serve/generate/ask.h"
-#include "serve/http/exchange.h"
+#include "serve/generate/group.h"
 #include "serve/models/models.h"
 
 struct generation;
@@ -24,8 +18,8 @@ struct choice {
     struct engine_reply *reply; /* NULL: all is content */
     /* So far. */
     struct text_buffer content, reasoning;
-    json_t *
-        calls; /* an array of {"id", "name", "arguments" (a text)}; the last one may lack its arguments so far */
+    /* An array of {"id", "name", "arguments" (a text)}; the last one may lack its arguments so far. */
+    json_t *calls;
     struct text_buffer arguments; /* of that one */
     bool call_cut;                /* it ended before its arguments were complete */
     uint32_t part;                /* enum engine_reply_part of what came last; 0: nothing yet */
@@ -37,10 +31,9 @@ struct choice {
     /* For generation.c. */
     bool enough; /* it was cancelled because nothing more is wanted */
     bool begun;
-    atomic_ullong id; /* of the queue's request; 0: not submitted yet */
 };
 
-/* An API's way to say what happens. Under the generation's lock, in one thread at a time. Any may be NULL but `end`.
+/* An API's way to say what happens. Under the group's lock, in one thread at a time. Any may be NULL but `end`.
  * Without ask.stream, of the first seven only `token` and `score` are called, unless `follows`. */
 struct format {
     /* A token, before the text that it makes certain. */
@@ -63,7 +56,7 @@ struct format {
 };
 
 struct generation {
-    struct exchange *exchange;
+    struct group group; /* a request for each choice */
     struct served *served;
     struct ask ask;
     const struct format *format;
@@ -82,17 +75,13 @@ struct generation {
     struct engine_grammar *grammar;
 
     struct choice *choices; /* [n_choices] */
-    size_t n_choices, n_submitted, n_running;
+    size_t n_choices;
     bool begun;   /* the format has been told */
     bool streams; /* the exchange has begun a stream */
-    struct mistake mistake;
-    pthread_mutex_t lock;
-    atomic_bool gone;
-    atomic_size_t n_uses; /* requests without their last event, and the thread that submits them */
 };
 
-/* A generation with an id that begins with `prefix`, its ask to be filled. NULL: it failed, and the exchange has been
- * answered. */
+/* A generation with an id that begins with `prefix`, its ask to be filled. `format` may be NULL if generation_drop ends
+ * it. NULL: it failed, and the exchange has been answered. */
 struct generation *generation_create(struct exchange *exchange, const struct format *format,
                                      const char *prefix);
 /* Carries it out. If `mistake` has one, or something is wrong with the ask, that is the answer. The generation and the

@@ -75,9 +75,7 @@ static bool is_gone(struct exchange *exchange)
     pthread_mutex_lock(&exchange->lock);
     bool gone = exchange->gone;
     pthread_mutex_unlock(&exchange->lock);
-    if (gone)
-        exchange_fail(exchange, 499, "server_error", NULL, NULL,
-                      "the client closed its side of the connection before it had the answer");
+    if (gone) exchange_fail(exchange, GONE_STATUS, "server_error", NULL, NULL, GONE_MESSAGE);
     return gone;
 }
 

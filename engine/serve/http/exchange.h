@@ -52,6 +52,10 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
 /* Answers that too many requests are waiting: 429 with Retry-After. */
 void exchange_busy(struct exchange *exchange);
 
+/* What an exchange ends with whose client has gone away: for the log, as in other servers; hardly anybody sees it. */
+#define GONE_STATUS  499
+#define GONE_MESSAGE "the client closed its side of the connection before it had the answer"
+
 /* Begins an answer whose bytes come one after the other (status 200). */
 void exchange_stream(struct exchange *exchange, const char *content_type);
 /* Adds bytes, which are copied, and never waits for the client. False: the client has gone away, or reads so slowly that
