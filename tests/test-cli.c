@@ -85,6 +85,38 @@ Test(cli, failures_end_with_status_1)
     program_free(&result);
 }
 
+/* An option's value is a mistake where it is typed, and a failure where a file has it. */
+Test(cli, values_and_files_that_cannot_be)
+{
+    char *folder = files_folder();
+    char *grammar = strdup(files_path(folder, "grammar.gbnf")),
+         *lines = strdup(files_path(folder, "in.jsonl"));
+    files_write_text(grammar, "root ::= x\n");
+    files_write_text(lines, "{\"prompt\": 5}\n");
+    const struct {
+        int status;
+        const char *arguments[6];
+    } all[] = {
+        {2, {"run", "--place", "x"}},
+        {2, {"run", "--memory", "cpu"}},
+        {2, {"run", "--grammar", "root ::= x"}},
+        {1, {"run", "--grammar-file", grammar}},
+        {2, {"logits", "--tokens", "99999999", "--top", "1"}},
+        {2, {"score", "-p", "a"}},
+        {1, {"score", "-f", lines}},
+        {1, {"perplexity", "-f", lines}}, /* too short */
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct program_result result = program_run(all[i].arguments, NULL, 0);
+        cr_expect_eq(result.status, all[i].status, "%s %s: %d, %s", all[i].arguments[0], all[i].arguments[1],
+                     result.status, result.err);
+        program_free(&result);
+    }
+    free(grammar), free(lines);
+    files_remove(folder);
+    free(folder);
+}
+
 Test(cli, a_full_disk_is_a_failure)
 {
     FILE *full = fopen("/dev/full", "w");

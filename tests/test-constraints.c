@@ -87,7 +87,7 @@ Test(constraints, mistakes)
 {
     fails(RUN("--grammar", "root ::= \"a\"", "--json-object"), 2,
           "--grammar and --json-object: a text can have one of them");
-    fails(RUN("--grammar", "root ::= \"a"), 1, "grammar, line 1: a string isn't closed");
+    fails(RUN("--grammar", "root ::= \"a"), 2, "grammar, line 1: a string isn't closed");
     fails(RUN("--json-schema", "{\"contains\": {}, \"maxContains\": 2}"), 1, "\"contains\" is supported");
     fails(RUN("--json-schema-file", files_path(folder, "none")), 1, "none");
 }

@@ -473,7 +473,7 @@ Test(run, mistakes)
     fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
     fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");
-    fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 1, "--memory cpu: expected DEVICE=SIZE");
+    fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 2, "--memory cpu: expected DEVICE=SIZE");
     fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context only 2");
 }
 
@@ -643,7 +643,7 @@ Test(run, logits)
     cr_assert(strstr(npy + 10, "'shape': (3, 320)"), "%s", npy + 10);
     cr_assert_eq((size - 3 * 320 * 4) % 64, 0, "the data begin at a multiple of 64");
     free(npy);
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 1, "320");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 2, "320");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5"), 2, "-o");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5 x", "-o", out), 2, "'x'");
 }
@@ -671,7 +671,7 @@ Test(run, logits_that_fail_leave_the_file_alone)
     const char *out = files_path(folder, "out.npy");
     size_t size;
     files_write_text(out, "precious");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 1, "token 1 of the prompt is 320");
+    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 2, "token 1 of the prompt is 320");
     fails(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", out), 1, "the context only 2");
     char *text = files_read(out, &size);
     cr_assert_str_eq(text, "precious");

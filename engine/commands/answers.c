@@ -34,7 +34,7 @@ static int fail(const struct reader *r, const char *format, ...)
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (!r->path) return command_error(ENGINE_ERROR_ARGUMENT, "%s", message);
-    return command_error(ENGINE_ERROR_ARGUMENT, "%s: line %" PRIu64 ": %s", r->path, r->line, message);
+    return command_error(ENGINE_ERROR_DATA, "%s: line %" PRIu64 ": %s", r->path, r->line, message);
 }
 
 static int no_memory(void)
@@ -183,7 +183,7 @@ static int read_answer_files(struct reader *r)
     for (size_t i = 0; i < files->count && !status; i++) {
         status = read_npy(files->items[i], &r->listed[i]);
         if (!status && r->listed[i].count == 0)
-            status = command_error(ENGINE_ERROR_ARGUMENT, "%s: there are no tokens: nothing can be scored",
+            status = command_error(ENGINE_ERROR_DATA, "%s: there are no tokens: nothing can be scored",
                                    files->items[i]);
     }
     return status;

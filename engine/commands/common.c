@@ -344,7 +344,7 @@ int check_tokens(const struct arguments *arguments, const struct engine_context 
                              count, info.n_context, context_option(arguments, info.n_context));
     for (size_t i = 0; i < count; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= info.n_vocab)
-            return command_error(ENGINE_ERROR,
+            return command_error(arguments->tokens ? ENGINE_ERROR_ARGUMENT : ENGINE_ERROR_DATA,
                                  "token %zu of the prompt is %d, but the model has %u tokens, 0 to %u", i,
                                  tokens[i], info.n_vocab, info.n_vocab - 1);
     return ENGINE_OK;

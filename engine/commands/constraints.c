@@ -27,6 +27,7 @@ int constraint_read(const struct arguments *a, struct constraint *constraint)
                                  constraint->option, options[i].option);
         constraint->option = options[i].option;
         constraint->kind = options[i].kind;
+        constraint->is_typed = options[i].text != NULL;
         if (options[i].file) {
             status = read_file(options[i].file, &constraint->text, &constraint->size);
         } else {
@@ -49,5 +50,8 @@ int constraint_open(struct engine_model *model, const struct constraint *constra
 {
     *grammar = NULL;
     if (!constraint->kind) return ENGINE_OK;
-    return engine_grammar_create(model, constraint->kind, constraint->text, constraint->size, grammar);
+    int status = engine_grammar_create(model, constraint->kind, constraint->text, constraint->size, grammar);
+    if (!constraint->is_typed || (status != ENGINE_ERROR_DATA && status != ENGINE_ERROR_ARGUMENT))
+        return status;
+    return command_error(ENGINE_ERROR_ARGUMENT, "%s", engine_error_message());
 }

@@ -210,7 +210,7 @@ int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts)
                  text->line ? text->line : i + 1);
         if (text->ids.count > n_context && cuts) cut(text, &texts->around, n_context);
         if (text->ids.count > n_context)
-            return command_error(ENGINE_ERROR_ARGUMENT,
+            return command_error(ENGINE_ERROR,
                                  "%s has %zu tokens, but the model reads at most %u: shorten it", place,
                                  text->ids.count, n_context);
     }

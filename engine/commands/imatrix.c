@@ -59,7 +59,7 @@ static int prepare_windows(struct collecting *c)
     c->n_windows = windows_count(c->tokens.count, c->n_window, 0);
     if (c->n_windows == 0)
         return command_error(
-            ENGINE_ERROR_ARGUMENT,
+            ENGINE_ERROR,
             "the text has %s, too few for a window of %zu: use a longer text or smaller windows "
             "(-c)",
             count_text(c->tokens.count, "token", "tokens").text, c->n_window);

@@ -90,6 +90,9 @@ static int with_adapters(const struct arguments *arguments, struct engine_model 
     known.adapter_scales = scales;
     known.n_adapters = n;
     if (!status) status = create(model, &known, out);
+    /* What the library says of an option's value begins with the option. */
+    if (status == ENGINE_ERROR_ARGUMENT && strncmp(engine_error_message(), "--", 2) == 0)
+        command_adopt_error(status);
     free(adapters);
     free(scales);
     return status;

@@ -91,7 +91,11 @@ static void man_options(const struct command *command)
 
 static void man_end(const struct command *command)
 {
-    fputs(".SH EXIT STATUS\n0 for success, 1 for a failure, 2 for a mistake on the command line.\n", stdout);
+    fputs(".SH EXIT STATUS\n", stdout);
+    put_roff("0 for success; 1 for a failure, such as a file that is missing, damaged or too long for the "
+             "model; 2 for a mistake on the command line, such as an unknown option, an impossible value or "
+             "options that exclude each other.");
+    putchar('\n');
     fputs(".SH SEE ALSO\n", stdout);
     if (command) fputs(".BR engine (1),\n", stdout);
     for (const struct command *other = commands; !command && other->name; other++)
@@ -132,7 +136,8 @@ static void man_of_engine(void)
 {
     man_begin(NULL, "runs large language models on this machine");
     fputs(".B engine\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", stdout);
-    put_roff("Reads a model file (GGUF or a llama2.c checkpoint), spreads it over the devices that it finds, "
+    put_roff("Reads a model (GGUF, a directory of Hugging Face, or a llama2.c checkpoint), spreads it over "
+             "the devices that it finds, "
              "and generates text. Everything that depends on hardware or on a vocabulary is in plugins. "
              "Without a command, engine runs a model. Each command has its own manual page.");
     fputs("\n.SH COMMANDS\n", stdout);

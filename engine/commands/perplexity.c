@@ -52,10 +52,10 @@ static int check_length(const struct measuring *m)
                              m->stride, m->n_window);
     if (m->n_windows > 0) return ENGINE_OK;
     if (m->stride > 0)
-        return command_error(ENGINE_ERROR_ARGUMENT, "the text has %s: it takes two to predict one",
+        return command_error(ENGINE_ERROR, "the text has %s: it takes two to predict one",
                              count_text(m->tokens.count, "token", "tokens").text);
     return command_error(
-        ENGINE_ERROR_ARGUMENT,
+        ENGINE_ERROR,
         "the text has %s, too few for a window of %zu: use a longer text, smaller windows (-c) "
         "or --stride",
         count_text(m->tokens.count, "token", "tokens").text, m->n_window);
@@ -87,7 +87,7 @@ static int open_reference(struct measuring *m, uint64_t vocabulary)
     m->stride = f->header.stride;
     m->bos = f->header.bos;
     if (f->header.vocabulary != vocabulary)
-        return command_error(ENGINE_ERROR_ARGUMENT, "%s: made with another vocabulary than this model's",
+        return command_error(ENGINE_ERROR_DATA, "%s: made with another vocabulary than this model's",
                              a->kl_file);
     char stride[40] = "without --stride";
     if (m->stride > 0) snprintf(stride, sizeof stride, "--stride %zu", m->stride);
@@ -130,9 +130,8 @@ static int check_ids(const struct measuring *m)
     int status = window_text_check(&m->tokens, m->info.n_vocab);
     if (status) return status;
     if (m->reference.file && m->reference.header.n_vocab != m->info.n_vocab)
-        return command_error(ENGINE_ERROR_ARGUMENT,
-                             "%s: made with a vocabulary of %u tokens; this model has %u", m->reference.path,
-                             m->reference.header.n_vocab, m->info.n_vocab);
+        return command_error(ENGINE_ERROR_DATA, "%s: made with a vocabulary of %u tokens; this model has %u",
+                             m->reference.path, m->reference.header.n_vocab, m->info.n_vocab);
     return ENGINE_OK;
 }
 

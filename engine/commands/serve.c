@@ -18,7 +18,10 @@ int command_serve(const struct arguments *arguments)
     char folder[3072], path[4096];
     ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
     char *name = length > 0 ? memrchr(folder, '/', (size_t)length) : NULL;
-    if (!name) return command_usage("cannot tell where the program engine is: %s", strerror(errno));
+    if (!name) {
+        command_error(ENGINE_ERROR, "cannot tell where the program engine is: %s", strerror(errno));
+        return command_fail();
+    }
     *name = '\0';
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, places[i]);
