@@ -1,8 +1,6 @@
 // The box at the foot of the page: what is typed, sent, and stopped.
 
-import { byId, icon } from "./dom.js";
-
-const touch = matchMedia("(pointer: coarse)");
+import { byId, icon, touch } from "./dom.js";
 
 export class Composer {
   // send(text), stop(), editLast(): what the keys and the button do

@@ -2,6 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// Whether fingers point, so that Enter is for new lines and the keyboard covers half of the page.
+export const touch = matchMedia("(pointer: coarse)");
+
 // element("button", {class: "x", onclick: f, "aria-label": "Copy", hidden: true}, child, …): children are nodes or texts;
 // attributes that are false, null or undefined are left out, functions become listeners.
 export function element(tag, attributes = {}, ...children) {

@@ -2,7 +2,7 @@
 // that changes the conversation.
 
 import { copy } from "./copy.js";
-import { element, icon, iconButton } from "./dom.js";
+import { element, icon, iconButton, touch } from "./dom.js";
 import { MarkdownView } from "./markdown-view.js";
 import { tokensView } from "./tokens-view.js";
 
@@ -144,8 +144,11 @@ export class MessageView {
       }
     };
     const form = element("form", { class: "edit", onsubmit: event => (event.preventDefault(), end(field.value)), onkeydown: event => {
+      if (event.isComposing) return; // Enter and Escape end a word of an input method
       if (event.key === "Escape") event.stopPropagation(), end(null);
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault(), end(field.value);
+      // As below: Enter sends a message. In an answer it begins a line, and with Ctrl it saves.
+      const sends = event.ctrlKey || event.metaKey || (user && !event.shiftKey && !touch.matches);
+      if (event.key === "Enter" && event.target === field && sends) event.preventDefault(), end(field.value);
     } }, field, element("div", { class: "buttons" },
       element("button", { type: "button", class: "button", onclick: () => end(null) }, "Cancel"),
       element("button", { class: "button main" }, user ? "Send" : "Save")));

@@ -89,6 +89,23 @@ test("regenerate, edit, and stepping through the versions", async t => {
   assert.deepEqual(server.requests[4].messages.map(({ content }) => content), ["first", "Answer 1 to first", "second", "Mine", "third"]);
 });
 
+test("a message is edited with the keyboard alone", async t => {
+  const { page, server } = await openPage(t, { script: { text: body => `About ${body.messages.at(-1).content}` } });
+  await say(page, "cats");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("and dogs");
+  await page.keyboard.press("Enter");
+  await eventually(() => assert.equal(server.requests.length, 2));
+  await answered(page);
+  assert.deepEqual(server.requests[1].messages, [{ role: "user", content: "cats\nand dogs" }]);
+  await page.getByRole("button", { name: "Edit this answer" }).press("Enter");
+  await page.getByRole("textbox", { name: "Answer" }).press("Enter"); // a new line
+  await page.keyboard.type("Mine");
+  await page.keyboard.press("Control+Enter");
+  assert.equal((await texts(page))[1], "About cats and dogs Mine");
+});
+
 test("what a hostile model writes does nothing", async t => {
   const hostile = [
     "<script>window.hacked = 1</script>", '<img src=x onerror="window.hacked = 2">', '<iframe src="javascript:parent.hacked=3"></iframe>', "<style>body{display:none}</style>",
