@@ -33,11 +33,9 @@ const struct command commands[] = {
     {.name = "chat",
      .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Holds a conversation with the model.",
-     .details =
-         "On a terminal, lines can be edited; Ctrl-C stops an answer, /help lists the commands, and Ctrl-D "
-         "ends the chat. Otherwise each line of standard input is a message, and each answer goes to "
-         "standard "
-         "output. The model's chat template is used, or that of --chat-template.",
+     .details = "On a terminal, lines can be edited; Ctrl-C stops an answer, /help lists the commands, and "
+                "Ctrl-D ends the chat. Otherwise each line of standard input is a message, and each answer "
+                "goes to standard output. The model's chat template is used, or that of --chat-template.",
      .examples = "  engine chat\n"
                  "  engine chat -m llama.gguf --system \"You are a poet.\" --temp 0.7\n"
                  "  engine chat -m llama2.gguf --chat-template llama2\n"
@@ -50,8 +48,7 @@ const struct command commands[] = {
          "IN has one JSON object per line: {\"prompt\": TEXT} or {\"tokens\": [IDS]}. These may stand beside "
          "it and override the command line: id, max_tokens (or n_predict), temperature, top_k, top_p, min_p, "
          "typical_p, repeat_penalty, frequency_penalty, presence_penalty, repeat_last_n, seed, stop (a text "
-         "or "
-         "several), ignore_eos, priority (higher ones go first). `-` is standard input.\n"
+         "or several), ignore_eos, priority (higher ones go first). `-` is standard input.\n"
          "Also: samplers, logit_bias, ban, logprobs, dynatemp_range, dynatemp_exponent, top_n_sigma, "
          "xtc_probability, xtc_threshold, mirostat, mirostat_tau, mirostat_eta, dry_multiplier, dry_base, "
          "dry_allowed_length, dry_penalty_last_n, dry_sequence_breakers; and grammar (GBNF), json_schema or "
@@ -60,10 +57,8 @@ const struct command commands[] = {
          "context), prompt_tokens, text_tokens, seed, key; or, for a line that cannot be run, index, id and "
          "error, and the exit status is 1 in the end. Results do not depend on --parallel.\n"
          "A batch that was stopped or killed goes on when the same command runs again: nothing that was "
-         "written "
-         "is lost or written twice. `key` tells whether a line of OUT belongs to its line of IN, to the "
-         "model "
-         "and to the options; if one does not, nothing is written.",
+         "written is lost or written twice. `key` tells whether a line of OUT belongs to its line of IN, to "
+         "the model and to the options; if one does not, nothing is written.",
      .examples = "  engine batch -m llama.gguf questions.jsonl -o answers.jsonl\n"
                  "  engine batch -m llama.gguf questions.jsonl -o answers.jsonl -np 16 -n 200 --temp 0\n"
                  "  echo '{\"prompt\": \"One day\", \"stop\": [\".\"]}' | engine batch -\n",
@@ -106,12 +101,10 @@ const struct command commands[] = {
          "For each answer: PROBABILITY is its share among the answers (a softmax of LOGPROB), LOGPROB the "
          "natural logarithm of the probability that the model writes it after the prompt, and PER TOKEN and "
          "PER BYTE the same divided by its length. A second table has each token. The tokens of an answer "
-         "are "
-         "those of its text by itself, so \" Yes\" and \"Yes\" usually differ.\n"
+         "are those of its text by itself, so \" Yes\" and \"Yes\" usually differ.\n"
          "With -f, each line of a file is a JSON object: {\"prompt\": TEXT, \"answers\": [TEXT, ...]}. "
-         "Several "
-         "answers are scored at once, and what prompts share is computed once. With --json, each line "
-         "becomes a line of JSON, in the same order.",
+         "Several answers are scored at once, and what prompts share is computed once. With --json, each "
+         "line becomes a line of JSON, in the same order.",
      .examples = "  engine score -p \"The opposite of big is\" --answer \" small.\" --answer \" red.\"\n"
                  "  engine score -m llama.gguf -f reviews.jsonl --answer Positive --answer Negative --json\n"
                  "  engine score -m llama.gguf --tokens-file prompt.npy --answer-tokens-file answer.npy\n",
@@ -119,14 +112,11 @@ const struct command commands[] = {
     {.name = "embed",
      .synopsis = "[-m MODEL] TEXT... | -f FILE [-o OUT.npy] [OPTION...]",
      .summary = "Turns texts into vectors whose angles tell how alike the texts are.",
-     .details =
-         "The model is an encoder (BERT and its relatives) or a decoder trained for embeddings. Each text "
-         "becomes "
-         "a line of numbers, or with --json a line of JSON: index, id, tokens, embedding. Results do not "
-         "depend "
-         "on which texts are computed together.\n"
-         "Embeddings have length 1 unless --embd-normalize says otherwise, so that the product of two is the "
-         "cosine of their angle.",
+     .details = "The model is an encoder (BERT and its relatives) or a decoder trained for embeddings. Each "
+                "text becomes a line of numbers, or with --json a line of JSON: index, id, tokens, "
+                "embedding. Results do not depend on which texts are computed together.\n"
+                "Embeddings have length 1 unless --embd-normalize says otherwise, so that the product of two "
+                "is the cosine of their angle.",
      .examples = "  engine embed -m bge-small.gguf \"How old are you?\" \"What is your age?\" --json\n"
                  "  engine embed -m bge-small.gguf -f lines.txt -o embeddings.npy\n"
                  "  engine embed -m nomic-embed.gguf -f texts.jsonl --dimensions 256 --json\n"
@@ -137,13 +127,11 @@ const struct command commands[] = {
     {.name = "rerank",
      .synopsis = "[-m MODEL] -q QUERY DOCUMENT... | -f FILE [--top-n N] [--json] [OPTION...]",
      .summary = "Puts documents in the order in which they answer a query.",
-     .details =
-         "The model is a reranker: an encoder with a classification head of one label that reads the query "
-         "and "
-         "a document together, or qwen3-reranker. Each line is the score, the document's number from 0 on, "
-         "and its text, the best first; with --json a line of JSON: index, id, relevance_score, tokens, "
-         "document. Scores are those of the head, as llama.cpp gives them: they compare documents of one "
-         "query.",
+     .details = "The model is a reranker: an encoder with a classification head of one label that reads the "
+                "query and a document together, or qwen3-reranker. Each line is the score, the document's "
+                "number from 0 on, and its text, the best first; with --json a line of JSON: index, id, "
+                "relevance_score, tokens, document. Scores are those of the head, as llama.cpp gives them: "
+                "they compare documents of one query.",
      .examples =
          "  engine rerank -m bge-reranker.gguf -q \"capital of France\" \"Paris is.\" \"I like tea.\"\n"
          "  engine rerank -m bge-reranker.gguf -q \"capital of France\" -f passages.jsonl --top-n 3\n",
@@ -155,10 +143,8 @@ const struct command commands[] = {
      .summary = "Tells which labels fit texts, by a model with a classification head.",
      .details =
          "Each text becomes a line of its labels and their probabilities, the most likely first; with --json "
-         "a "
-         "line of JSON: index, id, tokens, labels. Probabilities are a softmax if one label applies, a "
-         "sigmoid if several may, and for a regression the number itself, as the model's configuration "
-         "says.",
+         "a line of JSON: index, id, tokens, labels. Probabilities are a softmax if one label applies, a "
+         "sigmoid if several may, and for a regression the number itself, as the model's configuration says.",
      .examples = "  engine classify -m sentiment/ \"I liked it.\" \"Never again!\"\n"
                  "  engine classify -m sentiment/ -f reviews.txt --top-n 1 --json\n",
      .words = "TEXT...",
@@ -167,14 +153,13 @@ const struct command commands[] = {
     {.name = "perplexity",
      .synopsis = "[-m MODEL] -f FILE [--stride N] [--save-logits FILE] [--kl FILE] [OPTION...]",
      .summary = "Measures how well a model predicts a text, or how far it is from another.",
-     .details =
-         "The perplexity is the exponential of the mean negative log-probability of the text's tokens. The "
-         "text is cut into windows of -c tokens (default: 512), and the second half of each window counts, "
-         "as in llama-perplexity. With --stride, windows overlap and every token counts once, as in the "
-         "documentation of transformers.\n"
-         "--save-logits keeps the predictions in a file. With --kl, another type of the model, or another "
-         "model with the same vocabulary, is compared with them: Kullback-Leibler divergence, how often both "
-         "find the same token most likely, and the ratio of the perplexities.",
+     .details = "The perplexity is the exponential of the mean negative log-probability of the text's "
+                "tokens. The text is cut into windows of -c tokens (default: 512), and the second half of "
+                "each window counts, as in llama-perplexity. With --stride, windows overlap and every token "
+                "counts once, as in the documentation of transformers.\n"
+                "--save-logits keeps the predictions in a file. With --kl, another type of the model, or "
+                "another model with the same vocabulary, is compared with them: Kullback-Leibler divergence, "
+                "how often both find the same token most likely, and the ratio of the perplexities.",
      .examples = "  engine perplexity -m llama-F16.gguf -f text.txt\n"
                  "  engine perplexity -m llama-F16.gguf -f text.txt -c 2048 --stride 512 --json\n"
                  "  engine perplexity -m llama-F16.gguf -f text.txt --save-logits f16.logits\n"
@@ -183,13 +168,11 @@ const struct command commands[] = {
     {.name = "imatrix",
      .synopsis = "[-m MODEL] -f FILE -o OUT.gguf [--chunks N] [--in-file FILE...] [OPTION...]",
      .summary = "Measures which columns of a model's matrices matter, for `engine quantize --imatrix`.",
-     .details = "Runs a text in windows of -c tokens (default: 512) and adds up the squares of each matrix's "
-                "inputs; for "
-                "experts, of those tokens that use them. The file is in the GGUF format of llama.cpp's "
-                "llama-imatrix, and "
-                "llama-quantize takes it too. The model should be in F16, BF16 or F32, and the text like "
-                "what the model "
-                "will be used for: 100 windows are plenty, for models with experts more.",
+     .details =
+         "Runs a text in windows of -c tokens (default: 512) and adds up the squares of each matrix's "
+         "inputs; for experts, of those tokens that use them. The file is in the GGUF format of llama.cpp's "
+         "llama-imatrix, and llama-quantize takes it too. The model should be in F16, BF16 or F32, and the "
+         "text like what the model will be used for: 100 windows are plenty, for models with experts more.",
      .examples = "  engine imatrix -m llama-F16.gguf -f text.txt -o llama.imatrix.gguf\n"
                  "  engine quantize llama-F16.gguf llama-Q4_K_M.gguf Q4_K_M --imatrix llama.imatrix.gguf\n"
                  "  engine imatrix -m llama-F16.gguf -f more.txt --in-file llama.imatrix.gguf -o both.gguf\n",
@@ -198,10 +181,8 @@ const struct command commands[] = {
      .synopsis = "[-m MODEL] -p PROMPT [--layer L|all] [--head H|mean|max|all] [--token T] [-o FILE]",
      .summary = "Shows what the tokens of a text look at.",
      .details = "Without -o, lists the tokens that one token sees in a layer, the one with the largest "
-                "weight first. "
-                "Weights are those after the softmax, so those of a token add up to 1 (less if the model has "
-                "sinks); "
-                "tokens that it doesn't see are left out, or 0 in files.\n"
+                "weight first. Weights are those after the softmax, so those of a token add up to 1 (less if "
+                "the model has sinks); tokens that it doesn't see are left out, or 0 in files.\n"
                 "Layers whose device can't hand out weights run their attention on the CPU.",
      .examples = "  engine attention -m llama.gguf -p \"The movie was great\"\n"
                  "  engine attention -m llama.gguf -f review.txt --layer 3 --head all --token sentiment\n"
@@ -213,8 +194,7 @@ const struct command commands[] = {
      .synopsis = "[-m MODEL] [OPTION...]",
      .summary = "Measures how fast a model runs here.",
      .details = "With --lookup or --draft, it decodes a text at temperature 0 with and without guesses, in "
-                "turns. What "
-                "guesses gain depends on the text: -f FILE gives one to continue.",
+                "turns. What guesses gain depends on the text: -f FILE gives one to continue.",
      .examples = "  engine bench -m llama.gguf\n"
                  "  engine bench -m llama.gguf -p 2048 -n 128 -r 5 -t 8 --json\n"
                  "  engine bench -m llama.gguf -d 4096          after a long text\n"
@@ -238,9 +218,8 @@ const struct command commands[] = {
                  "'output.weight=Q8_0'\n"
                  "  engine quantize --tokenizer tok512.bin stories260K.bin stories260K.gguf F32\n",
      .words = "IN OUT TYPE",
-     .choices =
-         "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL IQ4_XS Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M "
-         "Q5_K_S Q5_K_M Q6_K",
+     .choices = "F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL IQ4_XS Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S "
+                "Q4_K_M Q5_K_S Q5_K_M Q6_K",
      .min_words = 3,
      .max_words = 3,
      .run = command_quantize},
@@ -263,8 +242,8 @@ const struct command commands[] = {
      .details =
          "Prints the text that a model gets for a conversation, and nothing else; --ids prints its tokens. "
          "The template is the model's own, or the one that --chat-template names; docs/templates.md lists "
-         "those that come with the engine. Special tokens are those that the template writes: what "
-         "spells one in a message remains text. A model file with a vocabulary and no weights is sufficient.",
+         "those that come with the engine. Special tokens are those that the template writes: what spells "
+         "one in a message remains text. A model file with a vocabulary and no weights is sufficient.",
      .examples =
          "  engine template -m model.gguf --messages chat.json\n"
          "  engine template -m model.gguf --messages chat.json --tools tools.json --ids\n"
@@ -292,17 +271,16 @@ const struct command commands[] = {
     {.name = "plugins",
      .synopsis = "[check FILE.so] [OPTION…]",
      .summary = "Lists the plugins found, and why any of them is not used; or checks one.",
-     .details =
-         "The engine looks for plugins in the folders given by --plugin-dir, in those of ENGINE_PLUGIN_PATH "
-         "(separated by colons), in `plugin_dirs` of engine.conf, and in its own folder. The first plugin of "
-         "each name is used. The engine refuses a file or folder that belongs to anyone but you and root, or "
-         "that others may write to (such as /tmp).\n"
-         "`check` loads only the plugin FILE.so and tries everything that it claims: for a backend, each "
-         "operation over types, shapes and strides against a reference, then buffers, weights, streams, "
-         "errors and threads; for a tokenizer, each model kind with a made-up vocabulary. ERROR is the "
-         "largest difference, relative to the size of the result; OF ALLOWED is the largest difference, "
-         "relative to its tolerance. -v lists every case that is not claimed. The exit status is 0 only if "
-         "everything that it claims holds.",
+     .details = "The engine looks for plugins in the folders given by --plugin-dir, in those of "
+                "ENGINE_PLUGIN_PATH (separated by colons), in `plugin_dirs` of engine.conf, and in its own "
+                "folder. The first plugin of each name is used. The engine refuses a file or folder that "
+                "belongs to anyone but you and root, or that others may write to (such as /tmp).\n"
+                "`check` loads only the plugin FILE.so and tries everything that it claims: for a backend, "
+                "each operation over types, shapes and strides against a reference, then buffers, weights, "
+                "streams, errors and threads; for a tokenizer, each model kind with a made-up vocabulary. "
+                "ERROR is the largest difference, relative to the size of the result; OF ALLOWED is the "
+                "largest difference, relative to its tolerance. -v lists every case that is not claimed. The "
+                "exit status is 0 only if everything that it claims holds.",
      .examples = "  engine plugins\n  engine plugins --plugin-dir ~/my-plugin/build --json\n"
                  "  engine plugins check ~/my-plugin/build/mine.so\n"
                  "  engine plugins check ~/my-plugin/build/mine.so --case 'matmul Q4_0 #17'\n",
@@ -317,11 +295,9 @@ const struct command commands[] = {
     {.name = "worker",
      .synopsis = "[OPTION...]",
      .summary = "Offers this machine's devices to an engine on another one, through MPI.",
-     .details =
-         "mpirun or srun starts workers together with the command that uses their devices, which is rank 0. "
-         "There they are called mpi1.cpu, mpi2.vulkan0 and so on, after the worker's rank. A worker ends "
-         "with "
-         "that command. docs/cluster.md says how to start and what to expect.",
+     .details = "mpirun or srun starts workers together with the command that uses their devices, which is "
+                "rank 0. There they are called mpi1.cpu, mpi2.vulkan0 and so on, after the worker's rank. A "
+                "worker ends with that command. docs/cluster.md says how to start and what to expect.",
      .examples = "  engine worker --backend cpu -t 16\n"
                  "  mpirun -n 1 engine run -m llama.gguf -p \"One day\" --backend mpi : -n 2 engine worker\n"
                  "  mpirun -n 1 engine devices : -host node2 -n 1 engine worker --backend cpu -t 16\n",

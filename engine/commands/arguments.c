@@ -1,4 +1,4 @@
-/* arguments.c: parses the command line using the table in options.c. See arguments.h. */
+/* arguments.c: parses the command line using the table of options (options.h). See arguments.h. */
 #include "commands/arguments.h"
 
 #include <ctype.h>
@@ -212,7 +212,7 @@ static bool set(struct arguments *arguments, const struct option *option, const 
 /* The command that takes the typed option, for a hint, if the current one doesn't. */
 static const char *other_command(const char *name, size_t length, char letter)
 {
-    for (const struct option *option = all_options; option->name; option++) {
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         bool same = name ? strlen(option->name) == length && memcmp(option->name, name, length) == 0
                          : option->letter == letter;
         for (const struct command *command = commands; same && command->name; command++) {
@@ -231,7 +231,7 @@ static bool refuse_option(struct arguments *arguments, const char *typed, const 
                       command);
     }
     struct nearest nearest = nearest_to(name ? name : "", length);
-    for (const struct option *option = all_options; name && option->name; option++) {
+    for (const struct option *option = option_next(NULL); name && option; option = option_next(option)) {
         if (option_of(option, arguments->command)) nearest_try(&nearest, option->name);
     }
     if (nearest.name) {
@@ -243,7 +243,7 @@ static bool refuse_option(struct arguments *arguments, const char *typed, const 
 static const struct option *find_option(const struct command *command, const char *name, size_t length,
                                         char letter)
 {
-    for (const struct option *option = all_options; option->name; option++) {
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         bool same = name ? strlen(option->name) == length && memcmp(option->name, name, length) == 0
                          : option->letter && option->letter == letter;
         if (same && option_of(option, command)) return option;
@@ -257,7 +257,7 @@ static const struct option *find_foreign(const struct command *command, const ch
     char word[LONGEST_NAME];
     if (length > sizeof word - 3) return NULL;
     snprintf(word, sizeof word, " %.*s ", (int)length, typed);
-    for (const struct option *option = all_options; option->name; option++)
+    for (const struct option *option = option_next(NULL); option; option = option_next(option))
         if (option->also && option_of(option, command) && strstr(option->also, word)) return option;
     return NULL;
 }
@@ -400,7 +400,7 @@ bool arguments_parse(int argc, char **argv, struct arguments *arguments)
     if (!parse_command(argc, argv, arguments, &i)) return false;
     if (!arguments->command) return true;
 
-    for (const struct option *option = all_options; option->name; option++) {
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         if (option->initial && option_of(option, arguments->command) &&
             !set(arguments, option, option->initial)) {
             return false;
@@ -441,7 +441,7 @@ bool arguments_set(struct arguments *arguments, const char *name, const char *va
 
 void arguments_free(struct arguments *arguments)
 {
-    for (const struct option *option = all_options; option->name; option++) {
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         if (option->kind != OPTION_LIST) continue;
         struct argument_list *list = (void *)((char *)arguments + option->target);
         free(list->items);

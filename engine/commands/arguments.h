@@ -1,4 +1,4 @@
-/* arguments.h: the command line as a struct. One table (options.c) lists every option with its commands,
+/* arguments.h: the command line as a struct. One table (options.h) lists every option with its commands,
  * default and help. Parsing, --help, suggestions for misspelt options, manual pages and completions (pages.c)
  * use it. */
 #ifndef ENGINE_COMMANDS_ARGUMENTS_H

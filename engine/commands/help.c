@@ -55,7 +55,7 @@ static void print_options(const struct command *command, FILE *out)
 {
     for (int group = 0; group < GROUP_COUNT; group++) {
         bool titled = false;
-        for (const struct option *option = all_options; option->name; option++) {
+        for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
             if ((int)option->group != group || !option_of(option, command)) continue;
             if (!titled) fprintf(out, "\n%s:\n", option_group_titles[group]);
             titled = true;

@@ -49,8 +49,11 @@ struct option {
     bool endless;            /* for OPTION_U32: accepts -1, which means no limit: UINT32_MAX */
     const char *minus_one;   /* for OPTION_U32: accepts -1, which means this value; NULL: it doesn't */
     const char *help;        /* a description; --help wraps it */
+    const struct option *next; /* of a row without a name, which ends a part of the table: the next part */
 };
-extern const struct option all_options[]; /* terminated by one without a name */
+
+/* The option after this one; the first after NULL; NULL after the last. */
+const struct option *option_next(const struct option *option);
 
 /* Whether a command takes an option. NULL for the command: whether the option works on its own (`engine
  * --version`). */

@@ -75,7 +75,7 @@ static void man_options(const struct command *command)
 {
     for (int group = 0; group < GROUP_COUNT; group++) {
         bool titled = false;
-        for (const struct option *option = all_options; option->name; option++) {
+        for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
             if ((int)option->group != group || !option_of(option, command)) continue;
             if (!titled) {
                 fputs(".SH ", stdout);
@@ -231,13 +231,13 @@ static void bash(void)
             printf("        %s:%s) [[ $cur == -* ]] || mapfile -t COMPREPLY < <(compgen -W '%.*s' -- "
                    "\"$cur\") ;;\n",
                    command->name, command->name, (int)keyword(command), command->words);
-    for (const struct option *option = all_options; option->name; option++) {
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
         if (option->kind != OPTION_CHOICE) continue;
         printf("        *:--%s)\n            mapfile -t COMPREPLY < <(compgen -W '", option->name);
         put_choices(option);
         fputs("' -- \"$cur\")\n            return ;;\n", stdout);
     }
-    for (const struct option *option = all_options; option->name; option++)
+    for (const struct option *option = option_next(NULL); option; option = option_next(option))
         if (option->devices)
             printf("        *:--%s)\n            mapfile -t COMPREPLY < <(compgen -P "
                    "\"${cur%%\"${cur##*,}\"}\" -W "
@@ -248,7 +248,7 @@ static void bash(void)
     fputs("    esac\n    case $command in\n", stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf("        %s) options='", command->name);
-        for (const struct option *option = all_options; option->name; option++) {
+        for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
             if (!option_of(option, command)) continue;
             printf("--%s ", option->name);
             if (option->letter) printf("-%c ", option->letter);
@@ -320,7 +320,7 @@ static void zsh(void)
           stdout);
     for (const struct command *command = commands; command->name; command++) {
         printf("        %s)\n            _arguments -s \\\n", command->name);
-        for (const struct option *option = all_options; option->name; option++)
+        for (const struct option *option = option_next(NULL); option; option = option_next(option))
             if (option_of(option, command)) zsh_option(option);
         if (keyword(command)) /* the command itself is the first word */
             printf("                '2:word:(%.*s)' \\\n", (int)keyword(command), command->words);
@@ -347,7 +347,7 @@ static void fish(void)
         if (command->choices)
             printf("complete -c engine -n '__fish_seen_subcommand_from %s' -a '%s'\n", command->name,
                    command->choices);
-        for (const struct option *option = all_options; option->name; option++) {
+        for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
             if (!option_of(option, command)) continue;
             const char *also = strcmp(command->name, "run") == 0 ? "; or __fish_use_subcommand" : "";
             printf("complete -c engine -n '__fish_seen_subcommand_from %s%s' -l %s", command->name, also,
