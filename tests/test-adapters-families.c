@@ -61,11 +61,11 @@ static void write_adapter(const char *name)
 }
 
 /* The logits of the last token with the adapter n times, at these scales. */
-static void run(struct engine *engine, const char *name, const char *backends, int32_t offload,
-                const float *scales, size_t n, float *logits)
+static void run(struct engine *engine, const char *name, const struct family_files *files,
+                const char *backends, int32_t offload, const float *scales, size_t n, float *logits)
 {
     size_t n_tokens;
-    int32_t *tokens = families_read_npy(family_files(name).tokens, &n_tokens);
+    int32_t *tokens = families_read_npy(files->tokens, &n_tokens);
     struct engine_model *model = NULL;
     struct engine_adapter *adapters[2] = {0};
     struct engine_context *context = NULL;
@@ -79,7 +79,7 @@ static void run(struct engine *engine, const char *name, const char *backends, i
                                           .adapter_scales = scales,
                                           .n_adapters = n};
     struct engine_batch batch = {.struct_size = sizeof batch, .n_tokens = n_tokens, .tokens = tokens};
-    int status = engine_model_open(engine, families.model_file, NULL, &model);
+    int status = engine_model_open(engine, files->model, NULL, &model);
     for (size_t i = 0; i < n && !status; i++)
         status = engine_adapter_open(model, families.folder, &adapters[i]);
     if (!status) status = engine_context_create(model, &wish, &context);
@@ -92,7 +92,8 @@ static void run(struct engine *engine, const char *name, const char *backends, i
 }
 
 /* From `least` times on: once at scale 1, and twice at scales that sum up to that. */
-static void check(const char *name, const char *backends, int32_t offload, size_t least)
+static void check_files(const char *name, const struct family_files *files, const char *backends,
+                        int32_t offload, size_t least)
 {
     static const float one[] = {1}, two[] = {0.25f, 0.75f};
     const struct engine_options options = {.struct_size = sizeof options,
@@ -105,10 +106,14 @@ static void check(const char *name, const char *backends, int32_t offload, size_
     float *reference = (float *)(void *)files_read(path, &size);
     float *logits = malloc(size);
     cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
-    families_convert(engine, family_files(name).model, "F32", 0); /* so that nothing is rounded on the way */
+    struct family_files converted = *files;
+    if (strstr(files->model, ".gguf")) {
+        families_convert(engine, files->model, "F32", 0); /* so that nothing is rounded on the way */
+        snprintf(converted.model, sizeof converted.model, "%s", families.model_file);
+    }
     write_adapter(name);
     for (size_t n = least; n <= 2; n++) {
-        run(engine, name, backends, offload, n == 1 ? one : two, n, logits);
+        run(engine, name, &converted, backends, offload, n == 1 ? one : two, n, logits);
         double error = families_error(logits, reference, size / sizeof *logits);
         cr_expect(error <= 1e-5, "%s on %s, %d layers offloaded, %zu adapters: relative error %.2e", name,
                   backends, offload, n, error);
@@ -118,11 +123,67 @@ static void check(const char *name, const char *backends, int32_t offload, size_
     free(logits);
 }
 
+static void check(const char *name, const char *backends, int32_t offload, size_t least)
+{
+    const struct family_files files = family_files(name);
+    check_files(name, &files, backends, offload, least);
+}
+
 #ifndef TEST_BACKEND
 
 Test(adapters_families, logits_on_the_cpu_are_those_of_merged_models)
 {
     for (int i = 0; i < N_SAMPLES; i++) check(samples[i], "cpu", 0, 1);
+}
+
+static struct family_files recurrent_files(const char *name)
+{
+    struct family_files files;
+    snprintf(files.model, sizeof files.model, TEST_SOURCE_DIR "/data/recurrent/%s", name);
+    snprintf(files.tokens, sizeof files.tokens, TEST_SOURCE_DIR "/data/recurrent/%s.tokens.npy", name);
+    return files;
+}
+
+/* Gate and up are one matrix in Hugging Face's model, and two here. */
+Test(adapters_families, one_matrix_may_be_two_here)
+{
+    const struct family_files files = recurrent_files("granitehybrid");
+    check_files("granitehybrid", &files, "cpu", 0, 1);
+}
+
+/* Their factors would give other results than with Hugging Face's model. */
+Test(adapters_families, refuses_matrices_in_another_form)
+{
+    static const struct {
+        const char *model, *module;
+        size_t n_in, n_out;
+    } cases[] = {
+        {"falcon-h1", "model.layers.0.self_attn.q_proj", 16, 24},
+        {"falcon-h1", "lm_head", 16, 32},
+        {"qwen3next", "model.layers.0.linear_attn.in_proj_qkvz", 24, 48},
+    };
+    const struct engine_options options = {.struct_size = sizeof options,
+                                           .plugin_dirs = (const char *const[]){TEST_PLUGIN_DIR, NULL},
+                                           .config_file = families.config_file};
+    struct engine *engine = NULL;
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct family_files files = recurrent_files(cases[i].model);
+        struct engine_model *model = NULL;
+        struct engine_adapter *adapter = NULL;
+        write_config(cases[i].model);
+        struct tensor_file *written = tensor_file_create();
+        tensor_file_add_module(written, cases[i].module, cases[i].n_in, cases[i].n_out, RANK, 0);
+        tensor_file_save(written, files_path(families.folder, "adapter_model.safetensors"));
+        cr_assert_eq(engine_model_open(engine, files.model, NULL, &model), ENGINE_OK, "%s",
+                     engine_error_message());
+        cr_expect_eq(engine_adapter_open(model, families.folder, &adapter), ENGINE_ERROR_UNSUPPORTED);
+        cr_expect(strstr(engine_error_message(), cases[i].module) &&
+                      strstr(engine_error_message(), "its factors no longer fit"),
+                  "%s", engine_error_message());
+        engine_model_close(model);
+    }
+    engine_close(engine);
 }
 
 #else

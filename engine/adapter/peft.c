@@ -345,8 +345,14 @@ static float number_at(const struct safetensors_tensor *tensor, uint64_t index)
     return tensor->type == ENGINE_TYPE_F16 ? engine_f16_to_f32(half) : engine_bf16_to_f32(half);
 }
 
-/* A matrix's factors, with their own type. */
-static int copy_matrix(struct reader *reader, const struct module *module, struct adapter_part *part)
+/* Some rows of a matrix. */
+struct rows {
+    uint64_t first, step, n;
+};
+
+/* A matrix's factors for some of its rows, with their own type. */
+static int copy_matrix(struct reader *reader, const struct module *module, const struct rows *rows,
+                       struct adapter_part *part)
 {
     struct row_order order;
     uint64_t rank = module->a->ne[0], row_size;
@@ -355,14 +361,15 @@ static int copy_matrix(struct reader *reader, const struct module *module, struc
         status = make_tensor(reader->adapter, part->a.name, module->a->type,
                              (uint64_t[3]){module->a->ne[1], rank, 1}, &part->a);
     if (!status)
-        status = make_tensor(reader->adapter, part->b.name, module->b->type,
-                             (uint64_t[3]){rank, module->b->ne[0], 1}, &part->b);
+        status = make_tensor(reader->adapter, part->b.name, module->b->type, (uint64_t[3]){rank, rows->n, 1},
+                             &part->b);
     if (status) return status;
     memcpy((void *)(uintptr_t)part->a.data, module->a->data, (size_t)module->a->size);
     type_row_size(module->b->type, rank, &row_size);
-    for (uint64_t row = 0; row < module->b->ne[0]; row++)
-        memcpy((uint8_t *)(uintptr_t)part->b.data + row * row_size,
-               (const uint8_t *)module->b->data + source_row(&order, row) * row_size, (size_t)row_size);
+    for (uint64_t i = 0; i < rows->n; i++)
+        memcpy((uint8_t *)(uintptr_t)part->b.data + i * row_size,
+               (const uint8_t *)module->b->data + source_row(&order, rows->first + i * rows->step) * row_size,
+               (size_t)row_size);
     part->scale = module->scale;
     return ENGINE_OK;
 }
@@ -425,11 +432,6 @@ static int copy_experts(struct reader *reader, const struct module *modules, siz
     return ENGINE_OK;
 }
 
-/* Some rows of a parameter's matrices. */
-struct rows {
-    uint64_t first, step, n;
-};
-
 /* Rows of a parameter with the matrices of all experts, as float32. */
 static int copy_parameter(struct reader *reader, const struct module *module, const struct rows *rows,
                           struct adapter_part *part)
@@ -461,29 +463,60 @@ static struct adapter_part *name_part(struct adapter *adapter, const char *tenso
     return part->target && part->a.name && part->b.name ? part : NULL;
 }
 
-/* A parameter's part, or two: most models have gate and up apart. */
-static int make_parameter_parts(struct reader *reader, const struct module *module)
+/* The two tensors that most models have in place of one matrix with gate and up; NULL: this one has it whole. */
+static const char *const *halves_of(const struct reader *reader, const char *tensor)
 {
-    static const char *const halves[] = {"ffn_gate_exps", "ffn_up_exps"};
+    static const struct {
+        const char *whole, *halves[2];
+    } known[] = {{".ffn_gate_up_exps.", {"ffn_gate_exps", "ffn_up_exps"}},
+                 {".ffn_gate_up_shexp.", {"ffn_gate_shexp", "ffn_up_shexp"}},
+                 {".ffn_gate_up.", {"ffn_gate", "ffn_up"}},
+                 {".ffn_up_gate.", {"ffn_up", "ffn_gate"}}};
+    if (model_tensor_find(reader->model, tensor)) return NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strstr(tensor, known[i].whole)) return known[i].halves;
+    return NULL;
+}
+
+/* The part of a matrix, or of a parameter with the matrices of all experts; or two parts, for gate and up. */
+static int make_matrix_parts(struct reader *reader, const struct module *module)
+{
     struct adapter *adapter = reader->adapter;
-    const char *tensor = module->hf.tensor;
+    const char *tensor = module->hf.tensor, *const *halves = halves_of(reader, tensor);
     uint64_t n_rows = module->b->ne[0];
-    bool is_both = strstr(tensor, "ffn_gate_up_exps") && !model_tensor_find(reader->model, tensor);
+    bool is_parameter = strstr(tensor, "_exps.") != NULL;
     bool alternate = strcmp(reader->family, "gpt-oss") == 0; /* as model/hf/tensors.c reads them */
     struct rows rows = {0, 1, n_rows};
-    for (uint64_t i = 0; i < (is_both ? 2 : 1); i++) {
+    for (uint64_t i = 0; i < (halves ? 2 : 1); i++) {
         char half[64];
-        snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves[i]);
-        if (is_both && n_rows % 2 != 0)
+        snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves ? halves[i] : "");
+        if (halves && n_rows % 2 != 0)
             return error_raise(ENGINE_ERROR_DATA, "%s: %s has %" PRIu64 " rows, which cannot be gate and up",
                                adapter->path, module->key, n_rows);
-        if (is_both) rows = (struct rows){alternate ? i : i * (n_rows / 2), alternate ? 2 : 1, n_rows / 2};
-        struct adapter_part *part = name_part(adapter, is_both ? half : tensor);
-        int status = part ? copy_parameter(reader, module, &rows, part) : ENGINE_ERROR_MEMORY;
+        if (halves) rows = (struct rows){alternate ? i : i * (n_rows / 2), alternate ? 2 : 1, n_rows / 2};
+        struct adapter_part *part = name_part(adapter, halves ? half : tensor);
+        if (!part) return ENGINE_ERROR_MEMORY;
+        int status = is_parameter ? copy_parameter(reader, module, &rows, part)
+                                  : copy_matrix(reader, module, &rows, part);
         if (status) return status;
         adapter->n_parts++;
     }
     return ENGINE_OK;
+}
+
+/* Refuses changes of matrices that are not in the model as they are in Hugging Face's: their factors no longer fit. */
+static int check_form(const struct reader *reader, const struct module *module)
+{
+    const char *tensor = module->hf.tensor, *why = NULL;
+    bool is_whole = model_tensor_find(reader->model, tensor) != NULL;
+    if (strcmp(reader->family, "falcon-h1") == 0 && !strstr(tensor, ".ffn_up."))
+        why = "was multiplied by factors of config.json";
+    else if (!is_whole && (strstr(tensor, ".attn_kv_b.") || strstr(tensor, ".attn_qkvz.")))
+        why = "was divided, and its rows ordered anew,";
+    if (!why) return ENGINE_OK;
+    return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                       "%s: it changes %s, which %s when the model was converted: its factors no longer fit",
+                       reader->adapter->path, module->name, why);
 }
 
 /* Makes a part of each group of modules with the same target: the experts of a layer, else one module. */
@@ -496,15 +529,15 @@ static int make_parts(struct reader *reader)
         const struct module *module = &reader->modules[i];
         const char *target = module->hf.tensor;
         for (n = 1; i + n < reader->n_modules && strcmp(module[n].hf.tensor, target) == 0; n++) continue;
-        int status;
-        if (module->hf.expert == HF_NO_NUMBER && strstr(target, "_exps.")) {
-            status = make_parameter_parts(reader, module);
+        int status = check_form(reader, module);
+        if (status) return status;
+        if (module->hf.expert == HF_NO_NUMBER && !module->is_rows) {
+            status = make_matrix_parts(reader, module);
         } else {
             struct adapter_part *part = name_part(adapter, target);
             if (!part) return ENGINE_ERROR_MEMORY;
-            status = module->hf.expert != HF_NO_NUMBER ? copy_experts(reader, module, n, part)
-                     : module->is_rows                 ? copy_rows(reader, module, part)
-                                                       : copy_matrix(reader, module, part);
+            status =
+                module->is_rows ? copy_rows(reader, module, part) : copy_experts(reader, module, n, part);
             if (!status) adapter->n_parts++;
         }
         if (status) return status;
