@@ -16,6 +16,14 @@ static bool is_token(const char *text)
     return true;
 }
 
+/* Without control characters: some take a CR alone for the end of a line. */
+static bool is_value(const char *text)
+{
+    for (; *text; text++)
+        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f) return false;
+    return true;
+}
+
 static bool is_whole(const char *text)
 {
     return *text && strlen(text) <= 18 && text[strspn(text, "0123456789")] == '\0';
@@ -77,6 +85,8 @@ bool request_check(struct exchange *exchange, struct MHD_Connection *connection,
         const char *name = exchange->headers[i].name, *value = exchange->headers[i].value;
         if (!is_token(name))
             return request_refuse(exchange, 400, "a header's name has a character that it may not have");
+        if (!is_value(value))
+            return request_refuse(exchange, 400, "a header's value has a character that it may not have");
         if (strcasecmp(name, "Host") == 0) n_hosts++;
         if (strcasecmp(name, "Content-Length") == 0) {
             if (length) return request_refuse(exchange, 400, "the request has two lengths");
