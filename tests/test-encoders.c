@@ -14,7 +14,7 @@ static const char *const names[] = {"bert", "nomic-bert", "modernbert"};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static const char *const own_names[] = {"gemma-embedding", "jina-bert-v2", "jina-bert-v2-code",
-                                        "nomic-bert-moe"};
+                                        "modern-bert-biases", "nomic-bert-moe"};
 enum { N_OWN_NAMES = sizeof own_names / sizeof *own_names };
 
 #define SHARED TEST_SHARED_DIR "/families"

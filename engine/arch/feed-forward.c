@@ -4,14 +4,18 @@
 
 #include "arch/decoder.h"
 
-/* The rows of gate (part 0) and up (1), which some families have in one tensor "ffn_up". */
+/* The product with the rows of gate (part 0) or up (1), which some families have in one tensor "ffn_up", and its bias. */
 static struct value *fused_part(struct graph *g, const struct decoder *d, const char *suffix,
                                 const struct model_tensor *fused, uint64_t part, uint64_t n_ff,
                                 struct value *x)
 {
     char name[96];
     snprintf(name, sizeof name, "blk.%u.%s%s.weight", g->layer, part ? "ffn_up" : "ffn_gate", suffix);
-    return graph_matmul(g, graph_rows(g, fused, part * n_ff, d->n_embd, n_ff, name), x);
+    x = graph_matmul(g, graph_rows(g, fused, part * n_ff, d->n_embd, n_ff, name), x);
+    const struct model_tensor *bias = graph_find(g, "blk.%u.ffn_up%s.bias", g->layer, suffix);
+    if (!bias) return x;
+    snprintf(name, sizeof name, "blk.%u.%s%s.bias.part", g->layer, part ? "ffn_up" : "ffn_gate", suffix);
+    return graph_add(g, x, graph_values_part(g, bias, part * n_ff, n_ff, name));
 }
 
 struct value *decoder_feed_forward_named(struct graph *g, const struct decoder *d, const char *suffix,
