@@ -206,19 +206,27 @@ Test(embed, an_encoder_writes_no_text)
     "key tokenizer.ggml.seperator_token_id u32 3\n"                                                          \
     "key tokenizer.ggml.unknown_token_id u32 1\n"
 
-static const char *write_encoder(const char *more)
+static const char *write_model(const char *name, const char *more)
 {
+    char recipe_path[512], file[64];
     size_t size, n;
-    char *bert = files_read(TEST_SOURCE_DIR "/fuzz/models/bert.txt", &n);
+    snprintf(recipe_path, sizeof recipe_path, TEST_SOURCE_DIR "/fuzz/models/%s.txt", name);
+    snprintf(file, sizeof file, "%s.gguf", name);
+    char *recipe = files_read(recipe_path, &n);
     char *text = malloc(n + strlen(VOCABULARY) + strlen(more) + 1);
-    memcpy(text, bert, n);
+    memcpy(text, recipe, n);
     strcpy(text + n, VOCABULARY);
     strcat(text, more);
-    const char *path = strdup(files_path(folder, "bert.gguf"));
+    const char *path = strdup(files_path(folder, file));
     uint8_t *gguf = model_recipe_gguf(text, strlen(text), &size);
     files_write(path, gguf, size);
-    free(bert), free(text), free(gguf);
+    free(recipe), free(text), free(gguf);
     return path;
+}
+
+static const char *write_encoder(const char *more)
+{
+    return write_model("bert", more);
 }
 
 static void expect_alike(struct program_result a, struct program_result b)
@@ -247,6 +255,27 @@ Test(embed, a_prompt_stands_before_each_text)
     path = write_encoder("key engine.prompts.names str[] query\nkey engine.prompts.texts str[] bear.\n"
                          "key engine.prompts.pooled bool 0\n");
     fails(ENCODER("tea", "--prompt-name", "query"), "include_prompt");
+}
+
+/* The first thing that they say, whatever else they need. */
+Test(embed, commands_that_write_text_refuse_encoders)
+{
+    const char *path = write_encoder("");
+    fails(PROGRAM("run", "-m", path, "-p", "tea"), "the model is an encoder");
+    fails(PROGRAM("chat", "-m", path), "the model is an encoder");
+    fails(PROGRAM("bench", "-m", path), "the model is an encoder");
+    fails(PROGRAM("score", "-m", path, "-p", "tea", "--answer", "is"), "the model is an encoder");
+    fails(PROGRAM("perplexity", "-m", path, "-f", MODEL), "the model is an encoder");
+}
+
+/* Without a prompt, other models begin a text of their own. */
+Test(embed, an_encoder_with_a_decoder_needs_a_text)
+{
+    const char *path = write_model("t5", "");
+    fails(PROGRAM("chat", "-m", path), "`engine chat` is for models with one text");
+    fails(PROGRAM("embed", "-m", path, "tea"), "`engine embed` is for models with one text");
+    fails(PROGRAM("logits", "-m", path, "--tokens", "3 4", "--top", "1"), "--decoder-tokens-file");
+    fails(PROGRAM("run", "-m", path), "reads a text: name one with -p, -f or --tokens-file");
 }
 
 Test(embed, texts_that_are_too_long_are_refused_or_cut)

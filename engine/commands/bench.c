@@ -227,6 +227,7 @@ int command_bench(const struct arguments *arguments)
     if (!status) status = open_engine(arguments, &b.engine);
     if (!status) status = open_model(arguments, b.engine, &b.model);
     if (!status) status = refuse_source(b.model, "bench");
+    if (!status) status = refuse_encoder(b.model);
     if (!status) {
         b.path = path_of_model(arguments, b.engine);
         status = arguments->sequences       ? bench_sequences(&b, &exit_status)

@@ -378,6 +378,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = open_engine(arguments, &chat->engine);
     if (!status) status = open_model(arguments, chat->engine, &chat->model);
     if (!status) status = refuse_source(chat->model, "chat");
+    if (!status) status = refuse_encoder(chat->model);
     if (!status) status = sampling_adopt(arguments, chat->model, &chat->sampling);
     if (!status) status = vocabulary_open(chat->model, &chat->vocabulary);
     if (!status) status = sampling_check_tokens(&chat->sampling, &chat->vocabulary);

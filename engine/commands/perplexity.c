@@ -361,17 +361,6 @@ static int check_inputs(const struct arguments *a)
     return ENGINE_OK;
 }
 
-/* Before the text, of which an encoder may take too little. */
-static int check_decoder(struct engine_model *model)
-{
-    struct engine_embedding_info info = {.struct_size = sizeof info};
-    int status = engine_model_embedding_info(model, &info);
-    if (status || !info.is_encoder) return status;
-    return command_error(ENGINE_ERROR_UNSUPPORTED,
-                         "the model is an encoder: it predicts no text, so there is no perplexity; "
-                         "engine embed gives its embeddings");
-}
-
 int command_perplexity(const struct arguments *arguments)
 {
     struct measuring m = {.arguments = arguments, .bos = -1};
@@ -380,7 +369,7 @@ int command_perplexity(const struct arguments *arguments)
     if (!status) status = open_engine(arguments, &m.engine);
     if (!status) status = open_model(arguments, m.engine, &m.model);
     if (!status) status = refuse_source(m.model, "perplexity");
-    if (!status) status = check_decoder(m.model);
+    if (!status) status = refuse_encoder(m.model);
     if (!status) status = prepare_text(&m, &vocabulary_hash);
     if (!status) status = open_measuring_context(&m);
     if (!status && arguments->save_logits) status = open_saved(&m, vocabulary_hash);

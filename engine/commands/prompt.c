@@ -39,6 +39,15 @@ int refuse_source(struct engine_model *model, const char *command)
         command);
 }
 
+int refuse_encoder(struct engine_model *model)
+{
+    struct engine_embedding_info info = {.struct_size = sizeof info};
+    int status = engine_model_embedding_info(model, &info);
+    if (status || !info.is_encoder) return status;
+    return command_error(ENGINE_ERROR_UNSUPPORTED,
+                         "the model is an encoder: it has no logits and writes no text; use `engine embed`");
+}
+
 int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary)
 {
     int status = engine_model_tokenizer(model, &vocabulary->api, &vocabulary->tokenizer);

@@ -26,6 +26,9 @@ int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary);
 /* Refuses a model with an encoder and a decoder, which the command has no use for. */
 int refuse_source(struct engine_model *model, const char *command);
 
+/* Refuses an encoder before anything else is asked for, where the command needs a model that writes. */
+int refuse_encoder(struct engine_model *model);
+
 /* The same where tokens may be given and shown as ids: if the vocabulary cannot be read, a warning says why, and it has
  * all ids, none of them special. */
 void vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary);

@@ -81,6 +81,10 @@ static int encode_prompt(struct session *s)
     else
         status = vocabulary_open(s->model, &s->vocabulary);
     s->shows_ids = !s->vocabulary.api;
+    if (!status && s->vocabulary.has_source && !s->arguments->prompt && !s->arguments->prompt_file &&
+        !s->arguments->tokens_file)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "the model's encoder reads a text: name one with -p, -f or --tokens-file");
     if (!status && !s->arguments->tokens_file)
         status = prompt_encode(&s->vocabulary, s->prompt, s->prompt_size, s->arguments->special, &s->tokens);
     if (!status && s->tokens.count == 0)

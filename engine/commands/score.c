@@ -297,6 +297,7 @@ int command_score(const struct arguments *arguments)
     int status = open_engine(arguments, &s.engine);
     if (!status) status = open_model(arguments, s.engine, &s.model);
     if (!status) status = refuse_source(s.model, "score");
+    if (!status) status = refuse_encoder(s.model);
     if (!status) status = questions_read(arguments, s.model, &s.questions);
     if (!status) status = open_score_context(&s);
     if (!status) status = run_scoring(&s);
