@@ -95,7 +95,7 @@ Test(cli, values_and_files_that_cannot_be)
     files_write_text(lines, "{\"prompt\": 5}\n");
     const struct {
         int status;
-        const char *arguments[6];
+        const char *arguments[8];
     } all[] = {
         {2, {"run", "--place", "x"}},
         {2, {"run", "--memory", "cpu"}},
@@ -104,6 +104,7 @@ Test(cli, values_and_files_that_cannot_be)
         {2, {"logits", "--tokens", "99999999", "--top", "1"}},
         {2, {"score", "-p", "a"}},
         {1, {"score", "-f", lines}},
+        {1, {"score", "-p", "a b c", "--answer", "d", "-c", "2"}},
         {1, {"perplexity", "-f", lines}}, /* too short */
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -55,7 +55,7 @@ static int check_lengths(const struct arguments *a, const struct question *quest
     for (size_t i = 0; i < question->n_answers; i++) {
         size_t length = question->answers[i].ids.count;
         if (length > n_context)
-            return command_error(ENGINE_ERROR_ARGUMENT,
+            return command_error(ENGINE_ERROR,
                                  "%sthe prompt and answer number %zu have %zu tokens (%zu + %zu), but the "
                                  "context has room for %u: enlarge it with %s",
                                  place_of(a, question).text, i + 1, length, question->n_prompt,
@@ -71,7 +71,7 @@ static int check_ids(const struct arguments *a, const struct question *question,
         const struct token_list *ids = &question->answers[i].ids;
         for (size_t t = 0; t < ids->count; t++)
             if (ids->ids[t] < 0 || (uint32_t)ids->ids[t] >= n_vocab)
-                return command_error(ENGINE_ERROR_ARGUMENT,
+                return command_error(ENGINE_ERROR_DATA,
                                      "%sthe %s has the token %d, but the model has %u tokens, 0 to %u",
                                      place_of(a, question).text, t < question->n_prompt ? "prompt" : "answer",
                                      ids->ids[t], n_vocab, n_vocab - 1);
@@ -233,7 +233,7 @@ static int print_answer_tokens(struct engine_model *model, const struct question
     return table_print(&table, "", stdout);
 }
 
-/* The prompt's last line, as a heading where there are several prompts. */
+/* The prompt, or how long it is, as a heading where there are several. */
 static void print_heading(const struct question *question, size_t number)
 {
     const char *text = question->prompt ? question->prompt : "";
