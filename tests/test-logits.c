@@ -129,6 +129,19 @@ Test(logits, damaged_weights)
     }
 }
 
+Test(logits, the_lens_shows_as_many_tokens_as_it_is_asked_for)
+{
+    struct program_result result = LOGITS("--lens", "--top", "9");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    size_t n = 0;
+    for (const char *at = result.out; (at = strstr(at, "NEXT")); at++) n++;
+    cr_assert_eq(n, 8, "%s", result.out);
+    program_free(&result);
+    result = LOGITS("--lens", "--top", "32");
+    program_expect_failure(&result, "room for 31 tokens");
+    program_free(&result);
+}
+
 Test(logits, mistakes)
 {
     struct program_result result = LOGITS("--top", "0");

@@ -1,6 +1,7 @@
 /* logits-lens.c: `engine logits --lens`: the likeliest next tokens after each layer. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands/common.h"
 #include "commands/json.h"
@@ -10,6 +11,7 @@
 #include "commands/token-input.h"
 
 #define DEFAULT_TOP 3
+#define MOST_SHOWN  31 /* tokens of a layer in a table, which has 64 columns at most */
 
 struct lens {
     size_t n_top, n_vocab, n_layers;
@@ -66,8 +68,10 @@ static int print_json(const struct lens *lens, struct engine_model *model, size_
 /* A row for each layer: the tokens in quotes, which JSON's escapes keep on one line, or as ids. */
 static int print_table(const struct lens *lens, struct engine_model *model)
 {
-    size_t n_shown = lens->n_top < 7 ? lens->n_top : 7; /* what a table has columns for */
-    struct table table = {.n_columns = 1 + 2 * n_shown, .alignment = "rlrlrlrlrlrlrlr"};
+    char alignment[2 * MOST_SHOWN + 2] = "r";
+    size_t n_shown = lens->n_top;
+    for (size_t i = 0; i < n_shown; i++) memcpy(alignment + 1 + 2 * i, "lr", 3);
+    struct table table = {.n_columns = 1 + 2 * n_shown, .alignment = alignment};
     table_add(&table, "LAYER");
     for (size_t i = 0; i < n_shown; i++) {
         table_add(&table, i == 0 ? "LIKELIEST" : "NEXT");
@@ -126,6 +130,10 @@ int logits_lens(const struct arguments *arguments, struct engine_model *model,
     struct engine_plan_totals totals = {0};
     struct engine_context_info info = {.struct_size = sizeof info};
     size_t chosen;
+    if (arguments->n_top > MOST_SHOWN && !arguments->json)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "--lens --top %u: a table has room for %d tokens of a layer; --json takes more",
+                             arguments->n_top, MOST_SHOWN);
     vocabulary_open_for_ids(model, &vocabulary);
     lens.shows_ids = !vocabulary.api;
     int status = token_input_choose(arguments, model, tokens, &chosen);

@@ -8,7 +8,7 @@
 #include "commands/common.h"
 #include "common/printable.h"
 
-#define MAX_COLUMNS 16
+#define MAX_COLUMNS 64
 
 void table_add(struct table *table, const char *format, ...)
 {
