@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files.h"
 #include "gguf-writer.h"
@@ -139,6 +140,17 @@ Test(logits, the_lens_shows_as_many_tokens_as_it_is_asked_for)
     program_free(&result);
     result = LOGITS("--lens", "--top", "32");
     program_expect_failure(&result, "room for 31 tokens");
+    program_free(&result);
+}
+
+/* The hyper-parameters are read several times. */
+Test(logits, a_warning_comes_once)
+{
+    static const char mistral[] = TEST_SHARED_DIR "/families/gguf/mistral.gguf";
+    if (access(mistral, R_OK) != 0) cr_skip_test("no ../shared here");
+    struct program_result result = PROGRAM("logits", "-m", mistral, "--tokens", "5 6 7", "--top", "1");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(program_count_lines(result.err, "assuming none"), 1, "%s", result.err);
     program_free(&result);
 }
 

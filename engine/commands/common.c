@@ -128,8 +128,13 @@ static bool listing;                    /* refused plugins will be listed, so do
 static void print_log(void *user, enum engine_log_level level, const char *line)
 {
     static const char *const names[] = {"error: ", "warning: ", "", ""};
+    static char last[4096]; /* the library calls this under a lock */
     (void)user;
-    if (level <= log_level && !listing) print_line(names[level], line);
+    /* What is wrong with a model is told each time that its hyper-parameters are read. */
+    bool again = level == ENGINE_LOG_WARNING && strcmp(line, last) == 0;
+    if (level > log_level || listing || again) return;
+    print_line(names[level], line);
+    snprintf(last, sizeof last, "%s", line);
 }
 
 int open_engine(const struct arguments *arguments, struct engine **engine)
