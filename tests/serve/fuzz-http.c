@@ -1,7 +1,7 @@
 /* fuzz-http.c: fuzzing target: the bytes of a connection. Whatever comes, the server in this process answers or closes the
  * connection, has no exchange left afterwards, and answers the next proper request. An answer that follows another one on the
  * connection answers a request that the bytes have: never more answers than there are ends of headers. A line of a colon or a
- * NUL, after one that ends in LF only, counts as such an end (request-check.c says why). */
+ * NUL counts as such an end if it ends otherwise than the line before (request-check.c says why). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,8 @@ static size_t count(const char *text, size_t size, const char *wanted, size_t le
 static size_t count_ends(const char *text, size_t size)
 {
     return count(text, size, "\n\n", 2) + count(text, size, "\n\r\n", 3) + count(text, size, "\n:\r\n", 4) +
-           count(text, size, "\n\0\r\n", 4);
+           count(text, size, "\n\0\r\n", 4) + count(text, size, "\r\n:\n", 4) +
+           count(text, size, "\r\n\0\n", 4);
 }
 
 /* Sends the bytes, closes that side, and reads what comes until nothing comes any more: part of a request is waited for. */
