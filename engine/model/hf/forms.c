@@ -1,0 +1,313 @@
+/* forms.c: see forms.h. */
+#include "model/hf/forms.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define MAX_SEGMENTS 5 /* pieces of a tensor with factors */
+
+static const struct hf_form forms[] = {
+    {"gpt2", "attn_qkv", FORM_SAME, true, {NULL}},
+    {"gpt2", "attn_output", FORM_SAME, true, {NULL}},
+    {"gpt2", "ffn_up", FORM_SAME, true, {NULL}},
+    {"gpt2", "ffn_down", FORM_SAME, true, {NULL}},
+    {"gpt-oss", "ffn_gate_up_exps", FORM_INTERLEAVED, true, {"ffn_gate_exps", "ffn_up_exps"}},
+    {"gpt-oss", "ffn_down_exps", FORM_SAME, true, {NULL}},
+    {"llama4", "ffn_gate_up_exps", FORM_HALVES, true, {"ffn_gate_exps", "ffn_up_exps"}},
+    {"llama4", "ffn_down_exps", FORM_SAME, true, {NULL}},
+    {"deepseek2", "attn_kv_b", FORM_LATENT, false, {"attn_k_b", "attn_v_b"}},
+    {"internlm2", "attn_qkv", FORM_QKV, false, {"attn_q", "attn_k", "attn_v"}},
+    {"jina-bert-v2", "ffn_gate_up", FORM_HALVES, false, {"ffn_gate", "ffn_up"}},
+    {"jina-bert-v2", "ffn_up_gate", FORM_HALVES, false, {"ffn_up", "ffn_gate"}},
+    {"nomic-bert-moe", "ffn_up_exps", FORM_EXPERTS, false, {NULL}},
+    {"nomic-bert-moe", "ffn_down_exps", FORM_EXPERTS, true, {NULL}},
+    {"qwen3next", "attn_qkvz", FORM_QKVZ, false, {"attn_qkv", "attn_gate"}},
+    {NULL, "ffn_gate_up", FORM_HALVES, false, {"ffn_gate", "ffn_up"}},
+    {NULL, "ffn_gate_up_exps", FORM_HALVES, false, {"ffn_gate_exps", "ffn_up_exps"}},
+    {NULL, "ffn_gate_up_shexp", FORM_HALVES, false, {"ffn_gate_shexp", "ffn_up_shexp"}},
+};
+
+const struct hf_form *hf_find_form(const char *family, const struct hf_name *name)
+{
+    static const struct hf_form same = {.kind = FORM_SAME};
+    char base[64];
+    const char *tensor = name->layer == HF_NO_NUMBER ? NULL : strchr(name->tensor + strlen("blk."), '.');
+    if (!tensor) return &same;
+    snprintf(base, sizeof base, "%s", tensor + 1);
+    *strchrnul(base, '.') = '\0';
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(forms[i].tensor, base) == 0 && (!forms[i].family || strcmp(forms[i].family, family) == 0))
+            return &forms[i];
+    return &same;
+}
+
+void hf_view_quantised(const uint64_t dims[3], struct hf_matrices *m)
+{
+    m->k = m->row_step = dims[0];
+    m->n_rows = dims[1];
+    m->n = dims[2];
+    m->step = 1;
+    m->matrix_step = dims[0] * dims[1];
+}
+
+int hf_view_matrices(const struct hf_form_input *of, const struct hf_entry *entry, bool is_transposed,
+                     struct hf_matrices *m)
+{
+    const struct safetensors_tensor *stored = entry->stored;
+    uint64_t dims[3] = {1, 1, 1}; /* from the last on */
+    uint32_t n = stored->n_dims;
+    while (n > 1 && stored->ne[stored->n_dims - n] == 1 && entry->is_bias) n--; /* [1, n] */
+    bool has_channels = n == 3 && stored->ne[1] == 1; /* a convolution's weights: [channels, 1, taps] */
+    if (n > 3 || stored->size == 0)
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has %u dimensions, or no values", of->path,
+                           stored->name, stored->n_dims);
+    for (uint32_t i = 0; i < n; i++) dims[i] = stored->ne[stored->n_dims - 1 - i];
+    if (has_channels) dims[1] = dims[2], dims[2] = 1;
+    if (entry->is_bias || n <= 1) { /* [n, rows] */
+        m->k = m->step = 1;
+        m->n_rows = dims[0];
+        m->n = dims[1] * dims[2];
+        m->row_step = 1;
+    } else if (is_transposed) { /* [n, k, rows] */
+        m->k = dims[1];
+        m->n_rows = dims[0];
+        m->n = dims[2];
+        m->step = dims[0];
+        m->row_step = 1;
+    } else { /* [n, rows, k] */
+        m->k = dims[0];
+        m->n_rows = dims[1];
+        m->n = dims[2];
+        m->step = 1;
+        m->row_step = dims[0];
+    }
+    m->matrix_step = m->k * m->n_rows;
+    return ENGINE_OK;
+}
+
+/* ---- Pieces -------------------------------------------------------------------------------------------- */
+
+static void add_piece(struct hf_output *output, const struct hf_matrices *m, uint64_t first_row,
+                      const uint64_t ne[4], const uint64_t stride[4])
+{
+    struct hf_piece *piece = &output->pieces[output->n++];
+    *piece = (struct hf_piece){.source = m->source, .start = first_row * m->row_step};
+    memcpy(piece->ne, ne, sizeof piece->ne);
+    memcpy(piece->stride, stride, sizeof piece->stride);
+}
+
+static void set_shape(struct hf_output *output, uint64_t k, uint64_t n_rows, uint64_t n)
+{
+    output->ne[0] = k;
+    output->ne[1] = n_rows;
+    output->ne[2] = n;
+}
+
+static int refuse_rows(const struct hf_form_input *of, const struct hf_entry *entry,
+                       const struct hf_matrices *m)
+{
+    return error_raise(ENGINE_ERROR_DATA,
+                       "%s: %s has %" PRIu64 " rows in %" PRIu64
+                       " matrices, which do not suit config.json's heads",
+                       of->path, entry->stored->name, m->n_rows, m->n);
+}
+
+/* Heads whose pairs of halves are made adjacent. */
+static int add_pairs(const struct hf_form_input *of, const struct hf_entry *entry,
+                     const struct hf_matrices *m, uint64_t n_heads, struct hf_output *output)
+{
+    uint64_t head = m->n_rows / n_heads, r = m->row_step;
+    if (head * n_heads != m->n_rows || head % 2 != 0 || m->n != 1) return refuse_rows(of, entry, m);
+    add_piece(output, m, 0, (const uint64_t[4]){m->k, 2, head / 2, n_heads},
+              (const uint64_t[4]){m->step, head / 2 * r, r, head * r});
+    set_shape(output, m->k, m->n_rows, m->n);
+    return ENGINE_OK;
+}
+
+/* Groups of some queries, a key and a value. */
+struct groups {
+    uint64_t n, n_queries; /* groups; queries of each */
+    uint64_t head;         /* rows of a head */
+    uint64_t row, step;    /* from a row to the next, from a group to the next */
+};
+
+static int find_groups(const struct hf_form_input *of, const struct hf_entry *entry,
+                       const struct hf_matrices *m, struct groups *groups)
+{
+    uint64_t n_heads = of->config->n_heads, n = of->config->n_kv_heads, n_queries = n_heads / n;
+    uint64_t head = m->n_rows / (n * (n_queries + 2));
+    *groups = (struct groups){n, n_queries, head, m->row_step, (n_queries + 2) * head * m->row_step};
+    if (head * (n_queries + 2) * n != m->n_rows || n_queries * n != n_heads || m->n != 1)
+        return refuse_rows(of, entry, m);
+    return ENGINE_OK;
+}
+
+/* All queries, keys and values in one tensor. */
+static int add_groups(const struct hf_form_input *of, const struct hf_entry *entry,
+                      const struct hf_matrices *m, struct hf_output *output)
+{
+    struct groups g;
+    int status = find_groups(of, entry, m, &g);
+    if (status) return status;
+    add_piece(output, m, 0, (const uint64_t[4]){m->k, g.head, g.n_queries, g.n},
+              (const uint64_t[4]){m->step, g.row, g.head * g.row, g.step});
+    for (uint64_t i = 0; i < 2; i++)
+        add_piece(output, m, (g.n_queries + i) * g.head, (const uint64_t[4]){m->k, g.head, g.n, 1},
+                  (const uint64_t[4]){m->step, g.row, g.step, 0});
+    set_shape(output, m->k, m->n_rows, m->n);
+    return ENGINE_OK;
+}
+
+/* Queries, keys and values as three tensors, the pairs of queries and keys made adjacent. */
+static int add_qkv(const struct hf_form_input *of, const struct hf_entry *entry, const struct hf_matrices *m,
+                   struct hf_output outputs[HF_MAX_PARTS])
+{
+    struct groups g;
+    int status = find_groups(of, entry, m, &g);
+    if (!status && g.head % 2 != 0) status = refuse_rows(of, entry, m);
+    if (status) return status;
+    for (uint64_t i = 0; i < g.n; i++)
+        add_piece(&outputs[0], m, i * (g.n_queries + 2) * g.head,
+                  (const uint64_t[4]){m->k, 2, g.head / 2, g.n_queries},
+                  (const uint64_t[4]){m->step, g.head / 2 * g.row, g.row, g.head * g.row});
+    add_piece(&outputs[1], m, g.n_queries * g.head, (const uint64_t[4]){m->k, 2, g.head / 2, g.n},
+              (const uint64_t[4]){m->step, g.head / 2 * g.row, g.row, g.step});
+    add_piece(&outputs[2], m, (g.n_queries + 1) * g.head, (const uint64_t[4]){m->k, g.head, g.n, 1},
+              (const uint64_t[4]){m->step, g.row, g.step, 0});
+    set_shape(&outputs[0], m->k, g.n * g.n_queries * g.head, 1);
+    set_shape(&outputs[1], m->k, g.n * g.head, 1);
+    set_shape(&outputs[2], m->k, g.n * g.head, 1);
+    return ENGINE_OK;
+}
+
+/* The groups of a delta net: a query, a key, and some values and gates. */
+static int add_qkvz(const struct hf_form_input *of, const struct hf_entry *entry, const struct hf_matrices *m,
+                    struct hf_output outputs[HF_MAX_PARTS])
+{
+    const struct hf_config *c = of->config;
+    uint64_t n = c->n_key_heads, key = c->key_dim, values = (uint64_t)c->n_value_heads / n * c->value_dim;
+    uint64_t r = m->row_step, group = 2 * key + 2 * values;
+    if (n * group != m->n_rows || m->n != 1) return refuse_rows(of, entry, m);
+    const uint64_t firsts[4] = {0, key, 2 * key, 2 * key + values}, lengths[4] = {key, key, values, values};
+    for (size_t i = 0; i < 4; i++)
+        add_piece(&outputs[i < 3 ? 0 : 1], m, firsts[i], (const uint64_t[4]){m->k, lengths[i], n, 1},
+                  (const uint64_t[4]){m->step, r, group * r, 0});
+    set_shape(&outputs[0], m->k, n * (2 * key + values), 1);
+    set_shape(&outputs[1], m->k, n * values, 1);
+    return ENGINE_OK;
+}
+
+/* Each of the two takes half of the rows. */
+static int add_halves(const struct hf_form_input *of, const struct hf_entry *entry,
+                      const struct hf_matrices *m, bool interleaved, struct hf_output outputs[HF_MAX_PARTS])
+{
+    uint64_t half = m->n_rows / 2, r = m->row_step;
+    if (m->n_rows % 2 != 0) return refuse_rows(of, entry, m);
+    for (uint64_t i = 0; i < 2; i++) {
+        add_piece(&outputs[i], m, interleaved ? i : i * half, (const uint64_t[4]){m->k, half, m->n, 1},
+                  (const uint64_t[4]){m->step, interleaved ? 2 * r : r, m->matrix_step, 0});
+        set_shape(&outputs[i], m->k, half, m->n);
+    }
+    return ENGINE_OK;
+}
+
+/* Each head has rows for the keys and then for the values of a latent vector; matrices for each head map
+ * queries to it, and it to values. */
+static int add_latent(const struct hf_form_input *of, const struct hf_entry *entry,
+                      const struct hf_matrices *m, struct hf_output outputs[HF_MAX_PARTS])
+{
+    uint64_t nope = of->config->n_nope, value = of->config->n_value, r = m->row_step;
+    uint64_t n_heads = of->config->n_heads, head = (nope + value) * r;
+    if (n_heads * (nope + value) != m->n_rows || m->n != 1) return refuse_rows(of, entry, m);
+    add_piece(&outputs[0], m, 0, (const uint64_t[4]){nope, m->k, n_heads, 1},
+              (const uint64_t[4]){r, m->step, head, 0});
+    add_piece(&outputs[1], m, nope, (const uint64_t[4]){m->k, value, n_heads, 1},
+              (const uint64_t[4]){m->step, r, head, 0});
+    set_shape(&outputs[0], nope, m->k, n_heads);
+    set_shape(&outputs[1], m->k, value, n_heads);
+    return ENGINE_OK;
+}
+
+/* Experts in one stored matrix: some rows each, or with `by_columns` some columns (of what is stored transposed). */
+static int add_experts(const struct hf_form_input *of, const struct hf_entry *entry,
+                       const struct hf_matrices *m, bool by_columns, struct hf_output *output)
+{
+    uint64_t n = of->config->n_experts, all = by_columns ? m->k : m->n_rows, each = n ? all / n : 0;
+    uint64_t k = by_columns ? each : m->k, n_rows = by_columns ? m->n_rows : each;
+    if (each == 0 || each * n != all || m->n != 1) return refuse_rows(of, entry, m);
+    add_piece(output, m, 0, (const uint64_t[4]){k, n_rows, n, 1},
+              (const uint64_t[4]){m->step, m->row_step, each * (by_columns ? m->step : m->row_step), 0});
+    set_shape(output, k, n_rows, n);
+    return ENGINE_OK;
+}
+
+/* Whether a factor of config.json is for this tensor. */
+static bool is_for(const struct hf_factor *factor, const struct hf_name *name)
+{
+    char full[80];
+    if (name->layer == HF_NO_NUMBER)
+        snprintf(full, sizeof full, "%s.weight", factor->tensor);
+    else
+        snprintf(full, sizeof full, "blk.%u.%s.weight", name->layer, factor->tensor);
+    return strcmp(full, name->tensor) == 0;
+}
+
+bool hf_has_factors(const struct hf_form_input *of, const struct hf_name *name)
+{
+    const struct hf_factor *factor = of->config->factors_of_rows;
+    for (; factor && factor->tensor; factor++)
+        if (is_for(factor, name)) return true;
+    return false;
+}
+
+/* Rows of a matrix, each of which is multiplied by a factor: a piece for each factor. */
+static int add_multiplied(const struct hf_form_input *of, const struct hf_entry *entry,
+                          const struct hf_matrices *m, struct hf_output *output)
+{
+    uint64_t at = 0;
+    for (const struct hf_factor *factor = of->config->factors_of_rows; factor->tensor; factor++) {
+        if (!is_for(factor, &entry->name)) continue;
+        uint64_t end = factor->end ? factor->end : m->n_rows;
+        if (factor->first != at || end < at || end > m->n_rows || m->n != 1) return refuse_rows(of, entry, m);
+        if (end == at) continue;
+        add_piece(output, m, at, (const uint64_t[4]){m->k, end - at, 1, 1},
+                  (const uint64_t[4]){m->step, m->row_step, 0, 0});
+        output->pieces[output->n - 1].factor = factor->factor == 1 ? 0 : factor->factor;
+        at = end;
+    }
+    if (at != m->n_rows) return refuse_rows(of, entry, m);
+    set_shape(output, m->k, m->n_rows, 1);
+    return ENGINE_OK;
+}
+
+int hf_add_pieces(const struct hf_form_input *of, const struct hf_entry *entry, const struct hf_form *form,
+                  const struct hf_matrices *m, struct hf_output outputs[HF_MAX_PARTS])
+{
+    switch (form->kind) {
+    case FORM_HALVES: return add_halves(of, entry, m, false, outputs);
+    case FORM_INTERLEAVED: return add_halves(of, entry, m, true, outputs);
+    case FORM_LATENT: return add_latent(of, entry, m, outputs);
+    case FORM_EXPERTS: return add_experts(of, entry, m, form->is_transposed, outputs);
+    case FORM_QKV: return add_qkv(of, entry, m, outputs);
+    case FORM_QKVZ: return add_qkvz(of, entry, m, outputs);
+    case FORM_SAME: break;
+    }
+    if (hf_has_factors(of, &entry->name)) return add_multiplied(of, entry, m, outputs);
+    if (entry->name.rows == HF_ROWS_GROUPS) return add_groups(of, entry, m, outputs);
+    if (entry->name.rows == HF_ROWS_QUERIES) return add_pairs(of, entry, m, of->config->n_heads, outputs);
+    if (entry->name.rows == HF_ROWS_KEYS) return add_pairs(of, entry, m, of->config->n_kv_heads, outputs);
+    uint64_t first = strcmp(entry->name.tensor, "position_embd.weight") == 0 ? of->config->n_unused_rows : 0;
+    if (first >= m->n_rows) return refuse_rows(of, entry, m);
+    add_piece(outputs, m, first, (const uint64_t[4]){m->k, m->n_rows - first, m->n, 1},
+              (const uint64_t[4]){m->step, m->row_step, m->matrix_step, 0});
+    set_shape(outputs, m->k, m->n_rows - first, m->n);
+    return ENGINE_OK;
+}
+
+size_t hf_most_pieces(const struct hf_form_input *of, const struct hf_form *form)
+{
+    return form->kind == FORM_QKV ? (size_t)of->config->n_kv_heads : MAX_SEGMENTS;
+}
