@@ -674,12 +674,17 @@ struct engine_weight_desc {
 };
 
 /* [1.4] What the messages to a device of another process consist of. Commands of its streams collect until one is
- * waited for; then they are one message, and what was read comes in one answer. */
+ * flushed; then they are one message, and what was read comes in one answer. What is copied to a device of another process
+ * goes there in a message of its own. */
 struct engine_traffic {
     size_t struct_size;
     uint32_t peer; /* the process: the same for all its devices */
     /* Bytes of a message and of an answer beyond what they carry, and of a command beyond its data. */
     uint32_t message, answer, write, read, copy, replay, wait;
+    /* The same of copy_between: of the command for each of two processes, of the message between them, and of the one command
+     * if there is just one process. */
+    uint32_t send, between, pass;
+    uint32_t reserved;
 };
 
 /* [1.4] A device that a process offers, see `serve`. */
@@ -701,6 +706,14 @@ struct engine_service {
     /* [any] Why the last of the backends' functions that the calling thread called failed; "": for no reason that is
      * known. Valid until the next call. */
     const char *(*message)(void);
+    /* [any] Finds a tensor, named as in engine_weight_desc, in a model that this process has been given, so that its bytes
+     * need not be sent here, and fills type, ne, data and data_size of *desc. They may differ from those that the other
+     * process has. The data is valid until `serve` returns. ENGINE_ERROR_NOT_FOUND (no message needed): there is none.
+     * NULL: there is no model. */
+    int (*tensor)(void *context, const char *name, struct engine_weight_desc *desc);
+    void *context;        /* first argument of `tensor` */
+    uint32_t needs_local; /* not 0: what a model file has must come from this one */
+    uint32_t reserved;
 };
 
 struct engine_backend {
@@ -818,6 +831,23 @@ struct engine_backend {
     /* [any] Says what messages to the device consist of, so that a plan can count them, within traffic->struct_size.
      * Without this function, a device belongs to this process. */
     int (*traffic)(struct engine_device *device, struct engine_traffic *traffic);
+
+    /* [1.4] Several devices at once, optional. */
+
+    /* [device] Flushes, and sets *done to 1 if everything enqueued has run, so that stream_wait would return at
+     * once, else to 0. It does not wait; errors are left to stream_wait. */
+    int (*stream_done)(struct engine_stream *stream, int *done);
+    /* [device], of both devices. Enqueues a copy between buffers of two open devices of this backend, `from` of
+     * the device of the stream `source`, `to` of that of `target`. For both streams it is a command in its place:
+     * it copies what earlier commands of `source` have written and later ones of `target` see, and it changes
+     * neither what later commands of `source` overwrite nor what earlier ones of `target` still read. It does not
+     * wait, and the host does not see the bytes. Flushing `target` also submits what `source` has to do for it.
+     * Ranges are as in `copy`. An error while it runs, or before it in `source`, is returned by stream_wait of
+     * `target`. ENGINE_ERROR_UNSUPPORTED (no message needed): there is no way between these two, and the engine
+     * copies through the host's memory. */
+    int (*copy_between)(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                        struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
+                        uint64_t size);
 };
 
 /* --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* message-bytes.h: how long the messages of the plugin mpi are, which plans for machines that aren't there count
- * too. protocol.h of the plugin says what is in them; before each is its length (u64). */
+ * too. protocol.h of the plugin says what is in them. */
 #ifndef COMMON_MESSAGE_BYTES_H
 #define COMMON_MESSAGE_BYTES_H
 
@@ -10,13 +10,16 @@ static inline struct engine_traffic message_bytes(void)
     enum { U32 = 4, U64 = 8, COMMAND = U32 + U64 };
     return (struct engine_traffic){
         .struct_size = sizeof(struct engine_traffic),
-        .message = U64 + 2 * U32,
-        .answer = U64 + U32 + U64,
+        .message = 2 * U32,
+        .answer = 2 * U32 + U64,
         .write = COMMAND + 2 * U32 + U64,
         .read = COMMAND + 2 * U32 + 2 * U64,
         .copy = COMMAND + 3 * U32 + 3 * U64,
         .replay = COMMAND + 2 * U32,
         .wait = COMMAND + U32,
+        .send = COMMAND + 3 * U32 + 2 * U64,
+        .between = U32,
+        .pass = COMMAND + 4 * U32 + 3 * U64,
     };
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check/cases.h"
 #include "check/numbers.h"
@@ -184,8 +185,75 @@ static void two_streams(struct suite *suite, const void *args)
     expect_alike(fixture, values_of(&b), wanted, "two streams, the second");
 }
 
+/* [1.4] Asked until it is done: then everything has run. */
+static void asked(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const struct engine_backend *api = fixture->api;
+    (void)args;
+    if (!ENGINE_HAS(api, stream_done) || !api->stream_done) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+    float *wanted = one_by_one(fixture, 5, true);
+    struct program program = make_program(fixture);
+    uint64_t seed = 5;
+    for (int i = 0; i < N_OPS; i++) enqueue_random(&program, fixture->stream, &seed, true);
+    int done = 0;
+    time_t start = time(NULL);
+    while (!done) {
+        done = -1;
+        fixture_must(fixture, api->stream_done(fixture->stream, &done), "stream_done");
+        SUITE_EXPECT(suite, done == 0 || done == 1, "stream_done says %d", done);
+        SUITE_EXPECT(suite, done || time(NULL) - start < 60, "the stream is never done");
+    }
+    fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+    expect_alike(fixture, values_of(&program), wanted, "asked whether it is done");
+}
+
+/* [1.4] A program that goes on with each value on another handle of the device, and back: neither side is waited for. */
+static void between_devices(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture, other = {0};
+    const struct engine_backend *api = fixture->api;
+    (void)args;
+    if (!ENGINE_HAS(api, copy_between) || !api->copy_between) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+    float *wanted = one_by_one(fixture, 17, true);
+    suite_open(suite, &other, 2, 0);
+    struct program here = make_program(fixture), there = make_program(&other);
+    uint64_t seed = 17;
+    for (int i = 0; i < N_OPS; i++) {
+        struct program *now = i % 2 ? &there : &here, *next = i % 2 ? &here : &there;
+        enqueue_random(now, now->fixture->stream, &seed, true);
+        for (int t = 0; t < N_TENSORS; t++) {
+            const struct engine_tensor *from = now->tensors[t], *to = next->tensors[t];
+            int status =
+                api->copy_between(now->fixture->stream, from->buffer, from->offset, next->fixture->stream,
+                                  to->buffer, to->offset, N_VALUES * sizeof(float));
+            if (status == ENGINE_ERROR_UNSUPPORTED) suite_close(&other);
+            if (status == ENGINE_ERROR_UNSUPPORTED) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+            fixture_must(fixture, status, "copy_between");
+        }
+    }
+    fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+    expect_alike(fixture, values_of(&here), wanted, "in turns on two devices");
+    const struct engine_tensor *a = here.tensors[0], *b = there.tensors[0];
+    suite_expect_error(
+        suite,
+        api->copy_between(fixture->stream, a->buffer, UINT64_MAX - 3, other.stream, b->buffer, b->offset, 8),
+        ENGINE_ERROR_ARGUMENT, "copy_between from beyond the end");
+    suite_expect_error(
+        suite,
+        api->copy_between(fixture->stream, a->buffer, a->offset, other.stream, b->buffer, UINT64_MAX - 3, 8),
+        ENGINE_ERROR_ARGUMENT, "copy_between to beyond the end");
+    fixture_must(
+        fixture,
+        api->copy_between(fixture->stream, a->buffer, a->offset, other.stream, b->buffer, b->offset, 0),
+        "copy_between of nothing");
+    suite_close(&other);
+}
+
 void check_streams(struct suite *suite)
 {
+    suite_single(suite, "streams", "asked", asked, NULL);
+    suite_single(suite, "streams", "between devices", between_devices, NULL);
     suite_single(suite, "streams", "in order", in_order, NULL);
     suite_single(suite, "streams", "two of them", two_streams, NULL);
 }

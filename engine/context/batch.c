@@ -129,16 +129,16 @@ static uint32_t count_texts(const struct engine_plan *plan, const struct engine_
     return count;
 }
 
-/* How many tokens from `first` on go through the graph together: at most a batch, and no more logits than
+/* How many tokens from `first` on go through the graph together: at most `most`, and no more logits than
  * fit. */
 static uint32_t count_part(const struct engine_context *context, const struct engine_batch *batch,
-                           size_t first, bool logits)
+                           size_t first, uint32_t most, bool logits)
 {
     const struct engine_plan *plan = context->plan;
     if (plan->info.is_encoder) return count_texts(plan, batch, first);
     uint32_t count = 0, n_outputs = 0;
     memset(context->growth, 0, plan->n_sequences * sizeof *context->growth);
-    while (count < plan->n_batch && first + count < batch->n_tokens) {
+    while (count < most && first + count < batch->n_tokens) {
         /* Tokens of a sequence with a state must be adjacent. */
         uint32_t sequence = sequence_of(batch, first + count);
         if (plan->n_states > 0 && context->growth[sequence] > 0 &&
@@ -256,10 +256,10 @@ static void forget_texts(struct engine_context *context, const struct engine_bat
     for (uint32_t i = 0; i < count; i++) kv_truncate(context->kv, sequence_of(batch, first + i), 0);
 }
 
-/* Runs tokens first … first+count-1, see count_part. Advances *logits past what was written, and *n_done by
+/* Starts tokens first … first+count-1, see count_part. Advances *logits past what will be written, and *n_done by
  * its number of rows. */
-static int run_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
-                    uint32_t count, float **logits, size_t *n_done)
+static int start_part(struct engine_context *context, const struct engine_batch *batch, size_t first,
+                      uint32_t count, float **logits, size_t *n_done)
 {
     const struct engine_plan *plan = context->plan;
     int32_t **inputs = context->inputs;
@@ -297,28 +297,42 @@ static int run_part(struct engine_context *context, const struct engine_batch *b
                                    .states = batch->states};
     part_watcher_begin(&watcher);
     if (!status)
-        status = prepared_run(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted,
-                              &watcher.watcher);
-    if (plan->info.is_encoder)
-        forget_texts(context, batch, first, count);
-    else if (!status && !context->sources) /* what is computed depends on more than the tokens before */
-        kv_commit(context->kv);
+        status = prepared_start(&context->executor, prepared, (const void *const *)inputs, *logits, n_wanted,
+                                &watcher.watcher);
+    if (plan->info.is_encoder) forget_texts(context, batch, first, count);
     if (!status && n_wanted > 0) *logits += (size_t)n_wanted * plan->info.n_vocab;
     *n_done += n_wanted;
     return status;
 }
 
-/* Runs a checked batch, part by part. */
+/* Waits for the parts that were started. `status`: of the last one. */
+static int finish_parts(struct engine_context *context, int status)
+{
+    int waited = executor_wait(&context->executor);
+    if (!status) status = waited;
+    /* With sources, what is computed depends on more than the tokens before. */
+    if (!status && !context->plan->info.is_encoder && !context->sources) kv_commit(context->kv);
+    return status;
+}
+
+/* Runs a checked batch, part by part. A window's pool has room for one batch until its parts are committed. */
 static int run_batch(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
+    const struct engine_plan *plan = context->plan;
     int status = ENGINE_OK;
-    size_t n_done = 0;
+    size_t n_done = 0, n_started = 0;
+    uint32_t most = batch->states ? plan->n_batch : plan_part(plan, batch->n_tokens);
     for (size_t first = 0; first < batch->n_tokens && !status;) {
-        uint32_t count = count_part(context, batch, first, logits != NULL);
-        status = run_part(context, batch, first, count, &logits, &n_done);
+        uint32_t count = count_part(context, batch, first, most, logits != NULL);
+        if (plan->n_window_blocks > 0 && n_started > 0 && n_started + count > plan->n_batch) {
+            status = finish_parts(context, ENGINE_OK);
+            n_started = 0;
+        }
+        if (!status) status = start_part(context, batch, first, count, &logits, &n_done);
+        n_started += count;
         first += count;
     }
-    return status;
+    return finish_parts(context, status);
 }
 
 int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits)

@@ -20,7 +20,8 @@ static int grow_arenas(struct engine_context *context, const struct schedule *sc
         const struct open_device *device = device_at(context, d);
         struct engine_buffer *larger;
         if (schedule->arena[d] <= context->arena_size[d]) continue;
-        int status = device->backend->buffer_create(device->handle, schedule->arena[d], &larger);
+        int status = executor_wait(&context->executor);
+        if (!status) status = device->backend->buffer_create(device->handle, schedule->arena[d], &larger);
         if (status) return error_wrap(status, "%s: activations", device->name);
         prepared_forget(context);
         device->backend->buffer_destroy(context->executor.arenas[d]);
@@ -64,6 +65,11 @@ int prepared_for(struct engine_context *context, const struct shape_key *key, st
     int status = plan_schedule(context->plan, key, &schedule);
     if (status) return status;
     status = grow_arenas(context, schedule);
+    if (status) {
+        schedule_destroy(schedule);
+        return status;
+    }
+    if (oldest->prepared) status = executor_wait(&context->executor);
     if (status) {
         schedule_destroy(schedule);
         return status;

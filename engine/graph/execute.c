@@ -9,6 +9,7 @@
 struct prepared {
     struct schedule *schedule;
     struct engine_recording **recordings; /* [n_steps], NULL for copies and for backends that don't record */
+    size_t n_lasting; /* steps up to the last one that writes to a cache: what follows is for logits */
 };
 
 static const struct open_device *device_at(const struct executor *executor, uint32_t number)
@@ -74,6 +75,25 @@ static int record_step(const struct executor *executor, const struct schedule *s
     return enqueued ? enqueued : status;
 }
 
+static bool writes_cache(const struct schedule *schedule, const struct step *step)
+{
+    for (size_t i = 0; step->kind == STEP_RUN && i < step->n_nodes; i++) {
+        uint32_t op = schedule->graph->nodes[step->first_node + i].op;
+        if (op == ENGINE_OP_CACHE_WRITE || op == ENGINE_OP_CONV || op == ENGINE_OP_SCAN) return true;
+    }
+    return false;
+}
+
+/* The steps that are needed if nobody asks for logits. */
+static size_t count_lasting(const struct schedule *schedule)
+{
+    const struct graph *graph = schedule->graph;
+    size_t n = schedule->n_steps;
+    if (!graph->logits || graph->n_watches > 0 || graph->shape.watch) return n;
+    while (n > 0 && !writes_cache(schedule, &schedule->steps[n - 1])) n--;
+    return n;
+}
+
 int prepared_create(const struct executor *executor, struct schedule *schedule, struct prepared **prepared)
 {
     struct prepared *made = calloc(1, sizeof *made);
@@ -86,6 +106,7 @@ int prepared_create(const struct executor *executor, struct schedule *schedule, 
     }
     made->schedule = schedule;
     made->recordings = recordings;
+    made->n_lasting = count_lasting(schedule);
     error_clear();
     bind_values(executor, schedule);
     for (size_t i = 0; i < schedule->n_steps; i++) {
@@ -165,12 +186,28 @@ static int read_staged(struct executor *executor, const struct storage *storage)
     return status ? status : read_storage(executor, storage, executor->staging, storage->size);
 }
 
-/* From device to device by the shortest way: from memory that the host can access, into such memory, or
- * through the staging memory. */
+/* Lets the backend of both devices copy. ENGINE_ERROR_UNSUPPORTED: it doesn't. */
+static int copy_between(struct executor *executor, const struct storage *source, const struct storage *target)
+{
+    const struct engine_backend *backend = device_at(executor, source->device)->backend;
+    if (device_at(executor, target->device)->backend != backend || !ENGINE_HAS(backend, copy_between) ||
+        !backend->copy_between)
+        return ENGINE_ERROR_UNSUPPORTED;
+    int status = backend->copy_between(executor->streams[source->device], executor->arenas[source->device],
+                                       source->offset, executor->streams[target->device],
+                                       executor->arenas[target->device], target->offset, source->size);
+    executor->unflushed[source->device] = true;
+    return status == ENGINE_ERROR_UNSUPPORTED ? status : on_device(executor, target->device, status);
+}
+
+/* From device to device by the shortest way: as the backend of both does it, from memory that the host can access,
+ * into such memory, or through the staging memory. */
 static int copy_storage(struct executor *executor, const struct storage *source, const struct storage *target)
 {
     const struct engine_backend *from = device_at(executor, source->device)->backend;
     const struct engine_backend *to = device_at(executor, target->device)->backend;
+    int copied = copy_between(executor, source, target);
+    if (copied != ENGINE_ERROR_UNSUPPORTED) return copied;
     const void *seen_source = host_pointer(executor, source);
     void *seen_target = host_pointer(executor, target);
     if (seen_source) {
@@ -242,6 +279,18 @@ static int hand_out_input(struct executor *executor, const struct graph *graph, 
                   : watcher->take_input(watcher, graph, node, data, (const int32_t *)(const void *)ids);
 }
 
+/* Submits what other devices have to do before this one begins, which may take the host's time. */
+static int flush_others(struct executor *executor, uint32_t device)
+{
+    int status = ENGINE_OK;
+    for (uint32_t d = 0; d < executor->set->n_devices && !status; d++) {
+        if (!executor->unflushed[d] || d == device) continue;
+        status = on_device(executor, d, device_at(executor, d)->backend->stream_flush(executor->streams[d]));
+        executor->unflushed[d] = false;
+    }
+    return status;
+}
+
 static int run_step(struct executor *executor, struct prepared *prepared, size_t number,
                     const struct watcher *watcher)
 {
@@ -251,37 +300,66 @@ static int run_step(struct executor *executor, struct prepared *prepared, size_t
     if (step->kind == STEP_INPUT) return hand_out_input(executor, schedule->graph, step, watcher);
     if (step->kind == STEP_COPY)
         return copy_storage(executor, &schedule->storages[step->source], &schedule->storages[step->target]);
+    int status = flush_others(executor, step->device);
+    if (status) return status;
     const struct engine_backend *backend = device_at(executor, step->device)->backend;
     struct engine_stream *stream = executor->streams[step->device];
     struct engine_recording *recording = prepared->recordings[number];
-    int status = recording ? backend->replay(stream, recording) : enqueue_run(executor, schedule, step);
-    /* The next step may belong to another device, which should not wait for this one. The last run needs no
-     * flush. */
-    if (!status && number + 1 < schedule->n_steps) status = backend->stream_flush(stream);
+    status = recording ? backend->replay(stream, recording) : enqueue_run(executor, schedule, step);
+    executor->unflushed[step->device] = true;
     return on_device(executor, step->device, status);
 }
 
-int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
-                 float *logits, uint32_t n_rows, const struct watcher *watcher)
+/* Enqueues reading the first bytes of the logits. */
+static int read_result(struct executor *executor, const struct storage *storage, float *logits, uint64_t size)
+{
+    const struct engine_backend *backend = device_at(executor, storage->device)->backend;
+    executor->unflushed[storage->device] = true;
+    return on_device(executor, storage->device,
+                     backend->read(executor->streams[storage->device], executor->arenas[storage->device],
+                                   storage->offset, logits, size));
+}
+
+int prepared_start(struct executor *executor, struct prepared *prepared,
+                   const void *const inputs[INPUT_COUNT], float *logits, uint32_t n_rows,
+                   const struct watcher *watcher)
 {
     const struct schedule *schedule = prepared->schedule;
     const struct storage *result = NULL;
     int status = ENGINE_OK;
     error_clear(); /* so that a message comes from this run */
+    executor->is_running = true;
     for (size_t i = 0; i < schedule->n_storages && !status; i++) {
         const struct storage *storage = &schedule->storages[i];
         if (storage->value == schedule->graph->logits) result = storage;
         if (storage->value->kind == VALUE_INPUT)
             status = write_storage(executor, storage, inputs[storage->value->index]);
     }
-    for (size_t i = 0; i < schedule->n_steps && !status; i++)
+    for (size_t i = 0; i < (n_rows > 0 ? schedule->n_steps : prepared->n_lasting) && !status; i++)
         status = run_step(executor, prepared, i, watcher);
     if (!status && n_rows > 0)
-        status = read_storage(executor, result, logits, n_rows * result->value->tensor.nb[1]);
-    for (uint32_t d = 0; d < executor->set->n_devices; d++) { /* leave nothing pending, even after an error */
+        status = read_result(executor, result, logits, n_rows * result->value->tensor.nb[1]);
+    return status ? status : flush_others(executor, PLACE_MAX_DEVICES);
+}
+
+int executor_wait(struct executor *executor)
+{
+    int status = ENGINE_OK;
+    if (!executor->is_running) return ENGINE_OK;
+    for (uint32_t d = 0; d < executor->set->n_devices; d++) {
         if (!executor->streams[d]) continue;
         int waited = device_at(executor, d)->backend->stream_wait(executor->streams[d]);
+        executor->unflushed[d] = false;
         if (!status) status = on_device(executor, d, waited);
     }
+    executor->is_running = false;
     return status;
+}
+
+int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
+                 float *logits, uint32_t n_rows, const struct watcher *watcher)
+{
+    int status = prepared_start(executor, prepared, inputs, logits, n_rows, watcher);
+    int waited = executor_wait(executor); /* leave nothing pending, even after an error */
+    return status ? status : waited;
 }

@@ -11,9 +11,11 @@ struct executor {
     const struct device_set *set;
     struct engine_stream *streams[PLACE_MAX_DEVICES]; /* NULL for devices without tensors */
     struct engine_buffer *arenas[PLACE_MAX_DEVICES];
-    struct engine_weight **weights; /* [graph weights] */
-    struct engine_buffer **caches;  /* [graph caches] */
-    uint8_t *staging;               /* for copies from devices whose memory the host cannot access */
+    struct engine_weight **weights;    /* [graph weights] */
+    struct engine_buffer **caches;     /* [graph caches] */
+    bool unflushed[PLACE_MAX_DEVICES]; /* their streams: something may not have been submitted */
+    bool is_running;                   /* something may be pending */
+    uint8_t *staging;                  /* for copies from devices whose memory the host cannot access */
     size_t staging_size;
 };
 
@@ -35,9 +37,18 @@ int prepared_create(const struct executor *executor, struct schedule *schedule, 
 void prepared_destroy(const struct executor *executor, struct prepared *prepared);
 const struct schedule *prepared_schedule(const struct prepared *prepared);
 
-/* Writes the inputs (inputs[i] is dense, with the shape that graph_input gave it), runs all steps, and reads
- * the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none. `watcher` may be NULL if
- * the graph watches nothing. */
+/* Writes the inputs (inputs[i] is dense, with the shape that graph_input gave it), enqueues all steps, and the
+ * reading of the first n_rows rows of the logits [n_vocab, n_outputs] into `logits`; 0: none, and what only
+ * they need may be left out. `watcher` may be
+ * NULL if the graph watches nothing. Waits only where something goes through the host. What is started next
+ * follows in the same streams: so devices that hold different layers work on different batches at once.
+ * `logits`, `prepared` and the arenas must stay until executor_wait. */
+int prepared_start(struct executor *executor, struct prepared *prepared,
+                   const void *const inputs[INPUT_COUNT], float *logits, uint32_t n_rows,
+                   const struct watcher *watcher);
+/* Waits for everything that was started, also after an error. The first error of a device. */
+int executor_wait(struct executor *executor);
+/* Both. */
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
                  float *logits, uint32_t n_rows, const struct watcher *watcher);
 

@@ -112,6 +112,10 @@ void report_placement(const struct engine_plan *plan);
 /* Builds, fuses and schedules the graph of a batch. */
 int plan_schedule(const struct engine_plan *plan, const struct shape_key *key, struct schedule **schedule);
 
+/* How many tokens of a batch of n_tokens go through the graph together, at most: fewer than fit if several devices then
+ * work at once. */
+uint32_t plan_part(const struct engine_plan *plan, size_t n_tokens);
+
 /* The width of a table for rows of up to n blocks: a power of two, so that growing texts rarely change the shape of the
  * graph. */
 uint32_t plan_table_width(const struct engine_plan *plan, uint32_t n_blocks);

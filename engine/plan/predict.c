@@ -1,6 +1,7 @@
 /* predict.c: the functions of engine.h that predict (see predict.h). */
 #include "plan/predict.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,18 +70,25 @@ static int add_batch(const struct engine_plan *plan, uint32_t n, uint64_t positi
     return ENGINE_OK;
 }
 
-/* A prompt runs in batches; whole ones in the middle of the prompt see half of it on average. */
+/* A prompt runs in batches, and these in parts; on average they see half of the prompt. While one device has a part, the
+ * others have other parts of the batch. */
 static int predict_prefill(struct engine_plan *plan, uint32_t n_prompt, bool with_time)
 {
-    const uint32_t whole = n_prompt / plan->n_batch, rest = n_prompt % plan->n_batch;
+    const uint32_t n_batch = n_prompt < plan->n_batch ? n_prompt : plan->n_batch;
+    const uint32_t part = plan_part(plan, n_batch) < n_batch ? plan_part(plan, n_batch) : n_batch;
+    const uint32_t whole = n_prompt / part, rest = n_prompt % part;
+    const double n_parts = whole + (rest > 0), n_batches = ceil((double)n_prompt / n_batch);
+    double slowest = 0;
     struct plan_phase *phase = &plan->prefill;
-    int status = ENGINE_OK;
     *phase = (struct plan_phase){.n_tokens = n_prompt};
-    if (whole > 0)
-        status = add_batch(plan, plan->n_batch, (uint64_t)(whole - 1) * plan->n_batch / 2, whole, with_time,
-                           phase);
-    if (!status && rest > 0)
-        status = add_batch(plan, rest, (uint64_t)whole * plan->n_batch, 1, with_time, phase);
+    int status = add_batch(plan, part, (uint64_t)(whole - 1) * part / 2, whole, with_time, phase);
+    if (!status && rest > 0) status = add_batch(plan, rest, (uint64_t)whole * part, 1, with_time, phase);
+    for (uint32_t d = 0; d < plan->set.n_devices; d++) {
+        const struct plan_share *share = &phase->shares[d];
+        const double seconds = share->reading + share->computing + share->overhead + share->messages;
+        if (seconds > slowest) slowest = seconds;
+    }
+    phase->seconds = (phase->seconds * n_batches + slowest * (n_parts - n_batches)) / n_parts;
     return status;
 }
 

@@ -92,6 +92,10 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
 int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size);
 int stream_flush(struct engine_stream *stream);
+int stream_copy_between(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                        struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
+                        uint64_t size);
+int stream_done(struct engine_stream *stream, int *done);
 int stream_wait(struct engine_stream *stream);
 int stream_record_begin(struct engine_stream *stream);
 int stream_record_end(struct engine_stream *stream, struct engine_recording **recording);

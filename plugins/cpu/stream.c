@@ -119,6 +119,29 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
     return ENGINE_OK;
 }
 
+int stream_copy_between(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                        struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
+                        uint64_t size)
+{
+    int status = range_check(target, to, to_offset, size, "copy");
+    if (!status) status = range_check(source, from, from_offset, size, "copy");
+    if (status || size == 0) return status;
+    stream_flush(source);
+    stream_flush(target);
+    memmove(to->data + to_offset, from->data + from_offset, size);
+    if (!source->status || target->status) return ENGINE_OK;
+    target->status = source->status;
+    target->message = source->message;
+    return ENGINE_OK;
+}
+
+int stream_done(struct engine_stream *stream, int *done)
+{
+    stream_flush(stream);
+    *done = 1;
+    return ENGINE_OK;
+}
+
 int stream_record_begin(struct engine_stream *stream)
 {
     if (stream->recording) return cpu_host->fail(ENGINE_ERROR_ARGUMENT, "the stream is already recording");

@@ -37,14 +37,14 @@ int device_info(uint32_t index, struct engine_device_info *info)
     struct reader reader;
     struct worker *worker = find_device(&index);
     if (!worker) return ENGINE_ERROR_ARGUMENT;
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_INFO);
     bytes_add_u32(&worker->out, index);
     command_end(worker, begun);
     int status = worker_ask(worker, &reader);
     if (!status) info_read(&reader, &answer);
     if (!status) status = worker_read_all(worker, &reader);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     if (status) return status;
     /* As many devices as workers may have the same name; what follows the plugin's name tells them apart. */
     int length = snprintf(answer.id, sizeof answer.id, "%d.%s", worker->rank, worker->names[index]);
@@ -70,7 +70,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (!worker) return ENGINE_ERROR_ARGUMENT;
     if (!device) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (device)");
     *device = (struct engine_device){.worker = worker, .index = index};
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_OPEN);
     bytes_add_u32(&worker->out, index);
     bytes_add_u32(&worker->out, known.n_threads);
@@ -79,7 +79,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     int status = worker_ask(worker, &reader);
     if (!status) device->number = read_u32(&reader);
     if (!status) status = worker_read_all(worker, &reader);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     if (status)
         free(device);
     else
@@ -158,7 +158,7 @@ static int ask_operation(struct engine_device *device, enum command command, uin
                          uint64_t *answer)
 {
     struct worker *worker = device->worker;
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     const size_t before = worker->out.size;
     size_t begun = command_begin(worker, command);
     bytes_add_u32(&worker->out, device->number);
@@ -167,7 +167,7 @@ static int ask_operation(struct engine_device *device, enum command command, uin
         worker->out.size = before;
     else
         status = ask_once(device, command, begun, answer);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     return status;
 }
 
@@ -192,12 +192,12 @@ int device_weight_size(struct engine_device *device, const struct engine_weight_
     uint64_t answer = 0;
     sized_read(&asked, sizeof asked, desc);
     asked.name = "";
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_WEIGHT_SIZE);
     bytes_add_u32(&worker->out, device->number);
     weight_add(&worker->out, &asked);
     int status = ask_once(device, COMMAND_WEIGHT_SIZE, begun, &answer);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     if (!status) *bytes = answer;
     return status;
 }

@@ -1,19 +1,59 @@
-/* link.c: see link.h. A message is sent in parts, because MPI counts with int: the first begins with the length of the
- * whole (u64). */
+/* link.c: see link.h. A message is sent in parts, because MPI counts with int. The tag of a part is its kind, with MORE
+ * if it isn't the last one. */
 #include "link.h"
 
+#include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #define PART (UINT64_C(64) << 20)
+/* Bytes that have come from a process and that nobody has taken, after which no more are fetched. */
+#define KEPT (UINT64_C(128) << 20)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held whenever MPI is asked */
-static bool has_begun;
+enum { MORE = 16, KINDS = 5 };
+
+/* A message that has come, or that goes. */
+struct parcel {
+    struct parcel *next;
+    struct bytes bytes;
+    int rank;           /* that it goes to */
+    size_t left;        /* parts that have yet to go */
+    MPI_Request *parts; /* [n_parts]; the last one may be followed by nothing */
+    size_t n_parts;
+};
+
+struct line {
+    struct parcel *first, **last;
+};
+
+/* Another process. */
+struct peer {
+    struct line come[KINDS]; /* whole messages, by kind */
+    struct bytes coming[KINDS];
+    bool is_fetching; /* a part is being received: */
+    MPI_Request request;
+    int tag;
+    uint64_t kept, unsent;
+    double heard;
+};
+
+static struct {
+    pthread_mutex_t lock; /* held whenever MPI is asked, and for what follows */
+    pthread_cond_t work;
+    pthread_t thread;
+    bool has_begun, has_thread, ends, computes;
+    bool sleeps; /* the thread */
+    int rank, size;
+    struct peer *peers; /* [size] */
+    struct line going;
+    char failure[LINK_ERROR]; /* the first */
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 double link_now(void)
 {
@@ -22,15 +62,17 @@ double link_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Sleeps between two questions, about a sixteenth of the time that has been waited already: a short wait ends at once,
- * and a long one costs no processor. */
-static void rest(double waited)
+void link_rest(double waited)
 {
-    if (waited < 20e-6) {
+    static _Thread_local bool is_exact;
+    if (waited < 50e-6) {
         sched_yield();
         return;
     }
-    double seconds = waited / 16;
+    if (!is_exact) prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* otherwise naps are 50 us longer */
+    is_exact = true;
+    double seconds = waited / 64;
+    if (seconds < 20e-6) seconds = 20e-6;
     if (seconds > 2e-3) seconds = 2e-3;
     struct timespec time = {.tv_nsec = (long)(seconds * 1e9)};
     nanosleep(&time, NULL);
@@ -54,183 +96,327 @@ static bool explain(int code, const char *what, char error[LINK_ERROR])
     return false;
 }
 
+/* ---- Lines of messages ------------------------------------------------------------------------------------ */
+
+static void line_add(struct line *line, struct parcel *parcel)
+{
+    parcel->next = NULL;
+    if (line->first)
+        *line->last = parcel;
+    else
+        line->first = parcel;
+    line->last = &parcel->next;
+}
+
+static void parcel_free(struct parcel *parcel)
+{
+    bytes_free(&parcel->bytes);
+    free(parcel->parts);
+    free(parcel);
+}
+
+static void line_free(struct line *line)
+{
+    while (line->first) {
+        struct parcel *next = line->first->next;
+        parcel_free(line->first);
+        line->first = next;
+    }
+}
+
+/* ---- What MPI does; all with the lock held ---------------------------------------------------------------- */
+
+static void fail(int code, const char *what)
+{
+    if (!all.failure[0] && code != MPI_SUCCESS) explain(code, what, all.failure);
+}
+
+static void fail_memory(void)
+{
+    if (!all.failure[0]) snprintf(all.failure, sizeof all.failure, "out of memory (message)");
+}
+
+/* Lets go of messages that have left. */
+static void look_after_going(void)
+{
+    for (struct parcel **at = &all.going.first; *at;) {
+        struct parcel *parcel = *at;
+        struct peer *peer = &all.peers[parcel->rank];
+        for (int done = 1; parcel->left > 0 && done;) {
+            int code = MPI_Test(&parcel->parts[parcel->n_parts - parcel->left], &done, MPI_STATUS_IGNORE);
+            if (code != MPI_SUCCESS) {
+                fail(code, "a message can't be sent");
+                return;
+            }
+            parcel->left -= (size_t)done;
+            if (done) peer->heard = link_now();
+        }
+        if (parcel->left > 0) {
+            at = &parcel->next;
+            continue;
+        }
+        peer->unsent -= parcel->bytes.size;
+        *at = parcel->next;
+        if (!*at) all.going.last = at;
+        parcel_free(parcel);
+    }
+}
+
+/* Begins to receive the next part from a process, if there is one. */
+static bool fetch(int rank, struct peer *peer)
+{
+    MPI_Message incoming;
+    MPI_Status status;
+    int found = 0, size = 0;
+    int code = MPI_Improbe(rank, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &incoming, &status);
+    if (code == MPI_SUCCESS && !found) return false;
+    if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &size);
+    if (code != MPI_SUCCESS) {
+        fail(code, "a message can't be received");
+        return false;
+    }
+    peer->tag = status.MPI_TAG;
+    int kind = peer->tag & ~MORE;
+    if (kind <= 0 || kind >= KINDS) {
+        snprintf(all.failure, sizeof all.failure, "rank %d sent something that is no message", rank);
+        return false;
+    }
+    void *place = bytes_grow(&peer->coming[kind], (size_t)size);
+    if (peer->coming[kind].failed) {
+        fail_memory();
+        return false;
+    }
+    code = MPI_Imrecv(place, size, MPI_BYTE, &incoming, &peer->request);
+    fail(code, "a message can't be received");
+    peer->is_fetching = code == MPI_SUCCESS;
+    return peer->is_fetching;
+}
+
+/* A part has come. */
+static void keep(struct peer *peer)
+{
+    int kind = peer->tag & ~MORE;
+    peer->is_fetching = false;
+    peer->heard = link_now();
+    if (peer->tag & MORE) return;
+    if (kind == LINK_LIFE) {
+        peer->coming[kind].size = 0;
+        return;
+    }
+    struct parcel *parcel = calloc(1, sizeof *parcel);
+    if (!parcel) {
+        fail_memory();
+        return;
+    }
+    parcel->bytes = peer->coming[kind];
+    peer->coming[kind] = (struct bytes){0};
+    peer->kept += parcel->bytes.size;
+    line_add(&peer->come[kind], parcel);
+}
+
+static void look_after(void)
+{
+    look_after_going();
+    for (int rank = 0; rank < all.size && !all.failure[0]; rank++) {
+        struct peer *peer = &all.peers[rank];
+        if (rank == all.rank) continue;
+        while (!all.failure[0]) {
+            int done = 0;
+            if (!peer->is_fetching && (peer->kept > KEPT || !fetch(rank, peer))) break;
+            fail(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE), "a message can't be received");
+            if (!done) break;
+            keep(peer);
+        }
+    }
+}
+
+/* Looks after messages while nobody else does. It isn't woken for each one: it sleeps for good once there has been
+ * nothing to do for some time. */
+static void *run(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&all.lock);
+    for (unsigned idle = 0; !all.ends;) {
+        struct timespec time;
+        bool has_work = all.computes || all.going.first;
+        idle = has_work ? 0 : idle + 1;
+        all.sleeps = idle > 200;
+        if (all.sleeps) {
+            pthread_cond_wait(&all.work, &all.lock);
+            idle = 0;
+            continue;
+        }
+        if (has_work) look_after();
+        bool moves = all.going.first != NULL;
+        for (int rank = 0; rank < all.size; rank++) moves |= all.peers[rank].is_fetching;
+        clock_gettime(CLOCK_REALTIME, &time);
+        time.tv_nsec += moves ? 200000 : 1000000;
+        time.tv_sec += time.tv_nsec / 1000000000;
+        time.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&all.work, &all.lock, &time);
+    }
+    pthread_mutex_unlock(&all.lock);
+    return NULL;
+}
+
+/* ---- Beginning and end ------------------------------------------------------------------------------------ */
+
 bool link_begin(char error[LINK_ERROR])
 {
-    int provided = MPI_THREAD_SINGLE, size = 0;
+    int provided = MPI_THREAD_SINGLE;
     if (!was_launched()) {
         snprintf(error, LINK_ERROR, "neither mpirun nor srun started this program; see docs/cluster.md");
         return false;
     }
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (code != MPI_SUCCESS) return explain(code, "MPI doesn't start", error);
-    has_begun = true;
+    all.has_begun = true;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (provided < MPI_THREAD_SERIALIZED)
+    MPI_Comm_size(MPI_COMM_WORLD, &all.size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &all.rank);
+    if (provided < MPI_THREAD_SERIALIZED) {
         snprintf(error, LINK_ERROR, "this MPI does not work in programs with threads");
-    else if (size < 2)
+        return false;
+    }
+    if (all.size < 2) {
         snprintf(error, LINK_ERROR,
                  "there is only one process: start workers beside it; see docs/cluster.md");
-    else
-        return true;
-    return false;
+        return false;
+    }
+    all.peers = calloc((size_t)all.size, sizeof *all.peers);
+    all.has_thread = all.peers && pthread_create(&all.thread, NULL, run, NULL) == 0;
+    if (!all.has_thread) snprintf(error, LINK_ERROR, "out of memory (messages)");
+    return all.has_thread;
 }
 
 int link_rank(void)
 {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
+    return all.rank;
 }
 
 int link_size(void)
 {
-    int size = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    return size;
+    return all.size;
+}
+
+/* Waits until everything has left, for as long as it moves. */
+static void let_go(void)
+{
+    double start = link_now();
+    for (bool goes = true; goes && link_now() - start < 10;) {
+        pthread_mutex_lock(&all.lock);
+        look_after_going();
+        goes = all.going.first != NULL && !all.failure[0];
+        pthread_mutex_unlock(&all.lock);
+        if (goes) link_rest(link_now() - start);
+    }
 }
 
 void link_end(bool together)
 {
-    if (has_begun && together) {
-        pthread_mutex_lock(&lock);
-        MPI_Finalize();
-        pthread_mutex_unlock(&lock);
+    if (!all.has_begun) return;
+    if (together) let_go();
+    if (all.has_thread) {
+        pthread_mutex_lock(&all.lock);
+        all.ends = true;
+        pthread_cond_signal(&all.work);
+        pthread_mutex_unlock(&all.lock);
+        pthread_join(all.thread, NULL);
     }
-    has_begun = false;
-}
-
-/* Waits until one part has been sent. */
-static bool send_part(int rank, int kind, const uint8_t *data, int size, double seconds,
-                      char error[LINK_ERROR])
-{
-    MPI_Request request;
-    pthread_mutex_lock(&lock);
-    int done = 0, code = MPI_Isend(data, size, MPI_BYTE, rank, kind, MPI_COMM_WORLD, &request);
-    if (code == MPI_SUCCESS) code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    pthread_mutex_unlock(&lock);
-    for (double start = link_now(), waited = 0; code == MPI_SUCCESS && !done;) {
-        rest(waited);
-        pthread_mutex_lock(&lock);
-        code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        pthread_mutex_unlock(&lock);
-        waited = link_now() - start;
-        if (!done && seconds > 0 && waited > seconds) {
-            snprintf(error, LINK_ERROR, "it has taken nothing for %.0f s", waited);
-            return false;
+    if (together) MPI_Finalize();
+    for (int rank = 0; all.peers && together && rank < all.size; rank++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            line_free(&all.peers[rank].come[kind]);
+            bytes_free(&all.peers[rank].coming[kind]);
         }
-    }
-    return code == MPI_SUCCESS ? true : explain(code, "a message can't be sent", error);
+    if (together) free(all.peers);
+    all.peers = together ? NULL : all.peers;
+    all.has_begun = all.has_thread = false;
 }
 
-bool link_send(int rank, enum link_kind kind, const struct bytes *message, double seconds,
-               char error[LINK_ERROR])
-{
-    struct bytes first = {0};
-    uint64_t part = message->size < PART ? message->size : PART;
-    bytes_add_u64(&first, message->size);
-    bytes_add(&first, message->data, (size_t)part);
-    if (first.failed) snprintf(error, LINK_ERROR, "out of memory (message)");
-    bool sent = !first.failed && send_part(rank, (int)kind, first.data, (int)first.size, seconds, error);
-    bytes_free(&first);
-    for (uint64_t at = part; sent && at < message->size; at += part) {
-        part = message->size - at < PART ? message->size - at : PART;
-        sent = send_part(rank, (int)kind, message->data + at, (int)part, seconds, error);
-    }
-    return sent;
-}
+/* ---- Messages --------------------------------------------------------------------------------------------- */
 
-/* Takes signs of life that have come. */
-static int take_lives(int rank, bool *lives)
+bool link_post(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR])
 {
-    int code = MPI_SUCCESS, found = 1;
-    while (code == MPI_SUCCESS && found) {
-        MPI_Message message;
-        MPI_Status status;
-        char nothing[1];
-        code = MPI_Improbe(rank, LINK_LIFE, MPI_COMM_WORLD, &found, &message, &status);
-        if (code != MPI_SUCCESS || !found) break;
-        *lives = true;
-        code = MPI_Mrecv(nothing, 1, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    struct parcel *parcel = message->failed ? NULL : calloc(1, sizeof *parcel);
+    if (parcel) {
+        parcel->n_parts = parcel->left = message->size ? (size_t)((message->size + PART - 1) / PART) : 1;
+        parcel->parts = malloc(parcel->n_parts * sizeof(*parcel->parts));
     }
-    return code;
-}
-
-/* Waits for the next part, and adds it to `message`. */
-static bool receive_part(int rank, int kind, struct bytes *message, double seconds, char error[LINK_ERROR])
-{
-    int code = MPI_SUCCESS, found = 0, size = 0;
-    MPI_Message incoming;
-    MPI_Status status;
-    for (double start = link_now(), waited = 0; code == MPI_SUCCESS && !found; waited = link_now() - start) {
-        bool lives = false;
-        if (seconds > 0 && waited > seconds) {
-            snprintf(error, LINK_ERROR, "it has said nothing for %.0f s", waited);
-            return false;
-        }
-        if (waited > 0) rest(waited);
-        pthread_mutex_lock(&lock);
-        code = MPI_Improbe(rank, kind, MPI_COMM_WORLD, &found, &incoming, &status);
-        if (code == MPI_SUCCESS && !found && kind == LINK_REPLY) code = take_lives(rank, &lives);
-        pthread_mutex_unlock(&lock);
-        if (lives) start = link_now();
-    }
-    if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &size);
-    if (code != MPI_SUCCESS) return explain(code, "a message can't be received", error);
-    uint8_t *place = bytes_grow(message, (size_t)size);
-    if (!place) {
+    if (!parcel || !parcel->parts) {
+        free(parcel);
+        bytes_free(message);
         snprintf(error, LINK_ERROR, "out of memory (message)");
         return false;
     }
-    pthread_mutex_lock(&lock);
-    MPI_Request request;
-    int done = 0;
-    code = MPI_Imrecv(place, size, MPI_BYTE, &incoming, &request);
-    pthread_mutex_unlock(&lock);
-    for (double start = link_now(), waited = 0; code == MPI_SUCCESS && !done; waited = link_now() - start) {
-        if (seconds > 0 && waited > seconds) {
-            snprintf(error, LINK_ERROR, "a message stopped in its middle %.0f s ago", waited);
-            return false;
-        }
-        if (waited > 0) rest(waited);
-        pthread_mutex_lock(&lock);
-        code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        pthread_mutex_unlock(&lock);
+    parcel->rank = rank;
+    parcel->bytes = *message;
+    *message = (struct bytes){0};
+    pthread_mutex_lock(&all.lock);
+    int code = MPI_SUCCESS;
+    for (size_t i = 0; i < parcel->n_parts && code == MPI_SUCCESS; i++) {
+        uint64_t at = i * PART, left = parcel->bytes.size - at;
+        bool is_last = i + 1 == parcel->n_parts;
+        static uint8_t nothing[1];
+        code = MPI_Isend(parcel->bytes.data ? parcel->bytes.data + at : nothing, (int)(is_last ? left : PART),
+                         MPI_BYTE, rank, (int)kind + (is_last ? 0 : MORE), MPI_COMM_WORLD, &parcel->parts[i]);
     }
-    return code == MPI_SUCCESS ? true : explain(code, "a message can't be received", error);
+    bool good = code == MPI_SUCCESS && !all.failure[0];
+    if (code == MPI_SUCCESS) {
+        all.peers[rank].unsent += parcel->bytes.size;
+        line_add(&all.going, parcel);
+        look_after_going();
+        if (all.going.first && all.sleeps) pthread_cond_signal(&all.work);
+    } else {
+        explain(code, "a message can't be sent", error); /* what MPI may still read stays */
+    }
+    if (!good && code == MPI_SUCCESS) memcpy(error, all.failure, LINK_ERROR);
+    pthread_mutex_unlock(&all.lock);
+    return good;
 }
 
-bool link_receive(int rank, enum link_kind kind, struct bytes *message, double seconds,
-                  char error[LINK_ERROR])
+uint64_t link_unsent(int rank)
 {
-    uint64_t size = 0;
-    message->size = 0;
-    message->failed = false;
-    if (!receive_part(rank, (int)kind, message, seconds, error)) return false;
-    if (message->size >= sizeof size) memcpy(&size, message->data, sizeof size);
-    if (message->size < sizeof size || message->size - sizeof size > size) {
-        snprintf(error, LINK_ERROR, "it sent something that is no message");
-        return false;
-    }
-    message->size -= sizeof size;
-    memmove(message->data, message->data + sizeof size, message->size);
-    while (message->size < size) {
-        size_t before = message->size;
-        if (!receive_part(rank, (int)kind, message, seconds, error)) return false;
-        if (message->size == before || message->size > size) {
-            snprintf(error, LINK_ERROR, "it sent something that is no message");
-            return false;
-        }
-    }
-    return true;
+    pthread_mutex_lock(&all.lock);
+    look_after_going();
+    uint64_t unsent = all.peers[rank].unsent;
+    pthread_mutex_unlock(&all.lock);
+    return unsent;
 }
 
-void link_live(void)
+int link_take(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR])
 {
-    static const char nothing[1];
-    MPI_Request request;
-    pthread_mutex_lock(&lock);
-    if (MPI_Isend(nothing, 1, MPI_BYTE, 0, LINK_LIFE, MPI_COMM_WORLD, &request) == MPI_SUCCESS)
-        MPI_Request_free(&request);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&all.lock);
+    struct peer *peer = &all.peers[rank];
+    struct line *line = &peer->come[kind];
+    if (!line->first && !all.failure[0]) look_after();
+    struct parcel *parcel = line->first;
+    int result = parcel ? 1 : all.failure[0] ? -1 : 0;
+    if (parcel) {
+        line->first = parcel->next;
+        peer->kept -= parcel->bytes.size;
+        bytes_free(message);
+        *message = parcel->bytes;
+        free(parcel);
+    } else if (result < 0) {
+        memcpy(error, all.failure, LINK_ERROR);
+    }
+    pthread_mutex_unlock(&all.lock);
+    return result;
+}
+
+double link_heard(int rank)
+{
+    pthread_mutex_lock(&all.lock);
+    double heard = all.peers[rank].heard;
+    pthread_mutex_unlock(&all.lock);
+    return heard;
+}
+
+void link_attend(bool computes)
+{
+    pthread_mutex_lock(&all.lock);
+    if (computes && all.sleeps) pthread_cond_signal(&all.work);
+    all.computes = computes;
+    pthread_mutex_unlock(&all.lock);
 }

@@ -1,7 +1,7 @@
 /* link.h: messages between processes. The only file, with link.c, that knows MPI.
  *
- * Nothing here waits inside MPI: whoever waits asks again and again, and sleeps in between, so that several processes
- * can share a processor. MPI is asked by one thread at a time. */
+ * Nothing here waits inside MPI. Messages travel while somebody asks for one, and while a process computes a thread of
+ * this file's own looks after them, so that what comes is here when it is needed. Any thread may call these. */
 #ifndef MPI_LINK_H
 #define MPI_LINK_H
 
@@ -13,22 +13,28 @@
 bool link_begin(char error[LINK_ERROR]);
 int link_rank(void);
 int link_size(void);
-/* Leaves. `together`: all processes do; otherwise this one goes without a word, and MPI's launcher ends the others. */
+/* Leaves. `together`: all processes do, once what they have sent is there; otherwise this one goes without a word, and
+ * MPI's launcher ends the others. */
 void link_end(bool together);
 
 /* Seconds of a clock. */
 double link_now(void);
 
-/* What a message is: of rank 0 to a worker, the reply, or the sign of life of a worker that computes. */
-enum link_kind { LINK_MESSAGE = 1, LINK_REPLY = 2, LINK_LIFE = 3 };
+/* What a message is: of rank 0 to a worker, its reply, its sign of life while it computes, or of a worker to another. */
+enum link_kind { LINK_MESSAGE = 1, LINK_REPLY = 2, LINK_LIFE = 3, LINK_PEER = 4 };
 
-/* Both give up, with a reason, when the other process shows no sign of life for `seconds`; 0: never. */
-bool link_send(int rank, enum link_kind kind, const struct bytes *message, double seconds,
-               char error[LINK_ERROR]);
-/* Replaces `message`. A sign of life of the sender counts as one, and is not a message. */
-bool link_receive(int rank, enum link_kind kind, struct bytes *message, double seconds,
-                  char error[LINK_ERROR]);
-/* Tells rank 0 that this process lives. Doesn't wait. */
-void link_live(void);
+/* Sends a message, which it takes over and leaves empty. Doesn't wait. False: out of memory, or MPI fails. */
+bool link_post(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR]);
+/* Bytes for a process that have not left yet. */
+uint64_t link_unsent(int rank);
+/* Takes the next message of a process, if it is here: 1, and it replaces `message`. 0: not yet. -1: MPI fails. */
+int link_take(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR]);
+/* When something last came from a process or left for it, by link_now; 0: never. */
+double link_heard(int rank);
+
+/* Sleeps between two questions. `waited`: seconds so far. A short wait ends at once; a long one costs no processor. */
+void link_rest(double waited);
+/* Whether this process computes, so that nobody asks: then the thread looks after messages. */
+void link_attend(bool computes);
 
 #endif

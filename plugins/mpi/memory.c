@@ -22,12 +22,12 @@ int buffer_create(struct engine_device *device, uint64_t size, struct engine_buf
     struct engine_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (buffer)");
     *buffer = (struct engine_buffer){.device = device, .size = size};
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_BUFFER_CREATE);
     bytes_add_u32(&worker->out, device->number);
     bytes_add_u64(&worker->out, size);
     int status = ask_number(worker, begun, &buffer->number);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     if (status)
         free(buffer);
     else
@@ -70,9 +70,9 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     if (!weight) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (weight)");
     sized_read(&desc, sizeof desc, given);
     weight->device = device;
-    pthread_mutex_lock(&device->worker->lock);
+    workers_lock();
     int status = send_weight(device, &desc, &weight->number);
-    pthread_mutex_unlock(&device->worker->lock);
+    workers_unlock();
     if (status)
         free(weight);
     else

@@ -30,6 +30,8 @@ static const struct engine_backend backend = {
     .op_memory = device_op_memory,
     .serve = serve,
     .traffic = device_traffic,
+    .stream_done = stream_done,
+    .copy_between = stream_pass,
 };
 
 static const struct engine_plugin plugin = {

@@ -2,15 +2,18 @@
  *
  * A message of rank 0 is PROTOCOL_MAGIC, whether it wants a reply (u32), and commands: a number of enum command (u32),
  * the length of what follows (u64), and that. Only the last command of a message that wants a reply may have an answer.
- * The reply is a status (u32), a text that explains it, and the answer. Commands of streams that fail leave their error
- * in the stream, which skips the others until it is waited for.
+ * The reply is a status (u32), the rank where it failed (u32; 0: this one), a text that explains it, and the answer.
+ * Commands of streams that fail leave their error in the stream, which skips the others until it is waited for.
+ *
+ * A worker sends another one what SEND says, and that one waits for it at TAKE: a status (u32), and the bytes; or the rank
+ * where it failed (u32) and a text. There is one for each SEND, whatever fails, so that they stay in step.
  *
  * Things at the worker have numbers (u32), which the worker gives. */
 #ifndef MPI_PROTOCOL_H
 #define MPI_PROTOCOL_H
 
 #define PROTOCOL_MAGIC   0x31504d45u /* "EMP1" */
-#define PROTOCOL_VERSION 2u
+#define PROTOCOL_VERSION 3u
 /* Of this plugin; both sides must have the same. */
 #ifndef MPI_PLUGIN_VERSION /* tests make a plugin of another */
 #define MPI_PLUGIN_VERSION "0.1.0"
@@ -50,8 +53,12 @@ enum command {
     COMMAND_COPY,          /* stream u32, target u32, offset u64, source u32, offset u64, size u64 */
     COMMAND_RECORD,        /* stream u32, operations → recording u32 */
     COMMAND_REPLAY,        /* stream u32, recording u32 */
-    COMMAND_WAIT,          /* stream u32 → the bytes that were read, in order */
-    COMMAND_END,           /* rank 0 ends */
+    COMMAND_SEND,          /* stream u32, buffer u32, offset u64, size u64, rank u32 */
+    COMMAND_TAKE,          /* the same */
+    /* stream u32, buffer u32, offset u64, then the same of the stream that it goes to, size u64 */
+    COMMAND_PASS,
+    COMMAND_WAIT, /* stream u32 → the bytes that were read, in order */
+    COMMAND_END,  /* rank 0 ends */
 };
 
 #endif

@@ -5,13 +5,13 @@
  *   memory.c    buffers and weights
  *   stream.c    streams and recordings
  *
- * Commands that need no answer wait in the worker's message until one comes that does: a token costs each worker one
- * message and one reply. This is why stream_flush sends nothing. Nobody waits for longer because of that: the engine
- * reads each device's results before it begins what depends on them. */
+ * Commands that need no answer wait in the worker's message until it is sent: when something is asked, or when a stream is
+ * flushed. A flush asks for the reply at once, with what was to be read, and the next wait takes it when it is here: so a
+ * token costs each worker one message and one reply, and workers compute at the same time.
+ *
+ * One lock protects all of this. Whoever waits for a reply gives it up meanwhile. */
 #ifndef MPI_REMOTE_H
 #define MPI_REMOTE_H
-
-#include <pthread.h>
 
 #include "bytes.h"
 #include "plugin-api.h"
@@ -29,14 +29,23 @@ struct known_answer {
 
 enum { KNOWN_ANSWERS = 1024 };
 
+/* A reply that is on its way, or here. */
+struct reply {
+    struct reply *next; /* from the same worker */
+    struct bytes bytes;
+    bool is_here;
+};
+
 struct worker {
     int rank;
     char host[64];
     uint32_t n_devices;
     char names[PROTOCOL_DEVICES][48]; /* as the worker calls them */
-    pthread_mutex_t lock;             /* protects what follows, and the order of messages */
     struct bytes out;                 /* commands that have yet to be sent */
-    struct bytes in;                  /* the last reply */
+    bool sends, takes;                /* among them are such: what is taken has to be sent before */
+    struct reply *first, **last;      /* replies that are on their way */
+    double asked;                     /* when the first of them was */
+    struct bytes in;                  /* the last reply to worker_ask */
     bool is_lost;
     uint64_t link_latency, link_bandwidth;               /* as in engine_device_info */
     uint64_t n_messages, n_replies, bytes_out, bytes_in; /* so far */
@@ -66,13 +75,26 @@ int workers_find(void);
 uint32_t workers_count(void);
 struct worker *worker_at(uint32_t number);
 
-/* Adds a command to the worker's message; command_end ends it. Both with the lock held. */
+void workers_lock(void);
+void workers_unlock(void);
+
+/* Everything that follows needs the lock, except worker_fail and worker_tell. */
+
+/* Adds a command to the worker's message; command_end ends it. */
 size_t command_begin(struct worker *worker, enum command command);
 void command_end(struct worker *worker, size_t begun);
-/* Sends what has been added, and waits for the reply. *answer: valid until the next call. Lock held. Returns the
- * reply's status, with the worker's message. */
+/* Sends what has been added. `reply`: which belongs to its last command; NULL: there will be none. A status with a
+ * message. */
+int worker_send(struct worker *worker, struct reply *reply);
+/* Whether a reply is here; doesn't wait. A status with a message: a worker is lost. */
+int worker_look(const struct reply *reply, bool *is_here);
+/* Waits for a reply. A status with a message: a worker is lost. */
+int worker_await(struct worker *worker, struct reply *reply);
+/* The status of a reply that is here, with the worker's message, and its answer: valid as long as its bytes. */
+int worker_read_reply(struct worker *worker, const struct bytes *bytes, struct reader *answer);
+/* Sends, waits and reads. *answer: valid until the next call. */
 int worker_ask(struct worker *worker, struct reader *answer);
-/* Sends what has been added if it is much: then nobody waits for all of it at once. Lock held. */
+/* Sends what has been added if it is much, and waits while much is on its way. */
 int worker_relieve(struct worker *worker);
 /* The status of an answer that was read: an error if it was too short. Forgets the worker. */
 int worker_read_all(struct worker *worker, const struct reader *answer);
@@ -115,6 +137,9 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size);
 int stream_flush(struct engine_stream *stream);
 int stream_wait(struct engine_stream *stream);
+int stream_done(struct engine_stream *stream, int *done);
+int stream_pass(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset, uint64_t size);
 int stream_record_begin(struct engine_stream *stream);
 int stream_record_end(struct engine_stream *stream, struct engine_recording **recording);
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording);

@@ -1,4 +1,5 @@
 /* serve.c: the loop of a worker: messages of rank 0 come in, replies go out. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,6 +15,13 @@ struct life {
     bool is_busy, ends;
 };
 
+static void show_once(void)
+{
+    struct bytes nothing = {0};
+    char error[LINK_ERROR];
+    link_post(0, LINK_LIFE, &nothing, error);
+}
+
 /* While a message is being worked on, rank 0 hears twice a second that this process lives. */
 static void *show_life(void *user)
 {
@@ -21,27 +29,53 @@ static void *show_life(void *user)
     pthread_mutex_lock(&life->lock);
     while (!life->ends) {
         struct timespec time;
-        if (!life->is_busy) {
-            pthread_cond_wait(&life->change, &life->lock);
-            continue;
-        }
         clock_gettime(CLOCK_REALTIME, &time);
         time.tv_nsec += 500000000;
         time.tv_sec += time.tv_nsec / 1000000000;
         time.tv_nsec %= 1000000000;
-        if (pthread_cond_timedwait(&life->change, &life->lock, &time) != 0 && life->is_busy) link_live();
+        pthread_cond_timedwait(&life->change, &life->lock, &time);
+        if (life->is_busy) show_once();
     }
     pthread_mutex_unlock(&life->lock);
     return NULL;
 }
 
-static void set_busy(struct life *life, bool is_busy, bool ends)
+/* Nobody is woken: it would cost each message some time. */
+static void set_busy(struct life *life, bool is_busy)
 {
     pthread_mutex_lock(&life->lock);
     life->is_busy = is_busy;
-    life->ends = ends;
+    pthread_mutex_unlock(&life->lock);
+    link_attend(is_busy);
+}
+
+static void end(struct life *life)
+{
+    pthread_mutex_lock(&life->lock);
+    life->ends = true;
     pthread_cond_signal(&life->change);
     pthread_mutex_unlock(&life->lock);
+}
+
+/* Waits for the next message of a process. */
+static bool await(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR])
+{
+    double start = link_now();
+    for (;;) {
+        int taken = link_take(rank, kind, message, error);
+        if (taken != 0) return taken > 0;
+        link_rest(link_now() - start);
+    }
+}
+
+static bool send_to_peer(int rank, struct bytes *message, char error[PROTOCOL_TEXT])
+{
+    return link_post(rank, LINK_PEER, message, error);
+}
+
+static bool take_from_peer(int rank, struct bytes *message, char error[PROTOCOL_TEXT])
+{
+    return await(rank, LINK_PEER, message, error);
 }
 
 static int run(struct work *work, struct life *life)
@@ -50,18 +84,16 @@ static int run(struct work *work, struct life *life)
     char error[LINK_ERROR];
     int status = ENGINE_OK;
     for (;;) {
-        if (!link_receive(0, LINK_MESSAGE, &message, 0, error)) {
+        if (!await(0, LINK_MESSAGE, &message, error)) {
             status = mpi_host->fail(ENGINE_ERROR_DEVICE, "no message from rank 0: %s", error);
             break;
         }
-        set_busy(life, true, false);
+        set_busy(life, true);
         enum work_next next = work_do(work, message.data, message.size, &reply);
-        set_busy(life, false, false);
+        set_busy(life, false);
         if (next == WORK_ENDS) break;
         if (next == WORK_CONTINUES) continue;
-        if (reply.failed)
-            status = mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (reply)");
-        else if (!link_send(0, LINK_REPLY, &reply, 0, error))
+        if (!link_post(0, LINK_REPLY, &reply, error))
             status = mpi_host->fail(ENGINE_ERROR_DEVICE, "no reply to rank 0: %s", error);
         if (status) break;
     }
@@ -82,13 +114,14 @@ int serve(const struct engine_service *service)
             "this is rank 0, where a command such as `engine run` belongs; see docs/cluster.md");
     }
     gethostname(host, sizeof host - 1);
-    struct work *work = work_create(service, host);
+    const struct work_peers peers = {link_rank(), link_size(), send_to_peer, take_from_peer};
+    struct work *work = work_create(service, &peers, host);
     if (!work || pthread_create(&thread, NULL, show_life, &life) != 0) {
         work_destroy(work);
         return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
     }
     int status = run(work, &life);
-    set_busy(&life, false, true);
+    end(&life);
     pthread_join(thread, NULL);
     work_destroy(work);
     link_end(!status);

@@ -11,12 +11,24 @@ struct target {
     uint64_t size;
 };
 
+struct targets {
+    struct target *items; /* [n] */
+    size_t n, capacity;
+};
+
+/* What was flushed together, until its reply has been waited for. */
+struct flushed {
+    struct flushed *next;
+    struct reply reply;
+    struct targets targets;
+};
+
 struct engine_stream {
     struct engine_device *device;
     uint32_t number;
-    bool is_dirty;          /* something has been added since the last wait */
-    struct target *targets; /* [n_targets] of reads since the last wait */
-    size_t n_targets, capacity;
+    bool is_dirty;                 /* something has been added since the last flush */
+    struct targets targets;        /* of reads since then */
+    struct flushed *first, **last; /* since the last wait */
     bool is_recording;
     struct bytes operations; /* recorded */
     struct bytes accepted;   /* the operation that the worker took last: it takes it again */
@@ -34,14 +46,14 @@ int stream_create(struct engine_device *device, struct engine_stream **out)
     struct engine_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (stream)");
     stream->device = device;
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_STREAM_CREATE);
     bytes_add_u32(&worker->out, device->number);
     command_end(worker, begun);
     int status = worker_ask(worker, &reader);
     if (!status) stream->number = read_u32(&reader);
     if (!status) status = worker_read_all(worker, &reader);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     if (status)
         free(stream);
     else
@@ -56,7 +68,7 @@ void stream_destroy(struct engine_stream *stream)
     worker_tell(stream->device->worker, COMMAND_DESTROY, stream->number);
     bytes_free(&stream->operations);
     bytes_free(&stream->accepted);
-    free(stream->targets);
+    free(stream->targets.items);
     free(stream);
 }
 
@@ -119,9 +131,9 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
         if (status) stream->operations.size = before;
         return status;
     }
-    pthread_mutex_lock(&stream->device->worker->lock);
+    workers_lock();
     int status = add_operation(stream, op, args);
-    pthread_mutex_unlock(&stream->device->worker->lock);
+    workers_unlock();
     return status;
 }
 
@@ -145,7 +157,7 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
 {
     struct worker *worker = stream->device->worker;
     int status = check_range(stream, buffer, offset, size, "write");
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     for (uint64_t at = 0; at < size && !status;) {
         uint64_t part = size - at < PROTOCOL_PART ? size - at : PROTOCOL_PART;
         size_t begun = command_begin(worker, COMMAND_WRITE);
@@ -158,20 +170,20 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
         at += part;
         stream->is_dirty = true;
     }
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     return status;
 }
 
-static int add_target(struct engine_stream *stream, void *data, uint64_t size)
+static int add_target(struct targets *targets, void *data, uint64_t size)
 {
-    if (stream->n_targets == stream->capacity) {
-        size_t capacity = stream->capacity ? 2 * stream->capacity : 8;
-        struct target *targets = realloc(stream->targets, capacity * sizeof *targets);
-        if (!targets) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (read)");
-        stream->targets = targets;
-        stream->capacity = capacity;
+    if (targets->n == targets->capacity) {
+        size_t capacity = targets->capacity ? 2 * targets->capacity : 8;
+        struct target *items = realloc(targets->items, capacity * sizeof *items);
+        if (!items) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (read)");
+        targets->items = items;
+        targets->capacity = capacity;
     }
-    stream->targets[stream->n_targets++] = (struct target){data, size};
+    targets->items[targets->n++] = (struct target){data, size};
     return ENGINE_OK;
 }
 
@@ -180,9 +192,9 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
 {
     struct worker *worker = stream->device->worker;
     int status = check_range(stream, buffer, offset, size, "read");
-    if (!status && size > 0) status = add_target(stream, target, size);
+    if (!status && size > 0) status = add_target(&stream->targets, target, size);
     if (status || size == 0) return status;
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_READ);
     bytes_add_u32(&worker->out, stream->number);
     bytes_add_u32(&worker->out, buffer->number);
@@ -190,7 +202,7 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
     bytes_add_u64(&worker->out, size);
     command_end(worker, begun);
     stream->is_dirty = true;
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     return ENGINE_OK;
 }
 
@@ -201,7 +213,7 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
     int status = check_range(stream, target, target_offset, size, "copy");
     if (!status) status = check_range(stream, source, source_offset, size, "copy");
     if (status || size == 0) return status;
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_COPY);
     bytes_add_u32(&worker->out, stream->number);
     bytes_add_u32(&worker->out, target->number);
@@ -211,35 +223,141 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
     bytes_add_u64(&worker->out, size);
     command_end(worker, begun);
     stream->is_dirty = true;
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
+    return ENGINE_OK;
+}
+
+/* A copy that the worker makes between two of its devices. */
+static int add_pass(const struct engine_stream *source, const struct engine_buffer *from,
+                    uint64_t from_offset, const struct engine_stream *target, const struct engine_buffer *to,
+                    uint64_t to_offset, uint64_t size)
+{
+    struct worker *worker = source->device->worker;
+    size_t begun = command_begin(worker, COMMAND_PASS);
+    bytes_add_u32(&worker->out, source->number);
+    bytes_add_u32(&worker->out, from->number);
+    bytes_add_u64(&worker->out, from_offset);
+    bytes_add_u32(&worker->out, target->number);
+    bytes_add_u32(&worker->out, to->number);
+    bytes_add_u64(&worker->out, to_offset);
+    bytes_add_u64(&worker->out, size);
+    command_end(worker, begun);
+    return worker_relieve(worker);
+}
+
+/* SEND or TAKE; `rank`: of the other worker. */
+static void add_part(const struct engine_stream *stream, enum command command,
+                     const struct engine_buffer *buffer, uint64_t offset, uint64_t size, int rank)
+{
+    struct worker *worker = stream->device->worker;
+    size_t begun = command_begin(worker, command);
+    bytes_add_u32(&worker->out, stream->number);
+    bytes_add_u32(&worker->out, buffer->number);
+    bytes_add_u64(&worker->out, offset);
+    bytes_add_u64(&worker->out, size);
+    bytes_add_u32(&worker->out, (uint32_t)rank);
+    command_end(worker, begun);
+}
+
+/* Workers hand the bytes on themselves. */
+int stream_pass(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset, uint64_t size)
+{
+    struct worker *one = source->device->worker, *other = target->device->worker;
+    int status = check_range(source, from, from_offset, size, "copy");
+    if (!status) status = check_range(target, to, to_offset, size, "copy");
+    if (status || size == 0) return status;
+    workers_lock();
+    if (one == other) {
+        status = add_pass(source, from, from_offset, target, to, to_offset, size);
+    } else {
+        add_part(source, COMMAND_SEND, from, from_offset, size, other->rank);
+        add_part(target, COMMAND_TAKE, to, to_offset, size, one->rank);
+        one->sends = other->takes = true;
+    }
+    source->is_dirty = target->is_dirty = true;
+    workers_unlock();
+    return status;
+}
+
+/* ---- Waiting ---------------------------------------------------------------------------------------------- */
+
+/* Sends what has been added, and asks for what was to be read. Lock held. */
+static int flush(struct engine_stream *stream)
+{
+    struct worker *worker = stream->device->worker;
+    if (!stream->is_dirty || stream->is_recording) return ENGINE_OK;
+    struct flushed *flushed = calloc(1, sizeof *flushed);
+    if (!flushed) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (flush)");
+    size_t begun = command_begin(worker, COMMAND_WAIT);
+    bytes_add_u32(&worker->out, stream->number);
+    command_end(worker, begun);
+    flushed->targets = stream->targets;
+    stream->targets = (struct targets){0};
+    stream->is_dirty = false;
+    int status = worker_send(worker, &flushed->reply);
+    if (status) {
+        free(flushed->targets.items);
+        free(flushed);
+        return status;
+    }
+    *(stream->first ? stream->last : &stream->first) = flushed;
+    stream->last = &flushed->next;
     return ENGINE_OK;
 }
 
 int stream_flush(struct engine_stream *stream)
 {
-    (void)stream; /* see remote.h */
-    return ENGINE_OK;
+    workers_lock();
+    int status = flush(stream);
+    workers_unlock();
+    return status;
+}
+
+/* Waits for what was flushed, and puts what was read where it belongs. Lock held. */
+static int take(struct engine_stream *stream, struct flushed *flushed)
+{
+    struct worker *worker = stream->device->worker;
+    struct reader reader;
+    int status = worker_await(worker, &flushed->reply);
+    if (!status) status = worker_read_reply(worker, &flushed->reply.bytes, &reader);
+    if (status) return status;
+    for (size_t i = 0; i < flushed->targets.n; i++) {
+        const struct target *target = &flushed->targets.items[i];
+        const uint8_t *bytes = read_bytes(&reader, target->size);
+        if (!bytes) break;
+        memcpy(target->data, bytes, (size_t)target->size);
+    }
+    return worker_read_all(worker, &reader);
 }
 
 int stream_wait(struct engine_stream *stream)
 {
-    struct worker *worker = stream->device->worker;
-    struct reader reader;
-    if (!stream->is_dirty) return ENGINE_OK;
-    pthread_mutex_lock(&worker->lock);
-    size_t begun = command_begin(worker, COMMAND_WAIT);
-    bytes_add_u32(&worker->out, stream->number);
-    command_end(worker, begun);
-    int status = worker_ask(worker, &reader);
-    for (size_t i = 0; i < stream->n_targets && !status; i++) {
-        const uint8_t *bytes = read_bytes(&reader, stream->targets[i].size);
-        if (!bytes) break;
-        memcpy(stream->targets[i].data, bytes, (size_t)stream->targets[i].size);
+    workers_lock();
+    int status = flush(stream);
+    while (stream->first) {
+        struct flushed *flushed = stream->first;
+        /* Only the first failure has a message. */
+        int taken = status ? worker_await(stream->device->worker, &flushed->reply) : take(stream, flushed);
+        if (!status) status = taken;
+        stream->first = flushed->next;
+        bytes_free(&flushed->reply.bytes);
+        free(flushed->targets.items);
+        free(flushed);
     }
-    if (!status) status = worker_read_all(worker, &reader);
-    pthread_mutex_unlock(&worker->lock);
-    stream->n_targets = 0;
-    stream->is_dirty = false;
+    workers_unlock();
+    return status;
+}
+
+int stream_done(struct engine_stream *stream, int *done)
+{
+    workers_lock();
+    int status = flush(stream);
+    bool is_here = true;
+    for (const struct flushed *at = stream->first; at && is_here && !status; at = at->next)
+        status = worker_look(&at->reply, &is_here);
+    if (!status) *done = is_here;
+    workers_unlock();
     return status;
 }
 
@@ -263,7 +381,7 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
     struct engine_recording *recording = calloc(1, sizeof *recording);
     if (!recording) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (recording)");
     recording->device = stream->device;
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_RECORD);
     bytes_add_u32(&worker->out, stream->number);
     bytes_add(&worker->out, stream->operations.data, stream->operations.size);
@@ -271,7 +389,7 @@ int stream_record_end(struct engine_stream *stream, struct engine_recording **ou
     int status = worker_ask(worker, &reader);
     if (!status) recording->number = read_u32(&reader);
     if (!status) status = worker_read_all(worker, &reader);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     if (status)
         free(recording);
     else
@@ -286,13 +404,13 @@ int stream_replay(struct engine_stream *stream, struct engine_recording *recordi
         return mpi_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
     if (recording->device != stream->device)
         return mpi_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, COMMAND_REPLAY);
     bytes_add_u32(&worker->out, stream->number);
     bytes_add_u32(&worker->out, recording->number);
     command_end(worker, begun);
     stream->is_dirty = true;
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
     return ENGINE_OK;
 }
 

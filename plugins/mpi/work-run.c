@@ -81,33 +81,34 @@ static int enqueue(struct work *work, const struct thing *stream, struct reader 
 
 /* ---- Transfers -------------------------------------------------------------------------------------------- */
 
-static bool has_range(const struct thing *buffer, uint64_t offset, uint64_t size)
+bool work_has_range(const struct thing *buffer, uint64_t offset, uint64_t size)
 {
     return offset <= buffer->size && size <= buffer->size - offset;
 }
 
-/* A buffer of the stream's device. */
-static const struct thing *find_buffer(struct work *work, const struct thing *stream, uint32_t number)
+const struct thing *work_buffer(struct work *work, const struct thing *stream, uint32_t number)
 {
     const struct thing *buffer = work_find(work, number, THING_BUFFER);
-    return buffer && buffer->device == stream->device ? buffer : NULL;
+    if (buffer && buffer->device == stream->device) return buffer;
+    work_malformed(work);
+    return NULL;
 }
 
 static int write_buffer(struct work *work, const struct thing *stream, struct reader *reader)
 {
-    const struct thing *buffer = find_buffer(work, stream, read_u32(reader));
+    const struct thing *buffer = work_buffer(work, stream, read_u32(reader));
     uint64_t offset = read_u64(reader), size = reader->left;
     const uint8_t *data = read_bytes(reader, size);
-    if (!buffer || reader->failed || !has_range(buffer, offset, size)) return work_malformed(work);
+    if (!buffer || reader->failed || !work_has_range(buffer, offset, size)) return work_malformed(work);
     return work_failed(work,
                        stream->backend->write(stream->of.stream, buffer->of.buffer, offset, data, size));
 }
 
 static int read_buffer(struct work *work, struct thing *stream, struct reader *reader)
 {
-    const struct thing *buffer = find_buffer(work, stream, read_u32(reader));
+    const struct thing *buffer = work_buffer(work, stream, read_u32(reader));
     uint64_t offset = read_u64(reader), size = read_u64(reader);
-    if (!buffer || reader->failed || !has_range(buffer, offset, size)) return work_malformed(work);
+    if (!buffer || reader->failed || !work_has_range(buffer, offset, size)) return work_malformed(work);
     struct read_bytes *bytes = malloc(sizeof *bytes + (size_t)size);
     if (!bytes) return work_fail(work, ENGINE_ERROR_MEMORY, "out of memory (read)");
     bytes->next = NULL;
@@ -123,12 +124,12 @@ static int read_buffer(struct work *work, struct thing *stream, struct reader *r
 
 static int copy_buffer(struct work *work, const struct thing *stream, struct reader *reader)
 {
-    const struct thing *target = find_buffer(work, stream, read_u32(reader));
+    const struct thing *target = work_buffer(work, stream, read_u32(reader));
     uint64_t target_offset = read_u64(reader);
-    const struct thing *source = find_buffer(work, stream, read_u32(reader));
+    const struct thing *source = work_buffer(work, stream, read_u32(reader));
     uint64_t source_offset = read_u64(reader), size = read_u64(reader);
-    if (!target || !source || reader->failed || !has_range(target, target_offset, size) ||
-        !has_range(source, source_offset, size))
+    if (!target || !source || reader->failed || !work_has_range(target, target_offset, size) ||
+        !work_has_range(source, source_offset, size))
         return work_malformed(work);
     return work_failed(work, stream->backend->copy(stream->of.stream, target->of.buffer, target_offset,
                                                    source->of.buffer, source_offset, size));
@@ -237,8 +238,7 @@ int work_in_stream(struct work *work, enum command command, struct reader *reade
     default: status = replay(work, stream, reader); break;
     }
     if (!status || asks || work->is_broken) return status;
-    stream->status = status;
-    memcpy(stream->text, work->text, sizeof stream->text);
+    work_leave(work, stream, status);
     return ENGINE_OK;
 }
 
@@ -249,6 +249,7 @@ int work_wait(struct work *work, struct reader *reader, struct bytes *answer)
     int status = stream->backend->stream_wait(stream->of.stream);
     if (stream->status) {
         status = stream->status;
+        work->origin = stream->origin;
         memcpy(work->text, stream->text, sizeof work->text);
     } else {
         status = work_failed(work, status);

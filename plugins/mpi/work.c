@@ -109,17 +109,26 @@ void work_settle(struct work *work, uint32_t device)
         if (!thing || thing->kind != THING_STREAM || thing->device != device || !thing->is_dirty) continue;
         int status = thing->backend->stream_wait(thing->of.stream);
         thing->is_dirty = false;
-        if (!status || thing->status) continue;
-        thing->status = work_failed(work, status);
-        memcpy(thing->text, work->text, sizeof thing->text);
+        work->origin = 0;
+        work_leave(work, thing, work_failed(work, status));
     }
 }
 
-struct work *work_create(const struct engine_service *service, const char *host)
+void work_leave(const struct work *work, struct thing *stream, int status)
+{
+    if (!status || stream->status) return;
+    stream->status = status;
+    stream->origin = work->origin;
+    memcpy(stream->text, work->text, sizeof stream->text);
+}
+
+struct work *work_create(const struct engine_service *service, const struct work_peers *peers,
+                         const char *host)
 {
     struct work *work = calloc(1, sizeof *work);
     if (!work) return NULL;
     work->service = service;
+    work->peers = peers;
     work->host = host;
     return work;
 }
@@ -197,6 +206,7 @@ static work_command *const commands[] = {
     [COMMAND_STREAM_CREATE] = work_stream_create,
     [COMMAND_DESTROY] = work_drop,
     [COMMAND_RECORD] = work_record,
+    [COMMAND_PASS] = work_pass,
     [COMMAND_WAIT] = work_wait,
     [COMMAND_END] = NULL,
 };
@@ -207,7 +217,10 @@ static int do_command(struct work *work, uint32_t command, struct reader *reader
 {
     int status;
     work->text[0] = '\0';
+    work->origin = 0;
     switch (command) {
+    case COMMAND_SEND:
+    case COMMAND_TAKE: status = work_with_peer(work, command, reader); break;
     case COMMAND_ENQUEUE:
     case COMMAND_WRITE:
     case COMMAND_READ:
@@ -246,6 +259,7 @@ enum work_next work_do(struct work *work, const uint8_t *message, size_t size, s
     reply->size = 0;
     reply->failed = false;
     bytes_add_u32(reply, (uint32_t)status);
+    bytes_add_u32(reply, status ? work->origin : 0);
     bytes_add_text(reply, status ? work->text : "");
     if (!status) bytes_add(reply, answer.data, answer.size);
     bytes_free(&answer);

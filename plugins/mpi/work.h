@@ -3,7 +3,8 @@
  *
  *   work.c          messages, and the table of things
  *   work-create.c   devices, buffers, weights, streams
- *   work-run.c      operations, transfers, recordings */
+ *   work-run.c      operations, transfers, recordings
+ *   work-peer.c     what goes to other devices, here and at other workers */
 #ifndef MPI_WORK_H
 #define MPI_WORK_H
 
@@ -14,8 +15,17 @@
 
 struct work;
 
-/* NULL: no memory. */
-struct work *work_create(const struct engine_service *service, const char *host);
+/* How to speak to other workers. `send` takes the message over; `take` waits for the next one, and replaces it. False: the
+ * text says why. */
+struct work_peers {
+    int rank, size; /* of all processes; this one's rank */
+    bool (*send)(int rank, struct bytes *message, char error[PROTOCOL_TEXT]);
+    bool (*take)(int rank, struct bytes *message, char error[PROTOCOL_TEXT]);
+};
+
+/* NULL: no memory. All are kept. */
+struct work *work_create(const struct engine_service *service, const struct work_peers *peers,
+                         const char *host);
 /* Destroys everything that messages have created. */
 void work_destroy(struct work *work);
 
@@ -55,6 +65,7 @@ struct thing {
     bool is_dirty;                        /* something may be pending */
     int status;                           /* the first error since the last wait */
     char text[PROTOCOL_TEXT];             /* of that */
+    uint32_t origin;                      /* the rank where it happened; 0: here */
     struct read_bytes *reads, *last_read; /* since the last wait */
 
     /* Of recordings */
@@ -65,6 +76,7 @@ struct thing {
 
 struct work {
     const struct engine_service *service;
+    const struct work_peers *peers;
     const char *host;
     bool is_broken;        /* a message was none; nothing else is done */
     struct thing **things; /* [n_things]; NULL: free */
@@ -78,6 +90,7 @@ struct work {
     uint64_t coming_size; /* of what has come */
     /* Of the command that runs */
     char text[PROTOCOL_TEXT]; /* why it failed */
+    uint32_t origin;          /* the rank where it failed; 0: here */
 };
 
 /* Fails with a text. */
@@ -92,6 +105,11 @@ struct thing *work_find(struct work *work, uint32_t number, enum thing_kind kind
 /* A new thing; NULL: no memory. *number starts at 1. */
 struct thing *work_add(struct work *work, enum thing_kind kind, uint32_t device, uint32_t *number);
 void work_remove(struct work *work, uint32_t number);
+/* Leaves an error of the command that runs in a stream, unless that has one. */
+void work_leave(const struct work *work, struct thing *stream, int status);
+/* A buffer of the stream's device; otherwise NULL, and the work is broken. */
+const struct thing *work_buffer(struct work *work, const struct thing *stream, uint32_t number);
+bool work_has_range(const struct thing *buffer, uint64_t offset, uint64_t size);
 /* Waits for everything that is pending on a device. */
 void work_settle(struct work *work, uint32_t device);
 
@@ -99,7 +117,9 @@ void work_settle(struct work *work, uint32_t device);
 typedef int work_command(struct work *work, struct reader *reader, struct bytes *answer);
 work_command work_open, work_close, work_supports, work_op_memory, work_weight_size, work_buffer_create,
     work_weight_begin, work_weight_data, work_weight_end, work_stream_create, work_drop;
-work_command work_record, work_wait;
+work_command work_record, work_wait, work_pass;
+/* SEND and TAKE, which are done even if their stream has an error. */
+int work_with_peer(struct work *work, enum command command, struct reader *reader);
 /* These leave their errors in their stream, except ENQUEUE if it `replies`. */
 int work_in_stream(struct work *work, enum command command, struct reader *reader, bool replies);
 

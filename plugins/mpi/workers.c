@@ -1,4 +1,5 @@
 /* workers.c: the workers, as rank 0 knows them (see remote.h). */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +11,30 @@
 
 enum {
     MUCH = 32 << 20,     /* bytes of commands that are sent although nobody waits for them */
+    MOST = 64 << 20,     /* that may be on their way */
     GREETING = 60,       /* seconds in which a worker has to say what it has: drivers may start slowly */
     DEFAULT_TIMEOUT = 10 /* seconds without a sign of life */
 };
 
 static struct {
+    pthread_mutex_t lock;
     bool was_asked;
     int status; /* of the search */
     char reason[LINK_ERROR];
     struct worker *workers; /* [n] */
     uint32_t n;
     double timeout;
-} all;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void workers_lock(void)
+{
+    pthread_mutex_lock(&all.lock);
+}
+
+void workers_unlock(void)
+{
+    pthread_mutex_unlock(&all.lock);
+}
 
 uint32_t workers_count(void)
 {
@@ -67,46 +80,142 @@ void command_end(struct worker *worker, size_t begun)
     bytes_set_length(&worker->out, begun);
 }
 
-static int send_commands(struct worker *worker, bool wants_reply)
+/* Sends one worker's commands. */
+static int send_commands(struct worker *worker, struct reply *reply)
 {
     char error[LINK_ERROR] = "";
-    const uint32_t wants = wants_reply;
-    bool whole = !worker->out.failed;
+    const uint32_t wants = reply != NULL;
     if (worker->is_lost) return lose(worker, "it is not used any more");
-    if (whole) memcpy(worker->out.data + sizeof(uint32_t), &wants, sizeof wants);
-    bool sent = whole && link_send(worker->rank, LINK_MESSAGE, &worker->out, all.timeout, error);
-    worker->n_messages += sent;
-    worker->bytes_out += worker->out.size;
-    worker->out.size = 0;
-    worker->out.failed = false;
-    if (!whole) {
+    if (worker->out.failed) {
         worker->is_lost = true; /* it would miss some of the commands */
         return worker_fail(worker, ENGINE_ERROR_MEMORY, "out of memory (message)");
     }
-    return sent ? ENGINE_OK : lose(worker, error);
+    memcpy(worker->out.data + sizeof(uint32_t), &wants, sizeof wants);
+    worker->sends = worker->takes = false;
+    worker->n_messages++;
+    worker->bytes_out += worker->out.size;
+    if (!link_post(worker->rank, LINK_MESSAGE, &worker->out, error)) return lose(worker, error);
+    if (!reply) return ENGINE_OK;
+    reply->next = NULL;
+    reply->is_here = false;
+    if (!worker->first) worker->asked = link_now();
+    *(worker->first ? worker->last : &worker->first) = reply;
+    worker->last = &reply->next;
+    return ENGINE_OK;
+}
+
+int worker_send(struct worker *worker, struct reply *reply)
+{
+    for (uint32_t i = 0; worker->takes && i < all.n; i++) {
+        struct worker *other = &all.workers[i];
+        int status = other != worker && other->sends ? send_commands(other, NULL) : ENGINE_OK;
+        if (status) return status;
+    }
+    return send_commands(worker, reply);
+}
+
+/* How long a worker that owes something has been silent. */
+static double silence(const struct worker *worker)
+{
+    double heard = link_heard(worker->rank), since = heard > worker->asked ? heard : worker->asked;
+    return link_now() - since;
+}
+
+/* Takes all replies that have come, and finds workers that are silent: what one waits for may depend on another. */
+static int look_around(void)
+{
+    char error[LINK_ERROR] = "";
+    for (uint32_t i = 0; i < all.n; i++) {
+        struct worker *worker = &all.workers[i];
+        while (worker->first) {
+            struct reply *reply = worker->first;
+            int taken = link_take(worker->rank, LINK_REPLY, &reply->bytes, error);
+            if (taken < 0) return lose(worker, error);
+            if (taken == 0) break;
+            worker->first = reply->next;
+            worker->asked = link_now();
+            worker->n_replies++;
+            worker->bytes_in += reply->bytes.size;
+            reply->is_here = true;
+        }
+        if (!worker->first || all.timeout <= 0 || silence(worker) <= all.timeout) continue;
+        snprintf(error, sizeof error, "it has said nothing for %.0f s", silence(worker));
+        return lose(worker, error);
+    }
+    return ENGINE_OK;
+}
+
+int worker_look(const struct reply *reply, bool *is_here)
+{
+    int status = reply->is_here ? ENGINE_OK : look_around();
+    *is_here = reply->is_here;
+    return status;
+}
+
+/* Nobody looks at a reply again that never came. */
+static void forget(struct worker *worker, const struct reply *reply)
+{
+    struct reply **at = &worker->first;
+    while (*at && *at != reply) at = &(*at)->next;
+    if (!*at) return;
+    *at = reply->next;
+    if (!*at) worker->last = at;
+}
+
+int worker_await(struct worker *worker, struct reply *reply)
+{
+    double start = link_now();
+    for (;;) {
+        bool is_here;
+        int status = worker_look(reply, &is_here);
+        if (is_here) return ENGINE_OK;
+        if (!status && worker->is_lost) status = lose(worker, "it is not used any more");
+        if (status) {
+            forget(worker, reply);
+            return status;
+        }
+        workers_unlock();
+        link_rest(link_now() - start);
+        workers_lock();
+    }
 }
 
 int worker_relieve(struct worker *worker)
 {
-    return worker->out.size < MUCH ? ENGINE_OK : send_commands(worker, false);
+    double start = link_now();
+    int status = worker->out.size < MUCH ? ENGINE_OK : worker_send(worker, NULL);
+    while (!status && link_unsent(worker->rank) > MOST) {
+        double heard = link_heard(worker->rank), since = heard > start ? heard : start;
+        if (all.timeout > 0 && link_now() - since > all.timeout)
+            return lose(worker, "it has taken nothing for some time");
+        status = look_around();
+        link_rest(link_now() - start);
+    }
+    return status;
+}
+
+int worker_read_reply(struct worker *worker, const struct bytes *bytes, struct reader *answer)
+{
+    char text[PROTOCOL_TEXT];
+    *answer = (struct reader){.at = bytes->data, .left = bytes->size};
+    uint32_t number = read_u32(answer), rank = read_u32(answer);
+    read_text(answer, text, sizeof text);
+    if (answer->failed || rank > all.n) return lose(worker, "its reply is no reply");
+    if (number == ENGINE_OK) return ENGINE_OK;
+    int status = number <= ENGINE_ERROR_BUSY ? (int)number : ENGINE_ERROR;
+    return worker_fail(rank > 0 ? &all.workers[rank - 1] : worker, status, "%s",
+                       text[0] ? text : "it failed without a reason");
 }
 
 int worker_ask(struct worker *worker, struct reader *answer)
 {
-    char error[LINK_ERROR] = "", text[PROTOCOL_TEXT];
+    struct reply reply = {0};
     *answer = (struct reader){.failed = true};
-    int status = send_commands(worker, true);
-    if (status) return status;
-    if (!link_receive(worker->rank, LINK_REPLY, &worker->in, all.timeout, error)) return lose(worker, error);
-    worker->n_replies++;
-    worker->bytes_in += worker->in.size;
-    *answer = (struct reader){.at = worker->in.data, .left = worker->in.size};
-    uint32_t number = read_u32(answer);
-    read_text(answer, text, sizeof text);
-    if (answer->failed) return lose(worker, "its reply is no reply");
-    if (number == ENGINE_OK) return ENGINE_OK;
-    status = number <= ENGINE_ERROR_BUSY ? (int)number : ENGINE_ERROR;
-    return worker_fail(worker, status, "%s", text[0] ? text : "it failed without a reason");
+    int status = worker_send(worker, &reply);
+    if (!status) status = worker_await(worker, &reply);
+    bytes_free(&worker->in);
+    worker->in = reply.bytes;
+    return status ? status : worker_read_reply(worker, &worker->in, answer);
 }
 
 int worker_read_all(struct worker *worker, const struct reader *answer)
@@ -117,11 +226,11 @@ int worker_read_all(struct worker *worker, const struct reader *answer)
 
 void worker_tell(struct worker *worker, enum command command, uint32_t number)
 {
-    pthread_mutex_lock(&worker->lock);
+    workers_lock();
     size_t begun = command_begin(worker, command);
     bytes_add_u32(&worker->out, number);
     command_end(worker, begun);
-    pthread_mutex_unlock(&worker->lock);
+    workers_unlock();
 }
 
 /* ---- Finding them --------------------------------------------------------------------------------------- */
@@ -186,6 +295,7 @@ static int measure_link(struct worker *worker)
     size_t size = 64 << 10;
     while (there >= 0 && there < around + 1e-3 && size < 8 << 20) there = time_echo(worker, size *= 2, 3);
     if (around < 0 || there < 0) return ENGINE_ERROR_DEVICE;
+    worker->n_messages = worker->n_replies = worker->bytes_out = worker->bytes_in = 0; /* these don't count */
     worker->link_latency = (uint64_t)(around / 2 * 1e9) + 1;
     worker->link_bandwidth = there > around ? (uint64_t)((double)size / (there - around)) : 0;
     mpi_host->log(ENGINE_LOG_INFO, "worker %d on %s: link of %.3g ms and %.3g MB/s", worker->rank,
@@ -211,7 +321,7 @@ __attribute__((destructor)) static void leave(void)
     for (uint32_t i = 0; i < all.n && together; i++) {
         struct worker *worker = &all.workers[i];
         command_end(worker, command_begin(worker, COMMAND_END));
-        if (send_commands(worker, false)) together = false;
+        if (send_commands(worker, NULL)) together = false;
     }
     if (all.was_asked) link_end(together);
     for (uint32_t i = 0; i < all.n; i++) {
@@ -220,7 +330,6 @@ __attribute__((destructor)) static void leave(void)
         bytes_free(&worker->in);
         for (uint32_t k = 0; worker->known && k < KNOWN_ANSWERS; k++) bytes_free(&worker->known[k].question);
         free(worker->known);
-        pthread_mutex_destroy(&worker->lock);
     }
     free(all.workers);
     all.workers = NULL;
@@ -241,7 +350,6 @@ static int find(void)
     for (all.n = 0; all.n < n;) {
         struct worker *worker = &all.workers[all.n++];
         worker->rank = (int)all.n;
-        pthread_mutex_init(&worker->lock, NULL);
         worker->known = calloc(KNOWN_ANSWERS, sizeof *worker->known);
         if (!worker->known) return mpi_host->fail(ENGINE_ERROR_MEMORY, "out of memory (worker)");
         int status = greet(worker);
@@ -254,12 +362,16 @@ static int find(void)
 
 int workers_find(void)
 {
+    workers_lock();
+    int status = all.status;
     if (!all.was_asked) {
         all.was_asked = true;
-        all.status = find();
-        if (all.status) snprintf(all.reason, sizeof all.reason, "the cluster can't be used, as said before");
-        if (all.status) return all.status;
+        status = all.status = find();
+        if (status) snprintf(all.reason, sizeof all.reason, "the cluster can't be used, as said before");
+    } else if (status) {
+        mpi_host->fail(status, "%s", all.reason);
     }
-    if (all.reason[0]) return mpi_host->fail(all.status, "%s", all.reason);
-    return ENGINE_OK;
+    if (!status && all.reason[0]) mpi_host->fail(ENGINE_OK, "%s", all.reason);
+    workers_unlock();
+    return status;
 }
