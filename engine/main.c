@@ -299,6 +299,7 @@ const struct command commands[] = {
                 "rank 0. There they are called mpi1.cpu, mpi2.vulkan0 and so on, after the worker's rank. A "
                 "worker ends with that command. docs/cluster.md says how to start and what to expect.",
      .examples = "  engine worker --backend cpu -t 16\n"
+                 "  engine worker -m llama.gguf --weights local\n"
                  "  mpirun -n 1 engine run -m llama.gguf -p \"One day\" --backend mpi : -n 2 engine worker\n"
                  "  mpirun -n 1 engine devices : -host node2 -n 1 engine worker --backend cpu -t 16\n",
      .run = command_worker},

@@ -112,6 +112,15 @@ struct engine_serve_options {
     /* The devices to offer, as in engine_context_options.backends. NULL: those that a model would use here. */
     const char *backends;
     uint32_t n_threads; /* for each model; 0: as the other process asks, else the plugin decides */
+    uint32_t weights;   /* enum engine_serve_weights */
+    /* What it has of this model is not sent to it. It stays open until engine_serve_devices returns. NULL: none. */
+    struct engine_model *model;
+};
+/* Where the weights come from that others put on the devices of this process. */
+enum engine_serve_weights {
+    ENGINE_WEIGHTS_SAME = 0, /* from `model`, if they are the same there; otherwise they are sent */
+    ENGINE_WEIGHTS_SENT = 1, /* all are sent */
+    ENGINE_WEIGHTS_OWN = 2   /* from `model`; anything long that isn't the same there is refused */
 };
 /* Offers this process's devices to another one, through the first backend that can (`serve` in plugin-api.h), and
  * returns when that one has ended. ENGINE_ERROR_NOT_FOUND: no backend can, there is no device, or nobody asks for

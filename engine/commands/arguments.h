@@ -35,6 +35,7 @@ struct arguments {
     uint32_t n_batch;            /* -b, --batch */
     uint32_t n_threads;          /* -t, --threads; 0: not given */
     const char *cache_type;      /* --cache-type */
+    const char *weights;         /* --weights; NULL: not given */
     const char *backend;         /* --backend */
     const char *offload;         /* --offload: N, auto or all; NULL: not given */
     struct argument_list memory; /* --memory */

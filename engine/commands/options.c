@@ -19,7 +19,24 @@ const struct option options_models[] = {
      .commands = READING,
      .help = "The model: a GGUF file, a directory with config.json and safetensors, or a llama2.c checkpoint "
              "(default: `model` in engine.conf, else the small model that comes with the engine)"},
-
+    {.name = "model",
+     .letter = 'm',
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(model),
+     .commands = " worker ",
+     .help = "A copy of the command's model on this machine: what is the same in it is not sent here"},
+    {.name = "weights",
+     .value = "send|local",
+     .kind = OPTION_CHOICE,
+     .group = GROUP_MAIN,
+     .target = AT(weights),
+     .commands = " worker ",
+     .choices = "send|local",
+     .help =
+         "Where weights come from: `send`: all from the command; `local`: from -m, and what differs there is "
+         "refused (default: from -m where they are the same, otherwise from the command)"},
     {.name = "load-type",
      .value = "TYPE",
      .kind = OPTION_TEXT,

@@ -6,10 +6,24 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "devices/devices.h"
+#include "model/model.h"
 
 static const char *message(void)
 {
     return error_message();
+}
+
+/* The bytes that a model file has of a tensor. Tensors that are made of others are sent. */
+static int find_tensor(void *context, const char *name, struct engine_weight_desc *desc)
+{
+    const struct engine_model *model = context;
+    const struct model_tensor *tensor = model_tensor_find(model->model, name);
+    if (!tensor || !tensor->data) return ENGINE_ERROR_NOT_FOUND;
+    struct engine_weight_desc found = {
+        .struct_size = sizeof found, .type = tensor->type, .data = tensor->data, .data_size = tensor->size};
+    memcpy(found.ne, tensor->ne, sizeof found.ne);
+    sized_write(desc, &found, sizeof found);
+    return ENGINE_OK;
 }
 
 /* The first backend that serves. */
@@ -53,7 +67,10 @@ static int serve(struct engine *engine, const struct engine_serve_options *optio
                                      .abi_major = ENGINE_ABI_MAJOR,
                                      .abi_minor = ENGINE_ABI_MINOR,
                                      .n_threads = options->n_threads,
-                                     .message = message};
+                                     .message = message,
+                                     .context = options->model,
+                                     .needs_local = options->weights == ENGINE_WEIGHTS_OWN};
+    if (options->model && options->weights != ENGINE_WEIGHTS_SENT) service.tensor = find_tensor;
     const struct engine_backend *backend = engine->serving->info->backend;
     struct engine_served_device *devices = calloc(engine->n_devices + 1, sizeof *devices);
     const struct engine_served_device **pointers = calloc(engine->n_devices + 1, sizeof *pointers);
@@ -89,6 +106,9 @@ int engine_serve_devices(struct engine *engine, const struct engine_serve_option
     int status = given ? SIZED_CHECK(given, engine_serve_options, n_threads) : ENGINE_OK;
     if (status) return status;
     if (given) sized_read(&options, sizeof options, given);
+    if (options.weights > ENGINE_WEIGHTS_OWN || (options.weights == ENGINE_WEIGHTS_OWN && !options.model))
+        return error_raise(ENGINE_ERROR_ARGUMENT,
+                           "weights can come from a model of this process only if it has one (-m)");
     pthread_mutex_lock(&engine->devices_lock);
     engine->serving = find_serving(engine);
     if (!engine->serving)

@@ -7,6 +7,7 @@
 #include "common/message-bytes.h"
 #include "common/sized.h"
 #include "copies.h"
+#include "hash.h"
 #include "operation.h"
 #include "remote.h"
 
@@ -102,13 +103,6 @@ void device_close(struct engine_device *device)
 
 /* ---- Questions -------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const uint8_t *data, size_t size)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < size; i++) hash = (hash ^ data[i]) * UINT64_C(1099511628211);
-    return hash ^ hash >> 32;
-}
-
 /* Asks the worker something whose answer depends on the question alone. Most layers of a model ask the same. The
  * question begins at `begun` in the worker's message, behind the open device's number, which doesn't count. */
 static int ask_once(struct engine_device *device, enum command command, size_t begun, uint64_t *answer)
@@ -122,7 +116,7 @@ static int ask_once(struct engine_device *device, enum command command, size_t b
     bytes_add(&question, head, sizeof head);
     bytes_add(&question, worker->out.data + begun + sizeof(uint64_t) + sizeof(uint32_t),
               worker->out.size - begun - sizeof(uint64_t) - sizeof(uint32_t));
-    uint64_t hash = hash_of(question.data, question.failed ? 0 : question.size);
+    uint64_t hash = hash_of(question.data, question.failed ? 0 : question.size).words[0];
     struct known_answer *known = &worker->known[hash % KNOWN_ANSWERS];
     if (!question.failed && known->question.data && known->hash == hash &&
         known->question.size == question.size &&

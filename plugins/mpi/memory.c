@@ -3,6 +3,7 @@
 
 #include "common/sized.h"
 #include "copies.h"
+#include "hash.h"
 #include "remote.h"
 
 /* Ends the command that creates something and asks for its number. Lock held. */
@@ -62,6 +63,29 @@ static int send_weight(struct engine_device *device, const struct engine_weight_
     return ask_number(worker, command_begin(worker, COMMAND_WEIGHT_END), number);
 }
 
+/* Asks whether the worker has the weight itself. Short ones are sent at once: asking takes as long. */
+static int offer_weight(struct engine_device *device, const struct engine_weight_desc *desc, bool *is_there,
+                        uint32_t *number)
+{
+    struct worker *worker = device->worker;
+    struct reader reader;
+    *is_there = false;
+    if (!worker->has_model || desc->data_size < PROTOCOL_SHORT) return ENGINE_OK;
+    workers_unlock(); /* this takes a while, with weights on disk */
+    const struct hash hash = hash_of(desc->data, (size_t)desc->data_size);
+    workers_lock();
+    size_t begun = command_begin(worker, COMMAND_WEIGHT_OFFER);
+    bytes_add_u32(&worker->out, device->number);
+    weight_add(&worker->out, desc);
+    bytes_add(&worker->out, hash.words, sizeof hash.words);
+    command_end(worker, begun);
+    int status = worker_ask(worker, &reader);
+    if (status) return status;
+    *is_there = read_u32(&reader) == 1;
+    if (*is_there) *number = read_u32(&reader);
+    return worker_read_all(worker, &reader);
+}
+
 int weight_create(struct engine_device *device, const struct engine_weight_desc *given,
                   struct engine_weight **out)
 {
@@ -71,7 +95,9 @@ int weight_create(struct engine_device *device, const struct engine_weight_desc 
     sized_read(&desc, sizeof desc, given);
     weight->device = device;
     workers_lock();
-    int status = send_weight(device, &desc, &weight->number);
+    bool is_there;
+    int status = offer_weight(device, &desc, &is_there, &weight->number);
+    if (!status && !is_there) status = send_weight(device, &desc, &weight->number);
     workers_unlock();
     if (status)
         free(weight);

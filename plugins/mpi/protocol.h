@@ -13,22 +13,24 @@
 #define MPI_PROTOCOL_H
 
 #define PROTOCOL_MAGIC   0x31504d45u /* "EMP1" */
-#define PROTOCOL_VERSION 3u
+#define PROTOCOL_VERSION 4u
 /* Of this plugin; both sides must have the same. */
 #ifndef MPI_PLUGIN_VERSION /* tests make a plugin of another */
 #define MPI_PLUGIN_VERSION "0.1.0"
 #endif
 
 enum {
-    PROTOCOL_TEXT = 1024,    /* bytes of a text, at most */
-    PROTOCOL_DEVICES = 64,   /* devices of a worker, at most */
-    PROTOCOL_PART = 8 << 20, /* bytes of weights or of a transfer in one command */
+    PROTOCOL_TEXT = 1024,     /* bytes of a text, at most */
+    PROTOCOL_DEVICES = 64,    /* devices of a worker, at most */
+    PROTOCOL_SHORT = 1 << 14, /* bytes of a weight that is sent in any case */
+    PROTOCOL_PART = 8 << 20,  /* bytes of weights or of a transfer in one command */
 };
 
 /* What follows each, and after the arrow its answer. TENSORS: see operation.h. */
 enum command {
     /* version of the protocol u32, ABI u32 u32, text: version of the plugin
-     *   → the same of the worker, text: name of the host, u32 n, n texts: names of devices */
+     *   → the same of the worker, text: name of the host, whether it has a model of its own u32, u32 n, n texts: names of
+     *     devices */
     COMMAND_HELLO = 1,
     /* any bytes, which measure the link → nothing */
     COMMAND_ECHO,
@@ -42,6 +44,9 @@ enum command {
     COMMAND_OP_MEMORY,
     COMMAND_WEIGHT_SIZE,   /* device u32, description of a weight → u64 */
     COMMAND_BUFFER_CREATE, /* device u32, size u64 → buffer u32 */
+    /* device u32, description of a weight, two u64 of its contents' hash → whether the worker has it itself u32, and if so
+     * weight u32 */
+    COMMAND_WEIGHT_OFFER,
     COMMAND_WEIGHT_BEGIN,  /* device u32, description of a weight */
     COMMAND_WEIGHT_DATA,   /* bytes of that weight, in order */
     COMMAND_WEIGHT_END,    /* → weight u32 */

@@ -47,6 +47,7 @@ struct worker {
     double asked;                     /* when the first of them was */
     struct bytes in;                  /* the last reply to worker_ask */
     bool is_lost;
+    bool has_model;                                      /* of its own, whose weights need not be sent */
     uint64_t link_latency, link_bandwidth;               /* as in engine_device_info */
     uint64_t n_messages, n_replies, bytes_out, bytes_in; /* so far */
     struct known_answer *known;                          /* [KNOWN_ANSWERS] */

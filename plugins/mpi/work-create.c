@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "copies.h"
+#include "hash.h"
 #include "work.h"
 
 static int no_memory(struct work *work, const char *what)
@@ -148,32 +149,79 @@ int work_weight_data(struct work *work, struct reader *reader, struct bytes *ans
     return ENGINE_OK;
 }
 
-static int create_weight(struct work *work, struct bytes *answer)
+static int create_weight(struct work *work, uint32_t device_number, const struct engine_weight_desc *desc,
+                         uint32_t *number)
 {
-    uint32_t number;
     struct engine_weight *weight;
-    const struct thing *device = work->things[work->coming_device - 1];
-    work->coming.data = work->coming_data;
-    if (work->coming_status) return no_memory(work, "weight");
-    int status = work_failed(work, device->backend->weight_create(device->of.device, &work->coming, &weight));
+    const struct thing *device = work->things[device_number - 1];
+    int status = work_failed(work, device->backend->weight_create(device->of.device, desc, &weight));
     if (status) return status;
-    struct thing *thing = work_add(work, THING_WEIGHT, work->coming_device, &number);
+    struct thing *thing = work_add(work, THING_WEIGHT, device_number, number);
     if (!thing) {
         device->backend->weight_destroy(weight);
         return no_memory(work, "weight");
     }
     thing->of.weight = weight;
-    thing->type = work->coming.type;
-    memcpy(thing->ne, work->coming.ne, sizeof thing->ne);
-    bytes_add_u32(answer, number);
+    thing->type = desc->type;
+    memcpy(thing->ne, desc->ne, sizeof thing->ne);
     return ENGINE_OK;
+}
+
+/* Whether the model of this process has these bytes. ENGINE_ERROR_DATA: it has others by that name and of that shape. */
+static int find_own(struct work *work, const struct engine_weight_desc *desc, const uint64_t words[2],
+                    const void **data)
+{
+    const struct engine_service *service = work->service;
+    struct engine_weight_desc own = {.struct_size = sizeof own};
+    *data = NULL;
+    if (!ENGINE_HAS(service, reserved) || !service->tensor) return ENGINE_OK;
+    bool is_there = service->tensor(service->context, desc->name, &own) == ENGINE_OK &&
+                    own.type == desc->type && own.data_size == desc->data_size &&
+                    memcmp(own.ne, desc->ne, sizeof own.ne) == 0;
+    if (!is_there && service->needs_local)
+        return work_fail(work, ENGINE_ERROR_DATA,
+                         "%s is not in its own model (--weights local), or has another type or shape there",
+                         desc->name);
+    if (!is_there) return ENGINE_OK;
+    const struct hash hash = hash_of(own.data, (size_t)own.data_size);
+    if (memcmp(hash.words, words, sizeof hash.words) != 0)
+        return work_fail(
+            work, ENGINE_ERROR_DATA,
+            "%s differs in its own model (-m), which is another one: give the worker the same, or "
+            "none (--weights send)",
+            desc->name);
+    *data = own.data;
+    return ENGINE_OK;
+}
+
+int work_weight_offer(struct work *work, struct reader *reader, struct bytes *answer)
+{
+    struct engine_weight_desc desc;
+    char texts[2][256];
+    uint32_t number = 0, device = read_u32(reader);
+    if (!work_find(work, device, THING_DEVICE)) return work_malformed(work);
+    weight_read(reader, &desc, texts);
+    const uint64_t first = read_u64(reader), words[2] = {first, read_u64(reader)};
+    if (reader->failed) return work_malformed(work);
+    int status = find_own(work, &desc, words, &desc.data);
+    if (status) return status;
+    bytes_add_u32(answer, desc.data != NULL);
+    if (!desc.data) return ENGINE_OK;
+    desc.data_is_kept = 1; /* the model outlives all weights */
+    status = create_weight(work, device, &desc, &number);
+    bytes_add_u32(answer, number);
+    return status;
 }
 
 int work_weight_end(struct work *work, struct reader *reader, struct bytes *answer)
 {
     (void)reader;
     if (!work->coming_device || work->coming_size != work->coming.data_size) return work_malformed(work);
-    int status = create_weight(work, answer);
+    uint32_t number = 0;
+    work->coming.data = work->coming_data;
+    int status = work->coming_status ? no_memory(work, "weight")
+                                     : create_weight(work, work->coming_device, &work->coming, &number);
+    if (!status) bytes_add_u32(answer, number);
     free(work->coming_data);
     work->coming_data = NULL;
     work->coming_device = 0;

@@ -164,6 +164,7 @@ static int hello(struct work *work, struct reader *reader, struct bytes *answer)
     bytes_add_u32(answer, service->abi_minor);
     bytes_add_text(answer, MPI_PLUGIN_VERSION);
     bytes_add_text(answer, work->host);
+    bytes_add_u32(answer, ENGINE_HAS(service, reserved) && service->tensor != NULL);
     bytes_add_u32(answer, service->n_devices < PROTOCOL_DEVICES ? service->n_devices : PROTOCOL_DEVICES);
     for (uint32_t i = 0; i < service->n_devices && i < PROTOCOL_DEVICES; i++)
         bytes_add_text(answer, service->devices[i]->name);
@@ -200,6 +201,7 @@ static work_command *const commands[] = {
     [COMMAND_OP_MEMORY] = work_op_memory,
     [COMMAND_WEIGHT_SIZE] = work_weight_size,
     [COMMAND_BUFFER_CREATE] = work_buffer_create,
+    [COMMAND_WEIGHT_OFFER] = work_weight_offer,
     [COMMAND_WEIGHT_BEGIN] = work_weight_begin,
     [COMMAND_WEIGHT_DATA] = work_weight_data,
     [COMMAND_WEIGHT_END] = work_weight_end,

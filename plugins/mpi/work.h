@@ -116,7 +116,7 @@ void work_settle(struct work *work, uint32_t device);
 /* The commands. Each reads its part of the message, and adds its answer to `answer`. A status, with work->text. */
 typedef int work_command(struct work *work, struct reader *reader, struct bytes *answer);
 work_command work_open, work_close, work_supports, work_op_memory, work_weight_size, work_buffer_create,
-    work_weight_begin, work_weight_data, work_weight_end, work_stream_create, work_drop;
+    work_weight_offer, work_weight_begin, work_weight_data, work_weight_end, work_stream_create, work_drop;
 work_command work_record, work_wait, work_pass;
 /* SEND and TAKE, which are done even if their stream has an error. */
 int work_with_peer(struct work *work, enum command command, struct reader *reader);

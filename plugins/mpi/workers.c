@@ -260,6 +260,7 @@ static int greet(struct worker *worker)
             "the same version everywhere",
             version, major, minor, protocol, MPI_PLUGIN_VERSION, mpi_host->abi_major, mpi_host->abi_minor,
             PROTOCOL_VERSION);
+    worker->has_model = read_u32(&answer) == 1;
     worker->n_devices = read_u32(&answer);
     if (worker->n_devices > PROTOCOL_DEVICES) answer.failed = true;
     for (uint32_t i = 0; i < worker->n_devices && !answer.failed; i++) {
