@@ -336,6 +336,28 @@ Test(rerank, labels_have_probabilities)
     program_free(&raw), program_free(&cooked);
 }
 
+Test(rerank, tokens_are_a_text)
+{
+    int32_t ids[16];
+    size_t n = 0;
+    write_model(SEVERAL "key classifier.output_labels str[] good bad\n");
+    char *file = strdup(files_path(folder, "ids.npy"));
+    struct program_result list = PROGRAM("tokenize", "-m", model_path, "--ids", "--bos", "tea bear"),
+                          text =
+                              PROGRAM("classify", "-m", model_path, "--backend", "cpu", "tea bear", "--json");
+    char *at = list.out, *end;
+    for (long id; n < 16 && (id = strtol(at, &end, 10), end != at); at = end) ids[n++] = (int32_t)id;
+    cr_assert_gt(n, 1, "%s%s", list.out, list.err);
+    files_write_ids(file, ids, n);
+    struct program_result tokens =
+        PROGRAM("classify", "-m", model_path, "--backend", "cpu", "--tokens-file", file, "--json");
+    cr_assert_eq(text.status, 0, "%s", text.err);
+    cr_assert_eq(tokens.status, 0, "%s", tokens.err);
+    cr_assert_str_eq(tokens.out, text.out);
+    program_free(&list), program_free(&text), program_free(&tokens);
+    free(file);
+}
+
 /* As Qwen3's reranker: the relevance is the share of "yes". */
 Test(rerank, yes_and_no)
 {

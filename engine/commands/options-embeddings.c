@@ -17,7 +17,7 @@ const struct option options_embeddings[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(tokens_file),
-     .commands = " embed ",
+     .commands = " embed classify ",
      .help = "Reads the token ids of one text from a NumPy file; nothing is added around them"},
 
     {.name = "prompt",
