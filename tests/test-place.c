@@ -87,6 +87,19 @@ Test(place, all_takes_the_embedding_too)
     cr_assert_eq(used[0], 0);
 }
 
+Test(place, the_embedding_is_with_the_first_layer_if_there_is_room)
+{
+    static const struct place_rule rules[] = {{"blk.[01].*", 1}};
+    make_tensors();
+    cr_assert_eq(place(PLACE_ALL, 1000, 1000, rules, 1), N_LAYERS);
+    cr_assert_eq(device[0], 1);
+    cr_assert_eq(device[3 * 2], 2);
+    cr_assert_eq(device[OUTPUT], 2);
+    cr_assert_eq(device[EMBEDDING], 1);
+    cr_assert_eq(place(PLACE_ALL, 60, 1000, rules, 1), N_LAYERS);
+    cr_assert_eq(device[EMBEDDING], 2);
+}
+
 Test(place, more_layers_than_there_are_is_all_of_them)
 {
     make_tensors();

@@ -134,6 +134,19 @@ static bool has_unplaced(const struct state *state, uint32_t layer, enum share s
     return false;
 }
 
+/* With the first layer, so that a token, or a part of a prompt, doesn't go to a later device before it; else anywhere. */
+static void put_embedding(struct state *state)
+{
+    const struct place_request *request = state->request;
+    uint32_t first = 0;
+    for (size_t i = 0; i < request->n_tensors && first == 0; i++)
+        if (request->tensors[i].part == PLACE_LAYER && request->tensors[i].layer == 0 &&
+            state->device[i] != UNPLACED)
+            first = state->device[i];
+    if (first == 0 || !put_part(state, PLACE_EMBEDDING, 0, WHOLE, first))
+        put_somewhere(state, PLACE_EMBEDDING);
+}
+
 /* Offloads layers from the last to the first, so the first device in order holds the end of the model. The
  * walk advances over layers and devices together: it never returns to a full device, and skips layers that
  * rules have placed entirely. Then come the output and, last because a token reads just one row of it, the
@@ -151,7 +164,7 @@ static uint32_t offload_layers(struct state *state, enum share share)
             i++;
     }
     if (done > 0) put_somewhere(state, PLACE_OUTPUT);
-    if (request->offload == PLACE_ALL && done == request->n_layers) put_somewhere(state, PLACE_EMBEDDING);
+    if (request->offload == PLACE_ALL && done == request->n_layers) put_embedding(state);
     return done;
 }
 
