@@ -130,6 +130,18 @@ Test(hf, word_pieces)
     expect_ids(api, opened.tokenizer, "H\xC3\xA9llo worlds! xyz",
                ENGINE_ENCODE_BOS_EOS | ENGINE_ENCODE_SPECIAL, "2 5 6 7 8 9 1 3");
     expect_ids(api, opened.tokenizer, "hello [MASK]", ENGINE_ENCODE_SPECIAL, "5 6 4");
+
+    /* Under GGUF's names, for programs that don't know tokenizer.json */
+    const struct engine_tokenizer_api *wpm = load_tokenizers("wpm");
+    struct engine_metadata getters;
+    struct engine_tokenizer *other;
+    struct engine_string kind;
+    cr_assert(metadata_string(opened.metadata, "tokenizer.ggml.model", &kind));
+    cr_assert(kind.length == 4 && memcmp(kind.data, "bert", 4) == 0);
+    metadata_getters(opened.metadata, &getters);
+    cr_assert_eq(wpm->create(&getters, &other), ENGINE_OK, "%s", error_message());
+    expect_ids(wpm, other, "H\xC3\xA9llo worlds! xyz", ENGINE_ENCODE_SPECIAL, "5 6 7 8 9 1");
+    wpm->destroy(other);
     hf_test_close(api, &opened);
     hf_test_remove(directory);
 }

@@ -387,12 +387,21 @@ static void read_deepseek(struct hf_config *config)
     hf_put_flag(config, "expert_weights_norm", hf_flag(config, json, "norm_topk_prob", !is_v2));
 }
 
+/* llama.cpp takes the rows of token_types from here. `preset`: as in transformers. */
+static void read_token_types(struct hf_config *config, uint32_t preset)
+{
+    uint32_t n = hf_count(config, config->json, "type_vocab_size", preset);
+    if (!config->status)
+        config->status = metadata_add_u32(config->metadata, "tokenizer.ggml.token_type_count", n);
+}
+
 static void read_bert(struct hf_config *config)
 {
     const char *positions = hf_text(config, config->json, "position_embedding_type");
     refuse(config, positions && strcmp(positions, "absolute") != 0, "a position_embedding_type but absolute");
     refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
     hf_put_flag(config, "attention.causal", false);
+    read_token_types(config, strcmp(config->family->type, "distilbert") == 0 ? 1 : 2);
 }
 
 static void read_jina_bert(struct hf_config *config)
@@ -401,6 +410,7 @@ static void read_jina_bert(struct hf_config *config)
     refuse(config, !type || strcmp(type, "geglu") != 0, "a feed_forward_type but geglu");
     refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
     hf_put_flag(config, "attention.causal", false);
+    read_token_types(config, 2);
 }
 
 static void read_nomic_bert(struct hf_config *config)
@@ -408,6 +418,7 @@ static void read_nomic_bert(struct hf_config *config)
     refuse(config, hf_flag(config, config->json, "prenorm", false), "prenorm");
     refuse(config, hf_flag(config, config->json, "rotary_emb_interleaved", false), "rotary_emb_interleaved");
     hf_put_flag(config, "attention.causal", false);
+    read_token_types(config, 2);
 }
 
 static void read_nomic_bert_moe(struct hf_config *config)

@@ -33,11 +33,25 @@ int64_t hf_tokenizer_find(const struct hf_tokenizer *work, const char *text, siz
     return -1;
 }
 
+/* The names that BERT's tokenizer in transformers takes if none are given. */
+static const char *bert_special(const char *name)
+{
+    static const char *const names[][2] = {{"unk_token", "[UNK]"},
+                                           {"sep_token", "[SEP]"},
+                                           {"pad_token", "[PAD]"},
+                                           {"cls_token", "[CLS]"},
+                                           {"mask_token", "[MASK]"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], name) == 0) return names[i][1];
+    return NULL;
+}
+
 /* The id of a special token: by its text, or as generation_config.json and config.json have it. */
 static int64_t special_id(const struct hf_tokenizer *work, const char *name)
 {
     char key[40];
     const char *text = hf_tokenizer_special(work, name);
+    if (!text && work->marks_words) text = bert_special(name);
     int64_t id = text ? hf_tokenizer_find(work, text, strlen(text)) : -1;
     if (id >= 0) return id;
     snprintf(key, sizeof key, "%s_id", name);

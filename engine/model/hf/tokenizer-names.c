@@ -124,7 +124,15 @@ void hf_tokenizer_name(struct hf_tokenizer *work, const json_t *root)
                  *pretokenizer = json_object_get(root, "pre_tokenizer");
     char steps[STEPS_SIZE] = "";
     write_step(pretokenizer, steps, 0);
-    if (json_is_array(json_object_get(model, "vocab"))) {
+    if (is_type(model, "WordPiece")) {
+        const json_t *prefix = json_object_get(model, "continuing_subword_prefix");
+        const json_t *normalizer =
+            find_step(json_object_get(root, "normalizer"), "normalizers", "BertNormalizer", 0);
+        work->marks_words =
+            normalizer && (!prefix || strcmp(string_of(model, "continuing_subword_prefix"), "##") == 0);
+        work->lowers_case = !json_is_false(json_object_get(normalizer, "lowercase"));
+        if (work->marks_words) work->kind = "bert";
+    } else if (json_is_array(json_object_get(model, "vocab"))) {
         work->kind = "t5";
         work->pre = "default";
         read_spaces(work, root);

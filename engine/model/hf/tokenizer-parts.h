@@ -63,11 +63,13 @@ struct hf_tokenizer {
     const uint8_t *charsmap;      /* [charsmap_size], or NULL */
     size_t charsmap_size;
     int64_t bos, eos, unknown, padding; /* ids that tokenizer.model names; -1: none */
-    const char *kind;     /* tokenizer.ggml.model, if another program than the engine can use it, or NULL */
-    const char *pre;      /* tokenizer.ggml.pre, or NULL */
-    int add_bos, add_eos; /* 0 and 1; -1: nothing is known */
-    int add_sep;          /* two special tokens part a pair of texts; the same */
-    int add_space_prefix; /* the same */
+    const char *kind; /* tokenizer.ggml.model, if another program than the engine can use it, or NULL */
+    const char *pre;  /* tokenizer.ggml.pre, or NULL */
+    bool marks_words; /* GGUF marks tokens at the beginning of a word, tokenizer.json all others: BERT's */
+    bool lowers_case; /* its normalizer does */
+    int add_bos, add_eos;         /* 0 and 1; -1: nothing is known */
+    int add_sep;                  /* two special tokens part a pair of texts; the same */
+    int add_space_prefix;         /* the same */
     int remove_extra_whitespaces; /* the same */
     json_t *description;          /* tokenizer.hf.json, or NULL: the plugin for `kind` is to be used */
 };

@@ -206,6 +206,39 @@ static int add_scores(const struct hf_tokenizer *work)
                      work->scores);
 }
 
+/* The tokens as GGUF has them. For BERT's, "##" at the beginning of those within a word gives way to a mark at the
+ * beginning of the others; what tokenizer.json has is kept for the plugin. */
+static int add_tokens(const struct hf_tokenizer *work)
+{
+    static const char mark[] = "\xE2\x96\x81";
+    const size_t length = sizeof mark - 1;
+    size_t size = 0;
+    if (!work->marks_words)
+        return add_array(work, "tokenizer.ggml.tokens", METADATA_STRING, work->n_tokens, work->tokens);
+    for (uint32_t id = 0; id < work->n_tokens; id++) size += work->tokens[id].length + length;
+    struct engine_string *tokens = metadata_allocate(work->metadata, work->n_tokens * sizeof *tokens + 1);
+    char *at = metadata_allocate(work->metadata, size + 1);
+    if (!tokens || !at) return error_memory("vocabulary");
+    for (uint32_t id = 0; id < work->n_tokens; id++) {
+        struct engine_string token = work->tokens[id];
+        tokens[id] = token;
+        if (work->types[id] != HF_TOKEN_NORMAL) continue;
+        bool within = token.length >= 2 && memcmp(token.data, "##", 2) == 0;
+        tokens[id].data = at;
+        if (!within) memcpy(at, mark, length);
+        at += within ? 0 : length;
+        memcpy(at, token.data + (within ? 2 : 0), token.length - (within ? 2 : 0));
+        at += token.length - (within ? 2 : 0);
+        tokens[id].length = (size_t)(at - tokens[id].data);
+    }
+    int status = add_array(work, "tokenizer.ggml.tokens", METADATA_STRING, work->n_tokens, tokens);
+    if (!status)
+        status =
+            metadata_add_boolean(work->metadata, "tokenizer.ggml.normalizer.lowercase", work->lowers_case);
+    if (status) return status;
+    return add_array(work, "tokenizer.hf.tokens", METADATA_STRING, work->n_tokens, work->tokens);
+}
+
 /* "left right" of each merge, as GGUF has them. Spaces in tokens would be taken for the separator: they
  * become U+0120, which is a space in byte-level vocabularies. */
 static int add_merges(const struct hf_tokenizer *work)
@@ -271,8 +304,7 @@ static int describe(struct hf_tokenizer *work)
     struct metadata *metadata = work->metadata;
     int status = metadata_add_string(metadata, "tokenizer.ggml.model", work->kind ? work->kind : "hf");
     if (!status && work->pre) status = metadata_add_string(metadata, "tokenizer.ggml.pre", work->pre);
-    if (!status)
-        status = add_array(work, "tokenizer.ggml.tokens", METADATA_STRING, work->n_tokens, work->tokens);
+    if (!status) status = add_tokens(work);
     if (!status)
         status = add_array(work, "tokenizer.ggml.token_type", METADATA_I32, work->n_tokens, work->types);
     if (!status) status = add_scores(work);

@@ -53,7 +53,7 @@ int tokenizer_create(const struct tokenizer_kind *kind, const struct engine_meta
     struct engine_tokenizer *created = allocate_zeroed(1, sizeof *created);
     if (!created) return fail_memory("tokenizer");
     created->kind = kind;
-    struct vocab_defaults defaults = {-1, -1, -1, -1, -1, false, false, false, false};
+    struct vocab_defaults defaults = {-1, -1, -1, -1, -1, false, false, false, false, NULL};
     int status = kind->defaults(metadata, &defaults);
     if (!status) status = vocab_open(&created->vocab, metadata, &defaults);
     const uint32_t asked_for = ENGINE_TOKEN_CONTROL | ENGINE_TOKEN_UNKNOWN;

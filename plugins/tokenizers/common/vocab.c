@@ -23,10 +23,13 @@ enum token_type {
 /* Elements that metadata arrays are fetched in at once where they are converted. */
 #define CHUNK 1024
 
-static int read_pieces(struct vocab *vocab, const struct engine_metadata *metadata)
+static int read_pieces(struct vocab *vocab, const struct engine_metadata *metadata, const char *other)
 {
     size_t count = 0;
-    if (metadata->get_count(metadata->context, "tokenizer.ggml.tokens", &count))
+    const char *key = other && metadata->get_count(metadata->context, other, &count) == ENGINE_OK
+                          ? other
+                          : "tokenizer.ggml.tokens";
+    if (metadata->get_count(metadata->context, key, &count))
         return host->fail(ENGINE_ERROR_DATA, "the model has no vocabulary (tokenizer.ggml.tokens)");
     if (count == 0 || count > INT32_MAX)
         return host->fail(ENGINE_ERROR_DATA, "the vocabulary has %zu tokens; it must have 1 to %d", count,
@@ -35,8 +38,8 @@ static int read_pieces(struct vocab *vocab, const struct engine_metadata *metada
     vocab->attributes = allocate(count, sizeof *vocab->attributes);
     vocab->scores = allocate_zeroed(count, sizeof *vocab->scores);
     if (!vocab->pieces || !vocab->attributes || !vocab->scores) return fail_memory("vocabulary");
-    if (metadata->get_strings(metadata->context, "tokenizer.ggml.tokens", 0, count, vocab->pieces))
-        return host->fail(ENGINE_ERROR_DATA, "tokenizer.ggml.tokens is not an array of strings");
+    if (metadata->get_strings(metadata->context, key, 0, count, vocab->pieces))
+        return host->fail(ENGINE_ERROR_DATA, "%s is not an array of strings", key);
     vocab->n_tokens = (uint32_t)count;
     return ENGINE_OK;
 }
@@ -219,7 +222,7 @@ int vocab_open(struct vocab *vocab, const struct engine_metadata *metadata,
                const struct vocab_defaults *defaults)
 {
     memset(vocab, 0, sizeof *vocab);
-    int status = read_pieces(vocab, metadata);
+    int status = read_pieces(vocab, metadata, defaults->tokens);
     if (!status) status = name_empty_pieces(vocab);
     if (!status) status = index_pieces(vocab);
     if (!status) status = read_scores(vocab, metadata);

@@ -19,6 +19,7 @@ enum vocab_attributes {
 struct vocab_defaults {
     int32_t bos, eos, unknown, separator, padding;
     bool add_bos, add_eos, add_separator, add_space_prefix;
+    const char *tokens; /* an array to be read instead of tokenizer.ggml.tokens if it is there, or NULL */
 };
 
 struct vocab {

@@ -20,7 +20,7 @@ static int create(const struct engine_metadata *metadata, struct engine_tokenize
 {
     struct engine_tokenizer *created = allocate_zeroed(1, sizeof *created);
     if (!created) return fail_memory("tokenizer");
-    struct vocab_defaults defaults = {-1, -1, -1, -1, -1, false, false, false, false};
+    struct vocab_defaults defaults = {-1, -1, -1, -1, -1, false, false, false, false, "tokenizer.hf.tokens"};
     int status = vocab_open(&created->vocab, metadata, &defaults);
     if (!status) status = pipeline_create(created, metadata);
     if (status)
