@@ -182,6 +182,8 @@ static const struct {
     {RESPONSES, "{'input': 'x', 'reasoning': {'summary': 'detailed'}}", "reasoning.summary", "not supported"},
     {RESPONSES, "{'input': 'x', 'include': ['file_search_call.results']}", "include", "only have"},
     {RESPONSES, "{'input': 'x', 'text': {'format': {'type': 'yaml'}}}", "text.format", "json_schema"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'a', 'role': 'user'}]}]}",
+     "messages[0].content[0].role", "not supported"},
     {MESSAGES, "{'max_tokens': 1}", "messages", "at least one"},
     {MESSAGES, "{'messages': [{'role': 'system', 'content': 'x'}]}", "messages[0]", "user or assistant"},
     {MESSAGES, "{" HI ", 'max_tokens': 0}", "max_tokens", "at least 1"},
@@ -250,6 +252,12 @@ Test(asks, messages)
         "{'role': 'tool', 'tool_call_id': 'a', 'content': 'rain'}, {'role': 'assistant', 'content': "
         "'Rain.'}]}",
         conversation);
+    /* As OpenAI's Agents SDK gives an answer back. */
+    expect_messages(
+        CHAT,
+        "{'messages': [{'role': 'assistant', 'content': [{'type': 'text', 'text': 'Rain.', 'role': "
+        "'assistant', 'refusal': null, 'reasoning_content': 'Hm.', 'tool_calls': [{'id': 'a'}]}]}]}",
+        "[{'role': 'assistant', 'reasoning_content': 'Hm.', 'content': 'Rain.'}]");
     expect_messages(
         RESPONSES,
         "{'instructions': 'Be brief.', 'input': [{'role': 'user', 'content': [{'type': 'input_text', 'text': "

@@ -8,14 +8,18 @@
 
 /* ---- Contents ---- */
 
-/* The text of a part of a content, borrowed; NULL: a mistake. OpenAI's Agents SDK repeats an answer's role in its part. */
+/* The text of a part of a content, borrowed; NULL: a mistake. */
 static const json_t *text_of_part(const json_t *part, const char *where, const char *const *types,
                                   struct mistake *mistake)
 {
-    const char *type = json_string_value(json_object_get(part, "type"));
+    const char *type = json_string_value(json_object_get(part, "type")),
+               *role = json_string_value(json_object_get(part, "role"));
     const json_t *text = json_object_get(part, "text");
-    static const char *const keys[] = {"type",   "text",          "refusal",   "annotations", "logprobs",
-                                       "parsed", "cache_control", "citations", "role",        NULL};
+    /* OpenAI's Agents SDK repeats in the part of an answer what else its message had: the first three. */
+    static const char *const keys[] = {"role",   "reasoning_content", "tool_calls",  "type",
+                                       "text",   "refusal",           "annotations", "logprobs",
+                                       "parsed", "cache_control",     "citations",   NULL};
+    bool repeats = role && strcmp(role, "assistant") == 0;
     if (!type) {
         mistake_in(mistake, where, "a part of a content should be an object with a \"type\"");
         return NULL;
@@ -28,7 +32,7 @@ static const json_t *text_of_part(const json_t *part, const char *where, const c
                    type);
         return NULL;
     }
-    if (!ask_check_keys(part, where, keys, mistake)) return NULL;
+    if (!ask_check_keys(part, where, repeats ? keys : keys + 3, mistake)) return NULL;
     if (!text) text = json_object_get(part, *types); /* {"type": "refusal", "refusal": "…"} */
     if (!json_is_string(text)) mistake_in(mistake, where, "the part has no \"text\"");
     return json_is_string(text) ? text : NULL;
@@ -153,10 +157,15 @@ static bool copy_text(const json_t *message, const char *key, const char *name, 
 
 static bool read_assistant(const json_t *message, json_t *read, const char *where, struct mistake *mistake)
 {
-    const json_t *calls = json_object_get(message, "tool_calls");
+    const json_t *calls = json_object_get(message, "tool_calls"),
+                 *content = json_object_get(message, "content");
     char param[160];
     snprintf(param, sizeof param, "%.120s.tool_calls", where);
     if (calls && !json_is_null(calls) && !read_calls(calls, read, param, mistake)) return false;
+    for (size_t i = 0; i < json_array_size(content); i++)
+        if (!copy_text(json_array_get(content, i), "reasoning_content", "reasoning_content", read, where,
+                       mistake))
+            return false;
     return copy_text(message, "reasoning", "reasoning_content", read, where, mistake) &&
            copy_text(message, "reasoning_content", "reasoning_content", read, where, mistake);
 }
