@@ -26,6 +26,7 @@ const struct route all_routes[] = {
     {"POST", "/v1/embeddings", api_embeddings, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/embeddings", api_embeddings, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/v1/rerank", api_rerank, ROUTE_JSON | ROUTE_MODEL},
+    {"POST", "/v2/rerank", api_rerank, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/rerank", api_rerank, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/v1/messages", api_messages, ROUTE_JSON | ROUTE_MODEL | ROUTE_ANTHROPIC},
     {"POST", "/v1/messages/count_tokens", api_count_tokens, ROUTE_JSON | ROUTE_MODEL | ROUTE_ANTHROPIC},

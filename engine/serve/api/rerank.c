@@ -1,5 +1,6 @@
-/* rerank.c: POST /v1/rerank: documents by how well they answer a query. Fields and answer have the shape of Jina's and
+/* rerank.c: POST /v1/rerank and /v2/rerank: documents by how well they answer a query. Fields and answer have the shape of Jina's and
  * Cohere's APIs, as llama.cpp's server has it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,11 @@ static bool read_documents(struct rerank *all, const json_t *query)
     if (!vectors_room(&all->vectors, count)) return false;
     for (size_t i = 0; i < count; i++) {
         struct vector_input *input = &all->vectors.inputs[i];
-        const json_t *text = text_of(json_array_get(all->documents, i));
+        const json_t *document = json_array_get(all->documents, i), *text = text_of(document);
+        static const char *const keys[] = {"text", NULL};
+        char where[40];
+        snprintf(where, sizeof where, "documents[%zu]", i);
+        if (!ask_check_keys(document, where, keys, mistake)) return false;
         if (!text)
             return mistake_in(mistake, "documents",
                               "\"documents\"[%zu] should be a text, or an object with a \"text\"", i);

@@ -40,7 +40,7 @@ test('documents come the best first, in the shape of Jina and Cohere', async () 
     assert.equal(json.usage.prompt_tokens, 3 * 9 + 3 + 6 + 1);
     assert.equal(json.usage.total_tokens, json.usage.prompt_tokens);
     for (const result of json.results) {
-        const alone = await post('/rerank', { ...rank, documents: [documents[result.index]] });
+        const alone = await post(result.index ? '/rerank' : '/v2/rerank', { ...rank, documents: [documents[result.index]] });
         assert.equal(alone.json.results[0].relevance_score, result.relevance_score);
     }
 });
@@ -72,6 +72,7 @@ test('what is wrong with a request is said', async () => {
         [{ ...rank, query: undefined }, 'query'], [{ ...rank, query: ['a'] }, 'query'], [{ ...rank, documents: [] }, 'documents'],
         [{ ...rank, documents: 'tea' }, 'documents'], [{ ...rank, documents: ['tea', 7] }, 'documents'],
         [{ ...rank, top_n: 0 }, 'top_n'], [{ ...rank, return_documents: 1 }, 'return_documents'], [{ ...rank, foo: 1 }, 'foo'],
+        [{ ...rank, documents: [{ text: 'tea', title: 'x' }] }, 'documents[0].title'],
         [{ ...rank, documents: ['tea '.repeat(40)] }, 'documents'], [{ ...rank, model: 'labels' }, 'model'],
         [{ ...rank, model: 'encoder' }, 'model'], [{ ...rank, model: 'demo' }, 'model'],
     ];
