@@ -671,6 +671,10 @@ struct engine_weight_desc {
     uint32_t data_is_kept; /* not 0: data stays valid until weight_destroy, so it need not be copied */
     const void *data;      /* NULL in weight_size */
     uint64_t data_size;    /* bytes */
+    /* [1.4] not 0: inputs of products with this weight should not be rounded, although it is quantised: its blocks
+     * are the model's own values, not an approximation of them. A plugin that has no such products may ignore it. */
+    uint32_t exact_inputs;
+    uint32_t reserved; /* 0 */
 };
 
 /* [1.4] What the messages to a device of another process consist of. Commands of its streams collect until one is

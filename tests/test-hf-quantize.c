@@ -12,6 +12,7 @@
 #include "files.h"
 #include "gguf-writer.h"
 #include "model/model.h"
+#include "plan/plan.h"
 #include "model/types.h"
 #include "program.h"
 #include "quantize/encode.h"
@@ -294,11 +295,11 @@ Test(hf_quantize, without_integers_results_are_those_of_the_dequantised_model)
     free(exact), free(none);
 }
 
-/* A symmetric matrix of GPTQ, [n, 1024], in groups of 128: zeros of 8 (stored less 1), scales of 1/2. Code i of a word
- * is input 8 * row + i; all words are alike. */
-static void write_gptq(const char *to, size_t n)
+/* A matrix of GPTQ, [n, 1024], in groups of 128, with these zeros (stored less 1), scales of 1/2. Code i of a word is
+ * input 8 * row + i; all words are alike. */
+static void write_gptq(const char *to, size_t n, uint32_t zero_word)
 {
-    static const uint32_t word = 0xfedc0123, eights = 0x77777777;
+    static const uint32_t word = 0xfedc0123;
     static const uint16_t half = 0x3800;
     char header[512];
     size_t codes = 128 * n * 4, zeros = 4 * n, scales = 8 * n * 2;
@@ -317,20 +318,22 @@ static void write_gptq(const char *to, size_t n)
     memcpy(file, &header_size, 8);
     memcpy(file + 8, header, (size_t)length);
     for (size_t i = 0; i < codes; i += 4) memcpy(at + i, &word, 4);
-    for (size_t i = 0; i < zeros; i += 4) memcpy(at + codes + i, &eights, 4);
+    for (size_t i = 0; i < zeros; i += 4) memcpy(at + codes + i, &zero_word, 4);
     for (size_t i = 0; i < scales; i += 2) memcpy(at + codes + zeros + i, &half, 2);
     files_write(files_path(to, "model.safetensors"), file, size);
     free(file);
 }
 
-/* The same values in either type: small matrices are F32, so that nothing is rounded; others keep to 4 bits. */
-Test(hf_quantize, symmetric_matrices_of_gptq_are_exact)
+/* Symmetric ones keep to 4 bits, and nothing is rounded. */
+Test(hf_quantize, matrices_of_gptq_are_exact)
 {
     static const float expected[8] = {-2.5f, -3, -3.5f, -4, 2, 2.5f, 3, 3.5f};
     static const struct {
         size_t n;
-        uint32_t type;
-    } cases[] = {{1016, ENGINE_TYPE_F32}, {1024, ENGINE_TYPE_Q4_0}};
+        uint32_t zeros, type;
+        float more;
+    } cases[] = {{64, 0x77777777, ENGINE_TYPE_Q4_0, 0},
+                 {1024, 0x77777777, ENGINE_TYPE_Q4_0, 0}};
     files_write_text(
         files_path(directory, "config.json"),
         "{\"model_type\": \"llama\", \"hidden_size\": 1024, \"num_attention_heads\": 8, "
@@ -340,14 +343,16 @@ Test(hf_quantize, symmetric_matrices_of_gptq_are_exact)
         struct model *model;
         float values[1024];
         uint8_t row[4096];
-        write_gptq(directory, cases[c].n);
+        write_gptq(directory, cases[c].n, cases[c].zeros);
         cr_assert_eq(model_open(directory, NULL, &model), ENGINE_OK, "%s", error_message());
         const struct model_tensor *tensor = model_tensor_find(model, "blk.0.ffn_up.weight");
         cr_assert_eq(tensor->type, cases[c].type);
+        cr_assert_eq(tensor->is_exact, tensor->type == ENGINE_TYPE_Q4_0);
+        cr_assert_eq(plan_weight_desc(tensor, ENGINE_WEIGHT_MATMUL).exact_inputs, tensor->is_exact);
         model_tensor_read(tensor, 7, 1, row);
         quantize_decode(tensor->type, row, 1024, values);
         for (size_t i = 0; i < 1024; i++)
-            cr_assert_eq(values[i], expected[i % 8], "%zu: %g", i, (double)values[i]);
+            cr_assert_eq(values[i], expected[i % 8] + cases[c].more, "%zu: %g", i, (double)values[i]);
         model_close(model);
     }
 }

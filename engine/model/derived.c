@@ -106,6 +106,7 @@ const struct model_tensor *derived_view(struct derived *derived, const struct mo
     if (!view) return NULL;
     view->source = source;
     view->maker = source->maker;
+    view->is_exact = source->is_exact;
     view->first_row = source->first_row + first;
     if (source->data)
         view->data =
@@ -127,6 +128,7 @@ const struct model_tensor *derived_stack(struct derived *derived, const struct m
     if (!stack) return NULL;
     stack->parts = kept;
     stack->n_parts = n_parts;
+    stack->is_exact = parts[0]->is_exact;
     return stack;
 }
 

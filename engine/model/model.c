@@ -250,6 +250,11 @@ void *model_allocate(struct model *model, size_t size)
     return metadata_allocate(model->metadata, size);
 }
 
+void model_allow_rounding(struct model *model)
+{
+    for (size_t i = 0; i < model->n_tensors; i++) model->tensors[i].is_exact = false;
+}
+
 void model_tensor_convert(struct model *model, const struct model_tensor *tensor, uint32_t type,
                           const struct model_maker *maker)
 {

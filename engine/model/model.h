@@ -39,6 +39,8 @@ struct model_tensor {
     size_t n_parts;
     const struct model_maker *maker; /* makes the rows when they are needed; NULL: they need not be made */
     uint64_t first_row;              /* the tensor begins with this row of its maker, or of its source */
+    /* the blocks are values that the model was trained or published with: products should not round their inputs */
+    bool is_exact;
 };
 
 struct model;
@@ -75,6 +77,8 @@ void model_tensor_release(const struct model *model, const struct model_tensor *
 /* Memory that lives as long as the model; NULL if there is none left. */
 void *model_allocate(struct model *model, size_t size);
 
+/* Lets products round their inputs for all tensors, as for those of a file. */
+void model_allow_rounding(struct model *model);
 /* Gives a tensor another type, with rows that `maker` makes, which lives as long as the model. */
 void model_tensor_convert(struct model *model, const struct model_tensor *tensor, uint32_t type,
                           const struct model_maker *maker);

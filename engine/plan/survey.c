@@ -18,6 +18,7 @@ struct engine_weight_desc plan_weight_desc(const struct model_tensor *tensor, ui
         .uses = uses,
         .data_is_kept = tensor->data != NULL, /* tensors assembled from parts are not kept */
         .data_size = tensor->size,
+        .exact_inputs = tensor->is_exact,
     };
     memcpy(desc.ne, tensor->ne, sizeof desc.ne);
     return desc;

@@ -142,6 +142,7 @@ int engine_model_open_with(struct engine *engine, const char *path,
     status = selection_make((*model)->model, known.load_type, NULL, false, &selection);
     if (!status)
         status = convert_tensors((*model)->model, &selection, threads_count(engine, known.n_threads));
+    model_allow_rounding((*model)->model); /* of tensors that keep their types: as the file's would be */
     selection_free(&selection);
     (*model)->is_converted = true;
     if (!status) return ENGINE_OK;

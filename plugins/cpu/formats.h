@@ -43,6 +43,10 @@ static const uint8_t values_mxfp4[16] = {128, 129, 130, 131, 132, 134, 136, 140,
 static const uint8_t values_iq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                        129, 141, 153, 166, 181, 197, 217, 241};
 
+/* What a code of 4 bits stands for before it is scaled, as float32; for EXACT_TYPES. */
+static const float floats_q4_0[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+static const float floats_mxfp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 /* clang-format off */
 /*                                   scales       block sub  mins base high off most  values       rounding */
 static const struct format
@@ -91,5 +95,10 @@ static const struct format
     X(TQ2_0, tq2_0)                                                                                          \
     X(Q8_K, q8_k)
 #define INT8_TYPES(X) PACKED_TYPES(X) RAW_TYPES(X)
+/* Those that can also be multiplied without rounding inputs (engine_weight_desc.exact_inputs). Codes have 4 bits,
+ * blocks 32 columns. */
+#define EXACT_TYPES(X)                                                                                       \
+    X(Q4_0, q4_0)                                                                                            \
+    X(MXFP4, mxfp4)
 
 #endif

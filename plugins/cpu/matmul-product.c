@@ -89,8 +89,10 @@ static void multiply_floats(const struct work *work, const struct matmul_step *s
         size_t n = smaller(CHUNK, k - first);
         kernels->unpack[matrix->type->index](matrix->type, packed, n, tile);
         for (size_t t = 0; t < group->n; t += tile_tokens) {
-            size_t n_beside = smaller(tile_tokens, group->n - t);
-            kernels->f32_tile(tile->x, floats + t * k + first * n_beside, n, n_beside, sums + t * PANEL);
+            size_t n_beside = smaller(tile_tokens, group->n - t), run = matrix->type->run;
+            for (size_t i = 0; i < n; i += run)
+                kernels->f32_tile(tile->x + i * PANEL, floats + t * k + (first + i) * n_beside,
+                                  smaller(run, n - i), n_beside, sums + t * PANEL);
         }
     }
 }

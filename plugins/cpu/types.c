@@ -7,16 +7,21 @@
 
 #define FLOAT(NAME, name, size)                                                                              \
     {                                                                                                        \
-        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, 1, size, TILE_F32, NULL, NULL, name##_chunk_size,          \
+        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, 1, size, TILE_F32, CHUNK, NULL, NULL, name##_chunk_size,   \
             name##_pack                                                                                      \
     }
 #define INT8(NAME, name, format, length, size)                                                               \
     {                                                                                                        \
-        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, length, size, TILE_INT8, &format, engine_read_##name,      \
+        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME, length, size, TILE_INT8, 0, &format, engine_read_##name,   \
             int8_chunk_size, int8_pack                                                                       \
     }
+#define EXACT(NAME, name, size)                                                                              \
+    {                                                                                                        \
+        ENGINE_TYPE_##NAME, #NAME, WEIGHT_##NAME##_EXACT, 32, size, TILE_F32, EXACT_RUN, &format_##name,     \
+            engine_read_##name, int8_chunk_size, int8_pack                                                   \
+    }
 
-static const struct weight_type types[N_WEIGHT_TYPES] = {
+static const struct weight_type types[] = {
     FLOAT(F32, f32, 4),
     FLOAT(F16, f16, 2),
     FLOAT(BF16, bf16, 2),
@@ -45,11 +50,24 @@ static const struct weight_type types[N_WEIGHT_TYPES] = {
     INT8(Q8_K, q8_k, format_raw32, 256, 292),
 };
 
+static const struct weight_type exact_types[] = {
+    EXACT(Q4_0, q4_0, 18),
+    EXACT(MXFP4, mxfp4, 17),
+};
+
 const struct weight_type *weight_type(uint32_t type)
 {
-    for (size_t i = 0; i < N_WEIGHT_TYPES; i++)
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].type == type) return &types[i];
     return NULL;
+}
+
+const struct weight_type *weight_type_exact(const struct weight_type *type)
+{
+    if (type->kind == TILE_F32) return type;
+    for (size_t i = 0; i < sizeof exact_types / sizeof *exact_types; i++)
+        if (exact_types[i].type == type->type) return &exact_types[i];
+    return weight_type(ENGINE_TYPE_F32);
 }
 
 void weight_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values)

@@ -29,6 +29,8 @@
 #define PANEL ((size_t)16)  /* rows */
 #define CHUNK ((size_t)256) /* most columns of a tile; a multiple of every type's block length */
 #define GROUP ((size_t)32)  /* int8 activations that share a scale */
+/* Columns of EXACT_TYPES whose products are summed by themselves, so that four sums can be made at once. */
+#define EXACT_RUN ((size_t)64)
 
 struct engine_block;
 
@@ -79,7 +81,10 @@ enum weight_type_index {
 #define X(NAME, name) WEIGHT_##NAME,
     INT8_TYPES(X)
 #undef X
-        N_WEIGHT_TYPES
+#define X(NAME, name) WEIGHT_##NAME##_EXACT,
+        EXACT_TYPES(X)
+#undef X
+            N_WEIGHT_TYPES
 };
 
 struct weight_type {
@@ -89,8 +94,9 @@ struct weight_type {
     size_t block_length; /* columns of a block, in files */
     size_t block_size;   /* its bytes */
     enum tile_kind kind;
-    const struct format *format; /* of TILE_INT8 */
-    /* TILE_INT8: decodes a block of a file. */
+    size_t run; /* of TILE_F32: columns whose products are summed before they join the others */
+    const struct format *format; /* of integer types */
+    /* Integer types: decodes a block of a file. */
     void (*read)(const uint8_t *from, struct engine_block *block);
 
     /* Bytes of a chunk of n columns; a multiple of CPU_ALIGNMENT. */
@@ -102,6 +108,9 @@ struct weight_type {
 
 /* NULL for an unknown type. */
 const struct weight_type *weight_type(uint32_t type);
+/* What a type is packed as for products with float32 inputs: its codes as they are, but with tiles of floats, if it is
+ * one of EXACT_TYPES; float types themselves; otherwise F32. */
+const struct weight_type *weight_type_exact(const struct weight_type *type);
 
 /* Converts n values, a multiple of block_length, of a row as in files to float32. */
 void weight_to_float(const struct weight_type *type, const uint8_t *row, size_t n, float *values);

@@ -34,8 +34,8 @@ static size_t n_panels(uint64_t rows)
  * to int8: they stay in the caches either way, where few bits save little. The setting `integers` of the section [cpu],
  * which ENGINE_CPU_INTEGERS overrides, may be "all", which leaves them as they are (so that tests reach the kernels for
  * int8 with them, and results are rounded as in llama.cpp), or "none", which turns all matrices into float32, for exact
- * results. */
-static int choose_panels(struct layout *layout)
+ * results. Matrices whose inputs should stay as they are keep their blocks if there are kernels for that. */
+static int choose_panels(const struct engine_weight_desc *desc, struct layout *layout)
 {
     enum { MOST = 1 << 18 /* values in all */ };
     const char *integers = getenv("ENGINE_CPU_INTEGERS"), *name = "ENGINE_CPU_INTEGERS";
@@ -46,7 +46,9 @@ static int choose_panels(struct layout *layout)
                               integers);
     bool small = layout->k <= CHUNK && layout->rows * layout->n_matrices <= MOST / layout->k;
     bool converted = (none || (small && !all)) && layout->type->kind == TILE_INT8;
-    layout->packed_type = converted ? weight_type(ENGINE_TYPE_F32) : layout->type;
+    layout->packed_type = converted                    ? weight_type(ENGINE_TYPE_F32)
+                          : desc->exact_inputs && !all ? weight_type_exact(layout->type)
+                                                       : layout->type;
     layout->packed_size =
         layout->n_matrices * n_panels(layout->rows) * weight_panel_size(layout->packed_type, layout->k);
     return ENGINE_OK;
@@ -85,7 +87,7 @@ static int plan_layout(const struct engine_weight_desc *desc, struct layout *lay
     *layout = (struct layout){
         .type = type, .k = k, .rows = rows, .n_matrices = n_matrices, .row_size = weight_row_size(type, k)};
     bool panels = matrices || (desc->uses & ENGINE_WEIGHT_MATMUL), values = desc->uses & ENGINE_WEIGHT_VALUES;
-    int status = panels ? choose_panels(layout) : ENGINE_OK;
+    int status = panels ? choose_panels(desc, layout) : ENGINE_OK;
     layout->in_place = !panels && !values && desc->data_is_kept;
     if ((values || !panels) && !layout->in_place)
         layout->plain_size = round_up(rows * layout->row_size, CPU_ALIGNMENT);
@@ -117,7 +119,7 @@ static void pack_chunk(const struct layout *layout, const uint8_t *rows, size_t 
                        uint8_t *chunk)
 {
     const struct weight_type *from = layout->type, *to = layout->packed_type;
-    if (from == to) {
+    if (from->format == to->format) { /* the same type, exact or not */
         to->pack(to, rows, layout->row_size, n_rows, n, chunk);
         return;
     }

@@ -41,6 +41,7 @@ void weight_add(struct bytes *bytes, const struct engine_weight_desc *desc)
     bytes_add_u32(bytes, desc->uses);
     bytes_add(bytes, desc->ne, sizeof desc->ne);
     bytes_add_u64(bytes, desc->data_size);
+    bytes_add_u32(bytes, desc->exact_inputs);
 }
 
 void weight_read(struct reader *reader, struct engine_weight_desc *desc, char texts[2][256])
@@ -52,4 +53,5 @@ void weight_read(struct reader *reader, struct engine_weight_desc *desc, char te
     desc->uses = read_u32(reader);
     for (int d = 0; d < 4; d++) desc->ne[d] = read_u64(reader);
     desc->data_size = read_u64(reader);
+    desc->exact_inputs = read_u32(reader);
 }

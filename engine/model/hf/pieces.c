@@ -104,6 +104,7 @@ int hf_assemble(struct metadata *metadata, const struct hf_piece *pieces, size_t
     const struct hf_source *first = pieces[0].source;
     uint64_t row_size;
     tensor->type = first->type;
+    tensor->is_exact = first->decode && first->type != ENGINE_TYPE_F32;
     tensor->n_dims = 1;
     for (uint32_t i = 0; i < 4; i++) {
         tensor->ne[i] = ne[i];

@@ -14,7 +14,6 @@ struct hf_source {
     const uint8_t *data;
     uint64_t size;
     uint32_t type; /* of the values that are read, enum engine_type */
-    bool is_small; /* float32 although a type of blocks could hold the values, because it is so small */
     /* Writes values at … at + n - 1 of a row in that type, whole blocks; NULL: they are stored as they are. */
     void (*decode)(const struct hf_source *source, uint64_t at, uint64_t n, uint8_t *values);
 };

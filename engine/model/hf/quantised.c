@@ -26,9 +26,6 @@
 
 #define BLOCK     32 /* of MXFP4 and Q4_0 */
 #define SIZE_Q4_0 18
-/* Values of a matrix below which the engine prefers exact products to few bytes: devices may round the inputs of
- * Q4_0. A layer has many experts, so theirs don't count as small. */
-#define SMALL (1u << 20)
 
 #define SIZE_MXFP4 17
 
@@ -266,8 +263,6 @@ static int read_groups(const struct model *model, const struct hf_config *config
     for (uint64_t i = 0; q->groups && i < q->k; i++)
         if (group_of(q, i) >= n_groups) return refuse(model, stored, "groups");
     bool fits = fits_q4_0(q);
-    q->source.is_small = fits && q->k * q->n_rows < SMALL && !strstr(base, ".experts.");
-    if (q->source.is_small) fits = false;
     q->source.decode = fits ? decode_blocks : decode_groups;
     q->source.type = fits ? ENGINE_TYPE_Q4_0 : ENGINE_TYPE_F32;
     return ENGINE_OK;

@@ -294,7 +294,7 @@ static int view_entries(struct reader *reader, const struct hf_entry *entries, s
         if (!entries[i].is_quantised) continue;
         if (!same_types) hf_quantised_as_float(m[i].source);
         reader->n_quantised++;
-        if (m[i].source->type != ENGINE_TYPE_F32 || m[i].source->is_small) continue;
+        if (m[i].source->type != ENGINE_TYPE_F32) continue;
         reader->n_floats++;
         reader->stored_size += m[i].source->size;
         reader->float_size += m[i].k * m[i].n_rows * m[i].n * sizeof(float);

@@ -13,6 +13,7 @@
 #include "tiles.h"
 #include "unpack.h"
 #include "int8.h"
+#include "exact.h"
 #include "activate.h"
 #include "rows.h"
 #include "attention.h"

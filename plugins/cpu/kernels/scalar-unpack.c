@@ -93,3 +93,15 @@ void scalar_unpack_int8(const struct weight_type *type, const uint8_t *chunk, si
     tile->scales = tile->scales_store;
     tile->mins = format->mins ? tile->mins_store : NULL;
 }
+
+void scalar_unpack_exact(const struct weight_type *type, const uint8_t *chunk, size_t n, struct tile *tile)
+{
+    _Alignas(64) uint8_t memory[INT8_STORE_SIZE];
+    struct tile codes = tile_in(memory);
+    scalar_unpack_int8(type, chunk, n, &codes);
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < PANEL; r++)
+            tile->x_store[i * PANEL + r] = (float)(tile_code(&codes, i, r) - type->format->offset) *
+                                           codes.scales[i / type->format->sub * PANEL + r];
+    tile->x = tile->x_store;
+}

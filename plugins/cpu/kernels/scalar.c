@@ -236,6 +236,9 @@ const struct kernels kernels_scalar = {
 #define X(NAME, name) [WEIGHT_##NAME] = scalar_unpack_int8,
                INT8_TYPES(X)
 #undef X
+#define X(NAME, name) [WEIGHT_##NAME##_EXACT] = scalar_unpack_exact,
+                   EXACT_TYPES(X)
+#undef X
     },
     .f32_tile = scalar_f32_tile,
     .int8_panels_at_once = 1,

@@ -7,7 +7,8 @@
 enum { SCALAR_TILE_TOKENS = 4 };
 
 unpack_function scalar_unpack_f32, scalar_unpack_f16, scalar_unpack_bf16;
-unpack_function scalar_unpack_int8; /* every integer type */
+unpack_function scalar_unpack_int8;  /* every integer type */
+unpack_function scalar_unpack_exact; /* the same, to floats */
 
 void scalar_f32_tile(const float *x, const float *activations, size_t n, size_t n_tokens, float *sums);
 void scalar_int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,

@@ -15,12 +15,18 @@ const struct kernels KERNELS = {
 #define X(NAME, name) [WEIGHT_##NAME] = scalar_unpack_int8,
                    RAW_TYPES(X)
 #undef X
+#define X(NAME, name) [WEIGHT_##NAME##_EXACT] = unpack_exact_##name,
+                       EXACT_TYPES(X)
+#undef X
     },
     .few = {[WEIGHT_F32] = few_f32,
             [WEIGHT_F16] = few_f16,
             [WEIGHT_BF16] = few_bf16,
 #define X(NAME, name) [WEIGHT_##NAME] = few_##name,
             PACKED_TYPES(X)
+#undef X
+#define X(NAME, name) [WEIGHT_##NAME##_EXACT] = few_exact_##name,
+                EXACT_TYPES(X)
 #undef X
     },
     .f32_tile = f32_tile,

@@ -183,6 +183,14 @@ static inline vb vb_lookup(vb codes, const uint8_t table[16])
     __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), codes);
 }
+/* table[code], the code in four bits of each lane, from bit `from` on. */
+static inline vf vf_lookup(vb codes, unsigned from, const float table[16])
+{
+    __m256i code = _mm256_srli_epi32(codes, (int)from); /* three bits choose a value, the fourth the half */
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), code);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), code);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28 - (int)from)));
+}
 static inline vb vb_flip_signs(vb x)
 {
     return _mm256_xor_si256(x, _mm256_set1_epi8(-128));

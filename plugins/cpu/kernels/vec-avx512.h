@@ -171,6 +171,11 @@ static inline vb vb_lookup(vb codes, const uint8_t table[16])
     __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), codes);
 }
+/* table[code], the code in four bits of each lane, from bit `from` on. */
+static inline vf vf_lookup(vb codes, unsigned from, const float table[16])
+{
+    return _mm512_permutexvar_ps(_mm512_srli_epi32(codes, from), _mm512_loadu_ps(table));
+}
 static inline vb vb_flip_signs(vb x)
 {
     return _mm512_xor_si512(x, _mm512_set1_epi8(-128));

@@ -180,6 +180,16 @@ static inline vb vb_lookup(vb codes, const uint8_t table[16])
 {
     return vreinterpretq_s32_u8(vqtbl1q_u8(vld1q_u8(table), vreinterpretq_u8_s32(codes)));
 }
+/* table[code], the code in four bits of each lane, from bit `from` on. */
+static inline vf vf_lookup(vb codes, unsigned from, const float table[16])
+{
+    const uint8_t *bytes = (const uint8_t *)(const void *)table;
+    uint32x4_t code =
+        vandq_u32(vshlq_u32(vreinterpretq_u32_s32(codes), vdupq_n_s32(-(int)from)), vdupq_n_u32(15));
+    uint32x4_t places = vmlaq_u32(vdupq_n_u32(0x03020100), code, vdupq_n_u32(0x04040404));
+    uint8x16x4_t all = {{vld1q_u8(bytes), vld1q_u8(bytes + 16), vld1q_u8(bytes + 32), vld1q_u8(bytes + 48)}};
+    return vreinterpretq_f32_u8(vqtbl4q_u8(all, vreinterpretq_u8_u32(places)));
+}
 static inline vb vb_flip_signs(vb x)
 {
     return veorq_s32(x, vdupq_n_s32((int32_t)0x80808080));
