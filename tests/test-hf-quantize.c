@@ -324,7 +324,7 @@ static void write_gptq(const char *to, size_t n, uint32_t zero_word)
     free(file);
 }
 
-/* Symmetric ones keep to 4 bits, and nothing is rounded. */
+/* Symmetric ones keep to 4 bits, and nothing is rounded. A zero of 0 is stored as 15. */
 Test(hf_quantize, matrices_of_gptq_are_exact)
 {
     static const float expected[8] = {-2.5f, -3, -3.5f, -4, 2, 2.5f, 3, 3.5f};
@@ -333,13 +333,14 @@ Test(hf_quantize, matrices_of_gptq_are_exact)
         uint32_t zeros, type;
         float more;
     } cases[] = {{64, 0x77777777, ENGINE_TYPE_Q4_0, 0},
-                 {1024, 0x77777777, ENGINE_TYPE_Q4_0, 0}};
+                 {1024, 0x77777777, ENGINE_TYPE_Q4_0, 0},
+                 {1024, 0xf7777777, ENGINE_TYPE_F32, 4}};
     files_write_text(
         files_path(directory, "config.json"),
         "{\"model_type\": \"llama\", \"hidden_size\": 1024, \"num_attention_heads\": 8, "
         "\"intermediate_size\": 1024, \"vocab_size\": 96, \"num_hidden_layers\": 1, "
         "\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 128}}");
-    for (size_t c = 0; c < 2; c++) {
+    for (size_t c = 0; c < 3; c++) {
         struct model *model;
         float values[1024];
         uint8_t row[4096];

@@ -133,7 +133,8 @@ static uint32_t code_at(const struct quantised *q, uint64_t row, uint64_t column
 static uint32_t zero_at(const struct quantised *q, uint64_t row, uint64_t group)
 {
     uint32_t word = word_at(q->zeros->data, group * (q->n_rows / 8) + row / 8);
-    return (word >> ((q->method == HF_GPTQ ? row % 8 : awq_places[row % 8]) * 4) & 15) + q->zero_offset;
+    uint32_t zero = word >> ((q->method == HF_GPTQ ? row % 8 : awq_places[row % 8]) * 4);
+    return (zero + q->zero_offset) & 15; /* 0 less 1 is stored as 15 */
 }
 
 static uint64_t group_of(const struct quantised *q, uint64_t column)
