@@ -315,6 +315,10 @@ Test(hf_directory, refuses_configurations)
         {CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [0, 1]}",
          "not two counts"},
         {"\"model_type\": \"llama\"", "hidden_size is missing, or 0"},
+        {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": "
+         "2, "
+         "\"intermediate_size\": -1",
+         "config.json: intermediate_size is not a count"}, /* not another name of it */
         {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 100000", "at most 1024"},
         {"\"model_type\": \"falcon\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": "
          "2, "

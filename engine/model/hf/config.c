@@ -30,52 +30,64 @@ void hf_fail(struct hf_config *config, int status, const char *format, ...)
     config->status = error_raise(status, "%s: %s", config->path, message);
 }
 
-const json_t *hf_get(const json_t *object, const char *names)
+/* The value of the first of the names that the object has, which *found receives. */
+static const json_t *find(const json_t *object, const char *names, const char **found)
 {
     for (const char *name = names; name;) {
         const char *end = strchr(name, '|');
         const json_t *value = json_object_getn(object, name, end ? (size_t)(end - name) : strlen(name));
+        *found = name;
         if (value && !json_is_null(value)) return value;
         name = end ? end + 1 : NULL;
     }
     return NULL;
 }
 
+const json_t *hf_get(const json_t *object, const char *names)
+{
+    const char *found;
+    return find(object, names, &found);
+}
+
 double hf_number(struct hf_config *config, const json_t *object, const char *names, double fallback)
 {
-    const json_t *value = hf_get(object, names);
+    const char *name;
+    const json_t *value = find(object, names, &name);
     if (!value || config->status) return fallback;
     double number = json_number_value(value);
     if (json_is_number(value) && fabs(number) < 1e30) return number;
-    hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a number", FIRST(names));
+    hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a number", FIRST(name));
     return fallback;
 }
 
 uint32_t hf_count(struct hf_config *config, const json_t *object, const char *names, uint32_t fallback)
 {
-    const json_t *value = hf_get(object, names);
+    const char *name;
+    const json_t *value = find(object, names, &name);
     if (!value || config->status) return fallback;
     double number = json_number_value(value);
     if (json_is_number(value) && number >= 0 && number <= INT32_MAX && number == floor(number))
         return (uint32_t)number;
-    hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a count", FIRST(names));
+    hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a count", FIRST(name));
     return fallback;
 }
 
 bool hf_flag(struct hf_config *config, const json_t *object, const char *names, bool fallback)
 {
-    const json_t *value = hf_get(object, names);
+    const char *name;
+    const json_t *value = find(object, names, &name);
     if (!value || config->status) return fallback;
     if (!json_is_boolean(value))
-        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is neither true nor false", FIRST(names));
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is neither true nor false", FIRST(name));
     return json_is_true(value);
 }
 
 const char *hf_text(struct hf_config *config, const json_t *object, const char *names)
 {
-    const json_t *value = hf_get(object, names);
+    const char *name;
+    const json_t *value = find(object, names, &name);
     if (value && !json_is_string(value))
-        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a text", FIRST(names));
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is not a text", FIRST(name));
     return json_string_value(value);
 }
 
