@@ -43,10 +43,10 @@ const struct command commands[] = {
      .run = command_chat},
     {.name = "batch",
      .synopsis = "[-m MODEL] IN.jsonl [-o OUT.jsonl] [OPTION...]",
-     .summary = "Goes on from many prompts, several at once.",
+     .summary = "Continues many prompts, several at once.",
      .details =
-         "IN has one JSON object per line: {\"prompt\": TEXT} or {\"tokens\": [IDS]}. These may stand beside "
-         "it and override the command line: id, max_tokens (or n_predict), temperature, top_k, top_p, min_p, "
+         "IN has one JSON object per line: {\"prompt\": TEXT} or {\"tokens\": [IDS]}. Further keys override "
+         "the command line: id, max_tokens (or n_predict), temperature, top_k, top_p, min_p, "
          "typical_p, repeat_penalty, frequency_penalty, presence_penalty, repeat_last_n, seed, stop (a text "
          "or several), ignore_eos, priority (higher ones go first). `-` is standard input.\n"
          "Also: samplers, logit_bias, ban, logprobs, dynatemp_range, dynatemp_exponent, top_n_sigma, "
@@ -56,7 +56,7 @@ const struct command commands[] = {
          "Each line of OUT is a result, in the order of IN: index, id, text, finish_reason (stop, length or "
          "context), prompt_tokens, text_tokens, seed, key; or, for a line that cannot be run, index, id and "
          "error, and the exit status is 1 in the end. Results do not depend on --parallel.\n"
-         "A batch that was stopped or killed goes on when the same command runs again: nothing that was "
+         "A batch that was stopped or killed resumes when the same command runs again: nothing that was "
          "written is lost or written twice. `key` tells whether a line of OUT belongs to its line of IN, to "
          "the model and to the options; if one does not, nothing is written.",
      .examples = "  engine batch -m llama.gguf questions.jsonl -o answers.jsonl\n"
@@ -269,7 +269,7 @@ const struct command commands[] = {
      .max_words = 1,
      .run = command_tokenize},
     {.name = "plugins",
-     .synopsis = "[check FILE.so] [OPTION…]",
+     .synopsis = "[check FILE.so] [OPTION...]",
      .summary = "Lists the plugins found, and why any of them is not used; or checks one.",
      .details = "The engine looks for plugins in the folders given by --plugin-dir, in those of "
                 "ENGINE_PLUGIN_PATH (separated by colons), in `plugin_dirs` of engine.conf, and in its own "

@@ -447,7 +447,7 @@ Test(adapters, refuses_what_it_cannot_apply)
     expect_refusal(write_gguf("adapter.gguf", norm, 8, 12, "llama"), "not supported");
     expect_refusal(write_gguf("adapter.gguf", attention, 8, 12, "gpt2"), "gpt2");
     expect_refusal(write_gguf("adapter.gguf", attention + 4, 8, 12, "llama"), "changes nothing");
-    expect_refusal(model_file, "no adapter");
+    expect_refusal(model_file, "not an adapter");
     expect_refusal(folder, "adapter_config.json");
     expect_refusal("/nowhere", "/nowhere");
 }
@@ -459,10 +459,11 @@ Test(adapters, refuses_parameters_that_it_does_not_know)
         const char *module, *config, *word;
     } parameters[] = {
         {"model.layers.0.mlp.experts", ", \"target_parameters\": [\"experts.down_proj\"]", "0 experts"},
-        {"model.layers.0.mlp.experts", "", "no known matrix"},
+        {"model.layers.0.mlp.experts", "", "not a known matrix"},
         {"model.layers.0.mlp.experts.base_layer", ", \"target_parameters\": [\"experts.down_proj\"]",
-         "no known matrix"},
-        {"model.layers.0.mlp.experts", ", \"target_parameters\": [\"perts.down_proj\"]", "no known matrix"},
+         "not a known matrix"},
+        {"model.layers.0.mlp.experts", ", \"target_parameters\": [\"perts.down_proj\"]",
+         "not a known matrix"},
     };
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
         char config[128];
@@ -487,9 +488,9 @@ Test(adapters, refuses_other_tensors)
         {"base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", "one of its two factors"},
         {"base_model.model.model.layers.0.self_attn.w_proj.lora_A.weight", "self_attn.w_proj"},
         {"base_model.model.model.layers.0.self_attn.q_proj.lora_embedding_A", "embedding"},
-        {"other.lora_A.weight", "no factor"},
-        {"base_model.model..lora_A.weight", "no factor"},
-        {".lora_A.weight", "no factor"},
+        {"other.lora_A.weight", "not a factor"},
+        {"base_model.model..lora_A.weight", "not a factor"},
+        {".lora_A.weight", "not a factor"},
     };
     const float numbers[4] = {0};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
@@ -517,7 +518,7 @@ Test(adapters, refuses_other_tensors)
     files_write_text(files_path(path, "adapter_model.bin"), "");
     expect_refusal(path, "adapter_model.bin");
     files_write_text(files_path(path, "adapter_config.json"), "[]");
-    expect_refusal(path, "no object");
+    expect_refusal(path, "not a JSON object");
 }
 
 /* Whatever becomes of a file's bytes, the adapter works or is refused with a reason. */

@@ -90,7 +90,7 @@ Test(batch, bad_lines_have_their_places)
     expect_text(text, 6, "error", "neither");
     expect_text(text, 7, "error", "top_p is 7");
     expect_text(text, 8, "error", "not JSON");
-    expect_text(text, 9, "error", "not an object");
+    expect_text(text, 9, "error", "not a JSON object");
     expect_text(text, 10, "finish_reason", "length");
     free(text);
     program_free(&result);

@@ -418,7 +418,7 @@ Test(chat, mistakes_at_the_start)
         {"--ban-token", "99999", "there is no token 99999"},
         {"--logit-bias", "99999+1", "there is no token 99999"},
         {"--template-arg", "x", "'x' is not KEY=JSON"},
-        {"--chat-template-kwargs", "[", "--chat-template-kwargs: not an object"},
+        {"--chat-template-kwargs", "[", "--chat-template-kwargs: not a JSON object"},
         {"--grammar", "root ::= x", "x"},
         {"--grammar-file", "/nonexistent", "/nonexistent"},
         {"--json-schema", "{\"type\":1}", "type"},

@@ -528,7 +528,7 @@ Test(grammar_schema, refused)
          "\"patternProperties\" is supported"},
         {"{\"properties\":{\"a\":{}},\"propertyNames\":{\"maxLength\":2},\"additionalProperties\":true}",
          "\"propertyNames\" beside"},
-        {"{\"$ref\":\"#/type\",\"type\":\"string\"}", "is no schema"},
+        {"{\"$ref\":\"#/type\",\"type\":\"string\"}", "is not a schema"},
         {"{\"$ref\":\"#/anyOf/x\",\"anyOf\":[true]}", "there is no"},
         {"{\"$ref\":\"#nowhere\"}", "there is no"},
         {"{\"$ref\":5}", "\"$ref\" should be a text"},

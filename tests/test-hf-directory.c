@@ -267,8 +267,8 @@ Test(hf_directory, refuses_configurations)
         {"\"model_type\": \"electra\"", "encoders"},
         {"\"model_type\": \"rwkv\"", "recurrent"},
         {CONFIG ", \"hidden_size\": 8", "duplicate"},
-        {CONFIG ", \"head_dim\": NaN", "no valid JSON"},
-        {CONFIG ", \"rms_norm_eps\": 1e999", "no valid JSON"},
+        {CONFIG ", \"head_dim\": NaN", "not valid JSON"},
+        {CONFIG ", \"rms_norm_eps\": 1e999", "not valid JSON"},
         {CONFIG ", \"rms_norm_eps\": \"x\"", "is not a number"},
         {CONFIG ", \"head_dim\": 0", "head_dim is 0"},
         {CONFIG ", \"head_dim\": 1000000000", "head_dim is 1000000000"},
@@ -293,14 +293,14 @@ Test(hf_directory, refuses_configurations)
          "cannot have the factors"},
         {CONFIG ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 8}",
          "llama3 lacks its low_freq_factor"},
-        {CONFIG ", \"rope_parameters\": []", "rope_parameters is no object"},
-        {CONFIG ", \"rope_scaling\": 5", "rope_scaling is no object"},
+        {CONFIG ", \"rope_parameters\": []", "rope_parameters is not a JSON object"},
+        {CONFIG ", \"rope_scaling\": 5", "rope_scaling is not a JSON object"},
         {CONFIG ", \"rope_theta\": -5", "impossible"},
         {CONFIG ", \"rope_parameters\": {\"rope_theta\": -1}", "impossible"},
         {CONFIG ", \"partial_rotary_factor\": 0.5, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}",
          "partial_rotary_factor 0.5 with rope of the type 'linear'"},
-        {CONFIG ", \"text_config\": 5", "text_config is no object"},
-        {CONFIG ", \"architectures\": 5", "architectures is no list"},
+        {CONFIG ", \"text_config\": 5", "text_config is not a JSON object"},
+        {CONFIG ", \"architectures\": 5", "architectures is not a list"},
         {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
          "\"num_key_value_heads\": 1, \"num_hidden_layers\": 1, \"vocab_size\": 2",
          "vocab_size is 2, but the embedding has 3 rows"},
@@ -340,13 +340,13 @@ Test(hf_directory, refuses_files_that_are_no_json)
     files_write_text(path, "");
     expect_refusal("it is empty");
     files_write_text(path, "[]");
-    expect_refusal("no object");
+    expect_refusal("not a JSON object");
     files_write_text(path, "{");
-    expect_refusal("no valid JSON");
+    expect_refusal("not valid JSON");
     char *text = malloc(LARGE + 1);
     memset(text, '[', LARGE);
     files_write(path, text, DEEP);
-    expect_refusal("no valid JSON");
+    expect_refusal("not valid JSON");
     memset(text, ' ', LARGE);
     files_write(path, text, LARGE);
     expect_refusal("at most 16777216 are read");
@@ -430,7 +430,7 @@ Test(hf_directory, refuses_weights)
         {"{\"x\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", "token_embd.weight", 4},
         {"{\"x\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}",
          "60 bytes follow the last tensor", 64},
-        {"{\"__metadata__\": \"x\"}", "__metadata__ is no object", 0},
+        {"{\"__metadata__\": \"x\"}", "__metadata__ is not a JSON object", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_safetensors(path, cases[i].header, cases[i].size);
@@ -583,7 +583,7 @@ Test(hf_directory, refuses_indices)
     static const struct {
         const char *index, *words;
     } cases[] = {
-        {"[]", "no object"},
+        {"[]", "not a JSON object"},
         {"{}", "has no weight_map"},
         {"{\"weight_map\": {}}", "lists 0 files"},
         {"{\"weight_map\": {\"a\": \"../../etc/passwd\"}}", "not one in the same folder"},

@@ -270,20 +270,20 @@ Test(hf_encoders, steps_that_are_not_known_are_refused)
         {STEPS, "{\"pooling_mode\": \"middle\"}", "no way of pooling"},
         {STEPS, "{\"pooling_mode_max_tokens\": true}", "not supported"},
         {STEPS, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}", "several ways"},
-        {STEPS, "[]", "no object"},
+        {STEPS, "[]", "not a JSON object"},
         {"[" STEP("LSTM", "2_LSTM") "]", "{}", "modules.json: the step 'LSTM'"},
         {"[" STEP("Dense", "2_Dense") "]", "{}", "a Dense before Pooling"},
         {"[" STEP("Pooling", "1_Pooling") ", " STEP("Normalize", "2") ", " STEP("Dense", "3_Dense") "]", MEAN,
          "a step after Normalize"},
         {"[" STEP("Pooling", "1_Pooling") ", " STEP("Dense", "../2_Dense") "]", MEAN,
-         "the path of Dense is no folder"},
-        {"[" STEP("Pooling", "../1_Pooling") "]", "{}", "no folder of the directory"},
+         "the path of Dense is not a folder"},
+        {"[" STEP("Pooling", "../1_Pooling") "]", "{}", "not a folder of the directory"},
         {"[" STEP("Pooling", "3_Pooling") "]", "{}", "3_Pooling/config.json"},
         {"[" STEP("Pooling", "1_Pooling") ", " STEP("Pooling", "1_Pooling") "]",
          "{\"pooling_mode\": \"cls\"}", "several steps"},
         {"[1, {\"type\": 2}]", "{}", "the step ''"},
-        {"{}", "{}", "modules.json is no array"},
-        {"[", "{}", "no valid JSON"},
+        {"{}", "{}", "modules.json is not a JSON array"},
+        {"[", "{}", "not valid JSON"},
     };
     write_model(&layouts[0]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -436,7 +436,7 @@ Test(hf_encoders, dense_steps_of_other_kinds_are_refused)
         {DENSE(16, 24, true, "activation.Mish"), "2_Dense/config.json: this activation_function"},
         {"{\"use_residual\": true}", "use_residual"},
         {"{\"module_input_name\": \"token_embeddings\"}", "something else than the sentence's embedding"},
-        {"{", "no valid JSON"},
+        {"{", "not valid JSON"},
     };
     struct engine_embedding_info info;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -384,9 +384,9 @@ Test(imatrix_files, damaged)
         refuses("negative.dat", "importance matrix of llama-imatrix");
     }
     set("old.dat", "nan.dat", values, "\0\0\xc0\x7f", 4);
-    refuses("nan.dat", MATRIX " has values that are no means of squares");
+    refuses("nan.dat", MATRIX " has values that are not means of squares");
     set("old.dat", "below.dat", values, "\0\0\x80\xbf", 4);
-    refuses("below.dat", MATRIX " has values that are no means of squares");
+    refuses("below.dat", MATRIX " has values that are not means of squares");
     files_copy(in_folder("in.gguf"), in_folder("model.gguf"), SIZE_MAX);
     refuses("model.gguf", "no tensor's name ends with .in_sum2");
     refuses("nothing.dat", "No such file");

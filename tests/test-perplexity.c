@@ -92,7 +92,7 @@ static void add_window(size_t first, size_t length, size_t counted, bool bos, do
 static double number_of(const json_t *json, const char *key)
 {
     const json_t *value = json_object_get(json, key);
-    cr_assert(json_is_number(value), "%s is no number", key);
+    cr_assert(json_is_number(value), "%s is not a number", key);
     return json_number_value(value);
 }
 

@@ -79,9 +79,9 @@ Test(safetensors, refuses_damaged_files)
     static const struct {
         const char *header, *word;
     } damaged[] = {
-        {"", "no valid JSON"},
-        {"[]", "no object"},
-        {"{\"a\": ", "no valid JSON"},
+        {"", "not valid JSON"},
+        {"[]", "not a JSON object"},
+        {"{\"a\": ", "not valid JSON"},
         {"{\"a\": 1}", "type"},
         {"{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", "F31"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": 1, \"data_offsets\": [0, 4]}}", "no shape"},
@@ -102,7 +102,7 @@ Test(safetensors, refuses_damaged_files)
         {"{\"a\": " TENSOR("[1]", 0, 4) ", \"a\": " TENSOR("[1]", 4, 8) "}", "duplicate"},
         {"{\"\": " TENSOR("[1]", 0, 4) "}", "no valid name"},
         {"{\"a\\n\": " TENSOR("[1]", 0, 4) "}", "no valid name"},
-        {"{\"a\\u0000b\": " TENSOR("[1]", 0, 4) "}", "no valid JSON"},
+        {"{\"a\\u0000b\": " TENSOR("[1]", 0, 4) "}", "not valid JSON"},
     };
     struct safetensors *file;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {

@@ -40,7 +40,7 @@ static const json_t *answer_of(const json_t *json, size_t number)
 static double number_of(const json_t *json, const char *key)
 {
     const json_t *value = json_object_get(json, key);
-    cr_assert(json_is_real(value), "%s is no number", key);
+    cr_assert(json_is_real(value), "%s is not a number", key);
     return json_real_value(value);
 }
 

@@ -268,8 +268,8 @@ Test(template, bad_variables_are_refused)
     static const char *const bad[][2] = {
         {"", "messages: not JSON"},
         {"{", "messages: not JSON"},
-        {"[1]", "not an array of objects"},
-        {"\"x\"", "not an array of objects"},
+        {"[1]", "not an array of JSON objects"},
+        {"\"x\"", "not an array of JSON objects"},
         {"[{\"a\": 99999999999999999999999}]", "not JSON"},
         {"[{\"a\": \"\xff\"}]", "not JSON"},
     };

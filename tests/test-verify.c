@@ -83,9 +83,9 @@ Test(verify, refuses_lists)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"sums\n", "SHA256SUMS:1 is no checksum"},
-        {SHA256 "  config.json\nba78  model.safetensors\n", "SHA256SUMS:2 is no checksum"},
-        {SHA256 " config.json\n", "SHA256SUMS:1 is no checksum"},
+        {"sums\n", "SHA256SUMS:1 is not a checksum"},
+        {SHA256 "  config.json\nba78  model.safetensors\n", "SHA256SUMS:2 is not a checksum"},
+        {SHA256 " config.json\n", "SHA256SUMS:1 is not a checksum"},
         {SHA256 "  config.json\n" SHA256 "  config.json\n", "lists config.json twice"},
         {SHA256 "  config.json\n", "model.safetensors has no checksum"},
         {"", "model.safetensors has no checksum"},
@@ -182,7 +182,7 @@ Test(verify, reads_the_index)
     write_sums(SHA256 "  model.safetensors.index.json\n" SHA256 "  config.json\n");
     expect_bad(folder, "model.safetensors.index.json is damaged");
     write_model("model.safetensors.index.json");
-    expect_bad(folder, "model.safetensors.index.json is no valid JSON");
+    expect_bad(folder, "model.safetensors.index.json is not valid JSON");
 }
 
 /* snapshots/HASH/NAME -> ../../blobs/CHECKSUM, as Hugging Face's programs lay it out. */

@@ -24,7 +24,7 @@ static int check_kind(const struct model *model, const struct adapter *adapter)
     struct engine_string family = {0}, expected = {0};
     if (!text_is(metadata, "general.type", "adapter"))
         return error_raise(ENGINE_ERROR_DATA,
-                           "%s is no adapter: its general.type is not \"adapter\" (is it a model?)",
+                           "%s is not an adapter: its general.type is not \"adapter\" (is it a model?)",
                            adapter->path);
     if (!text_is(metadata, "adapter.type", "lora"))
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: only adapters of type \"lora\" are supported",
@@ -92,7 +92,7 @@ int adapter_read_gguf(const struct model *model, struct adapter *adapter)
             status = add_part(adapter, tensor, alpha);
         } else if (!ends_with(tensor->name, ".lora_b")) {
             status = error_raise(ENGINE_ERROR_UNSUPPORTED,
-                                 "%s: the tensor %s is no factor of a low-rank adapter (NAME.lora_a, "
+                                 "%s: the tensor %s is not a factor of a low-rank adapter (NAME.lora_a, "
                                  "NAME.lora_b); trained biases and whole tensors are not supported",
                                  adapter->path, tensor->name);
         }

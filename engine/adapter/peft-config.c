@@ -105,7 +105,7 @@ static int check_parameters(const struct peft_config *config)
             return error_raise(ENGINE_ERROR_UNSUPPORTED,
                                "%s: target_parameters: factors of %.100s cannot be applied, only those of "
                                "matrices: gate_up_proj, down_proj, weight",
-                               config->path, name ? name : "what is no name");
+                               config->path, name ? name : "something that is not a name");
     }
     return ENGINE_OK;
 }
@@ -201,7 +201,7 @@ int peft_config_read(const char *path, struct peft_config *config)
     config->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (!json_is_object(config->json))
-        return error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON%s%s", path, config->json ? "" : ": ",
+        return error_raise(ENGINE_ERROR_DATA, "%s is not a JSON object%s%s", path, config->json ? "" : ": ",
                            config->json ? "" : error.text);
     int status = check_supported(config);
     if (!status) status = read_numbers(config);

@@ -84,7 +84,7 @@ static bool is_unchanged_embedding(const struct reader *reader, const struct saf
 
 static int refuse(const struct reader *reader, const struct safetensors_tensor *tensor)
 {
-    const char *why = "it is no factor of a low-rank adapter (lora_A, lora_B)";
+    const char *why = "it is not a factor of a low-rank adapter (lora_A, lora_B)";
     if (strstr(tensor->name, "lora_magnitude_vector")) why = "DoRA is not supported";
     if (strstr(tensor->name, ".bias")) why = "trained biases are not supported";
     if (strstr(tensor->name, "modules_to_save") || strstr(tensor->name, "embed_tokens.weight") ||
@@ -163,7 +163,7 @@ static int add_tensor(struct reader *reader, const struct safetensors_tensor *te
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s: %s is %s; it must be F32, F16 or BF16", path,
                            tensor->name, tensor->type_name);
     if (tensor->n_dims != 2 || tensor->ne[0] == 0 || tensor->ne[1] == 0)
-        return error_raise(ENGINE_ERROR_DATA, "%s: %s is no matrix", path, tensor->name);
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s is not a matrix", path, tensor->name);
 
     struct module *module = &reader->modules[reader->n_modules++];
     char *name = adapter_allocate(reader->adapter, length - prefix + 1);
@@ -179,7 +179,7 @@ static int add_tensor(struct reader *reader, const struct safetensors_tensor *te
     if (status) return status;
     if (!found)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
-                           "%s: it changes %s, which is no known matrix of the family %s: an adapter of "
+                           "%s: it changes %s, which is not a known matrix of the family %s: an adapter of "
                            "another model?",
                            path, name, reader->family);
     if (factor->is_rows != module->hf.is_embedding)
@@ -561,8 +561,8 @@ static int open_files(struct reader *reader)
     char *pickled = join_name(adapter, adapter->path, "/adapter_model.bin");
     if (!config || !weights || !pickled) return ENGINE_ERROR_MEMORY;
     if (!exists(config))
-        return error_raise(ENGINE_ERROR_NOT_FOUND, "%s is no adapter: the folder has no adapter_config.json",
-                           adapter->path);
+        return error_raise(ENGINE_ERROR_NOT_FOUND,
+                           "%s is not an adapter: the folder has no adapter_config.json", adapter->path);
     int status = peft_config_read(config, &reader->config);
     if (status) return status;
     if (!exists(weights) && exists(pickled))

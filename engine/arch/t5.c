@@ -71,7 +71,7 @@ static void read(struct hparams *h, void *hparams, struct arch_info *info)
     info->has_source = true;
     info->start_token = (int32_t)hparams_count(h, "decoder_start_token_id", 0);
     if ((uint32_t)info->start_token >= d->n_vocab)
-        hparams_fail(h, ENGINE_ERROR_DATA, "decoder_start_token_id %d is no token", info->start_token);
+        hparams_fail(h, ENGINE_ERROR_DATA, "decoder_start_token_id %d is not a token", info->start_token);
 }
 
 static void read_encoder(struct hparams *h, void *hparams, struct arch_info *info)

@@ -44,11 +44,11 @@ static void describes_itself(struct suite *suite, const void *args)
     SUITE_EXPECT(suite, printable_is(info.description, strnlen(info.description, sizeof info.description)),
                  "a control character in the description");
     SUITE_EXPECT(suite, info.kind >= ENGINE_DEVICE_CPU && info.kind <= ENGINE_DEVICE_ACCELERATOR,
-                 "kind %u is none of enum engine_device_kind", info.kind);
+                 "kind %u is not one of enum engine_device_kind", info.kind);
     SUITE_EXPECT(suite, info.memory_free > 0, "no memory is free");
     SUITE_EXPECT(suite, info.memory_total == 0 || info.memory_free <= info.memory_total,
                  "more memory is free than there is");
-    SUITE_EXPECT(suite, (info.alignment & (info.alignment - 1)) == 0, "alignment %u is no power of two",
+    SUITE_EXPECT(suite, (info.alignment & (info.alignment - 1)) == 0, "alignment %u is not a power of two",
                  info.alignment);
 }
 

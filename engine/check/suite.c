@@ -21,13 +21,13 @@ int suite_parse_only(struct suite_only *only, const char *text)
         unsigned long number = strtoul(sign + 1, &end, 10);
         length = (size_t)(sign - text);
         if (!isdigit((unsigned char)sign[1]) || *end || number == 0 || number > UINT32_MAX)
-            return error_raise(ENGINE_ERROR_ARGUMENT, "'%s' is no case: a number should follow '#'", text);
+            return error_raise(ENGINE_ERROR_ARGUMENT, "'%s' is not a case: a number should follow '#'", text);
         only->number = (uint32_t)number;
     }
     while (length > 0 && text[length - 1] == ' ') length--;
     if (length == 0 || length >= sizeof only->text)
         return error_raise(ENGINE_ERROR_ARGUMENT,
-                           "'%s' is no case: it should be AREA, AREA CHECK or AREA CHECK #NUMBER", text);
+                           "'%s' is not a case: it should be AREA, AREA CHECK or AREA CHECK #NUMBER", text);
     memcpy(only->text, text, length);
     return ENGINE_OK;
 }

@@ -48,7 +48,7 @@ struct questions {
  * questions_free in either case. Returns an enum engine_status, with command_error's message. */
 int questions_read(const struct arguments *arguments, struct engine_model *model,
                    struct questions *questions);
-/* Reads one from an object of JSON, as a line of -f has it. questions_free in either case. */
+/* Reads one from a JSON object, as a line of -f has it. questions_free in either case. */
 int question_read(const struct arguments *arguments, struct engine_model *model, json_t *object,
                   struct questions *questions);
 void questions_free(struct questions *questions);

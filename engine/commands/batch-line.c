@@ -101,7 +101,7 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     if (!line->root && json_error_code(&reason) == json_error_numeric_overflow)
         return snprintf(error, 256, "%.150s; a seed from 2^63 on is written as a text", reason.text), false;
     if (!line->root) return snprintf(error, 256, "not JSON: %.200s", reason.text), false;
-    if (!json_is_object(line->root)) return snprintf(error, 256, "not an object of JSON"), false;
+    if (!json_is_object(line->root)) return snprintf(error, 256, "not a JSON object"), false;
     const char *name;
     json_t *value;
     bool good = true;

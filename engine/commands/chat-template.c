@@ -66,7 +66,7 @@ int chat_template_variables(const struct arguments *arguments, char **json)
         arguments->template_variables ? json_loads(arguments->template_variables, 0, &reason) : json_object();
     int status = ENGINE_OK;
     if (!json_is_object(object))
-        status = command_error(ENGINE_ERROR_ARGUMENT, "--chat-template-kwargs: not an object of JSON");
+        status = command_error(ENGINE_ERROR_ARGUMENT, "--chat-template-kwargs: not a JSON object");
     for (size_t i = 0; i < arguments->template_args.count && !status; i++)
         status = add_variable(object, arguments->template_args.items[i]);
     if (!status) *json = json_dumps(object, JSON_COMPACT);

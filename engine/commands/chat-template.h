@@ -10,7 +10,7 @@
 int chat_template_open(const struct arguments *arguments, struct engine_model *model,
                        struct engine_template **template);
 
-/* The variables of --template-arg and --chat-template-kwargs as an object of JSON, NULL if there are none. The
+/* The variables of --template-arg and --chat-template-kwargs as a JSON object, NULL if there are none. The
  * caller frees it. */
 int chat_template_variables(const struct arguments *arguments, char **json);
 

@@ -16,7 +16,7 @@ struct chat {
     struct engine_model *model;
     struct vocabulary vocabulary;
     struct engine_template *chat_template;
-    char *variables; /* of the template, an object of JSON; NULL: none */
+    char *variables; /* of the template, a JSON object; NULL: none */
     struct engine_context *context;
     struct engine_context_info info;
     struct draft_model draft; /* with --draft */

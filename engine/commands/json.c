@@ -87,7 +87,7 @@ int json_check_objects(const char *path, const char *text, size_t size, const ch
     if (objects) return ENGINE_OK;
     json_decref(*json);
     *json = NULL;
-    return command_error(ENGINE_ERROR_DATA, "%s: not an array of %s (objects of JSON)", name, what);
+    return command_error(ENGINE_ERROR_DATA, "%s: not an array of %s (JSON objects)", name, what);
 }
 
 int json_print(json_t *json)

@@ -49,8 +49,8 @@ const struct option options_serve[] = {
     SERVE_NUMBER("models-max", "N", models_max, "0", 0, 10000, NULL,
                  "Number of models that are loaded at once; 0: no limit"),
     SERVE_NUMBER("models-memory", "MIB", models_memory_mib, "0", 0, 4e9, NULL,
-                 "Memory for all loaded models together, on all devices; the one that was asked for least "
-                 "recently is put out to make room; 0: no limit"),
+                 "Memory for all loaded models together, on all devices; the least recently used one is "
+                 "unloaded to make room; 0: no limit"),
     SERVE_NUMBER("parallel", "N", n_parallel, "8", 1, 1024, " -np ",
                  "Number of texts that a model generates at once"),
     SERVE_NUMBER("queue", "N", n_waiting, "512", 1, 1e6, NULL,

@@ -250,7 +250,7 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(template_variables),
      .commands = TALKING,
-     .help = "Sets variables of the template: an object of JSON"},
+     .help = "Sets variables of the template: a JSON object"},
 
     {.name = "no-generation-prompt",
      .kind = OPTION_FLAG,

@@ -304,7 +304,7 @@ static int get_tokens(struct reader *reader, struct engine_context *context, uin
     int status = get(reader, tokens, n_tokens * sizeof *tokens);
     for (uint32_t i = 0; i < n_tokens && !status; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= context->plan->info.n_vocab)
-            return damaged(reader, "a token is none");
+            return damaged(reader, "a token does not exist");
     if (!status && !kv_restore(context->kv, sequence, tokens, n_tokens, window_first))
         status = error_raise(ENGINE_ERROR_MEMORY, "%s: the cache has no room for its windows", reader->path);
     return status;
@@ -317,7 +317,7 @@ static int get_source(struct reader *reader, struct engine_context *context, uin
     int status = get(reader, tokens, n_tokens * sizeof *tokens);
     for (uint32_t i = 0; i < n_tokens && !status; i++) {
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= context->plan->info.n_vocab)
-            return damaged(reader, "a token is none");
+            return damaged(reader, "a token does not exist");
         kv_append(context->sources, sequence, tokens[i]);
     }
     return status;

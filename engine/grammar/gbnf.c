@@ -150,7 +150,7 @@ static uint32_t read_string(struct parser *parser)
         }
         uint32_t character = take_char(parser);
         if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000))
-            wrong(parser, "an escape in a string is no character");
+            wrong(parser, "an escape in a string is not a character");
         if (ok(parser) && reserve(&parser->exprs->status, (void **)&bytes, &capacity, length + 4, 1))
             length += expr_utf8(character, bytes + length);
     }

@@ -130,7 +130,8 @@ const json_t *schema_resolve(struct schema_reader *reader, const json_t *referen
     if (!target)
         schema_wrong(reader, "\"$ref\": there is no \"%.80s\" in the schema", text);
     else if (!json_is_object(target) && !json_is_boolean(target)) {
-        schema_wrong(reader, "\"$ref\": \"%.80s\" is no schema: it should be an object, true or false", text);
+        schema_wrong(reader, "\"$ref\": \"%.80s\" is not a schema: it should be an object, true or false",
+                     text);
         target = NULL;
     }
     return target;

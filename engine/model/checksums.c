@@ -101,7 +101,7 @@ static int read_lines(struct checksums *checksums, const char *text, size_t size
         if (!length || *line == '#' || *line == '\\') continue;
         if (!split_line(line, length, &name, digits))
             return error_raise(ENGINE_ERROR_DATA,
-                               "%s/" SUMS ":%zu is no checksum as sha256sum writes it: 64 digits, two "
+                               "%s/" SUMS ":%zu is not a checksum as sha256sum writes it: 64 digits, two "
                                "spaces, a name",
                                checksums->folder, number);
         int status = add_listed(checksums, name, digits);

@@ -188,7 +188,8 @@ static int merge_entry(struct imatrix_sums *sums, const char *path, const struct
                               .n_counts = entry->n_counts};
     for (uint64_t c = 0; c < entry->n_counts; c++)
         if (!(entry->counts[c] >= 0 && entry->counts[c] < 1e15f))
-            return error_raise(ENGINE_ERROR_DATA, "%s: %s has counts that are none", path, entry->name);
+            return error_raise(ENGINE_ERROR_DATA, "%s: %s has counts that are not numbers of tokens", path,
+                               entry->name);
     int status = find(sums, &shape, &sum);
     if (status) return error_wrap(status, "%s", path);
     for (uint64_t i = 0; i < entry->n; i++)

@@ -200,9 +200,10 @@ static int check_entries(const char *path, struct imatrix *imatrix)
         const struct imatrix_entry *entry = &imatrix->entries[e];
         for (uint64_t i = 0; i < entry->n; i++)
             if (!(entry->means[i] >= 0) || isinf(entry->means[i]))
-                return error_raise(ENGINE_ERROR_DATA,
-                                   "%s: %s has values that are no means of squares (not finite, or negative)",
-                                   path, entry->name);
+                return error_raise(
+                    ENGINE_ERROR_DATA,
+                    "%s: %s has values that are not means of squares (not finite, or negative)", path,
+                    entry->name);
         names_add(&imatrix->names, entry->name, e);
     }
     const char *twice = names_sort(&imatrix->names);

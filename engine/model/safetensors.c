@@ -173,7 +173,7 @@ static int read_tensor_list(struct safetensors *file)
     {
         if (strcmp(name, METADATA) == 0 && json_is_object(entry)) continue;
         if (strcmp(name, METADATA) == 0)
-            return error_raise(ENGINE_ERROR_DATA, "%s: its " METADATA " is no object of JSON", file->path);
+            return error_raise(ENGINE_ERROR_DATA, "%s: its " METADATA " is not a JSON object", file->path);
         int status = read_entry(file, name, entry);
         if (status) return status;
     }
@@ -190,7 +190,7 @@ static int read_header(struct safetensors *file)
     uint64_t length;
     json_error_t error;
     if (file->size < sizeof length)
-        return error_raise(ENGINE_ERROR_DATA, "%s is no safetensors file: it has %" PRIu64 " bytes",
+        return error_raise(ENGINE_ERROR_DATA, "%s is not a safetensors file: it has %" PRIu64 " bytes",
                            file->path, file->size);
     memcpy(&length, file->data, sizeof length);
     if (length > MAX_HEADER || length > file->size - sizeof length)
@@ -202,9 +202,9 @@ static int read_header(struct safetensors *file)
     file->header =
         json_loadb((const char *)file->data + sizeof length, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header)
-        return error_raise(ENGINE_ERROR_DATA, "%s: its header is no valid JSON: %s", file->path, error.text);
+        return error_raise(ENGINE_ERROR_DATA, "%s: its header is not valid JSON: %s", file->path, error.text);
     if (!json_is_object(file->header))
-        return error_raise(ENGINE_ERROR_DATA, "%s: its header is no object of JSON", file->path);
+        return error_raise(ENGINE_ERROR_DATA, "%s: its header is not a JSON object", file->path);
     return read_tensor_list(file);
 }
 

@@ -52,7 +52,7 @@ static int check_pooling(const struct engine_queue *queue, const struct engine_r
 {
     uint32_t n_types = queue->context->plan->info.n_types;
     if (given->pooling > ENGINE_POOLING_TOKENS)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "%u is no pooling of embeddings", given->pooling);
+        return error_raise(ENGINE_ERROR_ARGUMENT, "%u is not a kind of pooling", given->pooling);
     if (given->pooling == ENGINE_POOLING_RANK && !queue->head)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
                            "%s: the model has no classification head (cls.output.weight), "

@@ -5,14 +5,17 @@
 #include "serve/http/exchange.h"
 
 enum route_flags {
-    ROUTE_JSON = 1, /* the body has to be an object of JSON; 400 otherwise */
-    ROUTE_MODEL =
-        2, /* with ROUTE_JSON: its field "model" names a model, the first one if it is absent; the handler
-                            runs once that is loaded */
-    ROUTE_OPEN = 4, /* needs no key */
-    ROUTE_QUICK =
-        8, /* never waits: has a worker thread of its own, so that it is answered however busy others are */
-    ROUTE_ANTHROPIC = 16 /* errors have the form of Anthropic's API */
+    /* The body has to be a JSON object; 400 otherwise. */
+    ROUTE_JSON = 1,
+    /* With ROUTE_JSON: its field "model" names a model, the first one if it is absent; the handler runs once that is
+     * loaded. */
+    ROUTE_MODEL = 2,
+    /* Needs no key. */
+    ROUTE_OPEN = 4,
+    /* Never waits: has a worker thread of its own, so that it is answered however busy others are. */
+    ROUTE_QUICK = 8,
+    /* Errors have the form of Anthropic's API. */
+    ROUTE_ANTHROPIC = 16
 };
 
 struct route {

@@ -155,12 +155,12 @@ static int read_json(const struct template_variable *variable, json_t **json)
         return error_raise(ENGINE_ERROR_DATA, "%s: not JSON: line %d: %s", variable->what, reason.line,
                            reason.text);
     if (!variable->name && !json_is_object(*json))
-        return error_raise(ENGINE_ERROR_DATA, "%s: not an object of JSON", variable->what);
+        return error_raise(ENGINE_ERROR_DATA, "%s: not a JSON object", variable->what);
     bool objects = json_is_array(*json);
     for (size_t i = 0; objects && i < json_array_size(*json); i++)
         objects = json_is_object(json_array_get(*json, i));
     if (variable->is == TEMPLATE_OBJECTS && !objects && !json_is_null(*json))
-        return error_raise(ENGINE_ERROR_DATA, "%s: not an array of objects of JSON", variable->what);
+        return error_raise(ENGINE_ERROR_DATA, "%s: not an array of JSON objects", variable->what);
     return ENGINE_OK;
 }
 

@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (imatrix_find(imatrix, entry->name) != entry) fuzz_fail("an entry is not found by its name");
         if (entry->n > size / sizeof(float)) fuzz_fail("more values than the file has");
         for (uint64_t i = 0; i < entry->n; i++)
-            if (!(entry->means[i] >= 0) || isinf(entry->means[i])) fuzz_fail("a value is no mean of squares");
+            if (!(entry->means[i] >= 0) || isinf(entry->means[i]))
+                fuzz_fail("a value is not a mean of squares");
     }
     imatrix_close(imatrix);
     return 0;

@@ -168,7 +168,7 @@ void fuzz_there_and_back(const struct fuzz_tokenizer *tokenizer, const char *tex
         fuzz_fail("the same text gave other ids");
     for (size_t i = 0; i < first.count; i++)
         if (first.list[i] < 0 || (uint32_t)first.list[i] >= tokenizer->n_tokens)
-            fuzz_fail("an id is no token's");
+            fuzz_fail("an id is not a token's");
     char why[EXPLANATION_WHY];
     if (tokenizer->api->explain &&
         !explanation_check(tokenizer->api, tokenizer->tokenizer, (struct engine_string){copy, length}, flags,

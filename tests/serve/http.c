@@ -185,7 +185,7 @@ static void test_routes(void)
     expect(&fixture, GET("/open%00/x", ""), 404, NULL);
     expect(&fixture, POST("/echo", "7", "{\"a\":1}"), 200, "{\"a\":1}");
     expect(&fixture, POST("/echo", "6", "{\"a\":1"), 400, "line 1, column 6");
-    expect(&fixture, POST("/echo", "3", "[1]"), 400, "not an object");
+    expect(&fixture, POST("/echo", "3", "[1]"), 400, "not a JSON object");
     expect(&fixture, POST("/echo", "13", "{\"a\":1,\"a\":2}"), 400, "JSON");
     expect(&fixture, POST("/theirs", "1", "{"), 400, "{\"type\":\"error\",\"error\":{\"type\"");
     expect(&fixture, POST("/echo", "0", ""), 400, "JSON");

@@ -1,4 +1,4 @@
-/* models.c: the server's models: loaded when asked for, put out for others, with adapters in turns, cancelled by clients that go
+/* models.c: the server's models: loaded when asked for, unloaded for others, with adapters in turns, cancelled by clients that go
  * away. A plain program, so that it runs under ThreadSanitizer.
  *
  * usage: serve-models PLUGIN_DIR SCRATCH_FOLDER */
@@ -207,7 +207,7 @@ static void test_names(void)
     expect(&fixture, "{\"n\": 4, \"model\": \"broken\"}", 503, "cannot be loaded: c.gguf: the file ends");
     expect(&fixture, "{\"n\": 4, \"model\": \"broken\"}", 503, "cannot be loaded");
     EXPECT(state_of(&fixture, 0).is_loaded && state_of(&fixture, 1).is_loaded,
-           "a model was put out without need");
+           "a model was unloaded without need");
     fixture_stop(&fixture);
     EXPECT(!fixture_start_with_models(&fixture, OPTIONS("-m", options_a, "-m", options_a)) &&
                strstr(fixture.message, "two models"),
@@ -267,7 +267,8 @@ static void test_putting_out(void)
                  (const char *[]){"{\"n\": 8, \"model\": \"a\"}", "{\"n\": 8, \"model\": \"second\"}"}, 2);
     EXPECT(state_of(&fixture, 0).is_loaded + state_of(&fixture, 1).is_loaded == 1,
            "more than one model is loaded");
-    EXPECT(state_of(&fixture, 1).n_loads > 0 && state_of(&fixture, 0).n_loads > 1, "a model was not put out");
+    EXPECT(state_of(&fixture, 1).n_loads > 0 && state_of(&fixture, 0).n_loads > 1,
+           "a model was not unloaded");
     fixture_stop(&fixture);
     EXPECT(!fixture_start_with_models(&fixture, OPTIONS("-m", options_a, "--models-memory", "1")) &&
                strstr(fixture.message, "--models-memory"),

@@ -409,8 +409,8 @@ static void expect_refused(const char *json, const char *words)
 /* Files that are no JSON, or no files. */
 Test(hf, refuses_files)
 {
-    expect_refused("{\"model\":NaN}", "no valid JSON");
-    expect_refused("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1e999]]}}", "no valid JSON");
+    expect_refused("{\"model\":NaN}", "not valid JSON");
+    expect_refused("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1e999]]}}", "not valid JSON");
     static const char *const targets[] = {"tokenizer.json", "nowhere", "/dev/zero", "."};
     static const char *const words[] = {"symbolic links", "No such file", "not a regular file",
                                         "not a regular file"};
@@ -431,7 +431,7 @@ Test(hf, refusals)
 {
     expect_refused("{\"model\":{\"vocab\":{\"a\":0,\"a\":1}}}", "duplicate");
     expect_refused("{}", "/model");
-    expect_refused("[]", "no object");
+    expect_refused("[]", "not a JSON object");
     expect_refused("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1}}}", "/model/vocab");
     expect_refused("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":99999999999}}}", "/model/vocab");
     expect_refused("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0}}}", "/model/vocab");

@@ -284,9 +284,9 @@ static void find_family(struct hf_config *config)
     const char *type = hf_text(config, config->root, "model_type");
     const json_t *text = hf_get(config->root, "text_config");
     config->json = config->root;
-    if (text && !json_is_object(text)) hf_fail(config, ENGINE_ERROR_DATA, "text_config is no object of JSON");
+    if (text && !json_is_object(text)) hf_fail(config, ENGINE_ERROR_DATA, "text_config is not a JSON object");
     const json_t *classes = hf_get(config->root, "architectures");
-    if (classes && !json_is_array(classes)) hf_fail(config, ENGINE_ERROR_DATA, "architectures is no list");
+    if (classes && !json_is_array(classes)) hf_fail(config, ENGINE_ERROR_DATA, "architectures is not a list");
     if (config->status) return;
     config->family = type ? hf_family_find(type) : NULL;
     if (!config->family && json_is_object(text)) {

@@ -198,7 +198,7 @@ void hf_read_lfm2(struct hf_config *config)
         if (fits)
             config->is_recurrent[json_integer_value(layer)] = false;
         else
-            hf_fail(config, ENGINE_ERROR_DATA, "full_attn_idxs has what is no layer");
+            hf_fail(config, ENGINE_ERROR_DATA, "full_attn_idxs has something that is not a layer");
     }
 }
 

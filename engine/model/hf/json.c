@@ -24,11 +24,11 @@ static int read_file(const char *path, uint64_t limit, bool is_array, json_t **j
             size > 0 ? json_loadb((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES, &error) : NULL;
         if (!*json) printable_make(error.text);
         if (!*json)
-            status = error_raise(ENGINE_ERROR_DATA, "%s is no valid JSON: %s", path,
+            status = error_raise(ENGINE_ERROR_DATA, "%s is not valid JSON: %s", path,
                                  size > 0 ? error.text : "it is empty");
         else if (is_array ? !json_is_array(*json) : !json_is_object(*json))
             status =
-                error_raise(ENGINE_ERROR_DATA, "%s is no %s of JSON", path, is_array ? "array" : "object");
+                error_raise(ENGINE_ERROR_DATA, "%s is not a JSON %s", path, is_array ? "array" : "object");
     }
     model_unmap_file(data, size);
     if (!status) return ENGINE_OK;

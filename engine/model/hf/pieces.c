@@ -112,7 +112,7 @@ int hf_assemble(struct metadata *metadata, const struct hf_piece *pieces, size_t
     }
     if (!type_row_size(first->type, ne[0], &row_size) ||
         checked_mul(row_size, ne[1] * ne[2] * ne[3], &tensor->size))
-        return error_raise(ENGINE_ERROR_DATA, "%s has rows of %llu values, which are no whole blocks",
+        return error_raise(ENGINE_ERROR_DATA, "%s has rows of %llu values, which are not whole blocks",
                            tensor->name, (unsigned long long)ne[0]);
     if (n_pieces == 1 && is_dense(pieces)) {
         tensor->data = first->data + bytes_of(first, pieces->start);

@@ -181,7 +181,7 @@ static void read_module(struct hf_config *config, const char *folder, const json
                  printable_is(type, strlen(type)) ? type : "");
         fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, message);
     } else if (!name) {
-        snprintf(message, sizeof message, "the path of %s is no folder of the directory", type);
+        snprintf(message, sizeof message, "the path of %s is not a folder of the directory", type);
         fail(config, steps->path, ENGINE_ERROR_DATA, message);
     } else if (pools && steps->n_poolings > 1) {
         fail(config, steps->path, ENGINE_ERROR_UNSUPPORTED, "several steps of pooling");

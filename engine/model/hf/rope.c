@@ -20,7 +20,7 @@ static struct parameters find_parameters(struct hf_config *config)
     for (int i = 0; i < 2; i++) {
         const json_t *value = hf_get(config->json, objects[i]);
         if (value && !json_is_object(value))
-            hf_fail(config, ENGINE_ERROR_DATA, "%s is no object of JSON", objects[i]);
+            hf_fail(config, ENGINE_ERROR_DATA, "%s is not a JSON object", objects[i]);
     }
     const json_t *found = hf_get(config->json, "rope_parameters");
     const json_t *full = hf_get(found, "full_attention");

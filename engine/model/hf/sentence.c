@@ -44,7 +44,7 @@ static void read_length(struct hf_config *config, const char *folder)
     if (length && !json_is_null(length) && !config->status) {
         if (!json_is_integer(length) || value < 1 || value > INT32_MAX)
             config->status =
-                error_raise(ENGINE_ERROR_DATA, "%s: max_seq_length is no number of tokens", path);
+                error_raise(ENGINE_ERROR_DATA, "%s: max_seq_length is not a number of tokens", path);
         else
             hf_put_count(config, "engine.text_length", (uint32_t)value);
     }
@@ -85,7 +85,7 @@ static void put_prompts(struct hf_config *config, const char *path, const json_t
     json_object_foreach((json_t *)(uintptr_t)prompts, name, text)
     {
         if (!config->status && !json_is_string(text))
-            config->status = error_raise(ENGINE_ERROR_DATA, "%s: a prompt is no text", path);
+            config->status = error_raise(ENGINE_ERROR_DATA, "%s: a prompt is not a text", path);
         if (config->status) return;
         names[i] = copy(config, name, strlen(name));
         texts[i++] = copy(config, json_string_value(text), json_string_length(text));
@@ -105,7 +105,7 @@ static void read_prompts(struct hf_config *config, const char *folder)
     if (json_object_size(prompts) > 0 && !config->status) put_prompts(config, path, prompts);
     if (preset && !config->status && !json_object_get(prompts, preset))
         config->status =
-            error_raise(ENGINE_ERROR_DATA, "%s: default_prompt_name is none of the prompts", path);
+            error_raise(ENGINE_ERROR_DATA, "%s: default_prompt_name is not one of the prompts", path);
     if (preset && !config->status) hf_put_text(config, "engine.prompts.default", preset);
     json_decref(json);
 }

@@ -267,7 +267,7 @@ int hf_tokenizer_open(struct hf_tokenizer *work, json_t **root)
     if (*root) {
         json_t *list = json_object_get(*root, "added_tokens");
         if (list && !json_is_array(list) && !json_is_null(list))
-            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/added_tokens is no array");
+            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/added_tokens is not an array");
         if (!json_is_array(list) && json_object_set_new(*root, "added_tokens", json_array()))
             return error_memory("tokenizer");
         return add_decoder(work, json_object_get(*root, "added_tokens"));

@@ -127,7 +127,8 @@ static int take_array(struct hf_tokenizer *work, json_t *vocabulary)
     {
         const json_t *text = json_array_get(pair, 0), *score = json_array_get(pair, 1);
         if (!json_is_string(text) || !json_is_number(score))
-            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab/%zu is no piece with a score", i);
+            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab/%zu is not a piece with a score",
+                                     i);
         work->tokens[i] = arena_copy(&arena, json_string_value(text), json_string_length(text));
         work->types[i] = HF_TOKEN_NORMAL;
         work->scores[i] = json_number_value(score);
@@ -204,7 +205,7 @@ static int take_merges(struct hf_tokenizer *work, const json_t *merges, const js
         }
         if (ids[0] < 0 || ids[1] < 0 || ids[2] < 0) {
             status = hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/merges/%zu %s", i,
-                                       valid ? "merges what the vocabulary doesn't have" : "is no merge");
+                                       valid ? "merges what the vocabulary doesn't have" : "is not a merge");
             break;
         }
         for (int k = 0; k < 3; k++) work->merges[3 * i + (size_t)k] = (uint32_t)ids[k];
@@ -298,7 +299,7 @@ static int take_charsmap(struct hf_tokenizer *work, json_t *step)
     if (!text || json_is_null(text)) return ENGINE_OK;
     size_t length = json_string_length(text), size = 0;
     const char *data = json_string_value(text);
-    if (!data) return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is no string");
+    if (!data) return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is not a string");
     uint8_t *bytes = metadata_allocate(work->metadata, length / 4 * 3 + 4);
     if (!bytes) return error_memory("vocabulary");
     uint32_t bits = 0;
@@ -307,7 +308,7 @@ static int take_charsmap(struct hf_tokenizer *work, json_t *step)
     for (size_t i = 0; i < length; i++) {
         int digit = base64_digit(data[i]);
         if (digit < 0)
-            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is no base64");
+            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "a precompiled_charsmap is not base64");
         bits = bits << 6 | (uint32_t)digit;
         n_bits += 6;
         if (n_bits < 8) continue;
@@ -373,16 +374,16 @@ int hf_tokenizer_take_json(struct hf_tokenizer *work, json_t *root)
     json_t *added = json_object_get(root, "added_tokens"), *merges = json_object_get(model, "merges");
     json_t *pieces = NULL;
     uint64_t count = 0;
-    if (!json_is_object(model)) return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model is no object");
+    if (!json_is_object(model)) return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model is not an object");
     if (!json_is_object(vocabulary) && !json_is_array(vocabulary))
         return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab is neither an object nor an array");
     if (added && !json_is_array(added) && !json_is_null(added))
-        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/added_tokens is no array");
+        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/added_tokens is not an array");
     if (merges && !json_is_array(merges))
-        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/merges is no array");
+        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/merges is not an array");
     bool is_bpe = strcmp(guess_type(model), "BPE") == 0;
     if (is_bpe && !json_is_object(vocabulary))
-        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab is no object");
+        return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab is not an object");
 
     int status = count_ids(work, vocabulary, added, &count);
     if (!status) status = set_size(work, count);

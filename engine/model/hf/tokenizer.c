@@ -108,12 +108,12 @@ static int read_json(const char *directory, const char *name, size_t flags, stru
                                  HF_JSON_DEPTH);
         else if (!(*json = load_json(text, (size_t)size, JSON_REJECT_DUPLICATES | flags, merges, &error))) {
             printable_make(error.text);
-            status = error_raise(ENGINE_ERROR_DATA, "%s is no valid JSON: line %d: %s", path, error.line,
+            status = error_raise(ENGINE_ERROR_DATA, "%s is not valid JSON: line %d: %s", path, error.line,
                                  error.text);
         } else if (!json_is_object(*json)) {
             json_decref(*json);
             *json = NULL;
-            status = error_raise(ENGINE_ERROR_DATA, "%s is no object of JSON", path);
+            status = error_raise(ENGINE_ERROR_DATA, "%s is not a JSON object", path);
         }
         model_unmap_file(data, size);
     }

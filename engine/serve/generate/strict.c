@@ -150,11 +150,11 @@ static bool check(const json_t *schema, const struct place *place, const char *p
             continue;
         }
         put_place(place, where, sizeof where);
-        good =
-            mistake_in(mistake, param,
-                       "JSON schema, %s: \"%.60s\" is no keyword that can be enforced, which \"strict\" asks "
-                       "for",
-                       where, name);
+        good = mistake_in(
+            mistake, param,
+            "JSON schema, %s: \"%.60s\" is not a keyword that can be enforced, which \"strict\" asks "
+            "for",
+            where, name);
     }
     return good;
 }

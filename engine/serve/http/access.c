@@ -221,7 +221,7 @@ bool access_refuse(struct access *access, struct exchange *exchange, const struc
     if (arguments->cors.count > 0) exchange_header(exchange, "Vary", "Origin");
     if (!origin || (host && is_own(origin, host))) return false;
     if (!is_allowed(arguments, origin))
-        return refuse(exchange, "pages of other sites may not ask this server; --cors allows one");
+        return refuse(exchange, "pages of other sites may not use this server; --cors allows one");
     exchange_header(exchange, "Access-Control-Allow-Origin", origin);
     exchange_header(exchange, "Access-Control-Expose-Headers", "Retry-After");
     if (strcmp(exchange_method(exchange), "OPTIONS") != 0) return false;

@@ -98,7 +98,7 @@ static void prepare(void *user)
         if (!exchange->json || !json_is_object(exchange->json)) {
             if (exchange->json)
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
-                              "the body is not an object of JSON");
+                              "the body is not a JSON object");
             else
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
                               "the body is not valid JSON: line %d, column %d: %s", error.line, error.column,

@@ -23,7 +23,7 @@ const char *exchange_path(const struct exchange *exchange); /* without the query
 const char *exchange_query(const struct exchange *exchange, const char *name);
 const char *exchange_request_header(const struct exchange *exchange, const char *name);
 struct engine_string exchange_body(const struct exchange *exchange); /* followed by a NUL */
-/* The body as an object of JSON, with ROUTE_JSON (routes.h). It belongs to the exchange. */
+/* The body as a JSON object, with ROUTE_JSON (routes.h). It belongs to the exchange. */
 json_t *exchange_json(const struct exchange *exchange);
 struct server *exchange_server(const struct exchange *exchange);
 /* With ROUTE_MODEL: the model that the request names. It stays loaded until the exchange has ended. */

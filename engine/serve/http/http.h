@@ -8,9 +8,9 @@
 
 struct http;
 
-/* Prepares everything but the sockets. Returns an enum engine_status, with command_error's message. */
+/* Opens the sockets that the command line or systemd asks for, and prepares the rest. Returns an enum engine_status, with command_error's message. */
 int http_create(struct server *server, struct http **http);
-/* Listens as the command line says, and answers. */
+/* Begins to answer. */
 int http_start(struct http *http);
 /* Reads the certificate, its key and the keys of clients again. After an error, those known before go on to be used. */
 int http_reload(struct http *http);

@@ -139,7 +139,7 @@ static void unload(struct models *models, struct served *served)
     models->loading = served;
     pthread_mutex_unlock(&models->lock);
     served_unload(served);
-    server_log("model %s: put out", served->name);
+    server_log("model %s: unloaded", served->name);
     pthread_mutex_lock(&models->lock);
     served->inside->is_failing = false;
     models->loading = NULL;
@@ -156,7 +156,7 @@ static struct served *least_recent(struct models *models)
     return found;
 }
 
-/* With the lock: puts out models until there is room for one of this size. Waits for those in use. */
+/* With the lock: unloads models until there is room for one of this size. Waits for those in use. */
 static int make_room(struct models *models, const struct served *served, uint64_t memory)
 {
     served->inside->never_fits = models->most_memory > 0 && memory > models->most_memory;

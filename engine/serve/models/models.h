@@ -1,4 +1,4 @@
-/* models.h: the models that can be asked for by name: loaded when the first request wants them, put out when others need
+/* models.h: the models that can be asked for by name: loaded when the first request wants them, unloaded when others need
  * their memory. */
 #ifndef ENGINE_SERVE_MODELS_MODELS_H
 #define ENGINE_SERVE_MODELS_MODELS_H
