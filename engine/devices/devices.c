@@ -63,6 +63,7 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
         return ENGINE_OK;
     }
     device.hardware = hardware_of(&info);
+    device.is_cpu = info.kind == ENGINE_DEVICE_CPU;
     struct device *devices = realloc(engine->devices, (engine->n_devices + 1) * sizeof *devices);
     if (!devices) return error_memory("list of devices");
     engine->devices = devices;

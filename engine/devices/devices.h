@@ -10,6 +10,7 @@ struct device {
     char name[48];               /* the plugin's name and info.id: "vulkan0" */
     const struct plugin *plugin; /* the backend */
     uint32_t index;              /* within the plugin */
+    bool is_cpu;
     struct hardware hardware;
     double speed; /* GB/s of weights, see measure.h; 0: not measured yet */
 };

@@ -108,12 +108,6 @@ static int open_device(const struct device *device, const struct device_request 
     return status;
 }
 
-static bool is_cpu(const struct device *device)
-{
-    struct engine_device_info info;
-    return devices_get_info(device, &info) == ENGINE_OK && info.kind == ENGINE_DEVICE_CPU;
-}
-
 /* Opens a device that wasn't named itself, unless the same hardware is already open: by the same backend if
  * `plugin` isn't NULL, by any otherwise. */
 static int open_unless_same(const struct device *device, const struct plugin *plugin,
@@ -139,7 +133,7 @@ static int open_backend(const struct engine *engine, const struct plugin *plugin
     for (int cpus = 0; cpus <= 1 && opened == 0; cpus++) {
         for (size_t i = 0; i < engine->n_devices; i++) {
             const struct device *device = &engine->devices[i];
-            if (device->plugin != plugin || is_cpu(device) != cpus) continue;
+            if (device->plugin != plugin || device->is_cpu != cpus) continue;
             int status = open_unless_same(device, plugin, request, set);
             if (status) return status;
             opened++;
@@ -196,7 +190,7 @@ static void open_all(struct engine *engine, const struct device_request *request
     for (int others = 0; others <= 1; others++) {
         for (size_t i = 0; i < engine->n_devices; i++) {
             const struct device *device = &engine->devices[i];
-            if (is_cpu(device) || (devices_preferred(engine, device) != NULL) != others) continue;
+            if (device->is_cpu || (devices_preferred(engine, device) != NULL) != others) continue;
             if (open_unless_same(device, NULL, request, set) != ENGINE_OK)
                 log_line(ENGINE_LOG_WARNING, "%s; continuing without it", error_message());
         }

@@ -54,11 +54,9 @@ static bool is_named(const char *list, const struct device *device)
 /* Without a list: what a model would use here. */
 static bool is_served(const struct engine *engine, const struct device *device, const char *list)
 {
-    struct engine_device_info info;
     if (list) return is_named(list, device);
     if (strcmp(device->plugin->name, "cpu") == 0) return true;
-    return devices_get_info(device, &info) == ENGINE_OK && info.kind != ENGINE_DEVICE_CPU &&
-           !devices_preferred(engine, device);
+    return !device->is_cpu && !devices_preferred(engine, device);
 }
 
 static int serve(struct engine *engine, const struct engine_serve_options *options)
