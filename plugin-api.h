@@ -94,7 +94,8 @@ enum engine_status {
     ENGINE_ERROR_DEVICE = 5,    /* the device failed or was lost */
     ENGINE_ERROR_DATA = 6,      /* a file, vocabulary or weight is malformed */
     ENGINE_ERROR_NOT_FOUND = 7, /* no such key */
-    ENGINE_ERROR_BUSY = 8       /* [1.1] cannot accept this now; see the function */
+    ENGINE_ERROR_BUSY = 8,      /* [1.1] cannot accept this now; see the function */
+    ENGINE_ERROR_GONE = 9 /* [1.4] the device was lost, and no new try in this process will find it again */
 };
 
 /* --------------------------------------------------------------------------------------------------------

@@ -78,6 +78,13 @@ static void finish(struct server *server, const sigset_t *set)
     }
 }
 
+void life_end(struct server *server, const char *reason)
+{
+    if (atomic_exchange(&server->is_lost, true)) return;
+    server_log("%s; the server ends", reason);
+    kill(getpid(), SIGTERM);
+}
+
 void life_run(struct server *server)
 {
     sigset_t set;

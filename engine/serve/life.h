@@ -8,5 +8,7 @@ struct server;
 void life_begin(void);
 /* Serves until SIGTERM or SIGINT. Then ends what runs, for --grace seconds at most; a second signal ends it at once. */
 void life_run(struct server *server);
+/* [thread-safe] Has life_run end, for a reason that is logged: nothing can be served any more. The exit status is then 1. */
+void life_end(struct server *server, const char *reason);
 
 #endif

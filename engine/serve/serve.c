@@ -54,6 +54,7 @@ int serve(const struct arguments *arguments)
     if (!status) status = http_start(server.http);
     int exit_status = status ? command_fail() : 0;
     if (!status) life_run(&server);
+    if (server.is_lost) exit_status = 1;
     if (status && server.models) models_stop(server.models);
     http_stop(server.http);
     models_destroy(server.models);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define PART (UINT64_C(64) << 20)
+#define LEAP 0.5 /* seconds */
 /* Bytes that have come from a process and that nobody has taken, after which no more are fetched. */
 #define KEPT (UINT64_C(128) << 20)
 
@@ -55,11 +56,21 @@ static struct {
     char failure[LINK_ERROR]; /* the first */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
+/* Whoever waits asks every few milliseconds. If nobody has for longer than LEAP, this process may have stood still, and
+ * what came meanwhile has not been looked at: that time doesn't count against others. */
 double link_now(void)
 {
+    static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
+    static double last, skipped;
     struct timespec time;
+    pthread_mutex_lock(&clock_lock);
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    const double real = (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    if (last > 0 && real - last > LEAP) skipped += real - last - LEAP;
+    last = real;
+    const double now = real - skipped;
+    pthread_mutex_unlock(&clock_lock);
+    return now;
 }
 
 void link_rest(double waited)

@@ -17,7 +17,7 @@ int link_size(void);
  * MPI's launcher ends the others. */
 void link_end(bool together);
 
-/* Seconds of a clock. */
+/* Seconds of a clock, without those in which this process has been stopped. */
 double link_now(void);
 
 /* What a message is: of rank 0 to a worker, its reply, its sign of life while it computes, or of a worker to another. */

@@ -62,7 +62,7 @@ int worker_fail(const struct worker *worker, int status, const char *format, ...
 static int lose(struct worker *worker, const char *reason)
 {
     worker->is_lost = true;
-    return worker_fail(worker, ENGINE_ERROR_DEVICE, "%s: it has ended, hangs or can't be reached", reason);
+    return worker_fail(worker, ENGINE_ERROR_GONE, "%s: it has ended, hangs or can't be reached", reason);
 }
 
 size_t command_begin(struct worker *worker, enum command command)
@@ -125,6 +125,9 @@ static double silence(const struct worker *worker)
 static int look_around(void)
 {
     char error[LINK_ERROR] = "";
+    /* Without one, others may wait for what it should have handed them, for as long as they live. */
+    for (uint32_t i = 0; i < all.n; i++)
+        if (all.workers[i].is_lost) return lose(&all.workers[i], "it is not used any more");
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];
         while (worker->first) {

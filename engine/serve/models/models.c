@@ -10,6 +10,7 @@
 #include "commands/common.h"
 #include "serve/clock.h"
 #include "serve/generate/mistake.h"
+#include "serve/life.h"
 #include "serve/log.h"
 #include "serve/models/inside.h"
 #include "serve/models/names.h"
@@ -251,6 +252,7 @@ static void load_for_line(struct models *models, struct served *served)
     char message[1024];
     snprintf(message, sizeof message, "%s", status ? command_message() : "");
     if (status) server_log("model %s: %s", served->name, message);
+    if (status == ENGINE_ERROR_GONE) life_end(models->server, message);
     /* Clients need not know the server's folders. */
     mistake_hide_folder(message, served->path);
     for (size_t i = 0; i < served->inside->n_adapters; i++)

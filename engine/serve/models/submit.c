@@ -6,6 +6,7 @@
 
 #include "commands/common.h"
 #include "serve/clock.h"
+#include "serve/life.h"
 #include "serve/log.h"
 #include "serve/metrics.h"
 #include "serve/models/inside.h"
@@ -69,6 +70,8 @@ static void take_event(void *user, const struct engine_event *event)
     measure(ride, event);
     known.request = ride->id;
     known.user = ride->user;
+    if (done && event->reason == ENGINE_DONE_FAILED && event->status == ENGINE_ERROR_GONE)
+        life_end(inside->server, event->message);
     if (done && event->reason == ENGINE_DONE_FAILED && event->status == ENGINE_ERROR_DEVICE)
         models_fail(inside->server->models, ride->served, event->message);
     if (done) {
