@@ -73,6 +73,8 @@ struct engine_weight {
 
 /* Finds the workers when it is first called. A status with a message; without a launcher, no workers and a message. */
 int workers_find(void);
+/* Ends together with the workers. One that is lost can't: then the launcher ends all. */
+void workers_forget(void);
 uint32_t workers_count(void);
 struct worker *worker_at(uint32_t number);
 

@@ -314,8 +314,7 @@ static double timeout_setting(void)
     return seconds >= 1 ? seconds : DEFAULT_TIMEOUT;
 }
 
-/* Ends together with the workers. One that is lost can't: then the launcher ends all. */
-__attribute__((destructor)) static void leave(void)
+void workers_forget(void)
 {
     bool together = all.was_asked && !all.status;
     for (uint32_t i = 0; i < all.n; i++) {
@@ -338,6 +337,14 @@ __attribute__((destructor)) static void leave(void)
     free(all.workers);
     all.workers = NULL;
     all.n = 0;
+    all.was_asked = false;
+    all.status = ENGINE_OK;
+    all.reason[0] = '\0';
+}
+
+__attribute__((destructor)) static void leave(void)
+{
+    workers_forget();
 }
 
 static int find(void)
