@@ -36,6 +36,11 @@ static struct engine_plan_share sum_of(const struct engine_plan *plan, uint32_t 
     return sum;
 }
 
+static double seconds_of(const struct engine_plan_share *share)
+{
+    return share->reading + share->computing + share->overhead + share->messages;
+}
+
 /* What most of the time goes to. */
 static const char *limit_of(const struct engine_plan_share *share)
 {
@@ -50,11 +55,6 @@ static const char *limit_of(const struct engine_plan_share *share)
     for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].seconds > parts[most].seconds) most = i;
     return parts[most].seconds > 0 ? parts[most].name : "-";
-}
-
-static double seconds_of(const struct engine_plan_share *share)
-{
-    return share->reading + share->computing + share->overhead + share->messages;
 }
 
 struct time_text {
@@ -75,7 +75,7 @@ static void print_phase(const struct engine_plan *plan, uint32_t phase, const ch
 {
     const struct engine_plan_phase known = phase_of(plan, phase);
     const struct engine_plan_share sum = sum_of(plan, phase);
-    const double all = known.seconds / 100;
+    const double all = seconds_of(&sum) / 100; /* some of it passes at the same time */
     printf("%s: %.4g tokens/s (%s); memory %.0f %%, arithmetic %.0f %%, starting operations %.0f %%, "
            "messages %.0f %%\n",
            name, known.n_tokens / known.seconds, time_text(known.seconds).text, sum.reading / all,

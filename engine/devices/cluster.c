@@ -167,6 +167,7 @@ static int add_device(const struct place *place, struct device_set *set, uint32_
     device.info = cpu->info;
     device.info.memory_free = device.info.memory_total = device.budget;
     device.info.max_buffer = 0;
+    if (strncmp(name, "cpu", 3) != 0) device.info.kind = ENGINE_DEVICE_GPU;
     device.speed = device.pace.bandwidth * 1e-9;
     snprintf(device.info.description, sizeof device.info.description, "described");
     set->devices[is_first ? 0 : set->n_devices++] = device;

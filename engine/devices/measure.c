@@ -14,7 +14,7 @@
 #define K          UINT64_C(2048)
 #define ROWS       UINT64_C(4096)
 #define LEAST_ROWS UINT64_C(16) /* where memory is too small for ROWS */
-#define ROUNDS     5
+#define SECONDS    0.001        /* minimum time of a round */
 
 /* With as many rows as memory and --memory allow. */
 static int try_type(const struct open_device *device, uint32_t type, uint64_t *rows, double *speed)
@@ -23,9 +23,9 @@ static int try_type(const struct open_device *device, uint32_t type, uint64_t *r
     *rows = 2 * ROWS;
     do {
         *rows /= 2;
-        const struct trial_shape shape = {type, K, *rows, 1};
+        const struct trial_shape shape = {type, K, *rows, 1, 1};
         double seconds;
-        status = trial_product(device, &shape, ROUNDS, &seconds);
+        status = trial_product(device, &shape, SECONDS, &seconds, NULL);
         if (!status) *speed = (double)trial_bytes(&shape) / seconds;
     } while (status == ENGINE_ERROR_MEMORY && *rows > LEAST_ROWS);
     return status;

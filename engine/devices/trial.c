@@ -7,14 +7,16 @@
 #include "base/error.h"
 #include "model/types.h"
 
-#define SECONDS 0.001 /* minimum time of a round */
-
 /* Everything that one device needs for the measurement. */
 struct trial {
     const struct engine_backend *backend;
-    struct engine_weight *weight;
+    struct engine_weight **weights; /* [n_weights] */
+    struct engine_tensor weight;    /* that of `args` */
+    uint64_t n_weights;
     struct engine_buffer *input, *output;
     struct engine_stream *stream;
+    struct engine_op_matmul args;
+    struct engine_recording *recording; /* of a product with each weight; NULL: the backend has none */
 };
 
 static double now(void)
@@ -24,33 +26,60 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Runs a matmul `count` times and waits; 0 or a status. */
-static int repeat(const struct trial *trial, const struct engine_op_matmul *args, uint64_t count)
+static int multiply(struct trial *trial)
+{
+    int status = ENGINE_OK;
+    for (uint64_t i = 0; i < trial->n_weights && !status; i++) {
+        trial->weight.weight = trial->weights[i];
+        status = trial->backend->enqueue(trial->stream, ENGINE_OP_MATMUL, &trial->args);
+    }
+    return status;
+}
+
+/* As graphs are run: recorded, where that is possible. */
+static int record(struct trial *trial)
+{
+    const struct engine_backend *backend = trial->backend;
+    if (!ENGINE_HAS(backend, recording_destroy) || !backend->record_begin || !backend->record_end ||
+        !backend->replay || !backend->recording_destroy)
+        return ENGINE_OK;
+    int status = backend->record_begin(trial->stream);
+    if (status) return status;
+    status = multiply(trial);
+    int ended = backend->record_end(trial->stream, &trial->recording);
+    return status ? status : ended;
+}
+
+/* Runs all products `count` times and waits; 0 or a status. */
+static int repeat(struct trial *trial, uint64_t count)
 {
     int status = ENGINE_OK;
     for (uint64_t i = 0; i < count && !status; i++)
-        status = trial->backend->enqueue(trial->stream, ENGINE_OP_MATMUL, args);
+        status = trial->recording ? trial->backend->replay(trial->stream, trial->recording) : multiply(trial);
     return status ? status : trial->backend->stream_wait(trial->stream);
 }
 
-/* The number of matmuls in a round is found by doubling it. */
-static int run(const struct trial *trial, const struct engine_op_matmul *args, int n_rounds, double *least)
+static int compare(const void *one, const void *other)
+{
+    const double *a = one, *b = other;
+    return (*a > *b) - (*a < *b);
+}
+
+/* How often all products run in a round is found by doubling it. Fills rounds[n], ascending. */
+static int run(struct trial *trial, double least, double *rounds, int n)
 {
     uint64_t count = 1;
-    int status = repeat(trial, args, 1); /* compiles kernels, allocates memory */
-    *least = 0;
-    for (int round = 0; !status && round < n_rounds;) {
+    int status = repeat(trial, 1); /* compiles kernels, allocates memory */
+    for (int round = 0; !status && round < n;) {
         double start = now();
-        status = repeat(trial, args, count);
+        status = repeat(trial, count);
         double seconds = now() - start;
-        if (seconds < SECONDS) {
+        if (seconds < least)
             count *= 2;
-            continue;
-        }
-        seconds /= (double)count;
-        if (round == 0 || seconds < *least) *least = seconds;
-        round++;
+        else
+            rounds[round++] = seconds / (double)(count * trial->n_weights);
     }
+    qsort(rounds, (size_t)n, sizeof *rounds, compare);
     return status;
 }
 
@@ -61,24 +90,47 @@ uint64_t trial_bytes(const struct trial_shape *shape)
 }
 
 /* Weights of zeros are as slow as any others. */
-int trial_product(const struct open_device *device, const struct trial_shape *shape, int n_rounds,
-                  double *seconds)
+static int create_weights(struct trial *trial, const struct open_device *device,
+                          const struct engine_weight_desc *given)
 {
-    struct trial trial = {.backend = device->backend};
+    struct engine_weight_desc desc = *given;
+    void *data = calloc(1, desc.data_size);
+    int status = data ? ENGINE_OK : error_memory("trial");
+    desc.data = data;
+    for (uint64_t i = 0; i < trial->n_weights && !status; i++)
+        status = trial->backend->weight_create(device->handle, &desc, &trial->weights[i]);
+    free(data);
+    return status;
+}
+
+static void destroy(struct trial *trial)
+{
+    const struct engine_backend *backend = trial->backend;
+    if (trial->recording) backend->recording_destroy(trial->recording);
+    if (trial->stream) backend->stream_destroy(trial->stream);
+    backend->buffer_destroy(trial->output);
+    backend->buffer_destroy(trial->input);
+    for (uint64_t i = 0; i < trial->n_weights && trial->weights; i++)
+        backend->weight_destroy(trial->weights[i]);
+    free(trial->weights);
+}
+
+int trial_product(const struct open_device *device, const struct trial_shape *shape, double least,
+                  double *fastest, double *typical)
+{
+    double rounds[TRIAL_ROUNDS] = {0};
+    const int n_rounds = typical ? TRIAL_ROUNDS : 5;
+    struct trial trial = {.backend = device->backend, .n_weights = shape->n_weights};
     const struct type_info *info = type_info(shape->type);
     const uint64_t k = shape->k, rows = shape->rows, columns = shape->columns;
     uint64_t row_bytes = k / info->block_length * info->block_size;
-    struct engine_weight_desc desc = {.struct_size = sizeof desc,
-                                      .name = "speed",
-                                      .type = shape->type,
-                                      .type_name = info->name,
-                                      .ne = {k, rows, 1, 1},
-                                      .uses = ENGINE_WEIGHT_MATMUL,
-                                      .data_size = row_bytes * rows};
-    struct engine_tensor weight = {.struct_size = sizeof weight,
-                                   .type = shape->type,
-                                   .ne = {k, rows, 1, 1},
-                                   .nb = {info->block_size, row_bytes, row_bytes * rows, row_bytes * rows}};
+    const struct engine_weight_desc desc = {.struct_size = sizeof desc,
+                                            .name = "speed",
+                                            .type = shape->type,
+                                            .type_name = info->name,
+                                            .ne = {k, rows, 1, 1},
+                                            .uses = ENGINE_WEIGHT_MATMUL,
+                                            .data_size = row_bytes * rows};
     struct engine_tensor input = {.struct_size = sizeof input,
                                   .type = ENGINE_TYPE_F32,
                                   .ne = {k, columns, 1, 1},
@@ -87,25 +139,26 @@ int trial_product(const struct open_device *device, const struct trial_shape *sh
                                    .type = ENGINE_TYPE_F32,
                                    .ne = {rows, columns, 1, 1},
                                    .nb = {4, 4 * rows, 4 * rows * columns, 4 * rows * columns}};
-    struct engine_op_matmul args = {
-        .struct_size = sizeof args, .weight = &weight, .input = &input, .output = &output};
-    if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &args) != 1)
+    trial.weight =
+        (struct engine_tensor){.struct_size = sizeof trial.weight,
+                               .type = shape->type,
+                               .ne = {k, rows, 1, 1},
+                               .nb = {info->block_size, row_bytes, row_bytes * rows, row_bytes * rows}};
+    trial.args = (struct engine_op_matmul){
+        .struct_size = sizeof trial.args, .weight = &trial.weight, .input = &input, .output = &output};
+    if (device->backend->supports(device->handle, ENGINE_OP_MATMUL, &trial.args) != 1)
         return error_raise(ENGINE_ERROR_UNSUPPORTED, "it supports no matmul of %s", info->name);
-    void *data = calloc(1, desc.data_size);
-    desc.data = data;
-    int status = data ? ENGINE_OK : error_memory("trial");
-    if (!status) status = trial.backend->weight_create(device->handle, &desc, &trial.weight);
+    trial.weights = calloc(trial.n_weights, sizeof(*trial.weights));
+    int status = trial.weights ? create_weights(&trial, device, &desc) : error_memory("trial");
     if (!status) status = trial.backend->buffer_create(device->handle, 4 * k * columns, &trial.input);
     if (!status) status = trial.backend->buffer_create(device->handle, 4 * rows * columns, &trial.output);
     if (!status) status = trial.backend->stream_create(device->handle, &trial.stream);
-    weight.weight = trial.weight;
     input.buffer = trial.input;
     output.buffer = trial.output;
-    if (!status) status = run(&trial, &args, n_rounds, seconds);
-    if (trial.stream) trial.backend->stream_destroy(trial.stream);
-    trial.backend->buffer_destroy(trial.output);
-    trial.backend->buffer_destroy(trial.input);
-    trial.backend->weight_destroy(trial.weight);
-    free(data);
+    if (!status) status = record(&trial);
+    if (!status) status = run(&trial, least, rounds, n_rounds);
+    if (!status && fastest) *fastest = rounds[0];
+    if (!status && typical) *typical = rounds[n_rounds / 2];
+    destroy(&trial);
     return status;
 }

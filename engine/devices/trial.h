@@ -4,17 +4,20 @@
 
 #include "devices/open.h"
 
-/* Weights [k, rows] of a type, input [k, columns]. */
+/* Weights [k, rows] of a type, input [k, columns]; so many weights, one after the other. */
 struct trial_shape {
     uint32_t type;
-    uint64_t k, rows, columns;
+    uint64_t k, rows, columns, n_weights;
 };
 
-/* Seconds that one product takes in the fastest of `n_rounds` rounds of several products, because other programs may
- * use the machine during some. ENGINE_ERROR_MEMORY: there is too little; ENGINE_ERROR_UNSUPPORTED: no such product. */
-int trial_product(const struct open_device *device, const struct trial_shape *shape, int n_rounds,
-                  double *seconds);
-/* Bytes of the weights. */
+enum { TRIAL_ROUNDS = 15 };
+
+/* Measures in rounds of several products, of `least` seconds at least. *fastest, *typical: seconds that one product takes in
+ * the fastest of 5 rounds, because other programs may use the machine during some, and in the median of TRIAL_ROUNDS; one
+ * of them may be NULL. ENGINE_ERROR_MEMORY: there is too little; ENGINE_ERROR_UNSUPPORTED: no such product. */
+int trial_product(const struct open_device *device, const struct trial_shape *shape, double least,
+                  double *fastest, double *typical);
+/* Bytes of one of the weights. */
 uint64_t trial_bytes(const struct trial_shape *shape);
 
 #endif

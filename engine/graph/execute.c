@@ -75,25 +75,6 @@ static int record_step(const struct executor *executor, const struct schedule *s
     return enqueued ? enqueued : status;
 }
 
-static bool writes_cache(const struct schedule *schedule, const struct step *step)
-{
-    for (size_t i = 0; step->kind == STEP_RUN && i < step->n_nodes; i++) {
-        uint32_t op = schedule->graph->nodes[step->first_node + i].op;
-        if (op == ENGINE_OP_CACHE_WRITE || op == ENGINE_OP_CONV || op == ENGINE_OP_SCAN) return true;
-    }
-    return false;
-}
-
-/* The steps that are needed if nobody asks for logits. */
-static size_t count_lasting(const struct schedule *schedule)
-{
-    const struct graph *graph = schedule->graph;
-    size_t n = schedule->n_steps;
-    if (!graph->logits || graph->n_watches > 0 || graph->shape.watch) return n;
-    while (n > 0 && !writes_cache(schedule, &schedule->steps[n - 1])) n--;
-    return n;
-}
-
 int prepared_create(const struct executor *executor, struct schedule *schedule, struct prepared **prepared)
 {
     struct prepared *made = calloc(1, sizeof *made);
@@ -106,7 +87,7 @@ int prepared_create(const struct executor *executor, struct schedule *schedule, 
     }
     made->schedule = schedule;
     made->recordings = recordings;
-    made->n_lasting = count_lasting(schedule);
+    made->n_lasting = schedule_lasting(schedule);
     error_clear();
     bind_values(executor, schedule);
     for (size_t i = 0; i < schedule->n_steps; i++) {

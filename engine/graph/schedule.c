@@ -348,6 +348,24 @@ cleanup:
     return status;
 }
 
+static bool writes_cache(const struct schedule *schedule, const struct step *step)
+{
+    for (size_t i = 0; step->kind == STEP_RUN && i < step->n_nodes; i++) {
+        uint32_t op = schedule->graph->nodes[step->first_node + i].op;
+        if (op == ENGINE_OP_CACHE_WRITE || op == ENGINE_OP_CONV || op == ENGINE_OP_SCAN) return true;
+    }
+    return false;
+}
+
+size_t schedule_lasting(const struct schedule *schedule)
+{
+    const struct graph *graph = schedule->graph;
+    size_t n = schedule->n_steps;
+    if (!graph->logits || graph->n_watches > 0 || graph->shape.watch) return n;
+    while (n > 0 && !writes_cache(schedule, &schedule->steps[n - 1])) n--;
+    return n;
+}
+
 void schedule_destroy(struct schedule *schedule)
 {
     if (!schedule) return;

@@ -41,4 +41,7 @@ int schedule_create(struct graph *graph, const uint32_t alignment[PLACE_MAX_DEVI
                     struct schedule **schedule);
 void schedule_destroy(struct schedule *schedule);
 
+/* How many steps are needed if nobody asks for logits: those up to the last one that writes to a cache. */
+size_t schedule_lasting(const struct schedule *schedule);
+
 #endif

@@ -69,14 +69,13 @@ static struct work other_work(struct node *node)
     return work;
 }
 
-void predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
-                        struct plan_share *shares)
+double predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
+                          const struct step *step, struct plan_share *share)
 {
-    const struct graph *graph = batch->schedule->graph;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        struct node *node = &graph->nodes[i];
-        const struct device_pace *pace = &plan->set.devices[node->device].pace;
-        struct plan_share *share = &shares[node->device];
+    const struct device_pace *pace = &plan->set.devices[step->device].pace;
+    double seconds = 0;
+    for (size_t i = 0; i < step->n_nodes; i++) {
+        struct node *node = &batch->schedule->graph->nodes[step->first_node + i];
         struct work work;
         if (node->op == ENGINE_OP_MATMUL)
             work = matmul_work(plan, &node->args.matmul);
@@ -86,8 +85,10 @@ void predict_operations(const struct engine_plan *plan, const struct plan_batch 
             work = other_work(node);
         const struct pace_of_type of = pace_for(pace, work.type);
         const double reading = work.bytes / of.bandwidth, computing = work.operations / of.computation;
-        *(reading > computing ? &share->reading : &share->computing) +=
-            reading > computing ? reading : computing;
+        const double longer = reading > computing ? reading : computing;
+        *(reading > computing ? &share->reading : &share->computing) += longer;
         share->overhead += pace->overhead;
+        seconds += longer + pace->overhead;
     }
+    return seconds;
 }

@@ -1,7 +1,6 @@
 /* predict.c: the functions of engine.h that predict (see predict.h). */
 #include "plan/predict.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +14,12 @@
 
 #define DEFAULT_PROMPT 512
 
+#define LEAST_PART 20 /* the part of all bytes that a type has whose pace matters */
+
 /* The types of the plan's matrices, those with the most bytes first. */
 static size_t find_types(const struct engine_plan *plan, uint32_t types[PACE_TYPES])
 {
-    uint64_t bytes[PACE_TYPES] = {0};
+    uint64_t bytes[PACE_TYPES] = {0}, all = 0;
     size_t n = 0;
     for (size_t i = 0; i < plan->n_weights; i++) {
         const struct plan_weight *weight = &plan->weights[i];
@@ -28,6 +29,7 @@ static size_t find_types(const struct engine_plan *plan, uint32_t types[PACE_TYP
         if (k == PACE_TYPES) continue;
         if (k == n) types[n++] = weight->tensor->type;
         bytes[k] += weight->tensor->size;
+        all += weight->tensor->size;
         for (; k > 0 && bytes[k] > bytes[k - 1]; k--) {
             uint64_t size = bytes[k];
             uint32_t type = types[k];
@@ -35,60 +37,53 @@ static size_t find_types(const struct engine_plan *plan, uint32_t types[PACE_TYP
             types[k] = types[k - 1], types[k - 1] = type;
         }
     }
+    while (n > 0 && bytes[n - 1] < all / LEAST_PART) n--;
     return n;
 }
 
-/* Adds a batch of n tokens from `position` on, `times` of them. */
-static int add_batch(const struct engine_plan *plan, uint32_t n, uint64_t position, uint64_t times,
-                     bool with_time, struct plan_phase *phase)
+/* The graph of n tokens from `position` on. */
+static int schedule_batch(const struct engine_plan *plan, uint32_t n, uint64_t position,
+                          struct schedule **schedule)
 {
-    struct plan_share shares[PLACE_MAX_DEVICES] = {{0}};
-    struct plan_batch batch = {NULL, n, position};
-    struct schedule *schedule = NULL;
     struct shape_key key = plan_full_shape(plan, n, 1, false);
     uint64_t last = position + n < plan->n_context ? position + n : plan->n_context;
     key.table_width = plan_table_width(plan, kv_blocks_for((uint32_t)last));
-    int status = plan_schedule(plan, &key, &schedule);
-    if (status) return status;
-    batch.schedule = schedule;
-    if (with_time) predict_operations(plan, &batch, shares);
-    predict_messages(plan, schedule, shares);
-    schedule_destroy(schedule);
-    for (uint32_t d = 0; d < plan->set.n_devices; d++) {
-        struct plan_share *sum = &phase->shares[d];
-        const struct plan_share *share = &shares[d];
-        sum->reading += (double)times * share->reading;
-        sum->computing += (double)times * share->computing;
-        sum->overhead += (double)times * share->overhead;
-        sum->messages += (double)times * share->messages;
-        sum->n_messages += times * share->n_messages;
-        sum->bytes += times * share->bytes;
-        if (with_time)
-            phase->seconds +=
-                (double)times * (share->reading + share->computing + share->overhead + share->messages);
-    }
-    return ENGINE_OK;
+    return plan_schedule(plan, &key, schedule);
 }
 
-/* A prompt runs in batches, and these in parts; on average they see half of the prompt. While one device has a part, the
- * others have other parts of the batch. */
-static int predict_prefill(struct engine_plan *plan, uint32_t n_prompt, bool with_time)
+/* As engine_decode cuts a prompt. Parts of one length share a graph, that of the last of them. */
+static int predict_prompt(struct engine_plan *plan, uint32_t n_prompt, bool with_time)
 {
-    const uint32_t n_batch = n_prompt < plan->n_batch ? n_prompt : plan->n_batch;
-    const uint32_t part = plan_part(plan, n_batch) < n_batch ? plan_part(plan, n_batch) : n_batch;
-    const uint32_t whole = n_prompt / part, rest = n_prompt % part;
-    const double n_parts = whole + (rest > 0), n_batches = ceil((double)n_prompt / n_batch);
-    double slowest = 0;
     struct plan_phase *phase = &plan->prefill;
-    *phase = (struct plan_phase){.n_tokens = n_prompt};
-    int status = add_batch(plan, part, (uint64_t)(whole - 1) * part / 2, whole, with_time, phase);
-    if (!status && rest > 0) status = add_batch(plan, rest, (uint64_t)whole * part, 1, with_time, phase);
-    for (uint32_t d = 0; d < plan->set.n_devices; d++) {
-        const struct plan_share *share = &phase->shares[d];
-        const double seconds = share->reading + share->computing + share->overhead + share->messages;
-        if (seconds > slowest) slowest = seconds;
+    struct schedule *whole = NULL, *rest = NULL;
+    const uint32_t most = plan_part(plan, n_prompt), n = (n_prompt + most - 1) / most;
+    struct plan_batch *batches = calloc(n, sizeof *batches);
+    int status = batches ? ENGINE_OK : error_memory("prediction");
+    if (!status) status = schedule_batch(plan, n_prompt - (n - 1) * most, (uint64_t)(n - 1) * most, &rest);
+    if (!status && n > 1) status = schedule_batch(plan, most, (uint64_t)(n - 2) * most, &whole);
+    for (uint32_t i = 0; i < n && !status; i++) {
+        const bool is_last = i == n - 1;
+        batches[i] = (struct plan_batch){is_last ? rest : whole, is_last ? n_prompt - i * most : most,
+                                         (uint64_t)i * most, is_last};
     }
-    phase->seconds = (phase->seconds * n_batches + slowest * (n_parts - n_batches)) / n_parts;
+    *phase = (struct plan_phase){.n_tokens = n_prompt};
+    if (!status) status = predict_run(plan, batches, n, with_time, phase->shares, &phase->seconds);
+    schedule_destroy(whole);
+    schedule_destroy(rest);
+    free(batches);
+    return status;
+}
+
+static int predict_token(struct engine_plan *plan, uint32_t position, bool with_time)
+{
+    struct plan_phase *phase = &plan->decode;
+    struct plan_batch batch = {NULL, 1, position, true};
+    struct schedule *schedule = NULL;
+    *phase = (struct plan_phase){.n_tokens = 1, .position = position};
+    int status = schedule_batch(plan, 1, position, &schedule);
+    batch.schedule = schedule;
+    if (!status) status = predict_run(plan, &batch, 1, with_time, phase->shares, &phase->seconds);
+    schedule_destroy(schedule);
     return status;
 }
 
@@ -105,9 +100,8 @@ int engine_plan_predict(struct engine_plan *plan, uint32_t n_prompt, uint32_t wi
                            "a prompt of %u tokens and one more don't fit into a context of %u (-c)", n_prompt,
                            plan->n_context);
     int status = with_time ? devices_measure_pace(&plan->set, types, find_types(plan, types)) : ENGINE_OK;
-    if (!status) status = predict_prefill(plan, n_prompt, with_time != 0);
-    plan->decode = (struct plan_phase){.n_tokens = 1, .position = n_prompt};
-    if (!status) status = add_batch(plan, 1, n_prompt, 1, with_time != 0, &plan->decode);
+    if (!status) status = predict_prompt(plan, n_prompt, with_time != 0);
+    if (!status) status = predict_token(plan, n_prompt, with_time != 0);
     return status;
 }
 

@@ -20,12 +20,16 @@ struct plan_share {
 struct plan_batch {
     const struct schedule *schedule;
     uint64_t n_tokens, position; /* position of the first */
+    bool has_logits;
 };
 
-/* Adds to shares[n_devices] what a batch costs. */
-void predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
-                        struct plan_share *shares);
-void predict_messages(const struct engine_plan *plan, const struct schedule *schedule,
-                      struct plan_share *shares);
+/* The time of a step's operations, which is added to its device's share. */
+double predict_operations(const struct engine_plan *plan, const struct plan_batch *batch,
+                          const struct step *step, struct plan_share *share);
+
+/* Runs batches one after the other, as fast as devices and links are, and waits for all. Adds to shares[n_devices].
+ * Without time, only messages count. */
+int predict_run(const struct engine_plan *plan, const struct plan_batch *batches, size_t n, bool with_time,
+                struct plan_share *shares, double *seconds);
 
 #endif
