@@ -218,7 +218,7 @@ Test(grammar, refused)
         {"root ::= *", "unexpected character"},
         {"root ::= \"\\q\"", "unknown escape"},
         {"root ::= \"\\u12\"", "too few hexadecimal digits"},
-        {"root ::= \"\\ud800\"", "no character"},
+        {"root ::= \"\\ud800\"", "not a character"},
         {"root ::= \"\xff\"", "isn't UTF-8"},
         {"root ::= \"a\"{3,2}", "below its lower limit"},
         {"root ::= \"a\"{x}", "a number should be here"},
