@@ -12,8 +12,8 @@
 #include "files.h"
 #include "gguf-writer.h"
 #include "model/model.h"
-#include "plan/plan.h"
 #include "model/types.h"
+#include "plan/plan.h"
 #include "program.h"
 #include "quantize/encode.h"
 
