@@ -54,7 +54,8 @@ typedef void unpack_function(const struct weight_type *type, const uint8_t *chun
 typedef void few_function(const uint8_t *panel, size_t k, const struct int8_activations *activations,
                           const float *input, size_t n_tokens, struct tile *tile, float *sums);
 
-typedef void quantize_function(const float *x, size_t n, size_t step, const struct int8_activations *out);
+typedef void quantize_function(const float *const *x, size_t n_tokens, size_t n,
+                               const struct int8_activations *out);
 
 /* Tokens of one state and PANEL columns of its head, for `scan`: the formula is that of ENGINE_OP_SCAN. Strides
  * are floats from token to token. */
@@ -93,12 +94,13 @@ struct kernels {
      * up to TILE_CHUNKS chunks. */
     void (*int8_tiles)(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums);
-    /* Convert one token's n values to int8, with a scale for each GROUP, whose largest value becomes 127.
+    /* Convert n values of each token of a set to int8, with a scale for each GROUP, whose largest value becomes
+     * 127.
      * ROUND_FITTED: or one of the QUANTIZE_TRIES - 1 numbers below it if the group rounds better that way,
      * and the scale that fits the rounded values best, which reduces the error by a tenth.
      * ROUND_Q8_0: the scale is the largest value / 127, rounded to float16 within its range.
-     * Results go to `out`, `step` tokens interleaved; n is a multiple of GROUP. A group with a NaN or an
-     * infinity gets a scale that is none either. */
+     * Results go to `out`, interleaved; n is a multiple of GROUP. A group with a NaN or an infinity gets a
+     * scale that is none either. */
     quantize_function *quantize[N_ROUNDINGS];
 
     /* Rows of n values. Outputs may be the same as inputs. */

@@ -93,18 +93,20 @@ static void prepare_set(const struct prepare_step *step, const struct work *work
     struct int8_activations out = int8_at(&all, k, first, set->first, set->n);
     struct int8_activations rounded = int8_slot(work->slots[SLOT_TOKENS], k, step->columns.n_tokens);
     float *floats = (float *)(void *)memory + set->first * k + first * set->n;
-    for (size_t t = 0; t < set->n; t++, out.q += 4, out.scales++, out.minus[0]++, out.minus[1]++) {
+    const float *x[TILE_TOKENS];
+    for (size_t t = 0; t < set->n; t++) {
         group_row(set, t, &slot, &token);
-        const float *x = row_at(&step->input, slot, token) + first;
+        x[t] = row_at(&step->input, slot, token) + first;
         if (step->spread) {
-            struct int8_activations from = int8_at(&rounded, k, first, token, 1);
-            spread(&from, n, set->n, &out);
-        } else if (step->kind == TILE_INT8) {
-            work->kernels->quantize[step->rounding](x, n, set->n, &out);
-        } else {
-            for (size_t i = 0; i < n; i++) floats[i * set->n + t] = x[i];
+            const struct int8_activations from = int8_at(&rounded, k, first, token, 1);
+            const struct int8_activations to = {
+                out.q + 4 * t, out.scales + t, {out.minus[0] + t, out.minus[1] + t}};
+            spread(&from, n, set->n, &to);
+        } else if (step->kind == TILE_F32) {
+            for (size_t i = 0; i < n; i++) floats[i * set->n + t] = x[t][i];
         }
     }
+    if (step->kind == TILE_INT8 && !step->spread) work->kernels->quantize[step->rounding](x, set->n, n, &out);
 }
 
 /* A task: some values of some sets. */

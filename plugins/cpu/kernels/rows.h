@@ -211,9 +211,16 @@ static inline vf scale_groups_as_q8_0(const struct groups *groups, vf max, vf *i
     return vf_add(vf_if_above(max, vf_set1(QUANTIZE_MOST), scale, vf_from_f16(half)), number);
 }
 
-/* The first n groups of LANES. */
-static inline void quantize_groups(const float *x, size_t n, size_t step, enum rounding rounding,
-                                   const struct int8_activations *out)
+/* LANES groups of each token of a set, rounded: a vector for each place that the groups take in a set. */
+struct rounded {
+    vf q[GROUP / 4 * TILE_TOKENS]; /* [GROUP / 4][n_tokens], four bytes in a lane */
+    vf scales[TILE_TOKENS];
+    vf minus[2][2 * TILE_TOKENS]; /* [n_tokens], [2][n_tokens], int32 */
+};
+
+/* Token number t. */
+static inline void round_token(const float *x, enum rounding rounding, size_t n_tokens, size_t t,
+                               struct rounded *to)
 {
     struct groups groups;
     load_groups(x, &groups);
@@ -223,11 +230,9 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, enum r
                                         : scale_groups_as_q8_0(&groups, max, &inverse);
     const vf least = vf_set1(QUANTIZE_LEAST);
     inverse = vf_if_above(max, least, inverse, vf_zero());
-    _Alignas(64) float scales[LANES];
-    vf_store(scales, vf_if_above(max, least, scale, vf_zero()));
-    for (size_t g = 0; g < n; g++) out->scales[g * step] = scales[g];
+    to->scales[t] = vf_if_above(max, least, scale, vf_zero());
     const vf limit = vf_set1(127.0F * GROUP * 0.5F); /* of a half's sum */
-    _Alignas(64) int32_t fours[GROUP / 4][LANES], sums[2][LANES];
+    vi minus[2];
     UNROLL for (size_t half = 0; half < 2; half++)
     {
         vi sum = vi_zero();
@@ -239,44 +244,74 @@ static inline void quantize_groups(const float *x, size_t n, size_t step, enum r
                 q[c] = vi_from_vf(vf_mul(groups.columns[i + c], inverse));
                 sum = vi_add(sum, q[c]);
             }
-            vi_store(fours[i / 4], vi_bytes(q));
+            to->q[i / 4 * n_tokens + t] = vi_as_vf(vi_bytes(q));
         }
         /* A NaN became some integer: its sum must be one that can be multiplied. */
-        vi_store(sums[half], vi_from_vf(vf_max(vf_min(vi_to_vf(sum), limit), vf_sub(vf_zero(), limit))));
+        vf within = vf_max(vf_min(vi_to_vf(sum), limit), vf_sub(vf_zero(), limit));
+        minus[half] = vi_from_vf(vf_sub(vf_zero(), within));
+        to->minus[1][half * n_tokens + t] = vi_as_vf(minus[half]);
     }
-    for (size_t g = 0; g < n; g++) {
-        int8_t *q = out->q + g * GROUP * step;
-        UNROLL for (size_t i = 0; i < GROUP / 4; i++, q += 4 * step) memcpy(q, &fours[i][g], 4);
-        out->minus[0][g * step] = -(sums[0][g] + sums[1][g]);
-        for (size_t i = 0; i < 2; i++) out->minus[1][(2 * g + i) * step] = -sums[i][g];
+    to->minus[0][t] = vi_as_vf(vi_add(minus[0], minus[1]));
+}
+
+/* to[lane][i] = lane of from[i], for n_lanes lanes and i < n; all of 4 bytes. */
+static inline void interleave(const vf *from, size_t n, size_t n_lanes, void *to)
+{
+    float *out = to;
+    if (n == 1) {
+        memcpy(out, from, n_lanes * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < n; i += LANES) {
+        vf square[LANES];
+        size_t n_here = smaller(LANES, n - i);
+        UNROLL for (size_t j = 0; j < LANES; j++) square[j] = j < n_here ? from[i + j] : vf_zero();
+        vec_transpose(square);
+        for (size_t lane = 0; lane < n_lanes; lane++)
+            if (n_here == LANES)
+                vf_store(out + lane * n + i, square[lane]);
+            else
+                vf_store_end(out + lane * n + i, n_here, square[lane]);
     }
 }
 
-static inline void quantize(const float *x, size_t n, size_t step, enum rounding rounding,
+static inline void quantize(const float *const *x, size_t n_tokens, size_t n, enum rounding rounding,
                             const struct int8_activations *out)
 {
+    struct rounded rounded;
     struct int8_activations at = *out;
-    size_t n_groups = n / GROUP;
-    for (; n_groups >= LANES; n_groups -= LANES, x += LANES * GROUP) {
-        quantize_groups(x, LANES, step, rounding, &at);
-        at.q += LANES * GROUP * step;
-        at.scales += LANES * step;
-        for (size_t i = 0; i < 2; i++) at.minus[i] += (i + 1) * LANES * step;
+    for (size_t first = 0; first < n; first += LANES * GROUP) {
+        size_t n_groups = smaller(LANES, (n - first) / GROUP);
+        for (size_t t = 0; t < n_tokens; t++) {
+            const float *from = x[t] + first;
+            float padded[LANES * GROUP];
+            if (n_groups < LANES) {
+                memset(padded, 0, sizeof padded);
+                from = memcpy(padded, from, n_groups * GROUP * sizeof *from);
+            }
+            round_token(from, rounding, n_tokens, t, &rounded);
+        }
+        interleave(rounded.q, GROUP / 4 * n_tokens, n_groups, at.q);
+        interleave(rounded.scales, n_tokens, n_groups, at.scales);
+        at.q += LANES * GROUP * n_tokens;
+        at.scales += LANES * n_tokens;
+        for (size_t i = 0; i < 2; i++) {
+            interleave(rounded.minus[i], (i + 1) * n_tokens, n_groups, at.minus[i]);
+            at.minus[i] += (i + 1) * LANES * n_tokens;
+        }
     }
-    if (n_groups == 0) return;
-    float padded[LANES * GROUP] = {0};
-    memcpy(padded, x, n_groups * GROUP * sizeof *x);
-    quantize_groups(padded, n_groups, step, rounding, &at);
 }
 
-static void quantize_fitted(const float *x, size_t n, size_t step, const struct int8_activations *out)
+static void quantize_fitted(const float *const *x, size_t n_tokens, size_t n,
+                            const struct int8_activations *out)
 {
-    quantize(x, n, step, ROUND_FITTED, out);
+    quantize(x, n_tokens, n, ROUND_FITTED, out);
 }
 
-static void quantize_q8_0(const float *x, size_t n, size_t step, const struct int8_activations *out)
+static void quantize_q8_0(const float *const *x, size_t n_tokens, size_t n,
+                          const struct int8_activations *out)
 {
-    quantize(x, n, step, ROUND_Q8_0, out);
+    quantize(x, n_tokens, n, ROUND_Q8_0, out);
 }
 
 /* ---- The cache's types ----------------------------------------------------------------------------- */

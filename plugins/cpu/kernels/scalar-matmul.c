@@ -97,8 +97,10 @@ static float round_q8_0(const float *x, float max, int8_t q[GROUP])
     return (max > QUANTIZE_MOST ? scale : engine_f16_to_f32(engine_f32_to_f16(scale))) + number;
 }
 
-static void quantize(const float *x, size_t n, size_t step, const struct int8_activations *out,
-                     float (*round)(const float *x, float max, int8_t q[GROUP]))
+typedef float round_function(const float *x, float max, int8_t q[GROUP]);
+
+static void quantize_token(const float *x, size_t n, size_t step, const struct int8_activations *out,
+                           round_function *round)
 {
     for (size_t g = 0; g < n / GROUP; g++, x += GROUP) {
         int8_t q[GROUP] = {0};
@@ -113,12 +115,24 @@ static void quantize(const float *x, size_t n, size_t step, const struct int8_ac
     }
 }
 
-void scalar_quantize_fitted(const float *x, size_t n, size_t step, const struct int8_activations *out)
+static void quantize(const float *const *x, size_t n_tokens, size_t n, const struct int8_activations *out,
+                     round_function *round)
 {
-    quantize(x, n, step, out, round_fitted);
+    for (size_t t = 0; t < n_tokens; t++) {
+        const struct int8_activations token = {
+            out->q + 4 * t, out->scales + t, {out->minus[0] + t, out->minus[1] + t}};
+        quantize_token(x[t], n, n_tokens, &token, round);
+    }
 }
 
-void scalar_quantize_q8_0(const float *x, size_t n, size_t step, const struct int8_activations *out)
+void scalar_quantize_fitted(const float *const *x, size_t n_tokens, size_t n,
+                            const struct int8_activations *out)
 {
-    quantize(x, n, step, out, round_q8_0);
+    quantize(x, n_tokens, n, out, round_fitted);
+}
+
+void scalar_quantize_q8_0(const float *const *x, size_t n_tokens, size_t n,
+                          const struct int8_activations *out)
+{
+    quantize(x, n_tokens, n, out, round_q8_0);
 }

@@ -139,6 +139,11 @@ static inline vf vi_to_vf(vi x)
 {
     return _mm256_cvtepi32_ps(x);
 }
+/* The same bits. */
+static inline vf vi_as_vf(vi x)
+{
+    return _mm256_castsi256_ps(x);
+}
 
 static inline vi vi_from_vf(vf x)
 {

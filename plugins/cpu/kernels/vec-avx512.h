@@ -127,6 +127,11 @@ static inline vf vi_to_vf(vi x)
 {
     return _mm512_cvtepi32_ps(x);
 }
+/* The same bits. */
+static inline vf vi_as_vf(vi x)
+{
+    return _mm512_castsi512_ps(x);
+}
 
 static inline vi vi_from_vf(vf x)
 {

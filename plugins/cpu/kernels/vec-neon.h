@@ -141,6 +141,11 @@ static inline vf vi_to_vf(vi x)
 {
     return vcvtq_f32_s32(x);
 }
+/* The same bits. */
+static inline vf vi_as_vf(vi x)
+{
+    return vreinterpretq_f32_s32(x);
+}
 static inline vi vi_from_vf(vf x)
 {
     return vcvtnq_s32_f32(x);
