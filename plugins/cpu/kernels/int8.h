@@ -124,9 +124,9 @@ static inline struct ahead ahead_next(struct ahead ahead)
     return ahead;
 }
 
-FLATTEN void fetch_ahead(const uint8_t *next, const struct ahead ahead, size_t group)
+FLATTEN const uint8_t *ahead_at(const uint8_t *next, const struct ahead ahead, size_t group)
 {
-    prefetch_lines(next + (ahead.first * (CHUNK / GROUP) + group * ahead.lines) * 64, ahead.lines);
+    return next + (ahead.first * (CHUNK / GROUP) + group * ahead.lines) * 64;
 }
 
 /* ---- Products -------------------------------------------------------------------------------------- */
@@ -244,7 +244,7 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
             KEEP_POINTER(scales);
             KEEP_POINTER(group);
             KEEP_POINTER(q);
-            if (part == 0) fetch_ahead(next, ahead, g);
+            if (part == 0) prefetch_lines(ahead_at(next, ahead, g), ahead.lines);
             UNROLL for (size_t h = 0; h < per_group; h++)
             {
                 size_t s = g * per_group + h;
@@ -295,7 +295,8 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
             const int8_t *a = at.q + s * sub * n_tokens;
             const float *scales = at.scales + s / per_group * n_tokens;
             if (s % per_group == 0)
-                UNROLL for (size_t p = 0; p < 2; p++) fetch_ahead(tile[p]->ahead, ahead, s / per_group);
+                UNROLL for (size_t p = 0; p < 2; p++)
+                    prefetch_lines_near(ahead_at(tile[p]->ahead, ahead, s / per_group), ahead.lines);
             vi sum[2][TILE_TOKENS];
             UNROLL for (size_t t = 0; t < n_tokens; t++) sum[0][t] = sum[1][t] =
                 mins ? vi_zero() : vi_set1(token_sums.start[s * n_tokens + t]);

@@ -19,6 +19,12 @@ FLATTEN void prefetch_lines(const uint8_t *from, const size_t n)
     for (size_t i = 0; i < n; i++) __builtin_prefetch(from + i * 64);
 }
 
+/* Into the second cache only, which can wait for more lines at once than the first. */
+FLATTEN void prefetch_lines_near(const uint8_t *from, const size_t n)
+{
+    for (size_t i = 0; i < n; i++) __builtin_prefetch(from + i * 64, 0, 2);
+}
+
 /* Calls function(…, 1 … 12, …) for n_tokens. */
 #define FOR_TOKENS(most, n_tokens, call)                                                                     \
     switch (n_tokens) {                                                                                      \
