@@ -38,7 +38,7 @@ static inline struct int8_activations int8_at(const struct int8_activations *all
                                      {all->minus[0] + group, all->minus[1] + 2 * group}};
 }
 
-/* Input of int8_tiles: columns first … first + n - 1 of n_tokens tokens in sets of int8_tile_tokens; the last
+/* Input of int8_tiles: columns first … first + n - 1 of n_tokens tokens in sets (see below); the last
  * set may be smaller. */
 struct int8_part {
     struct int8_activations all;
@@ -80,8 +80,9 @@ typedef void rows_function(const uint8_t *from, size_t stride, size_t n_rows, si
 
 struct kernels {
     const char *name; /* of the instruction set, as in ENGINE_CPU_ISA */
-    /* Interleaved tokens of a set for f32_tile and int8_tiles; at most TILE_TOKENS. */
-    size_t f32_tile_tokens, int8_tile_tokens;
+    /* Interleaved tokens of a set for f32_tile and int8_tiles; at most TILE_TOKENS. The last is for types whose
+     * tiles are nibbles without mins. */
+    size_t f32_tile_tokens, int8_tile_tokens, nibble_tile_tokens;
     size_t int8_few_tokens; /* most tokens of int8 activations that `few` takes; at most int8_tile_tokens */
     size_t int8_panels_at_once; /* 1 or 2: the best number of panels for int8_tiles */
 

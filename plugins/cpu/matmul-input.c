@@ -156,23 +156,33 @@ static bool round_tokens(struct list *list, const struct prepare_step *spread, c
     return true;
 }
 
+/* Columns of a set. */
+static size_t set_tokens(const struct kernels *kernels, const struct weight_type *type)
+{
+    const struct format *format = type->format;
+    if (type->kind == TILE_F32) return kernels->f32_tile_tokens;
+    bool nibbles = format->base == 4 && !format->high && !format->values && !format->mins;
+    return nibbles ? kernels->nibble_tile_tokens : kernels->int8_tile_tokens;
+}
+
 bool matmul_prepare(const struct request *request, struct list *list, const struct weight_type *type,
                     const struct columns *columns, const struct view *input, const enum slot *used,
                     enum slot *slot)
 {
     enum tile_kind kind = type->kind;
     enum rounding rounding = kind == TILE_INT8 ? type->format->rounding : ROUND_FITTED;
+    const struct kernels *kernels = request->device->kernels;
+    size_t tile_tokens = set_tokens(kernels, type);
     bool sorted = columns_sorted(columns);
     size_t per_token = columns_count(columns) / columns->n_tokens;
     struct prepared_key key = {
-        .kind = kind, .n = (uint32_t)per_token, .numbers = {rounding}, .input = *input};
+        .kind = kind, .n = (uint32_t)per_token, .numbers = {rounding, (double)tile_tokens}, .input = *input};
     if (sorted) key.choice = columns->experts;
     for (*slot = SLOT_INPUT_0; *slot <= SLOT_INPUT_1; (*slot)++)
         if (list_is_prepared(list, *slot, &key)) return true;
 
     *slot = list_next_input_slot(list);
     if (used && *slot == *used) *slot = list_next_input_slot(list);
-    const struct kernels *kernels = request->device->kernels;
     bool one_slot = columns->shared || columns->n_slots == 1;
     struct prepare_step step = {.kind = kind,
                                 .rounding = rounding,
@@ -181,8 +191,7 @@ bool matmul_prepare(const struct request *request, struct list *list, const stru
                                 .columns = *columns,
                                 .input = {input->data, one_slot ? 0 : input->nb[1], input->nb[2]},
                                 .k = input->ne[0],
-                                .tile_tokens =
-                                    kind == TILE_F32 ? kernels->f32_tile_tokens : kernels->int8_tile_tokens,
+                                .tile_tokens = tile_tokens,
                                 .sets_per_task = columns->n_tokens == 1 ? PREPARE_SINGLE : 1};
     if (step.spread && !round_tokens(list, &step, input)) return false;
     if (!add_step(list, &step)) return false;

@@ -6,7 +6,8 @@
 #define INT8_FEW_TOKENS  4
 #define INT8_PARTS       1
 #define INT8_TILE_PAIRS
-#define VALUE_ROWS ((size_t)4) /* queries whose sums of values the registers hold */
+#define NIBBLE_TILE_TOKENS 8
+#define VALUE_ROWS         ((size_t)4) /* queries whose sums of values the registers hold */
 
 /* clang-format off */
 #include "vec-avx512.h"

@@ -111,9 +111,9 @@ struct ahead {
     size_t lines, first, all; /* first: lines for each group that earlier sets have prefetched */
 };
 
-static inline struct ahead ahead_of(const struct tile *tile, size_t n_tokens)
+static inline struct ahead ahead_of(const struct tile *tile, size_t n_tokens, size_t set)
 {
-    size_t n_sets = (n_tokens + INT8_TILE_TOKENS - 1) / INT8_TILE_TOKENS;
+    size_t n_sets = (n_tokens + set - 1) / set;
     return (struct ahead){.lines = (tile->ahead_lines + n_sets - 1) / n_sets, .all = tile->ahead_lines};
 }
 
@@ -276,7 +276,8 @@ FLATTEN void int8_columns(const struct format *format, const uint8_t *quants, co
 
 #ifdef INT8_TILE_PAIRS
 /* Two panels: each broadcast activation serves both, which halves the loads. tiles: [chunk][panel], for n
- * columns in all; sums stay in registers until the last of them. */
+ * columns in all. Sums of up to INT8_TILE_TOKENS tokens stay in registers until the last of them; those of
+ * more are in memory, so that registers hold the whole numbers. */
 FLATTEN void int8_pair_columns(const struct format *format, const struct tile *const tiles[][2], int offset,
                                struct int8_activations at, const size_t n, const size_t n_tokens,
                                const size_t sub, const bool mins, const struct ahead ahead,
@@ -284,9 +285,12 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
 {
     const size_t per_group = GROUP / sub;
     struct token_sums token_sums;
-    vf total[2][TILE_TOKENS];
-    UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-        vf_load(sums[p] + t * PANEL);
+    const bool kept = n_tokens <= INT8_TILE_TOKENS;
+    float *const to[2] = {sums[0], sums[1]};
+    vf total[2][INT8_TILE_TOKENS];
+    if (kept)
+        UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
+            vf_load(to[p] + t * PANEL);
     for (size_t first = 0; first < n; first += CHUNK, tiles++, at = int8_next_chunk(at, n_tokens)) {
         const struct tile *const tile[2] = {tiles[0][0], tiles[0][1]};
         size_t n_here = smaller(CHUNK, n - first);
@@ -313,27 +317,33 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
             }
             UNROLL for (size_t p = 0; p < 2; p++)
             {
-                vf scale = vf_load(tile[p]->scales + s * PANEL);
-                UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-                    vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), total[p][t]);
-                if (!mins) continue;
-                vf min = vf_load(tile[p]->mins + s * PANEL);
-                UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
-                    vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), total[p][t]);
+                vf scale = vf_load(tile[p]->scales + s * PANEL), min = vf_zero();
+                if (mins) min = vf_load(tile[p]->mins + s * PANEL);
+                UNROLL for (size_t t = 0; t < n_tokens; t++)
+                {
+                    vf all = kept ? total[p][t] : vf_load(to[p] + t * PANEL);
+                    all = vf_fma(vi_to_vf(sum[p][t]), vf_mul(scale, vf_set1(scales[t])), all);
+                    if (mins) all = vf_fma(min, vf_set1(token_sums.values[s * n_tokens + t]), all);
+                    if (kept)
+                        total[p][t] = all;
+                    else
+                        vf_store(to[p] + t * PANEL, all);
+                }
             }
         }
     }
+    if (!kept) return;
     UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++)
-        vf_store(sums[p] + t * PANEL, total[p][t]);
+        vf_store(to[p] + t * PANEL, total[p][t]);
 }
 
 typedef void int8_pair(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,
                        size_t n, size_t n_tokens, struct ahead ahead, float *const sums[2]);
-#define INT8_PAIR(name)                                                                                      \
+#define INT8_PAIR(name, most)                                                                                \
     static void name(const struct tile *const tiles[][2], int offset, const struct int8_activations *at,     \
                      size_t n, size_t n_tokens, struct ahead ahead, float *const sums[2])                    \
     {                                                                                                        \
-        FOR_TOKENS(INT8_TILE_TOKENS, n_tokens, name##_call)                                                  \
+        FOR_TOKENS(most, n_tokens, name##_call)                                                              \
     }
 #define PAIR_CALL(format, count, sub, mins)                                                                  \
     int8_pair_columns(&format, tiles, offset, *at, n, count, sub, mins, ahead, sums)
@@ -344,12 +354,12 @@ typedef void int8_pair(const struct tile *const tiles[][2], int offset, const st
 #define int8_pair_16_mins_call(count)      PAIR_CALL(format_raw32, count, 16, true)
 #define int8_pair_nibbles_call(count)      PAIR_CALL(format_q4_0, count, 32, false)
 #define int8_pair_nibbles_mins_call(count) PAIR_CALL(format_q4_0, count, 32, true)
-INT8_PAIR(int8_pair_32)
-INT8_PAIR(int8_pair_16)
-INT8_PAIR(int8_pair_32_mins)
-INT8_PAIR(int8_pair_16_mins)
-INT8_PAIR(int8_pair_nibbles)
-INT8_PAIR(int8_pair_nibbles_mins)
+INT8_PAIR(int8_pair_32, INT8_TILE_TOKENS)
+INT8_PAIR(int8_pair_16, INT8_TILE_TOKENS)
+INT8_PAIR(int8_pair_32_mins, INT8_TILE_TOKENS)
+INT8_PAIR(int8_pair_16_mins, INT8_TILE_TOKENS)
+INT8_PAIR(int8_pair_nibbles, NIBBLE_TILE_TOKENS)
+INT8_PAIR(int8_pair_nibbles_mins, INT8_TILE_TOKENS)
 
 /* A panel without a partner is multiplied as both panels of a pair. */
 #define INT8_PANELS_AT_ONCE 2
@@ -361,17 +371,18 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     int8_pair *pair = mins ? int8_pair_32_mins : int8_pair_32;
     if (format->sub == 16) pair = mins ? int8_pair_16_mins : int8_pair_16;
     if (tiles[0].nibbles) pair = mins ? int8_pair_nibbles_mins : int8_pair_nibbles;
+    const size_t set = tiles[0].nibbles && !mins ? NIBBLE_TILE_TOKENS : INT8_TILE_TOKENS;
 
     const struct tile *pairs[TILE_CHUNKS][2];
     for (size_t c = 0; c * CHUNK < part->n; c++, tiles += n_panels) {
         pairs[c][0] = &tiles[0];
         pairs[c][1] = &tiles[n_panels - 1];
     }
-    float unused[INT8_TILE_TOKENS * PANEL];
+    float unused[NIBBLE_TILE_TOKENS * PANEL];
     if (n_panels == 1) memset(unused, 0, sizeof unused);
-    struct ahead ahead = ahead_of(pairs[0][0], part->n_tokens);
+    struct ahead ahead = ahead_of(pairs[0][0], part->n_tokens, set);
     for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead = ahead_next(ahead)) {
-        n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
+        n_beside = smaller(set, part->n_tokens - t);
         struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);
         float *const to[2] = {sums[0] + t * PANEL, n_panels == 2 ? sums[1] + t * PANEL : unused};
         pair((const struct tile *const(*)[2])pairs, format->offset, &at, part->n, n_beside, ahead, to);
@@ -408,6 +419,7 @@ INT8_TILE(int8_tile_16_2, 16, 2)
 #endif
 
 #define INT8_PANELS_AT_ONCE 1
+#define NIBBLE_TILE_TOKENS  INT8_TILE_TOKENS
 static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct weight_type *type,
                        const struct int8_part *part, float *const *sums)
 {
@@ -425,7 +437,7 @@ static void int8_tiles(const struct tile *tiles, size_t n_panels, const struct w
     if (pairs == 4) tile_of = int8_tile_32_4;
     if (pairs == 2) tile_of = int8_tile_16_2;
 #endif
-    struct ahead ahead = ahead_of(&tiles[0], part->n_tokens);
+    struct ahead ahead = ahead_of(&tiles[0], part->n_tokens, INT8_TILE_TOKENS);
     for (size_t t = 0, n_beside; t < part->n_tokens; t += n_beside, ahead = ahead_next(ahead)) {
         n_beside = smaller(INT8_TILE_TOKENS, part->n_tokens - t);
         struct int8_activations at = int8_at(&part->all, part->k, part->first, t, n_beside);

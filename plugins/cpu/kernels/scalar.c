@@ -230,6 +230,7 @@ const struct kernels kernels_scalar = {
     .name = "scalar",
     .f32_tile_tokens = SCALAR_TILE_TOKENS,
     .int8_tile_tokens = SCALAR_TILE_TOKENS,
+    .nibble_tile_tokens = SCALAR_TILE_TOKENS,
     .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
                [WEIGHT_F16] = scalar_unpack_f16,
                [WEIGHT_BF16] = scalar_unpack_bf16,

@@ -4,6 +4,7 @@ const struct kernels KERNELS = {
     .name = KERNELS_NAME,
     .f32_tile_tokens = F32_TILE_TOKENS,
     .int8_tile_tokens = INT8_TILE_TOKENS,
+    .nibble_tile_tokens = NIBBLE_TILE_TOKENS,
     .int8_few_tokens = INT8_FEW_TOKENS,
     .int8_panels_at_once = INT8_PANELS_AT_ONCE,
     .unpack = {[WEIGHT_F32] = scalar_unpack_f32,
