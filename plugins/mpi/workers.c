@@ -24,6 +24,7 @@ static struct {
     struct worker *workers; /* [n] */
     uint32_t n;
     double timeout;
+    double looked; /* when replies were last looked for */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void workers_lock(void)
@@ -114,11 +115,19 @@ int worker_send(struct worker *worker, struct reply *reply)
     return send_commands(worker, reply);
 }
 
-/* How long a worker that owes something has been silent. */
+/* How long a worker that owes something had been silent when replies were last looked for. */
 static double silence(const struct worker *worker)
 {
     double heard = link_heard(worker->rank), since = heard > worker->asked ? heard : worker->asked;
-    return link_now() - since;
+    return all.looked - since;
+}
+
+/* If this process itself stood still, so may have the others: their time begins anew. */
+static void forgive_own_pause(void)
+{
+    const double now = link_now();
+    for (uint32_t i = 0; now - all.looked > 1 && i < all.n; i++) all.workers[i].asked = now;
+    all.looked = now;
 }
 
 /* Takes all replies that have come, and finds workers that are silent: what one waits for may depend on another. */
@@ -128,6 +137,7 @@ static int look_around(void)
     /* Without one, others may wait for what it should have handed them, for as long as they live. */
     for (uint32_t i = 0; i < all.n; i++)
         if (all.workers[i].is_lost) return lose(&all.workers[i], "it is not used any more");
+    forgive_own_pause();
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];
         while (worker->first) {
@@ -187,11 +197,11 @@ int worker_relieve(struct worker *worker)
 {
     double start = link_now();
     int status = worker->out.size < MUCH ? ENGINE_OK : worker_send(worker, NULL);
+    if (!status && !worker->first) worker->asked = start;
     while (!status && link_unsent(worker->rank) > MOST) {
-        double heard = link_heard(worker->rank), since = heard > start ? heard : start;
-        if (all.timeout > 0 && link_now() - since > all.timeout)
-            return lose(worker, "it has taken nothing for some time");
         status = look_around();
+        if (!status && all.timeout > 0 && silence(worker) > all.timeout)
+            return lose(worker, "it has taken nothing for some time");
         link_rest(link_now() - start);
     }
     return status;
