@@ -298,8 +298,7 @@ static void test_smuggling(void)
         "Host: localhost\r\nContent-Length: 5\r\n 6\r\n",
         /* A CR alone, which others may take for a line break. */
         "Host: localhost\r\nX: a\rTransfer-Encoding: chunked\r\n",
-        "Host: localhost\r\nTransfer-Encoding: \x0b"
-        "chunked\r\n",
+        "Host: localhost\r\nTransfer-Encoding: \vchunked\r\n",
         "Content-Length: 5\r\n",
     };
     struct fixture fixture;
