@@ -21,7 +21,7 @@ static int write_facts(const struct attention_map *map, FILE *file)
     engine_model_get_info(map->model, &info);
     json_t *tokens = json_array(), *layers = json_array(), *heads = json_array();
     for (size_t i = 0; i < map->tokens->count; i++) {
-        struct id_text room;
+        struct id_text room = {0};
         struct engine_string text = attention_token(map, i, &room);
         json_array_append_new(tokens, json_text(text.length > 0 ? text.data : "", text.length));
     }

@@ -2,15 +2,12 @@
  * not rounded. A value is made as float32, which has it exactly, and each run of EXACT_RUN columns is summed by
  * itself, in the same order by few_exact_* as by f32_tile. Expects vec-*.h, vec.h, tiles.h, int8.h. */
 
-/* The scales of a chunk, [n / GROUP][PANEL]. */
-struct exact_scales {
-    _Alignas(64) float of[CHUNK / GROUP * PANEL];
-};
+enum { EXACT_SCALES = CHUNK / GROUP * PANEL }; /* of a chunk, at most */
 
-FLATTEN void exact_scales(const struct format *format, const uint8_t *chunk, const size_t n,
-                          struct exact_scales *scales)
+/* scales: of a chunk, [n / GROUP][PANEL]. */
+FLATTEN void exact_scales(const struct format *format, const uint8_t *chunk, const size_t n, float *scales)
 {
-    struct tile tile = {.scales_store = scales->of};
+    struct tile tile = {.scales_store = scales};
     unpack_scales(format, chunk, n, &tile);
 }
 
@@ -24,13 +21,13 @@ FLATTEN vf exact_value(const uint8_t *group, const size_t j, const size_t c, con
 FLATTEN void unpack_exact(const struct format *format, const float *values, const uint8_t *chunk, size_t n,
                           struct tile *tile)
 {
-    struct exact_scales scales;
-    exact_scales(format, chunk, n, &scales);
+    _Alignas(64) float scales[EXACT_SCALES];
+    exact_scales(format, chunk, n, scales);
     const uint8_t *group = chunk + chunk_layout(format, n).quants;
     float *x = tile->x_store;
     for (size_t g = 0; g < n / GROUP; g++, group += group_size(format), x += GROUP * PANEL)
         for (size_t part = 0; part < PANEL; part += LANES) {
-            vf scale = vf_load(scales.of + g * PANEL + part);
+            vf scale = vf_load(scales + g * PANEL + part);
             UNROLL for (size_t i = 0; i < GROUP; i++)
                 vf_store(x + i * PANEL + part, exact_value(group + part * 4, i / 4, i % 4, values, scale));
         }
@@ -68,17 +65,17 @@ FLATTEN void few_exact(const struct format *format, const float *values, const u
     UNROLL for (size_t p = 0; p < PARTS; p++) total[p] = vf_zero();
     for (size_t n; k > 0; k -= n, input += n, panel += chunk_layout(format, n).size) {
         n = smaller(CHUNK, k);
-        struct exact_scales scales;
+        _Alignas(64) float scales[EXACT_SCALES];
         const uint8_t *groups = panel + chunk_layout(format, n).quants;
         prefetch_lines(panel + PREFETCH_AHEAD, chunk_layout(format, CHUNK).size / 64);
-        exact_scales(format, panel, n, &scales);
+        exact_scales(format, panel, n, scales);
         if (n == CHUNK) {
-            few_exact_runs(format, values, groups, scales.of, input, n, CHUNK / EXACT_RUN, total);
+            few_exact_runs(format, values, groups, scales, input, n, CHUNK / EXACT_RUN, total);
             continue;
         }
         for (size_t i = 0; i < n; i += EXACT_RUN)
             few_exact_runs(format, values, groups + i / GROUP * group_size(format),
-                           scales.of + i / GROUP * PANEL, input + i, n - i, 1, total);
+                           scales + i / GROUP * PANEL, input + i, n - i, 1, total);
     }
     UNROLL for (size_t p = 0; p < PARTS; p++) vf_store(sums + p * LANES, total[p]);
 }

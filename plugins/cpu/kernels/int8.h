@@ -287,7 +287,7 @@ FLATTEN void int8_pair_columns(const struct format *format, const struct tile *c
     struct token_sums token_sums;
     const bool kept = n_tokens <= INT8_TILE_TOKENS;
     float *const to[2] = {sums[0], sums[1]};
-    vf total[2][INT8_TILE_TOKENS];
+    vf total[2][TILE_TOKENS]; /* if kept */
     if (kept)
         UNROLL for (size_t p = 0; p < 2; p++) UNROLL for (size_t t = 0; t < n_tokens; t++) total[p][t] =
             vf_load(to[p] + t * PANEL);
