@@ -36,7 +36,8 @@ static struct work matmul_work(const struct engine_plan *plan, const struct engi
 static double row_bytes(const struct engine_tensor *cache)
 {
     const struct type_info *info = type_info(cache->type);
-    return (double)(cache->ne[0] / info->block_length * info->block_size);
+    const uint64_t bytes = cache->ne[0] / info->block_length * info->block_size;
+    return (double)bytes;
 }
 
 /* A token sees the positions before it, or those of the window. */

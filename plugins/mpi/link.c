@@ -53,6 +53,7 @@ static struct {
     int rank, size;
     struct peer *peers; /* [size] */
     struct line going;
+    struct line broken;       /* those that could not be sent as a whole: MPI may still read them */
     char failure[LINK_ERROR]; /* the first */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
@@ -379,7 +380,8 @@ bool link_post(int rank, enum link_kind kind, struct bytes *message, char error[
         look_after_going();
         if (all.going.first && all.sleeps) pthread_cond_signal(&all.work);
     } else {
-        explain(code, "a message can't be sent", error); /* what MPI may still read stays */
+        line_add(&all.broken, parcel);
+        explain(code, "a message can't be sent", error);
     }
     if (!good && code == MPI_SUCCESS) memcpy(error, all.failure, LINK_ERROR);
     pthread_mutex_unlock(&all.lock);
