@@ -265,7 +265,7 @@ static int flush_others(struct executor *executor, uint32_t device)
 {
     int status = ENGINE_OK;
     for (uint32_t d = 0; d < executor->set->n_devices && !status; d++) {
-        if (!executor->unflushed[d] || d == device) continue;
+        if (d == device || !executor->unflushed[d]) continue;
         status = on_device(executor, d, device_at(executor, d)->backend->stream_flush(executor->streams[d]));
         executor->unflushed[d] = false;
     }

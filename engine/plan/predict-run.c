@@ -164,7 +164,7 @@ static void wait_for(struct run *run, uint32_t device)
 static void flush_others(struct run *run, uint32_t device)
 {
     for (uint32_t d = 0; d < run->plan->set.n_devices; d++) {
-        if (!run->is_unflushed[d] || d == device) continue;
+        if (d == device || !run->is_unflushed[d]) continue;
         flush(run, d);
         run->is_unflushed[d] = false;
     }
