@@ -56,6 +56,7 @@ _Noreturn void test_end(void);
 #define cr_expect_neq(a, b, ...)      cr_expect((a) != (b), __VA_ARGS__)
 #define cr_expect_gt(a, b, ...)       cr_expect((a) > (b), __VA_ARGS__)
 #define cr_expect_lt(a, b, ...)       cr_expect((a) < (b), __VA_ARGS__)
+#define cr_expect_leq(a, b, ...)      cr_expect((a) <= (b), __VA_ARGS__)
 #define cr_assert_eq(a, b, ...)       cr_assert((a) == (b), __VA_ARGS__)
 #define cr_assert_gt(a, b, ...)       cr_assert((a) > (b), __VA_ARGS__)
 #define cr_assert_geq(a, b, ...)      cr_assert((a) >= (b), __VA_ARGS__)
