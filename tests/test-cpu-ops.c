@@ -81,6 +81,18 @@ Test(cpu_matmul, a_gate_of_another_type)
         (struct matmul_case){ENGINE_TYPE_Q8_0, 64, 50, 1, .gate = true, .gate_type = ENGINE_TYPE_Q4_0});
 }
 
+/* Of a few columns, several panels of each matrix come in turn, and not all turns are whole. */
+Test(cpu_matmul, a_gate_of_many_rows)
+{
+    static const uint32_t types[] = {ENGINE_TYPE_Q4_0, ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0};
+    for (size_t i = 0; i < COUNT(types); i++)
+        for (uint32_t tokens = 1; tokens <= 6; tokens++)
+            cpu_compare(matmul,
+                        &(struct matmul_case){types[i], 64, 1100, tokens, .gate = true, .residual = true,
+                                              .gate_type = i == 2 ? ENGINE_TYPE_Q4_0 : 0},
+                        (size_t)1100 * tokens, 5e-2);
+}
+
 /* The products of the first tokens of an input that is the same for any number of them: [n_tokens][rows]. */
 static float *first_products(struct fixture *fixture, uint32_t type, uint32_t k, uint32_t n_rows,
                              uint32_t n_tokens)

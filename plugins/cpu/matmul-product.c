@@ -9,7 +9,9 @@
 enum {
     BLOCK_TOKENS = 96, /* columns that meet tiles while these are in a core's caches; whole sets */
     PANELS = 2,        /* most panels that meet the same columns at once */
-    FEW_PANELS = 64,   /* most panels of a task: for few columns, for BLOCK_TOKENS */
+    PANELS_IN_TURN =
+        16, /* of a few columns: panels of the matrix, then as many of the gate, each from memory in order */
+    FEW_PANELS = 64, /* most panels of a task: for few columns, for BLOCK_TOKENS */
     MANY_PANELS = 8,
     SMALL_PARTS = 4 /* of a task, into which the last ones are cut */
 };
@@ -17,18 +19,20 @@ enum {
 /* A thread's scratch memory. */
 struct matmul_scratch {
     struct tile tiles[TILE_CHUNKS * PANELS];
-    float *sums[MATRICES][PANELS]; /* [BLOCK_TOKENS][PANEL] each */
+    float *sums[MATRICES][PANELS_IN_TURN]; /* [columns][PANEL] each, of those panels that there is room for */
 };
 #define SUMS_SIZE    (BLOCK_TOKENS * PANEL * sizeof(float))
 #define TILES_SIZE   (INT8_STORE_SIZE * TILE_CHUNKS * PANELS) /* which has room for one tile of floats, too */
 #define SCRATCH_SIZE (SUMS_SIZE * MATRICES * PANELS + TILES_SIZE)
 _Static_assert(TILES_SIZE >= TILE_STORE_SIZE, "a tile of floats");
 
-static struct matmul_scratch matmul_scratch(uint8_t *own)
+/* With room for the sums of n_panels panels, n_panels * n_columns <= PANELS * BLOCK_TOKENS. */
+static struct matmul_scratch matmul_scratch(uint8_t *own, size_t n_panels, size_t n_columns)
 {
     struct matmul_scratch scratch;
-    for (int i = 0; i < MATRICES; i++)
-        for (int p = 0; p < PANELS; p++, own += SUMS_SIZE) scratch.sums[i][p] = (void *)own;
+    for (int i = 0; i < MATRICES; i++, own += PANELS * SUMS_SIZE)
+        for (size_t p = 0; p < n_panels; p++)
+            scratch.sums[i][p] = (float *)(void *)own + p * n_columns * PANEL;
     for (int i = 0; i < TILE_CHUNKS * PANELS; i++, own += INT8_STORE_SIZE) scratch.tiles[i] = tile_in(own);
     return scratch;
 }
@@ -67,7 +71,7 @@ static size_t few_columns(const struct kernels *kernels, const struct weight_typ
 /* A few columns: sums[p][t][row] = panel `panel` + p x the columns. */
 static void multiply_few(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
                          const struct group *group, size_t panel, size_t n_panels, struct tile *tile,
-                         float *const sums[PANELS])
+                         float *const sums[PANELS_IN_TURN])
 {
     struct int8_activations activations = int8_columns_at(work, step, matrix, group);
     const float *floats = floats_at(work, step, matrix, group);
@@ -124,10 +128,10 @@ static void multiply_int8(const struct work *work, const struct matmul_step *ste
 }
 
 /* sums[p][t][row] = panel `panel` + p x the group's columns, the first of which begins a set; 1 or 2
- * panels. */
+ * panels, or of a few columns any number. */
 static void multiply(const struct work *work, const struct matmul_step *step, const struct matrix *matrix,
                      const struct group *group, size_t panel, size_t n_panels, struct tile *tiles,
-                     float *const sums[PANELS])
+                     float *const sums[PANELS_IN_TURN])
 {
     if (group->n <= few_columns(work->kernels, matrix->type)) {
         multiply_few(work, step, matrix, group, panel, n_panels, tiles, sums);
@@ -178,13 +182,24 @@ static size_t panels_at_once(const struct kernels *kernels, const struct weight_
     return type->kind == TILE_INT8 ? kernels->int8_panels_at_once : 1;
 }
 
+/* Panels of the matrix that come before the gate's. */
+static size_t panels_in_turn(const struct work *work, const struct matmul_step *step, size_t n_columns)
+{
+    const struct weight_type *type = step->matrices[0].type, *gate = step->matrices[1].type;
+    if (gate && n_columns <= few_columns(work->kernels, type) &&
+        n_columns <= few_columns(work->kernels, gate))
+        return smaller(PANELS_IN_TURN, PANELS * BLOCK_TOKENS / n_columns);
+    return panels_at_once(work->kernels, type);
+}
+
 /* Panels panel_begin … panel_end - 1 of the group's matrix (and gate) x its columns. */
 static void multiply_group(const struct work *work, const struct matmul_step *step, const struct group *group,
                            size_t panel_begin, size_t panel_end)
 {
-    struct matmul_scratch scratch = matmul_scratch(work->own);
     const struct matrix *weight = &step->matrices[0], *gate = &step->matrices[1];
-    size_t at_once = panels_at_once(work->kernels, weight->type);
+    size_t at_once = panels_in_turn(work, step, group->n);
+    struct matmul_scratch scratch =
+        matmul_scratch(work->own, at_once, at_once > PANELS ? group->n : BLOCK_TOKENS);
     for (size_t i = 0; i < group->n; i += BLOCK_TOKENS) {
         struct group block = group_part(group, i, smaller(BLOCK_TOKENS, group->n - i));
         for (size_t panel = panel_begin, n; panel < panel_end; panel += n) {
