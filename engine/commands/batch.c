@@ -2,140 +2,38 @@
  * the input, one line each, written as they are finished. Written results are kept: after a kill, the same
  * command resumes after them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/batch-line.h"
-#include "commands/beams.h"
-#include "commands/common.h"
-#include "commands/constraints.h"
-#include "commands/file-hash.h"
-#include "commands/guesses.h"
-#include "commands/hash.h"
-#include "commands/json.h"
-#include "commands/logprobs.h"
+#include "commands/batch.h"
 #include "commands/options.h"
 #include "commands/output.h"
 #include "commands/prompt.h"
-#include "commands/sampling.h"
 
-#define MAX_LINE          ((size_t)64 << 20) /* bytes */
-#define DEFAULT_POSITIONS 2048               /* of the cache, for each of --parallel */
+#define DEFAULT_POSITIONS 2048 /* of the cache, for each of --parallel */
 #define LEAST_POSITIONS   4096
 
-/* ---- Lines ---- */
+/* ---- Opening ---- */
 
-/* A line of a file, at most MAX_LINE bytes. */
-struct line {
-    char *text; /* [length], and a NUL */
-    size_t length, capacity;
-    bool whole;    /* ends with a newline */
-    bool too_long; /* text is only its beginning */
-    uint64_t hash; /* of the whole line, without the newline */
-};
-
-/* False at the end of the file, or out of memory: see *status. */
-static bool read_line(FILE *file, struct line *line, int *status)
+/* The next line of the input that isn't blank. */
+bool batch_next_line(struct batch *b)
 {
-    int c;
-    line->length = 0;
-    line->whole = line->too_long = false;
-    line->hash = HASH_BASIS;
-    while ((c = getc_unlocked(file)) != EOF) {
-        unsigned char byte = (unsigned char)c;
-        if ((line->whole = c == '\n')) break;
-        line->hash = hash_bytes(line->hash, &byte, 1);
-        if (line->length == MAX_LINE) line->too_long = true;
-        if (line->too_long) continue;
-        if (line->capacity - line->length < 2) {
-            size_t capacity = line->capacity * 2 + 4096;
-            char *grown = realloc(line->text, capacity);
-            if (!grown) {
-                *status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a line of the input)");
-                return false;
-            }
-            line->text = grown;
-            line->capacity = capacity;
-        }
-        line->text[line->length++] = (char)c;
+    while (!b->status && line_read(b->in, &b->line, &b->status) && !b->status) {
+        size_t bom = b->begun || b->line.too_long ? 0 : bom_length(b->line.text, b->line.length);
+        b->begun = true;
+        b->line.length -= bom;
+        memmove(b->line.text, b->line.text + bom, b->line.length + 1);
+        if (!line_is_blank(&b->line)) return true;
     }
-    if (line->text) line->text[line->length] = '\0';
-    if (ferror(file)) *status = command_error(ENGINE_ERROR, "reading failed: %s", strerror(errno));
-    return line->whole || line->length > 0 || line->too_long;
+    b->ended = true;
+    return false;
 }
 
-static bool is_blank(const struct line *line)
-{
-    for (size_t i = 0; i < line->length; i++)
-        if (!strchr(" \t\r", line->text[i]) || line->text[i] == '\0') return false;
-    return !line->too_long;
-}
-
-/* ---- The batch ---- */
-
-struct batch;
-
-/* A line of the input whose result has not been written yet. */
-struct job {
-    struct batch *batch;
-    struct job *next;
-    uint64_t index, key;
-    json_t *id; /* NULL: none */
-    struct engine_sampler_options sampler;
-    struct token_list tokens; /* generated, with --ids */
-    json_t *logprobs;         /* an array; NULL: not wanted */
-    bool searches;            /* with beams */
-    struct text_buffer text;
-    json_t *result; /* NULL: not finished */
-};
-
-struct batch {
-    const struct arguments *arguments;
-    const char *in_path, *out_path; /* out_path NULL: standard output */
-    FILE *in, *out;
-    struct engine *engine;
-    struct engine_model *model;
-    struct vocabulary vocabulary;
-    struct sampling sampling;
-    struct beam_options beams;                     /* --beams and so on */
-    struct text_list stop;                         /* --stop */
-    struct constraint constraint, last_constraint; /* the command's, and that of the last line with its own */
-    struct engine_grammar *grammar, *last_grammar; /* NULL: none */
-    struct engine_context *context;
-    uint32_t n_sequences; /* of the context */
-    struct draft_model draft;
-    struct engine_queue *queue;
-    uint64_t seed, fingerprint; /* of the model and of the options that affect results */
-    struct line line;
-    struct job *first, *last; /* in the order of the input */
-    size_t n_jobs, n_jobs_most;
-    uint64_t n_read, n_total;           /* lines of the input that are not blank; n_total 0: not known */
-    uint64_t n_written, n_found, n_bad; /* results: in total, from an earlier run, with errors */
-    uint64_t n_tokens;
-    bool begun; /* the first line of the input has been read */
-    bool ended; /* the input has no more lines */
-    int status;
-};
-
-/* A result belongs to its line, to the model and to the options: the key identifies these when a batch is
- * resumed. */
-static uint64_t key_of(const struct batch *b, const struct line *line)
-{
-    return hash_bytes(b->fingerprint, &line->hash, sizeof line->hash);
-}
-
-static void hash_more(void *user, const void *bytes, size_t size)
-{
-    struct batch *b = user;
-    b->fingerprint = hash_bytes(b->fingerprint, bytes, size);
-}
-
-static void cache_options(const struct batch *b, struct engine_context_options *wish, int32_t *offload)
+void batch_context_options(const struct batch *b, struct engine_context_options *wish, int32_t *offload)
 {
     const struct arguments *a = b->arguments;
     context_options(a, wish, offload);
@@ -147,272 +45,12 @@ static void cache_options(const struct batch *b, struct engine_context_options *
     wish->n_cache = (uint32_t)positions;
 }
 
-static int take_fingerprint(struct batch *b)
-{
-    const struct arguments *a = b->arguments;
-    struct engine_model_info model = {.struct_size = sizeof model};
-    char text[1024];
-    struct engine_context_options wish;
-    int32_t offload;
-    uint32_t n_context;
-    cache_options(b, &wish, &offload);
-    int status = engine_context_length(b->model, &wish, &n_context);
-    if (status) return status;
-    const struct engine_sampler_options *o = &b->sampling.options;
-    engine_model_get_info(b->model, &model);
-    int n = snprintf(text, sizeof text,
-                     "%s|%.200s|%" PRIu64 "|%" PRIu64 "|%u|%d|%g|%u|%g|%g|%g|%g|%g|%g|%u|%" PRIu64
-                     "|%u|%s|%d|%d|%d",
-                     model.architecture, model.name, model.file_size, model.n_parameters, a->n_predict,
-                     a->n_predict_given, (double)o->temperature, o->top_k, (double)o->top_p, (double)o->min_p,
-                     (double)o->typical_p, (double)o->penalty_repeat, (double)o->penalty_frequency,
-                     (double)o->penalty_presence, o->penalty_last_n, b->seed, n_context,
-                     a->cache_type ? a->cache_type : "", a->special, a->ids, a->ignore_end);
-    b->fingerprint = hash_bytes(HASH_BASIS, text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
-    sampling_hash(&b->sampling, hash_more, b);
-    if (a->load_type) hash_more(b, a->load_type, strlen(a->load_type));
-    if (b->arguments->n_logprobs > 0)
-        hash_more(b, &b->arguments->n_logprobs, sizeof b->arguments->n_logprobs);
-    if (wants_beams(a)) hash_more(b, &b->beams, sizeof b->beams);
-    for (size_t i = 0; i < b->stop.count; i++) {
-        hash_more(b, "|stop", 5);
-        hash_more(b, b->stop.items[i].data, b->stop.items[i].length);
-    }
-    if (b->constraint.kind) {
-        hash_more(b, &b->constraint.kind, sizeof b->constraint.kind);
-        hash_more(b, b->constraint.text, b->constraint.size);
-    }
-    status = hash_file(path_of_model(a, b->engine), &b->fingerprint);
-    if (!status && a->tokenizer) status = hash_file(a->tokenizer, &b->fingerprint);
-    return status ? status : hash_adapters(a, &b->fingerprint);
-}
-
-/* A seed for each line, far from those of its neighbours (splitmix64), short enough to type. */
-static uint32_t seed_of_line(uint64_t seed, uint64_t index)
-{
-    uint64_t x = seed + (index + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((x ^ (x >> 31)) >> 32);
-}
-
-/* ---- Results ---- */
-
-static void set(json_t *object, const char *name, json_t *value)
-{
-    /* out of memory: noticed when it is written */
-    if (object && json_object_set_new(object, name, value) != 0) json_object_clear(object);
-}
-
-static json_t *begin_result(const struct job *job)
-{
-    json_t *result = json_object();
-    set(result, "index", json_count(job->index));
-    if (job->id) json_object_set(result, "id", job->id);
-    return result;
-}
-
-static void end_result(struct job *job, json_t *result)
-{
-    char key[17];
-    snprintf(key, sizeof key, "%016" PRIx64, job->key);
-    set(result, "key", json_string(key));
-    job->result = result;
-    if (!result) job->batch->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
-}
-
-static void finish_with_error(struct job *job, const char *message)
-{
-    json_t *result = begin_result(job);
-    set(result, "error", json_line(message));
-    end_result(job, result);
-}
-
-static const char *reason_name(uint32_t reason)
-{
-    switch (reason) {
-    case ENGINE_DONE_END:
-    case ENGINE_DONE_STOP: return "stop";
-    case ENGINE_DONE_LIMIT: return "length";
-    default: return "context";
-    }
-}
-
-static void finish(struct job *job, const struct engine_event *event)
-{
-    json_t *result = begin_result(job);
-    if (job->batch->vocabulary.api) set(result, "text", json_buffer(&job->text));
-    if (job->batch->arguments->ids && !job->searches) {
-        json_t *ids = json_array();
-        for (size_t i = 0; i < job->tokens.count; i++)
-            json_array_append_new(ids, json_integer(job->tokens.ids[i]));
-        set(result, "tokens", ids);
-    }
-    if (job->logprobs) set(result, "logprobs", json_incref(job->logprobs));
-    if (job->searches)
-        set(result, "beams",
-            beam_results_json(event, job->batch->arguments->ids, "finish_reason", reason_name));
-    set(result, "finish_reason", json_string(reason_name(event->reason)));
-    if (event->incomplete) set(result, "incomplete", json_true());
-    set(result, "prompt_tokens", json_count(event->n_prompt));
-    set(result, "text_tokens", json_count(event->n_generated));
-    if (job->sampler.temperature > 0) set(result, "seed", json_seed(job->sampler.seed));
-    end_result(job, result);
-    job->batch->n_tokens += event->n_generated;
-}
-
-/* A line's own failure is its result; a failure of the machine ends the batch, which can be resumed later. */
-static void take_event(void *user, const struct engine_event *event)
-{
-    struct job *job = user;
-    struct batch *b = job->batch;
-    int status = text_add(&job->text, &event->text);
-    if (!status && event->kind == ENGINE_EVENT_TOKEN && b->arguments->ids)
-        status = token_list_add(&job->tokens, &event->token, 1);
-    if (!status && event->kind == ENGINE_EVENT_TOKEN && job->logprobs &&
-        json_array_append_new(job->logprobs, logprobs_json(b->model, event)) != 0)
-        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (probabilities)");
-    if (status) b->status = status;
-    if (event->kind != ENGINE_EVENT_DONE || event->reason == ENGINE_DONE_CANCELLED) return;
-    if (event->reason != ENGINE_DONE_FAILED)
-        finish(job, event);
-    else if (event->status == ENGINE_ERROR_DATA)
-        finish_with_error(job, event->message);
-    else if (!b->status)
-        b->status = command_error(event->status, "%s", event->message);
-}
-
-static void write_results(struct batch *b)
-{
-    struct job *job;
-    while (!b->status && (job = b->first) && job->result) {
-        if (json_object_get(job->result, "error")) b->n_bad++;
-        char *text = json_dumps(job->result, JSON_REAL_PRECISION(7));
-        if (!text || !json_object_get(job->result, "key"))
-            b->status = command_error(ENGINE_ERROR_MEMORY, "out of memory (a result)");
-        /* One write for each line, so that a kill leaves whole lines and at most one torn one. */
-        else if (fprintf(b->out, "%s\n", text) < 0 || fflush(b->out) != 0)
-            b->status = command_error(ENGINE_ERROR, "%s: %s", b->out_path ? b->out_path : "standard output",
-                                      strerror(errno));
-        free(text);
-        b->n_written++;
-        b->n_jobs--;
-        b->first = job->next;
-        if (!b->first) b->last = NULL;
-        json_decref(job->result);
-        json_decref(job->id);
-        json_decref(job->logprobs);
-        free(job->tokens.ids);
-        free(job->text.data);
-        free(job);
-    }
-}
-
-/* ---- Resuming ---- */
-
-static int foreign(const struct batch *b, uint64_t number)
-{
-    return command_error(ENGINE_ERROR_ARGUMENT,
-                         "%s: line %" PRIu64
-                         " is not the result of that line of %s with this model and these "
-                         "options; give the output another name, or begin anew with --restart",
-                         b->out_path, number + 1, b->in_path);
-}
-
-/* Whether a line of the output is the result of the current line of the input. */
-static bool belongs(struct batch *b, const struct line *result)
-{
-    char key[17];
-    json_t *json = json_loadb(result->text ? result->text : "", result->length, JSON_ALLOW_NUL, NULL);
-    snprintf(key, sizeof key, "%016" PRIx64, key_of(b, &b->line));
-    const char *theirs = json_string_value(json_object_get(json, "key"));
-    const json_t *index = json_object_get(json, "index");
-    bool same = theirs && strcmp(theirs, key) == 0 && json_is_integer(index) &&
-                (uint64_t)json_integer_value(index) == b->n_read;
-    if (same && json_object_get(json, "error")) b->n_bad++;
-    json_decref(json);
-    return same;
-}
-
-/* The next line of the input that isn't blank. */
-static bool next_line(struct batch *b)
-{
-    while (!b->status && read_line(b->in, &b->line, &b->status) && !b->status) {
-        size_t bom = b->begun || b->line.too_long ? 0 : bom_length(b->line.text, b->line.length);
-        b->begun = true;
-        b->line.length -= bom;
-        memmove(b->line.text, b->line.text + bom, b->line.length + 1);
-        if (!is_blank(&b->line)) return true;
-    }
-    b->ended = true;
-    return false;
-}
-
-/* Whether an incomplete last line looks like a result; otherwise it belongs to something else. */
-static bool is_torn(const struct batch *b, const struct line *result)
-{
-    char begin[64];
-    size_t n = (size_t)snprintf(begin, sizeof begin, "{\"index\": %" PRIu64 ", ", b->n_read);
-    return memcmp(result->text, begin, result->length < n ? result->length : n) == 0;
-}
-
-/* Reads the results of an earlier run along with the input, and cuts off a torn last line. */
-static int go_on(struct batch *b)
-{
-    struct line result = {0};
-    FILE *file = fdopen(dup(fileno(b->out)), "rb");
-    off_t good = 0;
-    if (!file) return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
-    while (!b->status && read_line(file, &result, &b->status) && !b->status && result.whole) {
-        if (!next_line(b) || !belongs(b, &result)) {
-            if (!b->status) b->status = foreign(b, b->n_read);
-            break;
-        }
-        b->n_read++;
-        b->n_written++;
-        b->n_found++;
-        good = ftello(file);
-    }
-    if (!b->status && result.length > 0 && !result.whole && !is_torn(b, &result))
-        b->status = foreign(b, b->n_read);
-    fclose(file);
-    free(result.text);
-    if (!b->status && (ftruncate(fileno(b->out), good) != 0 || fseeko(b->out, good, SEEK_SET) != 0))
-        b->status = command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
-    return b->status;
-}
-
-static int open_output(struct batch *b)
-{
-    const struct arguments *a = b->arguments;
-    const char *inputs[] = {b->in_path, path_of_model(a, b->engine), a->draft, a->tokenizer};
-    if (!b->out_path) {
-        b->out = stdout;
-        return ENGINE_OK;
-    }
-    int status = output_check(b->out_path, b->engine, inputs, sizeof inputs / sizeof *inputs);
-    if (!status) status = check_not_adapter(b->out_path, b->engine, a);
-    if (status) return status;
-    /* A pipe that is open for reading too would take results with nobody to read them. */
-    struct stat info;
-    bool is_file = stat(b->out_path, &info) != 0 || S_ISREG(info.st_mode);
-    int file = open(b->out_path, (is_file ? O_RDWR | O_CREAT : O_WRONLY) | O_CLOEXEC, 0666);
-    if (file < 0 || fstat(file, &info) != 0 || !(b->out = fdopen(file, is_file ? "r+b" : "wb")))
-        return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return ENGINE_OK;
-    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return command_error(ENGINE_ERROR, "%s: another engine is writing it", b->out_path);
-    if (!a->restart) return go_on(b);
-    if (ftruncate(file, 0) != 0) return command_error(ENGINE_ERROR, "%s: %s", b->out_path, strerror(errno));
-    return ENGINE_OK;
-}
-
 /* Counts the lines, for the bar, if the input can be read twice. */
 static void count_lines(struct batch *b)
 {
     struct stat info;
     if (fstat(fileno(b->in), &info) != 0 || !S_ISREG(info.st_mode) || ftello(b->in) != 0) return;
-    while (next_line(b)) b->n_total++;
+    while (batch_next_line(b)) b->n_total++;
     b->begun = b->ended = false;
     rewind(b->in);
 }
@@ -431,7 +69,7 @@ static int open_context(struct batch *b)
     const struct arguments *a = b->arguments;
     struct engine_context_options wish;
     int32_t offload;
-    cache_options(b, &wish, &offload);
+    batch_context_options(b, &wish, &offload);
     b->n_sequences = wish.n_sequences;
     int status = create_context(a, b->model, &wish, &b->context);
     b->n_jobs_most = (size_t)a->n_parallel * 16 + 64;
@@ -442,6 +80,15 @@ static int open_context(struct batch *b)
 }
 
 /* ---- Running ---- */
+
+/* A seed for each line, far from those of its neighbours (splitmix64), short enough to type. */
+static uint32_t seed_of_line(uint64_t seed, uint64_t index)
+{
+    uint64_t x = seed + (index + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((x ^ (x >> 31)) >> 32);
+}
 
 /* The grammar of a line. Lines one after the other often have the same. */
 static int open_grammar(struct batch *b, struct batch_line *line, struct engine_grammar **grammar)
@@ -497,7 +144,7 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
         .priority = line->options.priority,
         .stop = line->options.stop ? line->options.stop : b->stop.items,
         .n_stop = line->options.stop ? line->options.n_stop : b->stop.count,
-        .event = take_event,
+        .event = job_take_event,
         .user = job,
         .n_logprobs = line->options.n_logprobs,
         .n_beams = job->searches ? line->beams.n_beams : 0,
@@ -513,7 +160,7 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
         snprintf(message, sizeof message, "\"beams\" and \"logprobs\" cannot be combined");
     if (message[0]) {
         free(prompt.ids);
-        finish_with_error(job, message);
+        job_finish_with_error(job, message);
         return ENGINE_OK;
     }
     if (!status) status = engine_queue_submit(b->queue, &request, NULL);
@@ -521,7 +168,7 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
     if (!status) return ENGINE_OK;
     snprintf(message, sizeof message, "%s", engine_error_message());
     if (status == ENGINE_ERROR_MEMORY) return status;
-    finish_with_error(job, message);
+    job_finish_with_error(job, message);
     return ENGINE_OK;
 }
 
@@ -534,7 +181,7 @@ static int take_line(struct batch *b)
     if (!job) return command_error(ENGINE_ERROR_MEMORY, "out of memory (batch)");
     job->batch = b;
     job->index = b->n_read++;
-    job->key = key_of(b, &b->line);
+    job->key = batch_key(b);
     if (b->last)
         b->last->next = job;
     else
@@ -556,13 +203,13 @@ static int take_line(struct batch *b)
         good = batch_line_read(b->line.text, b->line.length, &line, error);
     }
     if (b->line.too_long) {
-        finish_with_error(job, "the line is longer than 64 MiB");
+        job_finish_with_error(job, "the line is longer than 64 MiB");
     } else if (good) {
         job->id = json_incref(line.id);
         status = submit(b, job, &line);
     } else {
         job->id = json_incref(line.id);
-        finish_with_error(job, error);
+        job_finish_with_error(job, error);
     }
     batch_line_free(&line);
     return status;
@@ -574,12 +221,12 @@ static void run_batch(struct batch *b)
     /* otherwise the bar would mix with the results */
     bool bar = b->n_total > 0 && (b->out_path || !isatty(STDOUT_FILENO));
     while (!b->status && !interrupted) {
-        while (!b->status && !b->ended && b->n_jobs < b->n_jobs_most && next_line(b))
+        while (!b->status && !b->ended && b->n_jobs < b->n_jobs_most && batch_next_line(b))
             b->status = take_line(b);
         if (b->n_jobs == 0) break;
         int status = b->status ? ENGINE_OK : engine_queue_run(b->queue, ENGINE_QUEUE_STEP);
         if (!b->status) b->status = status; /* unless an event has set it meanwhile */
-        write_results(b);
+        batch_write_results(b);
         char items[80];
         snprintf(items, sizeof items, "lines, %.1f tokens/s", (double)b->n_tokens / (seconds_now() - start));
         if (bar) count_progress("batch", b->n_written, b->n_total, items);
@@ -613,16 +260,7 @@ static int print_end(const struct batch *b)
 static void batch_close(struct batch *b)
 {
     engine_queue_destroy(b->queue);
-    while (b->first) {
-        struct job *job = b->first;
-        b->first = job->next;
-        json_decref(job->result);
-        json_decref(job->id);
-        json_decref(job->logprobs);
-        free(job->tokens.ids);
-        free(job->text.data);
-        free(job);
-    }
+    while (b->first) batch_drop_first(b);
     guesses_close(&b->draft);
     engine_context_destroy(b->context);
     engine_grammar_destroy(b->grammar);
@@ -664,9 +302,9 @@ int command_batch(const struct arguments *arguments)
         status = vocabulary_open(b.model, &b.vocabulary);
     if (!status) status = sampling_check_tokens(&b.sampling, &b.vocabulary);
     if (!status) status = constraint_open(b.model, &b.constraint, &b.grammar);
-    if (!status) status = take_fingerprint(&b);
+    if (!status) status = batch_take_fingerprint(&b);
     if (!status) status = open_input(&b);
-    if (!status) status = open_output(&b);
+    if (!status) status = batch_open_output(&b);
     bool complete = !status && b.n_total > 0 && b.n_read == b.n_total;
     if (!status && !complete) status = open_context(&b);
     if (!status && !complete) {
