@@ -1,9 +1,6 @@
 /* reply.c: a small state machine over a reply's text. What is certain is handed out as it comes; marks, and
  * what may become one, are held back. Calls are held back as a whole and read in calls.c; if they are wanted as
- * they are written, partial.c follows them meanwhile.
- *
- * The formats are those of the families' published chat templates. Marks that begin with < or [ stand for
- * control tokens in most vocabularies. */
+ * they are written, partial.c follows them meanwhile. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,72 +10,8 @@
 #include "base/sized.h"
 #include "engine.h"
 #include "reply/calls.h"
+#include "reply/marks.h"
 #include "reply/partial.h"
-
-/* Where in the reply the text belongs. */
-enum state {
-    START, /* nothing but white space came yet, and it is undecided what that belongs to */
-    CONTENT,
-    REASONING,
-    CALL,
-    BETWEEN, /* DeepSeek: between calls */
-    HEADER,  /* gpt-oss: the channel and the recipient of a message */
-    MESSAGE  /* gpt-oss: not a state of its own; the header says which */
-};
-
-/* A mark that ends one state and begins another. */
-struct mark {
-    uint32_t formats; /* bits 1 << enum engine_reply_format */
-    enum state from;
-    const char *text;
-    enum state to;
-    enum calls_form form; /* to CALL: how it is written */
-};
-
-#define HERMES      (1u << ENGINE_REPLY_HERMES)
-#define LLAMA3      (1u << ENGINE_REPLY_LLAMA3)
-#define MISTRAL     (1u << ENGINE_REPLY_MISTRAL)
-#define DEEPSEEK    (1u << ENGINE_REPLY_DEEPSEEK)
-#define GPT_OSS     (1u << ENGINE_REPLY_GPT_OSS)
-#define NOT_GPT_OSS (~GPT_OSS)
-
-static const struct mark marks[] = {
-    {NOT_GPT_OSS, START, "<think>", REASONING, 0},
-    {NOT_GPT_OSS, REASONING, "</think>", CONTENT, 0},
-    {MISTRAL, START, "[THINK]", REASONING, 0},
-    {MISTRAL, REASONING, "[/THINK]", CONTENT, 0},
-
-    {HERMES, CONTENT, "<tool_call>", CALL, CALLS_HERMES},
-    {HERMES, CALL, "</tool_call>", CONTENT, 0},
-
-    {LLAMA3, CONTENT, "<|python_tag|>", CALL, CALLS_PYTHON},
-
-    {MISTRAL, CONTENT, "[TOOL_CALLS]", CALL, CALLS_MISTRAL},
-    {MISTRAL, CALL, "[TOOL_CALLS]", CALL, CALLS_MISTRAL},
-
-    {DEEPSEEK, CONTENT, "<｜tool▁calls▁begin｜>", BETWEEN, 0},
-    {DEEPSEEK, BETWEEN, "<｜tool▁call▁begin｜>", CALL, CALLS_DEEPSEEK},
-    {DEEPSEEK, BETWEEN, "<｜tool▁calls▁end｜>", CONTENT, 0},
-    {DEEPSEEK, CALL, "<｜tool▁call▁end｜>", BETWEEN, 0},
-
-    {GPT_OSS, HEADER, "<|start|>", HEADER, 0},
-    {GPT_OSS, HEADER, "<|message|>", MESSAGE, 0},
-    {GPT_OSS, CONTENT, "<|end|>", HEADER, 0},
-    {GPT_OSS, CONTENT, "<|return|>", HEADER, 0},
-    {GPT_OSS, CONTENT, "<|start|>", HEADER, 0},
-    {GPT_OSS, CONTENT, "<|channel|>", HEADER, 0},
-    {GPT_OSS, REASONING, "<|end|>", HEADER, 0},
-    {GPT_OSS, REASONING, "<|return|>", HEADER, 0},
-    {GPT_OSS, REASONING, "<|start|>", HEADER, 0},
-    {GPT_OSS, REASONING, "<|channel|>", HEADER, 0},
-    {GPT_OSS, CALL, "<|call|>", HEADER, 0},
-    {GPT_OSS, CALL, "<|end|>", HEADER, 0},
-    {GPT_OSS, CALL, "<|start|>", HEADER, 0},
-};
-#define N_MARKS (sizeof marks / sizeof *marks)
-
-/* Llama 3 writes a call without a mark: the reply is a JSON object. */
-static const struct mark bare_call = {LLAMA3, START, "", CALL, CALLS_OBJECTS};
 
 struct engine_reply {
     uint32_t format;
@@ -86,21 +19,21 @@ struct engine_reply {
     void (*piece)(void *user, const struct engine_reply_piece *piece);
     void *user;
 
-    enum state state;
+    enum reply_state state;
     struct bytes held; /* added and not yet handed out */
     size_t n_searched; /* bytes at the start of `held` in which no mark begins */
     char first;        /* of these bytes, apart from white space; 0: none yet */
     bool in_string;    /* CALL: a JSON string is open after these bytes, and marks in it are its text */
     bool plain;        /* CALL: this is no call, so it ends with the first mark, wherever that stands */
-    const struct mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
-    char *function;            /* CALL of gpt-oss: its recipient */
-    char *space;               /* CALL: what was dropped before the mark, in case this is no call; or NULL */
-    bool follows;              /* calls are handed out as they are written */
-    struct partial partial;    /* CALL: what of it has been */
-    bool trim;                 /* white space at the start of what follows is dropped */
-    bool channel;              /* HEADER of gpt-oss: begins with the channel, whose mark is gone */
-    bool quiet;                /* the end of the prompt is read: nothing is handed out */
-    bool marked;               /* a mark has come */
+    const struct reply_mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
+    char *function;                  /* CALL of gpt-oss: its recipient */
+    char *space;            /* CALL: what was dropped before the mark, in case this is no call; or NULL */
+    bool follows;           /* calls are handed out as they are written */
+    struct partial partial; /* CALL: what of it has been */
+    bool trim;              /* white space at the start of what follows is dropped */
+    bool channel;           /* HEADER of gpt-oss: begins with the channel, whose mark is gone */
+    bool quiet;             /* the end of the prompt is read: nothing is handed out */
+    bool marked;            /* a mark has come */
     bool ended;
     uint32_t n_calls;
 };
@@ -110,7 +43,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-static bool active(const struct engine_reply *reply, const struct mark *mark)
+static bool active(const struct engine_reply *reply, const struct reply_mark *mark)
 {
     if (!(mark->formats >> reply->format & 1) || mark->from != reply->state) return false;
     return reply->tools || (mark->to != CALL && mark->to != BETWEEN);
@@ -236,13 +169,13 @@ static int end_followed(struct engine_reply *reply, const json_t *calls, size_t 
 /* Whether a call is cut before its arguments. */
 static bool is_cut_head(const struct engine_reply *reply)
 {
-    return reply->follows && reply->opened != &bare_call && reply->partial.phase == PARTIAL_HEAD;
+    return reply->follows && reply->opened != &reply_bare_call && reply->partial.phase == PARTIAL_HEAD;
 }
 
 /* The text of a call has ended after `length` bytes, with `close` or with the reply (NULL). */
 static int end_call(struct engine_reply *reply, size_t length, const char *close)
 {
-    const struct mark *opened = reply->opened;
+    const struct reply_mark *opened = reply->opened;
     int status = reply->follows ? follow_calls(reply, length) : ENGINE_OK;
     json_t *calls = status ? NULL : read_calls(reply, length);
     if (!status && reply->partial.n_begun > 0) {
@@ -305,9 +238,9 @@ static int read_header(struct engine_reply *reply, size_t length)
 }
 
 /* Ends the state at a mark, which begins after `length` held bytes, and begins the next. */
-static int pass_mark(struct engine_reply *reply, const struct mark *mark, size_t length)
+static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, size_t length)
 {
-    enum state was = reply->state;
+    enum reply_state was = reply->state;
     size_t text = length;
     int status = ENGINE_OK;
     if (was == CONTENT || was == REASONING) {
@@ -354,7 +287,7 @@ static bool pass_string(struct engine_reply *reply, size_t *at, bool *more)
 
 /* The first mark in the held text, or NULL; *at receives where it begins, or where the first bytes of one may
  * stand. */
-static const struct mark *find_mark(struct engine_reply *reply, size_t *at)
+static const struct reply_mark *find_mark(struct engine_reply *reply, size_t *at)
 {
     bool more = false;
     for (*at = reply->n_searched; *at < reply->held.size; ++*at) {
@@ -367,10 +300,12 @@ static const struct mark *find_mark(struct engine_reply *reply, size_t *at)
         if (*text != '<' && *text != '[') continue;
         size_t left = reply->held.size - *at;
         bool begins = false;
-        for (size_t i = 0; i < N_MARKS; i++) {
-            size_t n = strlen(marks[i].text);
-            if (!active(reply, &marks[i]) || memcmp(text, marks[i].text, left < n ? left : n) != 0) continue;
-            if (left >= n) return &marks[i];
+        for (size_t i = 0; i < n_reply_marks; i++) {
+            size_t n = strlen(reply_marks[i].text);
+            if (!active(reply, &reply_marks[i]) ||
+                memcmp(text, reply_marks[i].text, left < n ? left : n) != 0)
+                continue;
+            if (left >= n) return &reply_marks[i];
             begins = true;
         }
         if (begins) break;
@@ -386,20 +321,20 @@ static bool leave_start(struct engine_reply *reply, bool last)
     while (space < reply->held.size && is_space(reply->held.data[space])) space++;
     if (space < reply->held.size) {
         size_t left = reply->held.size - space;
-        for (size_t i = 0; i < N_MARKS; i++) {
-            size_t n = strlen(marks[i].text);
-            if (!active(reply, &marks[i])) continue;
-            if (memcmp(reply->held.data + space, marks[i].text, left < n ? left : n) != 0) continue;
+        for (size_t i = 0; i < n_reply_marks; i++) {
+            size_t n = strlen(reply_marks[i].text);
+            if (!active(reply, &reply_marks[i])) continue;
+            if (memcmp(reply->held.data + space, reply_marks[i].text, left < n ? left : n) != 0) continue;
             if (left < n && !last) return false;
             if (left < n) continue;
-            reply->state = marks[i].to;
+            reply->state = reply_marks[i].to;
             reply->trim = true;
             drop(reply, space + n);
             return true;
         }
         if (reply->tools && reply->format == ENGINE_REPLY_LLAMA3 && reply->held.data[space] == '{') {
             reply->state = CALL;
-            reply->opened = &bare_call;
+            reply->opened = &reply_bare_call;
             return true;
         }
     } else if (!last) {
@@ -436,7 +371,8 @@ static int finish(struct engine_reply *reply)
 
 /* The mark where a call ends: the first outside of JSON strings or, if the text up to there is no call, the first
  * anywhere. */
-static const struct mark *find_end_of_call(struct engine_reply *reply, const struct mark *mark, size_t *at)
+static const struct reply_mark *find_end_of_call(struct engine_reply *reply, const struct reply_mark *mark,
+                                                 size_t *at)
 {
     if (reply->partial.n_begun > 0) return mark; /* it is a call, complete or not */
     json_t *calls = read_calls(reply, mark ? *at : reply->held.size);
@@ -455,7 +391,7 @@ static int advance(struct engine_reply *reply, bool last)
     for (;;) {
         size_t at;
         if (reply->state == START && !leave_start(reply, last)) return ENGINE_OK;
-        const struct mark *mark = find_mark(reply, &at);
+        const struct reply_mark *mark = find_mark(reply, &at);
         if (reply->follows && reply->state == CALL && !reply->quiet) {
             int status = follow_calls(reply, at);
             if (status) return status;
@@ -476,23 +412,6 @@ static int advance(struct engine_reply *reply, bool last)
         drop(reply, at);
         return ENGINE_OK;
     }
-}
-
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
-uint32_t engine_reply_format_of(const char *template_text)
-{
-    if (!template_text) return ENGINE_REPLY_PLAIN;
-    if (has(template_text, "<|channel|>")) return ENGINE_REPLY_GPT_OSS;
-    if (has(template_text, "[TOOL_CALLS]")) return ENGINE_REPLY_MISTRAL;
-    if (has(template_text, "<｜tool▁call")) return ENGINE_REPLY_DEEPSEEK;
-    if (has(template_text, "<tool_call>")) return ENGINE_REPLY_HERMES;
-    if (has(template_text, "<|python_tag|>")) return ENGINE_REPLY_LLAMA3;
-    if (has(template_text, "<|start_header_id|>") && has(template_text, "tools")) return ENGINE_REPLY_LLAMA3;
-    return ENGINE_REPLY_PLAIN;
 }
 
 /* The last place in `text` where `mark` begins, or NULL. */
