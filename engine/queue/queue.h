@@ -158,7 +158,7 @@ struct engine_queue {
 bool requests_add(struct requests *list, struct request *request);
 void requests_remove(struct requests *list, const struct request *request);
 
-/* ---- request.c ---- */
+/* ---- request-create.c ---- */
 
 /* Checks a request and copies it. Only reads the queue. */
 int request_create(const struct engine_queue *queue, const struct engine_request *given,
@@ -169,12 +169,17 @@ void request_destroy(const struct engine_queue *queue, struct request *request);
  * turn. */
 int request_begin(struct engine_queue *queue, struct request *request);
 
+/* ---- request.c ---- */
+
 /* The position whose logits score the request's next token to be scored; SIZE_MAX: none is left. The positions
  * after it up to that of the last token but one of the prompt score the others. */
 size_t request_next_score(const struct request *request);
 /* Scores the next `count` tokens by the logits before each [count, n_vocab], and reports them. False if the request has
  * failed, because these are not numbers. */
 bool request_score(struct engine_queue *queue, struct request *request, const float *logits, size_t count);
+
+/* Numbers in a row of an embedding that is pooled so. */
+uint32_t request_width(const struct engine_queue *queue, uint32_t pooling);
 
 /* Takes the states [count, n_embd] of the next `count` tokens of the prompt, for its embedding. */
 void request_pool(const struct engine_queue *queue, struct request *request, const float *states,
