@@ -233,6 +233,8 @@ Test(attention, mistakes_are_told_in_a_line)
           "no such text");
     fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "-o", out), "--lens");
     fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", out, "-o", out), "same file");
+    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", in_folder("./x.npy"), "-o", out),
+          "same file");
     cr_assert_neq(access(out, F_OK), 0, "a file was left");
     /* What an option asks for in vain is a mistake on the command line. */
     struct program_result layer = PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "6");

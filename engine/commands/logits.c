@@ -224,7 +224,7 @@ static int check_outputs(const struct arguments *arguments, const struct engine 
         if (paths[i]) status = output_check(paths[i], engine, inputs, sizeof inputs / sizeof *inputs);
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !status; i++)
         if (paths[i]) status = check_not_adapter(paths[i], engine, arguments);
-    if (!status && paths[0] && paths[1] && strcmp(paths[0], paths[1]) == 0)
+    if (!status && paths[0] && paths[1] && output_same(paths[0], paths[1]))
         status = command_error(ENGINE_ERROR_ARGUMENT, "-o and --hidden name the same file");
     return status;
 }

@@ -122,6 +122,27 @@ int output_check(const char *path, const struct engine *engine, const char *cons
     return status;
 }
 
+/* The folder of a path, and the name of the file in it. */
+static bool folder_of(const char *path, struct stat *folder, const char **name)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    int length = snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash + 1 - path) : 1,
+                          slash ? path : ".");
+    return length < (int)sizeof directory && stat(directory, folder) == 0;
+}
+
+bool output_same(const char *path, const char *other)
+{
+    struct stat a, b;
+    const char *name, *other_name;
+    if (stat(path, &a) == 0 && stat(other, &b) == 0)
+        return S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return folder_of(path, &a, &name) && folder_of(other, &b, &other_name) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino && strcmp(name, other_name) == 0;
+}
+
 /* ---- The unfinished file ------------------------------------------------------------------------------- */
 
 /* "OUT.1a2b3c4d5e6f.engine-part", beside the output. Its writer holds a lock on it, so one without a lock is

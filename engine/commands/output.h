@@ -16,6 +16,9 @@ uint32_t output_parts(const char *path);
  * their config.json) all files that belong to a model; the configuration files; the plugins. ENGINE_ERROR_ARGUMENT, through command_error. */
 int output_check(const char *path, const struct engine *engine, const char *const *inputs, size_t n);
 
+/* Whether two outputs are one file, under whatever names. */
+bool output_same(const char *path, const char *other);
+
 /* A file that appears only when it is complete: it is written under another name in the same folder, and
  * renamed at the end. Anything but a regular file (a device, a FIFO, a symbolic link such as /dev/stdout) is
  * written directly. */
