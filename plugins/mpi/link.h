@@ -32,8 +32,9 @@ int link_take(int rank, enum link_kind kind, struct bytes *message, char error[L
 /* When something last came from a process or left for it, by link_now; 0: never. */
 double link_heard(int rank);
 
-/* Sleeps between two questions. `waited`: seconds so far. A short wait ends at once; a long one costs no processor. */
-void link_rest(double waited);
+/* Sleeps between two questions. `waited`: seconds so far; `usual`: what the last such wait took, 0: unknown. A short wait
+ * ends at once, and so does one that takes as long as usual; others cost no processor. */
+void link_rest(double waited, double usual);
 /* Whether this process computes, so that nobody asks: then the thread looks after messages. */
 void link_attend(bool computes);
 

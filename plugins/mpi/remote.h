@@ -45,6 +45,7 @@ struct worker {
     bool sends, takes;                /* among them are such: what is taken has to be sent before */
     struct reply *first, **last;      /* replies that are on their way */
     double asked;                     /* when the first of them was */
+    double usual;                     /* seconds that the last wait for one took */
     struct bytes in;                  /* the last reply to worker_ask */
     bool is_lost;
     bool has_model;                                      /* of its own, whose weights need not be sent */

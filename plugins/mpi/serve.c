@@ -57,14 +57,19 @@ static void end(struct life *life)
     pthread_mutex_unlock(&life->lock);
 }
 
-/* Waits for the next message of a process. */
-static bool await(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR])
+/* Waits for the next message of a process. *usual: what the last such wait took. */
+static bool await(int rank, enum link_kind kind, double *usual, struct bytes *message, char error[LINK_ERROR])
 {
-    double start = link_now();
+    const double start = link_now();
     for (;;) {
         int taken = link_take(rank, kind, message, error);
-        if (taken != 0) return taken > 0;
-        link_rest(link_now() - start);
+        const double waited = link_now() - start;
+        if (taken == 0) {
+            link_rest(waited, *usual);
+            continue;
+        }
+        *usual = waited;
+        return taken > 0;
     }
 }
 
@@ -75,16 +80,18 @@ static bool send_to_peer(int rank, struct bytes *message, char error[PROTOCOL_TE
 
 static bool take_from_peer(int rank, struct bytes *message, char error[PROTOCOL_TEXT])
 {
-    return await(rank, LINK_PEER, message, error);
+    static double usual;
+    return await(rank, LINK_PEER, &usual, message, error);
 }
 
 static int run(struct work *work, struct life *life)
 {
     struct bytes message = {0}, reply = {0};
     char error[LINK_ERROR];
+    double usual = 0;
     int status = ENGINE_OK;
     for (;;) {
-        if (!await(0, LINK_MESSAGE, &message, error)) {
+        if (!await(0, LINK_MESSAGE, &usual, &message, error)) {
             status = mpi_host->fail(ENGINE_ERROR_DEVICE, "no message from rank 0: %s", error);
             break;
         }

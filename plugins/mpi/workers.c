@@ -181,14 +181,19 @@ int worker_await(struct worker *worker, struct reply *reply)
     for (;;) {
         bool is_here;
         int status = worker_look(reply, &is_here);
-        if (is_here) return ENGINE_OK;
+        const double waited = link_now() - start;
+        if (is_here) {
+            worker->usual = waited;
+            return ENGINE_OK;
+        }
         if (!status && worker->is_lost) status = lose(worker, "it is not used any more");
         if (status) {
             forget(worker, reply);
             return status;
         }
+        const double usual = worker->usual;
         workers_unlock();
-        link_rest(link_now() - start);
+        link_rest(waited, usual);
         workers_lock();
     }
 }
@@ -202,7 +207,7 @@ int worker_relieve(struct worker *worker)
         status = look_around();
         if (!status && all.timeout > 0 && silence(worker) > all.timeout)
             return lose(worker, "it has taken nothing for some time");
-        link_rest(link_now() - start);
+        link_rest(link_now() - start, 0);
     }
     return status;
 }

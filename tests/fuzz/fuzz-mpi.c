@@ -375,9 +375,9 @@ double link_heard(int rank)
     return link_now();
 }
 
-void link_rest(double waited)
+void link_rest(double waited, double usual)
 {
-    (void)waited;
+    (void)waited, (void)usual;
 }
 
 void link_attend(bool computes)
