@@ -15,7 +15,11 @@ static int add_to_set(struct added_set *set, struct engine_string content, struc
     set->tokens[set->count] = token;
     uint32_t index = (uint32_t)set->count++;
     int status = trie_insert(&set->trie, content.data, content.length, false, index, &index);
-    if (!status) set->tokens[index] = token; /* of two with the same content the last one counts */
+    /* Of two that the normalizer made equal, the first special one counts, or the first; of two with the same id
+     * the last. */
+    const struct added_token *first = &set->tokens[index];
+    bool counts = first->id == token.id || (token.special && !first->special);
+    if (!status && counts) set->tokens[index] = token;
     set->begins[(unsigned char)content.data[0]] = true;
     return status;
 }
@@ -156,6 +160,9 @@ int added_split(const struct added_set *set, struct engine_string text, bool spe
                (length = unicode_read(text.data + end, text.length - end, &character)) > 0 &&
                unicode_is_space(character))
             end += length;
+        /* The white space that another one has stripped is found again, unless there would be nothing left. */
+        if (token->strip_left && start < done) start = done;
+        if (start >= end) continue;
         if (start > done) status = visit(user, (struct engine_string){text.data + done, start - done}, -1);
         if (!status) status = visit(user, (struct engine_string){text.data + start, end - start}, token->id);
         done = end;
