@@ -23,10 +23,11 @@ static int try_type(const struct open_device *device, uint32_t type, uint64_t *r
     *rows = 2 * ROWS;
     do {
         *rows /= 2;
-        const struct trial_shape shape = {type, K, *rows, 1, 1};
+        const struct trial_matrix matrix = {K, *rows, false};
+        const struct trial_chain chain = {type, 1, &matrix, 1};
         double seconds;
-        status = trial_product(device, &shape, SECONDS, &seconds, NULL);
-        if (!status) *speed = (double)trial_bytes(&shape) / seconds;
+        status = trial_run(device, &chain, SECONDS, &seconds, NULL);
+        if (!status) *speed = (double)trial_bytes(type, &matrix) / seconds;
     } while (status == ENGINE_ERROR_MEMORY && *rows > LEAST_ROWS);
     return status;
 }

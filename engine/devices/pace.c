@@ -3,19 +3,15 @@
 
 #include "base/error.h"
 #include "common/sized.h"
-#include "devices/trial.h"
 #include "model/types.h"
 
 /* Minimum times of a round: memory is shared with others more than processors are, so reading takes longer to know. */
 #define READ_SECONDS    0.02
 #define COMPUTE_SECONDS 0.002
-/* Matrices as models have them, so many that no cache holds all, nor the tables of their pages; and products that take
- * long enough to be told from their start. */
-#define SIDE        UINT64_C(2048)
-#define READ_BYTES  (UINT64_C(512) << 20)
-#define LEAST_BYTES (UINT64_C(8) << 20) /* where memory is too small for that */
-#define COLUMNS     UINT64_C(256)
-#define SMALL       UINT64_C(32)
+/* Matrices such as models have, and products that take long enough to be told from their start. */
+#define SIDE    UINT64_C(2048)
+#define COLUMNS UINT64_C(256)
+#define SMALL   UINT64_C(32)
 
 struct pace_of_type pace_for(const struct device_pace *pace, uint32_t type)
 {
@@ -25,67 +21,89 @@ struct pace_of_type pace_for(const struct device_pace *pace, uint32_t type)
     return (struct pace_of_type){type, pace->bandwidth, is_float ? pace->floats : pace->integers};
 }
 
-/* Bytes per second with as many matrices as memory allows. */
-static int measure_reading(const struct open_device *device, uint32_t type, double *bandwidth)
+/* Bytes per second in the products of a token: of as many as memory allows. */
+static int measure_reading(const struct open_device *device, const struct trial_chain *token,
+                           double *bandwidth)
 {
     int status = ENGINE_ERROR_MEMORY;
-    struct trial_shape shape = {type, SIDE, SIDE, 1, 1};
-    const uint64_t size = trial_bytes(&shape);
-    for (uint64_t bytes = READ_BYTES; status == ENGINE_ERROR_MEMORY && bytes >= LEAST_BYTES; bytes /= 2) {
-        double seconds;
-        shape.n_weights = (bytes + size - 1) / size;
-        status = trial_product(device, &shape, READ_SECONDS, NULL, &seconds);
+    struct trial_chain chain = *token;
+    for (; status == ENGINE_ERROR_MEMORY && chain.n > 0; chain.n /= 2) {
+        double seconds, bytes = 0;
+        for (size_t i = 0; i < chain.n; i++) bytes += (double)trial_bytes(chain.type, &chain.matrices[i]);
+        status = trial_run(device, &chain, READ_SECONDS, NULL, &seconds);
         if (status) continue;
         /* Operations start while others run, where starting takes longer than reading. */
-        const double reading = seconds - device->pace.overhead;
-        *bandwidth = (double)size / (reading > seconds / 10 ? reading : seconds / 10);
+        const double reading = seconds - (double)chain.n * device->pace.overhead;
+        *bandwidth = bytes / (reading > seconds / 10 ? reading : seconds / 10);
     }
     return status;
 }
 
+/* The same with square matrices. */
+static int measure_plain(const struct open_device *device, uint32_t type, double *bandwidth)
+{
+    enum { MATRICES = 128 };
+    struct trial_matrix matrices[MATRICES];
+    for (int i = 0; i < MATRICES; i++) matrices[i] = (struct trial_matrix){SIDE, SIDE, false};
+    return measure_reading(device, &(struct trial_chain){type, 1, matrices, MATRICES}, bandwidth);
+}
+
 static int measure_computing(const struct open_device *device, uint32_t type, double *computation)
 {
-    const struct trial_shape shape = {type, SIDE, SIDE, COLUMNS, 1};
+    const struct trial_matrix matrix = {SIDE, SIDE, false};
     double seconds;
-    int status = trial_product(device, &shape, COMPUTE_SECONDS, NULL, &seconds);
-    if (!status) *computation = 2.0 * (double)(shape.k * shape.rows * shape.columns) / seconds;
+    int status =
+        trial_run(device, &(struct trial_chain){type, COLUMNS, &matrix, 1}, COMPUTE_SECONDS, NULL, &seconds);
+    if (!status) *computation = 2.0 * (double)(SIDE * SIDE * COLUMNS) / seconds;
     return status;
 }
 
-/* The types of the model, the most frequent first; those that the device has no product for don't count. */
-static int measure_types(struct device_pace *pace, const struct open_device *device, const uint32_t *types,
-                         size_t n_types)
+/* Types that the device has no product for don't count. */
+static int measure_types(struct device_pace *pace, const struct open_device *device,
+                         const struct trial_chain *tokens, size_t n)
 {
-    for (size_t i = 0; i < n_types && pace->n_types < PACE_TYPES; i++) {
+    for (size_t i = 0; i < n && pace->n_types < PACE_TYPES; i++) {
         struct pace_of_type *of = &pace->types[pace->n_types];
-        of->type = types[i];
-        int status = measure_reading(device, types[i], &of->bandwidth);
-        if (!status) status = measure_computing(device, types[i], &of->computation);
+        of->type = tokens[i].type;
+        int status = measure_reading(device, &tokens[i], &of->bandwidth);
+        if (status == ENGINE_ERROR_MEMORY) status = measure_plain(device, of->type, &of->bandwidth);
+        if (!status) status = measure_computing(device, of->type, &of->computation);
         if (status && status != ENGINE_ERROR_UNSUPPORTED) return status;
         pace->n_types += !status;
     }
     return ENGINE_OK;
 }
 
-static int measure_device(struct open_device *device, const uint32_t *types, size_t n_types)
+/* Seconds that one of several small products takes. */
+static int measure_overhead(const struct open_device *device, double *overhead)
+{
+    enum { PRODUCTS = 16 };
+    struct trial_matrix matrices[PRODUCTS];
+    for (int i = 0; i < PRODUCTS; i++) matrices[i] = (struct trial_matrix){SMALL, SMALL, false};
+    double seconds;
+    int status = trial_run(device, &(struct trial_chain){ENGINE_TYPE_F32, 1, matrices, PRODUCTS},
+                           COMPUTE_SECONDS, NULL, &seconds);
+    if (!status) *overhead = seconds / PRODUCTS;
+    return status;
+}
+
+static int measure_device(struct open_device *device, const struct trial_chain *tokens, size_t n)
 {
     struct device_pace *pace = &device->pace;
-    const struct trial_shape small = {ENGINE_TYPE_F32, SMALL, SMALL, 1, 16};
-    pace->overhead = 0;
-    int status = trial_product(device, &small, COMPUTE_SECONDS, NULL, &pace->overhead);
+    int status = measure_overhead(device, &pace->overhead);
     if (!status) status = measure_computing(device, ENGINE_TYPE_Q8_0, &pace->integers);
     if (!status) status = measure_computing(device, ENGINE_TYPE_F16, &pace->floats);
-    if (!status) status = measure_types(pace, device, types, n_types);
-    if (!status && pace->n_types == 0) status = measure_reading(device, ENGINE_TYPE_Q8_0, &pace->bandwidth);
+    if (!status) status = measure_types(pace, device, tokens, n);
+    if (!status && pace->n_types == 0) status = measure_plain(device, ENGINE_TYPE_Q8_0, &pace->bandwidth);
     if (pace->n_types > 0) pace->bandwidth = pace->types[0].bandwidth;
     return status ? error_wrap(status, "%s: cannot measure its speed", device->name) : ENGINE_OK;
 }
 
-int devices_measure_pace(struct device_set *set, const uint32_t *types, size_t n_types)
+int devices_measure_pace(struct device_set *set, const struct trial_chain *tokens, size_t n)
 {
     int status = ENGINE_OK;
     error_clear();
     for (uint32_t d = 0; d < set->n_devices && !status; d++)
-        if (set->devices[d].pace.bandwidth == 0) status = measure_device(&set->devices[d], types, n_types);
+        if (set->devices[d].pace.bandwidth == 0) status = measure_device(&set->devices[d], tokens, n);
     return status;
 }

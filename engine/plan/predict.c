@@ -51,6 +51,47 @@ static int schedule_batch(const struct engine_plan *plan, uint32_t n, uint64_t p
     return plan_schedule(plan, &key, schedule);
 }
 
+/* Adds the product of a node to those of its type, as often as a token goes through such matrices, while these are fewer
+ * bytes than tell the pace. *bytes: of all so far. */
+static int add_product(struct trial_chain *token, const struct node *node, uint64_t *bytes)
+{
+    const struct engine_op_matmul *args = &node->args.matmul;
+    if (node->op != ENGINE_OP_MATMUL || value_of(args->weight)->kind != VALUE_WEIGHT ||
+        args->weight->type != token->type)
+        return ENGINE_OK;
+    const struct trial_matrix matrix = {args->weight->ne[0], args->weight->ne[1], args->gate != NULL};
+    const uint64_t times = args->experts ? args->experts->ne[0] : args->weight->ne[2];
+    for (uint64_t i = 0; i < times && *bytes < PACE_BYTES; i++) {
+        struct trial_matrix *grown =
+            realloc((void *)token->matrices, (token->n + 1) * sizeof(*token->matrices));
+        if (!grown) return error_memory("prediction");
+        grown[token->n++] = matrix;
+        token->matrices = grown;
+        *bytes += trial_bytes(token->type, &matrix);
+    }
+    return ENGINE_OK;
+}
+
+/* Measures the devices with the products of a token. */
+static int measure(struct engine_plan *plan)
+{
+    uint32_t types[PACE_TYPES];
+    struct trial_chain tokens[PACE_TYPES] = {0};
+    struct schedule *schedule = NULL;
+    const size_t n = find_types(plan, types);
+    int status = schedule_batch(plan, 1, 0, &schedule);
+    for (size_t t = 0; t < n && !status; t++) {
+        uint64_t bytes = 0;
+        tokens[t] = (struct trial_chain){.type = types[t], .columns = 1};
+        for (size_t i = 0; i < schedule->graph->n_nodes && !status; i++)
+            status = add_product(&tokens[t], &schedule->graph->nodes[i], &bytes);
+    }
+    if (!status) status = devices_measure_pace(&plan->set, tokens, n);
+    for (size_t t = 0; t < n; t++) free((void *)tokens[t].matrices);
+    schedule_destroy(schedule);
+    return status;
+}
+
 /* As engine_decode cuts a prompt. Parts of one length share a graph, that of the last of them. */
 static int predict_prompt(struct engine_plan *plan, uint32_t n_prompt, bool with_time)
 {
@@ -89,7 +130,6 @@ static int predict_token(struct engine_plan *plan, uint32_t position, bool with_
 
 int engine_plan_predict(struct engine_plan *plan, uint32_t n_prompt, uint32_t with_time)
 {
-    uint32_t types[PACE_TYPES];
     const uint32_t most = plan->n_context > 1 ? plan->n_context - 1 : 1;
     if (n_prompt == 0) n_prompt = most < DEFAULT_PROMPT ? most : DEFAULT_PROMPT;
     if (plan->info.is_encoder || plan->info.has_source)
@@ -99,7 +139,7 @@ int engine_plan_predict(struct engine_plan *plan, uint32_t n_prompt, uint32_t wi
         return error_raise(ENGINE_ERROR_ARGUMENT,
                            "a prompt of %u tokens and one more don't fit into a context of %u (-c)", n_prompt,
                            plan->n_context);
-    int status = with_time ? devices_measure_pace(&plan->set, types, find_types(plan, types)) : ENGINE_OK;
+    int status = with_time ? measure(plan) : ENGINE_OK;
     if (!status) status = predict_prompt(plan, n_prompt, with_time != 0);
     if (!status) status = predict_token(plan, n_prompt, with_time != 0);
     return status;
@@ -146,7 +186,6 @@ int engine_plan_get_share(const struct engine_plan *plan, uint32_t phase, size_t
 
 int engine_plan_write_cluster(struct engine_plan *plan, const char *path)
 {
-    uint32_t types[PACE_TYPES];
-    int status = devices_measure_pace(&plan->set, types, find_types(plan, types));
+    int status = measure(plan);
     return status ? status : cluster_write(&plan->set, path);
 }
