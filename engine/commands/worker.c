@@ -13,6 +13,8 @@ int command_worker(const struct arguments *arguments)
 {
     struct engine *engine;
     struct engine_model *model = NULL;
+    if (arguments->weights && !arguments->model)
+        return command_usage("--weights says when a worker's own model is used: give it one (-m)");
     if (open_engine(arguments, &engine) != ENGINE_OK) return command_fail();
     int status =
         arguments->model ? open_model_file(arguments, engine, arguments->model, NULL, &model) : ENGINE_OK;
