@@ -5,7 +5,7 @@
  *
  * CLUSTER_FAULT="RANK MOMENT NUMBER SIGNAL MICROSECONDS" makes rank 0 send a signal to the process of a rank, so long
  * after it has sent it the command of that moment for that time: "loading" (a weight), "run" (a recording's
- * operations; the first batch is the prompt).
+ * operations; the first batch is the prompt). For rank 0 it is what rank 1 is sent.
  *
  * CLUSTER_LINK="MICROSECONDS BYTES_PER_SECOND" lets messages arrive as late as over a network with this latency and
  * bandwidth. */
@@ -44,7 +44,7 @@ static struct {
 static unsigned n_echoes[PEERS]; /* whose answers rank 0 has yet to get */
 
 static struct {
-    int rank, signal_number;
+    int rank, signal_number, heard_by; /* the rank whose commands tell the moment */
     unsigned long number, seen, microseconds;
     uint32_t command;
 } fault;
@@ -68,6 +68,7 @@ static void read_fault(void)
     if (sscanf(text, "%d %15s %lu %d %lu", &fault.rank, moment, &fault.number, &fault.signal_number,
                &fault.microseconds) != 5)
         abort();
+    fault.heard_by = fault.rank > 0 ? fault.rank : 1;
     fault.command = strcmp(moment, "loading") == 0 ? COMMAND_WEIGHT_END : COMMAND_REPLAY;
 }
 
@@ -189,7 +190,8 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int rank, int tag, MPI
         n_echoes[rank]++;
     else if (tag != LINK_REPLY && tag != LINK_LIFE)
         count(tag, rank, length);
-    if (!fault.number || tag != LINK_MESSAGE || rank != fault.rank || fault.seen >= fault.number) return code;
+    if (!fault.number || tag != LINK_MESSAGE || rank != fault.heard_by || fault.seen >= fault.number)
+        return code;
     fault.seen += count_commands(data, length, fault.command);
     pthread_t thread;
     if (fault.seen >= fault.number && pthread_create(&thread, NULL, strike, NULL) == 0)

@@ -2,7 +2,6 @@
  * if it isn't the last one. */
 #include "link.h"
 
-#include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +11,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "launcher.h"
+
 #define PART (UINT64_C(64) << 20)
 #define LEAP 0.5 /* seconds */
 /* Seconds between two questions of one who waits, and of a wait whose end is looked out for. */
@@ -20,6 +21,7 @@
 #define MOST_DUE  0.5
 /* Bytes that have come from a process and that nobody has taken, after which no more are fetched. */
 #define KEPT (UINT64_C(128) << 20)
+#define BEAT 1.0 /* seconds between signs of life (link_beat) */
 
 enum { MORE = 16, KINDS = 5 };
 
@@ -46,6 +48,7 @@ struct peer {
     int tag;
     uint64_t kept, unsent;
     double heard;
+    bool is_told; /* a sign of life has yet to leave */
 };
 
 static struct {
@@ -54,6 +57,8 @@ static struct {
     pthread_t thread;
     bool has_begun, has_thread, ends, computes;
     bool sleeps; /* the thread */
+    bool beats;
+    double last_beat; /* by MPI's clock */
     int rank, size;
     struct peer *peers; /* [size] */
     struct line going;
@@ -147,6 +152,25 @@ static void parcel_free(struct parcel *parcel)
     free(parcel);
 }
 
+/* A message that goes, which it takes over. NULL: out of memory. */
+static struct parcel *parcel_make(int rank, struct bytes *message)
+{
+    struct parcel *parcel = message->failed ? NULL : calloc(1, sizeof *parcel);
+    if (parcel) {
+        parcel->rank = rank;
+        parcel->n_parts = parcel->left = message->size ? (size_t)((message->size + PART - 1) / PART) : 1;
+        parcel->parts = malloc(parcel->n_parts * sizeof(*parcel->parts));
+    }
+    if (!parcel || !parcel->parts) {
+        free(parcel);
+        bytes_free(message);
+        return NULL;
+    }
+    parcel->bytes = *message;
+    *message = (struct bytes){0};
+    return parcel;
+}
+
 static void line_free(struct line *line)
 {
     while (line->first) {
@@ -181,13 +205,14 @@ static void look_after_going(void)
                 return;
             }
             parcel->left -= (size_t)done;
-            if (done) peer->heard = link_now();
+            if (done && parcel->bytes.size > 0) peer->heard = link_now();
         }
         if (parcel->left > 0) {
             at = &parcel->next;
             continue;
         }
         peer->unsent -= parcel->bytes.size;
+        if (parcel->bytes.size == 0) peer->is_told = false;
         *at = parcel->next;
         if (!*at) all.going.last = at;
         parcel_free(parcel);
@@ -262,6 +287,62 @@ static void look_after(void)
     }
 }
 
+/* Sends a message. False: MPI fails. */
+static bool post(struct parcel *parcel, enum link_kind kind, char error[LINK_ERROR])
+{
+    struct peer *peer = &all.peers[parcel->rank];
+    int code = MPI_SUCCESS;
+    if (kind == LINK_LIFE && peer->is_told) {
+        parcel_free(parcel);
+        return true;
+    }
+    for (size_t i = 0; i < parcel->n_parts && code == MPI_SUCCESS; i++) {
+        uint64_t at = i * PART, left = parcel->bytes.size - at;
+        bool is_last = i + 1 == parcel->n_parts;
+        static uint8_t nothing[1];
+        code = MPI_Isend(parcel->bytes.data ? parcel->bytes.data + at : nothing, (int)(is_last ? left : PART),
+                         MPI_BYTE, parcel->rank, (int)kind + (is_last ? 0 : MORE), MPI_COMM_WORLD,
+                         &parcel->parts[i]);
+    }
+    bool good = code == MPI_SUCCESS && !all.failure[0];
+    if (code == MPI_SUCCESS) {
+        peer->unsent += parcel->bytes.size;
+        peer->is_told |= kind == LINK_LIFE;
+        line_add(&all.going, parcel);
+        look_after_going();
+        if (all.going.first && all.sleeps) pthread_cond_signal(&all.work);
+    } else {
+        line_add(&all.broken, parcel);
+        explain(code, "a message can't be sent", error);
+    }
+    if (!good && code == MPI_SUCCESS) memcpy(error, all.failure, LINK_ERROR);
+    return good;
+}
+
+/* Signs of life for all others, if it is time. */
+static void beat(void)
+{
+    if (!all.beats || all.failure[0] || MPI_Wtime() - all.last_beat < BEAT) return;
+    all.last_beat = MPI_Wtime();
+    for (int rank = 0; rank < all.size; rank++) {
+        struct bytes nothing = {0};
+        char error[LINK_ERROR];
+        struct parcel *parcel = rank == all.rank ? NULL : parcel_make(rank, &nothing);
+        if (parcel) post(parcel, LINK_LIFE, error);
+    }
+}
+
+/* Waits for work, for so many seconds at most. */
+static void wait_for_work(double seconds)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_nsec += (long)(seconds * 1e9);
+    time.tv_sec += time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&all.work, &all.lock, &time);
+}
+
 /* Looks after messages while nobody else does. It isn't woken for each one: it sleeps for good once there has been
  * nothing to do for some time. */
 static void *run(void *unused)
@@ -269,23 +350,21 @@ static void *run(void *unused)
     (void)unused;
     pthread_mutex_lock(&all.lock);
     for (unsigned idle = 0; !all.ends;) {
-        struct timespec time;
+        beat();
         bool has_work = all.computes || all.going.first;
         idle = has_work ? 0 : idle + 1;
         all.sleeps = idle > 200;
         if (all.sleeps) {
-            pthread_cond_wait(&all.work, &all.lock);
-            idle = 0;
+            if (all.beats)
+                wait_for_work(BEAT);
+            else
+                pthread_cond_wait(&all.work, &all.lock);
             continue;
         }
         if (has_work) look_after();
         bool moves = all.going.first != NULL;
         for (int rank = 0; rank < all.size; rank++) moves |= all.peers[rank].is_fetching;
-        clock_gettime(CLOCK_REALTIME, &time);
-        time.tv_nsec += moves ? 200000 : 1000000;
-        time.tv_sec += time.tv_nsec / 1000000000;
-        time.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&all.work, &all.lock, &time);
+        wait_for_work(moves ? 0.2e-3 : 1e-3);
     }
     pthread_mutex_unlock(&all.lock);
     return NULL;
@@ -355,7 +434,10 @@ void link_end(bool together)
         pthread_mutex_unlock(&all.lock);
         pthread_join(all.thread, NULL);
     }
-    if (together) MPI_Finalize();
+    if (together)
+        MPI_Finalize();
+    else
+        launcher_end_later();
     for (int rank = 0; all.peers && together && rank < all.size; rank++)
         for (int kind = 0; kind < KINDS; kind++) {
             line_free(&all.peers[rank].come[kind]);
@@ -370,40 +452,13 @@ void link_end(bool together)
 
 bool link_post(int rank, enum link_kind kind, struct bytes *message, char error[LINK_ERROR])
 {
-    struct parcel *parcel = message->failed ? NULL : calloc(1, sizeof *parcel);
-    if (parcel) {
-        parcel->n_parts = parcel->left = message->size ? (size_t)((message->size + PART - 1) / PART) : 1;
-        parcel->parts = malloc(parcel->n_parts * sizeof(*parcel->parts));
-    }
-    if (!parcel || !parcel->parts) {
-        free(parcel);
-        bytes_free(message);
+    struct parcel *parcel = parcel_make(rank, message);
+    if (!parcel) {
         snprintf(error, LINK_ERROR, "out of memory (message)");
         return false;
     }
-    parcel->rank = rank;
-    parcel->bytes = *message;
-    *message = (struct bytes){0};
     pthread_mutex_lock(&all.lock);
-    int code = MPI_SUCCESS;
-    for (size_t i = 0; i < parcel->n_parts && code == MPI_SUCCESS; i++) {
-        uint64_t at = i * PART, left = parcel->bytes.size - at;
-        bool is_last = i + 1 == parcel->n_parts;
-        static uint8_t nothing[1];
-        code = MPI_Isend(parcel->bytes.data ? parcel->bytes.data + at : nothing, (int)(is_last ? left : PART),
-                         MPI_BYTE, rank, (int)kind + (is_last ? 0 : MORE), MPI_COMM_WORLD, &parcel->parts[i]);
-    }
-    bool good = code == MPI_SUCCESS && !all.failure[0];
-    if (code == MPI_SUCCESS) {
-        all.peers[rank].unsent += parcel->bytes.size;
-        line_add(&all.going, parcel);
-        look_after_going();
-        if (all.going.first && all.sleeps) pthread_cond_signal(&all.work);
-    } else {
-        line_add(&all.broken, parcel);
-        explain(code, "a message can't be sent", error);
-    }
-    if (!good && code == MPI_SUCCESS) memcpy(error, all.failure, LINK_ERROR);
+    bool good = post(parcel, kind, error);
     pthread_mutex_unlock(&all.lock);
     return good;
 }
@@ -444,6 +499,14 @@ double link_heard(int rank)
     double heard = all.peers[rank].heard;
     pthread_mutex_unlock(&all.lock);
     return heard;
+}
+
+void link_beat(void)
+{
+    pthread_mutex_lock(&all.lock);
+    all.beats = true;
+    pthread_cond_signal(&all.work);
+    pthread_mutex_unlock(&all.lock);
 }
 
 void link_attend(bool computes)

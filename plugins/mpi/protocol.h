@@ -13,7 +13,7 @@
 #define MPI_PROTOCOL_H
 
 #define PROTOCOL_MAGIC   0x31504d45u /* "EMP1" */
-#define PROTOCOL_VERSION 4u
+#define PROTOCOL_VERSION 5u
 /* Of this plugin; both sides must have the same. */
 #ifndef MPI_PLUGIN_VERSION /* tests make a plugin of another */
 #define MPI_PLUGIN_VERSION "0.1.0"

@@ -48,6 +48,7 @@ struct worker {
     double usual;                     /* seconds that the last wait for one took */
     struct bytes in;                  /* the last reply to worker_ask */
     bool is_lost;
+    char why[256];                                       /* it was lost, as first noticed */
     bool has_model;                                      /* of its own, whose weights need not be sent */
     uint64_t link_latency, link_bandwidth;               /* as in engine_device_info */
     uint64_t n_messages, n_replies, bytes_out, bytes_in; /* so far */
@@ -76,6 +77,8 @@ struct engine_weight {
 int workers_find(void);
 /* Ends together with the workers. One that is lost can't: then the launcher ends all. */
 void workers_forget(void);
+/* Seconds of silence after which a process is given up. */
+double workers_timeout(void);
 uint32_t workers_count(void);
 struct worker *worker_at(uint32_t number);
 

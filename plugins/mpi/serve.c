@@ -8,6 +8,35 @@
 #include "remote.h"
 #include "work.h"
 
+/* Rank 0, which gives signs of life however idle it is, may be silent for so many times the seconds after which it gives up
+ * a worker: nobody has to wait here, and it may have been stopped for good reasons. */
+#define PATIENCE 3
+/* Seconds by which the next rank is more patient, so that one says why the run ends. */
+#define LATER 0.1
+
+static struct {
+    double patience, start;
+} silence;
+
+static void begin_silence(void)
+{
+    double timeout = workers_timeout();
+    int rank = link_rank() < 50 ? link_rank() : 50;
+    silence.patience = PATIENCE * timeout + LATER * rank;
+    silence.start = link_now();
+}
+
+/* Whether rank 0 has been silent for too long. */
+static bool is_silent(char error[LINK_ERROR])
+{
+    double heard = link_heard(0), now = link_now();
+    if (heard < silence.start) heard = silence.start;
+    if (now - heard <= silence.patience) return false;
+    snprintf(error, LINK_ERROR, "it has said nothing for %.0f s: it has ended, hangs or can't be reached",
+             now - heard);
+    return true;
+}
+
 /* What the thread that shows life needs to know. */
 struct life {
     pthread_mutex_t lock;
@@ -65,6 +94,7 @@ static bool await(int rank, enum link_kind kind, double *usual, struct bytes *me
         int taken = link_take(rank, kind, message, error);
         const double waited = link_now() - start;
         if (taken == 0) {
+            if (waited > 1 && is_silent(error)) return false;
             link_rest(waited, *usual);
             continue;
         }
@@ -121,6 +151,7 @@ int serve(const struct engine_service *service)
             "this is rank 0, where a command such as `engine run` belongs; see docs/cluster.md");
     }
     gethostname(host, sizeof host - 1);
+    begin_silence();
     const struct work_peers peers = {link_rank(), link_size(), send_to_peer, take_from_peer};
     struct work *work = work_create(service, &peers, host);
     if (!work || pthread_create(&thread, NULL, show_life, &life) != 0) {

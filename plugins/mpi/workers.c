@@ -59,11 +59,12 @@ int worker_fail(const struct worker *worker, int status, const char *format, ...
                           worker->host, text);
 }
 
-/* From now on, nothing is sent to it. */
+/* From now on, nothing is sent to it. What is said of it later is why it was lost. */
 static int lose(struct worker *worker, const char *reason)
 {
+    if (!worker->is_lost) snprintf(worker->why, sizeof worker->why, "%s", reason);
     worker->is_lost = true;
-    return worker_fail(worker, ENGINE_ERROR_GONE, "%s: it has ended, hangs or can't be reached", reason);
+    return worker_fail(worker, ENGINE_ERROR_GONE, "%s: it has ended, hangs or can't be reached", worker->why);
 }
 
 size_t command_begin(struct worker *worker, enum command command)
@@ -86,9 +87,9 @@ static int send_commands(struct worker *worker, struct reply *reply)
 {
     char error[LINK_ERROR] = "";
     const uint32_t wants = reply != NULL;
-    if (worker->is_lost) return lose(worker, "it is not used any more");
+    if (worker->is_lost) return lose(worker, "");
     if (worker->out.failed) {
-        worker->is_lost = true; /* it would miss some of the commands */
+        lose(worker, "out of memory (message)"); /* it would miss some of the commands */
         return worker_fail(worker, ENGINE_ERROR_MEMORY, "out of memory (message)");
     }
     memcpy(worker->out.data + sizeof(uint32_t), &wants, sizeof wants);
@@ -136,7 +137,7 @@ static int look_around(void)
     char error[LINK_ERROR] = "";
     /* Without one, others may wait for what it should have handed them, for as long as they live. */
     for (uint32_t i = 0; i < all.n; i++)
-        if (all.workers[i].is_lost) return lose(&all.workers[i], "it is not used any more");
+        if (all.workers[i].is_lost) return lose(&all.workers[i], "");
     forgive_own_pause();
     for (uint32_t i = 0; i < all.n; i++) {
         struct worker *worker = &all.workers[i];
@@ -186,7 +187,7 @@ int worker_await(struct worker *worker, struct reply *reply)
             worker->usual = waited;
             return ENGINE_OK;
         }
-        if (!status && worker->is_lost) status = lose(worker, "it is not used any more");
+        if (!status && worker->is_lost) status = lose(worker, "");
         if (status) {
             forget(worker, reply);
             return status;
@@ -322,7 +323,7 @@ static int measure_link(struct worker *worker)
     return ENGINE_OK;
 }
 
-static double timeout_setting(void)
+double workers_timeout(void)
 {
     const char *text = mpi_host->setting("mpi", "timeout");
     double seconds = text ? strtod(text, NULL) : 0;
@@ -365,6 +366,7 @@ __attribute__((destructor)) static void leave(void)
 static int find(void)
 {
     if (!link_begin(all.reason)) return ENGINE_OK;
+    if (link_rank() == 0) link_beat(); /* workers end where rank 0 is silent */
     if (link_rank() != 0)
         return mpi_host->fail(ENGINE_ERROR,
                               "this is rank %d: only rank 0 may run a command, start `engine worker` here",
@@ -382,7 +384,7 @@ static int find(void)
         if (!status) status = measure_link(worker);
         if (status) return status;
     }
-    all.timeout = timeout_setting();
+    all.timeout = workers_timeout();
     return ENGINE_OK;
 }
 

@@ -380,6 +380,10 @@ void link_rest(double waited, double usual)
     (void)waited, (void)usual;
 }
 
+void link_beat(void)
+{
+}
+
 void link_attend(bool computes)
 {
     (void)computes;
