@@ -262,7 +262,7 @@ int hf_tokenizer_open(struct hf_tokenizer *work, json_t **root)
 {
     *root = NULL;
     work->file = "tokenizer.json";
-    int status = hf_tokenizer_json_taking(work->directory, work->file, &work->merge_texts, root);
+    int status = hf_tokenizer_json_taking(work->directory, work->file, &work->taken, root);
     if (status) return status;
     if (*root) {
         json_t *list = json_object_get(*root, "added_tokens");

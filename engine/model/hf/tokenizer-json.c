@@ -8,13 +8,6 @@
 #include "base/error.h"
 #include "model/hf/tokenizer-parts.h"
 
-/* The id of a token in the vocabulary of BPE and words; -1: it isn't there. */
-static int64_t find_in(const json_t *vocabulary, const char *text, size_t length)
-{
-    const json_t *id = json_object_getn(vocabulary, text, length);
-    return id ? json_integer_value(id) : -1;
-}
-
 /* ---- Text of the metadata's ---- */
 
 static int copy_text(const struct hf_tokenizer *work, const char *text, size_t length,
@@ -63,20 +56,25 @@ static int set_size(struct hf_tokenizer *work, uint64_t n_tokens)
     return ENGINE_OK;
 }
 
+/* Bytes of a word in a message. */
+static int shown_length(const struct hf_word *word)
+{
+    return word->text.length < 40 ? (int)word->text.length : 40;
+}
+
 /* The largest id of all, plus one. */
-static int count_ids(const struct hf_tokenizer *work, json_t *vocabulary, const json_t *added,
+static int count_ids(const struct hf_tokenizer *work, const struct hf_words *words, const json_t *added,
                      uint64_t *count)
 {
-    const char *text;
-    json_t *id;
+    const json_t *id;
     size_t i;
-    *count = json_array_size(vocabulary);
-    json_object_foreach(vocabulary, text, id)
-    {
-        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= HF_TOKENS_MAX)
-            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab: \"%.40s\" has no id below %u",
-                                     text, HF_TOKENS_MAX);
-        if ((uint64_t)json_integer_value(id) >= *count) *count = (uint64_t)json_integer_value(id) + 1;
+    *count = 0;
+    for (i = 0; i < words->n; i++) {
+        const struct hf_word *word = &words->items[i];
+        if (word->id < 0 || word->id >= HF_TOKENS_MAX)
+            return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab: \"%.*s\" has no id below %u",
+                                     shown_length(word), word->text.data, HF_TOKENS_MAX);
+        if ((uint64_t)word->id >= *count) *count = (uint64_t)word->id + 1;
     }
     json_array_foreach(added, i, id)
     {
@@ -90,23 +88,22 @@ static int count_ids(const struct hf_tokenizer *work, json_t *vocabulary, const 
     return ENGINE_OK;
 }
 
-static int take_object(struct hf_tokenizer *work, json_t *vocabulary)
+static int take_words(struct hf_tokenizer *work, const struct hf_words *words)
 {
-    const char *text;
-    size_t length, total = 0;
-    json_t *id;
+    size_t total = 0;
     struct arena arena;
-    json_object_keylen_foreach(vocabulary, text, length, id) total += length;
+    for (size_t i = 0; i < words->n; i++) total += words->items[i].text.length;
     int status = arena_create(work, total, &arena);
     if (status) return status;
-    json_object_keylen_foreach(vocabulary, text, length, id)
-    {
-        struct engine_string *token = &work->tokens[json_integer_value(id)];
+    for (size_t i = 0; i < words->n; i++) {
+        const struct hf_word *word = &words->items[i];
+        struct engine_string *token = &work->tokens[word->id];
         if (token->data)
             return hf_tokenizer_fail(work, ENGINE_ERROR_DATA,
-                                     "/model/vocab: \"%.40s\" has an id that another token has", text);
-        *token = arena_copy(&arena, text, length);
-        work->types[json_integer_value(id)] = HF_TOKEN_NORMAL;
+                                     "/model/vocab: \"%.*s\" has an id that another token has",
+                                     shown_length(word), word->text.data);
+        *token = arena_copy(&arena, word->text.data, word->text.length);
+        work->types[word->id] = HF_TOKEN_NORMAL;
     }
     return ENGINE_OK;
 }
@@ -177,10 +174,10 @@ static bool join(struct joined *joined, struct engine_string left, struct engine
     return true;
 }
 
-static int take_merges(struct hf_tokenizer *work, const json_t *merges, const json_t *vocabulary,
-                       size_t prefix_length)
+static int take_merges(struct hf_tokenizer *work, const json_t *merges, size_t prefix_length)
 {
-    const struct hf_merges *texts = &work->merge_texts;
+    const struct hf_merges *texts = &work->taken.merges;
+    const struct hf_words *words = &work->taken.words;
     size_t count = texts->taken ? texts->n : json_array_size(merges);
     struct joined joined = {NULL, 0};
     int status = ENGINE_OK;
@@ -192,8 +189,8 @@ static int take_merges(struct hf_tokenizer *work, const json_t *merges, const js
         if (texts->taken) left = texts->pairs[i][0], right = texts->pairs[i][1];
         int64_t ids[3] = {-1, -1, -1};
         if (valid) {
-            ids[0] = find_in(vocabulary, left.data, left.length);
-            ids[1] = find_in(vocabulary, right.data, right.length);
+            ids[0] = hf_words_find(words, left.data, left.length);
+            ids[1] = hf_words_find(words, right.data, right.length);
             size_t skipped = right.length < prefix_length ? right.length : prefix_length;
             right.data += skipped;
             right.length -= skipped;
@@ -201,7 +198,7 @@ static int take_merges(struct hf_tokenizer *work, const json_t *merges, const js
                 status = error_memory("merges");
                 break;
             }
-            ids[2] = find_in(vocabulary, joined.text, left.length + right.length);
+            ids[2] = hf_words_find(words, joined.text, left.length + right.length);
         }
         if (ids[0] < 0 || ids[1] < 0 || ids[2] < 0) {
             status = hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/merges/%zu %s", i,
@@ -224,7 +221,7 @@ static bool is_byte(struct engine_string token)
 }
 
 /* A token that the model has keeps the model's id; "outside" tells the plugin that it has it not. */
-static int take_added(struct hf_tokenizer *work, json_t *list, const json_t *vocabulary, json_t *pieces)
+static int take_added(struct hf_tokenizer *work, json_t *list)
 {
     size_t i;
     json_t *token;
@@ -234,7 +231,7 @@ static int take_added(struct hf_tokenizer *work, json_t *list, const json_t *voc
         const char *text = json_string_value(content);
         size_t length = json_string_length(content);
         int64_t id = json_integer_value(json_object_get(token, "id"));
-        int64_t inside = find_in(pieces ? pieces : vocabulary, text, length);
+        int64_t inside = hf_words_find(&work->taken.words, text, length);
         if (inside >= 0) {
             id = inside;
         } else if (work->tokens[id].data) {
@@ -255,13 +252,13 @@ static int take_added(struct hf_tokenizer *work, json_t *list, const json_t *voc
 }
 
 /* Types that follow from the model: the unknown token, and bytes. */
-static void take_types(struct hf_tokenizer *work, const json_t *model, const json_t *vocabulary)
+static void take_types(struct hf_tokenizer *work, const json_t *model)
 {
     const json_t *unknown = json_object_get(model, "unk_token"),
                  *unknown_id = json_object_get(model, "unk_id");
     int64_t id = -1;
-    if (json_is_string(unknown))
-        id = find_in(vocabulary, json_string_value(unknown), json_string_length(unknown));
+    if (json_is_string(unknown) && json_is_object(json_object_get(model, "vocab")))
+        id = hf_words_find(&work->taken.words, json_string_value(unknown), json_string_length(unknown));
     if (json_is_integer(unknown_id)) id = json_integer_value(unknown_id);
     if (id >= 0 && id < work->n_tokens) work->types[id] = HF_TOKEN_UNKNOWN;
     if (!json_is_true(json_object_get(model, "byte_fallback"))) return;
@@ -269,18 +266,6 @@ static void take_types(struct hf_tokenizer *work, const json_t *model, const jso
         if (work->types[i] != HF_TOKEN_NONE && work->types[i] != HF_TOKEN_USER_DEFINED &&
             is_byte(work->tokens[i]))
             work->types[i] = HF_TOKEN_BYTE;
-}
-
-/* Unigram's pieces by their ids, of equal ones the last; NULL if out of memory. */
-static json_t *index_pieces(const struct hf_tokenizer *work, json_t *vocabulary)
-{
-    json_t *pieces = json_object();
-    for (size_t i = 0; pieces && i < json_array_size(vocabulary); i++) {
-        if (json_object_setn_new(pieces, work->tokens[i].data, work->tokens[i].length,
-                                 json_integer((json_int_t)i)))
-            return json_decref(pieces), NULL;
-    }
-    return pieces;
 }
 
 /* ---- The character map ---- */
@@ -372,7 +357,7 @@ int hf_tokenizer_take_json(struct hf_tokenizer *work, json_t *root)
 {
     json_t *model = json_object_get(root, "model"), *vocabulary = json_object_get(model, "vocab");
     json_t *added = json_object_get(root, "added_tokens"), *merges = json_object_get(model, "merges");
-    json_t *pieces = NULL;
+    struct hf_words *words = &work->taken.words;
     uint64_t count = 0;
     if (!json_is_object(model)) return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model is not an object");
     if (!json_is_object(vocabulary) && !json_is_array(vocabulary))
@@ -385,18 +370,16 @@ int hf_tokenizer_take_json(struct hf_tokenizer *work, json_t *root)
     if (is_bpe && !json_is_object(vocabulary))
         return hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "/model/vocab is not an object");
 
-    int status = count_ids(work, vocabulary, added, &count);
+    if (!words->taken && !hf_words_list(vocabulary, words)) return error_memory("vocabulary");
+    int status = count_ids(work, words, added, &count);
+    if (!status && json_array_size(vocabulary) > count) count = json_array_size(vocabulary);
     if (!status) status = set_size(work, count);
-    if (!status)
-        status = json_is_object(vocabulary) ? take_object(work, vocabulary) : take_array(work, vocabulary);
-    if (!status && json_is_array(vocabulary) && !(pieces = index_pieces(work, vocabulary)))
-        status = error_memory("vocabulary");
+    if (!status) status = json_is_object(vocabulary) ? take_words(work, words) : take_array(work, vocabulary);
     size_t prefix = json_string_length(json_object_get(model, "continuing_subword_prefix"));
-    if (!status && is_bpe) status = take_merges(work, merges, vocabulary, prefix);
-    if (!status) status = take_added(work, added, vocabulary, pieces);
-    if (!status) take_types(work, model, vocabulary);
+    if (!status && is_bpe) status = take_merges(work, merges, prefix);
+    if (!status) status = take_added(work, added);
+    if (!status) take_types(work, model);
     if (!status) status = take_charsmaps(work, json_object_get(root, "normalizer"));
     if (!status) hf_tokenizer_name(work, root);
-    json_decref(pieces);
     return status ? status : describe(work, root, model);
 }

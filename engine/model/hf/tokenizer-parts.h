@@ -2,7 +2,8 @@
  * files:
  *
  *   tokenizer-files.c    which files; those without tokenizer.json become a value like its own
- *   tokenizer-merges.c   takes the merges out of tokenizer.json's text
+ *   tokenizer-merges.c   takes the merges out of tokenizer.json's text, tokenizer-words.c the vocabulary;
+ *                        tokenizer-scan.c reads it for both
  *   tokenizer-json.c     tokenizer.json's vocabulary, merges and added tokens
  *   sentencepiece.c      tokenizer.model
  *   tokenizer-config.c   special tokens, chat templates, sampling
@@ -42,6 +43,29 @@ struct hf_merges {
     char *text; /* theirs */
 };
 
+/* A word of the vocabulary; of a list's, the id is its place. */
+struct hf_word {
+    struct engine_string text;
+    int64_t id; /* -1: it has none that is a whole number */
+};
+
+/* The vocabulary's words in its order, found by a table of their hashes. */
+struct hf_words {
+    bool taken; /* out of the text: the JSON has none */
+    struct hf_word *items;
+    size_t n;
+    uint32_t *slots; /* [mask + 1]: 1 + number of a word; 0: none */
+    size_t mask;
+    uint64_t seed;
+    char *text; /* of the words, if they were taken */
+};
+
+/* What was taken out of the text of a tokenizer.json. */
+struct hf_taken {
+    struct hf_merges merges;
+    struct hf_words words;
+};
+
 struct hf_tokenizer {
     const char *directory;
     const char *file; /* of the vocabulary, for messages */
@@ -59,8 +83,8 @@ struct hf_tokenizer {
     double *scores;               /* [n_tokens], or NULL */
     uint32_t *merges;             /* [3 * n_merges] left, right, result */
     size_t n_merges;
-    struct hf_merges merge_texts; /* until the merges are read */
-    const uint8_t *charsmap;      /* [charsmap_size], or NULL */
+    struct hf_taken taken;   /* until the merges are read */
+    const uint8_t *charsmap; /* [charsmap_size], or NULL */
     size_t charsmap_size;
     int64_t bos, eos, unknown, padding; /* ids that tokenizer.model names; -1: none */
     const char *kind; /* tokenizer.ggml.model, if another program than the engine can use it, or NULL */
@@ -89,13 +113,23 @@ int hf_tokenizer_json(const char *directory, const char *name, json_t **json);
 int hf_tokenizer_text(const struct hf_tokenizer *tokenizer, const char *name, uint64_t limit,
                       const char **text, size_t *length);
 
-/* The same of a tokenizer.json, whose merges may be taken out: its array is then empty. The caller frees them. */
-int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_merges *merges,
-                             json_t **json);
+/* The same of a tokenizer.json, whose merges and vocabulary may be taken out: they are then empty in *json. The caller
+ * frees them. */
+int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_taken *taken, json_t **json);
+
+void hf_tokenizer_taken_free(struct hf_taken *taken);
 
 /* tokenizer-merges.c: the text without its merges, of *rest bytes, which the caller frees, or NULL: they stay there. */
 char *hf_merges_take(const char *text, size_t size, size_t *rest, struct hf_merges *merges);
 void hf_merges_free(struct hf_merges *merges);
+
+/* tokenizer-words.c: the same of the vocabulary, if it is an object of texts and whole numbers. */
+char *hf_words_take(const char *text, size_t size, size_t *rest, struct hf_words *words);
+/* Lists those of an object, or of an array of pairs, while that lives; false if memory is out. */
+bool hf_words_list(json_t *vocabulary, struct hf_words *words);
+/* The id of a word, of equal ones the last; -1: it isn't there. */
+int64_t hf_words_find(const struct hf_words *words, const char *text, size_t length);
+void hf_words_free(struct hf_words *words);
 
 /* tokenizer-files.c: opens tokenizer.json, or makes its like of the other files; *root is NULL if the vocabulary
  * is tokenizer.model's, or there is none. */

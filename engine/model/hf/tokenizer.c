@@ -74,21 +74,47 @@ static unsigned json_depth(const char *text, size_t size)
     return deepest;
 }
 
-/* Without the merges, if `merges` is not NULL and they can be taken out; else, and for messages, the whole text. */
-static json_t *load_json(const char *text, size_t size, size_t flags, struct hf_merges *merges,
-                         json_error_t *error)
+/* Text that may be another one without some of its parts. */
+struct text {
+    const char *data;
+    size_t size;
+    char *own;
+};
+
+static void shorten(struct text *text, char *without, const size_t *rest)
 {
-    size_t rest;
-    char *without = merges ? hf_merges_take(text, size, &rest, merges) : NULL;
-    json_t *json = without ? json_loadb(without, rest, flags, error) : NULL;
-    free(without);
-    if (json) return json;
-    if (merges) hf_merges_free(merges);
-    return json_loadb(text, size, flags, error);
+    if (!without) return;
+    free(text->own);
+    *text = (struct text){without, *rest, without};
 }
 
-/* `flags`: Jansson's for decoding. `merges`: see load_json. */
-static int read_json(const char *directory, const char *name, size_t flags, struct hf_merges *merges,
+/* Without the parts that can be taken out, if `taken` is not NULL; else, and for messages, the whole text. */
+static json_t *load_json(const char *data, size_t size, size_t flags, struct hf_taken *taken, bool *deep,
+                         json_error_t *error)
+{
+    struct text text = {data, size, NULL};
+    size_t rest = 0;
+    if (taken) {
+        shorten(&text, hf_merges_take(text.data, text.size, &rest, &taken->merges), &rest);
+        shorten(&text, hf_words_take(text.data, text.size, &rest, &taken->words), &rest);
+    }
+    *deep = json_depth(text.data, text.size) > HF_JSON_DEPTH;
+    json_t *json = *deep ? NULL : json_loadb(text.data, text.size, flags, error);
+    bool shortened = text.own != NULL;
+    free(text.own);
+    if (json || !shortened) return json;
+    hf_tokenizer_taken_free(taken);
+    return load_json(data, size, flags, NULL, deep, error);
+}
+
+void hf_tokenizer_taken_free(struct hf_taken *taken)
+{
+    hf_merges_free(&taken->merges);
+    hf_words_free(&taken->words);
+}
+
+/* `flags`: Jansson's for decoding. `taken`: see load_json. */
+static int read_json(const char *directory, const char *name, size_t flags, struct hf_taken *taken,
                      json_t **json)
 {
     const uint8_t *data;
@@ -102,11 +128,13 @@ static int read_json(const char *directory, const char *name, size_t flags, stru
         status = error_raise(ENGINE_ERROR_DATA, "%s is empty: it was not downloaded whole", path);
     if (!status && size) {
         json_error_t error;
-        const char *text = (const char *)data;
-        if (json_depth(text, (size_t)size) > HF_JSON_DEPTH)
+        bool deep;
+        *json =
+            load_json((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES | flags, taken, &deep, &error);
+        if (deep)
             status = error_raise(ENGINE_ERROR_DATA, "%s: more than %d brackets in each other", path,
                                  HF_JSON_DEPTH);
-        else if (!(*json = load_json(text, (size_t)size, JSON_REJECT_DUPLICATES | flags, merges, &error))) {
+        else if (!*json) {
             printable_make(error.text);
             status = error_raise(ENGINE_ERROR_DATA, "%s is not valid JSON: line %d: %s", path, error.line,
                                  error.text);
@@ -126,9 +154,9 @@ int hf_tokenizer_json(const char *directory, const char *name, json_t **json)
     return read_json(directory, name, JSON_ALLOW_NUL, NULL, json);
 }
 
-int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_merges *merges, json_t **json)
+int hf_tokenizer_json_taking(const char *directory, const char *name, struct hf_taken *taken, json_t **json)
 {
-    return read_json(directory, name, JSON_ALLOW_NUL, merges, json);
+    return read_json(directory, name, JSON_ALLOW_NUL, taken, json);
 }
 
 int hf_tokenizer_text(const struct hf_tokenizer *work, const char *name, uint64_t limit, const char **text,
@@ -352,7 +380,7 @@ int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata 
     } else if (!status) {
         status = hf_sentencepiece_read(&work, found);
     }
-    hf_merges_free(&work.merge_texts);
+    hf_tokenizer_taken_free(&work.taken);
     json_decref(root); /* frees the vocabulary before it is written again */
     if (!status && *found) status = fill_up(&work, n_tokens);
     if (!status && *found) status = lower_case(&work);
