@@ -549,35 +549,6 @@ Test(hf_directory, refuses_damaged_settings)
     expect_model(folder);
 }
 
-/* Codes without their scales, or with too few of them, and groups that do not exist. */
-Test(hf_directory, refuses_quantised_weights)
-{
-#define NAME "model.layers.0.self_attn.q_proj"
-    static const char fp8[] = CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\"}";
-    static const char gptq[] =
-        CONFIG ", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8}";
-    static const struct {
-        const char *config, *header, *words;
-        size_t size;
-    } cases[] = {
-        {fp8,
-         "{\"" NAME ".weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [4, 8], \"data_offsets\": [0, 32]}, "
-         "\"" NAME ".weight_scale_inv\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [32, 44]}}",
-         "its scales are missing", 44},
-        {gptq, "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}}",
-         "its scales are missing", 32},
-        {gptq,
-         "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}, "
-         "\"" NAME ".scales\": {\"dtype\": \"F16\", \"shape\": [1, 8], \"data_offsets\": [32, 48]}}",
-         "its zeros are missing", 48},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_config(cases[i].config);
-        write_safetensors(files_path(folder, "model.safetensors"), cases[i].header, cases[i].size);
-        expect_refusal(cases[i].words);
-    }
-}
-
 Test(hf_directory, refuses_indices)
 {
     static const struct {

@@ -24,9 +24,8 @@
 #include "model/hf/names.h"
 #include "model/safetensors.h"
 
-#define BLOCK     32 /* of MXFP4 and Q4_0 */
-#define SIZE_Q4_0 18
-
+#define BLOCK      32 /* of MXFP4 and Q4_0 */
+#define SIZE_Q4_0  18
 #define SIZE_MXFP4 17
 
 struct quantised {
@@ -205,6 +204,15 @@ static int refuse(const struct model *model, const struct safetensors_tensor *st
                        model->path, stored->name, what);
 }
 
+/* Whether the scales are [rows] or [rows, 1]. Their number does not say so: a matrix may have as many blocks as rows. */
+static bool has_row_scales(const struct quantised *q, const struct safetensors_tensor *stored)
+{
+    const struct safetensors_tensor *scales = q->scales;
+    if (!scales || scales->n_dims == 0 || count_of(scales) != q->n_rows * q->n) return false;
+    uint64_t last = scales->ne[scales->n_dims - 1];
+    return scales->n_dims == stored->n_dims ? last == 1 : last == q->n_rows;
+}
+
 static int read_fp8(const struct model *model, const struct hf_config *config, const char *base,
                     const struct safetensors_tensor *stored, struct quantised *q)
 {
@@ -216,8 +224,9 @@ static int read_fp8(const struct model *model, const struct hf_config *config, c
     q->n_rows = stored->ne[stored->n_dims - 2];
     q->n = stored->n_dims == 3 ? stored->ne[0] : 1;
     uint64_t count = q->scales ? count_of(q->scales) : 1;
-    q->block_rows = config->block_rows, q->block_columns = config->block_columns;
-    if (count == q->n_rows * q->n) q->block_rows = 1, q->block_columns = q->k; /* a scale for each row */
+    q->block_rows = config->block_rows;
+    q->block_columns = config->block_columns ? config->block_columns : q->k;
+    if (has_row_scales(q, stored)) q->block_rows = 1, q->block_columns = q->k;
     uint64_t per_row = (q->k + q->block_columns - 1) / q->block_columns;
     uint64_t per_column = (q->n_rows + q->block_rows - 1) / q->block_rows;
     bool known = !q->scales || q->scales->type != SAFETENSORS_OTHER_TYPE ||
@@ -277,6 +286,8 @@ int hf_quantised_read(const struct model *model, const struct hf_config *config,
     bool is_fp8 = !*suffix;
     if (is_fp8 && strstr(stored->name, ".weight")) suffix = ".weight";
     snprintf(base, sizeof base, "%.*s", (int)(strlen(stored->name) - strlen(suffix)), stored->name);
+    if (stored->size == 0)
+        return error_raise(ENGINE_ERROR_DATA, "%s: %s has no values", model->path, stored->name);
     struct quantised *q = metadata_allocate(config->metadata, sizeof *q);
     if (!q) return error_memory("tensor list");
     *q = (struct quantised){.source = {.data = stored->data, .size = stored->size},
@@ -290,10 +301,12 @@ int hf_quantised_read(const struct model *model, const struct hf_config *config,
     return status;
 }
 
-void hf_quantised_as_float(struct hf_source *source)
+bool hf_quantised_as_float(struct hf_source *source)
 {
+    if (source->decode == decode_mxfp4) return false;
     if (source->decode == decode_blocks) source->decode = decode_groups;
     source->type = ENGINE_TYPE_F32;
+    return true;
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------- */

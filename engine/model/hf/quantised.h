@@ -25,7 +25,7 @@ bool hf_is_companion(const struct hf_config *config, const char *name);
  * ENGINE_ERROR_DATA: companions are missing or have other shapes. */
 int hf_quantised_read(const struct model *model, const struct hf_config *config,
                       const struct safetensors_tensor *stored, struct hf_source **source, uint64_t dims[3]);
-/* Makes a source from hf_quantised_read give float32. */
-void hf_quantised_as_float(struct hf_source *source);
+/* Makes a source from hf_quantised_read give float32. False: it is MXFP4, which stays as it is. */
+bool hf_quantised_as_float(struct hf_source *source);
 
 #endif

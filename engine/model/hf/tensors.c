@@ -292,7 +292,10 @@ static int view_entries(struct reader *reader, const struct hf_entry *entries, s
     }
     for (size_t i = 0; i < n; i++) {
         if (!entries[i].is_quantised) continue;
-        if (!same_types) hf_quantised_as_float(m[i].source);
+        if (!same_types && !hf_quantised_as_float(m[i].source))
+            return error_raise(ENGINE_ERROR_UNSUPPORTED,
+                               "%s: %s cannot be MXFP4: its rows are cut or multiplied", reader->model->path,
+                               entries[i].stored->name);
         reader->n_quantised++;
         if (m[i].source->type != ENGINE_TYPE_F32) continue;
         reader->n_floats++;
@@ -308,8 +311,7 @@ static void tell_of_floats(const struct reader *reader)
     if (reader->n_floats)
         log_line(ENGINE_LOG_WARNING,
                  "%s: %zu of %zu quantised matrices fit no type of the engine and become F32: %.1f MiB "
-                 "instead "
-                 "of %.1f MiB. --load-type and `engine quantize` make them smaller",
+                 "instead of %.1f MiB. --load-type and `engine quantize` make them smaller",
                  reader->model->path, reader->n_floats, reader->n_quantised, (double)reader->float_size / mib,
                  (double)reader->stored_size / mib);
 }

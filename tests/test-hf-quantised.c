@@ -1,0 +1,129 @@
+/* test-hf-quantised.c: quantised matrices of Hugging Face's directories whose shapes are unusual, or impossible. Those of
+ * published models are compared by hf-families. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapter-writer.h"
+#include "base/error.h"
+#include "files.h"
+#include "model/model.h"
+
+#define CONFIG(TYPE, QUANTISATION)                                                                           \
+    "{\"model_type\": \"" TYPE "\", \"hidden_size\": 8, \"num_attention_heads\": 2, "                        \
+    "\"intermediate_size\": 4, \"num_hidden_layers\": 1, \"quantization_config\": {" QUANTISATION "}}"
+#define FP8  "\"quant_method\": \"fp8\""
+#define NAME "model.layers.0.self_attn.q_proj"
+
+static char *folder;
+
+static void begin(void)
+{
+    folder = files_folder();
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(hf_quantised, .init = begin, .fini = end);
+
+/* Codes without their scales, or with too few of them; groups that do not exist; matrices without values; rows that
+ * would have to be cut. */
+Test(hf_quantised, refuses_weights)
+{
+    static const char fp8[] = CONFIG("llama", FP8);
+    static const char gptq[] = CONFIG("llama", "\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8");
+    static const char one_group[] =
+        CONFIG("llama", "\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": -1");
+    static const char mxfp4[] = CONFIG("deepseek_v3", "\"quant_method\": \"mxfp4\"");
+    static const struct {
+        const char *config, *header, *words;
+        size_t size;
+    } cases[] = {
+        {fp8,
+         "{\"" NAME ".weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [4, 8], \"data_offsets\": [0, 32]}, "
+         "\"" NAME ".weight_scale_inv\": {\"dtype\": \"F32\", \"shape\": [3], \"data_offsets\": [32, 44]}}",
+         "its scales are missing", 44},
+        {fp8, "{\"" NAME ".weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [1, 0], \"data_offsets\": [0, 0]}}",
+         "has no values", 0},
+        {gptq, "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}}",
+         "its scales are missing", 32},
+        {gptq,
+         "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [1, 8], \"data_offsets\": [0, 32]}, "
+         "\"" NAME ".scales\": {\"dtype\": \"F16\", \"shape\": [1, 8], \"data_offsets\": [32, 48]}}",
+         "its zeros are missing", 48},
+        {one_group,
+         "{\"" NAME ".qweight\": {\"dtype\": \"I32\", \"shape\": [0, 8], \"data_offsets\": [0, 0]}}",
+         "has no values", 0},
+        {mxfp4,
+         "{\"model.layers.0.self_attn.kv_b_proj_blocks\": {\"dtype\": \"U8\", \"shape\": [1, 512, 1, 16], "
+         "\"data_offsets\": [0, 8192]}, \"model.layers.0.self_attn.kv_b_proj_scales\": {\"dtype\": \"U8\", "
+         "\"shape\": [1, 512, 1], \"data_offsets\": [8192, 8704]}}",
+         "cannot be MXFP4", 8704},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model = NULL;
+        files_write_text(files_path(folder, "config.json"), cases[i].config);
+        write_safetensors(files_path(folder, "model.safetensors"), cases[i].header, cases[i].size);
+        cr_expect(model_open(folder, NULL, &model) != ENGINE_OK, "not refused: %s", cases[i].words);
+        cr_expect(strstr(error_message(), cases[i].words), "expected \"%s\" in: %s", cases[i].words,
+                  error_message());
+        model_close(model);
+    }
+}
+
+/* Writes an FP8 matrix of ones, [4, 8], with four scales: 1, 2, 4 and 8. */
+static void write_ones(const char *shape)
+{
+    static const float scales[4] = {1, 2, 4, 8};
+    char header[320];
+    uint64_t length =
+        (uint64_t)snprintf(header, sizeof header,
+                           "{\"" NAME ".weight\": {\"dtype\": \"F8_E4M3\", \"shape\": [4, 8], "
+                           "\"data_offsets\": [0, 32]}, \"" NAME ".weight_scale_inv\": {\"dtype\": \"F32\", "
+                           "\"shape\": %s, \"data_offsets\": [32, 48]}}",
+                           shape);
+    char file[512];
+    memcpy(file, &length, 8);
+    memcpy(file + 8, header, length);
+    memset(file + 8 + length, 0x38, 32);
+    memcpy(file + 8 + length + 32, scales, sizeof scales);
+    files_write(files_path(folder, "model.safetensors"), file, 8 + length + 48);
+}
+
+/* As many blocks as rows: DeepSeek V3 has 7168 of both. */
+Test(hf_quantised, tells_scales_of_blocks_from_those_of_rows)
+{
+    static const struct {
+        const char *config, *shape;
+        bool by_row;
+    } cases[] = {
+        {CONFIG("llama", FP8 ", \"weight_block_size\": [4, 2]"), "[1, 4]", false},
+        {CONFIG("llama", FP8), "[4, 1]", true},
+        {CONFIG("llama", FP8), "[4]", true},
+        /* a matrix that the method does not concern */
+        {CONFIG("llama", "\"quant_method\": \"gptq\", \"group_size\": -1"), "[4]", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model;
+        uint16_t row[8];
+        files_write_text(files_path(folder, "config.json"), cases[i].config);
+        write_ones(cases[i].shape);
+        cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+        const struct model_tensor *tensor = model_tensor_find(model, "blk.0.attn_q.weight");
+        cr_assert(tensor && tensor->type == ENGINE_TYPE_BF16);
+        for (uint64_t r = 0; r < 4; r++) {
+            model_tensor_read(tensor, r, 1, (uint8_t *)row);
+            for (unsigned k = 0; k < 8; k++) { /* 1, 2, 4, 8 in bfloat16 */
+                uint16_t expected = (uint16_t)(0x3f80 + 0x80 * (cases[i].by_row ? r : k / 2));
+                cr_expect_eq(row[k], expected, "scales %s: %x in row %u, column %u", cases[i].shape, row[k],
+                             (unsigned)r, k);
+            }
+        }
+        model_close(model);
+    }
+}
