@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "common/printable.h"
 #include "model/file.h"
 
 static int read_file(const char *path, uint64_t limit, bool is_array, json_t **json)
@@ -22,7 +21,6 @@ static int read_file(const char *path, uint64_t limit, bool is_array, json_t **j
     } else {
         *json =
             size > 0 ? json_loadb((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES, &error) : NULL;
-        if (!*json) printable_make(error.text);
         if (!*json)
             status = error_raise(ENGINE_ERROR_DATA, "%s is not valid JSON: %s", path,
                                  size > 0 ? error.text : "it is empty");
