@@ -30,6 +30,11 @@ void hf_fail(struct hf_config *config, int status, const char *format, ...)
     config->status = error_raise(status, "%s: %s", config->path, message);
 }
 
+void hf_refuse(struct hf_config *config, bool refused, const char *what)
+{
+    if (refused) hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "%s is not supported", what);
+}
+
 /* The value of the first of the names that the object has, which *found receives. */
 static const json_t *find(const json_t *object, const char *names, const char **found)
 {
@@ -185,7 +190,7 @@ static bool has_no_attention(const struct hf_family *family)
 static void read_sizes(struct hf_config *config)
 {
     const json_t *json = config->json;
-    config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed|dim", INT32_MAX);
+    config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed|dim", INT32_MAX / 4);
     config->n_layers = required(config, "num_hidden_layers|n_layer|n_layers|num_layers", HF_MAX_LAYERS);
     /* The smaller Gemma 3 models leave out what is transformers' default. */
     bool is_gemma3 = strncmp(config->family->type, "gemma3_text", strlen("gemma3_text")) == 0;
@@ -300,8 +305,7 @@ static void find_family(struct hf_config *config)
     if (!type)
         hf_fail(config, ENGINE_ERROR_DATA, "model_type is missing");
     else if (refusal)
-        hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "models of the type '%.64s' are %s, which is not supported",
-                type, refusal);
+        hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "models of the type '%.64s' are %s", type, refusal);
     else
         hf_fail(config, ENGINE_ERROR_UNSUPPORTED,
                 "the model type '%.64s' is not supported; see docs/hugging-face.md for those that are", type);

@@ -99,11 +99,14 @@ void hf_config_free(struct hf_config *config);
 const struct hf_family *hf_family_find(const char *type);
 /* The row that a family has for models of this config.json, if it has another one; else the family. */
 const struct hf_family *hf_family_variant(const struct hf_family *family, const json_t *json);
-/* Why a model_type is refused that is no decoder: "an encoder"; NULL: no reason is known. */
+/* What models of a model_type are that directories can't have, for a message: "supported only as GGUF files"; NULL:
+ * nothing is known of it. */
 const char *hf_family_refusal(const char *type);
 
 /* Records an error unless there is one; the message begins with the file's path. */
 void hf_fail(struct hf_config *config, int status, const char *format, ...) ENGINE_PRINTF(3, 4);
+/* Refuses a setting that the family's graph can't follow, if `refused`. */
+void hf_refuse(struct hf_config *config, bool refused, const char *what);
 
 /* A member of an object, NULL if it is missing or null. Names may be alternatives: "n_layer|num_layers". */
 const json_t *hf_get(const json_t *object, const char *names);
@@ -147,7 +150,17 @@ void hf_read_granite(struct hf_config *config);
 void hf_read_granite_hybrid(struct hf_config *config);
 void hf_read_lfm2(struct hf_config *config);
 void hf_read_qwen3_next(struct hf_config *config);
-/* The row of families.c for a model of the same type whose layers all have attention. */
+/* encoders.c: the same of encoders, and of T5. */
+void hf_read_bert(struct hf_config *config);
+void hf_read_jina_bert(struct hf_config *config);
+void hf_read_nomic_bert(struct hf_config *config);
+void hf_read_nomic_bert_moe(struct hf_config *config);
+void hf_read_gemma_embedding(struct hf_config *config);
+void hf_read_t5(struct hf_config *config);
+void hf_read_t5_encoder(struct hf_config *config);
+/* families.c: Gemma's query_pre_attn_scalar. */
+void hf_read_query_scale(struct hf_config *config);
+/* hybrids.c: the row of families.c for a model of the same type whose layers all have attention. */
 const struct hf_family *hf_without_states(const struct hf_family *family, const json_t *json);
 
 #endif

@@ -196,31 +196,30 @@ static const struct hf_key qwen3next_keys[] = {
 
 /* ---- What rows can't say -------------------------------------------------------------------------------- */
 
-/* Refuses a setting that the family's graph can't follow. */
-static void refuse(struct hf_config *config, bool refused, const char *what)
-{
-    if (refused) hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "%s is not supported", what);
-}
-
 static void read_dense_layers(struct hf_config *config)
 {
     const json_t *dense = hf_get(config->json, "mlp_only_layers");
     size_t n = json_array_size(dense);
     for (size_t i = 0; i < n; i++) {
         const json_t *layer = json_array_get(dense, i);
-        refuse(config, !json_is_integer(layer) || json_integer_value(layer) != (json_int_t)i,
-               "mlp_only_layers with other than the first layers");
+        hf_refuse(config, !json_is_integer(layer) || json_integer_value(layer) != (json_int_t)i,
+                  "mlp_only_layers with other than the first layers");
     }
     hf_put_count(config, "leading_dense_block_count", (uint32_t)n);
 }
 
-static void read_query_scale(struct hf_config *config)
+void hf_read_query_scale(struct hf_config *config)
 {
     double scalar = hf_number(config, config->json, "query_pre_attn_scalar", 256);
     if (scalar <= 0) hf_fail(config, ENGINE_ERROR_DATA, "query_pre_attn_scalar is %g", scalar);
     if (!config->status) hf_put_float(config, "attention.scale", 1 / sqrt(scalar));
-    refuse(config, hf_flag(config, config->json, "use_bidirectional_attention", false),
-           "bidirectional attention");
+}
+
+static void read_gemma(struct hf_config *config)
+{
+    hf_read_query_scale(config);
+    hf_refuse(config, hf_flag(config, config->json, "use_bidirectional_attention", false),
+              "bidirectional attention");
 }
 
 static void read_falcon(struct hf_config *config)
@@ -231,31 +230,31 @@ static void read_falcon(struct hf_config *config)
     config->n_kv_heads = is_new ? hf_count(config, config->json, "num_kv_heads|n_head_kv", config->n_heads)
                          : one_head ? 1
                                     : config->n_heads;
-    refuse(config, hf_flag(config, config->json, "alibi", false), "Falcon with ALiBi");
-    refuse(config, !is_new && !hf_flag(config, config->json, "parallel_attn", true),
-           "Falcon without parallel attention");
+    hf_refuse(config, hf_flag(config, config->json, "alibi", false), "Falcon with ALiBi");
+    hf_refuse(config, !is_new && !hf_flag(config, config->json, "parallel_attn", true),
+              "Falcon without parallel attention");
 }
 
 static void read_gpt2(struct hf_config *config)
 {
-    refuse(config, hf_flag(config, config->json, "scale_attn_by_inverse_layer_idx", false),
-           "scale_attn_by_inverse_layer_idx");
-    refuse(config, hf_flag(config, config->json, "add_cross_attention", false), "cross-attention");
+    hf_refuse(config, hf_flag(config, config->json, "scale_attn_by_inverse_layer_idx", false),
+              "scale_attn_by_inverse_layer_idx");
+    hf_refuse(config, hf_flag(config, config->json, "add_cross_attention", false), "cross-attention");
     if (!hf_flag(config, config->json, "scale_attn_weights", true))
         hf_put_float(config, "attention.scale", 1);
 }
 
 static void read_bloom(struct hf_config *config)
 {
-    refuse(config, hf_flag(config, config->json, "apply_residual_connection_post_layernorm", false),
-           "apply_residual_connection_post_layernorm");
+    hf_refuse(config, hf_flag(config, config->json, "apply_residual_connection_post_layernorm", false),
+              "apply_residual_connection_post_layernorm");
 }
 
 static void read_mpt(struct hf_config *config)
 {
     const json_t *attention = hf_get(config->json, "attn_config");
-    refuse(config, !hf_flag(config, attention, "alibi", true), "MPT without ALiBi");
-    refuse(config, hf_flag(config, attention, "qk_ln", false), "MPT with qk_ln");
+    hf_refuse(config, !hf_flag(config, attention, "alibi", true), "MPT without ALiBi");
+    hf_refuse(config, hf_flag(config, attention, "qk_ln", false), "MPT with qk_ln");
     hf_put_float(config, "attention.max_alibi_bias", hf_number(config, attention, "alibi_bias_max", 8));
     hf_put_float(config, "attention.clamp_kqv", hf_number(config, attention, "clip_qkv", 0));
     if (hf_get(attention, "softmax_scale"))
@@ -264,10 +263,10 @@ static void read_mpt(struct hf_config *config)
 
 static void read_phi2(struct hf_config *config)
 {
-    refuse(config, hf_flag(config, config->json, "qk_layernorm", false), "Phi with qk_layernorm");
+    hf_refuse(config, hf_flag(config, config->json, "qk_layernorm", false), "Phi with qk_layernorm");
 }
 
-/* Two keys that llama.cpp's converter writes, although neither says anything about this family. */
+/* A key that llama.cpp's converter writes, although the family has no RMS norms. */
 static void read_nemotron(struct hf_config *config)
 {
     hf_put_float(config, "attention.layer_norm_rms_epsilon",
@@ -293,7 +292,7 @@ static void read_minicpm(struct hf_config *config)
 static void read_ernie_moe(struct hf_config *config)
 {
     double end = hf_number(config, config->json, "moe_layer_end_index", -1);
-    refuse(config, end >= 0 && end + 1 < config->n_layers, "a moe_layer_end_index before the last layer");
+    hf_refuse(config, end >= 0 && end + 1 < config->n_layers, "a moe_layer_end_index before the last layer");
 }
 
 static void read_glm4moe(struct hf_config *config)
@@ -308,15 +307,15 @@ static void read_hunyuan_moe(struct hf_config *config)
     const json_t *const lists[] = {n, used};
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 1; k < json_array_size(lists[i]); k++)
-            refuse(config, !json_equal(json_array_get(lists[i], k), json_array_get(lists[i], 0)),
-                   "a choice of experts that differs between layers");
+            hf_refuse(config, !json_equal(json_array_get(lists[i], k), json_array_get(lists[i], 0)),
+                      "a choice of experts that differs between layers");
     if (json_is_array(n)) n = json_array_get(n, 0);
     if (json_is_array(used)) used = json_array_get(used, 0);
     bool fits = json_is_integer(n) && json_is_integer(used) && json_integer_value(n) > 0 &&
                 json_integer_value(n) <= 65536 && json_integer_value(used) > 0 &&
                 json_integer_value(used) <= 65536;
     if (!fits) hf_fail(config, ENGINE_ERROR_DATA, "num_experts or moe_topk is missing, or no count");
-    refuse(config, hf_flag(config, config->json, "use_cla", false), "use_cla");
+    hf_refuse(config, hf_flag(config, config->json, "use_cla", false), "use_cla");
     uint32_t n_ff = hf_count(config, config->json, "intermediate_size", 0);
     hf_put_count(config, "expert_count", (uint32_t)json_integer_value(n));
     hf_put_count(config, "expert_used_count", (uint32_t)json_integer_value(used));
@@ -332,7 +331,6 @@ static void read_llama4(struct hf_config *config)
                  tunes ? hf_number(config, config->json, "attn_scale", 0.1) : 0);
 }
 
-/* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
 /* How many layers have no experts: the first ones, by their number or by a kind for each. */
 static uint32_t count_dense_layers(struct hf_config *config)
 {
@@ -347,14 +345,15 @@ static uint32_t count_dense_layers(struct hf_config *config)
     {
         const char *text = json_string_value(kind);
         bool is_dense = text && strcmp(text, "dense") == 0;
-        refuse(config, !is_dense && (!text || strcmp(text, "sparse") != 0),
-               "mlp_layer_types with other texts than dense and sparse");
-        refuse(config, is_dense && i != n, "mlp_layer_types with a dense layer after a sparse one");
+        hf_refuse(config, !is_dense && (!text || strcmp(text, "sparse") != 0),
+                  "mlp_layer_types with other texts than dense and sparse");
+        hf_refuse(config, is_dense && i != n, "mlp_layer_types with a dense layer after a sparse one");
         n += is_dense;
     }
     return (uint32_t)n;
 }
 
+/* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
 static void read_deepseek(struct hf_config *config)
 {
     const json_t *json = config->json;
@@ -366,8 +365,8 @@ static void read_deepseek(struct hf_config *config)
     bool is_v3 = strcmp(config->family->type, "deepseek_v3") == 0;
     uint32_t n_groups = hf_count(config, json, "n_group", is_v3 ? 8 : 1);
     const char *method = hf_text(config, json, "topk_method");
-    refuse(config, !hf_flag(config, json, "rope_interleave", true), "rope_interleave: false");
-    refuse(config, hf_count(config, json, "moe_layer_freq", 1) != 1, "a moe_layer_freq other than 1");
+    hf_refuse(config, !hf_flag(config, json, "rope_interleave", true), "rope_interleave: false");
+    hf_refuse(config, hf_count(config, json, "moe_layer_freq", 1) != 1, "a moe_layer_freq other than 1");
     if (is_v2 && method && strcmp(method, "greedy") == 0) n_groups = 1;
     hf_put_count(config, "leading_dense_block_count", count_dense_layers(config));
     config->n_rope = rope;
@@ -375,9 +374,9 @@ static void read_deepseek(struct hf_config *config)
     config->n_value = value;
     config->n_kv_heads = 1;
     hf_put_count(config, "attention.head_count_kv", 1);
-    hf_put_count(config, "attention.key_length", (uint32_t)(((uint64_t)latent + rope) & INT32_MAX));
+    hf_put_count(config, "attention.key_length", latent + rope);
     hf_put_count(config, "attention.value_length", latent);
-    hf_put_count(config, "attention.key_length_mla", (uint32_t)(((uint64_t)nope + rope) & INT32_MAX));
+    hf_put_count(config, "attention.key_length_mla", nope + rope);
     hf_put_count(config, "attention.value_length_mla", value);
     hf_put_count(config, "expert_group_count", n_groups);
     hf_put_count(config, "expert_group_used_count", hf_count(config, json, "topk_group", n_groups));
@@ -385,81 +384,6 @@ static void read_deepseek(struct hf_config *config)
     bool given = hf_get(json, "scoring_func") != NULL;
     hf_put_count(config, given ? "expert_gating_func" : "engine.expert_gating_func", is_v2 ? 1 : 2);
     hf_put_flag(config, "expert_weights_norm", hf_flag(config, json, "norm_topk_prob", !is_v2));
-}
-
-/* llama.cpp takes the rows of token_types from here. `preset`: as in transformers. */
-static void read_token_types(struct hf_config *config, uint32_t preset)
-{
-    uint32_t n = hf_count(config, config->json, "type_vocab_size", preset);
-    if (!config->status)
-        config->status = metadata_add_u32(config->metadata, "tokenizer.ggml.token_type_count", n);
-}
-
-static void read_bert(struct hf_config *config)
-{
-    const char *positions = hf_text(config, config->json, "position_embedding_type");
-    refuse(config, positions && strcmp(positions, "absolute") != 0, "a position_embedding_type but absolute");
-    refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
-    hf_put_flag(config, "attention.causal", false);
-    read_token_types(config, strcmp(config->family->type, "distilbert") == 0 ? 1 : 2);
-}
-
-static void read_jina_bert(struct hf_config *config)
-{
-    const char *type = hf_text(config, config->json, "feed_forward_type");
-    refuse(config, !type || strcmp(type, "geglu") != 0, "a feed_forward_type but geglu");
-    refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
-    hf_put_flag(config, "attention.causal", false);
-    read_token_types(config, 2);
-}
-
-static void read_nomic_bert(struct hf_config *config)
-{
-    refuse(config, hf_flag(config, config->json, "prenorm", false), "prenorm");
-    refuse(config, hf_flag(config, config->json, "rotary_emb_interleaved", false), "rotary_emb_interleaved");
-    hf_put_flag(config, "attention.causal", false);
-    read_token_types(config, 2);
-}
-
-static void read_nomic_bert_moe(struct hf_config *config)
-{
-    config->n_experts = hf_count(config, config->json, "num_experts", 8);
-    refuse(config, hf_flag(config, config->json, "moe_normalize_expert_weights", false),
-           "moe_normalize_expert_weights");
-    refuse(config, hf_count(config, config->json, "num_shared_experts", 0) > 0, "num_shared_experts");
-    read_nomic_bert(config);
-}
-
-static void read_gemma_embedding(struct hf_config *config)
-{
-    double scalar = hf_number(config, config->json, "query_pre_attn_scalar", 256);
-    if (scalar <= 0) hf_fail(config, ENGINE_ERROR_DATA, "query_pre_attn_scalar is %g", scalar);
-    if (!config->status) hf_put_float(config, "attention.scale", 1 / sqrt(scalar));
-    refuse(config, hf_get(config->json, "attn_logit_softcapping") != NULL, "attn_logit_softcapping");
-    hf_put_flag(config, "attention.causal", false);
-}
-
-/* T5 1.0 scales what its output matrix, the embedding, reads. Older files say so by tie_word_embeddings alone, as those
- * of UMT5 do. */
-static void read_t5(struct hf_config *config)
-{
-    const json_t *json = config->json;
-    bool scales = hf_flag(config, json, "tie_word_embeddings", true);
-    if (strcmp(config->family->type, "t5") == 0)
-        scales = hf_flag(config, json, "scale_decoder_outputs", scales);
-    else if (strcmp(config->family->type, "mt5") == 0)
-        scales = false;
-    config->head_dim = hf_count(config, json, "d_kv", 64);
-    hf_put_count(config, "decoder_block_count",
-                 hf_count(config, json, "num_decoder_layers", config->n_layers));
-    hf_put_count(config, "decoder_start_token_id", hf_count(config, json, "decoder_start_token_id", 0));
-    hf_put_float(config, "logit_scale", scales ? 1 / sqrt(config->n_embd) : 1);
-}
-
-static void read_t5_encoder(struct hf_config *config)
-{
-    config->head_dim = hf_count(config, config->json, "d_kv", 64);
-    hf_put_flag(config, "attention.causal", false);
 }
 
 /* ---- Families ------------------------------------------------------------------------------------------- */
@@ -486,9 +410,9 @@ static const struct hf_family families[] = {
     {"gemma", "gemma", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
      true, false},
     {"gemma2", "gemma2", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 2,
-     gemma2_keys, read_query_scale, true, false},
+     gemma2_keys, read_gemma, true, false},
     {"gemma3_text", "gemma3", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 6,
-     gemma2_keys, read_query_scale, true, false},
+     gemma2_keys, read_gemma, true, false},
     {"phi", "phi2", LAYER, 1e-5, 1e4, 0.5, 0, 2048, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_phi2, false,
      false},
     {"phi3", "phi3", RMS, 1e-5, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false, false},
@@ -565,37 +489,38 @@ static const struct hf_family families[] = {
      read_deepseek, false, false},
     {"kimi_k2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
      read_deepseek, false, false},
-    {"bert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+    {"bert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert, false,
      false},
-    {"roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
+    {"roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert, false,
      true},
-    {"xlm-roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
-     true},
-    {"camembert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
-     true},
-    {"distilbert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_bert, false,
-     false},
+    {"xlm-roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert,
+     false, true},
+    {"camembert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert,
+     false, true},
+    {"distilbert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert,
+     false, false},
     {"modernbert", "modern-bert", LAYER, 1e-5, 1.6e5, 1, 0, 8192, "gelu", HF_WINDOWS_FIRST, 128, 3, NULL,
-     read_bert, false, false},
-    {"t5", "t5", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys, read_t5, false, false},
-    {"mt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, read_t5, false, false},
-    {"umt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, read_t5, false,
+     hf_read_bert, false, false},
+    {"t5", "t5", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys, hf_read_t5, false, false},
+    {"mt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, hf_read_t5, false,
+     false},
+    {"umt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, hf_read_t5, false,
      false},
     {"nomic_bert", "nomic-bert", LAYER, 1e-12, 1e3, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_nomic_bert, false, false},
+     hf_read_nomic_bert, false, false},
     /* Variants, see hf_family_variant. */
     {"t5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys,
-     read_t5_encoder, false, false},
+     hf_read_t5_encoder, false, false},
     {"mt5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys,
-     read_t5_encoder, false, false},
+     hf_read_t5_encoder, false, false},
     {"umt5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys,
-     read_t5_encoder, false, false},
+     hf_read_t5_encoder, false, false},
     {"bert, alibi", "jina-bert-v2", LAYER, 1e-12, 0, 0, 0, 8192, "gelu", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_jina_bert, false, false},
+     hf_read_jina_bert, false, false},
     {"nomic_bert, num_experts", "nomic-bert-moe", LAYER, 1e-12, 1e3, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0,
-     0, nomic_moe_keys, read_nomic_bert_moe, false, false},
+     0, nomic_moe_keys, hf_read_nomic_bert_moe, false, false},
     {"gemma3_text, bidirectional", "gemma-embedding", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh",
-     HF_WINDOWS_PERIOD, 4096, 6, NULL, read_gemma_embedding, true, false},
+     HF_WINDOWS_PERIOD, 4096, 6, NULL, hf_read_gemma_embedding, true, false},
 };
 
 const struct hf_family *hf_family_find(const char *type)
@@ -633,15 +558,15 @@ const char *hf_family_refusal(const char *type)
     static const struct {
         const char *type, *what;
     } others[] = {
-        {"deberta-v2", "encoders"},
-        {"electra", "encoders"},
-        {"bart", "encoders with a decoder"},
-        {"whisper", "encoders with a decoder"},
-        {"rwkv", "recurrent"},
-        {"falcon_mamba", "recurrent"},
-        {"jamba", "recurrent"},
-        {"rwkv6", "recurrent"},
-        {"rwkv7", "recurrent"},
+        {"deberta-v2", "encoders of a kind that is not supported"},
+        {"electra", "encoders of a kind that is not supported"},
+        {"bart", "encoders with a decoder, of a kind that is not supported"},
+        {"whisper", "encoders with a decoder, of a kind that is not supported"},
+        {"rwkv", "recurrent, of a kind that is not supported"},
+        {"falcon_mamba", "recurrent, of a kind that is not supported"},
+        {"jamba", "recurrent, of a kind that is not supported"},
+        {"rwkv6", "supported only as GGUF files"},
+        {"rwkv7", "supported only as GGUF files"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i].type, type) == 0) return others[i].what;

@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "model/hf/config.h"
 
-/* Refuses a setting that the family's graph can't follow. */
-static void deny(struct hf_config *config, bool denied, const char *what)
+/* hidden_size times a number of config.json. */
+static uint32_t expanded(struct hf_config *config, const char *name)
 {
-    if (denied) hf_fail(config, ENGINE_ERROR_UNSUPPORTED, "%s is not supported", what);
+    uint64_t size = (uint64_t)hf_count(config, config->json, name, 2) * config->n_embd;
+    if (size > INT32_MAX) hf_fail(config, ENGINE_ERROR_DATA, "%s times hidden_size is not a count", name);
+    return size > INT32_MAX ? 0 : (uint32_t)size;
 }
 
 /* ---- Mamba --------------------------------------------------------------------------------------------- */
@@ -17,9 +19,8 @@ static void deny(struct hf_config *config, bool denied, const char *what)
 void hf_read_mamba(struct hf_config *config)
 {
     const json_t *json = config->json;
-    uint32_t expand = hf_count(config, json, "expand", 2), rank = (config->n_embd + 15) / 16;
-    uint32_t inner = hf_count(config, json, "intermediate_size",
-                              (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
+    uint32_t inner = hf_count(config, json, "intermediate_size", expanded(config, "expand"));
+    uint32_t rank = (config->n_embd + 15) / 16;
     if (hf_get(json, "time_step_rank") && json_is_integer(hf_get(json, "time_step_rank")))
         rank = hf_count(config, json, "time_step_rank", rank);
     hf_put_count(config, "ssm.inner_size", inner);
@@ -27,35 +28,33 @@ void hf_read_mamba(struct hf_config *config)
 }
 
 /* Time steps beyond a limit would have to be clamped. */
-static void deny_limit(struct hf_config *config)
+static void refuse_limit(struct hf_config *config)
 {
     const json_t *limit = hf_get(config->json, "time_step_limit");
-    deny(config, json_number_value(json_array_get(limit, 0)) > 0 || json_is_number(json_array_get(limit, 1)),
-         "a time_step_limit");
+    hf_refuse(config,
+              json_number_value(json_array_get(limit, 0)) > 0 || json_is_number(json_array_get(limit, 1)),
+              "a time_step_limit");
 }
 
 void hf_read_mamba2(struct hf_config *config)
 {
     const json_t *json = config->json;
-    uint32_t expand = hf_count(config, json, "expand", 2);
     config->n_groups = hf_count(config, json, "n_groups", 8);
     hf_put_count(config, "ssm.group_count", config->n_groups);
-    hf_put_count(config, "ssm.inner_size", (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
-    deny_limit(config);
-    deny(config, !hf_flag(config, json, "rms_norm", true), "rms_norm: false");
+    hf_put_count(config, "ssm.inner_size", expanded(config, "expand"));
+    refuse_limit(config);
+    hf_refuse(config, !hf_flag(config, json, "rms_norm", true), "rms_norm: false");
 }
 
 /* The block of Mamba 2 in hybrids; returns its inner size. */
 static uint32_t read_block(struct hf_config *config)
 {
     const json_t *json = config->json;
-    uint32_t expand = hf_count(config, json, "mamba_expand", 2);
-    uint32_t inner =
-        hf_count(config, json, "mamba_d_ssm", (uint32_t)(((uint64_t)expand * config->n_embd) & INT32_MAX));
+    uint32_t inner = hf_count(config, json, "mamba_d_ssm", expanded(config, "mamba_expand"));
     config->n_groups = hf_count(config, json, "mamba_n_groups", 1);
     hf_put_count(config, "ssm.group_count", config->n_groups);
     hf_put_count(config, "ssm.inner_size", inner);
-    deny_limit(config);
+    refuse_limit(config);
     return inner;
 }
 
@@ -114,16 +113,16 @@ void hf_read_falcon_h1(struct hf_config *config)
 {
     const json_t *json = config->json;
     uint32_t inner = read_block(config);
-    deny(config,
-         hf_flag(config, json, "mamba_rms_norm", false) &&
-             hf_flag(config, json, "mamba_norm_before_gate", true),
-         "mamba_norm_before_gate");
-    deny(config,
-         hf_flag(config, json, "attention_bias", false) || hf_flag(config, json, "mlp_bias", false) ||
-             hf_flag(config, json, "mamba_proj_bias", false) ||
-             hf_flag(config, json, "projectors_bias", false),
-         "Falcon-H1 with biases");
-    deny(config, config->is_tied, "Falcon-H1 with tied embeddings");
+    hf_refuse(config,
+              hf_flag(config, json, "mamba_rms_norm", false) &&
+                  hf_flag(config, json, "mamba_norm_before_gate", true),
+              "mamba_norm_before_gate");
+    hf_refuse(config,
+              hf_flag(config, json, "attention_bias", false) || hf_flag(config, json, "mlp_bias", false) ||
+                  hf_flag(config, json, "mamba_proj_bias", false) ||
+                  hf_flag(config, json, "projectors_bias", false),
+              "Falcon-H1 with biases");
+    hf_refuse(config, config->is_tied, "Falcon-H1 with tied embeddings");
     if (!config->status) read_multipliers(config, inner);
 }
 
@@ -161,7 +160,7 @@ void hf_read_granite_hybrid(struct hf_config *config)
     read_block(config);
     config->is_hybrid = true;
     hf_read_recurrent_layers(config, "mamba", "attention", 0);
-    deny(config, config->n_groups != 1, "mamba_n_groups other than 1");
+    hf_refuse(config, config->n_groups != 1, "mamba_n_groups other than 1");
 }
 
 /* ---- LFM 2 --------------------------------------------------------------------------------------------- */
@@ -183,7 +182,8 @@ void hf_read_lfm2(struct hf_config *config)
         }
         if (whole > 0) n_ff = (n_ff + whole - 1) / whole * whole;
     }
-    config->n_ff = (uint32_t)(n_ff & INT32_MAX);
+    if (n_ff > INT32_MAX) hf_fail(config, ENGINE_ERROR_DATA, "block_ff_dim is not a count");
+    config->n_ff = (uint32_t)n_ff;
     config->is_hybrid = true;
     const json_t *listed = hf_get(json, "full_attn_idxs");
     if (hf_get(json, "layer_types")) {
@@ -215,7 +215,7 @@ void hf_read_qwen3_next(struct hf_config *config)
         (uint64_t)config->n_value_heads * config->value_dim > INT32_MAX)
         hf_fail(config, ENGINE_ERROR_DATA, "linear_num_value_heads %u does not suit linear_num_key_heads %u",
                 config->n_value_heads, config->n_key_heads);
-    deny(config, json_array_size(hf_get(json, "mlp_only_layers")) > 0, "mlp_only_layers in qwen3_next");
+    hf_refuse(config, json_array_size(hf_get(json, "mlp_only_layers")) > 0, "mlp_only_layers in qwen3_next");
     hf_read_recurrent_layers(config, "linear_attention", "full_attention",
                              hf_count(config, json, "full_attention_interval", 4));
     if (config->status) return;

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "model/hf/config.h"
 
-/* The object with the parameters; *theta_at receives the one with the base. */
 struct parameters {
     const json_t *base;    /* has rope_theta, partial_rotary_factor */
     const json_t *scaling; /* has rope_type and its numbers; NULL: none */
