@@ -12,6 +12,9 @@
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
+/* Which layers have a window: one of so many, or a value for each. */
+static const char windows_key[] = "attention.sliding_window_pattern";
+
 static void read_sizes(struct hparams *h, struct decoder *d)
 {
     d->n_embd = hparams_count_required(h, "embedding_length");
@@ -90,15 +93,6 @@ static void read_layers_without_rope(struct hparams *h, struct decoder *d)
         if (hparams_count_at(h, "rope.layers", i, d->n_layers, 1) == 0) d->layers[i].rope = NULL;
 }
 
-/* Whether the file says of each layer if it has a window. */
-static bool has_listed_windows(const struct hparams *h)
-{
-    char full[128];
-    snprintf(full, sizeof full, "%s.attention.sliding_window_pattern", h->prefix);
-    const struct metadata_entry *entry = metadata_find(model_metadata(h->model), full);
-    return entry && entry->is_array;
-}
-
 void decoder_read_without_attention(struct hparams *h, struct decoder *d, uint32_t kind)
 {
     read_sizes(h, d);
@@ -122,7 +116,7 @@ void decoder_read(struct hparams *h, struct decoder *d, uint32_t kind, uint32_t 
     experts_read(h, d);
     rope_read(h, d, pairs, &d->rope);
     read_layers_without_rope(h, d);
-    if (has_listed_windows(h)) decoder_read_windows(h, d, 0, false);
+    if (hparams_is_array(h, windows_key)) decoder_read_windows(h, d, 0, false);
 }
 
 struct arch_info decoder_info(const struct decoder *d)
@@ -142,16 +136,12 @@ struct arch_info decoder_info(const struct decoder *d)
 
 void decoder_read_windows(struct hparams *h, struct decoder *d, uint32_t period, bool full_first)
 {
-    static const char key[] = "attention.sliding_window_pattern";
-    char full[128];
     uint32_t window = hparams_count(h, "attention.sliding_window", 0);
-    snprintf(full, sizeof full, "%s.%s", h->prefix, key);
-    const struct metadata_entry *entry = metadata_find(model_metadata(h->model), full);
-    bool by_layer = entry && entry->is_array;
-    if (!by_layer) period = hparams_count(h, key, period);
+    bool by_layer = hparams_is_array(h, windows_key);
+    if (!by_layer) period = hparams_count(h, windows_key, period);
     for (uint32_t i = 0; i < d->n_layers; i++) {
         bool full_layer = period != 1 && (period == 0 || i % period == (full_first ? 0 : period - 1));
-        if (by_layer) full_layer = hparams_count_at(h, key, i, d->n_layers, 0) == 0;
+        if (by_layer) full_layer = hparams_count_at(h, windows_key, i, d->n_layers, 0) == 0;
         d->layers[i].slides = !full_layer;
         d->layers[i].window = full_layer ? 0 : window;
     }

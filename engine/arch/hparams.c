@@ -45,6 +45,12 @@ bool hparams_has(const struct hparams *h, const char *key)
     return find(h, key) != NULL;
 }
 
+bool hparams_is_array(const struct hparams *h, const char *key)
+{
+    const struct metadata_entry *entry = find(h, key);
+    return entry && entry->is_array;
+}
+
 /* Element `index` of an entry as a count. */
 static uint32_t count_of(struct hparams *h, const struct metadata_entry *entry, size_t index,
                          uint32_t fallback)

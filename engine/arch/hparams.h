@@ -26,6 +26,8 @@ bool hparams_family(const struct model *model, char *name);
 void hparams_fail(struct hparams *h, int status, const char *format, ...) ENGINE_PRINTF(3, 4);
 
 bool hparams_has(const struct hparams *h, const char *key);
+/* Whether the key has an array, with a value for each layer. */
+bool hparams_is_array(const struct hparams *h, const char *key);
 
 /* Numbers from 0 to INT32_MAX. A required one is at least 1. */
 uint32_t hparams_count(struct hparams *h, const char *key, uint32_t fallback);

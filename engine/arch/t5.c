@@ -8,6 +8,7 @@
 
 #include "arch/encoder.h"
 #include "arch/families.h"
+#include "base/error.h"
 
 #define MAX_DISTANCE 65536
 
@@ -109,7 +110,7 @@ static struct value *distance_bias(struct graph *g, const struct t5 *t5, bool bo
     snprintf(name, sizeof name, "%s.by_distance", tensor);
     uint32_t *index = malloc(n * sizeof *index);
     if (!index) {
-        graph_fail(g, "out of memory");
+        g->status = error_memory("distance biases");
         return NULL;
     }
     for (uint32_t i = 0; i < n; i++) index[i] = bucket_of(t5, (int64_t)i - t5->max_distance, both_ways);
