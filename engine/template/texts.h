@@ -22,7 +22,8 @@ const struct text *texts_change(struct task *task, const struct text *text, enum
 
 /* In the middle of `width` characters, as str.center does it. */
 const struct text *texts_center(struct task *task, const struct text *text, int64_t width, uint32_t fill);
-/* With the white space at each part's beginning as Jinja's filter title sees words. */
+/* With a capital at the beginning of each word, as Jinja's filter title sees them: after white space, "-" and opening
+ * brackets. */
 const struct text *texts_title_words(struct task *task, const struct text *text);
 
 /* The same text as HTML (see struct text), or not. */
