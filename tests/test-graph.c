@@ -155,7 +155,7 @@ Test(graph, a_stack_has_the_bytes_of_all_its_parts)
     const struct model_tensor *tensor = graph->weights[stack->index].tensor;
     const void *bytes;
     void *gathered;
-    cr_assert_eq(model_tensor_gather(tensor, &bytes, &gathered), ENGINE_OK);
+    cr_assert_eq(model_tensor_gather(tensor, 1, &bytes, &gathered), ENGINE_OK);
     const uint8_t *data = bytes;
     cr_assert_eq(tensor->size, 2 * parts[0]->size);
     cr_assert_arr_eq(data, parts[0]->data, parts[0]->size);

@@ -120,7 +120,7 @@ static int load_weights(struct engine_context *context, const struct engine_cont
         uint64_t bytes = 0;
         device->backend->weight_size(device->handle, &desc, &bytes);
         void *gathered;
-        int status = model_tensor_gather(loaded->tensor, &desc.data, &gathered);
+        int status = model_tensor_gather(loaded->tensor, context->plan->n_threads, &desc.data, &gathered);
         if (status) return status;
         status = device->backend->weight_create(device->handle, &desc, &loaded->weight);
         free(gathered);

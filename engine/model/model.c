@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,11 +12,14 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "model/file.h"
 #include "model/hf/directory.h"
 #include "model/hf/hub.h"
 #include "model/safetensors.h"
 #include "model/types.h"
+
+#define ROWS_TAKEN (256u << 10) /* bytes of rows that a thread makes at a time */
 
 /* What Git has instead of a large file that Git LFS has not fetched. */
 static bool is_pointer(const void *data, uint64_t size)
@@ -217,24 +221,48 @@ void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64
         memcpy(rows, (const uint8_t *)tensor->data + first * row_size, (size_t)(n * row_size));
 }
 
-static int load_rows(const struct model_tensor *tensor, uint8_t *data)
+/* Rows that threads take some of at a time. */
+struct rows {
+    const struct model_tensor *tensor;
+    uint64_t n, row_size, n_taken; /* those that a thread takes */
+    _Atomic uint64_t next;
+    uint8_t *data;
+};
+
+static void *read_rows(void *argument)
+{
+    struct rows *rows = argument;
+    for (;;) {
+        uint64_t first = rows->n_taken * atomic_fetch_add(&rows->next, 1);
+        if (first >= rows->n) return NULL;
+        uint64_t left = rows->n - first;
+        model_tensor_read(rows->tensor, first, left < rows->n_taken ? left : rows->n_taken,
+                          rows->data + first * rows->row_size);
+    }
+}
+
+static int load_rows(const struct model_tensor *tensor, uint32_t n_threads, uint8_t *data)
 {
     const struct model_maker *maker = tensor->maker;
     if (maker && maker->load) return maker->load(maker, tensor->first_row, count_rows(tensor), data);
-    model_tensor_read(tensor, 0, count_rows(tensor), data);
-    return ENGINE_OK;
+    if (tensor->size == 0) return ENGINE_OK;
+    struct rows rows = {.tensor = tensor, .n = count_rows(tensor), .data = data};
+    rows.row_size = tensor->size / rows.n;
+    rows.n_taken = 1 + ROWS_TAKEN / rows.row_size;
+    return threads_run(n_threads, (rows.n - 1) / rows.n_taken + 1, read_rows, &rows);
 }
 
-int model_tensor_gather(const struct model_tensor *tensor, const void **data, void **gathered)
+int model_tensor_gather(const struct model_tensor *tensor, uint32_t n_threads, const void **data,
+                        void **gathered)
 {
     *gathered = NULL;
     *data = tensor->data;
     if (tensor->data) return ENGINE_OK;
     uint8_t *made = malloc((size_t)tensor->size), *end = made;
     if (!made) return error_memory(tensor->name);
-    int status = tensor->n_parts == 0 ? load_rows(tensor, made) : ENGINE_OK;
+    int status = tensor->n_parts == 0 ? load_rows(tensor, n_threads, made) : ENGINE_OK;
     for (size_t i = 0; i < tensor->n_parts && !status; i++) {
-        status = load_rows(tensor->parts[i], end);
+        status = load_rows(tensor->parts[i], n_threads, end);
         end += tensor->parts[i]->size;
     }
     if (status) {

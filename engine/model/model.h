@@ -66,9 +66,11 @@ const struct model_tensor *model_tensor_find(const struct model *model, const ch
 /* Copies rows first … first + n - 1 of a tensor, counted through all of its matrices. */
 void model_tensor_read(const struct model_tensor *tensor, uint64_t first, uint64_t n, uint8_t *rows);
 
-/* A tensor's data in one piece, in *data: its own, or made in new memory. *gathered receives that memory, which
- * the caller frees, else NULL. ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: it cannot be made of the file's values. */
-int model_tensor_gather(const struct model_tensor *tensor, const void **data, void **gathered);
+/* A tensor's data in one piece, in *data: its own, or made in new memory on up to n_threads threads. *gathered receives
+ * that memory, which the caller frees, else NULL. ENGINE_ERROR_MEMORY; ENGINE_ERROR_DATA: it cannot be made of the
+ * file's values. */
+int model_tensor_gather(const struct model_tensor *tensor, uint32_t n_threads, const void **data,
+                        void **gathered);
 
 /* Call it when the bytes of a tensor will not be needed soon: its pages may leave memory. They are read again
  * if used. */

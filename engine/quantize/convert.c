@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "model/types.h"
-#include "quantize/threads.h"
 #include "quantize/values.h"
 
 #define PIECE       ((size_t)1 << 16) /* values */

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "base/threads.h"
 #include "internal.h"
 #include "model/types.h"
 #include "quantize/selection.h"

@@ -1,21 +1,12 @@
-/* threads.h: threads that encode. */
+/* threads.h: how many threads encode. */
 #ifndef ENGINE_QUANTIZE_THREADS_H
 #define ENGINE_QUANTIZE_THREADS_H
 
-#include <pthread.h>
 #include <stdint.h>
 
 #include "internal.h"
 
 /* `wanted`, or if it is 0 the setting `threads`, or as many as the processors available to this process. */
 uint32_t threads_count(const struct engine *engine, uint32_t wanted);
-
-/* Starts up to n threads and returns how many started; less if there are no more. Signals are left to the
- * caller's thread, except those that an instruction raises. */
-uint32_t threads_start(pthread_t *threads, uint32_t n, void *(*work)(void *), void *argument);
-
-/* Runs a function on up to n threads, the caller's among them, but no more than there are tasks; returns when all
- * have ended. ENGINE_ERROR_MEMORY. */
-int threads_run(uint32_t n, uint64_t n_tasks, void *(*work)(void *), void *argument);
 
 #endif

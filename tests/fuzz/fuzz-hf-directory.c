@@ -74,7 +74,7 @@ static void read_tensors(const struct model *model)
         const void *bytes;
         void *gathered;
         volatile uint8_t sink = 0; /* so that every byte is read */
-        if (model_tensor_gather(tensor, &bytes, &gathered)) fuzz_fail("a tensor cannot be read");
+        if (model_tensor_gather(tensor, 2, &bytes, &gathered)) fuzz_fail("a tensor cannot be read");
         const uint8_t *data = bytes;
         for (uint64_t k = 0; k < tensor->size; k++) sink = data[k];
         (void)sink;

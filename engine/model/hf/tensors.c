@@ -193,7 +193,7 @@ static int make_values(struct reader *reader, struct model_tensor *tensor)
     const void *stored;
     void *gathered;
     if (!values) return error_memory("tensor list");
-    int status = model_tensor_gather(tensor, &stored, &gathered);
+    int status = model_tensor_gather(tensor, 1, &stored, &gathered);
     if (status) return status;
     const uint8_t *data = stored;
     bool is_norm = strstr(tensor->name, "norm") && !strstr(tensor->name, ".bias") &&
