@@ -72,6 +72,15 @@ Test(safetensors, reads_all_types)
     safetensors_close(file);
 }
 
+Test(safetensors, metadata_may_be_missing)
+{
+    struct safetensors *file;
+    write_safetensors(path, "{\"__metadata__\": null}", 0);
+    cr_assert_eq(safetensors_open(path, &file), ENGINE_OK, "%s", error_message());
+    cr_expect_eq(safetensors_count(file), 0);
+    safetensors_close(file);
+}
+
 Test(safetensors, refuses_damaged_files)
 {
 #define TENSOR(shape, from, to)                                                                              \
@@ -83,6 +92,9 @@ Test(safetensors, refuses_damaged_files)
         {"[]", "not a JSON object"},
         {"{\"a\": ", "not valid JSON"},
         {"{\"a\": 1}", "type"},
+        {"{\"__metadata__\": []}", "__metadata__ is not a JSON object"},
+        {"{\"__metadata__\": {\"format\": \"pt\", \"n\": 1}}", "__metadata__ has a value that is not text"},
+        {"{\"__metadata__\": {\"n\": null}}", "__metadata__ has a value that is not text"},
         {"{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", "F31"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": 1, \"data_offsets\": [0, 4]}}", "no shape"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1,1,1,1,1,1,1,1,1], \"data_offsets\": [0, 4]}}",

@@ -162,6 +162,23 @@ static int check_places(const struct safetensors *file)
     return status;
 }
 
+/* Nothing of it is used, but a file that others refuse is damaged. */
+static int check_metadata(const struct safetensors *file, json_t *metadata)
+{
+    const char *key;
+    json_t *value;
+    if (json_is_null(metadata)) return ENGINE_OK;
+    if (!json_is_object(metadata))
+        return error_raise(ENGINE_ERROR_DATA, "%s: its " METADATA " is not a JSON object", file->path);
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value))
+            return error_raise(ENGINE_ERROR_DATA, "%s: its " METADATA " has a value that is not text",
+                               file->path);
+    }
+    return ENGINE_OK;
+}
+
 static int read_tensor_list(struct safetensors *file)
 {
     const char *name;
@@ -171,10 +188,8 @@ static int read_tensor_list(struct safetensors *file)
     if (!file->tensors) return error_memory("tensor list");
     json_object_foreach(file->header, name, entry)
     {
-        if (strcmp(name, METADATA) == 0 && json_is_object(entry)) continue;
-        if (strcmp(name, METADATA) == 0)
-            return error_raise(ENGINE_ERROR_DATA, "%s: its " METADATA " is not a JSON object", file->path);
-        int status = read_entry(file, name, entry);
+        bool is_metadata = strcmp(name, METADATA) == 0;
+        int status = is_metadata ? check_metadata(file, entry) : read_entry(file, name, entry);
         if (status) return status;
     }
     int status = check_places(file);
