@@ -100,6 +100,27 @@ Test(place, the_embedding_is_with_the_first_layer_if_there_is_room)
     cr_assert_eq(device[EMBEDDING], 2);
 }
 
+Test(place, the_embedding_stays_with_a_first_layer_on_the_cpu)
+{
+    static const struct place_rule rules[] = {{"blk.0.*", 0}};
+    make_tensors();
+    cr_assert_eq(place(PLACE_ALL, 1000, 1000, rules, 1), N_LAYERS);
+    cr_assert_eq(device[EMBEDDING], 0);
+    cr_assert_eq(device[3], 2);
+    cr_assert_eq(device[OUTPUT], 2);
+}
+
+Test(place, the_output_is_with_the_last_layer_if_there_is_room)
+{
+    static const struct place_rule rules[] = {{"blk.[23].*", 1}};
+    make_tensors();
+    cr_assert_eq(place(PLACE_ALL, 1000, 1000, rules, 1), N_LAYERS);
+    cr_assert_eq(device[0], 2);
+    cr_assert_eq(device[OUTPUT], 1);
+    cr_assert_eq(place(PLACE_ALL, 60, 1000, rules, 1), N_LAYERS);
+    cr_assert_eq(device[OUTPUT], 2);
+}
+
 Test(place, more_layers_than_there_are_is_all_of_them)
 {
     make_tensors();

@@ -134,16 +134,29 @@ static bool has_unplaced(const struct state *state, uint32_t layer, enum share s
     return false;
 }
 
+/* The device that any of a layer is on; 0: rules have left it to the CPU. */
+static uint32_t device_of_layer(const struct state *state, uint32_t layer)
+{
+    const struct place_request *request = state->request;
+    for (size_t i = 0; i < request->n_tensors; i++)
+        if (request->tensors[i].part == PLACE_LAYER && request->tensors[i].layer == layer &&
+            state->device[i] != UNPLACED && state->device[i] != 0)
+            return state->device[i];
+    return 0;
+}
+
+/* With the last layer, so that a token doesn't go to another device once more; else anywhere. */
+static void put_output(struct state *state)
+{
+    const uint32_t last = device_of_layer(state, state->request->n_layers - 1);
+    if (last == 0 || !put_part(state, PLACE_OUTPUT, 0, WHOLE, last)) put_somewhere(state, PLACE_OUTPUT);
+}
+
 /* With the first layer, so that a token, or a part of a prompt, doesn't go to a later device before it; else anywhere. */
 static void put_embedding(struct state *state)
 {
-    const struct place_request *request = state->request;
-    uint32_t first = 0;
-    for (size_t i = 0; i < request->n_tensors && first == 0; i++)
-        if (request->tensors[i].part == PLACE_LAYER && request->tensors[i].layer == 0 &&
-            state->device[i] != UNPLACED)
-            first = state->device[i];
-    if (first == 0 || !put_part(state, PLACE_EMBEDDING, 0, WHOLE, first))
+    const uint32_t first = device_of_layer(state, 0);
+    if (first != 0 && !put_part(state, PLACE_EMBEDDING, 0, WHOLE, first))
         put_somewhere(state, PLACE_EMBEDDING);
 }
 
@@ -163,7 +176,7 @@ static uint32_t offload_layers(struct state *state, enum share share)
         else
             i++;
     }
-    if (done > 0) put_somewhere(state, PLACE_OUTPUT);
+    if (done > 0) put_output(state);
     if (request->offload == PLACE_ALL && done == request->n_layers) put_embedding(state);
     return done;
 }
