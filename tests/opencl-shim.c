@@ -56,6 +56,9 @@
     F(clEnqueueFillBuffer)                                                                                   \
     F(clEnqueueMapBuffer)                                                                                    \
     F(clEnqueueUnmapMemObject)                                                                               \
+    F(clCreateUserEvent)                                                                                     \
+    F(clSetUserEventStatus)                                                                                  \
+    F(clSetEventCallback)                                                                                    \
     F(clFlush)                                                                                               \
     F(clFinish)                                                                                              \
     F(clSVMAlloc)                                                                                            \

@@ -69,6 +69,27 @@ Test(gpu_model, single_tensors_apart_from_their_layers)
     free(expected);
 }
 
+/* Each layer on another device than the one before it. PoCL offers the processor twice if it is told so. */
+Test(gpu_model, layers_in_turns_on_two_devices)
+{
+    char second[32], backends[64], place[64], rest[64];
+    snprintf(second, sizeof second, "%.*s1", (int)strlen(gpu.device) - 1, gpu.device);
+    setenv("POCL_DEVICES", "pthread pthread", 1);
+    struct program_result devices = PROGRAM("devices", "--json");
+    bool has_second = devices.out && strstr(devices.out, second);
+    program_free(&devices);
+    if (!has_second) cr_skip_test("there is no device %s", second);
+    char *expected = text_on_cpu();
+    snprintf(backends, sizeof backends, "%s,%s", gpu.device, second);
+    snprintf(place, sizeof place, "blk.[024].*=%s", gpu.device);
+    snprintf(rest, sizeof rest, "*=%s", second);
+    struct program_result result =
+        PROGRAM(RUN, "--backend", backends, "--offload", "all", "--place", place, "--place", rest);
+    program_expect_text(&result, expected, "two devices");
+    program_free(&result);
+    free(expected);
+}
+
 /* ---- Logits ------------------------------------------------------------------------------------------------------- */
 
 /* The float32 values of a NumPy file; the first of `n`, in new memory. */

@@ -1,6 +1,7 @@
 /* commands.c: the commands that a device has not been waited for. Each command has its own event: a finished
  * queue does not mean that every command succeeded. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "device.h"
 
@@ -33,6 +34,7 @@ int device_finish(struct engine_device *device)
     cl_int finished = cl.clFinish(device->queue);
     for (uint32_t i = 0; i < device->n_commands; i++) {
         cl_int error = command_end(&device->commands[i]);
+        free(device->commands[i].staging);
         if (first != CL_SUCCESS || error == CL_SUCCESS) continue;
         first = error;
         failed = device->commands[i].what;
@@ -42,4 +44,20 @@ int device_finish(struct engine_device *device)
     char what[64];
     snprintf(what, sizeof what, "%s, while running", failed);
     return opencl_error(first, what);
+}
+
+int device_is_done(struct engine_device *device, int *done)
+{
+    cl_int state = CL_COMPLETE;
+    *done = 1;
+    if (device->n_commands == 0) return ENGINE_OK;
+    cl_int error = cl.clFlush(device->queue);
+    /* The queue keeps their order, so the last that could be enqueued will do. */
+    uint32_t last = device->n_commands;
+    while (last > 0 && !device->commands[last - 1].event) last--;
+    if (error == CL_SUCCESS && last > 0)
+        error = cl.clGetEventInfo(device->commands[last - 1].event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                  sizeof state, &state, NULL);
+    *done = state <= CL_COMPLETE;
+    return opencl_error(error, "flush");
 }

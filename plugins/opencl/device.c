@@ -137,6 +137,7 @@ void device_close(struct engine_device *device)
 {
     if (!device) return;
     device_finish(device);
+    copies_settle();
     rope_tables_forget(device, &device->rope_tables, NULL);
     memory_free(device, device->scratch.memory, NULL);
     programs_release(device);

@@ -95,6 +95,7 @@ struct scratch {
 struct command {
     cl_event event;
     const char *what; /* a kernel's name, "write", … */
+    void *staging;    /* host memory that it reads, to be freed behind it; NULL: none */
 };
 #define MOST_COMMANDS 1024
 
@@ -159,6 +160,14 @@ int scratch_reserve(struct engine_device *device, uint64_t size);
 int command_begin(struct engine_device *device, const char *what, cl_event **event);
 /* Waits for all commands. The first that failed is the error. */
 int device_finish(struct engine_device *device);
+/* Flushes; whether device_finish would return at once. */
+int device_is_done(struct engine_device *device, int *done);
+
+/* between.c: a copy in the order of both queues. It is flushed in the source's. */
+int device_copy(struct engine_device *source, cl_mem from, uint64_t from_offset, struct engine_device *target,
+                cl_mem to, uint64_t to_offset, uint64_t size);
+/* Waits until drivers call nothing of this plugin any more, for a second at most: one that has lost its device may never. */
+void copies_settle(void);
 
 /* weight.c */
 #define PANEL_ROWS 32
@@ -195,6 +204,10 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size);
 int stream_flush(struct engine_stream *stream);
 int stream_wait(struct engine_stream *stream);
+int stream_done(struct engine_stream *stream, int *done);
+int stream_copy_between(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                        struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
+                        uint64_t size);
 int stream_record_begin(struct engine_stream *stream);
 int stream_record_end(struct engine_stream *stream, struct engine_recording **recording);
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording);

@@ -44,6 +44,11 @@ int stream_wait(struct engine_stream *stream)
     return device_finish(stream->device);
 }
 
+int stream_done(struct engine_stream *stream, int *done)
+{
+    return device_is_done(stream->device, done);
+}
+
 int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {
     return op_append(stream->device, stream->recording ? &stream->recording->launches : NULL, op, args);
@@ -136,6 +141,18 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                                                (size_t)source_offset, (size_t)target_offset, (size_t)size, 0,
                                                NULL, event),
                         "copy");
+}
+
+int stream_copy_between(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                        struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
+                        uint64_t size)
+{
+    int status = check_range(source, from, from_offset, size, "copy");
+    if (!status) status = check_range(target, to, to_offset, size, "copy");
+    if (status || size == 0) return status;
+    if (source->device == target->device) return stream_copy(target, to, to_offset, from, from_offset, size);
+    return device_copy(source->device, from->memory, from_offset, target->device, to->memory, to_offset,
+                       size);
 }
 
 /* ---- Recordings ---------------------------------------------------------------------------------------- */

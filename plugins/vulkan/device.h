@@ -231,6 +231,7 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size);
 int stream_flush(struct engine_stream *stream);
 int stream_wait(struct engine_stream *stream);
+int stream_done(struct engine_stream *stream, int *done);
 int stream_record_begin(struct engine_stream *stream);
 int stream_record_end(struct engine_stream *stream, struct engine_recording **recording);
 int stream_replay(struct engine_stream *stream, struct engine_recording *recording);

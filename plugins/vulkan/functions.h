@@ -68,6 +68,7 @@
     F(vkCreateFence)                                                                                         \
     F(vkDestroyFence)                                                                                        \
     F(vkResetFences)                                                                                         \
+    F(vkGetFenceStatus)                                                                                      \
     F(vkWaitForFences)                                                                                       \
     F(vkQueueSubmit)
 

@@ -84,6 +84,7 @@ static const struct engine_backend backend = {
     .replay = stream_replay,
     .recording_destroy = recording_destroy,
     .op_memory = op_memory,
+    .stream_done = stream_done,
 };
 
 static const struct engine_plugin plugin = {

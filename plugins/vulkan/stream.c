@@ -163,6 +163,18 @@ int stream_wait(struct engine_stream *stream)
     return status ? status : validation_status();
 }
 
+/* A lost device is done: the wait says so. */
+int stream_done(struct engine_stream *stream, int *done)
+{
+    int status = stream_flush(stream);
+    *done = 1;
+    for (int i = 0; i < SLOTS && *done; i++) {
+        const struct slot *slot = &stream->slots[i];
+        if (slot->pending) *done = vk.vkGetFenceStatus(stream->device->handle, slot->fence) != VK_NOT_READY;
+    }
+    return status;
+}
+
 int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {
     struct commands *commands;
