@@ -168,7 +168,10 @@ static int ask_operation(struct engine_device *device, enum command command, uin
 int device_supports(struct engine_device *device, uint32_t op, const void *args)
 {
     uint64_t answer = 0;
-    return ask_operation(device, COMMAND_SUPPORTS, op, args, &answer) == ENGINE_OK && answer == 1;
+    int status = ask_operation(device, COMMAND_SUPPORTS, op, args, &answer);
+    /* Of a lost worker, this answer has no place for a message. What is done next has, and says what happened. */
+    if (status == ENGINE_ERROR_GONE) return 1;
+    return status == ENGINE_OK && answer == 1;
 }
 
 int device_op_memory(struct engine_device *device, uint32_t op, const void *args, uint64_t *bytes)
