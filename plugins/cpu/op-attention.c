@@ -21,10 +21,10 @@ enum {
     PIECE = ATTENTION_PIECE, /* divides SPAN */
     QUERIES = 64,            /* queries that a task of many tokens takes together, where heads allow it */
     FEW_TOKENS = 8,
-    SPLIT_TASKS = 8,   /* for each thread: if few tokens make more, they take several heads at once */
-    FEW_QUERIES = 16,  /* so few take prefetched rows faster than memory gives them: prefetch */
-    FEW_POSITIONS = 8, /* of so many positions at a time, */
-    PIECES_AHEAD = 2   /* as one takes less time than memory needs to answer */
+    SPLIT_TASKS = 8,    /* for each thread: if few tokens make more, they take several heads at once */
+    FEW_QUERIES = 16,   /* so few take prefetched rows faster than memory gives them: prefetch */
+    FEW_POSITIONS = 16, /* of so many positions at a time, */
+    PIECES_AHEAD = 2    /* as one takes less time than memory needs to answer */
 };
 
 /* Partial results of n queries. */
@@ -89,41 +89,43 @@ void attention_fetch(const struct attention *op, const struct work *work, const 
     }
 }
 
+/* Where positions from `first` on lie; no more than *n of them, which becomes how many lie there one after the
+ * other. NULL: the block's number is out of range, which attention_fetch reports. */
+static const uint8_t *rows_at(const struct attention *op, const struct view *cache, int32_t sequence,
+                              size_t kv_head, size_t first, size_t *n)
+{
+    size_t block_size = cache->ne[1], slot = first % block_size;
+    const int32_t *blocks = view_row(&op->block_table, (size_t)sequence, 0, 0);
+    int32_t block = blocks[first / block_size];
+    *n = smaller(*n, block_size - slot);
+    return block < 0 || (size_t)block >= cache->ne[3] ? NULL : cache_row(cache, (size_t)block, slot, kv_head);
+}
+
 /* Rows in F16 of consecutive positions where they lie, for kernels that take them so; NULL: they have to be
  * fetched. */
 static const uint8_t *rows_in_place(const struct attention *op, const struct view *cache, int32_t sequence,
                                     size_t kv_head, size_t first, size_t n)
 {
-    size_t block_size = cache->ne[1], slot = first % block_size;
-    if (cache->type != ENGINE_TYPE_F16 || cache->ne[0] % PANEL != 0 || slot + n > block_size) return NULL;
-    const int32_t *blocks = view_row(&op->block_table, (size_t)sequence, 0, 0);
-    int32_t block = blocks[first / block_size];
-    if (block < 0 || (size_t)block >= cache->ne[3]) return NULL; /* which attention_fetch reports */
-    return cache_row(cache, (size_t)block, slot, kv_head);
+    if (cache->type != ENGINE_TYPE_F16 || cache->ne[0] % PANEL != 0) return NULL;
+    size_t n_there = n;
+    const uint8_t *rows = rows_at(op, cache, sequence, kv_head, first, &n_there);
+    return n_there == n ? rows : NULL;
 }
 
-/* Some positions of a cache that will be read soon; cache NULL: none. */
+/* Some positions of a cache that will be read soon, as far as they lie in one block; rows NULL: none. */
 struct piece {
-    const struct view *cache;
-    int32_t sequence;
-    size_t kv_head, first, n;
+    const uint8_t *rows;
+    size_t stride, n;
 };
 
-/* Prefetches positions begin … end - 1 of a piece. */
-static void fetch_ahead(const struct attention *op, const struct piece *piece, size_t begin, size_t end)
+/* Prefetches positions begin … end - 1 of a piece into the second cache, which waits for more lines at once
+ * than the first, so that the products need not wait as well. */
+static void fetch_ahead(const struct piece *piece, size_t begin, size_t end)
 {
-    const struct view *cache = piece->cache;
-    if (!cache) return;
-    const int32_t *blocks = view_row(&op->block_table, (size_t)piece->sequence, 0, 0);
-    end = smaller(end, piece->n);
-    for (size_t block_size = cache->ne[1], run; begin < end; begin += run) {
-        size_t position = piece->first + begin, slot = position % block_size;
-        int32_t block = blocks[position / block_size];
-        run = smaller(end - begin, block_size - slot);
-        if (block < 0 || (size_t)block >= cache->ne[3]) continue; /* which attention_fetch reports */
-        const uint8_t *from = cache_row(cache, (size_t)block, slot, piece->kv_head);
-        for (size_t i = 0; i < run * cache->nb[1]; i += 64) __builtin_prefetch(from + i);
-    }
+    if (!piece->rows || begin >= piece->n) return;
+    const uint8_t *from = piece->rows + begin * piece->stride;
+    size_t size = (smaller(end, piece->n) - begin) * piece->stride;
+    for (size_t i = 0; i < size; i += 64) __builtin_prefetch(from + i, 0, 2);
 }
 
 /* The positions of a span that any of some consecutive tokens sees, relative to the span, from the beginning
@@ -186,10 +188,10 @@ static void course_begin_group(const struct attention *op, struct course *course
 static struct piece course_next(const struct attention *op, struct course *course)
 {
     if (course->token >= course->end) return (struct piece){0};
-    size_t left = course->span_end - course->position;
-    const struct piece piece = {
-        course->values ? &op->v : &op->k, attention_number(&op->sequences, course->token),
-        course->kv_head + course->head, course->span * SPAN + course->position, smaller(PIECE, left)};
+    const struct view *cache = course->values ? &op->v : &op->k;
+    struct piece piece = {.stride = cache->nb[1], .n = smaller(PIECE, course->span_end - course->position)};
+    piece.rows = rows_at(op, cache, attention_number(&op->sequences, course->token),
+                         course->kv_head + course->head, course->span * SPAN + course->position, &piece.n);
     if (++course->head < course->n_kv_heads) return piece;
     course->head = 0;
     course->position += PIECE;
@@ -212,7 +214,7 @@ static void course_start(const struct attention *op, struct course *course)
 {
     for (int i = 0; i < PIECES_AHEAD; i++) {
         struct piece piece = course_next(op, course);
-        fetch_ahead(op, &piece, 0, piece.n);
+        fetch_ahead(&piece, 0, piece.n);
     }
 }
 
@@ -311,7 +313,7 @@ static void attend(const struct attention *op, const struct work *work, const st
             struct piece ahead = course_next(op, course);
             for (size_t i = 0, n_here; i < n; i += n_here) {
                 n_here = smaller(at_once, n - i);
-                fetch_ahead(op, &ahead, i, i + n_here);
+                fetch_ahead(&ahead, i, i + n_here);
                 const float *rows = scratch->rows + i * size;
                 const uint8_t *f16 = in_place ? in_place + i * stride : NULL;
                 if (pass == 0 && f16)
@@ -358,7 +360,7 @@ static float factor_with_sink(float max, float sum, float sink)
     return share / (share * sum + expf(sink - larger));
 }
 
-static void write_output(const struct attention *op, const struct queries *queries,
+static void write_output(const struct attention *op, const struct work *work, const struct queries *queries,
                          const struct partial *total)
 {
     for (size_t i = 0; i < queries->n; i++) {
@@ -367,7 +369,7 @@ static void write_output(const struct attention *op, const struct queries *queri
         const float *sums = total->out + i * value_size(op);
         float factor =
             op->sinks ? factor_with_sink(total->max[i], total->sum[i], op->sinks[head]) : 1 / total->sum[i];
-        for (size_t d = 0; d < op->v.ne[0]; d++) out[d] = sums[d] * factor;
+        work->kernels->mul_number(sums, factor, out, op->v.ne[0]);
     }
 }
 
@@ -514,7 +516,7 @@ static void run_split(const void *args, const struct work *work, size_t task)
     struct queries queries = gather(op, token, 1, kv_head, n_heads, scratch.q);
     attend(op, work, &queries, span, &scratch.attend, &scratch.part, &course);
     if (first == last) {
-        write_output(op, &queries, &scratch.part);
+        write_output(op, work, &queries, &scratch.part);
         return;
     }
     for (size_t h = 0; h < n_heads; h++) {
@@ -548,7 +550,7 @@ static void run_merge(const void *args, const struct work *work, size_t task)
             merge(work->kernels, &scratch.total, &part, i, value_size(op));
     }
     struct queries queries = {token, 1, kv_head, 1, op->n_repeat, 0, NULL};
-    write_output(op, &queries, &scratch.total);
+    write_output(op, work, &queries, &scratch.total);
 }
 
 /* ---- Many tokens ----------------------------------------------------------------------------------- */
@@ -561,13 +563,13 @@ static void run_sequence(const struct attention *op, const struct work *work, si
     struct queries queries = gather(op, first, end - first, kv_head, n_kv_heads, scratch.q);
     size_t first_span, last_span;
     span_limits(op, first, end - first, &first_span, &last_span);
-    for (size_t i = 0; i < queries.n; i++) scratch.total.max[i] = -INFINITY;
-    for (size_t span = first_span; span <= last_span; span++) {
+    attend(op, work, &queries, first_span, &scratch.attend, &scratch.total, course);
+    for (size_t span = first_span + 1; span <= last_span; span++) {
         attend(op, work, &queries, span, &scratch.attend, &scratch.part, course);
         for (size_t i = 0; i < queries.n; i++)
             merge(work->kernels, &scratch.total, &scratch.part, i, value_size(op));
     }
-    write_output(op, &queries, &scratch.total);
+    write_output(op, work, &queries, &scratch.total);
 }
 
 /* Whether no two neighbours among some tokens belong to one sequence, as when sequences decode, and the tokens
