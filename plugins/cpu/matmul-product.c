@@ -13,7 +13,7 @@ enum {
         16, /* of a few columns: panels of the matrix, then as many of the gate, each from memory in order */
     FEW_PANELS = 64, /* most panels of a task: for few columns, for BLOCK_TOKENS */
     MANY_PANELS = 8,
-    SMALL_PARTS = 4 /* of a task, into which the last ones are cut */
+    SMALL_PARTS = 4 /* of a task, into which the last ones of its size are cut */
 };
 
 /* A thread's scratch memory. */
@@ -215,10 +215,22 @@ static void multiply_group(const struct work *work, const struct matmul_step *st
     }
 }
 
-/* How many tasks n panels make. */
-static size_t panel_tasks(const struct matmul_step *step, size_t n)
+/* How many tasks all panels make. */
+static size_t panel_tasks(const struct matmul_step *step)
 {
-    return step->n_large + n_parts(n - step->n_large * step->panels_per_task, step->small_panels);
+    size_t n = 0;
+    for (int i = 0; i < TASK_SIZES; i++) n += step->tasks[i].n;
+    return n;
+}
+
+/* The panels of task number `task`. */
+static void find_panels(const struct matmul_step *step, size_t task, size_t *begin, size_t *end)
+{
+    const struct matmul_tasks *tasks = step->tasks;
+    *begin = 0;
+    for (; task >= tasks->n; task -= tasks->n, tasks++) *begin += tasks->n * tasks->panels;
+    *begin += task * tasks->panels;
+    *end = *begin + tasks->panels;
 }
 
 /* A task: some panels, some tokens. */
@@ -226,13 +238,9 @@ static void run_matmul(const void *args, const struct work *work, size_t task)
 {
     const struct matmul_step *step = args;
     size_t n_panels = n_parts(step->rows, PANEL), n = columns_most_groups(&step->columns) * n_panels;
-    size_t n_tasks = panel_tasks(step, n), first = task / n_tasks * step->tokens_per_task;
-    task %= n_tasks;
-    bool large = task < step->n_large;
-    size_t begin = large
-                       ? task * step->panels_per_task
-                       : step->n_large * step->panels_per_task + (task - step->n_large) * step->small_panels;
-    size_t end = smaller(begin + (large ? step->panels_per_task : step->small_panels), n);
+    size_t n_tasks = panel_tasks(step), first = task / n_tasks * step->tokens_per_task, begin, end;
+    find_panels(step, task % n_tasks, &begin, &end);
+    end = smaller(end, n);
     struct group group;
     for (size_t panel, n_here; begin < end; begin += n_here) {
         if (!columns_group(&step->columns, work, begin / n_panels, &group)) return;
@@ -258,14 +266,20 @@ static size_t divide(struct matmul_step *step, unsigned n_threads, const struct 
     bool few = n_columns == 1 || n_columns <= few_columns(kernels, type);
     size_t wanted = (few ? 2 : 4) * (size_t)n_threads;
     size_t most = smaller(n_parts((size_t)MANY_PANELS * BLOCK_TOKENS, n_columns), FEW_PANELS);
-    step->panels_per_task = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), most);
-    if (!few) step->panels_per_task = round_up(step->panels_per_task, panels_at_once(kernels, type));
-    /* The last large task of each thread becomes small ones. */
-    size_t n_large = n_panels / step->panels_per_task, n_last = n_threads == 1 ? 0 : n_threads;
-    step->n_large = n_large > n_last ? n_large - n_last : 0;
-    step->small_panels = round_up(n_parts(step->panels_per_task, SMALL_PARTS), panels_at_once(kernels, type));
+    size_t at_once = few ? 1 : panels_at_once(kernels, type);
+    size_t panels = n_threads == 1 ? n_panels : smaller(n_parts(n_panels, wanted), most);
+    for (int i = 0; i < TASK_SIZES; i++, panels = n_parts(panels, SMALL_PARTS)) {
+        panels = round_up(panels, at_once);
+        /* The last task of each thread becomes smaller ones. For few columns one more size would cost more, as
+         * no task's first weights have been fetched ahead. */
+        bool last = i + 1 == TASK_SIZES - few || n_threads == 1;
+        size_t n = last ? n_parts(n_panels, panels) : n_panels / panels;
+        if (!last) n = n > n_threads ? n - n_threads : 0;
+        step->tasks[i] = (struct matmul_tasks){n, panels};
+        n_panels -= smaller(n * panels, n_panels);
+    }
     step->tokens_per_task = n_tokens;
-    size_t n_tasks = panel_tasks(step, n_panels), token_blocks = n_parts(n_tokens, BLOCK_TOKENS);
+    size_t n_tasks = panel_tasks(step), token_blocks = n_parts(n_tokens, BLOCK_TOKENS);
     if (n_tasks < wanted && token_blocks > 1 && !columns_sorted(&step->columns))
         step->tokens_per_task = n_parts(token_blocks, n_parts(wanted, n_tasks)) * BLOCK_TOKENS;
     return n_tasks * n_parts(n_tokens, step->tokens_per_task);

@@ -131,12 +131,17 @@ struct matrix {
     struct rows input; /* one token of TILE_F32: the input itself, no slot */
 };
 
+/* Tasks of so many panels each; the last one may have fewer. */
+enum { TASK_SIZES = 3 };
+struct matmul_tasks {
+    size_t n, panels;
+};
+
 struct matmul_step {
     struct matrix matrices[MATRICES];
     struct columns columns;
     size_t k, rows;
-    /* Tasks take panels_per_task panels, except the last ones: after n_large such tasks, small_panels. */
-    size_t panels_per_task, n_large, small_panels;
+    struct matmul_tasks tasks[TASK_SIZES]; /* one size after the other */
     size_t tokens_per_task;
     const float *bias;  /* or NULL */
     size_t bias_stride; /* floats from a matrix to the next */
