@@ -25,11 +25,8 @@ struct bpe_model {
     int32_t byte_tokens[256]; /* with PRE_CHARACTERS: for the bytes of characters that are no tokens, or -1 */
 };
 
-/* bytes.c: GPT-2's way to write bytes as printable characters. Those that are printable in Latin-1 represent
- * themselves, the others are U+0100 and on, in order. */
+/* bytes.c: see common/byte-level.h. */
 
-/* The character of a byte. */
-uint32_t byte_to_character(unsigned char byte);
 /* The bytes that a piece's characters represent; `bytes` has room for piece.length. Returns their number, or
  * SIZE_MAX if one of the characters represents no byte. */
 size_t piece_to_bytes(struct engine_string piece, char *bytes);

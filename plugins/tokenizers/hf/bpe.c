@@ -48,9 +48,10 @@ int bpe_create(struct model *model, const struct json_at *json, const struct eng
     int status = json_boolean_member(json, "fuse_unk", false, &model->fuse_unknown);
     if (!status) status = json_boolean_member(json, "ignore_merges", false, &model->whole_words);
     if (!status)
-        status = model_copy_member(json, "continuing_subword_prefix", &model->prefix, &model->prefix_length);
+        status =
+            json_copy_member(json, "continuing_subword_prefix", "", &model->prefix, &model->prefix_length);
     if (!status)
-        status = model_copy_member(json, "end_of_word_suffix", &model->suffix, &model->suffix_length);
+        status = json_copy_member(json, "end_of_word_suffix", "", &model->suffix, &model->suffix_length);
     for (uint32_t c = 0; c < FIRST_CHARACTERS; c++) {
         char text[4];
         model->characters[c] = model_find(model, text, character_write(c, text));

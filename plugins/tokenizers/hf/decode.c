@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/byte-level.h"
 #include "common/memory.h"
 #include "common/utf8.h"
-#include "hf/bytes.h"
 #include "hf/pipeline.h"
 
 /* ---- From JSON ---- */
@@ -19,31 +19,13 @@ struct reading {
 
 static int copy_content(struct decoding_step *step, const struct json_at *json, const char *name)
 {
-    struct engine_string text;
-    int status = json_string_member(json, name, NULL, &text);
-    if (status) return status;
-    step->content = allocate(text.length, 1);
-    if (!step->content) return fail_memory("tokenizer");
-    memcpy(step->content, text.data, text.length);
-    step->content_length = text.length;
-    return ENGINE_OK;
-}
-
-static int read_character(const struct json_at *json, const char *name, uint32_t *character)
-{
-    struct engine_string text;
-    struct json_at member = json_member(json, name);
-    int status = json_string_member(json, name, NULL, &text);
-    if (status) return status;
-    if (!text.length || unicode_read(text.data, text.length, character) != text.length)
-        return json_wrong(&member, "a single character");
-    return ENGINE_OK;
+    return json_copy_member(json, name, NULL, &step->content, &step->content_length);
 }
 
 static int read_strip(struct decoding_step *step, const struct json_at *json)
 {
     int64_t start = 0, stop = 0;
-    int status = read_character(json, "content", &step->character);
+    int status = json_character_member(json, "content", &step->character);
     if (!status) status = json_integer_member(json, "start", 0, &start);
     if (!status) status = json_integer_member(json, "stop", 0, &stop);
     if (status) return status;
@@ -77,7 +59,7 @@ static int read_metaspace(struct decoding_step *step, const struct json_at *json
     bool prefix;
     int status = json_boolean_member(json, "add_prefix_space", true, &prefix);
     step->drop_first = prefix && !(scheme && strcmp(scheme, "never") == 0);
-    return status ? status : read_character(json, "replacement", &step->character);
+    return status ? status : json_character_member(json, "replacement", &step->character);
 }
 
 static int read_word_piece(struct decoding_step *step, const struct json_at *json)
@@ -213,7 +195,7 @@ static int read_bytes(const struct step *work)
     for (size_t at = 0, length; !status && at < in.length; at += length) {
         uint32_t character;
         length = unicode_read(in.data + at, in.length - at, &character);
-        int byte = bytes_read(character);
+        int byte = character_to_byte(character);
         if (byte < 0) { /* then the whole token is as it is spelled */
             work->out->length = 0;
             return text_append(work->out, in.data, in.length);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/memory.h"
+#include "common/unicode.h"
 
 /* Writes "PLACE/NAME", cut where the room ends. */
 static void extend_place(const char *place, const char *name, char *extended)
@@ -78,6 +79,32 @@ int json_string_member(const struct json_at *object, const char *name, const cha
     }
     if (!json_is_string(member.value)) return json_wrong(&member, "a string");
     *value = (struct engine_string){json_string_value(member.value), json_string_length(member.value)};
+    return ENGINE_OK;
+}
+
+int json_character_member(const struct json_at *object, const char *name, uint32_t *character)
+{
+    struct json_at member = json_member(object, name);
+    struct engine_string text;
+    int status = json_string_member(object, name, NULL, &text);
+    if (status) return status;
+    if (!text.length || unicode_read(text.data, text.length, character) != text.length)
+        return json_wrong(&member, "a single character");
+    return ENGINE_OK;
+}
+
+int json_copy_member(const struct json_at *object, const char *name, const char *preset, char **copy,
+                     size_t *length)
+{
+    struct engine_string text;
+    *copy = NULL;
+    *length = 0;
+    int status = json_string_member(object, name, preset, &text);
+    if (status || !text.length) return status;
+    *copy = allocate(text.length, 1);
+    if (!*copy) return fail_memory("tokenizer");
+    memcpy(*copy, text.data, text.length);
+    *length = text.length;
     return ENGINE_OK;
 }
 

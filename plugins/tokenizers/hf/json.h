@@ -37,6 +37,11 @@ int json_wrong(const struct json_at *at, const char *what);
 int json_boolean_member(const struct json_at *object, const char *name, bool preset, bool *value);
 int json_string_member(const struct json_at *object, const char *name, const char *preset,
                        struct engine_string *value);
+/* A string of one character. */
+int json_character_member(const struct json_at *object, const char *name, uint32_t *character);
+/* Copies a string into memory of the caller's, [*length] bytes; *copy is NULL if it is empty. */
+int json_copy_member(const struct json_at *object, const char *name, const char *preset, char **copy,
+                     size_t *length);
 int json_integer_member(const struct json_at *object, const char *name, int64_t preset, int64_t *value);
 
 /* The elements of a sequence: the array in the member `name`. Calls `visit` with each. */

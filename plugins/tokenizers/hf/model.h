@@ -80,9 +80,6 @@ int unigram_encode(const struct model *model, struct model_workspace *workspace,
 int word_piece_create(struct model *model, const struct json_at *json);
 int word_piece_encode(const struct model *model, struct engine_string piece, struct output *output);
 
-/* Copies a member that is a string or absent; *copy is NULL for none. */
-int model_copy_member(const struct json_at *json, const char *name, char **copy, size_t *length);
-
 /* For a text that needs an unknown token, if there is none. */
 int model_fail_unknown(void);
 

@@ -10,13 +10,9 @@
 
 /* ---- From JSON ---- */
 
-static int copy_content(struct normalizer_step *step, struct engine_string content)
+static int copy_content(struct normalizer_step *step, const struct json_at *json, const char *name)
 {
-    step->content = allocate(content.length, 1);
-    if (!step->content) return fail_memory("tokenizer");
-    memcpy(step->content, content.data, content.length);
-    step->content_length = content.length;
-    return ENGINE_OK;
+    return json_copy_member(json, name, NULL, &step->content, &step->content_length);
 }
 
 static int read_bert(struct normalizer_step *step, const struct json_at *json)
@@ -52,19 +48,15 @@ static int read_step(struct normalizer *normalizer, struct normalizer_step *step
         step->form = plain[i].form;
     }
     if (!known) return json_unknown(json, "normalizer");
-    struct engine_string content;
     int status;
     switch (step->kind) {
     case NORMALIZE_BERT: return read_bert(step, json);
     case NORMALIZE_STRIP:
         status = json_boolean_member(json, "strip_left", true, &step->left);
         return status ? status : json_boolean_member(json, "strip_right", true, &step->right);
-    case NORMALIZE_PREPEND:
-        status = json_string_member(json, "prepend", NULL, &content);
-        return status ? status : copy_content(step, content);
+    case NORMALIZE_PREPEND: return copy_content(step, json, "prepend");
     case NORMALIZE_REPLACE:
-        status = json_string_member(json, "content", NULL, &content);
-        if (!status) status = copy_content(step, content);
+        status = copy_content(step, json, "content");
         return status ? status : pattern_create(&step->pattern, json);
     case NORMALIZE_PRECOMPILED:
         if (!charsmap.length || normalizer->charsmap.replacements) return ENGINE_OK;

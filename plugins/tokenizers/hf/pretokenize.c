@@ -28,17 +28,6 @@ static int read_behavior(const struct json_at *json, enum behavior preset, bool 
     return json_wrong(&member, "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
-static int read_single(const struct json_at *json, const char *name, uint32_t *character)
-{
-    struct engine_string text;
-    struct json_at member = json_member(json, name);
-    int status = json_string_member(json, name, NULL, &text);
-    if (status) return status;
-    if (!text.length || unicode_read(text.data, text.length, character) != text.length)
-        return json_wrong(&member, "a single character");
-    return ENGINE_OK;
-}
-
 static int read_bytes(struct pretokenizer_step *step, const struct json_at *json)
 {
     bool prefix;
@@ -53,7 +42,7 @@ static int read_metaspace(struct pretokenizer_step *step, const struct json_at *
 {
     struct json_at scheme = json_member(json, "prepend_scheme");
     bool prefix;
-    int status = read_single(json, "replacement", &step->character);
+    int status = json_character_member(json, "replacement", &step->character);
     if (!status) status = json_boolean_member(json, "add_prefix_space", true, &prefix);
     if (!status) status = json_boolean_member(json, "split", true, &step->split);
     if (status) return status;
@@ -139,7 +128,8 @@ static int add_step(void *user, const struct json_at *json)
         if (!step) return fail_memory("tokenizer");
         if (step->kind == PRETOKENIZE_PUNCTUATION)
             return read_behavior(json, BEHAVIOR_ISOLATED, false, &step->behavior);
-        if (step->kind == PRETOKENIZE_DELIMITER) return read_single(json, "delimiter", &step->character);
+        if (step->kind == PRETOKENIZE_DELIMITER)
+            return json_character_member(json, "delimiter", &step->character);
         return kinds[i].read ? kinds[i].read(step, json) : ENGINE_OK;
     }
     return json_unknown(json, "pre-tokenizer");

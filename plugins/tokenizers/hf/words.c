@@ -8,22 +8,6 @@
 #include "common/unicode.h"
 #include "hf/model.h"
 
-int model_copy_member(const struct json_at *json, const char *name, char **copy, size_t *length)
-{
-    struct json_at member = json_member(json, name);
-    struct engine_string text;
-    *copy = NULL;
-    *length = 0;
-    if (json_absent(&member)) return ENGINE_OK;
-    int status = json_string_member(json, name, NULL, &text);
-    if (status || !text.length) return status;
-    *copy = allocate(text.length, 1);
-    if (!*copy) return fail_memory("vocabulary");
-    memcpy(*copy, text.data, text.length);
-    *length = text.length;
-    return ENGINE_OK;
-}
-
 int32_t model_find(const struct model *model, const char *text, size_t length)
 {
     int32_t id = vocab_find(model->vocab, text, length);
