@@ -452,6 +452,10 @@ Test(hf, refusals)
     expect_refused("{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},"
                    "\"behavior\":\"Isolated\"}}",
                    "/pre_tokenizer");
+#define BYTES "{\"type\":\"ByteLevel\",\"use_regex\":false}"
+    expect_refused("{" MODEL ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" BYTES "," BYTES
+                   "," BYTES "," BYTES "," BYTES "]}}",
+                   "/pre_tokenizer/pretokenizers/4: more than 4 ByteLevel");
     expect_refused("{" MODEL ",\"decoder\":{\"type\":\"CTC\"}}", "CTC");
     expect_refused("{" MODEL
                    ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",9],\"sep\":[\"a\",0]}}",
@@ -469,12 +473,24 @@ static int take_nothing(void *user, const int32_t *ids, size_t count)
     return ENGINE_OK;
 }
 
-/* Each of four replacements would make a letter 10,000 of them. */
+static void expect_growth_refused(const char *json, const char *text)
+{
+    const char *directory = hf_test_folder();
+    hf_test_write(directory, "tokenizer.json", json);
+    struct opened opened = hf_test_open(api, directory);
+    cr_expect_neq(api->encode(opened.tokenizer, text, strlen(text), 0, take_nothing, NULL), ENGINE_OK);
+    cr_expect(strstr(error_message(), "64 times as long"), "%s", error_message());
+    hf_test_close(api, &opened);
+    hf_test_remove(directory);
+}
+
+/* Each of four replacements would make a letter 10,000 of them; each ByteLevel makes two characters of one. */
 Test(hf, texts_grow_within_bounds)
 {
-    enum { TIMES = 10000 };
+    enum { TIMES = 10000, LEVELS = 24 };
     char *json = malloc(5 * TIMES), *at = json;
     at += sprintf(at, "{" MODEL ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    char *steps = at;
     for (int i = 0; i < 4; i++) {
         at += sprintf(at, "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"",
                       i ? "," : "");
@@ -483,13 +499,11 @@ Test(hf, texts_grow_within_bounds)
         at += sprintf(at, "\"}");
     }
     sprintf(at, "]}}");
-    const char *directory = hf_test_folder();
-    hf_test_write(directory, "tokenizer.json", json);
-    struct opened opened = hf_test_open(api, directory);
-    cr_expect_neq(api->encode(opened.tokenizer, "aaa", 3, 0, take_nothing, NULL), ENGINE_OK);
-    cr_expect(strstr(error_message(), "64 times as long"), "%s", error_message());
-    hf_test_close(api, &opened);
-    hf_test_remove(directory);
+    expect_growth_refused(json, "aaa");
+    at = steps;
+    for (int i = 0; i < LEVELS; i++) at += sprintf(at, "%s{\"type\":\"ByteLevel\"}", i ? "," : "");
+    sprintf(at, "]}}");
+    expect_growth_refused(json, "\xC3\xA9");
     free(json);
 }
 

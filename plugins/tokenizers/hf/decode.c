@@ -252,23 +252,26 @@ static int strip(const struct step *work, size_t *left)
 }
 
 /* What the library's cleanup does to a token, one replacement after the other. */
-static int clean_up(struct text *text)
+static void clean_up(struct text *text)
 {
     static const char *const pairs[][2] = {
         {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
         {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        size_t old = strlen(pairs[i][0]), new = strlen(pairs[i][1]), at = 0;
-        char *found;
-        while (text->length > at && (found = memmem(text->data + at, text->length - at, pairs[i][0], old))) {
-            at = (size_t)(found - text->data);
-            memcpy(found, pairs[i][1], new);
-            memmove(found + new, found + old, text->length - at - old);
-            text->length -= old - new;
-            at += new;
+        size_t old = strlen(pairs[i][0]), new = strlen(pairs[i][1]), read = 0, written = 0;
+        while (read < text->length) {
+            const char *found = memmem(text->data + read, text->length - read, pairs[i][0], old);
+            size_t kept = found ? (size_t)(found - text->data) - read : text->length - read;
+            memmove(text->data + written, text->data + read, kept);
+            read += kept;
+            written += kept;
+            if (!found) break;
+            memcpy(text->data + written, pairs[i][1], new); /* shorter than what it replaces */
+            read += old;
+            written += new;
         }
+        text->length = written;
     }
-    return ENGINE_OK;
 }
 
 static int join_pieces(const struct step *work)
@@ -285,7 +288,8 @@ static int join_pieces(const struct step *work)
         status = text_append(work->out, " ", 1);
     }
     if (!status) status = text_append(work->out, in.data, in.length);
-    return status || !step->cleanup ? status : clean_up(work->out);
+    if (!status && step->cleanup) clean_up(work->out);
+    return status;
 }
 
 /* A suffix is a space, except at the end of the text. */

@@ -333,7 +333,9 @@ static int apply_step(const struct normalizer *normalizer, const struct normaliz
     struct replacing replacing = {step, work, text, out};
     int status;
     switch (step->kind) {
-    case NORMALIZE_BYTES: return bytes_spell(text, out);
+    case NORMALIZE_BYTES:
+        status = check_growth(work, out, text.length);
+        return status ? status : bytes_spell(text, out);
     case NORMALIZE_FORM: return forms_apply(step->form, text, &work->forms, out);
     case NORMALIZE_LOWERCASE: return lowercase(text, out);
     case NORMALIZE_NMT: return map_characters(text, nmt, work, out);

@@ -9,6 +9,9 @@
 
 #define GPT_2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
+/* Each may make a text twice as long; tokenizers have one. */
+#define MOST_BYTE_LEVELS 4
+
 /* ---- From JSON ---- */
 
 static int read_behavior(const struct json_at *json, enum behavior preset, bool required,
@@ -95,6 +98,15 @@ static struct pretokenizer_step *append(struct pretokenizer *pretokenizer, enum 
     return step;
 }
 
+static int check_byte_levels(const struct pretokenizer *pretokenizer, const struct json_at *json)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pretokenizer->count; i++) n += pretokenizer->steps[i].kind == PRETOKENIZE_BYTES;
+    if (n <= MOST_BYTE_LEVELS) return ENGINE_OK;
+    return host->fail(ENGINE_ERROR_UNSUPPORTED, "%s: more than %d ByteLevel after each other", json->place,
+                      MOST_BYTE_LEVELS);
+}
+
 static int add_step(void *user, const struct json_at *json)
 {
     static const struct {
@@ -128,6 +140,8 @@ static int add_step(void *user, const struct json_at *json)
         if (!step) return fail_memory("tokenizer");
         if (step->kind == PRETOKENIZE_PUNCTUATION)
             return read_behavior(json, BEHAVIOR_ISOLATED, false, &step->behavior);
+        if (step->kind == PRETOKENIZE_BYTES && check_byte_levels(pretokenizer, json))
+            return ENGINE_ERROR_UNSUPPORTED;
         if (step->kind == PRETOKENIZE_DELIMITER)
             return json_character_member(json, "delimiter", &step->character);
         return kinds[i].read ? kinds[i].read(step, json) : ENGINE_OK;
