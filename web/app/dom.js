@@ -5,15 +5,15 @@ const SVG = "http://www.w3.org/2000/svg";
 // Whether fingers point, so that Enter is for new lines and the keyboard covers half of the page.
 export const touch = matchMedia("(pointer: coarse)");
 
-// element("button", {class: "x", onclick: f, "aria-label": "Copy", hidden: true}, child, …): children are nodes or texts;
-// attributes that are false, null or undefined are left out, functions become listeners.
+// element("button", {class: "x", onclick: f, "aria-label": "Copy", hidden: true}, child, …): children are nodes, texts, or
+// lists of them; attributes that are false, null or undefined are left out, functions become listeners.
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes))
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
-  node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  for (const child of children.flat()) if (child !== null && child !== undefined && child !== false) node.append(child);
   return node;
 }
 

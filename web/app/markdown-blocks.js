@@ -10,7 +10,7 @@
 //   paragraph                 text
 //   heading                   text, level 1 … 6
 //   code                      text, language ("" if unknown)
-//   table                     header (cells), alignments ("left", "center", "right", ""), rows (of cells)
+//   table                     header (cells), alignments ("left", "center", "right", ""), rows (of at most as many cells)
 //   rule
 
 import { readReferences, unescape } from "./markdown-links.js";
@@ -334,8 +334,7 @@ class Parser {
     }
     if (tip.type === "table") {
       if (!begun) {
-        const row = cells(line.rest());
-        tip.rows.push(tip.header.map((_, i) => row[i] ?? ""));
+        tip.rows.push(cells(line.rest()).slice(0, tip.header.length));
       }
       return;
     }

@@ -1,5 +1,6 @@
 // Markdown as elements. Whatever a model writes, the result has no script, no address but http, https and mailto, and
-// loads nothing: images are shown as links to them, and a click on a link asks first (links.js).
+// loads nothing: images are shown as links to them, and a click on a link asks first (dialogs.js). No
+// list of nodes is spread into arguments: a text may have more of them than a call can take.
 
 import { element, icon } from "./dom.js";
 import { highlight } from "./highlight.js";
@@ -22,7 +23,7 @@ function plainText(nodes) {
   let text = "";
   for (const stack = [...nodes].reverse(); stack.length > 0;) {
     const node = stack.pop();
-    if (node.children) stack.push(...[...node.children].reverse());
+    if (node.children) for (const child of [...node.children].reverse()) stack.push(child);
     else text += node.type === "break" ? "\n" : node.text;
   }
   return text;
@@ -31,7 +32,7 @@ function plainText(nodes) {
 function link(node, context, children) {
   const address = safeAddress(node.to);
   if (!address || context.inLink) return children;
-  return [element("a", { href: address, title: node.title || address, target: "_blank", rel: "noopener noreferrer nofollow", "data-outside": true }, ...children)];
+  return [element("a", { href: address, title: node.title || address, target: "_blank", rel: "noopener noreferrer nofollow", "data-outside": true }, children)];
 }
 
 function inlineNodes(nodes, context) {
@@ -60,7 +61,7 @@ const inlines = (text, references) => inlineNodes(parseInlines(text, references)
 function codeBlock(block) {
   const name = block.language.slice(0, 30);
   const parts = block.text.length > MOST_COLOURED ? [["", block.text]] : highlight(block.text, block.language);
-  const code = element("code", {}, ...parts.map(([kind, text]) => (kind ? element("span", { class: `code-${kind}` }, text) : text)));
+  const code = element("code", {}, parts.map(([kind, text]) => (kind ? element("span", { class: `code-${kind}` }, text) : text)));
   return element("figure", { class: "code" },
     element("figcaption", {}, element("span", {}, name || "text"),
       element("button", { type: "button", class: "text-button", "data-copy-code": true, "aria-label": `Copy this ${name ? `${name} ` : ""}code` }, icon("copy"), "Copy")),
@@ -69,9 +70,10 @@ function codeBlock(block) {
 
 function table(block, references) {
   const row = (cells, tag) =>
-    element("tr", {}, ...cells.map((cell, i) => element(tag, { class: block.alignments[i] || null, scope: tag === "th" ? "col" : null }, ...inlines(cell, references))));
+    element("tr", {}, cells.map((cell, i) => element(tag, { class: block.alignments[i] || null, scope: tag === "th" ? "col" : null }, inlines(cell, references))),
+      cells.length < block.header.length && element("td", { colspan: block.header.length - cells.length }));
   return element("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" },
-    element("table", { dir: "auto" }, element("thead", {}, row(block.header, "th")), element("tbody", {}, ...block.rows.map(cells => row(cells, "td")))));
+    element("table", { dir: "auto" }, element("thead", {}, row(block.header, "th")), element("tbody", {}, block.rows.map(cells => row(cells, "td")))));
 }
 
 const TASK = /^\[([ xX])\][ \t]+/;
@@ -80,25 +82,25 @@ function item(block, references, tight) {
   const first = block.children[0], task = first?.type === "paragraph" ? TASK.exec(first.text) : null;
   const children = (task ? [{ ...first, text: first.text.slice(task[0].length) }, ...block.children.slice(1)] : block.children)
     .flatMap(child => (tight && child.type === "paragraph" ? inlines(child.text, references) : [blockElement(child, references)]));
-  if (!task) return element("li", { dir: "auto" }, ...children);
+  if (!task) return element("li", { dir: "auto" }, children);
   const done = task[1] !== " ";
-  return element("li", { class: "task", dir: "auto" }, element("span", { role: "img", "aria-label": done ? "done" : "to do" }, done ? "☑" : "☐"), " ", ...children);
+  return element("li", { class: "task", dir: "auto" }, element("span", { role: "img", "aria-label": done ? "done" : "to do" }, done ? "☑" : "☐"), " ", children);
 }
 
 function blockElement(block, references) {
   const children = () => block.children.map(child => blockElement(child, references));
   switch (block.type) {
-    case "quote": return element("blockquote", { dir: "auto" }, ...children());
+    case "quote": return element("blockquote", { dir: "auto" }, children());
     case "list": {
       const start = block.ordered && block.start !== 1 ? block.start : null;
-      return element(block.ordered ? "ol" : "ul", { start }, ...block.children.map(child => item(child, references, block.tight)));
+      return element(block.ordered ? "ol" : "ul", { start }, block.children.map(child => item(child, references, block.tight)));
     }
     // The page has headings of levels 1 and 2 itself.
-    case "heading": return element(`h${Math.min(6, block.level + 2)}`, { dir: "auto", class: `heading-${block.level}` }, ...inlines(block.text, references));
+    case "heading": return element(`h${Math.min(6, block.level + 2)}`, { dir: "auto", class: `heading-${block.level}` }, inlines(block.text, references));
     case "code": return codeBlock(block);
     case "table": return table(block, references);
     case "rule": return element("hr");
-    default: return element("p", { dir: "auto" }, ...inlines(block.text, references));
+    default: return element("p", { dir: "auto" }, inlines(block.text, references));
   }
 }
 
@@ -122,7 +124,7 @@ export class MarkdownView {
     this.text = text;
     const blocks = parseBlocks(text.slice(this.settled), this.references).children;
     while (this.target.childNodes.length > this.nSettled) this.target.lastChild.remove();
-    this.target.append(...blocks.map(block => blockElement(block, this.references)));
+    for (const block of blocks) this.target.append(blockElement(block, this.references));
     if (blocks.length > 1) {
       this.nSettled += blocks.length - 1;
       this.settled += blocks.at(-1).from;

@@ -72,7 +72,7 @@ test("CommonMark's examples", t => {
 });
 
 for (const [name, text, expected] of [
-  ["a table", "| a | b |\n| :-- | --: |\n| 1 | `x\\|y` |\n| 2 |", "<table><tr><td left>a</td><td right>b</td></tr><tr><td left>1</td><td right><code>x|y</code></td></tr><tr><td left>2</td><td right></td></tr></table>"],
+  ["a table", "| a | b |\n| :-- | --: |\n| 1 | `x\\|y` |\n| 2 |", "<table><tr><td left>a</td><td right>b</td></tr><tr><td left>1</td><td right><code>x|y</code></td></tr><tr><td left>2</td></tr></table>"],
   ["a table ends a paragraph", "x\na|b\n-|-", "<p>x</p><table><tr><td >a</td><td >b</td></tr></table>"],
   ["no table without as many cells", "a|b\n-|-|-", "<p>a|b\n-|-|-</p>"],
   ["struck text", "~~a~~ ~b~ ~~~c", "<p><del>a</del> <del>b</del> ~~~c</p>"],
@@ -92,6 +92,7 @@ const hostile = {
   stars: times("*"), emphasis: times("*a_ "), alternating: times("a**b"), balanced: times("*") + "a" + times("*"), struck: times("~~a~ "),
   backticks: Array.from({ length: 600 }, (_, i) => "e" + "`".repeat(i)).join(""), quotes: times("> "), bullets: times("- "),
   steps: Array.from({ length: 600 }, (_, i) => "  ".repeat(i) + "* a").join("\n"), cells: times("|a") + "\n" + times("|-") + "\n" + times("|b"),
+  rows: times("|a") + "\n" + times("|-") + "\n" + times("b\n"),
   delimiters: "a|b\n" + times("- "), blanks: "a|b\n-" + times(" ") + "x", entities: times("&#"), less: times("<"), mail: times("<a@"),
   addresses: times("http://"), dots: "http://a" + times(".") + "b", hashes: "# a" + times(" #") + "x", fences: times("```\n"), dollars: times("$$a$"),
   tex: times("\\(a\\["), references: times("[a]: b\n"), labels: "[a]: b\n\n" + times("[a"), lines: times("a\n"), spaces: times(" ") + "x" + times(" ") + "\ny",
@@ -109,3 +110,26 @@ for (const [name, text] of Object.entries(hostile))
     };
     each(document);
   });
+
+// Elements, as far as markdown-view.js needs them.
+class Node {
+  childNodes = [];
+  append(...nodes) { this.childNodes.push(...nodes); }
+  replaceChildren() { this.childNodes = []; }
+  setAttribute() {}
+  addEventListener() {}
+}
+test("more parts than a call can take", async () => {
+  globalThis.matchMedia = () => ({ matches: false });
+  globalThis.document = { createElement: () => new Node(), createElementNS: () => new Node() };
+  const { MarkdownView } = await import("../../../web/app/markdown-view.js"), many = 200_000;
+  const shown = text => {
+    const target = new Node();
+    new MarkdownView(target).finish(text);
+    return target.childNodes;
+  };
+  assert.equal(shown("a\n\n".repeat(many)).length, many);
+  assert.equal(shown("`a`b".repeat(many))[0].childNodes.length, 2 * many);
+  assert.equal(shown("- a\n".repeat(many))[0].childNodes.length, many);
+  assert.equal(shown(`![${"`a`b".repeat(many)}](https://x.example)`)[0].childNodes.length, 1);
+});
