@@ -16,6 +16,18 @@ async function toClipboard(text) {
   if (!done) throw new Error("refused");
 }
 
+const resting = new WeakMap(); // button → {own: its icon, timer}, while it shows another one
+
+// Shows an icon in the place of the button's own for a while.
+function showSign(button, name) {
+  const { own, timer } = resting.get(button) ?? { own: button.querySelector(".icon") };
+  if (!own) return;
+  clearTimeout(timer);
+  const sign = icon(name);
+  button.querySelector(".icon").replaceWith(sign);
+  resting.set(button, { own, timer: setTimeout(() => (sign.replaceWith(own), resting.delete(button)), 1500) });
+}
+
 export async function copy(text, button) {
   let done = true;
   try {
@@ -24,9 +36,7 @@ export async function copy(text, button) {
     done = false;
   }
   announce(done ? "Copied." : "The browser does not allow copying here.");
-  const old = button.querySelector(".icon"), sign = icon(done ? "done" : "warning");
-  old?.replaceWith(sign);
-  setTimeout(() => old && sign.replaceWith(old), 1500);
+  showSign(button, done ? "done" : "warning");
 }
 
 // The copy buttons of code blocks, wherever they are.

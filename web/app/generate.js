@@ -57,7 +57,7 @@ export class Generation {
         break;
       } catch (error) {
         if (controller.signal.aborted) message.state = "stopped";
-        else if (error.kind === "busy" && message.content === "" && tries < MOST_TRIES) {
+        else if (error.kind === "busy" && message.content === "" && !message.reasoning && tries < MOST_TRIES) {
           try {
             await pause(error.wait, controller.signal, left => {
               this.waiting = left;

@@ -42,6 +42,7 @@ async function keep(one) {
 
 channel.onmessage = async ({ data }) => {
   outlines = await store.outlines();
+  if (!conversation) return; // nothing is drawn yet
   if (data === conversation.id && !running.has(data)) {
     const changed = await store.get(data);
     if (changed) show(changed);

@@ -46,7 +46,10 @@ export class Sidebar {
   }
 
   async search(query) {
-    this.found = query.trim() === "" ? null : await this.actions.search(query);
+    this.query = query; // a search may end after a later one
+    const found = query.trim() === "" ? null : await this.actions.search(query);
+    if (query !== this.query) return;
+    this.found = found;
     this.draw();
   }
 
