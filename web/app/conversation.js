@@ -36,17 +36,8 @@ export function shownMessages(conversation) {
   return shown;
 }
 
-// All versions of a message, in the order of their creation.
-export function versions(conversation, message) {
-  return Object.values(conversation.messages).filter(other => other.parent === message.parent).sort((a, b) => a.created - b.created);
-}
-
 export function showVersion(conversation, message) {
   conversation.chosen[message.parent] = message.id;
-}
-
-export function parentOf(conversation, message) {
-  return conversation.messages[message.parent] ?? null;
 }
 
 // What the server gets to answer the message with this id: the system prompt, and the messages that lead to it. Answers

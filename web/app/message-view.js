@@ -26,7 +26,7 @@ const errorHelp = {
 };
 
 export class MessageView {
-  // actions: {regenerate, edit(message, text), version(message), attention(message) or null, retry}
+  // actions: {regenerate(message), edit(message, text), version(message), attention(message) or null}
   constructor(message, actions) {
     this.message = message;
     this.actions = actions;
