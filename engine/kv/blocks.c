@@ -9,7 +9,7 @@
 
 /* ---- Beginning and end -------------------------------------------------------------------------------- */
 
-bool pool_create(struct block_pool *pool, uint32_t n_blocks)
+bool blocks_create(struct block_pool *pool, uint32_t n_blocks)
 {
     pool->n_blocks = pool->n_free = n_blocks;
     pool->oldest = pool->newest = NO_BLOCK;
@@ -25,7 +25,7 @@ bool pool_create(struct block_pool *pool, uint32_t n_blocks)
     return true;
 }
 
-void pool_destroy(struct block_pool *pool)
+void blocks_destroy(struct block_pool *pool)
 {
     kv_window_destroy(pool->places);
     free(pool->blocks);
@@ -56,7 +56,7 @@ static int32_t *bucket_of(const struct block_pool *pool, uint64_t hash)
     return &pool->buckets[hash & (pool->n_buckets - 1)];
 }
 
-int32_t pool_find(const struct block_pool *pool, int32_t parent, const int32_t *tokens)
+int32_t blocks_find(const struct block_pool *pool, int32_t parent, const int32_t *tokens)
 {
     uint64_t hash = hash_tokens(pool, parent, tokens);
     int32_t b = *bucket_of(pool, hash);
@@ -69,7 +69,7 @@ int32_t pool_find(const struct block_pool *pool, int32_t parent, const int32_t *
     return b;
 }
 
-void pool_insert(struct block_pool *pool, int32_t b, int32_t parent)
+void blocks_insert(struct block_pool *pool, int32_t b, int32_t parent)
 {
     struct block *block = &pool->blocks[b];
     block->is_known = true;
@@ -82,7 +82,7 @@ void pool_insert(struct block_pool *pool, int32_t b, int32_t parent)
     *bucket = b;
 }
 
-void pool_take_out(struct block_pool *pool, int32_t b)
+void blocks_take_out(struct block_pool *pool, int32_t b)
 {
     struct block *block = &pool->blocks[b];
     int32_t *link = bucket_of(pool, block->hash);
@@ -121,12 +121,12 @@ static void remove_idle(struct block_pool *pool, int32_t b)
     pool->n_idle--;
 }
 
-void pool_own(struct block_pool *pool, int32_t b)
+void blocks_own(struct block_pool *pool, int32_t b)
 {
     if (pool->blocks[b].owners++ == 0) remove_idle(pool, b);
 }
 
-void pool_release(struct block_pool *pool, int32_t b)
+void blocks_release(struct block_pool *pool, int32_t b)
 {
     struct block *block = &pool->blocks[b];
     if (--block->owners > 0) return;
@@ -138,7 +138,7 @@ void pool_release(struct block_pool *pool, int32_t b)
     }
 }
 
-int32_t pool_take(struct block_pool *pool)
+int32_t blocks_take(struct block_pool *pool)
 {
     int32_t b = NO_BLOCK;
     if (pool->n_free > 0) {
@@ -146,7 +146,7 @@ int32_t pool_take(struct block_pool *pool)
     } else if (pool->n_idle > 0) {
         b = pool->oldest;
         remove_idle(pool, b);
-        pool_take_out(pool, b);
+        blocks_take_out(pool, b);
         if (pool->places) kv_window_drop(pool->places, b);
     }
     if (b != NO_BLOCK) pool->blocks[b].owners = 1;

@@ -37,24 +37,24 @@ struct block_pool {
     struct kv_window *places; /* which the pool owns; NULL: no layer has a window */
 };
 
-/* Makes n_blocks free blocks of a zeroed pool. False: out of memory; pool_destroy in either case. */
-bool pool_create(struct block_pool *pool, uint32_t n_blocks);
-void pool_destroy(struct block_pool *pool);
+/* Makes n_blocks free blocks of a zeroed pool. False: out of memory; blocks_destroy in either case. */
+bool blocks_create(struct block_pool *pool, uint32_t n_blocks);
+void blocks_destroy(struct block_pool *pool);
 
 /* The tokens of a block, [KV_BLOCK_SIZE]. */
 int32_t *pool_tokens(const struct block_pool *pool, int32_t block);
 
 /* The tree's block with these tokens after `parent`, or NO_BLOCK. A parent NO_BLOCK: at the beginning of a text. */
-int32_t pool_find(const struct block_pool *pool, int32_t parent, const int32_t *tokens);
-void pool_insert(struct block_pool *pool, int32_t block, int32_t parent);
+int32_t blocks_find(const struct block_pool *pool, int32_t parent, const int32_t *tokens);
+void blocks_insert(struct block_pool *pool, int32_t block, int32_t parent);
 /* Takes a block without children out of the tree. */
-void pool_take_out(struct block_pool *pool, int32_t block);
+void blocks_take_out(struct block_pool *pool, int32_t block);
 
 /* A block with one owner and no contents: a free one, or the one that has been idle longest. NO_BLOCK: all have owners. */
-int32_t pool_take(struct block_pool *pool);
+int32_t blocks_take(struct block_pool *pool);
 /* Adds an owner to a block that is in the tree or has an owner. */
-void pool_own(struct block_pool *pool, int32_t block);
+void blocks_own(struct block_pool *pool, int32_t block);
 /* Takes an owner away. Sequences release their last blocks first, so idle children are older than their parents. */
-void pool_release(struct block_pool *pool, int32_t block);
+void blocks_release(struct block_pool *pool, int32_t block);
 
 #endif

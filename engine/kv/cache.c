@@ -38,7 +38,7 @@ static bool allocate(struct kv_cache *cache, uint32_t max_blocks, uint32_t n_blo
     cache->tables = calloc(n_sequences * max_blocks, sizeof *cache->tables);
     cache->appenders = calloc(n_blocks, sizeof *cache->appenders);
     cache->copies = calloc(n_sequences, sizeof *cache->copies);
-    return pool_create(&cache->pool, n_blocks) && cache->sequences && cache->tables && cache->appenders &&
+    return blocks_create(&cache->pool, n_blocks) && cache->sequences && cache->tables && cache->appenders &&
            cache->copies;
 }
 
@@ -90,7 +90,7 @@ void kv_destroy(struct kv_cache *cache)
     free(cache->tables);
     free(cache->appenders);
     free(cache->copies);
-    pool_destroy(&cache->pool);
+    blocks_destroy(&cache->pool);
     free(cache);
 }
 
@@ -167,7 +167,7 @@ static void cut(struct kv_cache *cache, struct sequence *sequence, uint32_t leng
     for (uint32_t i = kv_blocks_for(sequence->length); i > kv_blocks_for(length); i--) {
         if (cache->pool.places && i > sequence->first)
             kv_window_leave(cache->pool.places, sequence->blocks[i - 1]);
-        pool_release(&cache->pool, sequence->blocks[i - 1]);
+        blocks_release(&cache->pool, sequence->blocks[i - 1]);
     }
     sequence->length = length;
     if (sequence->first > kv_blocks_for(length)) sequence->first = kv_blocks_for(length);
@@ -228,12 +228,12 @@ uint32_t kv_window_required(const struct kv_cache *cache, uint32_t length)
 
 /* ---- Growing ------------------------------------------------------------------------------------------ */
 
-/* pool_take with a place in the window pool, in reach of one sequence. */
+/* blocks_take with a place in the window pool, in reach of one sequence. */
 static int32_t take_with_place(struct kv_cache *cache)
 {
-    int32_t b = pool_take(&cache->pool);
+    int32_t b = blocks_take(&cache->pool);
     if (b == NO_BLOCK || !cache->pool.places || kv_window_take(cache->pool.places, b)) return b;
-    pool_release(&cache->pool, b);
+    blocks_release(&cache->pool, b);
     return NO_BLOCK;
 }
 
@@ -289,9 +289,9 @@ static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
             kv_window_leave(cache->pool.places, b);
         }
         sequence->blocks[i] = copy;
-        pool_release(&cache->pool, b);
+        blocks_release(&cache->pool, b);
     } else if (block->is_known) {
-        pool_take_out(&cache->pool, b);
+        blocks_take_out(&cache->pool, b);
     }
     return true;
 }
@@ -302,7 +302,7 @@ int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
     uint32_t position = sequence->length, i = position / KV_BLOCK_SIZE, place = position % KV_BLOCK_SIZE;
     if (position >= cache->n_positions) return -1;
     if (place == 0) {
-        int32_t b = i < sequence->first ? pool_take(&cache->pool) : take_with_place(cache);
+        int32_t b = i < sequence->first ? blocks_take(&cache->pool) : take_with_place(cache);
         if (b == NO_BLOCK) return -1;
         sequence->blocks[i] = b;
     } else if (!make_own(cache, s, i)) {
@@ -377,8 +377,8 @@ static bool replace(struct kv_cache *cache, struct sequence *sequence, uint32_t 
             return false;
         }
     }
-    pool_own(&cache->pool, same);
-    pool_release(&cache->pool, b);
+    blocks_own(&cache->pool, same);
+    blocks_release(&cache->pool, b);
     sequence->blocks[i] = same;
     return true;
 }
@@ -390,9 +390,9 @@ static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
     for (; sequence->n_known < sequence->length / KV_BLOCK_SIZE; sequence->n_known++) {
         uint32_t i = sequence->n_known;
         int32_t b = sequence->blocks[i], parent = i > 0 ? sequence->blocks[i - 1] : NO_BLOCK;
-        int32_t same = pool_find(&cache->pool, parent, pool_tokens(&cache->pool, b));
+        int32_t same = blocks_find(&cache->pool, parent, pool_tokens(&cache->pool, b));
         if (same == NO_BLOCK)
-            pool_insert(&cache->pool, b, parent);
+            blocks_insert(&cache->pool, b, parent);
         else if (same != b && !replace(cache, sequence, i, same))
             break;
         struct block *block = &cache->pool.blocks[sequence->blocks[i]];
@@ -426,7 +426,7 @@ void kv_share(struct kv_cache *cache, uint32_t from, uint32_t to, uint32_t lengt
     if (length > source->length) length = source->length;
     for (uint32_t i = 0; i < kv_blocks_for(length); i++) {
         target->blocks[i] = source->blocks[i];
-        pool_own(&cache->pool, target->blocks[i]);
+        blocks_own(&cache->pool, target->blocks[i]);
     }
     uint32_t n_full = length / KV_BLOCK_SIZE;
     target->length = length;
@@ -488,10 +488,10 @@ uint32_t kv_reuse(struct kv_cache *cache, uint32_t s, const int32_t *tokens, uin
     uint32_t i = sequence->n_known;
     int32_t last = i > 0 ? sequence->blocks[i - 1] : NO_BLOCK;
     while ((i + 1) * KV_BLOCK_SIZE <= n_tokens) {
-        int32_t b = pool_find(&cache->pool, last, tokens + (size_t)i * KV_BLOCK_SIZE);
+        int32_t b = blocks_find(&cache->pool, last, tokens + (size_t)i * KV_BLOCK_SIZE);
         if (b == NO_BLOCK) break;
         cut(cache, sequence, i * KV_BLOCK_SIZE);
-        pool_own(&cache->pool, b);
+        blocks_own(&cache->pool, b);
         sequence->blocks[i++] = last = b;
         sequence->length = i * KV_BLOCK_SIZE;
         sequence->n_known = sequence->first = i;
