@@ -70,8 +70,8 @@ uint32_t plan_part(const struct engine_plan *plan, size_t n_tokens)
     if (n_devices < 2 || plan->info.is_encoder || plan->watch.kinds) return best;
     for (uint32_t n_parts = 1; n_parts <= n; n_parts++) {
         const uint32_t part = part_of(n, n_parts);
-        const double whole = (n + part - 1) / part + n_devices - 1;
-        const double time = whole * ((part > cost.reading ? part : cost.reading) + cost.fixed);
+        const uint32_t times = (n + part - 1) / part + n_devices - 1;
+        const double time = (double)times * ((part > cost.reading ? part : cost.reading) + cost.fixed);
         if (n_parts > 1 && time >= least) continue;
         least = time;
         if (n_parts > 1) best = part;

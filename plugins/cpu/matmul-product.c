@@ -188,7 +188,7 @@ static size_t panels_in_turn(const struct work *work, const struct matmul_step *
     const struct weight_type *type = step->matrices[0].type, *gate = step->matrices[1].type;
     if (gate && n_columns <= few_columns(work->kernels, type) &&
         n_columns <= few_columns(work->kernels, gate))
-        return smaller(PANELS_IN_TURN, PANELS * BLOCK_TOKENS / n_columns);
+        return smaller(PANELS_IN_TURN, (size_t)PANELS * BLOCK_TOKENS / n_columns);
     return panels_at_once(work->kernels, type);
 }
 
