@@ -30,71 +30,82 @@ static bool is_class(const struct hf_tokenizer *work, const char *name)
 
 /* ---- Added tokens ---- */
 
-static bool is_listed(const json_t *list, const char *content)
+/* The contents of added tokens, as the keys of an object: there may be thousands. To be released; NULL: out of memory. */
+static json_t *contents_of(const json_t *list)
 {
     size_t i;
     const json_t *token;
+    json_t *contents = json_object();
     json_array_foreach(list, i, token)
     {
         const char *text = json_string_value(json_object_get(token, "content"));
-        if (text && strcmp(text, content) == 0) return true;
+        if (!text || !contents || json_object_set_new(contents, text, json_true()) == 0) continue;
+        json_decref(contents);
+        contents = NULL;
     }
-    return false;
+    return contents;
 }
 
 /* Appends tokenizer_config.json's added_tokens_decoder, {"0": {"content": …}, …}, as far as it is new. */
 static int add_decoder(const struct hf_tokenizer *work, json_t *list)
 {
     const char *key;
-    json_t *value;
+    json_t *value, *known = contents_of(list);
+    int status = known ? ENGINE_OK : error_memory("tokenizer");
     json_object_foreach(json_object_get(work->config, "added_tokens_decoder"), key, value)
     {
         char *end;
         long id = strtol(key, &end, 10);
         const char *content = json_string_value(json_object_get(value, "content"));
-        if (!content || *end || id < 0 || is_listed(list, content)) continue;
+        if (status || !content || *end || id < 0 || json_object_get(known, content)) continue;
         json_t *token = json_copy(value);
-        if (!token || json_object_set_new(token, "id", json_integer(id)) || json_array_append(list, token)) {
-            json_decref(token);
-            return error_memory("tokenizer");
-        }
+        if (!token || json_object_set_new(token, "id", json_integer(id)) || json_array_append(list, token) ||
+            json_object_set_new(known, content, json_true()))
+            status = error_memory("tokenizer");
         json_decref(token);
     }
-    return ENGINE_OK;
+    json_decref(known);
+    return status;
 }
 
 /* Appends the special tokens that the vocabulary has under their names. */
 static int add_special(const struct hf_tokenizer *work, const json_t *vocabulary, json_t *list,
                        const char *const *presets)
 {
-    for (size_t i = 0; i < sizeof special_names / sizeof *special_names; i++) {
+    json_t *known = contents_of(list);
+    int status = known ? ENGINE_OK : error_memory("tokenizer");
+    for (size_t i = 0; i < sizeof special_names / sizeof *special_names && !status; i++) {
         const char *text = hf_tokenizer_special(work, special_names[i]);
         if (!text) text = presets[i];
         const json_t *id = text ? json_object_get(vocabulary, text) : NULL;
-        if (!id || is_listed(list, text)) continue;
+        if (!id || json_object_get(known, text)) continue;
         json_t *token =
             json_pack("{s:O,s:s,s:b,s:b,s:b,s:b,s:b}", "id", id, "content", text, "special", 1, "normalized",
                       0, "lstrip", strcmp(special_names[i], "mask_token") == 0 && presets[6] == NULL,
                       "rstrip", 0, "single_word", 0);
-        if (!token || json_array_append_new(list, token)) return error_memory("tokenizer");
+        if (!token || json_array_append_new(list, token) || json_object_set_new(known, text, json_true()))
+            status = error_memory("tokenizer");
     }
-    return ENGINE_OK;
+    json_decref(known);
+    return status;
 }
 
 /* added_tokens.json: {"<|im_end|>": 151645} */
 static int add_file(const struct hf_tokenizer *work, json_t *list)
 {
-    json_t *added = NULL;
+    json_t *added = NULL, *known = contents_of(list);
     const char *text;
     json_t *id;
-    int status = hf_tokenizer_json(work->directory, "added_tokens.json", &added);
-    json_object_foreach(added, text, id)
+    int status = known ? ENGINE_OK : error_memory("tokenizer");
+    if (!status) status = hf_tokenizer_json(work->directory, "added_tokens.json", &added);
+    json_object_foreach(added, text, id) /* keys, so that each is there once */
     {
-        if (status || is_listed(list, text)) continue;
+        if (status || json_object_get(known, text)) continue;
         json_t *token =
             json_pack("{s:O,s:s,s:b,s:b}", "id", id, "content", text, "special", 0, "normalized", 1);
         if (!token || json_array_append_new(list, token)) status = error_memory("tokenizer");
     }
+    json_decref(known);
     json_decref(added);
     return status;
 }
