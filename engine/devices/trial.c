@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "model/types.h"
 
+#define MOST_SECONDS 3.0 /* after which no round begins */
+
 /* A product, and what belongs to it. */
 struct product {
     struct engine_weight *weights[2]; /* the matrix and its gate */
@@ -68,12 +70,14 @@ static int compare(const void *one, const void *other)
     return (*a > *b) - (*a < *b);
 }
 
-/* How often the chain runs in a round is found by doubling it. Fills rounds[n], ascending. */
-static int run(struct trial *trial, double least, double *rounds, int n)
+/* How often the chain runs in a round is found by doubling it. Fills rounds[*n], ascending; *n becomes smaller if they
+ * take long. */
+static int run(struct trial *trial, double least, double *rounds, int *n)
 {
+    const double begin = now();
     uint64_t count = 1;
-    int status = repeat(trial, 1); /* compiles kernels, allocates memory */
-    for (int round = 0; !status && round < n;) {
+    int round = 0, status = repeat(trial, 1); /* compiles kernels, allocates memory */
+    while (!status && round < *n && (round == 0 || now() - begin < MOST_SECONDS)) {
         double start = now();
         status = repeat(trial, count);
         double seconds = now() - start;
@@ -82,7 +86,8 @@ static int run(struct trial *trial, double least, double *rounds, int n)
         else
             rounds[round++] = seconds / (double)count;
     }
-    qsort(rounds, (size_t)n, sizeof *rounds, compare);
+    *n = round;
+    qsort(rounds, (size_t)round, sizeof *rounds, compare);
     return status;
 }
 
@@ -206,7 +211,7 @@ int trial_run(const struct open_device *device, const struct trial_chain *chain,
               double *fastest, double *typical)
 {
     double rounds[TRIAL_ROUNDS] = {0};
-    const int n_rounds = typical ? TRIAL_ROUNDS : 5;
+    int n_rounds = typical ? TRIAL_ROUNDS : 5;
     struct trial trial = {.backend = device->backend};
     trial.products = calloc(chain->n, sizeof(*trial.products));
     if (!trial.products) return error_memory("trial");
@@ -216,7 +221,7 @@ int trial_run(const struct open_device *device, const struct trial_chain *chain,
     if (!status) status = create_buffers(&trial, device, chain);
     if (!status) status = trial.backend->stream_create(device->handle, &trial.stream);
     if (!status) status = record(&trial);
-    if (!status) status = run(&trial, least, rounds, n_rounds);
+    if (!status) status = run(&trial, least, rounds, &n_rounds);
     if (!status && fastest) *fastest = rounds[0];
     if (!status && typical) *typical = rounds[n_rounds / 2];
     destroy(&trial);

@@ -22,8 +22,9 @@ struct trial_chain {
 enum { TRIAL_ROUNDS = 15 };
 
 /* Measures in rounds of one or more chains, of `least` seconds at least. *fastest, *typical: seconds that a chain takes in
- * the fastest of 5 rounds, because other programs may use the machine during some, and in the median of TRIAL_ROUNDS; one
- * of them may be NULL. ENGINE_ERROR_MEMORY: there is too little; ENGINE_ERROR_UNSUPPORTED: no such product. */
+ * the fastest of 5 rounds, because other programs may use the machine during some, and in the median of TRIAL_ROUNDS, or
+ * of those that some seconds suffice for; one of them may be NULL. ENGINE_ERROR_MEMORY: there is too little;
+ * ENGINE_ERROR_UNSUPPORTED: no such product. */
 int trial_run(const struct open_device *device, const struct trial_chain *chain, double least,
               double *fastest, double *typical);
 /* Bytes of the weights of a product. */
