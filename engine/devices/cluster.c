@@ -73,7 +73,8 @@ static int read_memory(const struct place *place, json_t *object, uint64_t *byte
 {
     json_t *json = json_object_get(object, "memory");
     double number = json_is_number(json) ? json_number_value(json) : -1;
-    if (json_is_string(json) && devices_parse_size(json_string_value(json), bytes) && (double)*bytes <= MOST)
+    if (json_is_string(json) && devices_parse_size(json_string_value(json), bytes) && *bytes >= 1 &&
+        (double)*bytes <= MOST)
         return ENGINE_OK;
     if (!(number >= 1 && number <= MOST))
         return refuse(place, "'memory' must be a number of bytes, or a text such as \"80G\"");

@@ -317,7 +317,7 @@ static int measure_link(struct worker *worker)
     if (around < 0 || there < 0) return ENGINE_ERROR_DEVICE;
     worker->n_messages = worker->n_replies = worker->bytes_out = worker->bytes_in = 0; /* these don't count */
     worker->link_latency = (uint64_t)(around / 2 * 1e9) + 1;
-    worker->link_bandwidth = there > around ? (uint64_t)((double)size / (there - around)) : 0;
+    worker->link_bandwidth = there - around > 1e-9 ? (uint64_t)((double)size / (there - around)) : 0;
     mpi_host->log(ENGINE_LOG_INFO, "worker %d on %s: link of %.3g ms and %.3g MB/s", worker->rank,
                   worker->host, (double)worker->link_latency * 1e-6, (double)worker->link_bandwidth * 1e-6);
     return ENGINE_OK;
