@@ -177,8 +177,7 @@ static int open_bpe(struct hf_tokenizer *work, json_t **root)
         status = hf_tokenizer_fail(work, ENGINE_ERROR_DATA, "merges.txt, which belongs to it, is missing");
         goto cleanup;
     }
-    if (is_class(work, "CLIPTokenizer") || is_class(work, "CodeGenTokenizer_") ||
-        is_class(work, "CTRLTokenizer")) {
+    if (is_class(work, "CLIPTokenizer") || is_class(work, "CTRLTokenizer")) {
         status = hf_tokenizer_fail(work, ENGINE_ERROR_UNSUPPORTED,
                                    "its class in tokenizer_config.json is known only from a tokenizer.json");
         goto cleanup;
