@@ -13,7 +13,7 @@ static void load(void)
     api = load_tokenizers("hf");
 }
 
-TestSuite(hf_added, .init = load, .timeout = 60);
+TestSuite(added_tokens, .init = load, .timeout = 60);
 
 /* The ids of a text with these added tokens, and letters in lower case. */
 static void expect_added(const char *tokens, const char *text, const char *ids)
@@ -39,7 +39,7 @@ static void expect_added(const char *tokens, const char *text, const char *ids)
 #define RIGHT   "false,\"lstrip\":false,\"rstrip\":true"
 #define SPECIAL "true,\"lstrip\":false,\"rstrip\":false"
 
-Test(hf_added, that_the_normalizer_makes_equal)
+Test(added_tokens, that_the_normalizer_makes_equal)
 {
     expect_added(TOKEN(2, "AB", PLAIN) "," TOKEN(3, "Ab", PLAIN) "," TOKEN(4, "aB", PLAIN), "ab", "2");
     expect_added(TOKEN(4, "aB", PLAIN) "," TOKEN(3, "Ab", PLAIN) "," TOKEN(2, "AB", PLAIN), "ab", "4");
@@ -49,14 +49,14 @@ Test(hf_added, that_the_normalizer_makes_equal)
 }
 
 /* The flags of a token that is there twice are those of its last place. */
-Test(hf_added, twice)
+Test(added_tokens, twice)
 {
     expect_added(TOKEN(2, "AB", PLAIN) "," TOKEN(2, "AB", RIGHT), "ab b", "2 1");
     expect_added(TOKEN(2, "AB", RIGHT) "," TOKEN(2, "AB", PLAIN), "ab b", "2 5 1");
 }
 
 /* Tokens are found in white space that others have stripped, unless they strip it too. */
-Test(hf_added, in_stripped_white_space)
+Test(added_tokens, in_stripped_white_space)
 {
     expect_added(TOKEN(5, " ", PLAIN) "," TOKEN(6, "x", RIGHT), "x b", "6 5 1");
     expect_added(TOKEN(5, " ", PLAIN) "," TOKEN(6, "x", RIGHT), "x  b", "6 5 5 1");
