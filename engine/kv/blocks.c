@@ -12,14 +12,14 @@
 bool blocks_create(struct block_pool *pool, uint32_t n_blocks)
 {
     pool->n_blocks = pool->n_free = n_blocks;
-    pool->oldest = pool->newest = NO_BLOCK;
     pool->seed = (uint64_t)(uintptr_t)pool; /* so that nobody can craft texts that share a bucket */
     for (pool->n_buckets = 1; pool->n_buckets < n_blocks;) pool->n_buckets *= 2;
     pool->blocks = calloc(n_blocks, sizeof *pool->blocks);
     pool->tokens = calloc((size_t)n_blocks * KV_BLOCK_SIZE, sizeof *pool->tokens);
     pool->free = calloc(n_blocks, sizeof *pool->free);
     pool->buckets = calloc(pool->n_buckets, sizeof *pool->buckets);
-    if (!pool->blocks || !pool->tokens || !pool->free || !pool->buckets) return false;
+    pool->idle = (struct order){calloc(n_blocks, sizeof *pool->idle.links), NO_BLOCK, NO_BLOCK, 0};
+    if (!pool->idle.links || !pool->blocks || !pool->tokens || !pool->free || !pool->buckets) return false;
     for (uint32_t i = 0; i < n_blocks; i++) pool->free[i] = (int32_t)(n_blocks - 1 - i);
     for (uint32_t i = 0; i < pool->n_buckets; i++) pool->buckets[i] = NO_BLOCK;
     return true;
@@ -32,11 +32,12 @@ void blocks_destroy(struct block_pool *pool)
     free(pool->tokens);
     free(pool->free);
     free(pool->buckets);
+    free(pool->idle.links);
 }
 
 /* ---- The tree ----------------------------------------------------------------------------------------- */
 
-int32_t *pool_tokens(const struct block_pool *pool, int32_t block)
+int32_t *blocks_tokens(const struct block_pool *pool, int32_t block)
 {
     return pool->tokens + (size_t)block * KV_BLOCK_SIZE;
 }
@@ -63,7 +64,7 @@ int32_t blocks_find(const struct block_pool *pool, int32_t parent, const int32_t
     for (; b != NO_BLOCK; b = pool->blocks[b].next) {
         const struct block *block = &pool->blocks[b];
         if (block->hash == hash && block->parent == parent &&
-            memcmp(pool_tokens(pool, b), tokens, KV_BLOCK_SIZE * sizeof *tokens) == 0)
+            memcmp(blocks_tokens(pool, b), tokens, KV_BLOCK_SIZE * sizeof *tokens) == 0)
             break;
     }
     return b;
@@ -75,7 +76,7 @@ void blocks_insert(struct block_pool *pool, int32_t b, int32_t parent)
     block->is_known = true;
     block->parent = parent;
     block->n_children = 0;
-    block->hash = hash_tokens(pool, parent, pool_tokens(pool, b));
+    block->hash = hash_tokens(pool, parent, blocks_tokens(pool, b));
     if (parent != NO_BLOCK) pool->blocks[parent].n_children++;
     int32_t *bucket = bucket_of(pool, block->hash);
     block->next = *bucket;
@@ -94,36 +95,9 @@ void blocks_take_out(struct block_pool *pool, int32_t b)
 
 /* ---- Owners ------------------------------------------------------------------------------------------- */
 
-static void add_idle(struct block_pool *pool, int32_t b)
-{
-    struct block *block = &pool->blocks[b];
-    block->older = pool->newest;
-    block->newer = NO_BLOCK;
-    if (pool->newest != NO_BLOCK)
-        pool->blocks[pool->newest].newer = b;
-    else
-        pool->oldest = b;
-    pool->newest = b;
-    pool->n_idle++;
-}
-
-static void remove_idle(struct block_pool *pool, int32_t b)
-{
-    const struct block *block = &pool->blocks[b];
-    if (block->older != NO_BLOCK)
-        pool->blocks[block->older].newer = block->newer;
-    else
-        pool->oldest = block->newer;
-    if (block->newer != NO_BLOCK)
-        pool->blocks[block->newer].older = block->older;
-    else
-        pool->newest = block->older;
-    pool->n_idle--;
-}
-
 void blocks_own(struct block_pool *pool, int32_t b)
 {
-    if (pool->blocks[b].owners++ == 0) remove_idle(pool, b);
+    if (pool->blocks[b].owners++ == 0) order_remove(&pool->idle, b);
 }
 
 void blocks_release(struct block_pool *pool, int32_t b)
@@ -131,7 +105,7 @@ void blocks_release(struct block_pool *pool, int32_t b)
     struct block *block = &pool->blocks[b];
     if (--block->owners > 0) return;
     if (block->is_known) {
-        add_idle(pool, b);
+        order_add_newest(&pool->idle, b);
     } else {
         if (pool->places) kv_window_drop(pool->places, b);
         pool->free[pool->n_free++] = b;
@@ -143,9 +117,9 @@ int32_t blocks_take(struct block_pool *pool)
     int32_t b = NO_BLOCK;
     if (pool->n_free > 0) {
         b = pool->free[--pool->n_free];
-    } else if (pool->n_idle > 0) {
-        b = pool->oldest;
-        remove_idle(pool, b);
+    } else if (pool->idle.n > 0) {
+        b = pool->idle.oldest;
+        order_remove(&pool->idle, b);
         blocks_take_out(pool, b);
         if (pool->places) kv_window_drop(pool->places, b);
     }

@@ -6,20 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kv/order.h"
 #include "kv/window.h"
-
-#define NO_BLOCK (-1)
 
 struct block {
     uint32_t owners;   /* sequences */
     bool is_known;     /* full, computed, and in the tree */
     bool is_generated; /* by few tokens at a time */
-    int32_t parent;    /* the block before it, NONE for the first of a text */
+    int32_t parent;    /* the block before it, NO_BLOCK for the first of a text */
     uint32_t n_children;
     uint64_t hash; /* of its tokens and of all before them */
     int32_t next;  /* of the same bucket */
-    /* Its neighbours among the idle. */
-    int32_t older, newer;
 };
 
 struct block_pool {
@@ -28,9 +25,8 @@ struct block_pool {
     int32_t *tokens;      /* [n_blocks, KV_BLOCK_SIZE] */
     int32_t *free;        /* [n_blocks] stack of free blocks; the last one is given next */
     uint32_t n_free;
-    int32_t oldest, newest; /* of the idle */
-    uint32_t n_idle;
-    int32_t *buckets; /* [n_buckets] of the tree's blocks, by hash */
+    struct order idle; /* the oldest is taken first */
+    int32_t *buckets;  /* [n_buckets] of the tree's blocks, by hash */
     uint32_t n_buckets;
     uint64_t seed;
     uint64_t variant;         /* changes the hashes of first blocks, see kv_set_variant */
@@ -42,7 +38,7 @@ bool blocks_create(struct block_pool *pool, uint32_t n_blocks);
 void blocks_destroy(struct block_pool *pool);
 
 /* The tokens of a block, [KV_BLOCK_SIZE]. */
-int32_t *pool_tokens(const struct block_pool *pool, int32_t block);
+int32_t *blocks_tokens(const struct block_pool *pool, int32_t block);
 
 /* The tree's block with these tokens after `parent`, or NO_BLOCK. A parent NO_BLOCK: at the beginning of a text. */
 int32_t blocks_find(const struct block_pool *pool, int32_t parent, const int32_t *tokens);

@@ -101,7 +101,7 @@ void kv_set_variant(struct kv_cache *cache, uint64_t variant)
 
 uint32_t kv_free_count(const struct kv_cache *cache)
 {
-    return cache->pool.n_free + cache->pool.n_idle;
+    return cache->pool.n_free + cache->pool.idle.n;
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------ */
@@ -279,7 +279,7 @@ static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
     if (block->owners > 1 || is_kept(block)) {
         int32_t copy = take_with_place(cache);
         if (copy == NO_BLOCK) return false;
-        memcpy(pool_tokens(&cache->pool, copy), pool_tokens(&cache->pool, b),
+        memcpy(blocks_tokens(&cache->pool, copy), blocks_tokens(&cache->pool, b),
                KV_BLOCK_SIZE * sizeof *cache->pool.tokens);
         struct kv_copy *made = &cache->copies[cache->n_copies++];
         *made = (struct kv_copy){.from = b, .to = copy, .sequence = s};
@@ -309,7 +309,7 @@ int32_t kv_append(struct kv_cache *cache, uint32_t s, int32_t token)
         return -1;
     }
     int32_t b = sequence->blocks[i];
-    pool_tokens(&cache->pool, b)[place] = token;
+    blocks_tokens(&cache->pool, b)[place] = token;
     sequence->length++;
     if (cache->states) kv_states_grow(cache->states, s);
     return b * KV_BLOCK_SIZE + (int32_t)place;
@@ -390,7 +390,7 @@ static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
     for (; sequence->n_known < sequence->length / KV_BLOCK_SIZE; sequence->n_known++) {
         uint32_t i = sequence->n_known;
         int32_t b = sequence->blocks[i], parent = i > 0 ? sequence->blocks[i - 1] : NO_BLOCK;
-        int32_t same = blocks_find(&cache->pool, parent, pool_tokens(&cache->pool, b));
+        int32_t same = blocks_find(&cache->pool, parent, blocks_tokens(&cache->pool, b));
         if (same == NO_BLOCK)
             blocks_insert(&cache->pool, b, parent);
         else if (same != b && !replace(cache, sequence, i, same))
@@ -457,7 +457,7 @@ uint32_t kv_common(const struct kv_cache *cache, uint32_t s, const int32_t *toke
     const struct sequence *sequence = &cache->sequences[s];
     uint32_t i = 0, most = sequence->length < n_tokens ? sequence->length : n_tokens;
     while (i < most &&
-           pool_tokens(&cache->pool, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE] == tokens[i])
+           blocks_tokens(&cache->pool, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE] == tokens[i])
         i++;
     return i;
 }
@@ -504,7 +504,7 @@ void kv_tokens(const struct kv_cache *cache, uint32_t s, uint32_t first, uint32_
 {
     const struct sequence *sequence = &cache->sequences[s];
     for (uint32_t i = first; i < first + count; i++)
-        *tokens++ = pool_tokens(&cache->pool, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE];
+        *tokens++ = blocks_tokens(&cache->pool, sequence->blocks[i / KV_BLOCK_SIZE])[i % KV_BLOCK_SIZE];
 }
 
 const int32_t *kv_blocks(const struct kv_cache *cache, uint32_t sequence)

@@ -4,20 +4,18 @@
 
 #include <stdlib.h>
 
-#define NONE (-1) /* no block */
+#include "kv/order.h"
 
 struct member {
     int32_t place;
     uint32_t users;
-    int32_t older, newer; /* its neighbours in the list; the oldest loses its place first */
 };
 
 struct kv_window {
     struct member *members; /* [n_blocks] */
     int32_t *free;          /* [n_places] stack of free places; the last one is given next */
     uint32_t n_free;
-    int32_t oldest, newest; /* of the list */
-    uint32_t n_unused;      /* its length */
+    struct order unused; /* the oldest loses its place first */
 };
 
 struct kv_window *kv_window_create(uint32_t n_blocks, uint32_t n_places)
@@ -26,14 +24,14 @@ struct kv_window *kv_window_create(uint32_t n_blocks, uint32_t n_places)
     if (!window) return NULL;
     window->members = calloc(n_blocks, sizeof *window->members);
     window->free = calloc(n_places, sizeof *window->free);
-    if (!window->members || !window->free) {
+    window->unused = (struct order){calloc(n_blocks, sizeof *window->unused.links), NO_BLOCK, NO_BLOCK, 0};
+    if (!window->members || !window->free || !window->unused.links) {
         kv_window_destroy(window);
         return NULL;
     }
     for (uint32_t b = 0; b < n_blocks; b++) window->members[b].place = KV_NO_PLACE;
     for (uint32_t i = 0; i < n_places; i++) window->free[i] = (int32_t)(n_places - 1 - i);
     window->n_free = n_places;
-    window->oldest = window->newest = NONE;
     return window;
 }
 
@@ -42,6 +40,7 @@ void kv_window_destroy(struct kv_window *window)
     if (!window) return;
     free(window->members);
     free(window->free);
+    free(window->unused.links);
     free(window);
 }
 
@@ -57,52 +56,12 @@ uint32_t kv_window_users(const struct kv_window *window, int32_t block)
 
 uint32_t kv_window_free_count(const struct kv_window *window)
 {
-    return window->n_free + window->n_unused;
-}
-
-static void add_unused(struct kv_window *window, int32_t block)
-{
-    struct member *member = &window->members[block];
-    member->older = window->newest;
-    member->newer = NONE;
-    if (window->newest != NONE)
-        window->members[window->newest].newer = block;
-    else
-        window->oldest = block;
-    window->newest = block;
-    window->n_unused++;
-}
-
-static void add_as_oldest(struct kv_window *window, int32_t block)
-{
-    struct member *member = &window->members[block];
-    member->older = NONE;
-    member->newer = window->oldest;
-    if (window->oldest != NONE)
-        window->members[window->oldest].older = block;
-    else
-        window->newest = block;
-    window->oldest = block;
-    window->n_unused++;
-}
-
-static void remove_unused(struct kv_window *window, int32_t block)
-{
-    const struct member *member = &window->members[block];
-    if (member->older != NONE)
-        window->members[member->older].newer = member->newer;
-    else
-        window->oldest = member->newer;
-    if (member->newer != NONE)
-        window->members[member->newer].older = member->older;
-    else
-        window->newest = member->older;
-    window->n_unused--;
+    return window->n_free + window->unused.n;
 }
 
 bool kv_window_take(struct kv_window *window, int32_t block)
 {
-    if (window->n_free == 0 && window->oldest != NONE) kv_window_drop(window, window->oldest);
+    if (window->n_free == 0 && window->unused.n > 0) kv_window_drop(window, window->unused.oldest);
     if (window->n_free == 0) return false;
     window->members[block].place = window->free[--window->n_free];
     window->members[block].users = 1;
@@ -111,17 +70,17 @@ bool kv_window_take(struct kv_window *window, int32_t block)
 
 void kv_window_enter(struct kv_window *window, int32_t block)
 {
-    if (window->members[block].users++ == 0) remove_unused(window, block);
+    if (window->members[block].users++ == 0) order_remove(&window->unused, block);
 }
 
 void kv_window_leave(struct kv_window *window, int32_t block)
 {
-    if (--window->members[block].users == 0) add_unused(window, block);
+    if (--window->members[block].users == 0) order_add_newest(&window->unused, block);
 }
 
 void kv_window_pass(struct kv_window *window, int32_t block)
 {
-    if (--window->members[block].users == 0) add_as_oldest(window, block);
+    if (--window->members[block].users == 0) order_add_oldest(&window->unused, block);
 }
 
 void kv_window_move(struct kv_window *window, int32_t from, int32_t to)
@@ -136,7 +95,7 @@ void kv_window_drop(struct kv_window *window, int32_t block)
 {
     struct member *member = &window->members[block];
     if (member->place == KV_NO_PLACE) return;
-    remove_unused(window, block);
+    order_remove(&window->unused, block);
     window->free[window->n_free++] = member->place;
     member->place = KV_NO_PLACE;
 }
