@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "common/clock.h"
 
 enum {
     /* how often it checks whether the caller is alive, and whether a silent process still runs */
@@ -137,13 +138,6 @@ static bool has_ended(struct kept *kept)
     return kept->is_reaped;
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* A time limit that counts only while this process runs too, so that neither a debugger nor Ctrl-Z looks like
  * a hang. */
 struct patience {
@@ -152,7 +146,7 @@ struct patience {
 
 static bool is_over(struct patience *patience, const struct keeper *keeper)
 {
-    const double time = now(), passed = time - patience->last;
+    const double time = seconds_now(), passed = time - patience->last;
     patience->last = time;
     patience->spent += passed < 1 ? passed : 1;
     return patience->spent > keeper->seconds;
@@ -179,7 +173,7 @@ _Noreturn void keeper_abandon(const struct keeper *keeper)
 
 bool keeper_read(const struct keeper *keeper, struct kept *kept, void *record, size_t size)
 {
-    struct patience patience = {now(), 0};
+    struct patience patience = {seconds_now(), 0};
     size_t used = 0;
     while (used < size) {
         struct pollfd wait[2] = {{.fd = kept->from, .events = POLLIN}, {.fd = keeper->out}};
@@ -204,7 +198,7 @@ bool keeper_read(const struct keeper *keeper, struct kept *kept, void *record, s
 
 void keeper_end(const struct keeper *keeper, struct kept *kept, bool waits)
 {
-    struct patience patience = {now(), 0};
+    struct patience patience = {seconds_now(), 0};
     waits = waits && kept->end == KEEPER_RUNS;
     while (!has_ended(kept)) {
         if (caller_is_gone(keeper)) keeper_abandon(keeper);

@@ -13,6 +13,7 @@
 #include "commands/options.h"
 #include "commands/output.h"
 #include "commands/prompt.h"
+#include "common/clock.h"
 
 #define DEFAULT_POSITIONS 2048 /* of the cache, for each of --parallel */
 #define LEAST_POSITIONS   4096

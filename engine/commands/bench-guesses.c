@@ -7,6 +7,7 @@
 #include "commands/guesses.h"
 #include "commands/npy.h"
 #include "commands/prompt.h"
+#include "common/clock.h"
 
 /* One request, from its first token to its last. */
 struct text {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "commands/bench.h"
+#include "common/clock.h"
 
 enum { MAX_WIDTHS = 64, MAX_SEQUENCES = 1024, WARM_STEPS = 2 };
 

@@ -7,6 +7,7 @@
 
 #include "commands/guesses.h"
 #include "commands/prompt.h"
+#include "common/clock.h"
 
 /* One sequence. */
 struct single {

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "commands/signals.h"
+#include "common/clock.h"
 #include "common/printable.h"
 
 volatile sig_atomic_t interrupted, progress_is_shown;
@@ -324,13 +324,6 @@ void context_options(const struct arguments *arguments, struct engine_context_op
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
-
-double seconds_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 const char *context_option(const struct arguments *arguments, uint32_t n_context)
 {

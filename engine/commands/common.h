@@ -127,9 +127,6 @@ int report_progress(void *user, uint64_t done, uint64_t total);
 /* The same for a number of items ("tokens"). The bar disappears when all are done. */
 void count_progress(const char *what, uint64_t done, uint64_t total, const char *items);
 
-/* Seconds since an arbitrary moment, for measuring. */
-double seconds_now(void);
-
 /* Whether a path ends in ".npy" or the like, after a name. */
 static inline bool has_ending(const char *path, const char *ending)
 {

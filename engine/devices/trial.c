@@ -2,9 +2,9 @@
 #include "devices/trial.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "common/clock.h"
 #include "model/types.h"
 
 #define MOST_SECONDS 3.0 /* after which no round begins */
@@ -25,13 +25,6 @@ struct trial {
     struct engine_stream *stream;
     struct engine_recording *recording; /* of a chain; NULL: the backend has none */
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static int multiply(struct trial *trial)
 {
@@ -74,13 +67,13 @@ static int compare(const void *one, const void *other)
  * take long. */
 static int run(struct trial *trial, double least, double *rounds, int *n)
 {
-    const double begin = now();
+    const double begin = seconds_now();
     uint64_t count = 1;
     int round = 0, status = repeat(trial, 1); /* compiles kernels, allocates memory */
-    while (!status && round < *n && (round == 0 || now() - begin < MOST_SECONDS)) {
-        double start = now();
+    while (!status && round < *n && (round == 0 || seconds_now() - begin < MOST_SECONDS)) {
+        double start = seconds_now();
         status = repeat(trial, count);
-        double seconds = now() - start;
+        double seconds = seconds_now() - start;
         if (seconds < least)
             count *= 2;
         else

@@ -205,8 +205,6 @@ void request_finish(struct engine_queue *queue, struct request *request, enum en
 
 /* ---- run.c ---- */
 
-double queue_seconds(void);
-
 /* Ends all requests. No thread may be running the queue. */
 void queue_drop_all(struct engine_queue *queue);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/clock.h"
 #include "context/context.h"
 #include "internal.h"
 #include "queue/beams.h"
@@ -185,7 +186,7 @@ int request_create(const struct engine_queue *queue, const struct engine_request
         status = error_memory("request");
         goto cleanup;
     }
-    created->submitted = queue_seconds();
+    created->submitted = seconds_now();
     *request = created;
     created = NULL;
 

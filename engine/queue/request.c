@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/clock.h"
 #include "internal.h"
 #include "queue/beams.h"
 #include "queue/queue.h"
@@ -98,7 +99,7 @@ static struct engine_event new_event(const struct request *request, uint32_t kin
         .message = "",
         .sequence = -1,
     };
-    double now = queue_seconds();
+    double now = seconds_now();
     event.wait_seconds = (request->started > 0 ? request->started : now) - request->submitted;
     if (request->started > 0)
         event.prompt_seconds = (request->prompt_read > 0 ? request->prompt_read : now) - request->started;

@@ -2,21 +2,14 @@
  * logits. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "common/clock.h"
 #include "queue/beams.h"
 #include "queue/queue.h"
 
 #define STEP_SECONDS 0.25 /* the target for steps that read prompts while other requests decode */
 #define LEAST_CHUNK  16
-
-double queue_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 /* ---- Requests that come and go ---- */
 
@@ -197,7 +190,7 @@ static int begin_request(struct engine_queue *queue, const struct start *start)
     if (request->beams) beams_begin(queue, request);
     if (queue->draft) draft_begin(queue->draft, request);
     if (request->started == 0) {
-        request->started = queue_seconds();
+        request->started = seconds_now();
         request->n_reused = (uint32_t)start->n_cached;
         request->most_read = start->n_cached;
         pthread_mutex_lock(&queue->lock);
@@ -426,7 +419,7 @@ static void hand_out(struct engine_queue *queue, const struct step *step)
             if (further) request_tell_progress(queue, request);
             continue;
         }
-        if (request->prompt_read == 0) request->prompt_read = queue_seconds();
+        if (request->prompt_read == 0) request->prompt_read = seconds_now();
         bool goes_on = request->beams ? beams_take_logits(queue, request, logits)
                        : pooled       ? request_take_logits(queue, request, NULL)
                                       : guess_check(queue, request, logits);
@@ -495,10 +488,10 @@ static enum plan_action decode_next(struct engine_queue *queue, struct step *ste
 static void run_step(struct engine_queue *queue)
 {
     struct step step;
-    double start = queue_seconds();
+    double start = seconds_now();
     bool any = decode_next(queue, &step) == PLAN_RUN;
     if (any) {
-        adapt_chunk(queue, &step, queue_seconds() - start);
+        adapt_chunk(queue, &step, seconds_now() - start);
         hand_out(queue, &step);
     }
     pthread_mutex_lock(&queue->lock);

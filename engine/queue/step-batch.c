@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "context/context.h"
 #include "queue/queue.h"
 
@@ -55,10 +56,10 @@ int step_batch_decode(const struct step_batch *batch, struct engine_context *con
         .states = states,
     };
     uint64_t n_prepared = context->n_prepared;
-    double start = queue_seconds();
+    double start = seconds_now();
     int status = engine_decode(context, &tokens, logits);
     if (!status && costs && context->n_prepared == n_prepared)
-        costs_measured(costs, batch->count, queue_seconds() - start);
+        costs_measured(costs, batch->count, seconds_now() - start);
     return status;
 }
 

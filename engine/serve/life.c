@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "commands/common.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/http.h"
 #include "serve/log.h"
 #include "serve/models/models.h"
@@ -54,7 +54,7 @@ static void reload(struct server *server)
 {
     char text[128];
     /* The clock that systemd compares with. */
-    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%.0f", server_now() * 1e6);
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%.0f", seconds_now() * 1e6);
     notify(text);
     if (http_reload(server->http))
         server_log("%s; what was read before stays in use", command_message());
@@ -66,9 +66,9 @@ static void reload(struct server *server)
 /* Waits for the exchanges in progress, unless another signal comes. */
 static void finish(struct server *server, const sigset_t *set)
 {
-    double end = server_now() + server->arguments->grace_seconds;
+    double end = seconds_now() + server->arguments->grace_seconds;
     struct timespec moment = {.tv_nsec = 50000000};
-    while (http_busy(server->http) > 0 && server_now() < end) {
+    while (http_busy(server->http) > 0 && seconds_now() < end) {
         int signal_number = sigtimedwait(set, NULL, &moment);
         if (signal_number == SIGTERM || signal_number == SIGINT) break;
     }

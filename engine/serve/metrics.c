@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 
@@ -230,7 +230,7 @@ char *metrics_text(struct server *server, size_t *size)
     put_count(out, "requests_in_progress", "gauge", "Requests that are being answered.",
               http_busy(server->http));
     put_head(out, "uptime_seconds", "gauge", "Since the server started.");
-    fprintf(out, "engine_uptime_seconds %.3f\n", server_now() - server->began);
+    fprintf(out, "engine_uptime_seconds %.3f\n", seconds_now() - server->began);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;

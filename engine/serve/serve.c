@@ -5,7 +5,7 @@
 
 #include "commands/common.h"
 #include "commands/guesses.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/http.h"
 #include "serve/life.h"
 #include "serve/log.h"
@@ -32,7 +32,7 @@ static int allow_files(const struct arguments *arguments)
 
 int serve(const struct arguments *arguments)
 {
-    struct server server = {.arguments = arguments, .began = server_now()};
+    struct server server = {.arguments = arguments, .began = seconds_now()};
     log_begin(arguments);
     life_begin();
     int status = guesses_check(arguments);

@@ -14,7 +14,7 @@
 
 #include "commands/common.h"
 #include "commands/serve.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/metrics.h"
 #include "serve/models/models.h"
 
@@ -55,8 +55,8 @@ static bool begin(struct fixture *fixture, const char *const *options)
     signal(SIGPIPE, SIG_IGN);
     while (*options && n < 63) words[n++] = (char *)(size_t)*options++;
     if (!arguments_parse(n, words, &fixture->arguments)) return fail(fixture, fixture->arguments.error);
-    fixture->server =
-        (struct server){.arguments = &fixture->arguments, .metrics = metrics_create(), .began = server_now()};
+    fixture->server = (struct server){
+        .arguments = &fixture->arguments, .metrics = metrics_create(), .began = seconds_now()};
     return http_create(&fixture->server, &fixture->server.http) == 0 || fail(fixture, command_message());
 }
 

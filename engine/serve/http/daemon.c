@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "commands/common.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/access.h"
 #include "serve/http/internal.h"
 #include "serve/http/request-check.h"
@@ -34,7 +34,7 @@ static void notice_connection(void *user, struct MHD_Connection *connection, voi
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         known->listener = listener;
         known->socket = info ? info->connect_fd : -1;
-        known->waits_since = server_now();
+        known->waits_since = seconds_now();
         pthread_mutex_lock(&http->lock);
         known->next = http->connections;
         if (known->next) known->next->previous = known;
@@ -265,7 +265,7 @@ static void complete_request(void *user, struct MHD_Connection *connection, void
     pthread_mutex_lock(&http->lock);
     exchange->from->exchange = NULL;
     exchange->from->is_answered = false;
-    exchange->from->waits_since = server_now();
+    exchange->from->waits_since = seconds_now();
     exchange->from->served_before = true;
     exchange->from = NULL;
     if (exchange->next) exchange->next->previous = exchange->previous;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/internal.h"
 #include "serve/log.h"
 #include "serve/metrics.h"
@@ -65,7 +65,7 @@ struct exchange *exchange_create(struct http *http, struct MHD_Connection *conne
     exchange->http = http;
     exchange->connection = connection;
     exchange->adapter = -1;
-    exchange->began = server_now();
+    exchange->began = seconds_now();
     pthread_mutex_init(&exchange->lock, NULL);
     pthread_mutex_init(&exchange->gone_lock, NULL);
     snprintf(exchange->method, sizeof exchange->method, "%s", method);
@@ -226,7 +226,7 @@ void exchange_finished(struct exchange *exchange, bool complete)
     exchange->connection = NULL;
     exchange->suspended = false;
     exchange->complete = complete;
-    exchange->seconds = server_now() - exchange->began;
+    exchange->seconds = seconds_now() - exchange->began;
     pthread_mutex_unlock(&exchange->lock);
     if (response) MHD_destroy_response(response);
     if (!complete) exchange_lose(exchange);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "commands/common.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/access.h"
 #include "serve/http/internal.h"
 #include "serve/http/tls.h"

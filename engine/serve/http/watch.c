@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "commands/common.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/http/internal.h"
 
 #define LEAST_SPEED 4096 /* bytes per second that a body has to arrive with, besides the time for headers */
@@ -110,7 +110,7 @@ static void *watch(void *user)
 {
     struct http *http = user;
     struct epoll_event events[64];
-    double last = server_now();
+    double last = seconds_now();
     for (;;) {
         int n = epoll_wait(http->watch, events, 64, 500);
         for (int i = 0; i < n; i++) {
@@ -120,7 +120,7 @@ static void *watch(void *user)
             exchange_lose(exchange);
             exchange_release(exchange);
         }
-        double now = server_now();
+        double now = seconds_now();
         if (now - last < 0.5) continue;
         last = now;
         end_slow(http, now);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "commands/common.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/generate/mistake.h"
 #include "serve/life.h"
 #include "serve/log.h"
@@ -183,7 +183,7 @@ static int make_room(struct models *models, const struct served *served, uint64_
 static int load(struct models *models, struct served *served)
 {
     uint64_t memory;
-    double began = server_now();
+    double began = seconds_now();
     served->inside->never_fits = false;
     log_forget();
     int status = served_open(served, &memory);
@@ -199,7 +199,7 @@ static int load(struct models *models, struct served *served)
         return status;
     }
     served->inside->memory = memory;
-    server_log("model %s: loaded from %s in %.1f s, %s", served->name, served->path, server_now() - began,
+    server_log("model %s: loaded from %s in %.1f s, %s", served->name, served->path, seconds_now() - began,
                size_text(memory).text);
     return ENGINE_OK;
 }
@@ -264,7 +264,7 @@ static void load_for_line(struct models *models, struct served *served)
         served->inside->is_loaded = true;
         served->inside->is_failing = false;
         served->inside->n_loads++;
-        served->inside->last_used = server_now();
+        served->inside->last_used = seconds_now();
         for (struct waiting *one = line; one; one = one->next) {
             one->exchange->model = served;
             one->exchange->model_name = served->name;
@@ -306,7 +306,7 @@ int models_load_first(struct models *models)
     if (status) return status;
     first->inside->is_loaded = true;
     first->inside->n_loads++;
-    first->inside->last_used = server_now();
+    first->inside->last_used = seconds_now();
     models->loading = NULL;
     return ENGINE_OK;
 }
@@ -371,7 +371,7 @@ void models_enter(struct models *models, struct exchange *exchange)
         exchange->model = served;
         exchange->model_name = served->name;
         served->inside->n_users++;
-        served->inside->last_used = server_now();
+        served->inside->last_used = seconds_now();
     } else if (!stopping) {
         waits = stand_in_line(models, served, exchange);
     }
@@ -391,7 +391,7 @@ void models_leave(struct models *models, struct exchange *exchange)
     pthread_mutex_lock(&models->lock);
     exchange->model = NULL;
     served->inside->n_users--;
-    served->inside->last_used = server_now();
+    served->inside->last_used = seconds_now();
     pthread_cond_broadcast(&models->changed);
     pthread_mutex_unlock(&models->lock);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "commands/common.h"
-#include "serve/clock.h"
+#include "common/clock.h"
 #include "serve/life.h"
 #include "serve/log.h"
 #include "serve/metrics.h"
@@ -41,7 +41,7 @@ static void unlink_ride(struct ride *ride)
 static void measure(struct ride *ride, const struct engine_event *event)
 {
     struct metrics *metrics = ride->served->inside->server->metrics;
-    double now = server_now();
+    double now = seconds_now();
     if (event->kind == ENGINE_EVENT_TOKEN) {
         if (ride->last_token > 0)
             metrics_between_tokens(metrics, now - ride->last_token);
@@ -216,7 +216,7 @@ int served_submit(struct exchange *exchange, const struct engine_request *reques
     ride->adapter = exchange_adapter(exchange);
     ride->event = request->event;
     ride->user = request->user;
-    ride->submitted = server_now();
+    ride->submitted = seconds_now();
     known.event = take_event;
     known.user = ride;
     pthread_mutex_lock(&inside->lock);

@@ -1,11 +1,11 @@
-/* clock.h: the time as the server uses it: a clock that nobody sets. */
-#ifndef ENGINE_SERVE_CLOCK_H
-#define ENGINE_SERVE_CLOCK_H
+/* clock.h: a clock that nobody sets. */
+#ifndef COMMON_CLOCK_H
+#define COMMON_CLOCK_H
 
 #include <time.h>
 
 /* Seconds since an arbitrary moment. */
-static inline double server_now(void)
+static inline double seconds_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
