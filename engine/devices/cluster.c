@@ -187,6 +187,8 @@ static int read_machine(struct place *place, json_t *json, struct device_link li
     if (!status) status = read_number(place, json, "count", 1, &count);
     if (!status) status = read_link(place, json, &link);
     json_t *devices = json_object_get(json, "devices");
+    if (!status && count > PLACE_MAX_DEVICES)
+        status = refuse(place, "more than %d devices", PLACE_MAX_DEVICES);
     if (!status && count != (double)(uint32_t)count) status = refuse(place, "'count' must be a whole number");
     if (!status && (!json_is_array(devices) || json_array_size(devices) == 0))
         status = refuse(place, "'devices' must be a list of devices");

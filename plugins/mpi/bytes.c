@@ -13,7 +13,7 @@ void bytes_free(struct bytes *bytes)
 void *bytes_grow(struct bytes *bytes, size_t size)
 {
     if (bytes->failed) return NULL;
-    if (size > bytes->capacity - bytes->size) {
+    if (!bytes->data || size > bytes->capacity - bytes->size) {
         size_t capacity = bytes->capacity ? bytes->capacity : 256;
         while (capacity - bytes->size < size && capacity <= SIZE_MAX / 2) capacity *= 2;
         uint8_t *data = capacity - bytes->size < size ? NULL : realloc(bytes->data, capacity);
