@@ -203,6 +203,7 @@ int engine_template_render(const struct engine_template *template, const struct 
     if (status != ENGINE_OK) return status;
     struct engine_template_input known;
     sized_read(&known, sizeof known, input);
+    bool closed = known.no_generation_prompt || known.continues_last;
     struct template_variable variables[N_SPECIAL + 5];
     size_t count = read_special_tokens(template, variables);
     if (known.variables.data)
@@ -218,10 +219,10 @@ int engine_template_render(const struct engine_template *template, const struct 
                                                     .json = json_or(known.documents, "null"),
                                                     .what = "documents",
                                                     .is = TEMPLATE_OBJECTS};
-    variables[count++] = (struct template_variable){
-        .name = "add_generation_prompt",
-        .json = json_or((struct engine_string){0}, known.no_generation_prompt ? "false" : "true"),
-        .what = "add_generation_prompt"};
+    variables[count++] =
+        (struct template_variable){.name = "add_generation_prompt",
+                                   .json = json_or((struct engine_string){0}, closed ? "false" : "true"),
+                                   .what = "add_generation_prompt"};
 
     struct engine_rendered *rendered = calloc(1, sizeof *rendered);
     if (!rendered) return error_memory("rendered template");
@@ -230,6 +231,8 @@ int engine_template_render(const struct engine_template *template, const struct 
         known.tools.data && template->with_tools ? template->with_tools : template->plain;
     status = template_render(used, variables, count, known.now ? known.now : (int64_t)time(NULL),
                              &rendered->output);
+    if (!status && known.continues_last)
+        status = template_output_end_in_last(rendered->output, known.messages);
     if (status != ENGINE_OK) {
         engine_rendered_free(rendered);
         return status;

@@ -353,6 +353,9 @@ struct engine_template_input {
     struct engine_string variables; /* JSON: an object of further variables; data NULL: none */
     int no_generation_prompt;       /* not 0: the text ends with the last message */
     int64_t now;                    /* for dates: seconds since 1970; 0: now */
+    /* Not 0: the text ends within the last message, which is the assistant's and has a text, so that the model goes
+     * on with it (transformers' continue_final_message). */
+    int continues_last;
 };
 /* Renders a conversation, as transformers' apply_chat_template does. With tools, a model's template "tool_use"
  * is used if it has one. ENGINE_ERROR_DATA: the input isn't JSON of that form, or the template failed with it,

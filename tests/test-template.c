@@ -328,3 +328,50 @@ Test(template, named_as_in_llama_cpp)
     cr_assert_geq(count, 200);
     json_decref(record);
 }
+
+/* What is left of "<U>q<A>TEXT\n<E>" and more when it ends in its last message; NULL: it is refused. */
+static char *end_in_last(const char *shown, const char *messages)
+{
+    char source[256];
+    snprintf(source, sizeof source,
+             "<U>{{ 'so be it' }}{%% for m in messages %%}<{{ m.role }}>%s<E>\n{%% endfor %%}<A>", shown);
+    char variables[512];
+    snprintf(variables, sizeof variables, "{\"messages\": %s}", messages);
+    struct template_output *output = render(source, strlen(source), variables);
+    cr_assert(output, "%s", error_message());
+    int status = template_output_end_in_last(output, (struct engine_string){messages, strlen(messages)});
+    char *text = status == ENGINE_OK ? strdup(template_output_text(output).data) : NULL;
+    if (text) cr_expect_eq(strlen(text), template_output_text(output).length);
+    template_output_free(output);
+    return text;
+}
+
+static void expect_end(const char *shown, const char *messages, const char *expected)
+{
+    char *text = end_in_last(shown, messages);
+    cr_expect(text && expected ? strcmp(text, expected) == 0 : text == expected, "%s as %s: %s", messages,
+              shown, text ? text : error_message());
+    free(text);
+}
+
+#define BEFORE "[{\"role\": \"user\", \"content\": \"so be it\"}, "
+
+Test(template, a_conversation_ends_within_its_last_message)
+{
+    const char *start = "<U>so be it<user>so be it<E>\n<assistant>";
+    char expected[256];
+    snprintf(expected, sizeof expected, "%sso ", start);
+    expect_end("{{ m.content }}", BEFORE "{\"role\": \"assistant\", \"content\": \"so \"}]", expected);
+    snprintf(expected, sizeof expected, "%sso", start); /* what the template leaves out is left out */
+    expect_end("{{ m.content | trim }}", BEFORE "{\"role\": \"assistant\", \"content\": \" so \"}]",
+               expected);
+    snprintf(expected, sizeof expected, "%s<think></think>so be it", start);
+    expect_end("{% if m.role != 'user' %}<think></think>{% endif %}{{ m.content }}",
+               BEFORE "{\"role\": \"assistant\", \"content\": \"so be it\"}]", expected);
+    /* What the template writes itself is not the message. */
+    expect_end("{{ 'no' }}", "[{\"role\": \"assistant\", \"content\": \"so be it\"}]", NULL);
+    expect_end("{{ m.content }}", "[{\"role\": \"assistant\", \"content\": \" \"}]", NULL);
+    expect_end("{{ m.content }}", "[{\"role\": \"user\", \"content\": \"so\"}]", NULL);
+    expect_end("{{ m.content }}", "[{\"role\": \"assistant\", \"content\": null}]", NULL);
+    expect_end("{{ m.content }}", "[]", NULL);
+}

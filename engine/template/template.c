@@ -8,6 +8,7 @@
 #include "template/characters.h"
 #include "template/json.h"
 #include "template/machine.h"
+#include "template/output.h"
 
 /* Limits: of a template, and of rendering. The latter grow with the variables, because a long conversation takes
  * many steps, and none takes more than a second for each 100 KB. */
@@ -23,12 +24,6 @@ struct template
     struct syntax *syntax;
     char *name;
     const char *source; /* while parsing */
-    size_t length;
-};
-
-struct template_output {
-    char *text;
-    unsigned char *marks;
     size_t length;
 };
 

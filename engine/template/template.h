@@ -41,6 +41,10 @@ int template_render(const struct template *template, const struct template_varia
                     int64_t now, struct template_output **output);
 void template_output_free(struct template_output *output);
 
+/* Ends the text within the last of these messages, which is the assistant's: after its content. ENGINE_ERROR_DATA: it
+ * is not, or the template does not write the content as it is. */
+int template_output_end_in_last(struct template_output *output, struct engine_string messages);
+
 struct engine_string template_output_text(const struct template_output *output);
 /* Byte by byte: 1: it came from the user, 0: the template wrote it. [length of the text] */
 const unsigned char *template_output_marks(const struct template_output *output);

@@ -49,9 +49,15 @@ static bool read_reasoning_format(struct ask *ask, const char *name, json_t *val
     return true;
 }
 
+static bool read_continue(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    return ask_flag(name, value, &ask->continues, mistake);
+}
+
 static const struct ask_field fields[] = {
     OPENAI_COMMON_FIELDS,
     {"messages", ask_read_messages},
+    {"continue_final_message", read_continue},
     {"tools", ask_read_tools},
     {"tool_choice", ask_read_tool_choice},
     {"parallel_tool_calls", ask_read_parallel},
@@ -81,7 +87,7 @@ bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake)
         return mistake_in(mistake, "top_logprobs", "\"top_logprobs\" goes with \"logprobs\": true");
     if (ask->free_tags && ask->tools)
         return mistake_in(mistake, "reasoning_format", "\"reasoning_format\" none goes without \"tools\"");
-    return true;
+    return !ask->continues || ask_continue_last(ask, mistake);
 }
 
 /* ---- Answering ---- */

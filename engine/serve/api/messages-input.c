@@ -286,7 +286,10 @@ static bool read_messages(struct ask *ask, const json_t *body, json_t *made, str
         snprintf(where, sizeof where, "messages[%zu]", i);
         if (!read_message(message, messages, where, mistake)) return false;
     }
-    return ask_read_messages(ask, "messages", messages, mistake);
+    if (!ask_read_messages(ask, "messages", messages, mistake)) return false;
+    const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    return !role || strcmp(role, "assistant") != 0 || ask_continue_last(ask, mistake);
 }
 
 bool messages_read(struct ask *ask, json_t *body, json_t **made, struct mistake *mistake)

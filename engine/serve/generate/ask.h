@@ -43,6 +43,7 @@ struct ask {
     /* "disabled" of reasoning is what happens anyway with a model that does not reason. */
     bool effort_may_be_moot;
     bool no_turn;   /* the prompt ends with the last message, so that no answer can follow */
+    bool continues; /* the last message is the beginning of the answer */
     bool free_tags; /* the whole reply is content, reasoning included */
 
     struct ask_prompt *prompts; /* [n_prompts] */
@@ -115,6 +116,8 @@ bool ask_check_keys(const json_t *object, const char *where, const char *const *
 /* OpenAI's messages, checked and in the form that templates expect: texts instead of parts, "developer" as "system",
  * arguments of calls as objects. Sets ask->messages. */
 bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* The answer goes on with the last message: it has to be a text of the assistant, and nothing else may shape the answer. */
+bool ask_continue_last(struct ask *ask, struct mistake *mistake);
 bool ask_read_tools(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);

@@ -71,7 +71,8 @@ static int render_once(struct generation *g)
                                           .messages = string_of(messages),
                                           .tools = string_of(tool_text),
                                           .variables = string_of(variables),
-                                          .no_generation_prompt = g->ask.no_turn};
+                                          .no_generation_prompt = g->ask.no_turn,
+                                          .continues_last = g->ask.continues};
     bool good = messages && (!tools || tool_text) && (!g->ask.variables || variables);
     int status =
         good ? engine_template_render(g->served->chat_template, &input, &g->rendered) : ENGINE_ERROR_MEMORY;

@@ -251,3 +251,22 @@ bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct 
     }
     return true;
 }
+
+bool ask_continue_last(struct ask *ask, struct mistake *mistake)
+{
+    const struct constraint *constraint = &ask->options.constraint;
+    const json_t *last = json_array_get(ask->messages, json_array_size(ask->messages) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    ask->continues = true;
+    if (!role || strcmp(role, "assistant") != 0 || json_object_get(last, "tool_calls") ||
+        json_object_get(last, "reasoning_content"))
+        return mistake_in(
+            mistake, "messages",
+            "the answer cannot go on with the last message: it is not a mere text of the assistant");
+    if (ask_forces_call(ask))
+        return mistake_in(mistake, "tool_choice", "an answer that is begun already cannot be a call");
+    if (constraint->kind && constraint->kind != ENGINE_GRAMMAR_GBNF)
+        return mistake_in(mistake, ask->constrained_by,
+                          "an answer that is begun already cannot be made JSON");
+    return true;
+}

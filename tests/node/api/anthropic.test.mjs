@@ -73,6 +73,17 @@ test('tools in two rounds', async () => {
     assert.ok(['end_turn', 'max_tokens'].includes(second.stop_reason));
 });
 
+test('an answer that is begun already', async () => {
+    const begun = (text, more) => ask({ messages: [...ask().messages, { role: 'assistant', content: text }], ...more });
+    const message = await client.messages.create(begun('27 + 38 ='));
+    assert.equal(message.content[0].text, ' 65.');
+    const blocks = await client.messages.create(begun([{ type: 'text', text: '27 + 38' }]));
+    assert.equal(blocks.content[0].text, ' = 65.');
+    const format = zodOutputFormat(z.object({ color: z.enum(['red', 'blue']) }));
+    for (const body of [begun(' '), begun('x', { output_config: { format } }), begun('x', { tools: [tool], tool_choice: { type: 'any' } })])
+        assert.equal((await client.messages.create(body).catch((e) => e)).status, 400);
+});
+
 test('an answer that fits a schema', async () => {
     const format = zodOutputFormat(z.object({ color: z.enum(['red', 'blue']) }));
     const message = await client.messages.parse(ask({ output_config: { format }, temperature: 1 }));

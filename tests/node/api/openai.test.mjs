@@ -100,6 +100,16 @@ test('a common beginning is found in the cache', async () => {
     assert.ok(again.usage.prompt_tokens_details.cached_tokens >= 32, JSON.stringify(again.usage));
 });
 
+test('an answer that is begun already', async () => {
+    const begun = { ...ask(sum, { temperature: 0, continue_final_message: true }) };
+    begun.messages.push({ role: 'assistant', content: '27 + 38 =' });
+    assert.equal((await client.chat.completions.create(begun)).choices[0].message.content, ' 65.');
+    const whole = await client.chat.completions.create({ ...begun, continue_final_message: false });
+    assert.notEqual(whole.choices[0].message.content, ' 65.');
+    await refused(client.chat.completions.create(ask(sum, { continue_final_message: true })), 400, 'messages');
+    await refused(client.chat.completions.create({ ...begun, response_format: { type: 'json_object' } }), 400, 'response_format');
+});
+
 test('stop texts, and a limit', async () => {
     const answer = await client.chat.completions.create(ask(sum, { temperature: 0, stop: ['='] }));
     assert.equal(answer.choices[0].message.content.includes('='), false);
