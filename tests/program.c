@@ -83,10 +83,22 @@ void program_expect_text(const struct program_result *result, const char *expect
     cr_assert_null(strstr(result->err, "validation"), "%s: %s", what, result->err);
 }
 
-void program_expect_failure(const struct program_result *result, const char *word)
+void program_prints(struct program_result result, const char *text)
 {
-    cr_assert_neq(result->status, 0);
-    cr_assert_lt(result->status, 128, "ended by signal %d", result->status - 128);
-    cr_assert_eq(program_count_lines(result->err, "engine: "), 1, "%s", result->err);
-    cr_assert(strstr(result->err, word), "no \"%s\" in: %s", word, result->err);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_str_eq(result.out, text);
+    program_free(&result);
+}
+
+void program_fails(struct program_result result, int status, const char *words)
+{
+    cr_assert_neq(result.status, 0);
+    cr_assert_lt(result.status, 128, "ended by signal %d", result.status - 128);
+    cr_assert_eq(program_count_lines(result.err, "engine: "), 1, "%s", result.err);
+    cr_assert(strstr(result.err, words), "no \"%s\" in: %s", words, result.err);
+    if (status) {
+        cr_assert_eq(result.status, status, "%d: %s", result.status, result.err);
+        cr_assert_str_empty(result.out);
+    }
+    program_free(&result);
 }

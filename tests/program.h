@@ -25,8 +25,10 @@ size_t program_count_lines(const char *text, const char *containing);
 /* Ends the test unless the program succeeded with this text, and Vulkan's validation layers reported
  * nothing. */
 void program_expect_text(const struct program_result *result, const char *expected, const char *what);
-/* Ends the test unless the program ended by itself, not with status 0, and with one line of error that
- * contains `word`. */
-void program_expect_failure(const struct program_result *result, const char *word);
+/* Ends the test unless the program succeeded and printed this text. Frees the result. */
+void program_prints(struct program_result result, const char *text);
+/* Ends the test unless the program failed with one line of error that contains `words`: with this status, and without
+ * having printed anything; or with any status if it is 0, whatever came before. Frees the result. */
+void program_fails(struct program_result result, int status, const char *words);
 
 #endif

@@ -576,24 +576,16 @@ Test(adapters, on_the_command_line)
     cr_expect_not_null(strstr(plan.out, "blk.1.ffn_up.weight.lora_a"), "%s", plan.out);
     char weights[600];
     snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", adapter);
-    struct program_result over = LOGITS("--lora", scaled, "-o", weights);
-    program_expect_failure(&over, "adapter_model.safetensors");
+    program_fails(LOGITS("--lora", scaled, "-o", weights), 0, "adapter_model.safetensors");
     files_write_text(files_path(folder, "text"), "no model");
-    struct program_result text = LOGITS("--lora", files_path(folder, "text"));
-    program_expect_failure(&text, "reading an adapter: ");
-    struct program_result missing = LOGITS("--lora", "/nowhere");
-    program_expect_failure(&missing, "/nowhere");
-    struct program_result empty = LOGITS("--lora", ""), scale_only = LOGITS("--lora", "=2");
-    program_expect_failure(&empty, "--lora \"\": there is no file");
-    program_expect_failure(&scale_only, "--lora =2: there is no file");
-    program_free(&empty);
-    program_free(&scale_only);
+    program_fails(LOGITS("--lora", files_path(folder, "text")), 0, "reading an adapter: ");
+    program_fails(LOGITS("--lora", "/nowhere"), 0, "/nowhere");
+    program_fails(LOGITS("--lora", ""), 0, "--lora \"\": there is no file");
+    program_fails(LOGITS("--lora", "=2"), 0, "--lora =2: there is no file");
     static const char *const wrong[] = {"nan", "inf", "-inf", "", "1e99", "0,5"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(scaled, sizeof scaled, "%s=%s", adapter, wrong[i]);
-        struct program_result result = LOGITS("--lora", scaled);
-        program_expect_failure(&result, "the scale after the = should be a finite number");
-        program_free(&result);
+        program_fails(LOGITS("--lora", scaled), 0, "the scale after the = should be a finite number");
     }
     struct program_result as_model = PROGRAM("info", "-m", adapter);
     cr_expect_neq(as_model.status, 0);

@@ -203,38 +203,41 @@ Test(attention, hidden_states_and_the_lens_end_at_the_logits)
     program_free(&result);
 }
 
-static void fails(struct program_result result, const char *word)
-{
-    program_expect_failure(&result, word);
-    program_free(&result);
-}
-
 Test(attention, mistakes_are_told_in_a_line)
 {
     const char *out = in_folder("x.npy");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "6"), "no layer 6; the model has 6");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "2000000000"), "no layer 2000000000");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--head", "6"), "no head 6; a layer has 6");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--head", "median"), "median");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "sentiment"), "no such text");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", ""), "no such text");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "999"), "--token 999");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token-text", "999"), "no such text");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "1", "--token-text", "a"), "either");
-    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--top", "1", "--token", "1"), "--lens");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", in_folder("x.jpg")),
-          ".npy, .png or .html");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", out, "--json"), "-o or --json");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--tokens", "1"), "one way only");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL), "no text: name one with -p");
-    fails(PROGRAM("attention", "-m", DEMO_MODEL, "--tokens", "1 99999"), "99999");
-    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT), "no output file");
-    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "--token", "sentiment"),
-          "no such text");
-    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "-o", out), "--lens");
-    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", out, "-o", out), "same file");
-    fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", in_folder("./x.npy"), "-o", out),
-          "same file");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "6"), 0,
+                  "no layer 6; the model has 6");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "2000000000"), 0,
+                  "no layer 2000000000");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--head", "6"), 0,
+                  "no head 6; a layer has 6");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--head", "median"), 0, "median");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "sentiment"), 0,
+                  "no such text");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", ""), 0, "no such text");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "999"), 0, "--token 999");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token-text", "999"), 0,
+                  "no such text");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--token", "1", "--token-text", "a"), 0,
+                  "either");
+    program_fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--top", "1", "--token", "1"), 0,
+                  "--lens");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", in_folder("x.jpg")), 0,
+                  ".npy, .png or .html");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "-o", out, "--json"), 0, "-o or --json");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--tokens", "1"), 0, "one way only");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL), 0, "no text: name one with -p");
+    program_fails(PROGRAM("attention", "-m", DEMO_MODEL, "--tokens", "1 99999"), 0, "99999");
+    program_fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT), 0, "no output file");
+    program_fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "--token", "sentiment"), 0,
+                  "no such text");
+    program_fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--lens", "-o", out), 0, "--lens");
+    program_fails(PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", out, "-o", out), 0,
+                  "same file");
+    program_fails(
+        PROGRAM("logits", "-m", DEMO_MODEL, "--text", TEXT, "--hidden", in_folder("./x.npy"), "-o", out), 0,
+        "same file");
     cr_assert_neq(access(out, F_OK), 0, "a file was left");
     /* What an option asks for in vain is a mistake on the command line. */
     struct program_result layer = PROGRAM("attention", "-m", DEMO_MODEL, "-p", TEXT, "--layer", "6");
@@ -302,8 +305,9 @@ Test(attention, layers_without_attention_are_left_out)
     cr_assert_leq(families_error(found, expected, (size_t)(3 * 16 * 16)), 1e-5);
     struct program_result table = PROGRAM("attention", "-m", model, "--tokens", tokens);
     cr_assert(strstr(table.out, ", layer 1, mean of 3 heads\n"), "%s", table.out);
-    fails(PROGRAM("attention", "-m", model, "--tokens", tokens, "--layer", "0", "-o", in_folder("x.npy")),
-          "layer 0 has no attention to watch");
+    program_fails(
+        PROGRAM("attention", "-m", model, "--tokens", tokens, "--layer", "0", "-o", in_folder("x.npy")), 0,
+        "layer 0 has no attention to watch");
     program_free(&table), free(found), free(expected);
 }
 
@@ -311,5 +315,5 @@ Test(attention, a_family_without_attention_is_refused)
 {
     static const char mamba[] = TEST_SHARED_DIR "/families/gguf/mamba.gguf";
     if (access(mamba, R_OK) != 0) cr_skip_test("no ../shared here");
-    fails(PROGRAM("attention", "-m", mamba, "--tokens", "1 2"), "mamba models are recurrent");
+    program_fails(PROGRAM("attention", "-m", mamba, "--tokens", "1 2"), 0, "mamba models are recurrent");
 }

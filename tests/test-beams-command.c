@@ -36,14 +36,6 @@ TestSuite(beams_command, .init = begin, .fini = end);
 
 #define RUN(...) PROGRAM("-m", model, "-p", "a b", "--no-echo", __VA_ARGS__)
 
-static void fails(struct program_result result, const char *message)
-{
-    cr_assert_eq(result.status, 2, "%s", result.err);
-    cr_expect_str_empty(result.out);
-    cr_expect(strstr(result.err, message), "%s", result.err);
-    program_free(&result);
-}
-
 static double number(const json_t *json, const char *name)
 {
     return json_number_value(json_object_get(json, name));
@@ -146,21 +138,24 @@ Test(beams_command, a_full_cache)
 
 Test(beams_command, mistakes)
 {
-    fails(RUN("--length-penalty", "2"), "--length-penalty goes with --beams N");
-    fails(RUN("--early-stopping", "true"), "--early-stopping goes with --beams N");
-    fails(RUN("--beams", "4", "--early-stopping", "soon"), "'soon' is not one of true|false|never");
-    fails(RUN("--beams", "4", "--temp", "0.5"), "--beams and a temperature above 0 cannot be combined");
-    fails(RUN("--beams", "4", "--stop", "x"), "--beams and --stop cannot be combined");
-    fails(RUN("--beams", "4", "--logprobs", "2"), "--beams and --logprobs cannot be combined");
-    fails(RUN("--beams", "4", "--lookup"), "--beams and --lookup cannot be combined");
-    fails(RUN("--beams", "4", "--prompt-cache", kept, "--prompt-cache-all"),
-          "--beams and --prompt-cache-all cannot be combined");
-    fails(RUN("--beams", "0"), "--beams: 0 is out of range (1 to 1024)");
-    fails(RUN("--beams", "4", "--repeat-penalty", "1.5"), "--beams and penalties cannot be combined");
-    fails(RUN("--beams", "4", "--mirostat", "2"), "--beams and Mirostat cannot be combined");
-    fails(RUN("--beams", "4", "--dry-multiplier", "0.8"), "--beams and DRY cannot be combined");
-    fails(RUN("--beams", "4", "--xtc-probability", "0.5"), "--beams and XTC cannot be combined");
-    fails(RUN("--beams", "4", "--ban", "x"), "--beams and banned texts cannot be combined");
+    program_fails(RUN("--length-penalty", "2"), 2, "--length-penalty goes with --beams N");
+    program_fails(RUN("--early-stopping", "true"), 2, "--early-stopping goes with --beams N");
+    program_fails(RUN("--beams", "4", "--early-stopping", "soon"), 2,
+                  "'soon' is not one of true|false|never");
+    program_fails(RUN("--beams", "4", "--temp", "0.5"), 2,
+                  "--beams and a temperature above 0 cannot be combined");
+    program_fails(RUN("--beams", "4", "--stop", "x"), 2, "--beams and --stop cannot be combined");
+    program_fails(RUN("--beams", "4", "--logprobs", "2"), 2, "--beams and --logprobs cannot be combined");
+    program_fails(RUN("--beams", "4", "--lookup"), 2, "--beams and --lookup cannot be combined");
+    program_fails(RUN("--beams", "4", "--prompt-cache", kept, "--prompt-cache-all"), 2,
+                  "--beams and --prompt-cache-all cannot be combined");
+    program_fails(RUN("--beams", "0"), 2, "--beams: 0 is out of range (1 to 1024)");
+    program_fails(RUN("--beams", "4", "--repeat-penalty", "1.5"), 2,
+                  "--beams and penalties cannot be combined");
+    program_fails(RUN("--beams", "4", "--mirostat", "2"), 2, "--beams and Mirostat cannot be combined");
+    program_fails(RUN("--beams", "4", "--dry-multiplier", "0.8"), 2, "--beams and DRY cannot be combined");
+    program_fails(RUN("--beams", "4", "--xtc-probability", "0.5"), 2, "--beams and XTC cannot be combined");
+    program_fails(RUN("--beams", "4", "--ban", "x"), 2, "--beams and banned texts cannot be combined");
 }
 
 /* ---- In a batch ---- */

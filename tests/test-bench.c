@@ -114,32 +114,26 @@ Test(bench, sequences_without_a_part_and_after_others)
     program_free(&result);
 }
 
-static void fails(struct program_result result, const char *message)
-{
-    program_expect_failure(&result, message);
-    program_free(&result);
-}
-
 Test(bench, refuses_nonsense)
 {
     static const char *const lists[] = {"",   "0", "x", "-1", "1,,2", "1,", "1025", "99999999999999999999",
                                         "1 2"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        fails(BENCH("--sequences", lists[i], "-p", "9"), "must be numbers from 1 to 1024");
+        program_fails(BENCH("--sequences", lists[i], "-p", "9"), 0, "must be numbers from 1 to 1024");
     char many[200] = "1";
     for (size_t i = 0; i < 64; i++) strcat(many, ",1");
-    fails(BENCH("--sequences", many), "more than 64 numbers");
-    fails(BENCH("--sequences", "2", "-c", "16", "-p", "9", "-n", "8"), "a context of 17 tokens");
-    fails(BENCH("-c", "16", "-p", "17"), "a context of 64 tokens");
-    fails(BENCH("-p", "0", "-n", "0"), "nothing to measure");
-    fails(BENCH("--sequences", "2", "--lookup"), "cannot be combined");
-    fails(BENCH("--lookup", "-d", "4"), "cannot be combined");
-    fails(BENCH("--draft", model, "-n", "1"), "-n must be 2 or more");
-    fails(BENCH("--lookup", "-p", "0"), "the prompt is empty");
-    fails(BENCH("-f", model), "--file needs --lookup or --draft");
-    fails(BENCH("--lookup", "-f", files_path(folder, "none.txt"), "-n", "4"), "none.txt");
-    fails(BENCH("--draft", files_path(folder, "none.gguf"), "-p", "9", "-n", "4"), "none.gguf");
-    fails(BENCH("--draft-max", "4"), "need --lookup or --draft");
+    program_fails(BENCH("--sequences", many), 0, "more than 64 numbers");
+    program_fails(BENCH("--sequences", "2", "-c", "16", "-p", "9", "-n", "8"), 0, "a context of 17 tokens");
+    program_fails(BENCH("-c", "16", "-p", "17"), 0, "a context of 64 tokens");
+    program_fails(BENCH("-p", "0", "-n", "0"), 0, "nothing to measure");
+    program_fails(BENCH("--sequences", "2", "--lookup"), 0, "cannot be combined");
+    program_fails(BENCH("--lookup", "-d", "4"), 0, "cannot be combined");
+    program_fails(BENCH("--draft", model, "-n", "1"), 0, "-n must be 2 or more");
+    program_fails(BENCH("--lookup", "-p", "0"), 0, "the prompt is empty");
+    program_fails(BENCH("-f", model), 0, "--file needs --lookup or --draft");
+    program_fails(BENCH("--lookup", "-f", files_path(folder, "none.txt"), "-n", "4"), 0, "none.txt");
+    program_fails(BENCH("--draft", files_path(folder, "none.gguf"), "-p", "9", "-n", "4"), 0, "none.gguf");
+    program_fails(BENCH("--draft-max", "4"), 0, "need --lookup or --draft");
 }
 
 /* ---- Guesses ---- */

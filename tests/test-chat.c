@@ -354,9 +354,7 @@ Test(chat, constrained)
     cr_assert_eq(program_count_lines(result.out, "\"a\""), 2, "%s", result.out);
     program_free(&result);
 
-    result = TALK("/set grammar root\n", "--json-object");
-    program_expect_failure(&result, "grammar cannot be set");
-    program_free(&result);
+    program_fails(TALK("/set grammar root\n", "--json-object"), 0, "grammar cannot be set");
     result = TALK("Hello\n", "-n", "3", "--grammar", "root ::= [a-z]{20}");
     cr_assert(strstr(result.err, "(cut before --grammar lets it end)"), "%s", result.err);
     program_free(&result);
@@ -425,13 +423,9 @@ Test(chat, mistakes_at_the_start)
         {"--stop", "", "--stop: the text is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct program_result result = TALK("", cases[i].option, cases[i].value);
-        program_expect_failure(&result, cases[i].word);
-        program_free(&result);
+        program_fails(TALK("", cases[i].option, cases[i].value), 0, cases[i].word);
     }
-    struct program_result result = TALK("", "--json-object", "--grammar", "root ::= \"a\"");
-    program_expect_failure(&result, "--grammar and --json-object");
-    program_free(&result);
+    program_fails(TALK("", "--json-object", "--grammar", "root ::= \"a\""), 0, "--grammar and --json-object");
 }
 
 /* What is refused, or cannot be answered, changes nothing. */
@@ -514,8 +508,7 @@ Test(chat, refuses)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct program_result result = talk(cases[i].lines);
-        program_expect_failure(&result, cases[i].word);
-        program_free(&result);
+        program_fails(result, 0, cases[i].word);
     }
     const char *path = files_path(folder, "bad.json");
     static const char *const bad[] = {
@@ -532,7 +525,6 @@ Test(chat, refuses)
         fclose(file);
         snprintf(lines, sizeof lines, "/load %s\n", path);
         struct program_result result = talk(lines);
-        program_expect_failure(&result, path);
-        program_free(&result);
+        program_fails(result, 0, path);
     }
 }

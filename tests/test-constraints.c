@@ -34,14 +34,6 @@ static void prints(struct program_result result, const char *text, const char *m
     program_free(&result);
 }
 
-static void fails(struct program_result result, int status, const char *message)
-{
-    cr_assert_eq(result.status, status, "%s", result.err);
-    cr_expect_str_empty(result.out);
-    cr_expect(strstr(result.err, message), "%s", result.err);
-    program_free(&result);
-}
-
 Test(constraints, of_run)
 {
     prints(RUN("--grammar", "root ::= \" xy\" \"z\"{3}", "-n", "50"), " xyzzz", "");
@@ -85,11 +77,12 @@ Test(constraints, with_guesses)
 
 Test(constraints, mistakes)
 {
-    fails(RUN("--grammar", "root ::= \"a\"", "--json-object"), 2,
-          "--grammar and --json-object: a text can have one of them");
-    fails(RUN("--grammar", "root ::= \"a"), 2, "grammar, line 1: a string isn't closed");
-    fails(RUN("--json-schema", "{\"contains\": {}, \"maxContains\": 2}"), 1, "\"contains\" is supported");
-    fails(RUN("--json-schema-file", files_path(folder, "none")), 1, "none");
+    program_fails(RUN("--grammar", "root ::= \"a\"", "--json-object"), 2,
+                  "--grammar and --json-object: a text can have one of them");
+    program_fails(RUN("--grammar", "root ::= \"a"), 2, "grammar, line 1: a string isn't closed");
+    program_fails(RUN("--json-schema", "{\"contains\": {}, \"maxContains\": 2}"), 1,
+                  "\"contains\" is supported");
+    program_fails(RUN("--json-schema-file", files_path(folder, "none")), 1, "none");
 }
 
 static json_t *line_of(const char *text, int number)

@@ -151,27 +151,21 @@ Test(embed, all_ways_in_and_out_agree)
     program_free(&from_lines), program_free(&from_json);
 }
 
-static void fails(struct program_result result, const char *word)
-{
-    program_expect_failure(&result, word);
-    program_free(&result);
-}
-
 Test(embed, mistakes_are_told_in_one_line)
 {
     const char *bad = strdup(files_path(folder, "bad.jsonl")),
                *empty = strdup(files_path(folder, "empty.txt"));
     files_write_text(bad, "{\"text\": \"a\"}\n{\"txet\": 1}\n");
     files_write_text(empty, "");
-    fails(EMBED("--json"), "there are no texts");
-    fails(EMBED("-f", empty), "there are no texts");
-    fails(EMBED(ONE, "-f", empty), "in one way");
-    fails(EMBED("-f", bad), "line 2");
-    fails(EMBED(ONE, "--dimensions", "100000"), "--dimensions");
-    fails(EMBED(ONE, "--pooling", "max"), "none|mean|cls|last|rank");
-    fails(EMBED(ONE, "--pooling", "rank"), "no classification head");
-    fails(EMBED(ONE, "-o", out, "--json"), "--json");
-    fails(EMBED(ONE, "-c", "2"), "at most 2");
+    program_fails(EMBED("--json"), 0, "there are no texts");
+    program_fails(EMBED("-f", empty), 0, "there are no texts");
+    program_fails(EMBED(ONE, "-f", empty), 0, "in one way");
+    program_fails(EMBED("-f", bad), 0, "line 2");
+    program_fails(EMBED(ONE, "--dimensions", "100000"), 0, "--dimensions");
+    program_fails(EMBED(ONE, "--pooling", "max"), 0, "none|mean|cls|last|rank");
+    program_fails(EMBED(ONE, "--pooling", "rank"), 0, "no classification head");
+    program_fails(EMBED(ONE, "-o", out, "--json"), 0, "--json");
+    program_fails(EMBED(ONE, "-c", "2"), 0, "at most 2");
 }
 
 /* The encoder of the recipe has no tokenizer. */
@@ -182,11 +176,12 @@ Test(embed, an_encoder_writes_no_text)
     const char *path = strdup(files_path(folder, "bert.gguf"));
     uint8_t *gguf = model_recipe_gguf(recipe, size, &size);
     files_write(path, gguf, size);
-    fails(PROGRAM("logits", "-m", path, "--tokens", "1 2", "-o", out), "encoder");
+    program_fails(PROGRAM("logits", "-m", path, "--tokens", "1 2", "-o", out), 0, "encoder");
     const char *ids = strdup(files_path(folder, "ids.npy"));
     files_write_ids(ids, (const int32_t[]){1, 2, 3}, 3);
-    fails(PROGRAM("score", "-m", path, "--tokens-file", ids, "--answer-tokens-file", ids), "encoder");
-    fails(PROGRAM("perplexity", "-m", path, "--tokens-file", ids), "the model is an encoder");
+    program_fails(PROGRAM("score", "-m", path, "--tokens-file", ids, "--answer-tokens-file", ids), 0,
+                  "encoder");
+    program_fails(PROGRAM("perplexity", "-m", path, "--tokens-file", ids), 0, "the model is an encoder");
     struct program_result states = PROGRAM("embed", "-m", path, "--tokens-file", ids, "--pooling", "none");
     cr_assert_eq(program_count_lines(states.out, "."), 3, "%s", states.err);
     program_free(&states);
@@ -247,41 +242,42 @@ Test(embed, a_prompt_stands_before_each_text)
     expect_alike(ENCODER("tea", "is", "--prompt-name", "query"), ENCODER("bear.tea", "bear.is", "-p", ""));
     expect_alike(ENCODER("tea"), ENCODER("what.tea", "--prompt", ""));
     expect_alike(ENCODER("tea", "-p", "is "), ENCODER("is tea", "-p", ""));
-    fails(ENCODER("tea", "--prompt-name", "answer"), "no prompt 'answer'; it has query, passage");
-    fails(ENCODER("tea", "--prompt-name", "query", "-p", "x"), "not both");
+    program_fails(ENCODER("tea", "--prompt-name", "answer"), 0, "no prompt 'answer'; it has query, passage");
+    program_fails(ENCODER("tea", "--prompt-name", "query", "-p", "x"), 0, "not both");
     path = write_encoder("");
     expect_alike(ENCODER("tea"), ENCODER("tea", "-p", ""));
-    fails(ENCODER("tea", "--prompt-name", "query"), "no prompt 'query'");
+    program_fails(ENCODER("tea", "--prompt-name", "query"), 0, "no prompt 'query'");
     path = write_encoder("key engine.prompts.names str[] query\nkey engine.prompts.texts str[] bear.\n"
                          "key engine.prompts.pooled bool 0\n");
-    fails(ENCODER("tea", "--prompt-name", "query"), "include_prompt");
+    program_fails(ENCODER("tea", "--prompt-name", "query"), 0, "include_prompt");
 }
 
 /* The first thing that they say, whatever else they need. */
 Test(embed, commands_that_write_text_refuse_encoders)
 {
     const char *path = write_encoder("");
-    fails(PROGRAM("run", "-m", path, "-p", "tea"), "the model is an encoder");
-    fails(PROGRAM("chat", "-m", path), "the model is an encoder");
-    fails(PROGRAM("bench", "-m", path), "the model is an encoder");
-    fails(PROGRAM("score", "-m", path, "-p", "tea", "--answer", "is"), "the model is an encoder");
-    fails(PROGRAM("perplexity", "-m", path, "-f", MODEL), "the model is an encoder");
+    program_fails(PROGRAM("run", "-m", path, "-p", "tea"), 0, "the model is an encoder");
+    program_fails(PROGRAM("chat", "-m", path), 0, "the model is an encoder");
+    program_fails(PROGRAM("bench", "-m", path), 0, "the model is an encoder");
+    program_fails(PROGRAM("score", "-m", path, "-p", "tea", "--answer", "is"), 0, "the model is an encoder");
+    program_fails(PROGRAM("perplexity", "-m", path, "-f", MODEL), 0, "the model is an encoder");
 }
 
 /* Without a prompt, other models begin a text of their own. */
 Test(embed, an_encoder_with_a_decoder_needs_a_text)
 {
     const char *path = write_model("t5", "");
-    fails(PROGRAM("chat", "-m", path), "`engine chat` is for models with one text");
-    fails(PROGRAM("embed", "-m", path, "tea"), "`engine embed` is for models with one text");
-    fails(PROGRAM("logits", "-m", path, "--tokens", "3 4", "--top", "1"), "--decoder-tokens-file");
-    fails(PROGRAM("run", "-m", path), "reads a text: name one with -p, -f or --tokens-file");
+    program_fails(PROGRAM("chat", "-m", path), 0, "`engine chat` is for models with one text");
+    program_fails(PROGRAM("embed", "-m", path, "tea"), 0, "`engine embed` is for models with one text");
+    program_fails(PROGRAM("logits", "-m", path, "--tokens", "3 4", "--top", "1"), 0, "--decoder-tokens-file");
+    program_fails(PROGRAM("run", "-m", path), 0, "reads a text: name one with -p, -f or --tokens-file");
 }
 
 Test(embed, texts_that_are_too_long_are_refused_or_cut)
 {
     const char *path = write_encoder("key engine.text_length u32 5\n");
-    fails(ENCODER("tea", "bear tea what is"), "text 2 has 6 tokens, but the model reads at most 5");
+    program_fails(ENCODER("tea", "bear tea what is"), 0,
+                  "text 2 has 6 tokens, but the model reads at most 5");
     expect_alike(ENCODER("bear tea what is tea", "is", "--truncate"), ENCODER("bear tea what", "is"));
     expect_alike(ENCODER("bear tea what is", "-c", "6"), ENCODER("bear tea what is", "-c", "32"));
 }

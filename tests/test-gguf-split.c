@@ -121,14 +121,10 @@ Test(gguf_split, foreign_and_duplicate_parts_are_refused)
 
 Test(gguf_split, sizes_and_outputs_are_checked)
 {
-    struct program_result result =
-        PROGRAM("quantize", in_folder("one.gguf"), in_folder("c.gguf"), "F16", "--split-size", "4");
-    program_expect_failure(&result, "--split-size");
-    cr_expect_eq(result.status, 2);
-    program_free(&result);
-    result = PROGRAM("quantize", in_folder("a-00002-of-00003.gguf"), in_folder("a.gguf"), "F16",
-                     "--split-size", "0.1M");
-    program_expect_failure(&result, "a-00001-of-00003.gguf is the same file as the input");
-    program_free(&result);
+    program_fails(PROGRAM("quantize", in_folder("one.gguf"), in_folder("c.gguf"), "F16", "--split-size", "4"),
+                  2, "--split-size");
+    program_fails(PROGRAM("quantize", in_folder("a-00002-of-00003.gguf"), in_folder("a.gguf"), "F16",
+                          "--split-size", "0.1M"),
+                  0, "a-00001-of-00003.gguf is the same file as the input");
     expect_whole("a-00001-of-00003.gguf");
 }

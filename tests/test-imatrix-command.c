@@ -195,18 +195,14 @@ Test(imatrix_command, quantised_with_it)
 
 Test(imatrix_command, refusals)
 {
-    struct program_result result =
-        PROGRAM("imatrix", "-m", in_folder("model.gguf"), "-o", in_folder("x.gguf"));
-    program_expect_failure(&result, "no text");
-    result = PROGRAM("imatrix", "-m", in_folder("model.gguf"), "--tokens-file", in_folder("tokens.npy"));
-    program_expect_failure(&result, "-o");
-    result = PROGRAM("imatrix", "-m", in_folder("model.gguf"), "--tokens-file", in_folder("tokens.npy"), "-o",
-                     in_folder("x.gguf"), "-c", "76");
-    program_expect_failure(&result, "too few for a window of 76");
-    result = IMATRIX("x.gguf", "--in-file", in_folder("model.gguf"));
-    program_expect_failure(&result, "no tensor's name ends with");
-    result = IMATRIX("model.gguf", "-b", "16");
-    program_expect_failure(&result, "model.gguf");
+    program_fails(PROGRAM("imatrix", "-m", in_folder("model.gguf"), "-o", in_folder("x.gguf")), 0, "no text");
+    program_fails(PROGRAM("imatrix", "-m", in_folder("model.gguf"), "--tokens-file", in_folder("tokens.npy")),
+                  0, "-o");
+    program_fails(PROGRAM("imatrix", "-m", in_folder("model.gguf"), "--tokens-file", in_folder("tokens.npy"),
+                          "-o", in_folder("x.gguf"), "-c", "76"),
+                  0, "too few for a window of 76");
+    program_fails(IMATRIX("x.gguf", "--in-file", in_folder("model.gguf")), 0, "no tensor's name ends with");
+    program_fails(IMATRIX("model.gguf", "-b", "16"), 0, "model.gguf");
 }
 
 /* ---- Sums of several matrices ---- */

@@ -1,34 +1,23 @@
-/* test-logits.c: what `engine logits --top` prints is what it writes as JSON; and which settings change it. */
+/* test-logits.c: `engine logits`: what --top prints is what it writes as JSON; which settings change it; the file that it
+ * writes, and those that it leaves alone. */
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "files.h"
 #include "gguf-writer.h"
 #include "program-json.h"
+#include "program-model.h"
 
 enum { N_VOCAB = 320, N_TOP = 4 };
 
-static char *folder, *model;
-
-static void begin(void)
-{
-    folder = files_folder();
-    model = strdup(files_path(folder, "model.gguf"));
-    cr_assert(write_tiny_llama(model, &(struct tiny_llama){.seed = 3, .type = ENGINE_TYPE_F32}));
-}
-
-static void end(void)
-{
-    files_remove(folder);
-    free(folder), free(model);
-}
-
-TestSuite(logits, .init = begin, .fini = end, .timeout = 1200);
+TestSuite(logits, .init = begin_model, .fini = end_model, .timeout = 1200);
 
 #define LOGITS(...) PROGRAM("logits", "-m", model, "--backend", "cpu", "--tokens", "5 6 7", __VA_ARGS__)
 
@@ -59,9 +48,7 @@ Test(logits, rounding_on_the_cpu_is_a_setting)
     cr_expect(json_equal(exact, logits[0]));
     unsetenv("ENGINE_CPU_INTEGERS");
     files_write_text(config, "[cpu]\nintegers = most\n");
-    struct program_result result = LOGITS("--json", "--config", config);
-    program_expect_failure(&result, "[cpu] integers is 'most'");
-    program_free(&result);
+    program_fails(LOGITS("--json", "--config", config), 0, "[cpu] integers is 'most'");
     json_decref(exact);
     for (int i = 0; i < N_CASES; i++) json_decref(logits[i]);
     free((void *)(uintptr_t)config);
@@ -125,8 +112,7 @@ Test(logits, damaged_weights)
         PROGRAM("run", "-m", model, "--backend", "cpu", "-p", "ab"),
     };
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
-        program_expect_failure(&results[i], "the model's weights are damaged");
-        program_free(&results[i]);
+        program_fails(results[i], 0, "the model's weights are damaged");
     }
 }
 
@@ -138,9 +124,7 @@ Test(logits, the_lens_shows_as_many_tokens_as_it_is_asked_for)
     for (const char *at = result.out; (at = strstr(at, "NEXT")); at++) n++;
     cr_assert_eq(n, 8, "%s", result.out);
     program_free(&result);
-    result = LOGITS("--lens", "--top", "32");
-    program_expect_failure(&result, "room for 31 tokens");
-    program_free(&result);
+    program_fails(LOGITS("--lens", "--top", "32"), 0, "room for 31 tokens");
 }
 
 /* The hyper-parameters are read several times. */
@@ -156,13 +140,140 @@ Test(logits, a_warning_comes_once)
 
 Test(logits, mistakes)
 {
-    struct program_result result = LOGITS("--top", "0");
-    program_expect_failure(&result, "--top");
+    program_fails(LOGITS("--top", "0"), 0, "--top");
+    program_fails(LOGITS("--hidden", "hidden.txt"), 0, "--hidden hidden.txt: the name must end in .npy");
+    program_fails(LOGITS("-v"), 0, "no output file");
+}
+
+/* ---- The file ------------------------------------------------------------------------------------------ */
+
+Test(logits, as_an_array)
+{
+    const char *out = files_path(folder, "logits.npy");
+    size_t size;
+    program_prints(PROGRAM("logits", "-m", model, "--tokens", "5 6, 7", "-o", out), "");
+    char *npy = files_read(out, &size);
+    cr_assert(size > 128 && memcmp(npy, "\x93NUMPY", 6) == 0);
+    cr_assert(strstr(npy + 10, "'shape': (3, 320)"), "%s", npy + 10);
+    cr_assert_eq((size - 3 * 320 * 4) % 64, 0, "the data begin at a multiple of 64");
+    free(npy);
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 2, "320");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5"), 2, "-o");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5 x", "-o", out), 2, "'x'");
+}
+
+/* The names in the folder that begin with "out", with blanks between them. */
+static const char *outputs(void)
+{
+    static char names[256];
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+    cr_assert(dir);
+    names[0] = '\0';
+    while ((entry = readdir(dir))) {
+        size_t used = strlen(names);
+        if (strncmp(entry->d_name, "out", 3) == 0)
+            snprintf(names + used, sizeof names - used, "%.60s ", entry->d_name);
+    }
+    closedir(dir);
+    return names;
+}
+
+/* Nothing that was there is lost before there is something better. */
+Test(logits, failures_leave_the_file_alone)
+{
+    const char *out = files_path(folder, "out.npy");
+    size_t size;
+    files_write_text(out, "precious");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 2,
+                  "token 1 of the prompt is 320");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", out), 1,
+                  "the context only 2");
+    char *text = files_read(out, &size);
+    cr_assert_str_eq(text, "precious");
+    free(text);
+    cr_assert_eq(chmod(out, 0600), 0);
+    program_prints(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), "");
+    struct stat info;
+    cr_assert_eq(stat(out, &info), 0);
+    cr_assert_gt(info.st_size, 320 * 4);
+    cr_assert_eq(info.st_mode & 0777, 0600);
+    cr_assert_str_eq(outputs(), "out.npy ");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", files_path(folder, "no/out.npy")), 1,
+                  "no/out.npy: No such file or directory");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", folder), 1, "Is a directory");
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "no output file");
+}
+
+/* Whatever leads to a file that is read is no place for the output; the file stays as it is. */
+Test(logits, never_overwrite_an_input)
+{
+    static const char *const names[] = {"model.gguf", "tokens.npy", "tokenizer.bin", "engine.conf", "out"};
+    static const char npy[] = "\x93NUMPY\1\0\x48\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }"
+                              "              \n\5\0\0\0";
+    char *paths[5], config[256];
+    for (int i = 0; i < 5; i++) paths[i] = strdup(files_path(folder, names[i]));
+    const char *out = paths[4];
+    snprintf(config, sizeof config, "model = %s\n", paths[0]);
+    files_write(paths[1], npy, sizeof npy - 1);
+    files_write_text(paths[2], "words");
+    files_write_text(paths[3], config);
+    for (int i = 0; i < 8; i++) {
+        const char *input = paths[i / 2];
+        size_t size, size_then;
+        char *before = files_read(input, &size);
+        cr_assert_eq(i % 2 ? link(input, out) : symlink(input, out), 0);
+        for (int o = 0; o < 2; o++)
+            program_fails(PROGRAM("logits", "--config", paths[3], "--tokens-file", paths[1], "--tokenizer",
+                                  paths[2], "-o", o ? out : input),
+                          2, "the same file as the input");
+        unlink(out);
+        char *then = files_read(input, &size_then);
+        cr_assert(size_then == size && memcmp(then, before, size) == 0, "%s", input);
+        free(before), free(then);
+    }
+    program_fails(PROGRAM("logits", "-m", model, "--tokens-file", paths[1], "-o", TEST_PLUGIN_DIR "/cpu.so"),
+                  2, "the same file as the input");
+    /* Tokens that come through standard input are a file there too. */
+    struct program_result result = program_run(
+        (const char *const[]){"logits", "-m", model, "--tokens-file", "-", "-o", "/dev/stdin", NULL}, npy,
+        sizeof npy - 1);
+    program_fails(result, 2, "on standard input");
+    for (int i = 0; i < 5; i++) free(paths[i]);
+}
+
+/* Links, devices and FIFOs are written as they are, and stay. */
+Test(logits, go_to_what_is_no_file)
+{
+    const char *out = files_path(folder, "out");
+    struct stat info;
+    struct program_result result = PROGRAM("logits", "-m", model, "--tokens", "5 6", "-o", "/dev/stdout");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_assert_eq(result.out_size % 64, 0);
+    cr_assert_gt(result.out_size, 2 * 320 * 4);
+    cr_assert_eq(memcmp(result.out, "\x93NUMPY", 6), 0);
+    struct program_result dash = PROGRAM("logits", "-m", model, "--tokens", "5 6", "-o", "-");
+    cr_assert_eq(dash.status, 0, "%s", dash.err);
+    cr_assert(dash.out_size == result.out_size && memcmp(dash.out, result.out, result.out_size) == 0);
+    program_free(&dash);
     program_free(&result);
-    result = LOGITS("--hidden", "hidden.txt");
-    program_expect_failure(&result, "--hidden hidden.txt: the name must end in .npy");
-    program_free(&result);
-    result = LOGITS("-v");
-    program_expect_failure(&result, "no output file");
-    program_free(&result);
+
+    cr_assert_eq(symlink("/dev/full", out), 0);
+    program_fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), 1, "No space left on device");
+    cr_assert_eq(lstat(out, &info), 0);
+    cr_assert(S_ISLNK(info.st_mode));
+    cr_assert_eq(stat("/dev/full", &info), 0);
+
+    cr_assert_eq(unlink(out), 0);
+    cr_assert_eq(mkfifo(out, 0600), 0);
+    int reader = open(out, O_RDONLY | O_NONBLOCK);
+    cr_assert(reader >= 0);
+    program_prints(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), "");
+    char magic[6];
+    cr_assert_eq(read(reader, magic, sizeof magic), 6);
+    cr_assert_eq(memcmp(magic, "\x93NUMPY", 6), 0);
+    close(reader);
+    cr_assert_eq(stat(out, &info), 0);
+    cr_assert(S_ISFIFO(info.st_mode));
+    cr_assert_str_eq(outputs(), "out ");
 }

@@ -126,7 +126,5 @@ Test(no_vocabulary, lines_of_a_batch)
 
 Test(no_vocabulary, a_text_is_refused)
 {
-    struct program_result result = PROGRAM("run", "-m", model, "-p", "a");
-    program_expect_failure(&result, "no plugin for its tokenizer 'other'");
-    program_free(&result);
+    program_fails(PROGRAM("run", "-m", model, "-p", "a"), 0, "no plugin for its tokenizer 'other'");
 }

@@ -81,27 +81,23 @@ Test(prompt_cache, what_prompts_have_in_common_is_computed_once)
     run(OTHER, "--lookup");
 }
 
-static void fails(struct program_result result, int status, const char *message)
-{
-    cr_assert_eq(result.status, status, "%s", result.err);
-    cr_assert(strstr(result.err, message), "%s", result.err);
-    cr_assert_str_empty(result.out);
-    program_free(&result);
-}
-
 Test(prompt_cache, wrong_files_are_refused)
 {
     files_write_text(cache,
                      "no sequence, whatever its name says, and long enough to be taken for a header or more");
-    fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache), 1, "prompt.cache: not a saved sequence");
-    fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", model), 2, "same file as the input");
-    fails(PROGRAM("-m", model, "-f", cache, "--prompt-cache", cache), 2, "same file as the input");
-    fails(program_run((const char *const[]){"-m", model, "-p", "-", "--prompt-cache", "/dev/stdin", NULL},
-                      "a", 1),
-          2, "same file as the input on standard input");
-    fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", ""), 2, "which file?");
-    fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache-all"), 2, "goes with --prompt-cache FILE");
-    fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache, "--prompt-cache-all", "--prompt-cache-ro"),
-          2, "can't be given together");
-    fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", "/nonexistent/file"), 1, "/nonexistent/file");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache), 1,
+                  "prompt.cache: not a saved sequence");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", model), 2, "same file as the input");
+    program_fails(PROGRAM("-m", model, "-f", cache, "--prompt-cache", cache), 2, "same file as the input");
+    program_fails(
+        program_run((const char *const[]){"-m", model, "-p", "-", "--prompt-cache", "/dev/stdin", NULL}, "a",
+                    1),
+        2, "same file as the input on standard input");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", ""), 2, "which file?");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache-all"), 2, "goes with --prompt-cache FILE");
+    program_fails(
+        PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache, "--prompt-cache-all", "--prompt-cache-ro"),
+        2, "can't be given together");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", "/nonexistent/file"), 1,
+                  "/nonexistent/file");
 }

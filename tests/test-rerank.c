@@ -369,20 +369,12 @@ Test(rerank, yes_and_no)
 Test(rerank, what_makes_no_sense_is_refused)
 {
     write_model("");
-    struct program_result result = RERANK("tea");
-    program_expect_failure(&result, "no classification head");
-    program_free(&result);
+    program_fails(RERANK("tea"), 0, "no classification head");
     write_model(SEVERAL);
-    result = RERANK("tea");
-    program_expect_failure(&result, "2 labels");
-    program_free(&result);
-    result = PROGRAM("rerank", "-m", model_path, "tea");
-    program_expect_failure(&result, "-q");
-    program_free(&result);
+    program_fails(RERANK("tea"), 0, "2 labels");
+    program_fails(PROGRAM("rerank", "-m", model_path, "tea"), 0, "-q");
     write_model(RERANKER);
     char longer[600] = "";
     for (int i = 0; i < 80; i++) strcat(longer, "bear ");
-    result = RERANK(longer);
-    program_expect_failure(&result, "tokens");
-    program_free(&result);
+    program_fails(RERANK(longer), 0, "tokens");
 }

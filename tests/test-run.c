@@ -1,6 +1,5 @@
 /* test-run.c: the commands that run a model, from outside, with a small random model: no files from elsewhere. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <pty.h>
@@ -11,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,25 +21,6 @@
 TestSuite(run, .init = begin_model, .fini = end_model);
 
 /* ---- run ----------------------------------------------------------------------------------------------- */
-
-static void prints(struct program_result result, const char *text)
-{
-    cr_assert_eq(result.status, 0, "%s", result.err);
-    cr_assert_str_eq(result.out, text);
-    program_free(&result);
-}
-
-static void fails(struct program_result result, int status, const char *message)
-{
-    cr_assert_eq(result.status, status, "%s", result.err);
-    const char *line = result.err;
-    if (strncmp(line, "engine: warning: vulkan: there is no", 36) == 0) /* true here; not what is meant */
-        line = strchr(line, '\n') + 1;
-    cr_assert_str_empty(result.out);
-    cr_assert(strstr(line, message), "%s", result.err);
-    cr_assert_eq(strchr(line, '\n'), line + strlen(line) - 1, "several lines: %s", result.err);
-    program_free(&result);
-}
 
 #define SAMPLED(...) PROGRAM("-m", model, "-p", "a b", "-n", "20", "--seed", "1", "--no-echo", __VA_ARGS__)
 
@@ -119,23 +98,23 @@ Test(run, logprobs)
     free(lines);
     free(beside);
     free(written);
-    fails(SAMPLED("--logprobs", "3", "--json"), 2, "--logprobs-file");
-    fails(SAMPLED("--logprobs-file", path), 2, "needs --logprobs");
-    fails(SAMPLED("--logprobs", "3", "--logprobs-file", model), 2, "same file");
+    program_fails(SAMPLED("--logprobs", "3", "--json"), 2, "--logprobs-file");
+    program_fails(SAMPLED("--logprobs-file", path), 2, "needs --logprobs");
+    program_fails(SAMPLED("--logprobs", "3", "--logprobs-file", model), 2, "same file");
 }
 
 Test(run, sampling_mistakes)
 {
-    fails(SAMPLED("--samplers", "top_k;top_q"), 2, "'top_q' is not one of penalties;dry;");
-    fails(SAMPLED("--sampler-seq", "kq"), 2, "--sampler-seq: 'kq'");
-    fails(SAMPLED("--samplers", "top_k", "--sampler-seq", "k"), 2, "cannot be combined");
-    fails(SAMPLED("--logit-bias", "5"), 2, "--logit-bias: '5'");
-    fails(SAMPLED("--logit-bias", "5+inf"), 2, "--logit-bias: '5+inf'");
-    fails(SAMPLED("--logit-bias", "5+-1"), 2, "--logit-bias: '5+-1'");
-    fails(SAMPLED("-l", "999999999+1"), 2, "there is no token 999999999");
-    fails(SAMPLED("--ban-token", "a"), 2, "--ban-token: 'a'");
-    fails(SAMPLED("--ban", ""), 2, "--ban: the text is empty");
-    fails(SAMPLED("--mirostat", "3"), 2, "--mirostat: 3 is out of range");
+    program_fails(SAMPLED("--samplers", "top_k;top_q"), 2, "'top_q' is not one of penalties;dry;");
+    program_fails(SAMPLED("--sampler-seq", "kq"), 2, "--sampler-seq: 'kq'");
+    program_fails(SAMPLED("--samplers", "top_k", "--sampler-seq", "k"), 2, "cannot be combined");
+    program_fails(SAMPLED("--logit-bias", "5"), 2, "--logit-bias: '5'");
+    program_fails(SAMPLED("--logit-bias", "5+inf"), 2, "--logit-bias: '5+inf'");
+    program_fails(SAMPLED("--logit-bias", "5+-1"), 2, "--logit-bias: '5+-1'");
+    program_fails(SAMPLED("-l", "999999999+1"), 2, "there is no token 999999999");
+    program_fails(SAMPLED("--ban-token", "a"), 2, "--ban-token: 'a'");
+    program_fails(SAMPLED("--ban", ""), 2, "--ban: the text is empty");
+    program_fails(SAMPLED("--mirostat", "3"), 2, "--mirostat: 3 is out of range");
 }
 
 Test(run, the_prompt_comes_from_anywhere)
@@ -150,10 +129,10 @@ Test(run, the_prompt_comes_from_anywhere)
     cr_assert_eq(given.status, 0, "%s", given.err);
     cr_assert_eq(strncmp(given.out, "a b\n", 4), 0);
     cr_assert_gt(given.out_size, 4);
-    prints(program_run(arguments, "a b\n", 4), given.out);
-    prints(PROGRAM("run", "-m", model, "-f", files_path(folder, "prompt.txt"), "-n", "6", "--temp=0"),
-           given.out);
-    prints(PROGRAM("-m", model, "-p", "a b\n", "-n6", "--temp", "0", "--no-echo"), given.out + 4);
+    program_prints(program_run(arguments, "a b\n", 4), given.out);
+    program_prints(PROGRAM("run", "-m", model, "-f", files_path(folder, "prompt.txt"), "-n", "6", "--temp=0"),
+                   given.out);
+    program_prints(PROGRAM("-m", model, "-p", "a b\n", "-n6", "--temp", "0", "--no-echo"), given.out + 4);
     program_free(&given);
 }
 
@@ -176,9 +155,9 @@ Test(run, the_prompt_as_tokens)
     program_free(&tokens);
     ids[1] = 99999;
     files_write_ids(file, ids, n);
-    fails(PROGRAM("-m", model, "--tokens-file", file), 1, "token 1 of the prompt is 99999");
+    program_fails(PROGRAM("-m", model, "--tokens-file", file), 1, "token 1 of the prompt is 99999");
     files_write_ids(file, ids, 0);
-    fails(PROGRAM("-m", model, "--tokens-file", file), 2, "there are no tokens");
+    program_fails(PROGRAM("-m", model, "--tokens-file", file), 2, "there are no tokens");
     json_decref(json);
 }
 
@@ -229,8 +208,9 @@ Test(run, the_model_comes_from_the_configuration)
     snprintf(text, sizeof text, "model = %s\nthreads = 1\n", model);
     files_write_text(files_path(folder, "engine.conf"), text);
     struct program_result given = PROGRAM("-m", model, "-p", "a", "-n", "3", "--temp", "0");
-    prints(PROGRAM("--config", files_path(folder, "engine.conf"), "-p", "a", "-n", "3", "--temp", "0"),
-           given.out);
+    program_prints(
+        PROGRAM("--config", files_path(folder, "engine.conf"), "-p", "a", "-n", "3", "--temp", "0"),
+        given.out);
     program_free(&given);
 }
 
@@ -240,13 +220,13 @@ Test(run, words)
 {
     struct program_result expected = PROGRAM("run", "-m", model, "-p", "One day", "-n", "6", "--temp", "0");
     cr_assert_eq(expected.status, 0, "%s", expected.err);
-    prints(PROGRAM("run", model, "One day", "-n", "6", "--temp", "0"), expected.out);
-    prints(PROGRAM(model, "-n", "6", "--temp", "0", "One day"), expected.out);
-    prints(PROGRAM("-m", model, "One day", "-n", "6", "--temp", "0", "-ngl", "0"), expected.out);
+    program_prints(PROGRAM("run", model, "One day", "-n", "6", "--temp", "0"), expected.out);
+    program_prints(PROGRAM(model, "-n", "6", "--temp", "0", "One day"), expected.out);
+    program_prints(PROGRAM("-m", model, "One day", "-n", "6", "--temp", "0", "-ngl", "0"), expected.out);
     program_free(&expected);
-    fails(PROGRAM("run", model, "-m", model), 2, "two models");
-    fails(PROGRAM("run", model, "-p", "One", "day"), 2, "two prompts");
-    fails(PROGRAM("run", model, "One", "day"), 2, "unexpected 'day'");
+    program_fails(PROGRAM("run", model, "-m", model), 2, "two models");
+    program_fails(PROGRAM("run", model, "-p", "One", "day"), 2, "two prompts");
+    program_fails(PROGRAM("run", model, "One", "day"), 2, "unexpected 'day'");
     struct program_result endless = PROGRAM(model, "-n", "-1", "-c", "40", "--temp", "0");
     cr_assert_eq(endless.status, 0, "%s", endless.err);
     cr_assert(strstr(endless.err, "the context of 40 tokens is full"), "%s", endless.err);
@@ -271,7 +251,7 @@ Test(run, json)
     cr_assert_eq(json_array_size(rows), 3);
     cr_assert_eq(json_array_size(json_array_get(rows, 2)), 320);
     const char *out = files_path(folder, "logits.npy");
-    prints(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-o", out), "");
+    program_prints(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-o", out), "");
     size_t size;
     char *npy = files_read(out, &size);
     float last;
@@ -377,7 +357,7 @@ Test(run, without_anything)
     struct program_result result = PROGRAM("--seed", "1");
     cr_assert_eq(result.status, 0, "%s", result.err);
     cr_assert_gt(result.out_size, 100, "%s", result.out);
-    prints(PROGRAM("run", "-p", "", "--seed", "1"), result.out);
+    program_prints(PROGRAM("run", "-p", "", "--seed", "1"), result.out);
     program_free(&result);
     result = PROGRAM("tokenize", "--ids", ".");
     cr_assert_eq(result.status, 0, "%s", result.err);
@@ -386,19 +366,20 @@ Test(run, without_anything)
     cr_assert_eq(result.status, 0, "%s", result.err);
     program_free(&result);
     /* A chat. */
-    prints(PROGRAM("--special", "--no-echo", "--temp", "0", "-p",
-                   "<|im_start|>user\nWhat is 27 plus 38?<|im_end|>\n<|im_start|>assistant\n"),
-           "27 + 38 = 65.");
+    program_prints(PROGRAM("--special", "--no-echo", "--temp", "0", "-p",
+                           "<|im_start|>user\nWhat is 27 plus 38?<|im_end|>\n<|im_start|>assistant\n"),
+                   "27 + 38 = 65.");
     /* A model that the configuration names comes first. */
     snprintf(missing, sizeof missing, "model = %s/none.gguf\n", folder);
     files_write_text(files_path(folder, "engine.conf"), missing);
-    fails(PROGRAM("--config", files_path(folder, "engine.conf")), 1, "none.gguf: No such file or directory");
+    program_fails(PROGRAM("--config", files_path(folder, "engine.conf")), 1,
+                  "none.gguf: No such file or directory");
 }
 
 Test(run, seeds)
 {
     struct program_result first = PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "5");
-    prints(PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "5"), first.out);
+    program_prints(PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "5"), first.out);
     struct program_result other = PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", "6");
     cr_assert_str_neq(other.out, first.out);
     program_free(&first);
@@ -409,7 +390,7 @@ Test(run, seeds)
     char seed[32], *told = strstr(drawn.err, "; seed: ");
     cr_assert(told, "%s", drawn.err);
     cr_assert_eq(sscanf(told, "; seed: %31[0-9]", seed), 1);
-    prints(PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", seed), drawn.out);
+    program_prints(PROGRAM("-m", model, "-p", "a", "-n", "30", "--seed", seed), drawn.out);
     program_free(&drawn);
 }
 
@@ -421,11 +402,11 @@ Test(run, guesses_do_not_change_the_text)
         struct program_result plain =
             PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4");
         cr_assert_eq(plain.status, 0, "%s", plain.err);
-        prints(PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4", "--lookup"),
-               plain.out);
-        prints(PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4", "-md", model,
-                       "--draft-max", "5", "--draft-min", "5"),
-               plain.out);
+        program_prints(PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4", "--lookup"),
+                       plain.out);
+        program_prints(PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", t, "--seed", "4", "-md", model,
+                               "--draft-max", "5", "--draft-min", "5"),
+                       plain.out);
         program_free(&plain);
     }
     struct program_result draft = PROGRAM("-m", model, "-p", "a b", "-n", "60", "--temp", "0", "--draft",
@@ -442,8 +423,8 @@ Test(run, guesses_do_not_change_the_text)
 /* Without new tokens, the prompt is read and printed. */
 Test(run, no_tokens)
 {
-    prints(PROGRAM("-m", model, "-p", "a b", "-n", "0"), "a b");
-    prints(PROGRAM("-m", model, "-p", "a b", "-n", "0", "--lookup"), "a b");
+    program_prints(PROGRAM("-m", model, "-p", "a b", "-n", "0"), "a b");
+    program_prints(PROGRAM("-m", model, "-p", "a b", "-n", "0", "--lookup"), "a b");
     struct program_result result = PROGRAM("-m", model, "-p", "a b", "-n", "0", "--json");
     json_t *json = json_loads(result.out, JSON_ALLOW_NUL, NULL);
     cr_assert_eq(json_integer_value(json_object_get(json, "prompt_tokens")), 5, "%s", result.out);
@@ -455,26 +436,28 @@ Test(run, no_tokens)
 Test(run, guesses_that_cannot_be_made)
 {
     const char *other = files_path(folder, "other.gguf");
-    fails(PROGRAM("-m", model, "-p", "a", "--draft-max", "3"), 2, "need --lookup or --draft");
-    fails(PROGRAM("-m", model, "-p", "a", "--lookup", "--draft-min", "3", "--draft-max", "2"), 2,
-          "--draft-min 3 is above --draft-max 2");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--draft-max", "3"), 2, "need --lookup or --draft");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--lookup", "--draft-min", "3", "--draft-max", "2"), 2,
+                  "--draft-min 3 is above --draft-max 2");
     cr_assert(
         write_tiny_llama(other, &(struct tiny_llama){.seed = 4, .type = ENGINE_TYPE_F32, .n_vocab = 300}));
-    fails(PROGRAM("-m", model, "-p", "a", "--draft", other), 1, "both need the same vocabulary");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--draft", other), 1, "both need the same vocabulary");
 }
 
 Test(run, mistakes)
 {
-    fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2, "use one of --prompt, --file and --tokens-file");
-    fails(PROGRAM("-m", model, "-p", "a", "--tokens-file", "b"), 2,
-          "use one of --prompt, --file and --tokens-file");
-    fails(PROGRAM("-m", model, "a", "--tokens-file", "b"), 2, "two prompts: 'a'");
-    fails(PROGRAM("-m", model, "--tokens-file", "/nowhere.npy"), 1, "/nowhere.npy");
-    fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
-    fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
-    fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");
-    fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 2, "--memory cpu: expected DEVICE=SIZE");
-    fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context only 2");
+    program_fails(PROGRAM("-m", model, "-p", "a", "-f", "b"), 2,
+                  "use one of --prompt, --file and --tokens-file");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--tokens-file", "b"), 2,
+                  "use one of --prompt, --file and --tokens-file");
+    program_fails(PROGRAM("-m", model, "a", "--tokens-file", "b"), 2, "two prompts: 'a'");
+    program_fails(PROGRAM("-m", model, "--tokens-file", "/nowhere.npy"), 1, "/nowhere.npy");
+    program_fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
+    program_fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 2,
+                  "--memory cpu: expected DEVICE=SIZE");
+    program_fails(PROGRAM("-m", model, "-p", "abcdefghijkl", "-c", "2"), 1, "the context only 2");
 }
 
 /* The last rows of many models stand for no token: they fill up. They are not drawn. */
@@ -494,8 +477,8 @@ Test(run, more_tokens_than_rows)
     const char *cut = files_path(folder, "cut.gguf");
     const struct tiny_llama config = {.seed = 3, .type = ENGINE_TYPE_F32, .n_vocab = 260, .n_tokens = 320};
     cr_assert(write_tiny_llama(cut, &config));
-    fails(PROGRAM("-m", cut, "-p", "a"), 1,
-          "token 2 of the prompt is 260, but the model has 260 tokens, 0 to 259");
+    program_fails(PROGRAM("-m", cut, "-p", "a"), 1,
+                  "token 2 of the prompt is 260, but the model has 260 tokens, 0 to 259");
 }
 
 /* Starts a run that goes on for long, and waits for the first of its text. */
@@ -583,7 +566,7 @@ Test(run, the_reader_has_had_enough)
     free(said);
 }
 
-/* ---- plan, logits -------------------------------------------------------------------------------------- */
+/* ---- plan ---------------------------------------------------------------------------------------------- */
 
 Test(run, plan)
 {
@@ -631,133 +614,4 @@ Test(run, plan_of_a_tied_model)
     cr_assert(strstr(result.err, "engine: cpu: 2 of 2 layers; "), "%s", result.err);
     cr_assert(strstr(result.err, "prompt: 1 token, "), "%s", result.err);
     program_free(&result);
-}
-
-Test(run, logits)
-{
-    const char *out = files_path(folder, "logits.npy");
-    size_t size;
-    prints(PROGRAM("logits", "-m", model, "--tokens", "5 6, 7", "-o", out), "");
-    char *npy = files_read(out, &size);
-    cr_assert(size > 128 && memcmp(npy, "\x93NUMPY", 6) == 0);
-    cr_assert(strstr(npy + 10, "'shape': (3, 320)"), "%s", npy + 10);
-    cr_assert_eq((size - 3 * 320 * 4) % 64, 0, "the data begin at a multiple of 64");
-    free(npy);
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 2, "320");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5"), 2, "-o");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 x", "-o", out), 2, "'x'");
-}
-
-/* The names in the folder that begin with "out", with blanks between them. */
-static const char *outputs(void)
-{
-    static char names[256];
-    struct dirent *entry;
-    DIR *dir = opendir(folder);
-    cr_assert(dir);
-    names[0] = '\0';
-    while ((entry = readdir(dir))) {
-        size_t used = strlen(names);
-        if (strncmp(entry->d_name, "out", 3) == 0)
-            snprintf(names + used, sizeof names - used, "%.60s ", entry->d_name);
-    }
-    closedir(dir);
-    return names;
-}
-
-/* Nothing that was there is lost before there is something better. */
-Test(run, logits_that_fail_leave_the_file_alone)
-{
-    const char *out = files_path(folder, "out.npy");
-    size_t size;
-    files_write_text(out, "precious");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 320", "-o", out), 2, "token 1 of the prompt is 320");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5 6 7", "-c", "2", "-o", out), 1, "the context only 2");
-    char *text = files_read(out, &size);
-    cr_assert_str_eq(text, "precious");
-    free(text);
-    cr_assert_eq(chmod(out, 0600), 0);
-    prints(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), "");
-    struct stat info;
-    cr_assert_eq(stat(out, &info), 0);
-    cr_assert_gt(info.st_size, 320 * 4);
-    cr_assert_eq(info.st_mode & 0777, 0600);
-    cr_assert_str_eq(outputs(), "out.npy ");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", files_path(folder, "no/out.npy")), 1,
-          "no/out.npy: No such file or directory");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", folder), 1, "Is a directory");
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", ""), 2, "no output file");
-}
-
-/* Whatever leads to a file that is read is no place for the output; the file stays as it is. */
-Test(run, logits_never_overwrite_an_input)
-{
-    static const char *const names[] = {"model.gguf", "tokens.npy", "tokenizer.bin", "engine.conf", "out"};
-    static const char npy[] = "\x93NUMPY\1\0\x48\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }"
-                              "              \n\5\0\0\0";
-    char *paths[5], config[256];
-    for (int i = 0; i < 5; i++) paths[i] = strdup(files_path(folder, names[i]));
-    const char *out = paths[4];
-    snprintf(config, sizeof config, "model = %s\n", paths[0]);
-    files_write(paths[1], npy, sizeof npy - 1);
-    files_write_text(paths[2], "words");
-    files_write_text(paths[3], config);
-    for (int i = 0; i < 8; i++) {
-        const char *input = paths[i / 2];
-        size_t size, size_then;
-        char *before = files_read(input, &size);
-        cr_assert_eq(i % 2 ? link(input, out) : symlink(input, out), 0);
-        for (int o = 0; o < 2; o++)
-            fails(PROGRAM("logits", "--config", paths[3], "--tokens-file", paths[1], "--tokenizer", paths[2],
-                          "-o", o ? out : input),
-                  2, "the same file as the input");
-        unlink(out);
-        char *then = files_read(input, &size_then);
-        cr_assert(size_then == size && memcmp(then, before, size) == 0, "%s", input);
-        free(before), free(then);
-    }
-    fails(PROGRAM("logits", "-m", model, "--tokens-file", paths[1], "-o", TEST_PLUGIN_DIR "/cpu.so"), 2,
-          "the same file as the input");
-    /* Tokens that come through standard input are a file there too. */
-    struct program_result result = program_run(
-        (const char *const[]){"logits", "-m", model, "--tokens-file", "-", "-o", "/dev/stdin", NULL}, npy,
-        sizeof npy - 1);
-    fails(result, 2, "on standard input");
-    for (int i = 0; i < 5; i++) free(paths[i]);
-}
-
-/* Links, devices and FIFOs are written as they are, and stay. */
-Test(run, logits_go_to_what_is_no_file)
-{
-    const char *out = files_path(folder, "out");
-    struct stat info;
-    struct program_result result = PROGRAM("logits", "-m", model, "--tokens", "5 6", "-o", "/dev/stdout");
-    cr_assert_eq(result.status, 0, "%s", result.err);
-    cr_assert_eq(result.out_size % 64, 0);
-    cr_assert_gt(result.out_size, 2 * 320 * 4);
-    cr_assert_eq(memcmp(result.out, "\x93NUMPY", 6), 0);
-    struct program_result dash = PROGRAM("logits", "-m", model, "--tokens", "5 6", "-o", "-");
-    cr_assert_eq(dash.status, 0, "%s", dash.err);
-    cr_assert(dash.out_size == result.out_size && memcmp(dash.out, result.out, result.out_size) == 0);
-    program_free(&dash);
-    program_free(&result);
-
-    cr_assert_eq(symlink("/dev/full", out), 0);
-    fails(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), 1, "No space left on device");
-    cr_assert_eq(lstat(out, &info), 0);
-    cr_assert(S_ISLNK(info.st_mode));
-    cr_assert_eq(stat("/dev/full", &info), 0);
-
-    cr_assert_eq(unlink(out), 0);
-    cr_assert_eq(mkfifo(out, 0600), 0);
-    int reader = open(out, O_RDONLY | O_NONBLOCK);
-    cr_assert(reader >= 0);
-    prints(PROGRAM("logits", "-m", model, "--tokens", "5", "-o", out), "");
-    char magic[6];
-    cr_assert_eq(read(reader, magic, sizeof magic), 6);
-    cr_assert_eq(memcmp(magic, "\x93NUMPY", 6), 0);
-    close(reader);
-    cr_assert_eq(stat(out, &info), 0);
-    cr_assert(S_ISFIFO(info.st_mode));
-    cr_assert_str_eq(outputs(), "out ");
 }

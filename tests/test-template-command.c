@@ -78,9 +78,8 @@ static void expect(struct program_result result, const char *text)
 
 static void expect_error(struct program_result result, const char *word)
 {
-    program_expect_failure(&result, word);
-    cr_expect_str_eq(result.out, "");
-    program_free(&result);
+    cr_expect_str_empty(result.out);
+    program_fails(result, 0, word);
 }
 
 Test(template_command, prints_the_text_and_nothing_else)

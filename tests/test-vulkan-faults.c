@@ -386,9 +386,7 @@ Test(vulkan_faults, memory_that_runs_out_while_running_is_an_error)
 {
     need_model();
     machine("submit=20");
-    struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "all");
-    program_expect_failure(&result, "out of device memory");
-    program_free(&result);
+    program_fails(PROGRAM(RUN, "--backend", "vulkan", "--offload", "all"), 0, "out of device memory");
 }
 
 Test(vulkan_faults, a_lost_device_is_an_error)
@@ -398,9 +396,7 @@ Test(vulkan_faults, a_lost_device_is_an_error)
     need_model();
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i]);
-        struct program_result result = PROGRAM(RUN, "--backend", "vulkan", "--offload", "3");
-        program_expect_failure(&result, "lost");
-        program_free(&result);
+        program_fails(PROGRAM(RUN, "--backend", "vulkan", "--offload", "3"), 0, "lost");
     }
 }
 
@@ -409,16 +405,13 @@ Test(vulkan_faults, a_lost_device_is_an_error)
 /* One line where Vulkan was asked for, and where it wasn't; none where others were. */
 static void expect_cpu_takes_over(const char *reason)
 {
-    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan"), not_asked = PROGRAM(RUN),
-                          cpu = PROGRAM(RUN, "--backend", "cpu");
-    program_expect_failure(&asked, reason);
-    cr_assert_str_eq(asked.out, "");
+    program_fails(PROGRAM(RUN, "--backend", "vulkan"), 1, reason);
+    struct program_result not_asked = PROGRAM(RUN), cpu = PROGRAM(RUN, "--backend", "cpu");
     cr_assert_eq(not_asked.status, 0, "%s", not_asked.err);
     cr_assert_eq(program_count_lines(not_asked.err, "engine: "), 1, "%s", not_asked.err);
     cr_assert(strstr(not_asked.err, reason), "%s", not_asked.err);
     cr_assert_eq(cpu.status, 0, "%s", cpu.err);
     cr_assert_null(strstr(cpu.err, "Vulkan"), "%s", cpu.err);
-    program_free(&asked);
     program_free(&not_asked);
     program_free(&cpu);
 }
@@ -463,18 +456,16 @@ Test(vulkan_no_driver, nor_layers_by_another_name)
 {
     need_model();
     setenv("ENGINE_VULKAN_VALIDATION", "maybe", 1);
-    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan");
-    program_expect_failure(&asked, "validation = maybe: choose \"off\", \"on\" or \"gpu\"");
-    program_free(&asked);
+    program_fails(PROGRAM(RUN, "--backend", "vulkan"), 0,
+                  "validation = maybe: choose \"off\", \"on\" or \"gpu\"");
 }
 
 Test(vulkan_no_driver, nor_more_columns_than_few)
 {
     need_model();
     setenv("ENGINE_VULKAN_FEW_COLUMNS", "17", 1);
-    struct program_result asked = PROGRAM(RUN, "--backend", "vulkan");
-    program_expect_failure(&asked, "few_columns = 17: choose \"auto\" or a number from 1 to 16");
-    program_free(&asked);
+    program_fails(PROGRAM(RUN, "--backend", "vulkan"), 0,
+                  "few_columns = 17: choose \"auto\" or a number from 1 to 16");
 }
 
 Test(vulkan_no_driver, nor_a_loader)
@@ -626,9 +617,7 @@ Test(vulkan_faults, two_devices_share_a_model)
     cr_assert_eq(plan.status, 0, "%s", plan.err);
     cr_assert(strstr(plan.out, "  vulkan0\n") && strstr(plan.out, "  vulkan1\n"), "%s", plan.out);
     program_free(&plan);
-    struct program_result missing = PROGRAM(RUN, "--backend", "vulkan:2");
-    program_expect_failure(&missing, "vulkan");
-    program_free(&missing);
+    program_fails(PROGRAM(RUN, "--backend", "vulkan:2"), 0, "vulkan");
     files_remove(folder);
     free(folder), free(expected);
 }
