@@ -104,6 +104,16 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
     return tokens->count == 0 && info->bos >= 0 ? token_list_add(tokens, &info->bos, 1) : ENGINE_OK;
 }
 
+int32_t vocabulary_token(const struct vocabulary *vocabulary, const char *text)
+{
+    struct token_list tokens = {0};
+    int status = vocabulary->api->encode(vocabulary->tokenizer, text, strlen(text), ENGINE_ENCODE_SPECIAL,
+                                         token_list_sink, &tokens);
+    int32_t token = !status && tokens.count == 1 ? tokens.ids[0] : -1;
+    free(tokens.ids);
+    return token;
+}
+
 uint32_t new_seed(void)
 {
     struct timespec time;

@@ -33,6 +33,9 @@ int refuse_encoder(struct engine_model *model);
  * all ids, none of them special. */
 void vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary);
 
+/* The one token that a text is read as, special tokens included; -1: it takes several. */
+int32_t vocabulary_token(const struct vocabulary *vocabulary, const char *text);
+
 /* The id of a token as a text. */
 struct id_text {
     char text[12];

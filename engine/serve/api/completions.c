@@ -72,7 +72,8 @@ static bool read_prompt(const struct served *served, const json_t *value, const 
     prompt->text = malloc(prompt->size + 1);
     if (!prompt->text) return mistake_memory(mistake);
     memcpy(prompt->text, json_string_value(value), prompt->size + 1);
-    if (suffix) return fim_prompt(served, value, suffix, NULL, NULL, "suffix", &prompt->tokens, mistake);
+    const struct fim_texts texts = {.prefix = value, .suffix = suffix, .param = "suffix"};
+    if (suffix) return fim_prompt(served, &texts, &prompt->tokens, mistake);
     return generation_encode(served, prompt->text, prompt->size, true, &prompt->tokens, mistake);
 }
 
@@ -361,16 +362,18 @@ bool infill_read(struct ask *ask, const struct served *served, json_t *body, str
         return mistake_in(mistake, "input_extra", "\"input_extra\" should be an array");
     json_array_foreach(extra, i, file)
     {
-        if (json_is_string(json_object_get(file, "filename")) &&
-            json_is_string(json_object_get(file, "text")))
-            continue;
+        const json_t *name = json_object_get(file, "filename");
+        if ((!name || json_is_string(name)) && json_is_string(json_object_get(file, "text"))) continue;
         return mistake_in(mistake, "input_extra",
-                          "\"input_extra\" should have objects with \"filename\" and \"text\"");
+                          "\"input_extra\" should have objects with \"text\" and, if you like, \"filename\"");
     }
-    return make_prompts(ask, 1, mistake) &&
-           fim_prompt(served, json_object_get(body, "input_prefix"), json_object_get(body, "input_suffix"),
-                      json_is_string(begun) ? begun : NULL, extra, "input_prefix", &ask->prompts[0].tokens,
-                      mistake);
+    const struct fim_texts texts = {.prefix = json_object_get(body, "input_prefix"),
+                                    .suffix = json_object_get(body, "input_suffix"),
+                                    .begun = begun,
+                                    .files = true,
+                                    .extra = extra,
+                                    .param = "input_prefix"};
+    return make_prompts(ask, 1, mistake) && fim_prompt(served, &texts, &ask->prompts[0].tokens, mistake);
 }
 
 /* As llama.cpp's server answers it, whose clients look for "content" and "stop". */

@@ -5,10 +5,17 @@
 #include "serve/generate/ask.h"
 #include "serve/models/models.h"
 
-/* Writes a prompt for what stands between two texts: [repository and files,] prefix, suffix, each after its mark, then the
- * mark of the middle, with `begun`, which may be empty, after it. `extra`: an array of {"filename", "text"}, or NULL.
- * `param`: the field to blame if the model has no such marks. */
-bool fim_prompt(const struct served *served, const json_t *prefix, const json_t *suffix, const json_t *begun,
-                const json_t *extra, const char *param, struct token_list *tokens, struct mistake *mistake);
+struct fim_texts {
+    const json_t *prefix, *suffix;
+    const json_t *begun; /* goes on with the prefix; NULL: nothing */
+    bool files;          /* the prompt has what the model wants to know of the project: its files */
+    const json_t *extra; /* with `files`: the others, an array of {"text", "filename"}; NULL: none */
+    const char *param;   /* the field to blame if the model has no marks for gaps */
+};
+
+/* Writes a prompt for what stands between two texts, as llama.cpp's server does: the files, then prefix and suffix, each
+ * after its mark, and the mark of the middle. */
+bool fim_prompt(const struct served *served, const struct fim_texts *texts, struct token_list *tokens,
+                struct mistake *mistake);
 
 #endif

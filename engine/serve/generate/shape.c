@@ -44,28 +44,13 @@ static void put_json(struct writer *w, const json_t *value)
 
 /* ---- Marks ---- */
 
-struct found {
-    int32_t id;
-    size_t count;
-};
-
-static int find(void *user, const int32_t *ids, size_t count)
-{
-    struct found *found = user;
-    if (count > 0) found->id = ids[0];
-    found->count += count;
-    return ENGINE_OK;
-}
-
 /* The token that is spelled like the mark; -1: it takes several. */
 static int32_t token_of(const struct shape *shape, const char *mark)
 {
-    const struct vocabulary *v = shape->vocabulary;
-    struct found found = {.id = -1};
+    int32_t token = vocabulary_token(shape->vocabulary, mark);
     struct engine_string piece;
-    int status = v->api->encode(v->tokenizer, mark, strlen(mark), ENGINE_ENCODE_SPECIAL, find, &found);
-    if (status || found.count != 1 || engine_model_token_text(shape->model, found.id, &piece)) return -1;
-    return piece.length == strlen(mark) && memcmp(piece.data, mark, piece.length) == 0 ? found.id : -1;
+    if (token < 0 || engine_model_token_text(shape->model, token, &piece)) return -1;
+    return piece.length == strlen(mark) && memcmp(piece.data, mark, piece.length) == 0 ? token : -1;
 }
 
 /* A mark: as its token if the vocabulary has one, else as text. */
