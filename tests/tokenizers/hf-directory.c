@@ -53,15 +53,23 @@ void hf_test_write(const char *directory, const char *name, const char *text)
 
 void hf_test_remove(const char *directory)
 {
-    static const char *const names[] = {"tokenizer.json",      "tokenizer_config.json",
-                                        "vocab.json",          "merges.txt",
-                                        "vocab.txt",           "generation_config.json",
-                                        "chat_template.jinja", "special_tokens_map.json",
-                                        "tokenizer.model",     "config.json"};
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "vocab.txt",
+                                        "generation_config.json",
+                                        "chat_template.jinja",
+                                        "special_tokens_map.json",
+                                        "tokenizer.model",
+                                        "config.json",
+                                        "additional_chat_templates/default.jinja"};
     char path[256];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", directory, names[i]);
         unlink(path);
     }
+    snprintf(path, sizeof path, "%s/additional_chat_templates", directory);
+    rmdir(path);
     rmdir(directory);
 }

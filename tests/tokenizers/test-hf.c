@@ -176,6 +176,13 @@ Test(hf, templates_sampling_and_padding)
     opened = hf_test_open(api, directory);
     cr_assert(metadata_string(opened.metadata, "tokenizer.chat_template", &text) && *text.data == 'C');
     hf_test_close(api, &opened);
+    char folder[256]; /* of templates with names; one for "default" replaces the others */
+    snprintf(folder, sizeof folder, "%s/additional_chat_templates", directory);
+    cr_assert_eq(mkdir(folder, 0755), 0);
+    hf_test_write(directory, "additional_chat_templates/default.jinja", "D");
+    opened = hf_test_open(api, directory);
+    cr_assert(metadata_string(opened.metadata, "tokenizer.chat_template", &text) && *text.data == 'D');
+    hf_test_close(api, &opened);
     hf_test_remove(directory);
 }
 

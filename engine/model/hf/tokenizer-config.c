@@ -242,11 +242,12 @@ static int add_json_template(const struct hf_tokenizer *work, struct templates *
     return add_template(work, templates, name, json_string_value(text), json_string_length(text));
 }
 
-/* additional_chat_templates/NAME.jinja */
+#define TEMPLATE_FOLDER "additional_chat_templates/"
+
+/* additional_chat_templates/NAME.jinja; the default one has been read. */
 static int add_folder(const struct hf_tokenizer *work, struct templates *templates)
 {
-    static const char folder[] = "additional_chat_templates/";
-    char *path = hf_tokenizer_path(work->directory, folder);
+    char *path = hf_tokenizer_path(work->directory, TEMPLATE_FOLDER);
     if (!path) return error_memory("chat template");
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, alphasort), status = ENGINE_OK;
@@ -256,8 +257,9 @@ static int add_folder(const struct hf_tokenizer *work, struct templates *templat
         char name[320];
         const char *text = NULL;
         if (!status && length > 6 && length < 256 && strcmp(file + length - 6, ".jinja") == 0) {
-            snprintf(name, sizeof name, "%s%s", folder, file);
-            status = hf_tokenizer_text(work, name, HF_TEMPLATE_MAX, &text, &size);
+            snprintf(name, sizeof name, TEMPLATE_FOLDER "%s", file);
+            if (strcmp(file, "default.jinja") != 0)
+                status = hf_tokenizer_text(work, name, HF_TEMPLATE_MAX, &text, &size);
             snprintf(name, sizeof name, "%.*s", (int)(length - 6), file);
             if (!status && text) status = add_template(work, templates, name, text, size);
         }
@@ -296,7 +298,10 @@ int hf_tokenizer_add_templates(struct hf_tokenizer *work)
     json_t *file = NULL;
     if (!templates.names) return error_memory("chat template");
     const json_t *value = json_object_get(work->config, "chat_template");
-    int status = hf_tokenizer_text(work, "chat_template.jinja", HF_TEMPLATE_MAX, &text, &length);
+    /* An additional one of that name replaces the default, as in transformers. */
+    int status = hf_tokenizer_text(work, TEMPLATE_FOLDER "default.jinja", HF_TEMPLATE_MAX, &text, &length);
+    if (!status && !text)
+        status = hf_tokenizer_text(work, "chat_template.jinja", HF_TEMPLATE_MAX, &text, &length);
     if (!status && !text) status = hf_tokenizer_json(work->directory, "chat_template.json", &file);
     const json_t *other = json_object_get(file, "chat_template");
     bool has_default = text || json_is_string(other) || json_is_string(value);
