@@ -72,6 +72,28 @@ float *factor_values(const char *name, size_t count)
     return values;
 }
 
+void tensor_file_add_turned(struct tensor_file *file, const char *module, size_t n_in, size_t n_out,
+                            size_t rank, size_t n)
+{
+    char name_a[256], name_b[256];
+    snprintf(name_a, sizeof name_a, "base_model.model.%s.lora_A.weight", module);
+    snprintf(name_b, sizeof name_b, "base_model.model.%s.lora_B.weight", module);
+    float *a = factor_values(name_a, n * rank * n_in), *b = factor_values(name_b, n_out * rank * n);
+    float *turned_a = malloc(n * rank * n_out * sizeof *a), *turned_b = malloc(n_in * rank * n * sizeof *b);
+    for (size_t e = 0; e < n; e++)
+        for (size_t k = 0; k < rank; k++) {
+            for (size_t i = 0; i < n_out; i++)
+                turned_a[(e * rank + k) * n_out + i] = b[(i * rank + k) * n + e];
+            for (size_t i = 0; i < n_in; i++) turned_b[(i * rank + k) * n + e] = a[(e * rank + k) * n_in + i];
+        }
+    tensor_file_add(file, name_a, n * rank, n_out, turned_a);
+    tensor_file_add(file, name_b, n_in, rank * n, turned_b);
+    free(a);
+    free(b);
+    free(turned_a);
+    free(turned_b);
+}
+
 void tensor_file_add_module(struct tensor_file *file, const char *module, size_t n_in, size_t n_out,
                             size_t rank, int is_rows)
 {

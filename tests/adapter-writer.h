@@ -24,5 +24,8 @@ float *factor_values(const char *name, size_t count);
  * names. */
 void tensor_file_add_module(struct tensor_file *file, const char *module, size_t n_in, size_t n_out,
                             size_t rank, int is_rows);
+/* The factors of a parameter with the matrices of `n` experts, in each other's place. They mean the same. */
+void tensor_file_add_turned(struct tensor_file *file, const char *module, size_t n_in, size_t n_out,
+                            size_t rank, size_t n);
 
 #endif

@@ -6,8 +6,10 @@
  *
  * Experts may also be one parameter of a module (target_parameters), [n, rows, columns] or, on families that
  * store it so, [n, columns, rows]. Then A is [n r, n_in], a matrix below the other, and B [n_out, r n], where
- * column k n + e is column k of expert e. The names lack the parameter's: PEFT wraps the module once for each of
- * its parameters, so the first one of "mlp.experts" has the factors of "mlp.experts.base_layer". */
+ * column k n + e is column k of expert e. Releases of PEFT that take the first order for the second (0.17) have
+ * them in each other's place: A is [n r, n_out] and B [n_in, r n]. The names lack the parameter's: PEFT wraps the
+ * module once for each of its parameters, so the first one of "mlp.experts" has the factors of
+ * "mlp.experts.base_layer". */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,6 +47,7 @@ struct module {
     const struct safetensors_tensor *a, *b; /* NULL: not seen */
     bool is_rows;
     uint64_t n_matrices; /* of a parameter with the matrices of all experts; otherwise 1 */
+    bool turned;         /* of such a parameter: its factors have changed places */
     float scale;
 };
 
@@ -436,7 +439,9 @@ static int copy_experts(struct reader *reader, const struct module *modules, siz
 static int copy_parameter(struct reader *reader, const struct module *module, const struct rows *rows,
                           struct adapter_part *part)
 {
-    uint64_t n = module->n_matrices, rank = module->a->ne[0] / n, n_in = module->a->ne[1];
+    bool turned = module->turned;
+    uint64_t n = module->n_matrices, rank = module->a->ne[0] / n;
+    uint64_t n_in = turned ? module->b->ne[0] : module->a->ne[1], width = module->a->ne[1];
     int status =
         make_tensor(reader->adapter, part->a.name, ENGINE_TYPE_F32, (uint64_t[3]){n_in, rank, n}, &part->a);
     if (!status)
@@ -444,11 +449,18 @@ static int copy_parameter(struct reader *reader, const struct module *module, co
                              &part->b);
     if (status) return status;
     float *a = (float *)(uintptr_t)part->a.data, *b = (float *)(uintptr_t)part->b.data;
-    for (uint64_t i = 0; i < n * rank * n_in; i++) *a++ = number_at(module->a, i);
+    for (uint64_t e = 0; e < n; e++)
+        for (uint64_t k = 0; k < rank; k++)
+            for (uint64_t i = 0; i < n_in; i++)
+                *a++ = turned ? number_at(module->b, (i * rank + k) * n + e)
+                              : number_at(module->a, (e * rank + k) * n_in + i);
     for (uint64_t e = 0; e < n; e++)
         for (uint64_t i = 0; i < rows->n; i++)
-            for (uint64_t k = 0; k < rank; k++)
-                *b++ = number_at(module->b, ((rows->first + i * rows->step) * rank + k) * n + e);
+            for (uint64_t k = 0; k < rank; k++) {
+                uint64_t row = rows->first + i * rows->step;
+                *b++ = turned ? number_at(module->a, (e * rank + k) * width + row)
+                              : number_at(module->b, (row * rank + k) * n + e);
+            }
     part->scale = module->scale;
     return ENGINE_OK;
 }
@@ -478,17 +490,26 @@ static const char *const *halves_of(const struct reader *reader, const char *ten
     return NULL;
 }
 
+/* Whether the factors of a parameter fit only in each other's place. `tensor`: the model's. */
+static bool is_turned(const struct reader *reader, const struct module *module, const char *tensor)
+{
+    const struct model_tensor *target = model_tensor_find(reader->model, tensor);
+    return target && module->a->ne[1] != target->ne[0] && module->b->ne[0] == target->ne[0];
+}
+
 /* The part of a matrix, or of a parameter with the matrices of all experts; or two parts, for gate and up. */
-static int make_matrix_parts(struct reader *reader, const struct module *module)
+static int make_matrix_parts(struct reader *reader, struct module *module)
 {
     struct adapter *adapter = reader->adapter;
     const char *tensor = module->hf.tensor, *const *halves = halves_of(reader, tensor);
-    uint64_t n_rows = module->b->ne[0];
     bool is_parameter = strstr(tensor, "_exps.") != NULL;
+    char half[64];
+    snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves ? halves[0] : "");
+    module->turned = is_parameter && is_turned(reader, module, halves ? half : tensor);
+    uint64_t n_rows = module->turned ? module->a->ne[1] : module->b->ne[0];
     bool alternate = strcmp(reader->family, "gpt-oss") == 0; /* as model/hf/tensors.c reads them */
     struct rows rows = {0, 1, n_rows};
     for (uint64_t i = 0; i < (halves ? 2 : 1); i++) {
-        char half[64];
         snprintf(half, sizeof half, "blk.%u.%s.weight", module->hf.layer, halves ? halves[i] : "");
         if (halves && n_rows % 2 != 0)
             return error_raise(ENGINE_ERROR_DATA, "%s: %s has %" PRIu64 " rows, which cannot be gate and up",
@@ -526,7 +547,7 @@ static int make_parts(struct reader *reader)
     adapter->parts = calloc(2 * reader->n_modules + 1, sizeof *adapter->parts);
     if (!adapter->parts) return error_memory("adapter");
     for (size_t i = 0, n; i < reader->n_modules; i += n) {
-        const struct module *module = &reader->modules[i];
+        struct module *module = &reader->modules[i];
         const char *target = module->hf.tensor;
         for (n = 1; i + n < reader->n_modules && strcmp(module[n].hf.tensor, target) == 0; n++) continue;
         int status = check_form(reader, module);
