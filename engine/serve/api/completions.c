@@ -1,4 +1,5 @@
 /* completions.c: POST /v1/completions, and POST /infill of llama.cpp's server. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,7 @@ bool completions_read(struct ask *ask, const struct served *served, json_t *body
 /* Of a choice: OpenAI's four arrays, of which a stream sends what is new. */
 struct legacy {
     json_t *tokens, *logprobs, *top, *offsets;
-    size_t offset; /* bytes of the text before the next token */
+    size_t offset; /* characters of the text before the next token */
     bool echoed;
 };
 
@@ -145,14 +146,28 @@ static void free_legacy(struct choice *choice)
     free(legacy);
 }
 
+/* Part of a character is "bytes:\xc3", as OpenAI's API has it. */
+static json_t *piece_json(const struct engine_string *text)
+{
+    json_t *json = json_stringn(text->data, text->length);
+    char bytes[256];
+    size_t n = (size_t)snprintf(bytes, sizeof bytes, "bytes:");
+    if (json) return json;
+    for (size_t i = 0; i < text->length && n + 4 < sizeof bytes; i++)
+        n += (size_t)snprintf(bytes + n, sizeof bytes - n, "\\x%02x", (unsigned char)text->data[i]);
+    return json_stringn(bytes, n);
+}
+
+/* `length`: the characters that begin in it and are in the answer. */
 static json_t *token_as_json(const struct generation *g, int32_t token, size_t *length)
 {
     struct engine_string text = {"", 0};
     const struct vocabulary *v = &g->served->vocabulary;
     engine_model_token_text(g->served->model, token, &text);
-    *length =
-        v->api->attributes(v->tokenizer, token) & ENGINE_TOKEN_CONTROL ? 0 : text.length; /* in the answer */
-    return json_text(text.data, text.length);
+    *length = 0;
+    if (!(v->api->attributes(v->tokenizer, token) & ENGINE_TOKEN_CONTROL))
+        for (size_t i = 0; i < text.length; i++) *length += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return piece_json(&text);
 }
 
 /* `logprob` and `top`, which is taken, are null for a token that nothing predicts. */

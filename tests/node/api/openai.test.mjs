@@ -247,6 +247,13 @@ test('completions', async () => {
     assert.equal(Object.keys(top.at(-1)).length, 2);
     for (let i = 1; i < tokens.length; i++)
         assert.equal(answer.choices[0].text.substring(offsets[i], offsets[i] + tokens[i].length), tokens[i]);
+    const accents = await client.completions.create({ ...options, prompt: 'Füße', echo: true, logprobs: 20 });
+    const { tokens: pieces, text_offset: places, top_logprobs: rivals } = accents.choices[0].logprobs;
+    const characters = [...accents.choices[0].text];
+    pieces.forEach((piece, i) => piece.startsWith('bytes:') || piece === '<s>' ||
+        assert.equal(characters.slice(places[i], places[i] + piece.length).join(''), piece));
+    assert.ok(pieces.includes('bytes:\\xc3'));
+    assert.ok(rivals.slice(1).every((top) => Object.keys(top).length === 20));
     const plain = await client.completions.create(options);
     const chunks = await collect(await client.completions.create({ ...options, stream: true }));
     assert.equal(chunks.map((c) => c.choices[0].text).join(''), plain.choices[0].text);
