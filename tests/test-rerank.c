@@ -358,6 +358,24 @@ Test(rerank, tokens_are_a_text)
     free(file);
 }
 
+Test(rerank, tokens_are_a_pair)
+{
+    static const int32_t ids[] = {2, 6, 7, 4, 3, 5, 3}; /* as above: what is tea, bear */
+    write_model(RERANKER);
+    char *file = strdup(files_path(folder, "ids.npy"));
+    files_write_ids(file, ids, 7);
+    struct program_result result =
+        PROGRAM("rerank", "-m", model_path, "--backend", "cpu", "--tokens-file", file, "--json");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    json_t *json = json_loads(result.out, 0, NULL);
+    cr_assert_float_eq(json_real_value(json_object_get(json, "relevance_score")), score_of("bear"), 1e-9,
+                       "%s", result.out);
+    json_decref(json);
+    program_free(&result);
+    program_fails(RERANK("--tokens-file", file), 0, "no -q");
+    free(file);
+}
+
 /* As Qwen3's reranker: the relevance is the share of "yes". */
 Test(rerank, yes_and_no)
 {

@@ -151,12 +151,32 @@ static int read_lines(const struct source *source, struct embed_texts *texts)
     return status;
 }
 
-static int read_tokens(const struct arguments *a, struct embed_texts *texts)
+/* The types of a pair's tokens. An empty pair shows them: those after the first separator may have another one. */
+static int find_types(struct engine_model *model, struct embed_text *text)
+{
+    struct embed_text empty = {0};
+    struct engine_string nothing = {"", 0};
+    int status = engine_model_encode_pair(model, nothing, nothing, collect_pair, &empty);
+    size_t n = empty.ids.count, first = 0, at = 0;
+    while (!status && first < n && empty.types[first] == 0) first++;
+    if (!status && first > 0 && first < n) {
+        text->types = calloc(text->ids.count + 1, sizeof *text->types);
+        if (!text->types) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
+        while (at < text->ids.count && text->ids.ids[at] != empty.ids.ids[first - 1]) at++;
+        for (size_t i = at + 1; i < text->ids.count && text->types; i++) text->types[i] = empty.types[first];
+    }
+    free(empty.ids.ids);
+    free(empty.types);
+    return status;
+}
+
+static int read_tokens(const struct source *source, struct embed_texts *texts)
 {
     struct embed_text *text = add_text(texts, 0);
     if (!text) return ENGINE_ERROR_MEMORY;
-    int status = npy_read_integers(a->tokens_file, &text->ids.ids, &text->ids.count);
+    int status = npy_read_integers(source->arguments->tokens_file, &text->ids.ids, &text->ids.count);
     text->ids.capacity = text->ids.count;
+    if (!status && texts->pairs) status = find_types(source->model, text);
     return status;
 }
 
@@ -170,7 +190,7 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
                                    : "there are no texts: give some, or -f FILE");
     if (a->tokens_file && a->prompt_name)
         return command_error(ENGINE_ERROR_ARGUMENT, "--tokens-file has all tokens, so there is no prompt");
-    int status = a->tokens_file ? read_tokens(a, texts) : vocabulary_open(model, &source.vocabulary);
+    int status = a->tokens_file ? read_tokens(&source, texts) : vocabulary_open(model, &source.vocabulary);
     if (!status && !a->tokens_file) status = find_prompt(&source);
     if (!status && !a->tokens_file && a->truncate)
         status = source.vocabulary.api->encode(source.vocabulary.tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS,

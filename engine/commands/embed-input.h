@@ -15,6 +15,7 @@ struct embed_text {
 };
 
 struct embed_texts {
+    bool pairs; /* set by the caller: the tokens of --tokens-file are those of two texts together */
     struct embed_text *items; /* [count] */
     size_t count, capacity;
     size_t n_longest;         /* tokens of the longest */

@@ -20,6 +20,15 @@ const struct option options_embeddings[] = {
      .commands = " embed classify ",
      .help = "Reads the token ids of one text from a NumPy file; nothing is added around them"},
 
+    {.name = "tokens-file",
+     .value = "FILE",
+     .kind = OPTION_TEXT,
+     .group = GROUP_MAIN,
+     .target = AT(tokens_file),
+     .commands = " rerank ",
+     .help = "Reads the token ids of query and document together from a NumPy file, as the model gets them, "
+             "in place of -q and the documents"},
+
     {.name = "prompt",
      .letter = 'p',
      .value = "TEXT",

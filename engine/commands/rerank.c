@@ -60,8 +60,13 @@ int command_rerank(const struct arguments *arguments)
 {
     struct ranking r;
     uint32_t label = 0;
-    if (!arguments->query) return command_usage("rerank: there is no query: give one with -q QUERY");
+    bool tokens = arguments->tokens_file != NULL;
+    if (!arguments->query && !tokens)
+        return command_usage("rerank: there is no query: give one with -q QUERY");
+    if (arguments->query && tokens)
+        return command_usage("rerank: --tokens-file has the tokens of query and document, so there is no -q");
     int status = ranking_open(arguments, &r);
+    r.texts.pairs = true;
     if (!status) status = relevance_label(r.model, &r.info, &label);
     if (!status) status = ranking_run(arguments, &r);
     if (!status && !interrupted) status = print(arguments, &r, label);
