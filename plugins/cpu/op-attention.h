@@ -1,5 +1,5 @@
-/* op-attention.h: shared by the files of attention: op-attention.c computes its output, op-attention-weights.c the
- * weights, where they are wanted too. */
+/* op-attention.h: shared by the files of attention: op-attention.c and op-attention-span.c compute its output,
+ * op-attention-weights.c the weights, where they are wanted too. */
 #ifndef CPU_OP_ATTENTION_H
 #define CPU_OP_ATTENTION_H
 
