@@ -193,22 +193,28 @@ int open_model_file(const struct arguments *arguments, struct engine *engine, co
     return open_as(arguments, engine, path, &options, model);
 }
 
-int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)
+int open_model_to_run(const struct arguments *arguments, struct engine *engine, const char *path,
+                      struct engine_model **model)
 {
-    const char *path = path_of_model(arguments, engine);
     struct engine_model_options options = {
         .struct_size = sizeof options,
         .tokenizer_path = arguments->tokenizer,
         .load_type = arguments->load_type,
         .n_threads = arguments->n_threads,
     };
-    if (!path)
-        return command_error(ENGINE_ERROR_ARGUMENT,
-                             "no model: name one with -m FILE, or set `model` in engine.conf");
     int status = open_as(arguments, engine, path, &options, model);
     if (status == ENGINE_ERROR_ARGUMENT && arguments->load_type)
         command_error(status, "%s", engine_error_message());
     return status;
+}
+
+int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model)
+{
+    const char *path = path_of_model(arguments, engine);
+    if (!path)
+        return command_error(ENGINE_ERROR_ARGUMENT,
+                             "no model: name one with -m FILE, or set `model` in engine.conf");
+    return open_model_to_run(arguments, engine, path, model);
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */

@@ -84,6 +84,10 @@ const char *path_of_output(const struct arguments *arguments);
 /* Opens the model at path_of_model. If there is none, the error says what to do. */
 int open_model(const struct arguments *arguments, struct engine *engine, struct engine_model **model);
 
+/* The same at a path of the caller's: with --tokenizer and --load-type. */
+int open_model_to_run(const struct arguments *arguments, struct engine *engine, const char *path,
+                      struct engine_model **model);
+
 /* Opens a model, after --verify has compared its files with their checksums. `tokenizer` may be NULL. */
 int open_model_file(const struct arguments *arguments, struct engine *engine, const char *path,
                     const char *tokenizer, struct engine_model **model);

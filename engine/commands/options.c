@@ -42,7 +42,7 @@ const struct option options_models[] = {
      .kind = OPTION_TEXT,
      .group = GROUP_MAIN,
      .target = AT(load_type),
-     .commands = RUNNING,
+     .commands = RUNNING "serve ",
      .help = "Quantises the model while it is loaded, to a type of `engine quantize` such as Q4_K_M, so that "
              "it needs memory for that type only"},
 

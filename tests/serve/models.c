@@ -276,6 +276,25 @@ static void test_putting_out(void)
     fixture_stop(&fixture);
 }
 
+static void test_load_type(void)
+{
+    struct fixture fixture;
+    uint64_t memory[2];
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT(fixture_start_with_models(&fixture, i ? OPTIONS("-m", options_a, "--load-type", "Q4_0")
+                                                     : OPTIONS("-m", options_a)),
+               "%s", fixture.message);
+        memory[i] = state_of(&fixture, 0).memory;
+        fixture_stop(&fixture);
+    }
+    EXPECT(memory[1] < memory[0], "%llu bytes in Q4_0, %llu without", (unsigned long long)memory[1],
+           (unsigned long long)memory[0]);
+    EXPECT(!fixture_start_with_models(&fixture, OPTIONS("-m", options_a, "--load-type", "Q9")) &&
+               strstr(fixture.message, "Q9"),
+           "%s", fixture.message);
+    fixture_stop(&fixture);
+}
+
 static void test_adapters(void)
 {
     struct fixture fixture;
@@ -370,8 +389,8 @@ static void test_stopping(void)
 
 int main(int argc, char **argv)
 {
-    static void (*const tests[])(void) = {test_names, test_putting_out, test_adapters, test_leaving,
-                                          test_stopping};
+    static void (*const tests[])(void) = {test_names,    test_putting_out, test_load_type,
+                                          test_adapters, test_leaving,     test_stopping};
     if (argc != 3) {
         fprintf(stderr, "usage: serve-models PLUGIN_DIR SCRATCH_FOLDER\n");
         return 2;

@@ -52,8 +52,7 @@ int served_open(struct served *served, uint64_t *memory)
     struct engine_plan *plan = NULL;
     int32_t offload;
     *memory = 0;
-    int status = open_model_file(server->arguments, server->engine, served->path,
-                                 server->arguments->tokenizer, &served->model);
+    int status = open_model_to_run(server->arguments, server->engine, served->path, &served->model);
     if (!status) status = vocabulary_open(served->model, &served->vocabulary);
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
     if (!status) status = chat_template_open(server->arguments, served->model, &served->chat_template);
