@@ -622,6 +622,29 @@ Test(vulkan_faults, two_devices_share_a_model)
     free(folder), free(expected);
 }
 
+/* The copies between them come to an end if either is lost. */
+Test(vulkan_faults, one_of_two_devices_is_lost)
+{
+    static const char *const machines[] = {"lost=20", "discrete lost=31", "unwaited=25", "unwaited=26",
+                                           "unwaited=27"};
+    char *folder = files_folder();
+    need_model();
+    two_drivers(folder);
+    machine("");
+    struct program_result devices = PROGRAM("devices");
+    if (!strstr(devices.out, "vulkan1")) cr_skip_test("the loader takes the driver once only");
+    program_free(&devices);
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        machine(machines[i]);
+        struct program_result result = PROGRAM(RUN, "--backend", BOTH, "--place", "blk.[024].*=vulkan0",
+                                               "--place", "blk.[13].*=vulkan1");
+        program_expect_failure(&result, "lost");
+        program_free(&result);
+    }
+    files_remove(folder);
+    free(folder);
+}
+
 /* ---- The cache of pipelines ----------------------------------------------------------------------------------------------- */
 
 static char cache_path[512];

@@ -8,6 +8,7 @@
  *   count         the number of submissions is said at the end, on standard error
  *   peak          likewise the most bytes that were allocated at once
  *   submit=N      the Nth submission finds no memory; lost=N: it finds the device lost
+ *   unwaited=N    the Nth wait for a fence finds the device lost
  *   once          the device that is lost is replaced by the next one that is created, which works
  *
  * One instance and one device in a process are all that it serves. tests/CMakeLists.txt writes its manifest. */
@@ -34,9 +35,10 @@ static struct {
     PFN_vkAllocateMemory allocate;
     PFN_vkFreeMemory free;
     PFN_vkQueueSubmit submit;
+    PFN_vkWaitForFences wait;
 } next;
 
-static atomic_uint submissions;
+static atomic_uint submissions, waits;
 static atomic_bool was_lost, is_new; /* a device; its successor */
 
 /* What is allocated. */
@@ -137,6 +139,13 @@ static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count
     return next.submit(queue, count, submits, fence);
 }
 
+static VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice device, uint32_t count, const VkFence *fences,
+                                                      VkBool32 all, uint64_t timeout)
+{
+    VkResult result = next.wait(device, count, fences, all, timeout); /* a lost device does nothing more */
+    return atomic_fetch_add(&waits, 1) < number("unwaited=", UINT64_MAX) ? result : VK_ERROR_DEVICE_LOST;
+}
+
 __attribute__((destructor)) static void say_counts(void)
 {
     if (wanted("count") && atomic_load(&submissions) > 0)
@@ -188,6 +197,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
     next.allocate = (PFN_vkAllocateMemory)next.device_function(*device, "vkAllocateMemory");
     next.free = (PFN_vkFreeMemory)next.device_function(*device, "vkFreeMemory");
     next.submit = (PFN_vkQueueSubmit)next.device_function(*device, "vkQueueSubmit");
+    next.wait = (PFN_vkWaitForFences)next.device_function(*device, "vkWaitForFences");
     return VK_SUCCESS;
 }
 
@@ -221,6 +231,7 @@ static PFN_vkVoidFunction ours(const char *name)
         {"vkAllocateMemory", (PFN_vkVoidFunction)allocate_memory},
         {"vkFreeMemory", (PFN_vkVoidFunction)free_memory},
         {"vkQueueSubmit", (PFN_vkVoidFunction)queue_submit},
+        {"vkWaitForFences", (PFN_vkVoidFunction)wait_for_fences},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strcmp(functions[i].name, name) == 0) return functions[i].function;

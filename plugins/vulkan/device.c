@@ -210,6 +210,7 @@ int device_open(uint32_t index, const struct engine_device_options *options, str
     if (!status) status = choose_matmul(device);
     if (!status) status = choose_few_columns(device);
     if (!status) status = choose_subgroups(device);
+    if (!status) status = submission_setup(device);
     if (!status) status = create_device(device);
     if (!status) {
         read_limits(device);
@@ -260,7 +261,7 @@ void device_close(struct engine_device *device)
 {
     if (!device) return;
     if (device->handle) {
-        vk.vkDeviceWaitIdle(device->handle);
+        device_wait_idle(device);
         rope_tables_forget(device, &device->rope_tables, NULL);
         scratch_free(device);
         upload_teardown(device);
@@ -268,6 +269,7 @@ void device_close(struct engine_device *device)
         vk.vkDestroyCommandPool(device->handle, device->command_pool, NULL);
         vk.vkDestroyDevice(device->handle, NULL);
     }
+    submission_teardown(device);
     free(device);
 }
 
@@ -298,7 +300,7 @@ void buffer_destroy(struct engine_buffer *buffer)
 {
     if (!buffer) return;
     struct engine_device *device = buffer->base.device;
-    vk.vkDeviceWaitIdle(device->handle); /* its zeros may be under way */
+    device_wait_idle(device); /* its zeros may be under way */
     memory_free(device, &buffer->range);
     device->budget.used -= buffer->base.size;
     free(buffer);

@@ -1,11 +1,12 @@
 /* device.h: shared by the files of the Vulkan backend: the process's instance, an open device and its parts.
  *
- * All work of a device goes through one queue, in the order of submission; command buffers begin with a
+ * All work of a device goes through one queue, in the order of submission (submit.c); command buffers begin with a
  * barrier after everything before them. Memory comes in blocks, each under one VkBuffer; buffers and weights
  * are ranges of these. */
 #ifndef VULKAN_DEVICE_H
 #define VULKAN_DEVICE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -87,6 +88,32 @@ uint64_t memory_size(uint64_t size);
 /* Chooses the types of memory; fails if there is none. */
 int memory_choose(struct engine_device *device);
 
+/* ---- submit.c: the queue ------------------------------------------------------------------------------- */
+
+/* Something for the queue. Whoever has it waits for it before it is used again. */
+struct submission {
+    VkCommandBuffer commands; /* VK_NULL_HANDLE: none, only the fence */
+    VkFence fence;
+    const bool *awaits; /* it is held back while that is true; under the device's lock. NULL: it isn't */
+    /* Under the device's lock. */
+    struct submission *next;
+    bool is_held;
+    VkResult result; /* of the submission */
+};
+
+int submission_setup(struct engine_device *device);
+void submission_teardown(struct engine_device *device);
+/* Submits it, now or when its turn comes: errors of that are returned by submission_wait. */
+VkResult submission_add(struct engine_device *device, struct submission *submission);
+/* Submits those that were held back, as far as they may go. Under the device's lock. */
+void submission_go_on(struct engine_device *device);
+/* Waits until it has run, and resets its fence. */
+VkResult submission_wait(struct engine_device *device, struct submission *submission);
+/* Whether submission_wait would return at once. */
+bool submission_is_over(struct engine_device *device, const struct submission *submission);
+/* Waits until everything has run. */
+void device_wait_idle(struct engine_device *device);
+
 /* ---- The device ---------------------------------------------------------------------------------------- */
 
 #define MAX_BINDINGS  13
@@ -117,8 +144,7 @@ struct scratch {
 
 struct upload_slot {
     struct memory_range staging;
-    VkCommandBuffer commands;
-    VkFence fence;
+    struct submission submission;
     bool pending;
 };
 
@@ -127,6 +153,10 @@ struct engine_device {
     VkDevice handle;
     VkQueue queue;
     VkCommandPool command_pool;
+    /* Guards the queue, and what carriers of bytes share with this device (between.c). */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct submission *held, **last_held; /* those that are held back, in their order */
     struct gpu_limits limits;
     uint64_t max_range; /* bytes of a storage buffer binding */
     uint32_t max_groups[2];
@@ -229,6 +259,9 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
                 uint64_t size);
 int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint64_t target_offset,
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size);
+int stream_copy_between(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
+                        struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
+                        uint64_t size);
 int stream_flush(struct engine_stream *stream);
 int stream_wait(struct engine_stream *stream);
 int stream_done(struct engine_stream *stream, int *done);

@@ -85,6 +85,7 @@ static const struct engine_backend backend = {
     .recording_destroy = recording_destroy,
     .op_memory = op_memory,
     .stream_done = stream_done,
+    .copy_between = stream_copy_between,
 };
 
 static const struct engine_plugin plugin = {

@@ -4,37 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
+#include "stream.h"
 
-#define SLOTS         3      /* command buffers that can be under way */
 #define INLINE_SIZE   65536u /* writes up to here travel in the command buffer */
 #define READBACK_SIZE (4u << 20)
-#define MAX_READS     16
-
-struct slot {
-    struct commands commands;
-    VkFence fence;
-    bool pending;
-};
-
-/* Bytes on their way to host memory. */
-struct pending_read {
-    void *target;
-    uint64_t offset, size; /* in the readback memory */
-};
-
-struct engine_stream {
-    struct engine_device *device;
-    struct slot slots[SLOTS];
-    uint32_t current;
-    bool open;    /* the current slot's commands are being recorded */
-    bool running; /* something was submitted since the last wait */
-    struct memory_range readback;
-    uint64_t readback_used;
-    struct pending_read reads[MAX_READS];
-    uint32_t n_reads;
-    struct engine_recording *recording;
-};
 
 struct engine_recording {
     struct commands commands;
@@ -58,18 +31,52 @@ static int wait_slot(struct engine_stream *stream, struct slot *slot)
 {
     if (!slot->pending) return ENGINE_OK;
     slot->pending = false;
-    VkResult result = vk.vkWaitForFences(stream->device->handle, 1, &slot->fence, VK_TRUE, UINT64_MAX);
-    if (result == VK_SUCCESS) result = vk.vkResetFences(stream->device->handle, 1, &slot->fence);
+    VkResult result = submission_wait(stream->device, &slot->submission);
+    if (slot->number > stream->done) stream->done = slot->number; /* the queue keeps their order */
     return vulkan_error(result, "wait");
 }
 
-/* The commands to which the stream's next thing is added. */
-static int open_slot(struct engine_stream *stream, struct commands **commands)
+static int add_slot(struct engine_stream *stream)
 {
+    struct slot *slot = &stream->slots[stream->n_slots];
+    VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    int status = vulkan_error(vk.vkCreateFence(stream->device->handle, &fence, NULL, &slot->submission.fence),
+                              "stream");
+    if (!status) status = create_commands(stream->device, VK_COMMAND_BUFFER_LEVEL_PRIMARY, &slot->commands);
+    if (status)
+        vk.vkDestroyFence(stream->device->handle, slot->submission.fence, NULL);
+    else
+        stream->n_slots++;
+    return status;
+}
+
+static bool is_over(const struct engine_stream *stream, const struct slot *slot)
+{
+    return !slot->pending || submission_is_over(stream->device, &slot->submission);
+}
+
+/* Chooses a slot that is free, else a new one, else the one that was submitted first. */
+static int choose_slot(struct engine_stream *stream)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < stream->n_slots; i++) {
+        if (stream->slots[i].number < stream->slots[first].number) first = i;
+        if (!is_over(stream, &stream->slots[i])) continue;
+        stream->current = i;
+        return ENGINE_OK;
+    }
+    stream->current = stream->n_slots < MOST_SLOTS ? stream->n_slots : first;
+    return stream->current == stream->n_slots ? add_slot(stream) : ENGINE_OK;
+}
+
+int stream_open(struct engine_stream *stream, struct commands **commands)
+{
+    int status = stream->open ? ENGINE_OK : choose_slot(stream);
+    if (status) return status;
     struct slot *slot = &stream->slots[stream->current];
     *commands = &slot->commands;
     if (stream->open) return ENGINE_OK;
-    int status = wait_slot(stream, slot);
+    status = wait_slot(stream, slot);
     if (!status) status = commands_reset(&slot->commands);
     if (status) return status;
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
@@ -77,6 +84,7 @@ static int open_slot(struct engine_stream *stream, struct commands **commands)
     VkResult result = vk.vkBeginCommandBuffer(slot->commands.handle, &begin);
     if (result != VK_SUCCESS) return vulkan_error(result, "commands");
     slot->commands.bound = VK_NULL_HANDLE;
+    slot->submission.awaits = NULL;
     commands_barrier(&slot->commands, false);
     stream->open = true;
     return ENGINE_OK;
@@ -93,13 +101,7 @@ int stream_create(struct engine_device *device, struct engine_stream **out)
     if (!stream) return vulkan_host->fail(ENGINE_ERROR_MEMORY, "out of memory (stream)");
     stream->device = device;
     int status = ENGINE_OK;
-    for (int i = 0; i < SLOTS && !status; i++) {
-        VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-        status =
-            vulkan_error(vk.vkCreateFence(device->handle, &fence, NULL, &stream->slots[i].fence), "stream");
-        if (!status)
-            status = create_commands(device, VK_COMMAND_BUFFER_LEVEL_PRIMARY, &stream->slots[i].commands);
-    }
+    while (stream->n_slots < SLOTS && !status) status = add_slot(stream);
     /* Done now rather than at the first read, so that a lack of memory shows while less can still be placed
      * on the device. */
     if (!status && !memory_is_seen(device, MEMORY_DEVICE))
@@ -117,11 +119,11 @@ void stream_destroy(struct engine_stream *stream)
     if (!stream) return;
     stream_wait(stream);
     recording_destroy(stream->recording);
-    for (int i = 0; i < SLOTS; i++) {
+    between_end(stream);
+    for (uint32_t i = 0; i < stream->n_slots; i++) {
         struct slot *slot = &stream->slots[i];
-        slot->commands.device = stream->device;
         commands_destroy(&slot->commands);
-        vk.vkDestroyFence(stream->device->handle, slot->fence, NULL);
+        vk.vkDestroyFence(stream->device->handle, slot->submission.fence, NULL);
     }
     memory_free(stream->device, &stream->readback);
     free(stream);
@@ -135,13 +137,11 @@ int stream_flush(struct engine_stream *stream)
     struct slot *slot = &stream->slots[stream->current];
     commands_barrier(&slot->commands, true);
     stream->open = false;
-    stream->current = (stream->current + 1) % SLOTS;
-    VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                           .commandBufferCount = 1,
-                           .pCommandBuffers = &slot->commands.handle};
+    slot->submission.commands = slot->commands.handle;
     VkResult result = vk.vkEndCommandBuffer(slot->commands.handle);
-    if (result == VK_SUCCESS) result = vk.vkQueueSubmit(stream->device->queue, 1, &submit, slot->fence);
+    if (result == VK_SUCCESS) result = submission_add(stream->device, &slot->submission);
     slot->pending = result == VK_SUCCESS;
+    if (slot->pending) slot->number = ++stream->n_submitted;
     stream->running = stream->running || slot->pending;
     return vulkan_error(result, "submit");
 }
@@ -149,11 +149,12 @@ int stream_flush(struct engine_stream *stream)
 int stream_wait(struct engine_stream *stream)
 {
     int status = stream_flush(stream);
-    for (int i = 0; i < SLOTS; i++) {
+    for (uint32_t i = 0; i < stream->n_slots; i++) {
         int waited = wait_slot(stream, &stream->slots[i]);
         if (!status) status = waited;
     }
     stream->running = false;
+    if (!status) status = between_status(stream);
     for (uint32_t i = 0; i < stream->n_reads && !status; i++) {
         const struct pending_read *read = &stream->reads[i];
         memcpy(read->target, memory_pointer(&stream->readback) + read->offset, read->size);
@@ -168,10 +169,7 @@ int stream_done(struct engine_stream *stream, int *done)
 {
     int status = stream_flush(stream);
     *done = 1;
-    for (int i = 0; i < SLOTS && *done; i++) {
-        const struct slot *slot = &stream->slots[i];
-        if (slot->pending) *done = vk.vkGetFenceStatus(stream->device->handle, slot->fence) != VK_NOT_READY;
-    }
+    for (uint32_t i = 0; i < stream->n_slots && *done; i++) *done = is_over(stream, &stream->slots[i]);
     return status;
 }
 
@@ -179,14 +177,13 @@ int stream_enqueue(struct engine_stream *stream, uint32_t op, const void *args)
 {
     struct commands *commands;
     if (stream->recording) return op_append(stream->device, &stream->recording->commands, op, args);
-    int status = open_slot(stream, &commands);
+    int status = stream_open(stream, &commands);
     return status ? status : op_append(stream->device, commands, op, args);
 }
 
 /* ---- Transfers ----------------------------------------------------------------------------------------- */
 
-/* A transfer's range within a buffer. */
-static int check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
+int stream_check_range(const struct engine_stream *stream, const struct engine_buffer *buffer,
                        uint64_t offset, uint64_t size, const char *what)
 {
     if (stream->recording)
@@ -203,7 +200,7 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
                  const void *source, uint64_t size)
 {
     struct commands *commands;
-    int status = check_range(stream, buffer, offset, size, "write");
+    int status = stream_check_range(stream, buffer, offset, size, "write");
     if (status || size == 0) return status;
     uint8_t *mapped = memory_pointer(&buffer->range);
     bool fits_inline = size <= INLINE_SIZE && size % 4 == 0 && offset % 4 == 0;
@@ -216,7 +213,7 @@ int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uin
         status = stream_flush(stream);
         return status ? status : upload_bytes(stream->device, &buffer->range, offset, source, size);
     }
-    status = open_slot(stream, &commands);
+    status = stream_open(stream, &commands);
     if (status) return status;
     commands_barrier(commands, false);
     vk.vkCmdUpdateBuffer(commands->handle, memory_buffer(&buffer->range), buffer->range.offset + offset, size,
@@ -233,7 +230,7 @@ static int read_part(struct engine_stream *stream, struct engine_buffer *buffer,
     int status = ENGINE_OK;
     if (stream->n_reads == MAX_READS || size > READBACK_SIZE - stream->readback_used)
         status = stream_wait(stream);
-    if (!status) status = open_slot(stream, &commands);
+    if (!status) status = stream_open(stream, &commands);
     if (status) return status;
     commands_barrier(commands, false);
     VkBufferCopy copy = {buffer->range.offset + offset, stream->readback.offset + stream->readback_used,
@@ -248,7 +245,7 @@ static int read_part(struct engine_stream *stream, struct engine_buffer *buffer,
 int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset, void *target,
                 uint64_t size)
 {
-    int status = check_range(stream, buffer, offset, size, "read");
+    int status = stream_check_range(stream, buffer, offset, size, "read");
     const uint8_t *mapped = memory_pointer(&buffer->range);
     if (status || size == 0) return status;
     if (mapped) {
@@ -266,10 +263,10 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
                 struct engine_buffer *source, uint64_t source_offset, uint64_t size)
 {
     struct commands *commands;
-    int status = check_range(stream, target, target_offset, size, "copy");
-    if (!status) status = check_range(stream, source, source_offset, size, "copy");
+    int status = stream_check_range(stream, target, target_offset, size, "copy");
+    if (!status) status = stream_check_range(stream, source, source_offset, size, "copy");
     if (status || size == 0) return status;
-    status = open_slot(stream, &commands);
+    status = stream_open(stream, &commands);
     if (status) return status;
     commands_barrier(commands, false);
     VkBufferCopy copy = {source->range.offset + source_offset, target->range.offset + target_offset, size};
@@ -322,7 +319,7 @@ int stream_replay(struct engine_stream *stream, struct engine_recording *recordi
         return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: not allowed while recording");
     if (recording->commands.device != stream->device)
         return vulkan_host->fail(ENGINE_ERROR_ARGUMENT, "replay: the recording belongs to another device");
-    int status = open_slot(stream, &commands);
+    int status = stream_open(stream, &commands);
     if (status) return status;
     commands_barrier(commands, false);
     vk.vkCmdExecuteCommands(commands->handle, 1, &recording->commands.handle);

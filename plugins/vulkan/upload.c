@@ -13,9 +13,9 @@ int upload_setup(struct engine_device *device)
                                                 .commandPool = device->command_pool,
                                                 .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                                 .commandBufferCount = 1};
-        VkResult result = vk.vkCreateFence(device->handle, &fence, NULL, &slot->fence);
+        VkResult result = vk.vkCreateFence(device->handle, &fence, NULL, &slot->submission.fence);
         if (result == VK_SUCCESS)
-            result = vk.vkAllocateCommandBuffers(device->handle, &commands, &slot->commands);
+            result = vk.vkAllocateCommandBuffers(device->handle, &commands, &slot->submission.commands);
         if (result != VK_SUCCESS) return vulkan_error(result, "uploads");
     }
     return ENGINE_OK;
@@ -24,10 +24,8 @@ int upload_setup(struct engine_device *device)
 static int wait_for(struct engine_device *device, struct upload_slot *slot)
 {
     if (!slot->pending) return ENGINE_OK;
-    VkResult result = vk.vkWaitForFences(device->handle, 1, &slot->fence, VK_TRUE, UINT64_MAX);
     slot->pending = false;
-    if (result == VK_SUCCESS) result = vk.vkResetFences(device->handle, 1, &slot->fence);
-    return vulkan_error(result, "upload");
+    return vulkan_error(submission_wait(device, &slot->submission), "upload");
 }
 
 void upload_teardown(struct engine_device *device)
@@ -35,7 +33,7 @@ void upload_teardown(struct engine_device *device)
     for (int i = 0; i < UPLOAD_SLOTS; i++) {
         struct upload_slot *slot = &device->uploads[i];
         wait_for(device, slot);
-        vk.vkDestroyFence(device->handle, slot->fence, NULL);
+        vk.vkDestroyFence(device->handle, slot->submission.fence, NULL);
         memory_free(device, &slot->staging);
     }
 }
@@ -64,17 +62,15 @@ static VkResult begin(struct upload_slot *slot)
 {
     VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                      .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-    VkResult result = vk.vkBeginCommandBuffer(slot->commands, &info);
-    if (result == VK_SUCCESS) barrier(slot->commands);
+    VkResult result = vk.vkBeginCommandBuffer(slot->submission.commands, &info);
+    if (result == VK_SUCCESS) barrier(slot->submission.commands);
     return result;
 }
 
 static int submit(struct engine_device *device, struct upload_slot *slot)
 {
-    VkSubmitInfo info = {
-        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &slot->commands};
-    VkResult result = vk.vkEndCommandBuffer(slot->commands);
-    if (result == VK_SUCCESS) result = vk.vkQueueSubmit(device->queue, 1, &info, slot->fence);
+    VkResult result = vk.vkEndCommandBuffer(slot->submission.commands);
+    if (result == VK_SUCCESS) result = submission_add(device, &slot->submission);
     slot->pending = result == VK_SUCCESS;
     return vulkan_error(result, "upload");
 }
@@ -85,7 +81,8 @@ int upload_submit(struct engine_device *device, struct upload_slot *slot, const 
     VkResult result = begin(slot);
     if (result != VK_SUCCESS) return vulkan_error(result, "upload");
     VkBufferCopy copy = {slot->staging.offset, target->offset + offset, size};
-    vk.vkCmdCopyBuffer(slot->commands, memory_buffer(&slot->staging), memory_buffer(target), 1, &copy);
+    vk.vkCmdCopyBuffer(slot->submission.commands, memory_buffer(&slot->staging), memory_buffer(target), 1,
+                       &copy);
     return submit(device, slot);
 }
 
@@ -120,6 +117,6 @@ int upload_zeros(struct engine_device *device, const struct memory_range *target
     if (status) return status;
     VkResult result = begin(slot);
     if (result != VK_SUCCESS) return vulkan_error(result, "buffer");
-    vk.vkCmdFillBuffer(slot->commands, memory_buffer(target), target->offset, target->size, 0);
+    vk.vkCmdFillBuffer(slot->submission.commands, memory_buffer(target), target->offset, target->size, 0);
     return submit(device, slot);
 }

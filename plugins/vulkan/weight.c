@@ -295,7 +295,7 @@ void weight_destroy(struct engine_weight *weight)
     if (!weight) return;
     struct engine_device *device = weight->base.device;
     if (weight->values) rope_tables_forget(device, &device->rope_tables, weight);
-    vk.vkDeviceWaitIdle(device->handle); /* its upload may be under way */
+    device_wait_idle(device); /* its upload may be under way */
     memory_free(device, &weight->range);
     device->budget.used -= weight->charged;
     free(weight->values);
