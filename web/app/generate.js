@@ -1,5 +1,5 @@
-// Writes an answer into a conversation: asks the server, adds what comes to the message, waits where the server is busy.
-// It knows nothing of the page; whoever starts it is told of each change.
+// Writes an answer into a conversation, or goes on with one: asks the server, adds what comes to the message, waits where
+// the server is busy. It knows nothing of the page; whoever starts it is told of each change.
 
 import { addMessage, messagesUpTo } from "./conversation.js";
 import { answer } from "./server.js";
@@ -10,13 +10,21 @@ export const samplingFields = {
   presence_penalty: "presence_penalty", frequency_penalty: "frequency_penalty", seed: "seed", max_tokens: "max_tokens",
 };
 
-function requestBody(conversation, parent, withTokens) {
-  const body = { messages: messagesUpTo(conversation, parent) };
+// For an answer to the message `id`; or, if `goesOn`, for the rest of that answer.
+function requestBody(conversation, id, goesOn, withTokens) {
+  const body = { messages: messagesUpTo(conversation, id) };
+  if (goesOn) body.continue_final_message = true;
   if (conversation.model) body.model = conversation.model;
   for (const [setting, field] of Object.entries(samplingFields))
     if (Number.isFinite(conversation.settings[setting])) body[field] = conversation.settings[setting];
   if (withTokens) Object.assign(body, { logprobs: true, top_logprobs: 5 });
   return body;
+}
+
+// What the whole answer has taken: its beginning, of `before` tokens (null: unknown), was the end of the prompt.
+function usageOf({ prompt_tokens: prompt, prompt_tokens_details: details, completion_tokens: answer }, before) {
+  const cached = details?.cached_tokens;
+  return before === null ? { prompt: prompt + answer, cached, answer: null } : { prompt: prompt - before, cached, answer: answer + before };
 }
 
 function pause(seconds, signal, tick) {
@@ -36,28 +44,37 @@ function pause(seconds, signal, tick) {
 
 // An answer being written. `message` is in the conversation from the beginning.
 export class Generation {
-  // changed(): the message has grown or its state is another; also called while waiting
-  constructor(conversation, parent, { withTokens, changed }) {
+  // begun: an answer to go on with, otherwise null; changed(): the message has grown or its state is another; also called
+  // while waiting
+  constructor(conversation, parent, begun, { withTokens, changed }) {
     this.conversation = conversation;
     this.changed = changed;
     this.withTokens = withTokens;
     this.controller = new AbortController();
     this.waiting = 0; // seconds until the next try
-    this.message = addMessage(conversation, parent, "assistant", "", { state: "writing", model: conversation.model });
+    this.goesOn = Boolean(begun);
+    this.message = begun ?? addMessage(conversation, parent, "assistant", "", {});
+    this.tokensBefore = begun ? (begun.usage?.answer ?? null) : 0; // tokens that were there, null: nobody has said how many
+    Object.assign(this.message, { state: "writing", model: conversation.model });
+    delete this.message.error;
+    delete this.message.usage;
+    // The list of tokens is of the whole answer or is none.
+    if (begun) this.withTokens &&= begun.tokens?.length > 0;
+    if (begun && !this.withTokens) delete begun.tokens;
     this.done = this.run();
   }
   stop() { this.controller.abort(new DOMException("stopped", "AbortError")); }
 
   async run() {
-    const { message, controller } = this;
-    const body = requestBody(this.conversation, message.parent, this.withTokens);
+    const { message, controller, goesOn } = this, before = message.content;
+    const body = requestBody(this.conversation, goesOn ? message.id : message.parent, goesOn, this.withTokens);
     for (let tries = 1; ; tries++)
       try {
         await this.read(body);
         break;
       } catch (error) {
         if (controller.signal.aborted) message.state = "stopped";
-        else if (error.kind === "busy" && message.content === "" && !message.reasoning && tries < MOST_TRIES) {
+        else if (error.kind === "busy" && message.content === before && (goesOn || !message.reasoning) && tries < MOST_TRIES) {
           try {
             await pause(error.wait, controller.signal, left => {
               this.waiting = left;
@@ -81,7 +98,7 @@ export class Generation {
   }
 
   async read(body) {
-    const { message } = this, asked = performance.now();
+    const { message } = this, { timing } = message, asked = performance.now();
     let first = 0, last = 0;
     for await (const part of answer(body, this.controller.signal)) {
       if (part.content) message.content += part.content;
@@ -91,9 +108,9 @@ export class Generation {
       if (part.content || part.reasoning) {
         last = performance.now();
         first ||= last;
-        message.timing = { first: first - asked, writing: last - first };
+        message.timing = { first: timing?.first ?? first - asked, writing: (timing?.writing ?? 0) + last - first };
       }
-      if (part.usage) message.usage = { prompt: part.usage.prompt_tokens, cached: part.usage.prompt_tokens_details?.cached_tokens, answer: part.usage.completion_tokens };
+      if (part.usage) message.usage = usageOf(part.usage, this.tokensBefore);
       this.changed();
     }
     if (message.state === "writing") message.state = "complete";

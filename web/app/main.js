@@ -184,8 +184,8 @@ function openNew() {
 
 const KEEP_EVERY = 5000; // milliseconds, while an answer is written
 
-// Has the message with this id answered.
-function generate(parent) {
+// Has the message with this id answered, or goes on with `begun`, an answer to it.
+function generate(parent, begun = null) {
   const one = conversation;
   let drawn = false, kept = performance.now();
   const draw = () => {
@@ -193,7 +193,7 @@ function generate(parent) {
     if (conversation !== one) return;
     thread.refresh(generation.message, generation.waiting);
   };
-  const generation = new Generation(one, parent, { withTokens: preference("tokens", false), changed() {
+  const generation = new Generation(one, parent, begun, { withTokens: preference("tokens", false), changed() {
     if (!drawn) {
       drawn = true;
       if (document.hidden) setTimeout(draw, 500); // no frames come then
@@ -207,6 +207,7 @@ function generate(parent) {
   running.set(one.id, generation);
   thread.follows = true;
   drawThread();
+  draw();
   composer.setWriting(true);
   keep(one);
   drawSidebar();
@@ -224,7 +225,8 @@ function generate(parent) {
     }
     if (message.error?.kind === "key" && (await getKey(message.error.text)) && conversation === one) {
       connect();
-      regenerate(message);
+      if (begun) goOn(message);
+      else regenerate(message);
     }
   });
 }
@@ -248,6 +250,13 @@ function regenerate(message) {
   if (running.has(conversation.id)) return;
   if (message.state === "broken" && message.content === "" && !message.reasoning) delete conversation.messages[message.id];
   generate(message.parent);
+  composer.focus();
+}
+
+// The rest of an answer that was stopped, cut or broken off.
+function goOn(message) {
+  if (running.has(conversation.id)) return;
+  generate(message.parent, message);
   composer.focus();
 }
 
@@ -346,7 +355,7 @@ function settings() {
 
 // ---- beginning -----------------------------------------------------------------------------------------------------
 
-const thread = new Thread(byId("thread"), byId("messages"), byId("to-end"), { regenerate, edit, version, attention: null });
+const thread = new Thread(byId("thread"), byId("messages"), byId("to-end"), { regenerate, goOn, edit, version, attention: null });
 const composer = new Composer({ send, stop, editLast() {
   const last = shownMessages(conversation).findLast(message => message.role === "user"), view = last && thread.viewOf(last);
   if (view?.filled) view.edit();

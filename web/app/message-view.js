@@ -26,7 +26,7 @@ const errorHelp = {
 };
 
 export class MessageView {
-  // actions: {regenerate(message), edit(message, text), version(message), attention(message) or null}
+  // actions: {regenerate(message), goOn(message), edit(message, text), version(message), attention(message) or null}
   constructor(message, actions) {
     this.message = message;
     this.actions = actions;
@@ -54,6 +54,10 @@ export class MessageView {
     this.versions = versions;
     if (this.editing) return;
     const { message } = this, writing = message.state === "writing";
+    if (writing && this.showsTokens) { // an answer that is gone on with
+      this.showsTokens = false;
+      this.markdown.clear();
+    }
     if (message.role === "user") this.body.textContent = message.content;
     else {
       this.updateThoughts(writing);
@@ -83,18 +87,19 @@ export class MessageView {
   }
 
   updateState(writing, waiting) {
-    const { message } = this, again = label => element("button", { type: "button", class: "button", onclick: () => this.actions.regenerate(message) }, label);
+    const { message } = this, button = (label, act, name = "") => element("button", { type: "button", class: `button ${name}`.trim(), onclick: () => act(message) }, label);
+    const goOn = message.content.trim() === "" ? null : button("Continue", this.actions.goOn, "go-on");
     let shown = [];
     if (waiting > 0) shown = [element("p", { class: "note" }, `The server is busy. Trying again in ${waiting} s …`)];
     else if (writing && !message.content && !message.reasoning) shown = [element("p", { class: "dots" }, element("span", { class: "unseen" }, "Waiting for the answer"), element("i"), element("i"), element("i"))];
-    else if (message.state === "stopped") shown = [element("p", { class: "note" }, "Stopped.")];
-    else if (message.state === "cut") shown = [element("p", { class: "note" }, "The answer reached its longest permitted length.")];
+    else if (message.state === "stopped") shown = [element("p", { class: "note" }, "Stopped."), goOn];
+    else if (message.state === "cut") shown = [element("p", { class: "note" }, "The answer reached its longest permitted length."), goOn];
     else if (message.state === "broken") {
       const { kind, text } = message.error ?? {}, help = errorHelp[kind] ?? (kind === "busy" ? "The server stayed busy." : text || "The answer broke off.");
       shown = [element("div", { class: "error" }, icon("warning"),
-        element("div", {}, element("p", {}, help), help !== text && text && kind !== "gone" ? element("p", { class: "note" }, text) : null, again("Try again")))];
+        element("div", {}, element("p", {}, help), help !== text && text && kind !== "gone" ? element("p", { class: "note" }, text) : null, button("Try again", this.actions.regenerate), goOn))];
     }
-    this.state.replaceChildren(...shown);
+    this.state.replaceChildren(...shown.filter(Boolean));
   }
 
   updateFoot(versions) {

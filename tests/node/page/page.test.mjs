@@ -56,6 +56,31 @@ test("stop ends the answer on the server too, and keeps what was written", async
   await eventually(() => assert.equal(server.gone.length, 1));
 });
 
+test("an answer that ended too early is gone on with", async t => {
+  const { page, server, problems } = await openPage(t, { preferences: { tokens: true } });
+  server.queue.push({ text: "One two", finish: "length" }, { text: " three four", endAfter: 1 }, { status: 503, retryAfter: 1 }, { text: " five" });
+  await say(page, "Count");
+  await page.getByRole("button", { name: "Token probabilities" }).click();
+  for (const expected of ["One two three", "One two three five"]) {
+    await page.getByRole("button", { name: "Continue" }).click();
+    await eventually(async () => assert.equal((await texts(page))[1], expected));
+    await answered(page);
+  }
+  assert.deepEqual(server.requests.at(-1).messages, [{ role: "user", content: "Count" }, { role: "assistant", content: "One two three" }]);
+  assert.deepEqual(server.requests.map(body => body.continue_final_message), [undefined, true, true, true]);
+  assert.equal(await page.getByRole("button", { name: "Continue" }).count(), 0);
+  assert.match(await page.locator("article.assistant .usage").innerText(), /^4 tokens/);
+  await page.getByRole("button", { name: "Token probabilities" }).click();
+  assert.deepEqual(await page.locator(".token").allInnerTexts(), ["One", " two", " three", " five"]);
+  // Not with one that has been answered.
+  server.queue.push({ text: "Six", finish: "length" });
+  await say(page, "More");
+  await page.getByRole("button", { name: "Continue" }).waitFor();
+  await say(page, "More");
+  assert.equal(await page.getByRole("button", { name: "Continue" }).count(), 0);
+  assert.deepEqual(problems.filter(problem => !/503/.test(problem)), []);
+});
+
 test("regenerate, edit, and stepping through the versions", async t => {
   let n = 0;
   const { page, server } = await openPage(t, { script: { text: body => `Answer ${++n} to ${body.messages.at(-1).content}` } });

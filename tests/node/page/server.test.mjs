@@ -76,6 +76,20 @@ test("a chat with the demo model", async t => {
   assert.deepEqual(outside, []);
 });
 
+test("an answer that was cut is gone on with, as if it had not been", async t => {
+  const server = await start(t), { page, problems } = await openAt(t, `${server.url}/`, { preferences: { settings: { temperature: 0, max_tokens: 4 } } });
+  await ready(page);
+  await say(page, "What is 27 plus 38?");
+  assert.match((await texts(page))[1], /^27/);
+  assert.notEqual((await texts(page))[1], "27 + 38 = 65.");
+  for (let i = 0; i < 9 && (await page.getByRole("button", { name: "Continue" }).count()) > 0; i++) {
+    await page.getByRole("button", { name: "Continue" }).click();
+    await answered(page);
+  }
+  assert.equal((await texts(page))[1], "27 + 38 = 65.");
+  assert.deepEqual(problems, []);
+});
+
 test("attention weights in their frame", async t => {
   const server = await start(t, "--attention-tokens", "100"), { page, problems } = await openAt(t, `${server.url}/`, { preferences: { settings: { temperature: 0 } } });
   await ready(page);
