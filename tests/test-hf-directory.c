@@ -185,6 +185,21 @@ Test(hf_directory, finds_the_cache)
 }
 
 /* A model that also reads pictures; what its text_config lacks has transformers' defaults. */
+/* Without a tokenizer, too. */
+Test(hf_directory, knows_which_tokens_end_texts)
+{
+    struct model *model;
+    uint32_t ends[2] = {0};
+    write_config(CONFIG ", \"eos_token_id\": [2, 1, 9]"); /* the vocabulary has three */
+    write_shard("model.safetensors", 0, N_STORED);
+    cr_assert_eq(open_folder(folder, &model), ENGINE_OK, "%s", error_message());
+    const struct metadata_entry *entry = metadata_find(model_metadata(model), "tokenizer.hf.eos_token_ids");
+    cr_assert(entry && entry->count == 2);
+    memcpy(ends, entry->values, sizeof ends);
+    cr_expect(ends[0] == 2 && ends[1] == 1);
+    model_close(model);
+}
+
 Test(hf_directory, reads_the_text_model_of_others)
 {
     struct model *model;

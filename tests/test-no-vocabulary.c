@@ -65,6 +65,28 @@ Test(no_vocabulary, texts_are_written_as_ids)
     program_free(&rest);
 }
 
+/* The metadata name a token that ends texts. */
+Test(no_vocabulary, texts_end)
+{
+    static const char key[] = "tokenizer.ggml.eos_token_id";
+    struct program_result result = WITH_IDS("run", "-n", "3", "--temp", "0", "--no-echo");
+    unsigned new[3];
+    size_t size;
+    cr_assert_eq(sscanf(result.out, "%u %u %u", &new[0], &new[1], &new[2]), 3, "%s", result.out);
+    program_free(&result);
+    char *file = files_read(model, &size), *at = memmem(file, size, key, strlen(key));
+    cr_assert(at);
+    memcpy(at + strlen(key) + 4, &new[0], 4); /* after its type */
+    files_write(model, file, size);
+    free(file);
+    result = WITH_IDS("run", "-n", "3", "--temp", "0", "--no-echo", "--json");
+    cr_expect(strstr(result.out, "\"end\": \"end\""), "%s", result.out);
+    program_free(&result);
+    result = WITH_IDS("run", "-n", "3", "--temp", "0", "--no-echo", "--ignore-eos");
+    cr_expect_eq(sscanf(result.out, "%u %u %u", &new[0], &new[1], &new[2]), 3, "%s", result.out);
+    program_free(&result);
+}
+
 Test(no_vocabulary, beams)
 {
     struct program_result result = WITH_IDS("run", "-n", "2", "--beams", "2", "--no-echo");

@@ -11,6 +11,7 @@
 
 #define DEFAULT_WAITING 1024
 #define FIRST_CHUNK     64
+#define MOST_ENDS       1024
 
 /* ---- Lists ---- */
 
@@ -53,8 +54,28 @@ static struct request *find(const struct engine_queue *queue, uint64_t id)
 
 /* ---- Creation ---- */
 
+/* The tokens that end a text, as far as the metadata name them: all that is known without a tokenizer. */
+static int read_end_tokens(struct engine_queue *queue)
+{
+    static const char list[] = "tokenizer.hf.eos_token_ids";
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"};
+    const struct engine_metadata *metadata = engine_model_metadata(queue->context->plan->model);
+    size_t count = 0;
+    if (metadata->get_count(metadata->context, list, &count) != ENGINE_OK || count > MOST_ENDS) count = 0;
+    queue->end_tokens = calloc(count + 2, sizeof *queue->end_tokens);
+    if (!queue->end_tokens) return error_memory("tokens that end a text");
+    for (size_t i = 0; i < count + 2; i++) {
+        int64_t id = -1;
+        int status = i < count ? metadata->get_integers(metadata->context, list, i, 1, &id)
+                               : metadata->get_integer(metadata->context, keys[i - count], &id);
+        if (status == ENGINE_OK && id >= 0 && id < (int64_t)queue->n_sampled)
+            queue->end_tokens[queue->n_end_tokens++] = (int32_t)id;
+    }
+    return ENGINE_OK;
+}
+
 /* A model without a tokenizer can still take and give tokens. */
-static void open_tokenizer(struct engine_queue *queue)
+static int open_tokenizer(struct engine_queue *queue)
 {
     const struct engine_tokenizer_api *api;
     int status = engine_model_tokenizer(queue->context->plan->model, &api, &queue->tokenizer);
@@ -64,11 +85,12 @@ static void open_tokenizer(struct engine_queue *queue)
     if (status) {
         queue->tokenizer_status = status;
         strncpy(queue->tokenizer_message, error_message(), sizeof queue->tokenizer_message - 1);
-        return;
+        return read_end_tokens(queue);
     }
     queue->api = api;
     /* A model may have more rows than tokens, to round their number, and a file more tokens than rows. */
     if (queue->vocabulary.n_tokens < queue->n_sampled) queue->n_sampled = queue->vocabulary.n_tokens;
+    return ENGINE_OK;
 }
 
 static int create_locks(struct engine_queue *queue)
@@ -132,8 +154,8 @@ int engine_queue_create(struct engine_context *context, const struct engine_queu
     }
     for (uint32_t s = 0; s < queue->info.n_sequences; s++)
         if (engine_sequence_length(context, s) > 0) queue->sequences[s].kept = ++queue->n_kept;
-    open_tokenizer(queue);
-    status = take_guesses(queue, &known);
+    status = open_tokenizer(queue);
+    if (!status) status = take_guesses(queue, &known);
     if (!status) status = head_create(context->plan->model, &queue->head);
     if (!status) status = dense_create(context->plan->model, &queue->dense);
     if (status) {

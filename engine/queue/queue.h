@@ -140,7 +140,8 @@ struct engine_queue {
     size_t n_logits_room;
     float *states; /* [n_states_room, n_embd] after the final norm, in steps that compute embeddings */
     size_t n_states_room;
-    int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them */
+    int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them, if there is a
+                          * tokenizer that knows them */
     size_t n_end_tokens;
     bool events_kept; /* this step kept events: wake those who wait for them */
 

@@ -294,9 +294,12 @@ static bool is_stop_token(const struct request *request, int32_t token)
 uint32_t request_ends(const struct engine_queue *queue, const struct request *request, int32_t token)
 {
     if (is_stop_token(request, token)) return ENGINE_DONE_STOP;
-    if (request->flags & ENGINE_REQUEST_IGNORE_END || !queue->api) return 0;
-    bool ends =
-        token == queue->vocabulary.bos || queue->api->attributes(queue->tokenizer, token) & ENGINE_TOKEN_END;
+    bool ends = false;
+    if (request->flags & ENGINE_REQUEST_IGNORE_END) return 0;
+    for (size_t i = 0; i < queue->n_end_tokens && !queue->api; i++) ends |= queue->end_tokens[i] == token;
+    if (queue->api)
+        ends = token == queue->vocabulary.bos ||
+               queue->api->attributes(queue->tokenizer, token) & ENGINE_TOKEN_END;
     return ends ? ENGINE_DONE_END : 0;
 }
 

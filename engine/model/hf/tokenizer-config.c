@@ -94,6 +94,12 @@ static int add_ends(const struct hf_tokenizer *work, int64_t eos)
                                                                  true, count, copy});
 }
 
+int hf_tokenizer_add_ends(struct hf_tokenizer *work, uint64_t n_tokens)
+{
+    work->n_tokens = n_tokens < INT32_MAX ? (uint32_t)n_tokens : INT32_MAX;
+    return add_ends(work, -1);
+}
+
 /* Whether two special tokens part a pair's texts, as far as a post-processor says: 0 or 1; -1: it does not. */
 static int parts_twice(const json_t *processor)
 {

@@ -146,6 +146,8 @@ void hf_tokenizer_name(struct hf_tokenizer *tokenizer, const json_t *root);
 
 /* tokenizer-config.c: adds special ids, templates and sampling to the metadata. */
 int hf_tokenizer_configure(struct hf_tokenizer *tokenizer);
+/* Of a directory without a tokenizer, whose embedding has so many rows: the tokens that end texts. */
+int hf_tokenizer_add_ends(struct hf_tokenizer *tokenizer, uint64_t n_tokens);
 int hf_tokenizer_add_templates(struct hf_tokenizer *tokenizer);
 int hf_tokenizer_add_sampling(struct hf_tokenizer *tokenizer);
 

@@ -385,6 +385,7 @@ int hf_tokenizer_read(const char *directory, uint64_t n_tokens, struct metadata 
     if (!status && *found) status = fill_up(&work, n_tokens);
     if (!status && *found) status = lower_case(&work);
     if (!status && *found) status = describe(&work);
+    if (!status && !*found) status = hf_tokenizer_add_ends(&work, n_tokens);
     if (!status) status = hf_tokenizer_add_templates(&work);
     if (!status) status = hf_tokenizer_add_sampling(&work);
     json_decref(work.description);
