@@ -100,7 +100,7 @@ static int read_link(const struct place *place, json_t *object, struct device_li
 /* Types whose pace differs: {"Q4_K": {"bandwidth": …, "computation": …}}. */
 static int read_types(const struct place *place, json_t *object, struct device_pace *pace)
 {
-    static const char *const known[] = {"bandwidth", "computation", NULL};
+    static const char *const known[] = {"bandwidth", "computation", "preparation", NULL};
     json_t *types = json_object_get(object, "types"), *json;
     const char *name;
     if (!types) return ENGINE_OK;
@@ -113,6 +113,7 @@ static int read_types(const struct place *place, json_t *object, struct device_p
         int status = check_keys(place, json, known);
         if (!status) status = read_number(place, json, "bandwidth", 1, &of.bandwidth);
         if (!status) status = read_number(place, json, "computation", 1, &of.computation);
+        if (!status) status = read_number(place, json, "preparation", 0, &of.preparation);
         if (status) return status;
         pace->types[pace->n_types++] = of;
     }
@@ -238,8 +239,8 @@ static json_t *describe_device(const struct open_device *device)
     json_t *types = json_object();
     for (size_t i = 0; i < pace->n_types; i++)
         json_object_set_new(types, type_info(pace->types[i].type)->name,
-                            json_pack("{s:f, s:f}", "bandwidth", pace->types[i].bandwidth, "computation",
-                                      pace->types[i].computation));
+                            json_pack("{s:f, s:f, s:f}", "bandwidth", pace->types[i].bandwidth, "computation",
+                                      pace->types[i].computation, "preparation", pace->types[i].preparation));
     return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:o}", "name", dot ? dot + 1 : device->name, "memory",
                      (json_int_t)memory, "bandwidth", pace->bandwidth, "integers", pace->integers, "floats",
                      pace->floats, "overhead", pace->overhead, "types", types);

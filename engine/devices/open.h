@@ -15,6 +15,7 @@ struct pace_of_type {
     uint32_t type;      /* enum engine_type */
     double bandwidth;   /* bytes of weights per second */
     double computation; /* operations per second: a multiplication and an addition are two */
+    double preparation; /* seconds for each weight that products with several columns take beside these */
 };
 
 /* How fast a device is, see pace.h. bandwidth 0: unknown. */

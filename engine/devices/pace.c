@@ -11,6 +11,7 @@
 /* Matrices such as models have, and products that take long enough to be told from their start. */
 #define SIDE    UINT64_C(2048)
 #define COLUMNS UINT64_C(256)
+#define FEW     UINT64_C(16)
 #define SMALL   UINT64_C(32)
 
 struct pace_of_type pace_for(const struct device_pace *pace, uint32_t type)
@@ -18,7 +19,7 @@ struct pace_of_type pace_for(const struct device_pace *pace, uint32_t type)
     for (size_t i = 0; i < pace->n_types; i++)
         if (pace->types[i].type == type) return pace->types[i];
     bool is_float = type == ENGINE_TYPE_F32 || type == ENGINE_TYPE_F16 || type == ENGINE_TYPE_BF16;
-    return (struct pace_of_type){type, pace->bandwidth, is_float ? pace->floats : pace->integers};
+    return (struct pace_of_type){type, pace->bandwidth, is_float ? pace->floats : pace->integers, 0};
 }
 
 /* Bytes per second in the products of a token: of as many as memory allows. */
@@ -48,14 +49,34 @@ static int measure_plain(const struct open_device *device, uint32_t type, double
     return measure_reading(device, &(struct trial_chain){type, 1, matrices, MATRICES}, bandwidth);
 }
 
-static int measure_computing(const struct open_device *device, uint32_t type, double *computation)
+static int measure_product(const struct open_device *device, uint32_t type, uint64_t columns, double *seconds)
 {
     const struct trial_matrix matrix = {SIDE, SIDE, false};
+    return trial_run(device, &(struct trial_chain){type, columns, &matrix, 1}, COMPUTE_SECONDS, NULL,
+                     seconds);
+}
+
+static int measure_computing(const struct open_device *device, uint32_t type, double *computation)
+{
     double seconds;
-    int status =
-        trial_run(device, &(struct trial_chain){type, COLUMNS, &matrix, 1}, COMPUTE_SECONDS, NULL, &seconds);
+    int status = measure_product(device, type, COLUMNS, &seconds);
     if (!status) *computation = 2.0 * (double)(SIDE * SIDE * COLUMNS) / seconds;
     return status;
+}
+
+/* What doesn't depend on the number of columns, as if weights are made floats for all of them, shows in the difference of
+ * many and few. */
+static int measure_parts(const struct open_device *device, struct pace_of_type *of)
+{
+    const double weights = (double)(SIDE * SIDE);
+    double many, few;
+    int status = measure_product(device, of->type, COLUMNS, &many);
+    if (!status) status = measure_product(device, of->type, FEW, &few);
+    if (status) return status;
+    const double column = (many - few) / (double)(COLUMNS - FEW), fixed = few - column * (double)FEW;
+    of->preparation = fixed > 0 && column > 0 ? fixed / weights : 0;
+    of->computation = 2 * weights * (double)COLUMNS / (many - of->preparation * weights);
+    return ENGINE_OK;
 }
 
 /* Types that the device has no product for don't count. */
@@ -67,7 +88,7 @@ static int measure_types(struct device_pace *pace, const struct open_device *dev
         of->type = tokens[i].type;
         int status = measure_reading(device, &tokens[i], &of->bandwidth);
         if (status == ENGINE_ERROR_MEMORY) status = measure_plain(device, of->type, &of->bandwidth);
-        if (!status) status = measure_computing(device, of->type, &of->computation);
+        if (!status) status = measure_parts(device, of);
         if (status && status != ENGINE_ERROR_UNSUPPORTED) return status;
         pace->n_types += !status;
     }

@@ -8,6 +8,7 @@
 struct work {
     double bytes, operations;
     uint32_t type;
+    double prepared; /* weights that several columns are multiplied with */
 };
 
 static double elements(const struct engine_tensor *tensor)
@@ -23,14 +24,16 @@ static struct work matmul_work(const struct engine_plan *plan, const struct engi
     const struct value *weight = value_of(args->weight);
     const struct engine_tensor *tensor = args->weight;
     const double matrices = (double)tensor->ne[2], gates = args->gate ? 2 : 1;
-    double bytes = 0, columns = elements(args->output) / (double)tensor->ne[1];
+    const double size = (double)tensor->ne[0] * (double)tensor->ne[1];
+    double bytes = 0, columns = elements(args->output) / (double)tensor->ne[1], used = matrices;
     if (weight->kind == VALUE_WEIGHT) bytes = (double)plan->weights[weight->index].tensor->size;
     if (args->experts) {
         columns = elements(args->experts);
-        if (columns < matrices) bytes *= columns / matrices;
+        if (columns < matrices) used = columns;
+        bytes *= used / matrices;
     }
-    return (struct work){gates * bytes, gates * 2 * (double)tensor->ne[0] * (double)tensor->ne[1] * columns,
-                         tensor->type};
+    return (struct work){gates * bytes, gates * 2 * size * columns, tensor->type,
+                         columns > used ? gates * size * used : 0};
 }
 
 static double row_bytes(const struct engine_tensor *cache)
@@ -49,13 +52,13 @@ static struct work attention_work(const struct engine_op_attention *args, const 
     if (args->window && seen > n * window) seen = n * window;
     if (args->window && positions > window + n) positions = window + n;
     return (struct work){positions * (double)args->k->ne[2] * (row_bytes(args->k) + row_bytes(args->v)),
-                         2 * heads * (double)(args->k->ne[0] + args->v->ne[0]) * seen, ENGINE_TYPE_F32};
+                         2 * heads * (double)(args->k->ne[0] + args->v->ne[0]) * seen, ENGINE_TYPE_F32, 0};
 }
 
 /* Everything else reads and writes its operands, and computes little. */
 static struct work other_work(struct node *node)
 {
-    struct work work = {0, 0, ENGINE_TYPE_F32};
+    struct work work = {0, 0, ENGINE_TYPE_F32, 0};
     const struct op_info *info = graph_op_info(node->op);
     for (const size_t *output = info->outputs; *output; output++)
         work.bytes += 4 * elements(*op_tensor(&node->args, *output));
@@ -85,7 +88,8 @@ double predict_operations(const struct engine_plan *plan, const struct plan_batc
         else
             work = other_work(node);
         const struct pace_of_type of = pace_for(pace, work.type);
-        const double reading = work.bytes / of.bandwidth, computing = work.operations / of.computation;
+        const double reading = work.bytes / of.bandwidth;
+        const double computing = work.operations / of.computation + work.prepared * of.preparation;
         const double longer = reading > computing ? reading : computing;
         *(reading > computing ? &share->reading : &share->computing) += longer;
         share->overhead += pace->overhead;

@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             fuzz_fail("a device without a link");
         for (uint32_t type = 0; type < 40; type++) {
             const struct pace_of_type of = pace_for(&device->pace, type);
-            if (!(of.bandwidth >= 1) || !(of.computation >= 1)) fuzz_fail("a device without a speed");
+            if (!(of.bandwidth >= 1) || !(of.computation >= 1) || !(of.preparation >= 0))
+                fuzz_fail("a device without a speed");
         }
         if (!(device->pace.overhead >= 0) || !isfinite(device->pace.overhead)) fuzz_fail("no overhead");
     }
