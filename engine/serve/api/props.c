@@ -8,16 +8,27 @@
 #include "serve/models/models.h"
 #include "serve/server.h"
 
-static json_t *sampling_json(const struct server *server)
+/* What requests begin with, by the names of their fields. */
+static json_t *sampling_json(const struct server *server, const struct engine_sampler_options *s)
 {
-    const struct engine_sampler_options *s = &server->sampling.options;
-    return json_pack(
+    json_t *json = json_pack(
         "{s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I}", "temperature", openai_number(s->temperature),
         "top_k", (json_int_t)s->top_k, "top_p", openai_number(s->top_p), "min_p", openai_number(s->min_p),
         "typical_p", openai_number(s->typical_p), "repeat_penalty", openai_number(s->penalty_repeat),
         "repeat_last_n", (json_int_t)s->penalty_last_n, "frequency_penalty",
         openai_number(s->penalty_frequency), "presence_penalty", openai_number(s->penalty_presence),
         "max_tokens", server->arguments->most_tokens > 0 ? (json_int_t)server->arguments->most_tokens : -1);
+    json_t *more = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "dynatemp_range",
+        openai_number(s->dynatemp_range), "dynatemp_exponent", openai_number(s->dynatemp_exponent),
+        "top_n_sigma", openai_number(s->top_n_sigma), "xtc_probability", openai_number(s->xtc_probability),
+        "xtc_threshold", openai_number(s->xtc_threshold), "mirostat", (json_int_t)s->mirostat, "mirostat_tau",
+        openai_number(s->mirostat_tau), "mirostat_eta", openai_number(s->mirostat_eta), "dry_multiplier",
+        openai_number(s->dry_multiplier), "dry_base", openai_number(s->dry_base), "dry_allowed_length",
+        (json_int_t)s->dry_allowed_length, "dry_penalty_last_n", (json_int_t)s->dry_penalty_last_n);
+    json_object_update(json, more);
+    json_decref(more);
+    return json;
 }
 
 /* Of the model that the query names ("model"), else of the first one. */
@@ -34,7 +45,7 @@ void api_props(struct exchange *exchange)
                       "there is no model '%.200s'", name ? name : "");
         return;
     }
-    json_t *settings = json_pack("{s:o}", "params", sampling_json(server));
+    json_t *settings = json_pack("{s:o}", "params", sampling_json(server, &state.sampling));
     json_t *props = json_pack("{s:o, s:i, s:s, s:s, s:b}", "default_generation_settings", settings,
                               "total_slots", (int)server->arguments->n_parallel, "model_alias", state.name,
                               "build_info", engine_version(), "loaded", state.is_loaded);

@@ -26,18 +26,6 @@ void random_id(char *id, size_t size, const char *prefix, size_t n_letters)
     id[n] = '\0';
 }
 
-/* False: the exchange has been answered. */
-static bool adopt_sampling(struct generation *g)
-{
-    const struct server *server = exchange_server(g->group.exchange);
-    g->sampling = server->sampling; /* whose arrays it shares */
-    if (server->sampling.options.samplers == server->sampling.samplers)
-        g->sampling.options.samplers = g->sampling.samplers;
-    if (sampling_adopt(server->arguments, g->served->model, &g->sampling) == ENGINE_OK) return true;
-    exchange_fail(g->group.exchange, 500, "server_error", NULL, NULL, "%s", command_message());
-    return false;
-}
-
 struct generation *generation_create(struct exchange *exchange, const struct format *format,
                                      const char *prefix)
 {
@@ -54,12 +42,7 @@ struct generation *generation_create(struct exchange *exchange, const struct for
     random_id(g->id, sizeof g->id, prefix, 24);
     const char *named = json_string_value(json_object_get(exchange_json(exchange), "model"));
     g->model = named ? named : g->served->name;
-    if (!adopt_sampling(g)) {
-        group_free(&g->group);
-        free(g);
-        return NULL;
-    }
-    struct engine_sampler_options sampler = sampling_options(&g->sampling, new_seed());
+    struct engine_sampler_options sampler = sampling_options(&g->served->sampling, new_seed());
     ask_create(&g->ask, &sampler);
     g->most_tokens = exchange_server(exchange)->arguments->most_tokens;
     return g;

@@ -63,9 +63,8 @@ struct generation {
     void *state; /* the format's */
     int64_t created;
     char id[40];
-    const char *model;        /* as the request names it, or the model's name */
-    uint32_t most_tokens;     /* that any request gets; 0: no limit */
-    struct sampling sampling; /* the defaults of the command line, and of the model where that says nothing */
+    const char *model;    /* as the request names it, or the model's name */
+    uint32_t most_tokens; /* that any request gets; 0: no limit */
 
     struct token_list tokens; /* of a conversation */
     struct ask_prompt conversation;

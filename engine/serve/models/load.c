@@ -45,6 +45,16 @@ static int with_adapters(struct served *served, struct engine_context_options *w
     return status;
 }
 
+/* The sampling that requests begin with. */
+static int adopt_sampling(struct served *served)
+{
+    const struct server *server = served->inside->server;
+    served->sampling = server->sampling;
+    if (server->sampling.options.samplers == server->sampling.samplers)
+        served->sampling.options.samplers = served->sampling.samplers;
+    return sampling_adopt(server->arguments, served->model, &served->sampling);
+}
+
 int served_open(struct served *served, uint64_t *memory)
 {
     const struct server *server = served->inside->server;
@@ -55,6 +65,7 @@ int served_open(struct served *served, uint64_t *memory)
     int status = open_model_to_run(server->arguments, server->engine, served->path, &served->model);
     if (!status) status = vocabulary_open(served->model, &served->vocabulary);
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
+    if (!status) status = adopt_sampling(served);
     if (!status) status = chat_template_open(server->arguments, served->model, &served->chat_template);
     for (size_t i = 0; i < served->inside->n_adapters && !status; i++) {
         const char *path = served->inside->adapters[i].path;

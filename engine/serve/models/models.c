@@ -420,6 +420,7 @@ bool models_at(struct models *models, size_t index, struct served_state *state)
                                    .created = served->created,
                                    .is_loaded = inside->is_loaded,
                                    .n_loads = inside->n_loads,
+                                   .sampling = inside->server->sampling.options,
                                    .context = {.struct_size = sizeof state->context},
                                    .queue = {.struct_size = sizeof state->queue}};
     if (inside->is_loaded) {
@@ -432,6 +433,7 @@ bool models_at(struct models *models, size_t index, struct served_state *state)
         state->n_parameters = info.n_parameters;
         state->context = served->info;
         state->n_attention = served->n_attention;
+        state->sampling = served->sampling.options;
         engine_queue_get_info(served->queue, &state->queue);
     }
     pthread_mutex_unlock(&models->lock);

@@ -25,6 +25,8 @@ struct served {
     struct vocabulary vocabulary;
     struct engine_template *chat_template;
     uint32_t n_attention; /* tokens that POST /attention takes; 0: none */
+    /* What requests begin with: the command line's, whose arrays it shares, and the model's where that says nothing. */
+    struct sampling sampling;
     struct served_inside *inside;
 };
 
@@ -61,6 +63,8 @@ struct served_state {
     struct engine_context_info context;
     struct engine_queue_info queue;
     uint32_t n_attention;
+    struct engine_sampler_options
+        sampling; /* numbers only; of a model that isn't loaded, the command line's */
 };
 /* False past the last. */
 bool models_at(struct models *models, size_t index, struct served_state *state);

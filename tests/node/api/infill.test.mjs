@@ -4,16 +4,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { writeFimModel } from './fim-model.mjs';
+import { writeModel } from './changed-model.mjs';
 import { serve } from './server.mjs';
 
 let folder, server;
-const marks = { fim_pre: 3, fim_suf: 4, fim_mid: 5 };
+const id = (name) => `tokenizer.ggml.${name}_token_id`;
+const marks = { [id('fim_pre')]: 3, [id('fim_suf')]: 4, [id('fim_mid')]: 5 };
 
 before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'engine-infill-'));
-    const gap = writeFimModel(join(folder, 'gap.gguf'), marks);
-    const project = writeFimModel(join(folder, 'project.gguf'), { ...marks, fim_rep: 6, fim_sep: 7 });
+    const gap = writeModel(join(folder, 'gap.gguf'), marks);
+    const project = writeModel(join(folder, 'project.gguf'), { ...marks, [id('fim_rep')]: 6, [id('fim_sep')]: 7 });
     server = await serve('-m', 'gap=' + gap, '-m', 'project=' + project);
 });
 after(async () => {

@@ -2,6 +2,10 @@
 // parts instead of texts, fields on which nothing depends. Each is answered.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { writeModel } from './changed-model.mjs';
 import { serve, template } from './server.mjs';
 
 let server;
@@ -93,4 +97,22 @@ test('what templates expect', async () => {
         assert.equal(answer.status, 200, `${name}: ${await answer.text()}`);
         assert.equal(await other.end(), 0);
     }
+});
+
+test('a model may recommend how to sample, and /props says so', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'engine-odd-'));
+    const recommended = { 'general.sampling.temp': 0.25, 'general.sampling.top_k': 7 };
+    const other = await serve('-m', 'own=' + writeModel(join(folder, 'own.gguf'), recommended));
+    const params = async () => (await (await fetch(other.url + '/props?model=own')).json()).default_generation_settings.params;
+    const before = await params(); // nothing is known of it
+    assert.deepEqual([before.temperature, before.top_k], [0.8, 40]);
+    const answer = await fetch(other.url + '/v1/responses', {
+        method: 'POST', headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ model: 'own', input: 'x', max_output_tokens: 1 }),
+    });
+    assert.equal((await answer.json()).temperature, 0.25);
+    const after = await params();
+    assert.deepEqual([after.temperature, after.top_k, after.xtc_threshold], [0.25, 7, 0.1]);
+    assert.equal(await other.end(), 0);
+    rmSync(folder, { recursive: true });
 });

@@ -1,8 +1,8 @@
-// fim-model.mjs: writes the demo model as one that knows tokens for filling in the middle of a text.
+// changed-model.mjs: writes the demo model with more metadata.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { model } from './server.mjs';
 
-const U32 = 4, STRING = 8;
+const U32 = 4, F32 = 6, STRING = 8;
 const text = (value) => {
     const size = Buffer.alloc(8);
     size.writeBigUInt64LE(BigInt(Buffer.byteLength(value)));
@@ -10,15 +10,16 @@ const text = (value) => {
 };
 const number = (value) => {
     const bytes = Buffer.alloc(4);
-    bytes.writeUInt32LE(value);
+    if (Number.isInteger(value)) bytes.writeUInt32LE(value);
+    else bytes.writeFloatLE(value);
     return bytes;
 };
 const entry = (key, type, value) => Buffer.concat([text(key), number(type), value]);
 
-// `tokens`: GGUF's names and the ids: { fim_pre: 3 }.
-export function writeFimModel(path, tokens) {
+// `metadata`: numbers by GGUF's keys; whole ones are stored as integers.
+export function writeModel(path, metadata) {
     const file = readFileSync(model);
-    const entries = Object.entries(tokens).map(([name, id]) => entry(`tokenizer.ggml.${name}_token_id`, U32, number(id)));
+    const entries = Object.entries(metadata).map(([key, value]) => entry(key, Number.isInteger(value) ? U32 : F32, number(value)));
     // Weights stay aligned if what is added takes a multiple of 32 bytes.
     const size = Buffer.concat(entries).length + entry('fill', STRING, text('')).length;
     entries.push(entry('fill', STRING, text(' '.repeat(31 - ((size + 31) % 32)))));
