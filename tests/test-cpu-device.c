@@ -182,6 +182,28 @@ Test(cpu_device, buffers_are_zero_and_aligned)
     teardown();
 }
 
+/* As many bytes as several threads copy, which are no whole number of parts, and what lies around them. */
+Test(cpu_stream, large_transfers_move_each_byte)
+{
+    enum { SIZE = 1500007, BEFORE = 13, ALL = SIZE + 100 };
+    const struct engine_backend *api = fixture.api;
+    struct engine_buffer *buffer;
+    cr_assert_eq(api->buffer_create(fixture.device, ALL, &buffer), ENGINE_OK);
+    uint8_t *in = malloc(SIZE), *out = calloc(ALL, 1), *bytes = api->buffer_pointer(buffer);
+    for (size_t i = 0; i < SIZE; i++) in[i] = (uint8_t)(i * 2654435761u >> 24 | 1);
+    cr_assert_eq(api->write(fixture.stream, buffer, BEFORE, in, SIZE), ENGINE_OK);
+    cr_expect_eq(memcmp(bytes + BEFORE, in, SIZE), 0);
+    for (size_t i = 0; i < ALL; i++)
+        if (i < BEFORE || i >= BEFORE + SIZE) cr_expect_eq(bytes[i], 0);
+    cr_assert_eq(api->read(fixture.stream, buffer, BEFORE, out + 1, SIZE), ENGINE_OK);
+    cr_expect_eq(memcmp(out + 1, in, SIZE), 0);
+    cr_expect_eq(out[0], 0);
+    for (size_t i = 1 + SIZE; i < ALL; i++) cr_expect_eq(out[i], 0);
+    free(in);
+    free(out);
+    api->buffer_destroy(buffer);
+}
+
 static struct engine_tensor *floats(uint64_t ne0, uint64_t ne1, uint64_t ne2)
 {
     return fixture_f32(&fixture, ne0, ne1, ne2, NULL);

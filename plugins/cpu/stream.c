@@ -5,6 +5,11 @@
 
 #include "cpu.h"
 #include "list.h"
+#include "pool.h"
+#include "types.h"
+
+/* Bytes of a task; as many as one thread copies. */
+enum { COPY_PART = 256 * 1024, COPY_ALONE = 2 * COPY_PART };
 
 struct engine_stream {
     struct engine_device *device;
@@ -88,13 +93,50 @@ static int range_check(const struct engine_stream *stream, const struct engine_b
     return ENGINE_OK;
 }
 
+/* ---- Transfers ------------------------------------------------------------------------------------- */
+
+struct copying {
+    uint8_t *to;
+    const uint8_t *from;
+    size_t size;
+    bool opened;
+};
+
+/* One phase, with a task for each part. */
+static size_t open_copying(void *context)
+{
+    struct copying *copying = context;
+    size_t n = copying->opened ? 0 : (copying->size + COPY_PART - 1) / COPY_PART;
+    copying->opened = true;
+    return n;
+}
+
+static void copy_part(void *context, unsigned thread, size_t part)
+{
+    (void)thread;
+    const struct copying *copying = context;
+    size_t first = part * COPY_PART;
+    memcpy(copying->to + first, copying->from + first, smaller(COPY_PART, copying->size - first));
+}
+
+/* Much, such as the logits of many sequences, is copied by all threads. */
+static void copy(struct engine_device *device, void *to, const void *from, size_t size)
+{
+    static const struct pool_work copy_parts = {open_copying, copy_part};
+    struct copying copying = {.to = to, .from = from, .size = size};
+    if (size <= COPY_ALONE)
+        memcpy(to, from, size);
+    else
+        pool_run(device->pool, &copy_parts, &copying);
+}
+
 int stream_write(struct engine_stream *stream, struct engine_buffer *buffer, uint64_t offset,
                  const void *source, uint64_t size)
 {
     int status = range_check(stream, buffer, offset, size, "write");
     if (status || size == 0) return status;
     stream_flush(stream);
-    memcpy(buffer->data + offset, source, size);
+    copy(stream->device, buffer->data + offset, source, size);
     return ENGINE_OK;
 }
 
@@ -104,7 +146,7 @@ int stream_read(struct engine_stream *stream, struct engine_buffer *buffer, uint
     int status = range_check(stream, buffer, offset, size, "read");
     if (status || size == 0) return status;
     stream_flush(stream);
-    memcpy(target, buffer->data + offset, size);
+    copy(stream->device, target, buffer->data + offset, size);
     return ENGINE_OK;
 }
 
