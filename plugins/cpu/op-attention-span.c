@@ -44,22 +44,11 @@ static const uint8_t *rows_at(const struct attention *op, const struct view *cac
     return block < 0 || (size_t)block >= cache->ne[3] ? NULL : cache_row(cache, (size_t)block, slot, kv_head);
 }
 
-/* Rows in F16 of consecutive positions where they lie, for kernels that take them so; NULL: they have to be
- * fetched. */
-static const uint8_t *rows_in_place(const struct attention *op, const struct view *cache, int32_t sequence,
-                                    size_t kv_head, size_t first, size_t n)
+/* Whether some kernels take rows of a cache where they lie. */
+static bool taken_in_place(const struct view *cache)
 {
-    if (cache->type != ENGINE_TYPE_F16 || cache->ne[0] % PANEL != 0) return NULL;
-    size_t n_there = n;
-    const uint8_t *rows = rows_at(op, cache, sequence, kv_head, first, &n_there);
-    return n_there == n ? rows : NULL;
+    return cache->type == ENGINE_TYPE_F16 && cache->ne[0] % PANEL == 0;
 }
-
-/* Some positions of a cache that will be read soon, as far as they lie in one block; rows NULL: none. */
-struct piece {
-    const uint8_t *rows;
-    size_t stride, n;
-};
 
 /* Prefetches positions begin … end - 1 of a piece into the second cache, which waits for more lines at once
  * than the first, so that the products need not wait as well. */
@@ -119,9 +108,15 @@ static struct piece course_next(const struct attention *op, struct course *cours
 {
     if (course->token >= course->end) return (struct piece){0};
     const struct view *cache = course->values ? &op->v : &op->k;
-    struct piece piece = {.stride = cache->nb[1], .n = smaller(PIECE, course->span_end - course->position)};
-    piece.rows = rows_at(op, cache, attention_number(&op->sequences, course->token),
-                         course->kv_head + course->head, course->span * SPAN + course->position, &piece.n);
+    struct piece *first = &course->first;
+    if (course->head == 0) {
+        *first =
+            (struct piece){.stride = cache->nb[1], .n = smaller(PIECE, course->span_end - course->position)};
+        first->rows = rows_at(op, cache, attention_number(&op->sequences, course->token), course->kv_head,
+                              course->span * SPAN + course->position, &first->n);
+    }
+    struct piece piece = *first;
+    if (piece.rows) piece.rows += course->head * cache->nb[2];
     if (++course->head < course->n_kv_heads) return piece;
     course->head = 0;
     course->position += PIECE;
@@ -208,12 +203,15 @@ void attend(const struct attention *op, const struct work *work, const struct qu
     for (int pass = 0; pass < 2; pass++) {
         const struct view *cache = pass == 0 ? &op->k : &op->v;
         size_t size = pass == 0 ? attention_key_size(op) : value_size(op), kv_head = queries->kv_head;
-        size_t stride = cache->nb[1];
+        size_t stride = cache->nb[1], n_there = 0;
+        const uint8_t *piece = NULL; /* of the first head */
         for (size_t j = begin, h = 0; j < end;) {
             size_t n = smaller(PIECE, end - j);
-            const uint8_t *in_place = NULL;
-            if (n_q <= FEW_QUERIES)
-                in_place = rows_in_place(op, cache, queries->sequence, kv_head + h, first + j, n);
+            if (h == 0 && n_q <= FEW_QUERIES && taken_in_place(cache)) {
+                n_there = n;
+                piece = rows_at(op, cache, queries->sequence, kv_head, first + j, &n_there);
+            }
+            const uint8_t *in_place = piece && n_there == n ? piece + h * cache->nb[2] : NULL;
             if (!in_place)
                 attention_fetch(op, work, cache, queries->sequence, kv_head + h, first + j, n, size,
                                 scratch->rows);

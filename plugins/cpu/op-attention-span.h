@@ -46,6 +46,12 @@ static inline size_t token_of(const struct attention *op, const struct queries *
 void span_limits(const struct attention *op, size_t first_token, size_t n_tokens, size_t *first_span,
                  size_t *last_span);
 
+/* Some positions of a cache that will be read soon, as far as they lie in one block; rows NULL: none. */
+struct piece {
+    const uint8_t *rows;
+    size_t stride, n;
+};
+
 /* What a task is going to read, piece by piece in its order: of each group of tokens, of each span, the keys
  * of a piece's positions for all heads, then of the next piece's; then the values. */
 struct course {
@@ -55,6 +61,7 @@ struct course {
     /* Within the span. */
     bool values;
     size_t position, span_end, head;
+    struct piece first; /* of the first head, at this position */
 };
 
 /* The first piece of course->span. */

@@ -86,18 +86,23 @@ static void write_zeros(const struct attention *op, size_t token, size_t kv_head
         memset(view_row(&op->output, kv_head * op->n_repeat + r, token, 0), 0, op->v.ne[0] * sizeof(float));
 }
 
-/* Copies queries (of several tokens or several key/value heads) to where rows are padded. */
+/* Queries of several tokens or several key/value heads. They are copied to `q`, where rows are padded, unless those
+ * of one token lie as they have to. */
 static struct queries gather(const struct attention *op, size_t first_token, size_t n_tokens, size_t kv_head,
                              size_t n_kv_heads, float *q)
 {
     size_t length = op->q.ne[0], ks = attention_key_size(op);
-    const struct queries queries = {first_token,
-                                    n_tokens,
-                                    kv_head,
-                                    n_kv_heads,
-                                    n_kv_heads * n_tokens * op->n_repeat,
-                                    attention_number(&op->sequences, first_token),
-                                    q};
+    struct queries queries = {first_token,
+                              n_tokens,
+                              kv_head,
+                              n_kv_heads,
+                              n_kv_heads * n_tokens * op->n_repeat,
+                              attention_number(&op->sequences, first_token),
+                              q};
+    if (n_tokens == 1 && length == ks && op->q.nb[1] == ks * sizeof *q) {
+        queries.q = view_row(&op->q, kv_head * op->n_repeat, first_token, 0);
+        return queries;
+    }
     for (size_t i = 0; i < queries.n; i++) {
         const float *from = view_row(&op->q, head_of(op, &queries, i), token_of(op, &queries, i), 0);
         memcpy(q + i * ks, from, length * sizeof *q);
@@ -289,6 +294,13 @@ static bool all_alone(const struct attention *op, size_t first, size_t end)
     return true;
 }
 
+/* Prefetches a token's rows. */
+static void fetch_token(const struct view *view, size_t token)
+{
+    const uint8_t *from = view_row(view, 0, token, 0);
+    for (size_t i = 0; i < view->ne[1] * view->nb[1]; i += 64) __builtin_prefetch(from + i, 0, 2);
+}
+
 /* Tokens first … end - 1 of different sequences, all key/value heads. */
 static void run_alone(const struct attention *op, const struct work *work, size_t first, size_t end)
 {
@@ -296,11 +308,13 @@ static void run_alone(const struct attention *op, const struct work *work, size_
     struct course course = {.token = first, .group = 1, .end = end, .n_kv_heads = n_kv_heads};
     course_begin_group(op, &course);
     course_start(op, &course);
-    for (size_t token = first; token < end; token++)
+    for (size_t token = first; token < end; token++) {
+        if (token + 1 < end) fetch_token(&op->q, token + 1);
         if (attention_position(op, work, token) >= 0)
             run_sequence(op, work, token, token + 1, 0, n_kv_heads, &course);
         else
             for (size_t h = 0; h < n_kv_heads; h++) write_zeros(op, token, h);
+    }
 }
 
 /* A task: a group of tokens, cut where the sequence changes, and a key/value head. The last tokens, which see
