@@ -44,9 +44,9 @@ static double speeds[3]; /* of the devices */
 static uint32_t place(uint32_t offload, uint64_t budget1, uint64_t budget2, const struct place_rule *rules,
                       size_t n_rules)
 {
-    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0, speeds[0]},
-                                     {"gpu0", budget1, 2, speeds[1]},
-                                     {"gpu1", budget2, 2, speeds[2]}};
+    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0, speeds[0], 0, 0},
+                                     {"gpu0", budget1, 2, speeds[1], 0, 0},
+                                     {"gpu1", budget2, 2, speeds[2], 0, 0}};
     struct place_request request = {
         .devices = devices,
         .n_devices = budget2 ? 3 : 2,
@@ -164,6 +164,40 @@ Test(place, the_faster_device_is_filled_first)
     }
 }
 
+/* Of each of four devices, the layer that it has. */
+static void expect_layers(const struct place_device devices[5], const uint32_t layers[5])
+{
+    make_tensors();
+    for (int i = 0; i < N_TENSORS; i++) tensors[i].can[0] = 31;
+    tensors[OUTPUT].can[0] = tensors[EMBEDDING].can[0] = 1;
+    struct place_request request = {.devices = devices,
+                                    .n_devices = 5,
+                                    .tensors = tensors,
+                                    .n_tensors = N_TENSORS,
+                                    .n_layers = N_LAYERS,
+                                    .offload = PLACE_ALL};
+    cr_assert_eq(place_tensors(&request, device, used), N_LAYERS);
+    for (uint32_t d = 1; d < 5; d++)
+        for (uint32_t i = 0; i < EMBEDDING; i++)
+            cr_expect_eq(device[i] == d, i / 3 == layers[d], "tensor %u on %u", i, device[i]);
+}
+
+Test(place, devices_of_a_machine_follow_each_other)
+{
+    struct place_device devices[5] = {{"cpu", PLACE_NO_LIMIT, 0, 0, 0, 0},
+                                      {"mpi1.0", 30, 0, 10.0, 1, 1},
+                                      {"mpi2.0", 30, 0, 10.2, 2, 1},
+                                      {"mpi1.1", 30, 0, 9.9, 1, 1},
+                                      {"mpi2.1", 30, 0, 9.8, 2, 1}};
+    expect_layers(devices, (uint32_t[5]){0, 1, 3, 0, 2}); /* the last layers are placed first */
+    devices[2].reach = devices[4].reach = 3;              /* a slower link */
+    expect_layers(devices, (uint32_t[5]){0, 3, 1, 2, 0});
+    devices[2].speed = devices[4].speed = 20; /* to faster devices */
+    expect_layers(devices, (uint32_t[5]){0, 1, 2, 0, 3});
+    devices[1].speed = 19; /* of a machine whose other device is slow, but reached fast */
+    expect_layers(devices, (uint32_t[5]){0, 3, 1, 0, 2});
+}
+
 Test(place, an_output_that_fits_nowhere_leaves_the_devices_to_the_layers)
 {
     make_tensors();
@@ -234,7 +268,7 @@ static bool experts_stay;
 
 static uint32_t place_by_experts(uint32_t offload, uint64_t budget)
 {
-    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0, 0}, {"gpu0", budget, 2, 0}};
+    struct place_device devices[] = {{"cpu", PLACE_NO_LIMIT, 0, 0, 0, 0}, {"gpu0", budget, 2, 0, 0, 0}};
     struct place_request request = {.devices = devices,
                                     .n_devices = 2,
                                     .tensors = tensors,

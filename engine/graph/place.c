@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define UNPLACED UINT32_MAX
+#define ALIKE    0.9 /* of a speed: what is faster may be so by chance */
+#define FAR      2   /* times as far as the nearest: likewise */
 
 struct state {
     const struct place_request *request;
@@ -120,6 +122,40 @@ static void find_order(struct state *state)
     }
 }
 
+/* Of order[start … end), whose speeds are alike, takes machine after machine: each time the one with the fastest device, of
+ * those that are not much further away than the nearest. */
+static void take_machines(struct state *state, uint32_t start, uint32_t end)
+{
+    const struct place_device *devices = state->request->devices;
+    uint32_t *order = state->order;
+    while (start < end) {
+        double nearest = devices[order[start]].reach;
+        for (uint32_t i = start; i < end; i++)
+            if (devices[order[i]].reach < nearest) nearest = devices[order[i]].reach;
+        uint32_t i = start;
+        while (devices[order[i]].reach > FAR * nearest) i++;
+        const uint32_t machine = devices[order[i]].machine;
+        for (; i < end; i++) {
+            const uint32_t d = order[i];
+            if (devices[d].machine != machine) continue;
+            memmove(&order[start + 1], &order[start], (i - start) * sizeof *order);
+            order[start++] = d;
+        }
+    }
+}
+
+/* A token then goes over the network as rarely as possible, and measuring again changes little. */
+static void keep_machines_together(struct state *state)
+{
+    const struct place_device *devices = state->request->devices;
+    const uint32_t n = state->request->n_devices - 1;
+    for (uint32_t start = 0, end; start < n; start = end) {
+        const double least = ALIKE * devices[state->order[start]].speed;
+        for (end = start + 1; end < n && devices[state->order[end]].speed >= least;) end++;
+        take_machines(state, start, end);
+    }
+}
+
 static void put_somewhere(struct state *state, enum place_part part)
 {
     for (uint32_t i = 0; i + 1 < state->request->n_devices; i++)
@@ -216,6 +252,7 @@ uint32_t place_tensors(const struct place_request *request, uint32_t *device,
 {
     struct state state = {.request = request, .device = device, .used = used};
     find_order(&state);
+    keep_machines_together(&state);
     start(&state);
     uint32_t layers = request->n_devices > 1 ? offload_layers(&state, WHOLE) : 0;
     if (layers < request->n_layers && layers < request->offload && request->experts_stay &&

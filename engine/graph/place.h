@@ -3,8 +3,9 @@
  * Device 0 is the CPU, which takes whatever no other device can or may take. The other devices are filled one
  * after the other, in the order of the layers, so that a token crosses between devices as rarely as possible.
  * The fastest comes first: a token passes through all devices in turn, so its time is the sum of theirs. Of
- * two devices of equal or unknown speed, the one listed later comes first. A device's budget covers its
- * weights, the caches of its layers, and its activations. */
+ * two devices of equal or unknown speed, the one listed later comes first; but of those that are about as fast as
+ * each other, the devices of a machine follow each other, and those that are reached fast come first. A device's
+ * budget covers its weights, the caches of its layers, and its activations. */
 #ifndef ENGINE_GRAPH_PLACE_H
 #define ENGINE_GRAPH_PLACE_H
 
@@ -21,6 +22,8 @@ struct place_device {
     uint64_t budget;      /* bytes; PLACE_NO_LIMIT if unknown. Ignored for device 0. */
     uint64_t activations; /* bytes taken as soon as anything runs on it */
     double speed;         /* relative to the other devices; 0: unknown */
+    uint32_t machine; /* devices with the same number exchange activations without a network; 0: this one */
+    double reach;     /* seconds that activations take to it */
 };
 
 /* The part of the model that a tensor belongs to. Parts are offloaded in this order. */

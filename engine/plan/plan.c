@@ -6,13 +6,28 @@
 #include "devices/measure.h"
 #include "plan/steps.h"
 
+/* What a part of a prompt has, or a token of a large model. */
+#define ACTIVATIONS (1 << 16)
+
+/* Seconds on the way to a device. */
+static double reach_of(const struct device_link *link)
+{
+    return link->bandwidth > 0 ? link->latency + ACTIVATIONS / link->bandwidth : 0;
+}
+
 static void decide(struct engine_plan *plan)
 {
     struct place_device devices[PLACE_MAX_DEVICES];
-    for (uint32_t d = 0; d < plan->set.n_devices; d++)
-        devices[d] =
-            (struct place_device){plan->set.devices[d].name, plan->set.devices[d].budget,
-                                  plan->activations[d] + plan->working[d], plan->set.devices[d].speed};
+    for (uint32_t d = 0; d < plan->set.n_devices; d++) {
+        const struct open_device *device = &plan->set.devices[d];
+        const struct device_link *link = &device->link;
+        devices[d] = (struct place_device){.name = device->name,
+                                           .budget = device->budget,
+                                           .activations = plan->activations[d] + plan->working[d],
+                                           .speed = device->speed,
+                                           .machine = link->bandwidth > 0 ? (uint32_t)link->traffic.peer : 0,
+                                           .reach = reach_of(link)};
+    }
     struct place_request request = {
         .devices = devices,
         .n_devices = plan->set.n_devices,
