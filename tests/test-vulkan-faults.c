@@ -636,10 +636,9 @@ Test(vulkan_faults, one_of_two_devices_is_lost)
     program_free(&devices);
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         machine(machines[i]);
-        struct program_result result = PROGRAM(RUN, "--backend", BOTH, "--place", "blk.[024].*=vulkan0",
-                                               "--place", "blk.[13].*=vulkan1");
-        program_expect_failure(&result, "lost");
-        program_free(&result);
+        program_fails(PROGRAM(RUN, "--backend", BOTH, "--place", "blk.[024].*=vulkan0", "--place",
+                              "blk.[13].*=vulkan1"),
+                      0, "lost");
     }
     files_remove(folder);
     free(folder);
