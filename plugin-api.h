@@ -853,6 +853,16 @@ struct engine_backend {
     int (*copy_between)(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
                         struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset,
                         uint64_t size);
+
+    /* [1.4] Waiting for a part of a stream, optional, both functions or none. For backends whose streams go on while the
+     * host does something else with what they have computed. */
+
+    /* [device] Flushes, and sets *mark to a name of everything enqueued so far. */
+    int (*stream_mark)(struct engine_stream *stream, uint64_t *mark);
+    /* [device] Waits until everything before a mark of this stream has run, transfers to host memory included, and
+     * returns the first error in it that has not been returned yet. Marks are waited for in the order in which they were
+     * set; what came after this one goes on. stream_wait waits for all: then nothing is left before any mark. */
+    int (*stream_wait_for)(struct engine_stream *stream, uint64_t mark);
 };
 
 /* --------------------------------------------------------------------------------------------------------

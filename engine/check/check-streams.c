@@ -208,6 +208,41 @@ static void asked(struct suite *suite, const void *args)
     expect_alike(fixture, values_of(&program), wanted, "asked whether it is done");
 }
 
+/* [1.4] Two programs in one stream, one after the other: each is waited for without what comes after it, which overwrites
+ * what was read. */
+static void in_parts(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    const struct engine_backend *api = fixture->api;
+    (void)args;
+    if (!ENGINE_HAS(api, stream_wait_for) || !api->stream_mark || !api->stream_wait_for)
+        fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+    enum { N_PARTS = 2 };
+    float *wanted[N_PARTS], *got[N_PARTS];
+    uint64_t marks[N_PARTS];
+    for (uint64_t part = 0; part < N_PARTS; part++) wanted[part] = one_by_one(fixture, 7 + part, true);
+    for (uint64_t part = 0; part < N_PARTS; part++) {
+        struct program program = make_program(fixture);
+        uint64_t seed = 7 + part;
+        got[part] = fixture_room(fixture, N_TENSORS * N_VALUES, sizeof *got[part]);
+        for (int i = 0; i < N_OPS; i++) enqueue_random(&program, fixture->stream, &seed, true);
+        for (size_t t = 0; t < N_TENSORS; t++)
+            fixture_must(fixture,
+                         api->read(fixture->stream, program.tensors[t]->buffer, program.tensors[t]->offset,
+                                   got[part] + t * N_VALUES, N_VALUES * sizeof(float)),
+                         "read");
+        fixture_must(fixture, api->stream_mark(fixture->stream, &marks[part]), "stream_mark");
+        for (int i = 0; i < N_OPS; i++) enqueue_random(&program, fixture->stream, &seed, true);
+    }
+    for (int part = 0; part < N_PARTS; part++) {
+        fixture_must(fixture, api->stream_wait_for(fixture->stream, marks[part]), "stream_wait_for");
+        expect_alike(fixture, got[part], wanted[part], "a part that was waited for");
+    }
+    fixture_must(fixture, api->stream_wait(fixture->stream), "stream_wait");
+    fixture_must(fixture, api->stream_wait_for(fixture->stream, marks[1]),
+                 "stream_wait_for after stream_wait");
+}
+
 /* [1.4] A program that goes on with each value on another handle of the device, and back: neither side is waited for. */
 static void between_devices(struct suite *suite, const void *args)
 {
@@ -255,6 +290,7 @@ void check_streams(struct suite *suite)
     suite_single(suite, "streams", "asked", asked, NULL);
     suite_single(suite, "streams", "between devices", between_devices, NULL);
     suite_single(suite, "streams", "in order", in_order, NULL);
+    suite_single(suite, "streams", "in parts", in_parts, NULL);
     suite_single(suite, "streams", "two of them", two_streams, NULL);
 }
 

@@ -32,6 +32,8 @@ static const struct engine_backend backend = {
     .traffic = device_traffic,
     .stream_done = stream_done,
     .copy_between = stream_pass,
+    .stream_mark = stream_mark,
+    .stream_wait_for = stream_wait_for,
 };
 
 static const struct engine_plugin plugin = {

@@ -145,6 +145,8 @@ int stream_copy(struct engine_stream *stream, struct engine_buffer *target, uint
 int stream_flush(struct engine_stream *stream);
 int stream_wait(struct engine_stream *stream);
 int stream_done(struct engine_stream *stream, int *done);
+int stream_mark(struct engine_stream *stream, uint64_t *mark);
+int stream_wait_for(struct engine_stream *stream, uint64_t mark);
 int stream_pass(struct engine_stream *source, struct engine_buffer *from, uint64_t from_offset,
                 struct engine_stream *target, struct engine_buffer *to, uint64_t to_offset, uint64_t size);
 int stream_record_begin(struct engine_stream *stream);

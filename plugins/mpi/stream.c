@@ -28,7 +28,8 @@ struct engine_stream {
     uint32_t number;
     bool is_dirty;                 /* something has been added since the last flush */
     struct targets targets;        /* of reads since then */
-    struct flushed *first, **last; /* since the last wait */
+    struct flushed *first, **last; /* not waited for yet */
+    uint64_t n_flushed, n_taken;   /* ever, with something in it; marks are such numbers */
     bool is_recording;
     struct bytes operations; /* recorded */
     struct bytes accepted;   /* the operation that the worker took last: it takes it again */
@@ -303,6 +304,7 @@ static int flush(struct engine_stream *stream)
     }
     *(stream->first ? stream->last : &stream->first) = flushed;
     stream->last = &flushed->next;
+    stream->n_flushed++;
     return ENGINE_OK;
 }
 
@@ -331,20 +333,44 @@ static int take(struct engine_stream *stream, struct flushed *flushed)
     return worker_read_all(worker, &reader);
 }
 
-int stream_wait(struct engine_stream *stream)
+/* Waits for what was flushed first, until so much has been waited for. `status`: of what went before. Lock held. */
+static int take_until(struct engine_stream *stream, uint64_t n_taken, int status)
 {
-    workers_lock();
-    int status = flush(stream);
-    while (stream->first) {
+    while (stream->first && stream->n_taken < n_taken) {
         struct flushed *flushed = stream->first;
         /* Only the first failure has a message. */
         int taken = status ? worker_await(stream->device->worker, &flushed->reply) : take(stream, flushed);
         if (!status) status = taken;
         stream->first = flushed->next;
+        stream->n_taken++;
         bytes_free(&flushed->reply.bytes);
         free(flushed->targets.items);
         free(flushed);
     }
+    return status;
+}
+
+int stream_wait(struct engine_stream *stream)
+{
+    workers_lock();
+    int status = take_until(stream, UINT64_MAX, flush(stream));
+    workers_unlock();
+    return status;
+}
+
+int stream_mark(struct engine_stream *stream, uint64_t *mark)
+{
+    workers_lock();
+    int status = flush(stream);
+    *mark = stream->n_flushed;
+    workers_unlock();
+    return status;
+}
+
+int stream_wait_for(struct engine_stream *stream, uint64_t mark)
+{
+    workers_lock();
+    int status = take_until(stream, mark, ENGINE_OK);
     workers_unlock();
     return status;
 }

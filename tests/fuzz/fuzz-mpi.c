@@ -427,7 +427,7 @@ static int use_devices(struct engine_device *opened[WORKERS])
     struct engine_weight *weight = NULL;
     struct engine_stream *streams[WORKERS] = {NULL};
     struct engine_recording *recording = NULL;
-    uint64_t bytes;
+    uint64_t bytes, mark;
     uint8_t target[32] = {0}, other[7];
     int done, status = device_weight_size(opened[0], &desc, &bytes);
     status |= weight_create(opened[0], &desc, &weight);
@@ -450,6 +450,8 @@ static int use_devices(struct engine_device *opened[WORKERS])
         status |= stream_read(streams[1], buffers[1], 8, target, sizeof target);
         status |= stream_read(streams[1], buffers[1], 0, other, sizeof other);
         status |= stream_done(streams[1], &done);
+        status |= stream_mark(streams[1], &mark);
+        status |= stream_wait_for(streams[1], mark);
         status |= stream_wait(streams[1]);
         status |= stream_wait(streams[0]);
         if (n_changes == 0 && !status && memcmp(target, data, sizeof target) != 0)
