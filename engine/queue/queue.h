@@ -1,7 +1,8 @@
 /* queue.h: the queue and its requests, shared by the files of this folder.
  *
  *   queue.c       the functions that any thread may call: submit, cancel, poll, stop
- *   run.c         the thread that runs the queue: steps
+ *   run.c         the thread that runs the queue: requests that come and go, and what it does next
+ *   step.c        one step: its tokens, and who gets its logits
  *   request.c     one request: its tokens, its text, its events
  *   cache.c       the queue's use of the context's cache
  *   plan-step.c   what a step computes; step-batch.c: its tokens; stop-texts.c: text held back
@@ -205,6 +206,12 @@ void request_finish(struct engine_queue *queue, struct request *request, enum en
                     int status);
 
 /* ---- run.c ---- */
+
+/* After a request's last event. Those with callbacks are then gone; others stay until their events have been taken. */
+void queue_let_go(struct engine_queue *queue, struct request *request);
+/* Makes the last event, see request_finish, and lets go. */
+void queue_end(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
+               int status);
 
 /* Ends all requests. No thread may be running the queue. */
 void queue_drop_all(struct engine_queue *queue);

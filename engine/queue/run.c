@@ -1,5 +1,4 @@
-/* run.c: the thread that runs the queue: takes in requests, plans each step, decodes, and distributes the
- * logits. */
+/* run.c: the thread that runs the queue: takes in requests, plans each step, and runs it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include "common/clock.h"
 #include "queue/beams.h"
 #include "queue/queue.h"
+#include "queue/step.h"
 
 #define STEP_SECONDS 0.25 /* the target for steps that read prompts while other requests decode */
 #define LEAST_CHUNK  16
@@ -80,9 +80,7 @@ static void give_sequence_back(struct engine_queue *queue, struct request *reque
     request->n_cached = 0;
 }
 
-/* After its last event. Requests with callbacks are then gone; others stay until their events have been
- * taken. */
-static void let_go(struct engine_queue *queue, struct request *request)
+void queue_let_go(struct engine_queue *queue, struct request *request)
 {
     give_sequence_back(queue, request);
     requests_remove(&queue->active, request);
@@ -99,11 +97,11 @@ static void let_go(struct engine_queue *queue, struct request *request)
     pthread_mutex_unlock(&queue->lock);
 }
 
-static void end_request(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
-                        int status)
+void queue_end(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
+               int status)
 {
     request_finish(queue, request, reason, status);
-    let_go(queue, request);
+    queue_let_go(queue, request);
 }
 
 static void drop_cancelled(struct engine_queue *queue, bool all)
@@ -111,7 +109,7 @@ static void drop_cancelled(struct engine_queue *queue, bool all)
     for (size_t i = queue->active.count; i-- > 0;) {
         struct request *request = queue->active.items[i];
         if (all || atomic_load(&request->cancelled))
-            end_request(queue, request, ENGINE_DONE_CANCELLED, ENGINE_OK);
+            queue_end(queue, request, ENGINE_DONE_CANCELLED, ENGINE_OK);
     }
 }
 
@@ -233,11 +231,11 @@ static enum plan_action plan_once(struct engine_queue *queue)
     if (crowded && cache_give_up(queue)) return PLAN_AGAIN;
     if (action == PLAN_START) {
         int status = begin_request(queue, &start);
-        if (status) end_request(queue, start.request, ENGINE_DONE_FAILED, status);
+        if (status) queue_end(queue, start.request, ENGINE_DONE_FAILED, status);
     } else if (action == PLAN_PUT_BACK) {
         put_back(queue, queue->active.items[which]);
     } else if (action == PLAN_FULL) {
-        end_request(queue, queue->active.items[which], ENGINE_DONE_CONTEXT, ENGINE_OK);
+        queue_end(queue, queue->active.items[which], ENGINE_DONE_CONTEXT, ENGINE_OK);
     }
     return action;
 }
@@ -253,182 +251,8 @@ static enum plan_action plan_next(struct engine_queue *queue)
 
 /* ---- Steps ---- */
 
-/* What a step does. */
-struct step {
-    size_t n_tokens, n_prompt; /* in total, and of prompts */
-    size_t n_guess;            /* in all, guessed */
-    size_t n_wanted;           /* rows of logits */
-    bool pools;                /* it computes embeddings, and needs the states of tokens */
-};
-
-static int make_logits_room(struct engine_queue *queue, const struct step *step)
-{
-    if (step->n_wanted <= queue->n_logits_room) return ENGINE_OK;
-    float *grown = realloc(queue->logits, step->n_wanted * queue->info.n_vocab * sizeof *grown);
-    if (!grown) return error_memory("logits");
-    queue->logits = grown;
-    queue->n_logits_room = step->n_wanted;
-    return ENGINE_OK;
-}
-
-static int make_states_room(struct engine_queue *queue, const struct step *step)
-{
-    if (!step->pools || step->n_tokens <= queue->n_states_room) return ENGINE_OK;
-    float *grown = realloc(queue->states, step->n_tokens * queue->info.n_embd * sizeof *grown);
-    if (!grown) return error_memory("embeddings");
-    queue->states = grown;
-    queue->n_states_room = step->n_tokens;
-    return ENGINE_OK;
-}
-
-/* Tokens of a request in the planned step. */
-static size_t count_tokens(const struct step_request *plan)
-{
-    return plan->n_now * (1 + plan->n_growing) + plan->n_guess;
-}
-
-/* Rows of logits by which a request chooses in this step: none unless it reaches its last token, whose logits choose the next
- * one. */
-static size_t count_rows(const struct request *request, const struct step_request *plan)
-{
-    if (plan->n_now == 0 || plan->n_now < plan->n_pending || request->pooling) return 0;
-    return request->beams ? beams_count_rows(request) : 1 + plan->n_guess;
-}
-
-/* How many of the planned tokens score a token of the prompt: a number of them in a row, from *first on. */
-static size_t count_scores(const struct request *request, const struct step_request *plan, size_t *first)
-{
-    size_t end = request->n_cached + plan->n_now;
-    if (end > request->n_prompt - 1) end = request->n_prompt - 1;
-    *first = request_next_score(request);
-    return *first < end ? end - *first : 0;
-}
-
-static struct step size_up(const struct engine_queue *queue)
-{
-    struct step step = {0};
-    for (size_t i = 0; i < queue->active.count; i++) {
-        const struct step_request *plan = &queue->plan[i];
-        step.n_tokens += count_tokens(plan);
-        step.pools |= plan->n_now > 0 && queue->active.items[i]->pooling;
-        step.n_guess += plan->n_guess;
-        if (!plan->decoding) step.n_prompt += plan->n_now;
-        size_t first_score;
-        step.n_wanted += count_scores(queue->active.items[i], plan, &first_score);
-        step.n_wanted += count_rows(queue->active.items[i], plan);
-    }
-    return step;
-}
-
-/* The planned tokens of one request. */
-static bool fill_batch(struct step_batch *batch, const struct request *request,
-                       const struct step_request *plan)
-{
-    bool wanted = count_rows(request, plan) > 0, good = true;
-    if (request->beams) return beams_fill(batch, request, plan);
-    size_t first_score, n_scores = count_scores(request, plan, &first_score);
-    for (size_t i = 0; i < plan->n_now && good; i++) {
-        size_t position = request->n_cached + i;
-        bool scores = n_scores > 0 && position >= first_score && position < first_score + n_scores;
-        good = step_batch_add(batch, request->tokens[position], request->sequence,
-                              scores || (wanted && i + 1 == plan->n_now));
-        if (good && request->token_types) batch->types[batch->count - 1] = request->token_types[position];
-    }
-    for (size_t i = 0; i < plan->n_guess && good; i++)
-        good = step_batch_add(batch, request->guesses.tokens[i], request->sequence, wanted);
-    return good;
-}
-
-/* Lets the encoder read the source texts of requests whose first step this is. */
-static int encode_sources(struct engine_queue *queue)
-{
-    struct step_batch *batch = &queue->batch;
-    bool good = true;
-    batch->count = 0;
-    for (size_t i = 0; i < queue->active.count && good; i++) {
-        const struct request *request = queue->active.items[i];
-        if (queue->plan[i].n_now == 0 || request->is_encoded) continue;
-        for (size_t t = 0; t < request->n_source && good; t++)
-            good = step_batch_add(batch, request->source[t], request->sequence, false);
-    }
-    if (!good) return error_memory("batch");
-    int status = batch->count > 0 ? step_batch_encode(batch, queue->context) : ENGINE_OK;
-    for (size_t i = 0; i < queue->active.count && !status; i++)
-        if (queue->plan[i].n_now > 0) queue->active.items[i]->is_encoded = true;
-    return status;
-}
-
-/* Decodes the planned tokens. */
-static int decode(struct engine_queue *queue, const struct step *step)
-{
-    int status = make_logits_room(queue, step);
-    if (!status) status = make_states_room(queue, step);
-    if (!status && queue->info.has_source) status = encode_sources(queue);
-    queue->batch.count = 0;
-    for (size_t i = 0; i < queue->active.count && !status; i++)
-        if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))
-            status = error_memory("batch");
-    if (status) return status;
-    return step_batch_decode(&queue->batch, queue->context, step->n_wanted > 0 ? queue->logits : NULL,
-                             step->pools ? queue->states : NULL, step->n_prompt == 0 ? &queue->costs : NULL);
-}
-
-/* Fails the requests of a failed step. The message is this thread's, and each callback may set a new one. */
-static void fail_step(struct engine_queue *queue, int status)
-{
-    char message[512];
-    strncpy(message, error_message(), sizeof message - 1);
-    message[sizeof message - 1] = '\0';
-    for (size_t i = queue->active.count; i-- > 0;) {
-        if (queue->plan[i].n_now == 0) continue;
-        error_raise(status, "%s", message);
-        end_request(queue, queue->active.items[i], ENGINE_DONE_FAILED, status);
-    }
-}
-
-/* Gives rows of logits to requests that have reached their end; others report the progress of their prompts.
- * From the last rank to the first, so that requests that leave don't move the others. */
-static void hand_out(struct engine_queue *queue, const struct step *step)
-{
-    size_t row = step->n_wanted, token = step->n_tokens;
-    for (size_t i = queue->active.count; i-- > 0;) {
-        const struct step_request *plan = &queue->plan[i];
-        struct request *request = queue->active.items[i];
-        token -= count_tokens(plan);
-        if (plan->n_now == 0) continue;
-        size_t first_score, n_scores = count_scores(request, plan, &first_score);
-        size_t n_rows = count_rows(request, plan);
-        row -= n_scores + n_rows;
-        float *scores = queue->logits + row * queue->info.n_vocab,
-              *logits = scores + n_scores * queue->info.n_vocab;
-        if (request->pooling)
-            request_pool(queue, request, queue->states + token * queue->info.n_embd, plan->n_now);
-        if (request->beams)
-            beams_computed(queue, request, plan);
-        else
-            request->n_cached += plan->n_now;
-        size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;
-        bool further = n_read > request->most_read;
-        if (further) request->most_read = n_read;
-        if (n_scores > 0 && !request_score(queue, request, scores, n_scores)) {
-            let_go(queue, request);
-            continue;
-        }
-        bool pooled = request->pooling && request->n_cached == request->n_prompt;
-        if (n_rows == 0 && !pooled) {
-            if (further) request_tell_progress(queue, request);
-            continue;
-        }
-        if (request->prompt_read == 0) request->prompt_read = seconds_now();
-        bool goes_on = request->beams ? beams_take_logits(queue, request, logits)
-                       : pooled       ? request_take_logits(queue, request, NULL)
-                                      : guess_check(queue, request, logits);
-        if (!goes_on) let_go(queue, request);
-    }
-}
-
 /* Slow steps read shorter pieces of prompts while other requests decode; quick ones read longer pieces. */
-static void adapt_chunk(struct engine_queue *queue, const struct step *step, double seconds)
+static void adapt_chunk(struct engine_queue *queue, const struct queue_step *step, double seconds)
 {
     bool mixed = step->n_prompt > 0 && step->n_prompt < step->n_tokens;
     if (queue->n_chunk_fixed > 0 || !mixed) return;
@@ -456,7 +280,7 @@ static void count_cached(struct engine_queue *queue)
 
 /* Plans and decodes until the context accepts the step. The cache may have less room than planned, when
  * requests share blocks that they continue in: then the last in rank makes room. */
-static enum plan_action decode_next(struct engine_queue *queue, struct step *step)
+static enum plan_action decode_next(struct engine_queue *queue, struct queue_step *step)
 {
     for (bool guess = true;;) {
         enum plan_action action = plan_next(queue);
@@ -464,11 +288,11 @@ static enum plan_action decode_next(struct engine_queue *queue, struct step *ste
         struct step_limits limits = limits_of(queue);
         int status = guess ? guess_step(queue, &limits) : ENGINE_OK;
         if (status) {
-            fail_step(queue, status);
+            step_fail(queue, status);
             return PLAN_FULL;
         }
-        *step = size_up(queue);
-        status = decode(queue, step);
+        *step = step_planned(queue);
+        status = step_run(queue, step);
         if (!status) return PLAN_RUN;
         count_cached(queue);
         guess = false;
@@ -480,19 +304,19 @@ static enum plan_action decode_next(struct engine_queue *queue, struct step *ste
             put_back(queue, queue->active.items[last]);
             continue;
         }
-        fail_step(queue, status);
+        step_fail(queue, status);
         return PLAN_FULL;
     }
 }
 
 static void run_step(struct engine_queue *queue)
 {
-    struct step step;
+    struct queue_step step;
     double start = seconds_now();
     bool any = decode_next(queue, &step) == PLAN_RUN;
     if (any) {
         adapt_chunk(queue, &step, seconds_now() - start);
-        hand_out(queue, &step);
+        step_hand_out(queue, &step);
     }
     pthread_mutex_lock(&queue->lock);
     queue->counts.n_steps += any;

@@ -1,0 +1,180 @@
+/* step.c: see step.h. */
+#include "queue/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "common/clock.h"
+#include "queue/beams.h"
+
+static int make_logits_room(struct engine_queue *queue, const struct queue_step *step)
+{
+    if (step->n_wanted <= queue->n_logits_room) return ENGINE_OK;
+    float *grown = realloc(queue->logits, step->n_wanted * queue->info.n_vocab * sizeof *grown);
+    if (!grown) return error_memory("logits");
+    queue->logits = grown;
+    queue->n_logits_room = step->n_wanted;
+    return ENGINE_OK;
+}
+
+static int make_states_room(struct engine_queue *queue, const struct queue_step *step)
+{
+    if (!step->pools || step->n_tokens <= queue->n_states_room) return ENGINE_OK;
+    float *grown = realloc(queue->states, step->n_tokens * queue->info.n_embd * sizeof *grown);
+    if (!grown) return error_memory("embeddings");
+    queue->states = grown;
+    queue->n_states_room = step->n_tokens;
+    return ENGINE_OK;
+}
+
+/* Tokens of a request in the planned step. */
+static size_t count_tokens(const struct step_request *plan)
+{
+    return plan->n_now * (1 + plan->n_growing) + plan->n_guess;
+}
+
+/* Rows of logits by which a request chooses in this step: none unless it reaches its last token, whose logits choose the next
+ * one. */
+static size_t count_rows(const struct request *request, const struct step_request *plan)
+{
+    if (plan->n_now == 0 || plan->n_now < plan->n_pending || request->pooling) return 0;
+    return request->beams ? beams_count_rows(request) : 1 + plan->n_guess;
+}
+
+/* How many of the planned tokens score a token of the prompt: a number of them in a row, from *first on. */
+static size_t count_scores(const struct request *request, const struct step_request *plan, size_t *first)
+{
+    size_t end = request->n_cached + plan->n_now;
+    if (end > request->n_prompt - 1) end = request->n_prompt - 1;
+    *first = request_next_score(request);
+    return *first < end ? end - *first : 0;
+}
+
+struct queue_step step_planned(const struct engine_queue *queue)
+{
+    struct queue_step step = {0};
+    for (size_t i = 0; i < queue->active.count; i++) {
+        const struct step_request *plan = &queue->plan[i];
+        step.n_tokens += count_tokens(plan);
+        step.pools |= plan->n_now > 0 && queue->active.items[i]->pooling;
+        step.n_guess += plan->n_guess;
+        if (!plan->decoding) step.n_prompt += plan->n_now;
+        size_t first_score;
+        step.n_wanted += count_scores(queue->active.items[i], plan, &first_score);
+        step.n_wanted += count_rows(queue->active.items[i], plan);
+    }
+    return step;
+}
+
+/* The planned tokens of one request. */
+static bool fill_batch(struct step_batch *batch, const struct request *request,
+                       const struct step_request *plan)
+{
+    bool wanted = count_rows(request, plan) > 0, good = true;
+    if (request->beams) return beams_fill(batch, request, plan);
+    size_t first_score, n_scores = count_scores(request, plan, &first_score);
+    for (size_t i = 0; i < plan->n_now && good; i++) {
+        size_t position = request->n_cached + i;
+        bool scores = n_scores > 0 && position >= first_score && position < first_score + n_scores;
+        good = step_batch_add(batch, request->tokens[position], request->sequence,
+                              scores || (wanted && i + 1 == plan->n_now));
+        if (good && request->token_types) batch->types[batch->count - 1] = request->token_types[position];
+    }
+    for (size_t i = 0; i < plan->n_guess && good; i++)
+        good = step_batch_add(batch, request->guesses.tokens[i], request->sequence, wanted);
+    return good;
+}
+
+/* Lets the encoder read the source texts of requests whose first step this is. */
+static int encode_sources(struct engine_queue *queue)
+{
+    struct step_batch *batch = &queue->batch;
+    bool good = true;
+    batch->count = 0;
+    for (size_t i = 0; i < queue->active.count && good; i++) {
+        const struct request *request = queue->active.items[i];
+        if (queue->plan[i].n_now == 0 || request->is_encoded) continue;
+        for (size_t t = 0; t < request->n_source && good; t++)
+            good = step_batch_add(batch, request->source[t], request->sequence, false);
+    }
+    if (!good) return error_memory("batch");
+    int status = batch->count > 0 ? step_batch_encode(batch, queue->context) : ENGINE_OK;
+    for (size_t i = 0; i < queue->active.count && !status; i++)
+        if (queue->plan[i].n_now > 0) queue->active.items[i]->is_encoded = true;
+    return status;
+}
+
+/* Makes room for what the step gives, and fills the batch with its tokens. */
+static int prepare(struct engine_queue *queue, const struct queue_step *step)
+{
+    int status = make_logits_room(queue, step);
+    if (!status) status = make_states_room(queue, step);
+    if (!status && queue->info.has_source) status = encode_sources(queue);
+    queue->batch.count = 0;
+    for (size_t i = 0; i < queue->active.count && !status; i++)
+        if (!fill_batch(&queue->batch, queue->active.items[i], &queue->plan[i]))
+            status = error_memory("batch");
+    return status;
+}
+
+int step_run(struct engine_queue *queue, const struct queue_step *step)
+{
+    int status = prepare(queue, step);
+    if (status) return status;
+    return step_batch_decode(&queue->batch, queue->context, step->n_wanted > 0 ? queue->logits : NULL,
+                             step->pools ? queue->states : NULL, step->n_prompt == 0 ? &queue->costs : NULL);
+}
+
+/* The message is this thread's, and each callback may set a new one. */
+void step_fail(struct engine_queue *queue, int status)
+{
+    char message[512];
+    strncpy(message, error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    for (size_t i = queue->active.count; i-- > 0;) {
+        if (queue->plan[i].n_now == 0) continue;
+        error_raise(status, "%s", message);
+        queue_end(queue, queue->active.items[i], ENGINE_DONE_FAILED, status);
+    }
+}
+
+/* From the last rank to the first, so that requests that leave don't move the others. */
+void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
+{
+    size_t row = step->n_wanted, token = step->n_tokens;
+    for (size_t i = queue->active.count; i-- > 0;) {
+        const struct step_request *plan = &queue->plan[i];
+        struct request *request = queue->active.items[i];
+        token -= count_tokens(plan);
+        if (plan->n_now == 0) continue;
+        size_t first_score, n_scores = count_scores(request, plan, &first_score);
+        size_t n_rows = count_rows(request, plan);
+        row -= n_scores + n_rows;
+        float *scores = queue->logits + row * queue->info.n_vocab,
+              *logits = scores + n_scores * queue->info.n_vocab;
+        if (request->pooling)
+            request_pool(queue, request, queue->states + token * queue->info.n_embd, plan->n_now);
+        if (request->beams)
+            beams_computed(queue, request, plan);
+        else
+            request->n_cached += plan->n_now;
+        size_t n_read = request->n_cached < request->n_prompt ? request->n_cached : request->n_prompt;
+        bool further = n_read > request->most_read;
+        if (further) request->most_read = n_read;
+        if (n_scores > 0 && !request_score(queue, request, scores, n_scores)) {
+            queue_let_go(queue, request);
+            continue;
+        }
+        bool pooled = request->pooling && request->n_cached == request->n_prompt;
+        if (n_rows == 0 && !pooled) {
+            if (further) request_tell_progress(queue, request);
+            continue;
+        }
+        if (request->prompt_read == 0) request->prompt_read = seconds_now();
+        bool goes_on = request->beams ? beams_take_logits(queue, request, logits)
+                       : pooled       ? request_take_logits(queue, request, NULL)
+                                      : guess_check(queue, request, logits);
+        if (!goes_on) queue_let_go(queue, request);
+    }
+}
