@@ -1070,7 +1070,8 @@ ENGINE_API void engine_event_free(struct engine_event *event);
 enum engine_queue_until {
     ENGINE_QUEUE_STOPPED = 1, /* until engine_queue_stop; waits when there are no requests */
     ENGINE_QUEUE_IDLE = 2,    /* until no request is left; for single-threaded programs */
-    ENGINE_QUEUE_STEP = 3     /* one step, if there is something to do */
+    ENGINE_QUEUE_STEP = 3,    /* one step, if there is something to do */
+    ENGINE_QUEUE_DONE = 4     /* until a request is done, or none is left; it may be several */
 };
 /* Runs the queue, in one thread at a time. A step that fails ends the requests that were in it
  * (ENGINE_DONE_FAILED); the others continue. ENGINE_ERROR_ARGUMENT: the queue is running already. */

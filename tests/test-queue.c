@@ -33,6 +33,25 @@ Test(queue, each_gives_what_it_gives_alone)
     }
 }
 
+/* Until one is done: then another one can be submitted. */
+Test(queue, until_a_request_is_done)
+{
+    uint64_t n_runs = 0, n_done = 0;
+    create_samples(12, 40, 30);
+    open_queue(4, 0, NULL);
+    for (uint32_t i = 0; i < 12; i++) samples[i].request.event = sample_take;
+    for (uint32_t i = 0; i < 6; i++) submit(&samples[i]);
+    for (uint32_t next = 6; n_done < 12; n_runs++) {
+        run(ENGINE_QUEUE_DONE);
+        cr_assert_gt(info_of_queue().n_done, n_done);
+        for (; n_done < info_of_queue().n_done; n_done++)
+            if (next < 12) submit(&samples[next++]);
+    }
+    expect_agreement(12);
+    cr_assert_gt(info_of_queue().n_steps, 2 * n_runs);
+    run(ENGINE_QUEUE_DONE); /* none is left */
+}
+
 struct canceller {
     struct sample *sample;
     size_t after; /* tokens; 0: never */

@@ -83,6 +83,7 @@ void job_take_event(void *user, const struct engine_event *event)
         json_array_append_new(job->logprobs, logprobs_json(b->model, event)) != 0)
         status = command_error(ENGINE_ERROR_MEMORY, "out of memory (probabilities)");
     if (status) b->status = status;
+    if (b->status || interrupted) engine_queue_stop(b->queue, 1);
     if (event->kind != ENGINE_EVENT_DONE || event->reason == ENGINE_DONE_CANCELLED) return;
     if (event->reason != ENGINE_DONE_FAILED)
         finish(job, event);

@@ -127,7 +127,8 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
     bool set =
         line->options.max_tokens != UINT32_MAX; /* in the line, where 0 is "no limit" as in a request */
     uint32_t limit = set ? line->options.max_tokens : predict_limit(b->arguments, &b->vocabulary, n_tokens);
-    uint32_t flags = line->options.ignore_end ? ENGINE_REQUEST_IGNORE_END : 0u;
+    uint32_t flags = ENGINE_REQUEST_PROGRESS; /* so that each step has an event that may end the batch */
+    if (line->options.ignore_end) flags |= ENGINE_REQUEST_IGNORE_END;
     if (!b->vocabulary.api) flags |= ENGINE_REQUEST_NO_TEXT;
     if (!set && limit == 0) flags |= ENGINE_REQUEST_NO_TOKENS;
     if (!line->options.seed_given) line->options.sampler.seed = seed_of_line(b->seed, job->index);
@@ -225,7 +226,7 @@ static void run_batch(struct batch *b)
         while (!b->status && !b->ended && b->n_jobs < b->n_jobs_most && batch_next_line(b))
             b->status = take_line(b);
         if (b->n_jobs == 0) break;
-        int status = b->status ? ENGINE_OK : engine_queue_run(b->queue, ENGINE_QUEUE_STEP);
+        int status = b->status ? ENGINE_OK : engine_queue_run(b->queue, ENGINE_QUEUE_DONE);
         if (!b->status) b->status = status; /* unless an event has set it meanwhile */
         batch_write_results(b);
         char items[80];

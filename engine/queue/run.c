@@ -358,7 +358,7 @@ void queue_drop_all(struct engine_queue *queue)
 
 int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until)
 {
-    if (until < ENGINE_QUEUE_STOPPED || until > ENGINE_QUEUE_STEP)
+    if (until < ENGINE_QUEUE_STOPPED || until > ENGINE_QUEUE_DONE)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a queue can't be run until %d", (int)until);
     pthread_mutex_lock(&queue->lock);
     bool running = queue->running;
@@ -366,11 +366,13 @@ int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until)
     pthread_mutex_unlock(&queue->lock);
     if (running) return error_raise(ENGINE_ERROR_ARGUMENT, "the queue is running already");
 
-    bool drop;
-    while (wait_for_work(queue, until, &drop)) {
+    bool drop, more = true;
+    const uint64_t n_done = queue->counts.n_done; /* only this thread changes it */
+    while (more && wait_for_work(queue, until, &drop)) {
         drop_cancelled(queue, drop);
         run_step(queue);
-        if (until == ENGINE_QUEUE_STEP) break;
+        more = until != ENGINE_QUEUE_STEP;
+        if (until == ENGINE_QUEUE_DONE) more = queue->counts.n_done == n_done;
     }
     pthread_mutex_lock(&queue->lock);
     queue->running = false;
