@@ -14,12 +14,13 @@ struct engine *engine;
 struct engine_model *model;
 struct engine_context *alone, *context;
 struct engine_queue *queue;
+const char *more_plugins;
 uint32_t n_batch = 64;
 struct sample samples[N_SAMPLES];
 
 void open_model_of(const char *settings, uint32_t type)
 {
-    static const char *dirs[] = {TEST_PLUGIN_DIR, TOY_DIR, NULL};
+    const char *const dirs[] = {TEST_PLUGIN_DIR, TOY_DIR, more_plugins, NULL};
     folder = files_folder();
     const char *path = files_path(folder, "model.gguf"), *config = files_path(folder, "engine.conf");
     files_write_text(config, settings);

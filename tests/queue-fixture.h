@@ -14,7 +14,8 @@ extern struct engine_model *model;
 extern struct engine_context *alone; /* for results without the queue */
 extern struct engine_context *context;
 extern struct engine_queue *queue;
-extern uint32_t n_batch; /* of contexts opened from now on */
+extern const char *more_plugins; /* a folder of them; NULL: none */
+extern uint32_t n_batch;         /* of contexts opened from now on */
 extern struct sample samples[N_SAMPLES];
 
 /* Opens the engine with the text of an engine.conf, and a model with matrices of a type, or of Q8_0. */

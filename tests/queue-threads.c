@@ -3,8 +3,13 @@
  *
  * A plain program, not a Criterion test, so that it runs under ThreadSanitizer, whose findings are the better half of it.
  *
- * usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf */
+ * usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf [LATE_DIR]
+ *
+ * With a third argument, the folder of the test plugin `late`, the queue computes several steps at once, and there is no
+ * search. */
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +42,20 @@ static void log_to_stderr(void *user, enum engine_log_level level, const char *l
     if (level <= ENGINE_LOG_WARNING) fprintf(stderr, "queue-threads: %s\n", line);
 }
 
-static struct engine_context *open_context(uint32_t n_sequences)
+static struct engine_context *open_context(uint32_t n_sequences, bool late)
 {
+    static const char *const place[] = {"token_embd*=late0", "blk.0.*=late0", "*=late1", NULL};
+    const int32_t offload = ENGINE_OFFLOAD_ALL;
     struct engine_context_options options = {.struct_size = sizeof options,
                                              .n_context = 96,
                                              .n_batch = 32,
                                              .n_sequences = n_sequences,
-                                             .n_threads = 2,
+                                             .n_threads = late ? 1 : 2,
                                              .cache_type = "f32",
-                                             .backends = "cpu",
-                                             .n_cache = 256};
+                                             .backends = late ? "late" : "cpu",
+                                             .place = late ? place : NULL,
+                                             .offload = late ? &offload : NULL,
+                                             .n_cache = late ? 1024 : 256};
     struct engine_context *context;
     if (engine_context_create(model, &options, &context) == ENGINE_OK) return context;
     fprintf(stderr, "queue-threads: %s\n", engine_error_message());
@@ -176,7 +185,7 @@ static void *run_queue(void *argument)
     return NULL;
 }
 
-static int run_users(struct user *users)
+static int run_users(struct user *users, bool searches)
 {
     pthread_t runner, searcher, threads[N_USERS];
     struct search search = {0};
@@ -184,9 +193,9 @@ static int run_users(struct user *users)
     if (pthread_create(&runner, NULL, run_queue, NULL) != 0) return 1;
     for (uint32_t i = 0; i < N_USERS; i++)
         if (pthread_create(&threads[i], NULL, use_queue, &users[i]) != 0) abort();
-    if (pthread_create(&searcher, NULL, search_with_beams, &search) != 0) abort();
+    if (searches && pthread_create(&searcher, NULL, search_with_beams, &search) != 0) abort();
     for (uint32_t i = 0; i < N_USERS; i++) pthread_join(threads[i], NULL);
-    pthread_join(searcher, NULL);
+    if (searches) pthread_join(searcher, NULL);
     engine_queue_stop(queue, 0);
     pthread_join(runner, NULL);
     for (uint32_t i = 0; i < N_USERS; i++) {
@@ -210,13 +219,26 @@ static void create_user(struct user *user, uint32_t number, struct engine_contex
     }
 }
 
+/* The most steps that were on their way at once, as the plugin has counted. */
+static unsigned long most_at_once(const char *late_dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/late.so", late_dir);
+    void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    atomic_ulong *most = library ? dlsym(library, "late_most") : NULL;
+    unsigned long count = most ? atomic_load(most) : 0;
+    if (library) dlclose(library);
+    return count;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fprintf(stderr, "usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: queue-threads PLUGIN_DIR SCRATCH_FILE.gguf [LATE_DIR]\n");
         return 2;
     }
-    const char *const plugin_dirs[] = {argv[1], NULL};
+    const bool late = argc == 4;
+    const char *const plugin_dirs[] = {argv[1], argv[3], NULL};
     const struct engine_options options = {
         .struct_size = sizeof options, .plugin_dirs = plugin_dirs, .log = log_to_stderr};
     if (!write_tiny_llama(argv[2], &(struct tiny_llama){.seed = 7, .type = ENGINE_TYPE_Q8_0}) ||
@@ -227,11 +249,16 @@ int main(int argc, char **argv)
     }
     struct user *users = calloc(N_USERS, sizeof *users);
     if (!users) abort();
-    struct engine_context *alone = open_context(1), *context = open_context(12);
+    struct engine_context *alone = open_context(1, false), *context = open_context(late ? 24 : 12, late);
     for (uint32_t i = 0; i < N_USERS; i++) create_user(&users[i], i, alone);
-    struct engine_queue_options queue_options = {.struct_size = sizeof queue_options, .n_waiting = 20};
+    struct engine_queue_options queue_options = {.struct_size = sizeof queue_options,
+                                                 .n_waiting = late ? 64 : 20};
     if (engine_queue_create(context, &queue_options, &queue) != ENGINE_OK) abort();
-    const int n_bad = run_users(users);
+    int n_bad = run_users(users, !late);
+    if (late && most_at_once(argv[3]) != 2) {
+        fprintf(stderr, "queue-threads: %lu steps at once\n", most_at_once(argv[3]));
+        n_bad++;
+    }
     engine_queue_destroy(queue);
     engine_context_destroy(context);
     engine_context_destroy(alone);

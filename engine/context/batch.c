@@ -315,13 +315,14 @@ static int finish_parts(struct engine_context *context, int status)
     return status;
 }
 
-/* Runs a checked batch, part by part. A window's pool has room for one batch until its parts are committed. */
-static int run_batch(struct engine_context *context, const struct engine_batch *batch, float *logits)
+/* Starts a checked batch, in parts of at most `most` tokens. A window's pool has room for one batch until its parts are
+ * committed. */
+static int start_parts(struct engine_context *context, const struct engine_batch *batch, uint32_t most,
+                       float *logits)
 {
     const struct engine_plan *plan = context->plan;
     int status = ENGINE_OK;
     size_t n_done = 0, n_started = 0;
-    uint32_t most = batch->states ? plan->n_batch : plan_part(plan, batch->n_tokens);
     for (size_t first = 0; first < batch->n_tokens && !status;) {
         uint32_t count = count_part(context, batch, first, most, logits != NULL);
         if (plan->n_window_blocks > 0 && n_started > 0 && n_started + count > plan->n_batch) {
@@ -332,26 +333,88 @@ static int run_batch(struct engine_context *context, const struct engine_batch *
         n_started += count;
         first += count;
     }
-    return finish_parts(context, status);
+    return status;
+}
+
+/* Checks a batch, and sets *known to what the caller's struct says. */
+static int read_batch(const struct engine_context *context, const struct engine_batch *batch,
+                      const float *logits, struct engine_batch *known)
+{
+    int status = SIZED_CHECK(batch, engine_batch, wanted);
+    if (status) return status;
+    sized_read(known, sizeof *known, batch);
+    if (context->plan->info.is_encoder && logits)
+        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s", ENCODER_WRITES_NOTHING);
+    return check_batch(context, known);
+}
+
+/* Restores the state before a batch, as far as possible. */
+static void restore(struct engine_context *context, const uint32_t *lengths)
+{
+    for (uint32_t s = 0; s < context->plan->n_sequences; s++) kv_truncate(context->kv, s, lengths[s]);
 }
 
 int engine_decode(struct engine_context *context, const struct engine_batch *batch, float *logits)
 {
     const struct engine_plan *plan = context->plan;
     struct engine_batch known;
-    int status = SIZED_CHECK(batch, engine_batch, wanted);
-    if (status) return status;
-    sized_read(&known, sizeof known, batch);
-    if (plan->info.is_encoder && logits)
-        return error_raise(ENGINE_ERROR_UNSUPPORTED, "%s", ENCODER_WRITES_NOTHING);
-    status = check_batch(context, &known);
+    int status = read_batch(context, batch, logits, &known);
     if (status) return status;
     for (uint32_t s = 0; s < plan->n_sequences; s++) context->lengths[s] = kv_length(context->kv, s);
     kv_begin(context->kv, context->growth);
-    status = run_batch(context, &known, logits);
+    uint32_t most = known.states ? plan->n_batch : plan_part(plan, known.n_tokens);
+    status = finish_parts(context, start_parts(context, &known, most, logits));
     if (!status) return ENGINE_OK;
-    /* Restore the state before the batch, as far as possible. */
-    for (uint32_t s = 0; s < plan->n_sequences; s++) kv_truncate(context->kv, s, context->lengths[s]);
+    restore(context, context->lengths);
     kv_copies_failed(context->kv);
     return status;
+}
+
+/* ---- Several batches at once --------------------------------------------------------------------------- */
+
+/* Gives up the first `count` batches that were started. The message stays. */
+static int give_up(struct engine_context *context, uint32_t count, int status)
+{
+    char message[512];
+    strncpy(message, error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    executor_wait(&context->executor);
+    for (uint32_t i = 0; i < count; i++) restore(context, context->flights[i].lengths);
+    kv_copies_failed(context->kv);
+    context->n_flights = 0;
+    return error_raise(status, "%s", message);
+}
+
+int context_start(struct engine_context *context, const struct engine_batch *batch, float *logits)
+{
+    struct engine_batch known;
+    int status = read_batch(context, batch, logits, &known);
+    if (status) return status;
+    struct flight *flight = &context->flights[context->n_flights];
+    for (uint32_t s = 0; s < context->plan->n_sequences; s++)
+        flight->lengths[s] = context->growth[s] > 0 ? kv_length(context->kv, s) : UINT32_MAX;
+    kv_begin(context->kv, context->growth);
+    status = start_parts(context, &known, context->plan->n_batch, logits);
+    if (!status) status = executor_mark(&context->executor, flight->marks);
+    if (status) return give_up(context, context->n_flights + 1, status);
+    context->n_flights++;
+    return ENGINE_OK;
+}
+
+int context_finish(struct engine_context *context)
+{
+    struct flight done = context->flights[0];
+    int status = executor_wait_for(&context->executor, done.marks);
+    if (status) return give_up(context, context->n_flights, status);
+    context->n_flights--;
+    memmove(&context->flights[0], &context->flights[1], context->n_flights * sizeof done);
+    context->flights[context->n_flights] = done;
+    if (context->sources) return ENGINE_OK; /* see finish_parts */
+    for (uint32_t s = 0; s < context->plan->n_sequences; s++) {
+        context->is_pending[s] = false;
+        for (uint32_t i = 0; i < context->n_flights; i++)
+            context->is_pending[s] |= context->flights[i].lengths[s] != UINT32_MAX;
+    }
+    kv_commit_except(context->kv, context->is_pending);
+    return ENGINE_OK;
 }

@@ -22,7 +22,13 @@ static int create_inputs(struct engine_context *context)
     }
     context->lengths = calloc(plan->n_sequences, sizeof *context->lengths);
     context->growth = calloc(plan->n_sequences, sizeof *context->growth);
-    return context->lengths && context->growth ? ENGINE_OK : error_memory("inputs");
+    context->is_pending = calloc(plan->n_sequences, sizeof *context->is_pending);
+    bool whole = context->lengths && context->growth && context->is_pending;
+    for (int i = 0; i < PLAN_MAX_GROUPS && whole; i++) {
+        context->flights[i].lengths = calloc(plan->n_sequences, sizeof *context->flights[i].lengths);
+        whole = context->flights[i].lengths != NULL;
+    }
+    return whole ? ENGINE_OK : error_memory("inputs");
 }
 
 static int create_cache(struct engine_context *context)
@@ -74,6 +80,8 @@ void engine_context_destroy(struct engine_context *context)
     for (int i = 0; i < INPUT_COUNT; i++) free(context->inputs[i]);
     free(context->lengths);
     free(context->growth);
+    free(context->is_pending);
+    for (int i = 0; i < PLAN_MAX_GROUPS; i++) free(context->flights[i].lengths);
     free(context->executor.staging);
     kv_destroy(context->kv);
     kv_destroy(context->sources);

@@ -27,6 +27,13 @@ struct cached_graph {
     uint64_t last_used;
 };
 
+/* A batch that is being computed while others are. */
+struct flight {
+    uint32_t
+        *lengths; /* [n_sequences] of its sequences, before it; UINT32_MAX: of those that it doesn't have */
+    uint64_t marks[PLACE_MAX_DEVICES];
+};
+
 struct engine_context {
     struct engine_plan *plan;
     struct executor executor;
@@ -44,12 +51,24 @@ struct engine_context {
     /* The inputs of a batch; sizes as graph_input gives them for the largest batch. */
     int32_t *inputs[INPUT_COUNT];
     uint32_t *lengths, *growth; /* [n_sequences] scratch of engine_decode */
+    bool *is_pending;           /* [n_sequences] scratch of context_finish */
+
+    struct flight flights[PLAN_MAX_GROUPS]; /* [n_flights], the oldest first */
+    uint32_t n_flights;
 };
 
 static inline const struct open_device *device_at(const struct engine_context *context, uint32_t number)
 {
     return &context->plan->set.devices[number];
 }
+
+/* engine_decode in two halves, so that several batches are computed at once: starts one, see plan_groups; waits for the
+ * oldest one. Until then, `logits` must stay, and its sequences as they are: no other batch has one of them. All that are
+ * started have no more than n_batch tokens together and ask for no states, and there are fewer than PLAN_MAX_GROUPS before
+ * a start. Fails without a change if the batch is refused; any other failure ends all batches that were started, and their
+ * sequences are as before them, as far as possible: then n_flights is 0. */
+int context_start(struct engine_context *context, const struct engine_batch *batch, float *logits);
+int context_finish(struct engine_context *context);
 
 /* Loads according to the plan. If a device turns out to have less memory than it reported, its budget becomes
  * what fitted, everything else is placed again, and loading restarts. This is reported once, at the end. */

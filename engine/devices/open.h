@@ -47,6 +47,12 @@ struct open_device {
         is_described; /* in a file: the backend and the handle are those of device 0, to ask what it could do */
 };
 
+/* Whether a part of what its streams have can be waited for. */
+static inline bool backend_marks(const struct engine_backend *backend)
+{
+    return ENGINE_HAS(backend, stream_wait_for) && backend->stream_mark && backend->stream_wait_for;
+}
+
 struct engine;
 
 /* Device 0 is always the CPU plugin's. */

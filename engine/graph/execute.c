@@ -337,6 +337,31 @@ int executor_wait(struct executor *executor)
     return status;
 }
 
+int executor_mark(struct executor *executor, uint64_t marks[PLACE_MAX_DEVICES])
+{
+    int status = ENGINE_OK;
+    for (uint32_t d = 0; d < executor->set->n_devices && !status; d++) {
+        const struct engine_backend *backend = device_at(executor, d)->backend;
+        if (executor->streams[d] && backend_marks(backend))
+            status = on_device(executor, d, backend->stream_mark(executor->streams[d], &marks[d]));
+    }
+    return status;
+}
+
+int executor_wait_for(struct executor *executor, const uint64_t marks[PLACE_MAX_DEVICES])
+{
+    int status = ENGINE_OK;
+    for (uint32_t d = 0; d < executor->set->n_devices; d++) {
+        const struct engine_backend *backend = device_at(executor, d)->backend;
+        struct engine_stream *stream = executor->streams[d];
+        if (!stream) continue;
+        int waited = backend_marks(backend) ? backend->stream_wait_for(stream, marks[d])
+                                            : backend->stream_wait(stream);
+        if (!status) status = on_device(executor, d, waited);
+    }
+    return status;
+}
+
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
                  float *logits, uint32_t n_rows, const struct watcher *watcher)
 {

@@ -48,7 +48,11 @@ int prepared_start(struct executor *executor, struct prepared *prepared,
                    const struct watcher *watcher);
 /* Waits for everything that was started, also after an error. The first error of a device. */
 int executor_wait(struct executor *executor);
-/* Both. */
+/* Names what has been started so far, on each device, and waits for that: devices whose backends can tell it from what
+ * comes later go on with the latter; of others everything is waited for. The first error of a device. */
+int executor_mark(struct executor *executor, uint64_t marks[PLACE_MAX_DEVICES]);
+int executor_wait_for(struct executor *executor, const uint64_t marks[PLACE_MAX_DEVICES]);
+/* prepared_start and executor_wait. */
 int prepared_run(struct executor *executor, struct prepared *prepared, const void *const inputs[INPUT_COUNT],
                  float *logits, uint32_t n_rows, const struct watcher *watcher);
 

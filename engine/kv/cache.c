@@ -404,7 +404,13 @@ static void commit_sequence(struct kv_cache *cache, struct sequence *sequence)
 
 void kv_commit(struct kv_cache *cache)
 {
-    for (uint32_t s = 0; s < cache->n_sequences; s++) commit_sequence(cache, &cache->sequences[s]);
+    kv_commit_except(cache, NULL);
+}
+
+void kv_commit_except(struct kv_cache *cache, const bool *is_pending)
+{
+    for (uint32_t s = 0; s < cache->n_sequences; s++)
+        if (!is_pending || !is_pending[s]) commit_sequence(cache, &cache->sequences[s]);
 }
 
 /* ---- Sequences ---------------------------------------------------------------------------------------- */

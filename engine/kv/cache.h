@@ -114,6 +114,8 @@ void kv_copies_failed(struct kv_cache *cache);
  * one is given back, and its sequence gets the other. Blocks that have left the reach of a sequence give up
  * their places. */
 void kv_commit(struct kv_cache *cache);
+/* The same, except of those sequences s for which is_pending[s]. */
+void kv_commit_except(struct kv_cache *cache, const bool *is_pending);
 
 /* From now on, what is computed differs from what was computed with other numbers here: blocks are found only
  * with the same number. At first it is 0. All sequences must be empty. */

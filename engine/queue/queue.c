@@ -178,7 +178,7 @@ void engine_queue_destroy(struct engine_queue *queue)
     free(queue->sequences);
     free(queue->plan);
     step_batch_free(&queue->batch);
-    free(queue->logits);
+    for (int i = 0; i <= PLAN_MAX_GROUPS; i++) free(queue->logits[i].items);
     free(queue->states);
     free(queue->end_tokens);
     draft_destroy(queue->draft);

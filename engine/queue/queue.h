@@ -2,7 +2,7 @@
  *
  *   queue.c       the functions that any thread may call: submit, cancel, poll, stop
  *   run.c         the thread that runs the queue: requests that come and go, and what it does next
- *   step.c        one step: its tokens, and who gets its logits
+ *   step.c        one step: its tokens, and who gets its logits; groups.c: steps of several groups of requests at once
  *   request.c     one request: its tokens, its text, its events
  *   cache.c       the queue's use of the context's cache
  *   plan-step.c   what a step computes; step-batch.c: its tokens; stop-texts.c: text held back
@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "context/context.h"
 #include "embedding/dense.h"
 #include "embedding/head.h"
 #include "engine.h"
@@ -59,6 +60,8 @@ struct request {
     int32_t *tokens; /* [n_tokens] the prompt and what has been generated; room for [capacity] */
     size_t n_tokens, n_prompt, capacity;
     int32_t sequence; /* in the context; -1: waiting */
+    uint32_t
+        flight; /* its next token is being computed, in a step of this number, see groups.h; 0: it isn't */
     size_t n_cached;  /* tokens in the cache, in `sequence` */
     size_t most_read; /* the most prompt tokens that were in the cache at once, for progress events */
     uint32_t n_reused, n_generated;
@@ -104,6 +107,11 @@ struct sequence {
     uint64_t kept; /* without a request, see ENGINE_REQUEST_KEEP: larger if kept later; 0: not kept */
 };
 
+struct rows {
+    float *items; /* [room, n_vocab] */
+    size_t room;
+};
+
 struct engine_queue {
     struct engine_context *context;
     struct engine_context_info info;
@@ -136,9 +144,9 @@ struct engine_queue {
     struct step_request *plan;  /* [active.count], room for [n_plan] */
     size_t n_plan;
     size_t n_chunk;
+    bool is_settled; /* none has ended since the last plan, nor read its prompt: those that wait have to */
     struct step_batch batch;
-    float *logits; /* [n_logits_room, n_vocab] */
-    size_t n_logits_room;
+    struct rows logits[PLAN_MAX_GROUPS + 1]; /* by flight, see groups.h */
     float *states; /* [n_states_room, n_embd] after the final norm, in steps that compute embeddings */
     size_t n_states_room;
     int32_t *end_tokens; /* [n_end_tokens] that end a text; NULL until a request ignores them, if there is a
@@ -212,6 +220,10 @@ void queue_let_go(struct engine_queue *queue, struct request *request);
 /* Makes the last event, see request_finish, and lets go. */
 void queue_end(struct engine_queue *queue, struct request *request, enum engine_done_reason reason,
                int status);
+/* After a failure: sequences may be shorter than before. */
+void queue_count_cached(struct engine_queue *queue);
+/* After a step: what engine_queue_get_info says, and events for those who wait. `n_prompt`: tokens of prompts. */
+void queue_publish(struct engine_queue *queue, bool any, size_t n_prompt);
 
 /* Ends all requests. No thread may be running the queue. */
 void queue_drop_all(struct engine_queue *queue);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "common/clock.h"
 #include "queue/beams.h"
+#include "queue/groups.h"
 #include "queue/queue.h"
 #include "queue/step.h"
 
@@ -84,6 +85,7 @@ void queue_let_go(struct engine_queue *queue, struct request *request)
 {
     give_sequence_back(queue, request);
     requests_remove(&queue->active, request);
+    queue->is_settled = false;
     pthread_mutex_lock(&queue->lock);
     queue->counts.n_done++;
     queue->counts.n_generated += request->n_generated;
@@ -246,6 +248,11 @@ static enum plan_action plan_next(struct engine_queue *queue)
     enum plan_action action;
     do action = plan_once(queue);
     while (action != PLAN_NOTHING && action != PLAN_RUN);
+    queue->is_settled = true;
+    for (size_t i = 0; i < queue->active.count; i++) {
+        const struct request *request = queue->active.items[i];
+        if (request->sequence >= 0 && request->n_cached < request->n_prompt) queue->is_settled = false;
+    }
     return action;
 }
 
@@ -263,8 +270,7 @@ static void adapt_chunk(struct engine_queue *queue, const struct queue_step *ste
         queue->n_chunk *= 2;
 }
 
-/* After a failure, sequences may be shorter than before. */
-static void count_cached(struct engine_queue *queue)
+void queue_count_cached(struct engine_queue *queue)
 {
     for (size_t i = 0; i < queue->active.count; i++) {
         struct request *request = queue->active.items[i];
@@ -294,7 +300,7 @@ static enum plan_action decode_next(struct engine_queue *queue, struct queue_ste
         *step = step_planned(queue);
         status = step_run(queue, step);
         if (!status) return PLAN_RUN;
-        count_cached(queue);
+        queue_count_cached(queue);
         guess = false;
         if (status == ENGINE_ERROR_MEMORY && (step->n_guess > 0 || cache_give_up(queue))) continue;
         size_t last = queue->active.count, n_running = 0;
@@ -309,6 +315,17 @@ static enum plan_action decode_next(struct engine_queue *queue, struct queue_ste
     }
 }
 
+void queue_publish(struct engine_queue *queue, bool any, size_t n_prompt)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->counts.n_steps += any;
+    queue->counts.n_prompt += n_prompt;
+    count_active(queue);
+    if (queue->events_kept) pthread_cond_broadcast(&queue->events);
+    queue->events_kept = false;
+    pthread_mutex_unlock(&queue->lock);
+}
+
 static void run_step(struct engine_queue *queue)
 {
     struct queue_step step;
@@ -318,13 +335,7 @@ static void run_step(struct engine_queue *queue)
         adapt_chunk(queue, &step, seconds_now() - start);
         step_hand_out(queue, &step);
     }
-    pthread_mutex_lock(&queue->lock);
-    queue->counts.n_steps += any;
-    queue->counts.n_prompt += any ? step.n_prompt : 0;
-    count_active(queue);
-    if (queue->events_kept) pthread_cond_broadcast(&queue->events);
-    queue->events_kept = false;
-    pthread_mutex_unlock(&queue->lock);
+    queue_publish(queue, any, any ? step.n_prompt : 0);
 }
 
 /* ---- Running ---- */
@@ -372,6 +383,7 @@ int engine_queue_run(struct engine_queue *queue, enum engine_queue_until until)
         drop_cancelled(queue, drop);
         run_step(queue);
         more = until != ENGINE_QUEUE_STEP;
+        if (more) groups_run(queue, until == ENGINE_QUEUE_DONE ? n_done : UINT64_MAX);
         if (until == ENGINE_QUEUE_DONE) more = queue->counts.n_done == n_done;
     }
     pthread_mutex_lock(&queue->lock);

@@ -43,18 +43,29 @@ int step_batch_encode(const struct step_batch *batch, struct engine_context *con
     return engine_encode(context, &tokens);
 }
 
-int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
-                      float *states, struct step_costs *costs)
+static struct engine_batch batch_of(const struct step_batch *batch)
 {
-    struct engine_batch tokens = {
-        .struct_size = sizeof tokens,
+    return (struct engine_batch){
+        .struct_size = sizeof(struct engine_batch),
         .n_tokens = batch->count,
         .tokens = batch->tokens,
         .sequences = batch->sequences,
         .wanted = batch->wanted,
         .token_types = batch->types,
-        .states = states,
     };
+}
+
+int step_batch_start(const struct step_batch *batch, struct engine_context *context, float *logits)
+{
+    struct engine_batch tokens = batch_of(batch);
+    return context_start(context, &tokens, logits);
+}
+
+int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
+                      float *states, struct step_costs *costs)
+{
+    struct engine_batch tokens = batch_of(batch);
+    tokens.states = states;
     uint64_t n_prepared = context->n_prepared;
     double start = seconds_now();
     int status = engine_decode(context, &tokens, logits);

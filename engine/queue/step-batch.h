@@ -29,6 +29,9 @@ int step_batch_encode(const struct step_batch *batch, struct engine_context *con
 int step_batch_decode(const struct step_batch *batch, struct engine_context *context, float *logits,
                       float *states, struct step_costs *costs);
 
+/* Starts decoding, see context_start. */
+int step_batch_start(const struct step_batch *batch, struct engine_context *context, float *logits);
+
 void step_batch_free(struct step_batch *batch);
 
 #endif

@@ -10,11 +10,12 @@
 
 static int make_logits_room(struct engine_queue *queue, const struct queue_step *step)
 {
-    if (step->n_wanted <= queue->n_logits_room) return ENGINE_OK;
-    float *grown = realloc(queue->logits, step->n_wanted * queue->info.n_vocab * sizeof *grown);
+    struct rows *rows = &queue->logits[step->flight];
+    if (step->n_wanted <= rows->room) return ENGINE_OK;
+    float *grown = realloc(rows->items, step->n_wanted * queue->info.n_vocab * sizeof *grown);
     if (!grown) return error_memory("logits");
-    queue->logits = grown;
-    queue->n_logits_room = step->n_wanted;
+    rows->items = grown;
+    rows->room = step->n_wanted;
     return ENGINE_OK;
 }
 
@@ -122,8 +123,16 @@ int step_run(struct engine_queue *queue, const struct queue_step *step)
 {
     int status = prepare(queue, step);
     if (status) return status;
-    return step_batch_decode(&queue->batch, queue->context, step->n_wanted > 0 ? queue->logits : NULL,
+    return step_batch_decode(&queue->batch, queue->context,
+                             step->n_wanted > 0 ? queue->logits[0].items : NULL,
                              step->pools ? queue->states : NULL, step->n_prompt == 0 ? &queue->costs : NULL);
+}
+
+int step_start(struct engine_queue *queue, const struct queue_step *step)
+{
+    int status = prepare(queue, step);
+    return status ? status
+                  : step_batch_start(&queue->batch, queue->context, queue->logits[step->flight].items);
 }
 
 /* The message is this thread's, and each callback may set a new one. */
@@ -151,7 +160,7 @@ void step_hand_out(struct engine_queue *queue, const struct queue_step *step)
         size_t first_score, n_scores = count_scores(request, plan, &first_score);
         size_t n_rows = count_rows(request, plan);
         row -= n_scores + n_rows;
-        float *scores = queue->logits + row * queue->info.n_vocab,
+        float *scores = queue->logits[step->flight].items + row * queue->info.n_vocab,
               *logits = scores + n_scores * queue->info.n_vocab;
         if (request->pooling)
             request_pool(queue, request, queue->states + token * queue->info.n_embd, plan->n_now);
