@@ -43,7 +43,8 @@ struct id_text {
 struct engine_string id_string(int32_t id, struct id_text *room);
 
 /* Appends the tokens of a prompt, with the special tokens in front that the model wants; `special`: those spelled in the
- * text are taken for what they are. Only a source text also gets those at its end. An empty text becomes the token that begins texts, or nothing if there is none. */
+ * text are taken for what they are. Only a source text also gets those at its end. An empty text becomes the token that
+ * begins texts, or nothing if there is none. */
 int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,
                   struct token_list *tokens);
 

@@ -29,8 +29,7 @@ struct cached_graph {
 
 /* A batch that is being computed while others are. */
 struct flight {
-    uint32_t
-        *lengths; /* [n_sequences] of its sequences, before it; UINT32_MAX: of those that it doesn't have */
+    uint32_t *lengths; /* [n_sequences] before it; UINT32_MAX: of sequences that it doesn't have */
     uint64_t marks[PLACE_MAX_DEVICES];
 };
 

@@ -60,8 +60,7 @@ struct request {
     int32_t *tokens; /* [n_tokens] the prompt and what has been generated; room for [capacity] */
     size_t n_tokens, n_prompt, capacity;
     int32_t sequence; /* in the context; -1: waiting */
-    uint32_t
-        flight; /* its next token is being computed, in a step of this number, see groups.h; 0: it isn't */
+    uint32_t flight;  /* the number of the step that computes its next token, see groups.h; 0: none does */
     size_t n_cached;  /* tokens in the cache, in `sequence` */
     size_t most_read; /* the most prompt tokens that were in the cache at once, for progress events */
     uint32_t n_reused, n_generated;
