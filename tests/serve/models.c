@@ -309,6 +309,10 @@ static void test_adapters(void)
     free(plain);
     free(changed);
     ask_together(&fixture, (const char *[]){"{\"n\": 16}", "{\"n\": 16, \"model\": \"a:poet\"}"}, 2);
+    struct served_state state;
+    EXPECT(models_named(fixture.server.models, "a:poet", &state) && strcmp(state.name, "a") == 0,
+           "an adapter has no model");
+    EXPECT(!models_named(fixture.server.models, "a:x", &state), "an unknown adapter has a model");
     /* Each model of the list can be looked at alone. */
     static const char *const found[][2] = {{"a", "\"loaded\":true"},
                                            {"a:poet", "\"parent\":\"a\""},

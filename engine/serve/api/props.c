@@ -1,6 +1,4 @@
 /* props.c: GET /props: what a client may want to know before it asks, as llama.cpp's server has it. */
-#include <string.h>
-
 #include "commands/json.h"
 #include "serve/api/api.h"
 #include "serve/api/openai.h"
@@ -31,16 +29,13 @@ static json_t *sampling_json(const struct server *server, const struct engine_sa
     return json;
 }
 
-/* Of the model that the query names ("model"), else of the first one. */
+/* Of the model that the query names ("model"), also by an adapter, else of the first one. */
 void api_props(struct exchange *exchange)
 {
     const struct server *server = exchange_server(exchange);
     const char *name = exchange_query(exchange, "model");
     struct served_state state;
-    bool found = false;
-    for (size_t i = 0; !found && models_at(server->models, i, &state); i++)
-        found = !name || strcmp(name, state.name) == 0;
-    if (!found) {
+    if (!models_named(server->models, name, &state)) {
         exchange_fail(exchange, 404, "not_found_error", "model_not_found", "model",
                       "there is no model '%.200s'", name ? name : "");
         return;

@@ -440,6 +440,13 @@ bool models_at(struct models *models, size_t index, struct served_state *state)
     return true;
 }
 
+bool models_named(struct models *models, const char *name, struct served_state *state)
+{
+    int adapter;
+    const struct served *served = name ? find(models, name, &adapter) : models->all;
+    return served && models_at(models, (size_t)(served - models->all), state);
+}
+
 const char *models_adapter_at(struct models *models, size_t index, const char **model)
 {
     for (size_t i = 0; i < models->n; i++) {

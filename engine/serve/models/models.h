@@ -68,6 +68,8 @@ struct served_state {
 };
 /* False past the last. */
 bool models_at(struct models *models, size_t index, struct served_state *state);
+/* Of the model of that name, or of the model whose adapter it names; NULL: of the first one. False: there is none. */
+bool models_named(struct models *models, const char *name, struct served_state *state);
 /* The name of an adapter; NULL past the last. *model is the model it belongs to. */
 const char *models_adapter_at(struct models *models, size_t index, const char **model);
 
