@@ -169,6 +169,28 @@ Test(queue_groups, a_device_that_fails)
     expect_agreement(16);
 }
 
+/* Where memory runs out, a step as usual says who has to make room: here, nobody. */
+static void run_without_room(const char *settings)
+{
+    open_late(settings, 16, 0, NULL);
+    create_samples(16, 20, 60);
+    submit_all(16);
+    run(ENGINE_QUEUE_IDLE);
+    expect_agreement(16);
+}
+
+Test(queue_groups, memory_that_runs_out_while_computing)
+{
+    run_without_room("[late]\nfull = waits\n");
+    cr_assert_gt(count_of("late_all"), 0);
+}
+
+Test(queue_groups, memory_that_runs_out_at_a_start)
+{
+    run_without_room("[late]\nfull = marks\n");
+    cr_assert_eq(count_of("late_all"), 0);
+}
+
 /* One step at a time is one at a time, and guesses and few requests have steps of their own. */
 Test(queue_groups, not_where_it_does_not_pay)
 {

@@ -105,26 +105,29 @@ static bool start(struct engine_queue *queue, struct flights *flights, size_t mo
     if (queue->context->n_flights == 0 && (flights->n_flights > 0 || status != ENGINE_ERROR_MEMORY)) {
         lose(queue, status);
         flights->n_flights = 0;
+    } else {
+        queue_count_cached(queue); /* what was started of it has been given up */
     }
     land(queue, flight);
     return false;
 }
 
-/* Waits for the oldest step, and hands out its logits. */
-static void finish(struct engine_queue *queue, struct flights *flights)
+/* Waits for the oldest step, and hands out its logits. False: all that was on its way is lost. */
+static bool finish(struct engine_queue *queue, struct flights *flights)
 {
     const uint32_t flight = number_of(flights->n_started - flights->n_flights);
     const int status = context_finish(queue->context);
     if (status) {
         lose(queue, status);
         flights->n_flights = 0;
-        return;
+        return false;
     }
     flights->n_flights--;
     const struct queue_step step = plan_flight(queue, flight);
     land(queue, flight);
     step_hand_out(queue, &step);
     queue_publish(queue, true, 0);
+    return true;
 }
 
 void groups_run(struct engine_queue *queue, uint64_t n_done)
@@ -139,6 +142,6 @@ void groups_run(struct engine_queue *queue, uint64_t n_done)
         if (!ends && flights.n_flights < n_groups && n_free > 0)
             ends = !start(queue, &flights, (n_running + n_groups - 1) / n_groups);
         else if (flights.n_flights > 0)
-            finish(queue, &flights);
+            ends |= !finish(queue, &flights);
     }
 }

@@ -2,7 +2,8 @@
  * sees none of their memory, and what it reads comes when it waits for it, a part of a stream before the rest. With it,
  * tests compute several steps at once without a cluster. LATE_CPU: the path of the CPU plugin.
  *
- * Settings: fail = N: waiting for the Nth mark fails. */
+ * Settings: fail = N: waiting for the Nth mark fails; full = waits, marks: memory runs out in each wait for a mark, or in
+ * setting one. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -152,9 +153,17 @@ static int stream_flush(struct engine_stream *stream)
     return cpu->stream_flush(cpu_of(stream));
 }
 
+static int expect_room(const char *what)
+{
+    const char *full = host->setting("late", "full");
+    return full && strcmp(full, what) == 0 ? host->fail(ENGINE_ERROR_MEMORY, "late is full") : ENGINE_OK;
+}
+
 static int stream_mark(struct engine_stream *stream, uint64_t *mark)
 {
     struct late_stream *late = late_of(stream);
+    int status = expect_room("marks");
+    if (status) return status;
     *mark = ++late->n_marks;
     atomic_fetch_add(&late_all, 1);
     if (late->n_marks - late->n_waited > atomic_load(&late_most))
@@ -176,7 +185,8 @@ static int stream_wait_for(struct engine_stream *stream, uint64_t mark)
     }
     if (fail && atomic_fetch_add(&n_waits, 1) + 1 == strtol(fail, NULL, 10))
         return host->fail(ENGINE_ERROR_DEVICE, "late is too late");
-    return cpu->stream_wait(late->stream);
+    int status = expect_room("waits");
+    return status ? status : cpu->stream_wait(late->stream);
 }
 
 static int stream_wait(struct engine_stream *stream)
