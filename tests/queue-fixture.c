@@ -83,6 +83,28 @@ void create_samples(uint32_t n, uint32_t longest, uint32_t most)
     }
 }
 
+struct canceller {
+    struct sample *sample;
+    size_t after; /* tokens; 0: never */
+};
+
+void take_and_cancel(void *user, const struct engine_event *event)
+{
+    struct canceller *canceller = user;
+    sample_take(canceller->sample, event);
+    if (canceller->after > 0 && canceller->sample->n_got_tokens == canceller->after)
+        engine_queue_cancel(queue, event->request);
+}
+
+void vary_sample(uint32_t i)
+{
+    static struct canceller cancellers[N_SAMPLES];
+    cancellers[i] = (struct canceller){&samples[i], i % 7 == 3 ? 1 + i % 5 : 0};
+    samples[i].request.event = take_and_cancel;
+    samples[i].request.user = &cancellers[i];
+    samples[i].request.priority = (int32_t)(i % 3) - 1;
+}
+
 uint64_t submit(struct sample *sample)
 {
     uint64_t id = 0;

@@ -88,33 +88,23 @@ Test(queue_groups, until_a_request_is_done)
     cr_assert_eq(count_of("late_most"), 2);
 }
 
-struct canceller {
-    struct sample *sample;
-    size_t after; /* tokens; 0: never */
-};
-
-static void take_and_cancel(void *user, const struct engine_event *event)
+/* One comes in the middle. */
+static void take_and_submit(void *user, const struct engine_event *event)
 {
-    struct canceller *canceller = user;
-    sample_take(canceller->sample, event);
-    if (canceller->after > 0 && canceller->sample->n_got_tokens == canceller->after)
-        engine_queue_cancel(queue, event->request);
     static int n_events;
-    if (++n_events == 200) submit(&samples[N_SAMPLES - 1]); /* one that comes in the middle */
+    take_and_cancel(user, event);
+    if (++n_events == 200) submit(&samples[N_SAMPLES - 1]);
 }
 
 Test(queue_groups, little_cache_priorities_cancellations)
 {
-    static struct canceller cancellers[N_SAMPLES];
     uint32_t needed = 0, n_cancelled = 0;
     open_late("", N_SAMPLES, 700, NULL);
     create_samples(N_SAMPLES, 40, 60);
     for (uint32_t i = 0; i < N_SAMPLES; i++) {
         needed += (uint32_t)(samples[i].request.n_tokens + samples[i].n_tokens + 31) / 32 * 32;
-        cancellers[i] = (struct canceller){&samples[i], i % 7 == 3 ? 1 + i % 5 : 0};
-        samples[i].request.event = take_and_cancel;
-        samples[i].request.user = &cancellers[i];
-        samples[i].request.priority = (int32_t)(i % 3) - 1;
+        vary_sample(i);
+        samples[i].request.event = take_and_submit;
         if (i + 1 < N_SAMPLES) submit(&samples[i]);
     }
     cr_assert_gt(needed, 2 * 700);

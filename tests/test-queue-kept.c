@@ -177,23 +177,14 @@ Test(queue_kept, the_oldest_gives_way)
 }
 
 /* All want to keep their sequences, some are cancelled, and the cache has room for few of them. */
-static void take_and_cancel(void *user, const struct engine_event *event)
-{
-    struct sample *sample = user;
-    sample_take(sample, event);
-    if (sample->n_got_tokens == 5 && sample->request.priority == 1)
-        engine_queue_cancel(queue, event->request);
-}
-
 static void run_crowd(uint32_t n_sequences, uint32_t n_cache)
 {
     uint32_t n_kept = 0;
     create_samples(32, 90, 30);
     open_queue(n_sequences, n_cache, NULL);
     for (uint32_t i = 0; i < 32; i++) {
-        samples[i].request.event = take_and_cancel;
+        vary_sample(i);
         samples[i].request.flags |= ENGINE_REQUEST_KEEP;
-        samples[i].request.priority = (int32_t)(i % 3) - 1;
         submit(&samples[i]);
         for (uint32_t step = 0; step < i % 4; step++) run(ENGINE_QUEUE_STEP);
     }

@@ -52,24 +52,10 @@ Test(queue, until_a_request_is_done)
     run(ENGINE_QUEUE_DONE); /* none is left */
 }
 
-struct canceller {
-    struct sample *sample;
-    size_t after; /* tokens; 0: never */
-};
-
-static void take_and_cancel(void *user, const struct engine_event *event)
-{
-    struct canceller *canceller = user;
-    sample_take(canceller->sample, event);
-    if (canceller->after > 0 && canceller->sample->n_got_tokens == canceller->after)
-        engine_queue_cancel(queue, event->request);
-}
-
 /* All of them at once, of three priorities, some cancelled while they wait or run, with a cache for `part` of a hundredth of
  * what they need. */
 static void run_crowd(uint32_t n_sequences, uint32_t part, bool at_once)
 {
-    static struct canceller cancellers[N_SAMPLES];
     uint32_t needed = 0;
     n_batch = N_CONTEXT;
     create_samples(N_SAMPLES, 100, 60);
@@ -79,10 +65,7 @@ static void run_crowd(uint32_t n_sequences, uint32_t part, bool at_once)
                &(struct engine_queue_options){.struct_size = sizeof(struct engine_queue_options),
                                               .n_chunk = N_CONTEXT});
     for (uint32_t i = 0; i < N_SAMPLES; i++) {
-        cancellers[i] = (struct canceller){&samples[i], i % 7 == 3 ? 1 + i % 5 : 0};
-        samples[i].request.event = take_and_cancel;
-        samples[i].request.user = &cancellers[i];
-        samples[i].request.priority = (int32_t)(i % 3) - 1;
+        vary_sample(i);
         uint64_t id = submit(&samples[i]);
         if (i % 13 == 5) cr_assert_eq(engine_queue_cancel(queue, id), ENGINE_OK);
         for (uint32_t step = 0; step < i % 4 && !at_once; step++) run(ENGINE_QUEUE_STEP);
