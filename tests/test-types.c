@@ -98,7 +98,7 @@ Test(types, plain_ones_are_what_their_bits_say)
 {
     for (uint32_t bits = 0; bits < 1 << 16; bits++) {
         uint8_t bytes[4] = {(uint8_t)bits, (uint8_t)(bits >> 8), 0, 0};
-        float half, bfloat;
+        float half = 0, bfloat = 0;
         engine_weight_to_float(engine_layout_of(ENGINE_TYPE_F16), bytes, 1, &half);
         engine_weight_to_float(engine_layout_of(ENGINE_TYPE_BF16), bytes, 1, &bfloat);
         double wanted = half_value((uint16_t)bits);
