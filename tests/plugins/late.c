@@ -171,11 +171,9 @@ static int stream_mark(struct engine_stream *stream, uint64_t *mark)
     return cpu->stream_flush(late->stream);
 }
 
-static int stream_wait_for(struct engine_stream *stream, uint64_t mark)
+/* What was read before a mark. */
+static void give(struct late_stream *late, uint64_t mark)
 {
-    struct late_stream *late = late_of(stream);
-    const char *fail = host->setting("late", "fail");
-    if (late->n_waited < mark) late->n_waited = mark;
     while (late->first && late->first->mark <= mark) {
         struct late_read *read = late->first;
         memcpy(read->target, read->bytes, read->size);
@@ -183,6 +181,14 @@ static int stream_wait_for(struct engine_stream *stream, uint64_t mark)
         if (!late->first) late->last = &late->first;
         free(read);
     }
+}
+
+static int stream_wait_for(struct engine_stream *stream, uint64_t mark)
+{
+    struct late_stream *late = late_of(stream);
+    const char *fail = host->setting("late", "fail");
+    if (late->n_waited < mark) late->n_waited = mark;
+    give(late, mark);
     if (fail && atomic_fetch_add(&n_waits, 1) + 1 == strtol(fail, NULL, 10))
         return host->fail(ENGINE_ERROR_DEVICE, "late is too late");
     int status = expect_room("waits");
@@ -192,14 +198,8 @@ static int stream_wait_for(struct engine_stream *stream, uint64_t mark)
 static int stream_wait(struct engine_stream *stream)
 {
     struct late_stream *late = late_of(stream);
+    give(late, UINT64_MAX);
     late->n_waited = late->n_marks;
-    while (late->first) {
-        struct late_read *read = late->first;
-        memcpy(read->target, read->bytes, read->size);
-        late->first = read->next;
-        free(read);
-    }
-    late->last = &late->first;
     return cpu->stream_wait(late->stream);
 }
 
