@@ -47,6 +47,12 @@ struct open_device {
         is_described; /* in a file: the backend and the handle are those of device 0, to ask what it could do */
 };
 
+/* The process that a device is in, as its backend numbers them; 0: this one. */
+static inline uint32_t link_process(const struct device_link *link)
+{
+    return link->bandwidth > 0 ? (uint32_t)link->traffic.peer : 0;
+}
+
 /* Whether a part of what its streams have can be waited for. */
 static inline bool backend_marks(const struct engine_backend *backend)
 {

@@ -104,12 +104,6 @@ static bool has_marks(const struct engine_plan *plan)
     return true;
 }
 
-static bool is_same_process(const struct device_link *a, const struct device_link *b)
-{
-    if (a->bandwidth > 0 && b->bandwidth > 0) return a->traffic.peer == b->traffic.peer;
-    return a->bandwidth == b->bandwidth; /* 0: this one */
-}
-
 /* In how many processes the devices that count are, and how many the one with most of them has. */
 static uint32_t count_processes(const struct engine_plan *plan, const bool *counts, uint32_t *most)
 {
@@ -119,10 +113,11 @@ static uint32_t count_processes(const struct engine_plan *plan, const bool *coun
     for (uint32_t d = 0; d < plan->set.n_devices; d++) {
         uint32_t n = 0;
         for (uint32_t e = d; e < plan->set.n_devices && counts[d]; e++)
-            n += counts[e] && is_same_process(&devices[d].link, &devices[e].link);
+            n += counts[e] && link_process(&devices[d].link) == link_process(&devices[e].link);
         bool is_first = counts[d];
         for (uint32_t e = 0; e < d; e++)
-            if (counts[e] && is_same_process(&devices[d].link, &devices[e].link)) is_first = false;
+            if (counts[e] && link_process(&devices[d].link) == link_process(&devices[e].link))
+                is_first = false;
         n_processes += is_first;
         if (n > *most) *most = n;
     }

@@ -25,7 +25,7 @@ static void decide(struct engine_plan *plan)
                                            .budget = device->budget,
                                            .activations = plan->activations[d] + plan->working[d],
                                            .speed = device->speed,
-                                           .machine = link->bandwidth > 0 ? (uint32_t)link->traffic.peer : 0,
+                                           .machine = link_process(link),
                                            .reach = reach_of(link)};
     }
     struct place_request request = {
