@@ -1,9 +1,12 @@
 /* test-plugins.c: finding, checking and loading plugins; the services that they get; devices. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -257,6 +260,172 @@ Test(plugins, links_are_judged_by_where_they_lead)
     free(elsewhere);
 }
 
+/* ---- The way to a folder ------------------------------------------------------------------------------- */
+
+#define STRANGER 54321 /* the id of another user */
+
+/* The folder "above/plugins" with one plugin, and the refusal of it, NULL if it was used. */
+static char *make_below(const char *above, const char *plugin)
+{
+    cr_assert_eq(mkdir(files_path(folder, above), 0755), 0);
+    char name[64], file[128];
+    snprintf(name, sizeof name, "%s/plugins", above);
+    cr_assert_eq(mkdir(files_path(folder, name), 0755), 0);
+    snprintf(name, sizeof name, "%s/plugins/x.so", above);
+    snprintf(file, sizeof file, "%s.so", plugin);
+    files_copy(files_path(BUILT, file), files_path(folder, name), SIZE_MAX);
+    snprintf(name, sizeof name, "%s/plugins", above);
+    return strdup(files_path(folder, name));
+}
+
+/* Looks for plugins in `path`. The folder is refused because of `words`; NULL: its file is used. */
+static void way_is_refused(const char *path, const char *words)
+{
+    cr_assert_eq(open_dirs((const char *const[]){path, NULL}), ENGINE_OK, "%s", error_message());
+    const struct plugin *first = plugins_at(plugins, 0);
+    cr_assert_eq(strncmp(first->path, path, strlen(path)), 0);
+    if (words) {
+        cr_assert_str_eq(first->path, path);
+        cr_assert(first->refused, "%s is used", first->path);
+        cr_assert(strstr(first->refused, words), "%s", first->refused);
+        cr_assert_null(first->library);
+    } else {
+        cr_assert_null(first->refused, "%s: %s", first->path, first->refused);
+    }
+}
+
+/* Whoever can rename a folder can put another one in its place, between the check and the loading. */
+Test(plugins, folders_above_that_belong_to_somebody_else)
+{
+    char words[256];
+    if (geteuid() != 0) cr_skip_test("only root can give folders away");
+    char *path = make_below("above", "bytes");
+    cr_assert_eq(chown(files_path(folder, "above"), STRANGER, 0), 0);
+    snprintf(words, sizeof words, "the folder %s/above, on the way to it, belongs to user 54321", folder);
+    way_is_refused(path, words);
+    free(path);
+}
+
+Test(plugins, folders_above_that_others_may_write_to)
+{
+    char words[256];
+    char *path = make_below("above", "bytes");
+    cr_assert_eq(chmod(files_path(folder, "above"), 0775), 0);
+    snprintf(words, sizeof words, "others can write to the folder %s/above, on the way to it (mode 0775)",
+             folder);
+    way_is_refused(path, words);
+    free(path);
+}
+
+Test(plugins, sticky_folders_above)
+{
+    char *path = make_below("above", "bytes");
+    cr_assert_eq(chmod(files_path(folder, "above"), 01777), 0);
+    way_is_refused(path, NULL);
+    free(path);
+}
+
+Test(plugins, folders_by_a_path_from_here)
+{
+    free(make_below("above", "bytes"));
+    cr_assert_eq(chdir(files_path(folder, "above")), 0);
+    way_is_refused("./../above//plugins/", NULL);
+}
+
+Test(plugins, links_to_folders)
+{
+    char *path = make_below("above", "bytes");
+    cr_assert_eq(mkdir(files_path(folder, "links"), 0755), 0);
+    cr_assert_eq(symlink("../above", files_path(folder, "links/relative")), 0);
+    cr_assert_eq(symlink(files_path(folder, "links/relative/plugins"), files_path(folder, "links/absolute")),
+                 0);
+    way_is_refused(files_path(folder, "links/absolute"), NULL);
+    free(path);
+}
+
+/* Others can write to the folder that a link to a link passes through, though both ends are trusted. */
+Test(plugins, links_through_folders_that_others_may_write_to)
+{
+    char words[256];
+    char *path = make_below("above", "bytes");
+    cr_assert_eq(mkdir(files_path(folder, "open"), 0755), 0);
+    cr_assert_eq(symlink(path, files_path(folder, "open/second")), 0);
+    cr_assert_eq(symlink("open/second", files_path(folder, "first")), 0);
+    cr_assert_eq(chmod(files_path(folder, "open"), 0777), 0);
+    snprintf(words, sizeof words, "others can write to the folder %s/open, on the way to it (mode 0777)",
+             folder);
+    way_is_refused(files_path(folder, "first"), words);
+    free(path);
+}
+
+/* The sticky bit keeps others from replacing our files, not from having links of their own. */
+Test(plugins, links_of_somebody_else)
+{
+    if (geteuid() != 0) cr_skip_test("only root can give links away");
+    char *path = make_below("above", "bytes");
+    cr_assert_eq(mkdir(files_path(folder, "open"), 0755), 0);
+    cr_assert_eq(chmod(files_path(folder, "open"), 01777), 0);
+    cr_assert_eq(symlink(path, files_path(folder, "open/link")), 0);
+    cr_assert_eq(lchown(files_path(folder, "open/link"), STRANGER, 0), 0);
+    way_is_refused(files_path(folder, "open/link"), "belongs to user 54321, who is neither root nor you");
+    free(path);
+}
+
+Test(plugins, links_in_a_circle)
+{
+    cr_assert_eq(symlink("b", files_path(folder, "a")), 0);
+    cr_assert_eq(symlink("a", files_path(folder, "b")), 0);
+    cr_assert_eq(open_dirs((const char *const[]){files_path(folder, "a"), NULL}), ENGINE_ERROR_NOT_FOUND);
+    cr_assert(strstr(error_message(), "Too many levels of symbolic links"), "%s", error_message());
+}
+
+/* Exchanges two folders in a folder of its own, as another user, until it is ended. */
+static pid_t exchange_for_ever(const char *ours, const char *theirs)
+{
+    pid_t child = fork();
+    if (child != 0) return child;
+    if (setgid(STRANGER) != 0 || setuid(STRANGER) != 0) _exit(1);
+    for (;;) renameat2(AT_FDCWD, ours, AT_FDCWD, theirs, RENAME_EXCHANGE);
+}
+
+/* The stranger's plugin fails by its own words, so a run of it shows. */
+Test(plugins, folders_that_somebody_exchanges_meanwhile, .timeout = 120)
+{
+    static const mode_t above[] = {0755, 01777};
+    if (geteuid() != 0) cr_skip_test("only root can act as two users");
+    put("bytes", "unused.so");
+    cr_assert_eq(chmod(folder, 0755), 0);
+    for (size_t i = 0; i < 2; i++) {
+        char *ours = make_below(i ? "sticky" : "ours", "bytes"),
+             *theirs = make_below(i ? "b" : "a", "bad-entry");
+        char *parent = strdup(ours);
+        *strrchr(parent, '/') = '\0';
+        char *there = strdup(files_path(parent, "stranger"));
+        cr_assert_eq(rename(theirs, there), 0);
+        cr_assert_eq(chown(there, STRANGER, STRANGER), 0);
+        cr_assert_eq(chown(files_path(there, "x.so"), STRANGER, STRANGER), 0);
+        if (i == 0) cr_assert_eq(chown(parent, STRANGER, STRANGER), 0);
+        cr_assert_eq(chmod(parent, above[i]), 0);
+        pid_t child = exchange_for_ever(ours, there);
+        cr_assert_gt(child, 0);
+        for (int n = 0; n < 3000; n++) {
+            log_text[0] = '\0';
+            open_dirs((const char *const[]){ours, NULL});
+            if (plugins) plugins_close(plugins);
+            plugins = NULL;
+            host_end();
+            if (strstr(log_text, "libfoo")) break;
+        }
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        cr_assert_null(strstr(log_text, "libfoo"), "a plugin of somebody else has run: %s", log_text);
+        free(ours);
+        free(theirs);
+        free(parent);
+        free(there);
+    }
+}
+
 Test(plugins, other_files_are_not_looked_at)
 {
     files_write_text(files_path(folder, "readme.txt"), "x");
@@ -391,6 +560,18 @@ Test(plugins, cache_folder_that_others_may_write_to)
     cr_assert_null(host_services()->cache_folder());
     cr_assert_null(host_services()->cache_folder());
     cr_assert(strstr(log_text, "no cache folder: "));
+}
+
+Test(plugins, cache_folder_that_others_may_exchange)
+{
+    char *cache = make_below("above", "bytes");
+    setenv("XDG_CACHE_HOME", cache, 1);
+    cr_assert_eq(chmod(files_path(folder, "above"), 0777), 0);
+    open_folder();
+    cr_assert_null(host_services()->cache_folder());
+    cr_assert(strstr(log_text, "no cache folder: "));
+    cr_assert(strstr(log_text, "on the way to it (mode 0777)"), "%s", log_text);
+    free(cache);
 }
 
 /* ---- Behind engine.h ----------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "base/folders.h"
 #include "base/log.h"
 #include "common/printable.h"
+#include "plugins/load.h"
 
 #define NAME_SIZE 32
 
@@ -153,6 +154,7 @@ static bool make_folders(char *path)
 static char *find_cache(void)
 {
     char *path = folders_user("XDG_CACHE_HOME", ".cache");
+    char *real = NULL;
     struct stat info;
     if (!path) return NULL;
     if (!make_folders(path) || stat(path, &info) != 0) {
@@ -161,11 +163,11 @@ static char *find_cache(void)
         log_line(ENGINE_LOG_WARNING,
                  "no cache folder: %s is not a folder that belongs to you and that only you can write to",
                  path);
-    } else {
-        return path;
+    } else if (trust_folder(path, &real) != ENGINE_OK) {
+        log_line(ENGINE_LOG_WARNING, "no cache folder: %s is not used: %s", path, error_message());
     }
     free(path);
-    return NULL;
+    return real;
 }
 
 static const char *host_cache_folder(void)

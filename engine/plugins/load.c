@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -195,11 +196,15 @@ int plugin_load(const char *path, const struct engine_host *host, void **library
 {
     *library = NULL;
     *info = NULL;
-    int status = trust_file(path);
-    if (status == ENGINE_OK) status = elf_check_library(path);
+    char *real = NULL;
+    int status = trust_file(path, &real);
+    if (status == ENGINE_OK) status = elf_check_library(real);
+    if (status == ENGINE_OK) {
+        *library = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+        if (!*library) status = fail_dl(real);
+    }
+    free(real);
     if (status != ENGINE_OK) return status;
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) return fail_dl(path);
     status = describe(*library, host, info);
     if (status == ENGINE_OK) status = check_description(*info);
     return status;

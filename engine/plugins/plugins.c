@@ -83,10 +83,10 @@ static struct plugin *add(struct plugins *plugins)
 /* ---- Files and folders --------------------------------------------------------------------------------- */
 
 /* Loads the file of a new entry; refused plugins stay in the list. Errors are the engine's own. */
-static int load(const struct plugins *plugins, struct plugin *plugin)
+static int load(const struct plugins *plugins, struct plugin *plugin, const char *path)
 {
     unsigned asked = host_settings_asked();
-    int status = plugin_load(plugin->real_path, host_services(), &plugin->library, &plugin->info);
+    int status = plugin_load(path, host_services(), &plugin->library, &plugin->info);
     plugin->has_read_settings = host_settings_asked() != asked;
     if (plugin->info && ENGINE_HAS(plugin->info, abi_minor)) {
         plugin->abi_major = plugin->info->abi_major;
@@ -105,32 +105,36 @@ static int load(const struct plugins *plugins, struct plugin *plugin)
     return host_name(plugin->info, plugin->name);
 }
 
-/* Looks at one entry of a folder, which may be no file at all. */
-static int take_file(struct plugins *plugins, const char *folder, const char *file)
+/* Looks at one entry of a folder, which may be no file at all. The list names the folder as it was found; what
+ * is opened is in `real_folder`, which nobody can exchange. */
+static int take_file(struct plugins *plugins, const char *folder, const char *real_folder, const char *file)
 {
     struct stat info;
-    char *path = NULL, *real_path = NULL;
+    char *path = NULL, *shown = NULL, *real_path = NULL;
     int status = ENGINE_OK;
-    if (asprintf(&path, "%s/%s", folder, file) < 0) {
-        path = NULL;
-        return error_memory("path of a plugin");
-    }
+    if (asprintf(&path, "%s/%s", real_folder, file) < 0) return error_memory("path of a plugin");
     bool exists = stat(path, &info) == 0;
-    if (exists && !S_ISREG(info.st_mode)) goto cleanup;
     int problem = errno;
+    if (exists && !S_ISREG(info.st_mode)) goto cleanup;
     real_path = exists ? realpath(path, NULL) : NULL;
+    if (exists && !real_path) problem = errno;
     if (real_path && has_file(plugins, real_path)) goto cleanup; /* already found by another path */
+    if (asprintf(&shown, "%s/%s", folder, file) < 0) {
+        shown = NULL;
+        status = error_memory("path of a plugin");
+        goto cleanup;
+    }
 
     struct plugin *plugin = add(plugins);
     if (!plugin) {
         status = ENGINE_ERROR_MEMORY;
         goto cleanup;
     }
-    plugin->path = path;
+    plugin->path = shown;
     plugin->real_path = real_path;
-    path = real_path = NULL;
+    shown = real_path = NULL;
     if (plugin->real_path) {
-        status = load(plugins, plugin);
+        status = load(plugins, plugin, path);
     } else {
         error_raise(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a dangling link */
         status = refuse(plugin);
@@ -138,6 +142,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *fi
 
 cleanup:
     free(path);
+    free(shown);
     free(real_path);
     return status;
 }
@@ -167,19 +172,25 @@ static int refuse_folder(struct plugins *plugins, const char *folder)
 static int take_folder(struct plugins *plugins, const char *folder)
 {
     struct dirent **files = NULL;
-    int status = ENGINE_OK;
-    int count = scandir(folder, &files, is_library, by_name);
-    if (count < 0) return error_raise(ENGINE_ERROR_NOT_FOUND, "%s", strerror(errno));
+    char *real = NULL;
+    int status = trust_folder(folder, &real);
+    if (status == ENGINE_ERROR_MEMORY) return status;
+    int count = scandir(real ? real : folder, &files, is_library, by_name);
+    int problem = errno;
+    if (count < 0) {
+        free(real);
+        return error_raise(problem == ENOMEM ? ENGINE_ERROR_MEMORY : ENGINE_ERROR_NOT_FOUND, "%s",
+                           strerror(problem));
+    }
     log_line(ENGINE_LOG_DEBUG, "looking for plugins in %s", folder);
-    if (count > 0 && trust_folder(folder) != ENGINE_OK) {
-        status = refuse_folder(plugins, folder);
-    } else {
-        for (int i = 0; i < count && status == ENGINE_OK; i++) {
-            status = take_file(plugins, folder, files[i]->d_name);
-        }
+    status = ENGINE_OK;
+    if (!real && count > 0) status = refuse_folder(plugins, folder);
+    for (int i = 0; i < count && real && status == ENGINE_OK; i++) {
+        status = take_file(plugins, folder, real, files[i]->d_name);
     }
     for (int i = 0; i < count; i++) free(files[i]);
     free(files);
+    free(real);
     return status;
 }
 
