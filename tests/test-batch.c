@@ -140,19 +140,21 @@ Test(batch, sampling_of_a_line)
     program_free(&result);
 }
 
-/* Seeds have 64 bits; JSON's integers 63, here. */
+/* Seeds have 64 bits; JSON's integers 63, here: larger ones are doubles. */
 Test(batch, large_seeds)
 {
     files_write_text(in, "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": 9223372036854775807}\n"
                          "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": \"18446744073709551615\"}\n"
                          "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": \"7\"}\n"
-                         "{\"prompt\": \"a\", \"seed\": 9223372036854775808}\n"
+                         "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": 9223372036854775808}\n"
+                         "{\"prompt\": \"a\", \"max_tokens\": 2, \"seed\": 18446744073709551615}\n"
                          "{\"prompt\": \"a\", \"seed\": \"18446744073709551616\"}\n"
                          "{\"prompt\": \"a\", \"seed\": \"-1\"}\n"
                          "{\"prompt\": \"a\", \"seed\": -2}\n"
-                         "{\"prompt\": \"a\", \"seed\": 1e19}\n");
+                         "{\"prompt\": \"a\", \"seed\": 2e19}\n"
+                         "{\"prompt\": \"a\", \"seed\": 1e400}\n");
     struct program_result result = BATCH("-o", out);
-    cr_assert(strstr(result.err, "5 lines of 8 failed"), "%s", result.err);
+    cr_assert(strstr(result.err, "5 lines of 10 failed"), "%s", result.err);
     char *text = read_text(out);
     json_t *line = line_of(text, 0);
     cr_assert_eq(json_integer_value(json_object_get(line, "seed")), INT64_MAX);
@@ -161,8 +163,10 @@ Test(batch, large_seeds)
     line = line_of(text, 2);
     cr_assert_eq(json_integer_value(json_object_get(line, "seed")), 7);
     json_decref(line);
-    expect_text(text, 3, "error", "9223372036854775808'; a seed from 2^63 on is written as a text");
-    for (int i = 4; i < 8; i++) expect_text(text, i, "error", "\"seed\" should be");
+    expect_text(text, 3, "seed", "9223372036854775808");
+    expect_text(text, 4, "seed", "18446744073709551615");
+    for (int i = 5; i < 9; i++) expect_text(text, i, "error", "\"seed\" should be");
+    expect_text(text, 9, "error", "a number above 1.8e308, the largest double near '1e400'");
     free(text);
     program_free(&result);
 }

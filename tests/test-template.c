@@ -270,7 +270,7 @@ Test(template, bad_variables_are_refused)
         {"{", "messages: not JSON"},
         {"[1]", "not an array of JSON objects"},
         {"\"x\"", "not an array of JSON objects"},
-        {"[{\"a\": 99999999999999999999999}]", "not JSON"},
+        {"[{\"a\": 99999999999999999999999, \"b\": 1e999}]", "a number above 1.8e308, the largest double"},
         {"[{\"a\": \"\xff\"}]", "not JSON"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -284,6 +284,23 @@ Test(template, bad_variables_are_refused)
     template_destroy(template);
     cr_expect(template_create("test", "a\xff", 2, &template) == ENGINE_ERROR_DATA);
     cr_expect(strstr(error_message(), "not UTF-8"));
+}
+
+/* As Python prints the double. */
+Test(template, large_integers_are_doubles)
+{
+    const char *source = "{{ a }} {{ b }} {{ c | tojson }}";
+    struct template *template = NULL;
+    struct template_output *output = NULL;
+    static const char json[] =
+        "{\"a\": 9223372036854775807, \"b\": 18446744073709551615, \"c\": [-9223372036854775809]}";
+    const struct template_variable variable = {.json = {json, sizeof json - 1}, .what = "variables"};
+    cr_assert(template_create("test", source, strlen(source), &template) == ENGINE_OK);
+    cr_assert(template_render(template, &variable, 1, 1, &output) == ENGINE_OK, "%s", error_message());
+    cr_expect_str_eq(template_output_text(output).data,
+                     "9223372036854775807 1.8446744073709552e+19 [-9.223372036854776e+18]");
+    template_output_free(output);
+    template_destroy(template);
 }
 
 Test(template, dates_are_those_of_the_time_given)

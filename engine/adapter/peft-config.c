@@ -12,6 +12,9 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "model/hf/json.h"
+
+#define MOST_BYTES (16 << 20) /* of the file */
 
 /* Settings that are not supported unless they are absent, null, false, 0 or empty. */
 static const struct unsupported {
@@ -193,17 +196,10 @@ static int find_pattern(const struct peft_config *config, const char *key, const
 
 int peft_config_read(const char *path, struct peft_config *config)
 {
-    json_error_t error;
     *config = (struct peft_config){.path = strdup(path)};
     if (!config->path) return error_memory("adapter");
-    FILE *file = fopen(path, "rbe");
-    if (!file) return error_raise(ENGINE_ERROR, "cannot open %s: %s", path, strerror(errno));
-    config->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    if (!json_is_object(config->json))
-        return error_raise(ENGINE_ERROR_DATA, "%s is not a JSON object%s%s", path, config->json ? "" : ": ",
-                           config->json ? "" : error.text);
-    int status = check_supported(config);
+    int status = hf_json_read(path, MOST_BYTES, &config->json);
+    if (!status) status = check_supported(config);
     if (!status) status = read_numbers(config);
     if (!status) status = check_parameters(config);
     if (!status) status = check_patterns(config, "rank_pattern", true);

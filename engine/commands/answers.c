@@ -11,6 +11,7 @@
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/npy.h"
+#include "common/json-read.h"
 
 /* What the functions below need to know. */
 struct reader {
@@ -311,7 +312,7 @@ static int read_line(struct reader *r, const char *text, size_t length)
 {
     json_error_t error;
     struct token_list prompt = {0};
-    json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    json_t *json = json_read(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!json) return fail(r, "not JSON: %s", error.text);
     struct question *question = json_is_object(json) ? add_question(r->questions, r->line) : NULL;
     int status = ENGINE_OK;

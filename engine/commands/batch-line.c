@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json-read.h"
+
 static bool wrong(char error[256], const char *key, const char *should)
 {
     snprintf(error, 256, "\"%.40s\" should be %s", key, should);
@@ -97,9 +99,7 @@ static bool read_value(const char *name, json_t *value, struct batch_line *line,
 bool batch_line_read(const char *text, size_t length, struct batch_line *line, char error[256])
 {
     json_error_t reason;
-    line->root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
-    if (!line->root && json_error_code(&reason) == json_error_numeric_overflow)
-        return snprintf(error, 256, "%.150s; a seed from 2^63 on is written as a text", reason.text), false;
+    line->root = json_read(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
     if (!line->root) return snprintf(error, 256, "not JSON: %.200s", reason.text), false;
     if (!json_is_object(line->root)) return snprintf(error, 256, "not a JSON object"), false;
     const char *name;

@@ -14,6 +14,7 @@
 #include "commands/hash.h"
 #include "commands/options.h"
 #include "commands/output.h"
+#include "common/json-read.h"
 
 uint64_t batch_key(const struct batch *b)
 {
@@ -79,7 +80,7 @@ static int foreign(const struct batch *b, uint64_t number)
 static bool belongs(struct batch *b, const struct line *result)
 {
     char key[17];
-    json_t *json = json_loadb(result->text ? result->text : "", result->length, JSON_ALLOW_NUL, NULL);
+    json_t *json = json_read(result->text ? result->text : "", result->length, JSON_ALLOW_NUL, NULL);
     snprintf(key, sizeof key, "%016" PRIx64, batch_key(b));
     const char *theirs = json_string_value(json_object_get(json, "key"));
     const json_t *index = json_object_get(json, "index");

@@ -7,6 +7,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "common/json-read.h"
 
 static bool is_named(const char *name)
 {
@@ -45,7 +46,7 @@ static int add_variable(json_t *object, const char *word)
     if (!equals || equals == word)
         return command_error(ENGINE_ERROR_ARGUMENT, "--template-arg: '%s' is not KEY=JSON", word);
     json_error_t reason;
-    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, &reason);
+    json_t *value = json_read_text(equals + 1, JSON_DECODE_ANY, &reason);
     if (!value)
         return command_error(
             ENGINE_ERROR_ARGUMENT,
@@ -62,8 +63,8 @@ int chat_template_variables(const struct arguments *arguments, char **json)
     *json = NULL;
     if (!arguments->template_variables && !arguments->template_args.count) return ENGINE_OK;
     json_error_t reason;
-    json_t *object =
-        arguments->template_variables ? json_loads(arguments->template_variables, 0, &reason) : json_object();
+    json_t *object = arguments->template_variables ? json_read_text(arguments->template_variables, 0, &reason)
+                                                   : json_object();
     int status = ENGINE_OK;
     if (!json_is_object(object))
         status = command_error(ENGINE_ERROR_ARGUMENT, "--chat-template-kwargs: not a JSON object");

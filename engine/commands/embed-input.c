@@ -8,6 +8,7 @@
 #include "commands/common.h"
 #include "commands/embed-prompt.h"
 #include "commands/npy.h"
+#include "common/json-read.h"
 
 /* Where texts come from, and what makes tokens of them. */
 struct source {
@@ -107,7 +108,7 @@ static int read_json(const struct source *source, const char *line, size_t size,
 {
     const char *path = source->arguments->prompt_file;
     json_error_t error;
-    json_t *json = json_loadb(line, size, JSON_REJECT_DUPLICATES, &error);
+    json_t *json = json_read(line, size, JSON_REJECT_DUPLICATES, &error);
     const json_t *given = json_object_get(json, "text");
     int status;
     if (!json)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/json-read.h"
 
 /* Bytes of the UTF-8 character at the start of a text; 0 if there is none (RFC 3629, section 4). */
 static size_t character(const unsigned char *text, size_t length)
@@ -78,7 +79,7 @@ int json_check_objects(const char *path, const char *text, size_t size, const ch
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     json_error_t reason;
-    *json = json_loadb(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
+    *json = json_read(text, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
     if (!*json)
         return command_error(ENGINE_ERROR_DATA, "%s: not JSON: line %d: %s", name, reason.line, reason.text);
     bool objects = json_is_array(*json);

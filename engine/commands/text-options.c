@@ -244,18 +244,25 @@ static bool read_number(const char *name, const json_t *value, float *target, ch
     return true;
 }
 
-/* Jansson's integers have 63 bits, so larger ones come as texts. */
+/* Jansson's integers have 63 bits, so larger ones come as texts, or as doubles, which only have their first digits. */
 static bool read_seed(const char *name, const json_t *value, uint64_t *seed, char error[256])
 {
     const char *digits = json_string_value(value);
     *seed = (uint64_t)json_integer_value(value);
     if (json_is_integer(value) && json_integer_value(value) >= 0) return true;
+    double number = json_real_value(value);
+    if (json_is_real(value) && number >= 0x1p63 && number <= 0x1p64) {
+        *seed = number < 0x1p64 ? (uint64_t)number : UINT64_MAX;
+        return true;
+    }
     errno = 0;
     if (digits && digits[0] && !digits[strspn(digits, "0123456789")]) {
         *seed = strtoull(digits, NULL, 10);
         if (errno == 0) return true;
     }
-    return wrong(error, name, "a whole number from 0 to 18446744073709551615, from 2^63 on as a text, or -1");
+    return wrong(
+        error, name,
+        "a whole number from 0 to 18446744073709551615, or -1; from 2^63 on, only a text has all digits");
 }
 
 static bool read_value(const struct key *key, json_t *value, struct text_options *options, char error[256])

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "grammar/reserve.h"
 #include "grammar/schema.h"
 
@@ -213,8 +214,8 @@ static uint32_t read_schema(struct parser *parser)
         return wrong(parser, "%json is the only item that begins with %");
     parser->at += length;
     skip_space(parser, true);
-    json_t *schema = json_loadb(parser->at, (size_t)(parser->end - parser->at),
-                                JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
+    json_t *schema = json_read(parser->at, (size_t)(parser->end - parser->at),
+                               JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
     if (!schema) return wrong(parser, "%json should be followed by a JSON schema, which this is not");
     uint32_t part = schema_part(parser->exprs, schema);
     json_decref(schema);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "grammar/reserve.h"
 
 #define MOST_WORK 2000000
@@ -411,7 +412,7 @@ int schema_read(struct exprs *exprs, const char *text, size_t length)
 {
     json_error_t error;
     exprs->is_schema = true;
-    json_t *document = json_loadb(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    json_t *document = json_read(text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!document)
         return exprs->status =
                    error_raise(ENGINE_ERROR_DATA, "JSON schema, line %d: %s", error.line, error.text);

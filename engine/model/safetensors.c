@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "common/json-read.h"
 #include "common/printable.h"
 #include "model/file.h"
 
@@ -215,7 +216,7 @@ static int read_header(struct safetensors *file)
                            file->path, length);
     file->data_start = sizeof length + length;
     file->header =
-        json_loadb((const char *)file->data + sizeof length, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+        json_read((const char *)file->data + sizeof length, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header)
         return error_raise(ENGINE_ERROR_DATA, "%s: its header is not valid JSON: %s", file->path, error.text);
     if (!json_is_object(file->header))

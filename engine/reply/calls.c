@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/json-read.h"
+
 struct span {
     const char *data;
     size_t length;
@@ -52,7 +54,7 @@ static bool cut(struct span *s, const char *mark, struct span *before)
 /* A whole JSON value, or NULL. */
 static json_t *value_of(struct span s)
 {
-    return json_loadb(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    return json_read(s.data, s.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 }
 
 /* A call; takes the references of `arguments` and `id`. NULL: not an object, no name, or no memory. */
@@ -102,7 +104,7 @@ static bool read_objects(json_t *calls, struct span s)
 {
     for (s = trimmed(s); s.length > 0;) {
         json_error_t where;
-        json_t *value = json_loadb(s.data, s.length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
+        json_t *value = json_read(s.data, s.length, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &where);
         bool good = value && append_objects(calls, value);
         json_decref(value);
         if (!good) return false;
@@ -178,7 +180,7 @@ static bool read_built_in(json_t *calls, struct span s)
         if (good) {
             s = trimmed(s);
             key = trimmed(key);
-            value = json_loadb(s.data, s.length, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &where);
+            value = json_read(s.data, s.length, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, &where);
         }
         good = value && json_object_setn_new(arguments, key.data, key.length, value) == 0;
         if (!good) break;

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/json-read.h"
 #include "engine.h"
 #include "reply/calls.h"
 #include "reply/marks.h"
@@ -484,7 +485,7 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
     made->follows = (known.flags & ENGINE_REPLY_CALLS_AS_WRITTEN) != 0;
     if (known.tools) {
         json_error_t where;
-        made->tools = json_loads(known.tools, JSON_REJECT_DUPLICATES, &where);
+        made->tools = json_read_text(known.tools, JSON_REJECT_DUPLICATES, &where);
         if (!made->tools)
             status = error_raise(ENGINE_ERROR_ARGUMENT, "tools: line %d: %s", where.line, where.text);
         else if (!json_is_array(made->tools))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "template/output.h"
 #include "template/template.h"
 
@@ -45,7 +46,7 @@ static int end_after(struct template_output *output, const char *text, size_t le
 
 int template_output_end_in_last(struct template_output *output, struct engine_string messages)
 {
-    json_t *all = json_loadb(messages.data, messages.length, JSON_ALLOW_NUL, NULL);
+    json_t *all = json_read(messages.data, messages.length, JSON_ALLOW_NUL, NULL);
     const json_t *last = json_array_get(all, json_array_size(all) - 1),
                  *content = json_object_get(last, "content");
     const char *role = json_string_value(json_object_get(last, "role"));

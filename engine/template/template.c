@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "template/characters.h"
 #include "template/json.h"
 #include "template/machine.h"
@@ -145,7 +146,7 @@ static int copy_output(const struct builder *builder, struct template_output **o
 static int read_json(const struct template_variable *variable, json_t **json)
 {
     json_error_t reason;
-    *json = json_loadb(variable->json.data, variable->json.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
+    *json = json_read(variable->json.data, variable->json.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
     if (!*json)
         return error_raise(ENGINE_ERROR_DATA, "%s: not JSON: line %d: %s", variable->what, reason.line,
                            reason.text);

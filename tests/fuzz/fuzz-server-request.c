@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/json-read.h"
 #include "engine.h"
 #include "serve/api/read.h"
 #include "serve/generate/shape.h"
@@ -93,8 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ask ask;
     json_t *made = NULL;
     if (size < 2) return 0;
-    json_t *body =
-        json_loadb((const char *)data + 2, size - 2, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    json_t *body = json_read((const char *)data + 2, size - 2, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     if (!json_is_object(body)) {
         json_decref(body);
         return 0;

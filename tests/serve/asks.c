@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json-read.h"
 #include "serve/api/read.h"
 #include "serve/generate/shape.h"
 #include "serve/models/models.h"
@@ -50,7 +51,7 @@ static json_t *json_of(const char *text)
     json_error_t error;
     for (char *at = copy; *at; at++)
         if (*at == '\'') *at = '"';
-    json_t *json = json_loads(copy, JSON_DECODE_ANY, &error);
+    json_t *json = json_read_text(copy, JSON_DECODE_ANY, &error);
     cr_assert(json, "%s: %s", error.text, copy);
     free(copy);
     return json;
@@ -312,17 +313,18 @@ Test(asks, output_config)
 
 Test(asks, options)
 {
-    struct read *read =
-        read_body(CHAT, "{" HI ", 'temperature': 0.5, 'top_k': 7, 'seed': 9, 'stop': ['a', 'b'], 'n': 3, "
-                        "'max_tokens': null, 'max_completion_tokens': 12, 'stream': true, 'stream_options': "
-                        "{'include_usage': true}, 'logprobs': true, 'top_logprobs': 2, 'user': 'me', "
-                        "'parallel_tool_calls': false, 'tools': [{'type': 'function', 'function': {'name': "
-                        "'f'}}], 'logit_bias': {'5': -100}, 'store': false, 'metadata': {'a': 'b'}}");
+    struct read *read = read_body(
+        CHAT,
+        "{" HI ", 'temperature': 0.5, 'top_k': 7, 'seed': 18446744073709551615, 'stop': ['a', 'b'], 'n': 3, "
+        "'max_tokens': null, 'max_completion_tokens': 12, 'stream': true, 'stream_options': "
+        "{'include_usage': true}, 'logprobs': true, 'top_logprobs': 2, 'user': 'me', "
+        "'parallel_tool_calls': false, 'tools': [{'type': 'function', 'function': {'name': "
+        "'f'}}], 'logit_bias': {'5': -100}, 'store': false, 'metadata': {'a': 'b'}}");
     const struct ask *ask = &read->ask;
     cr_assert(read->good, "%s", read->mistake.message);
     cr_assert_float_eq(ask->options.sampler.temperature, 0.5, 1e-9);
     cr_assert_eq(ask->options.sampler.top_k, 7);
-    cr_assert_eq(ask->options.sampler.seed, 9);
+    cr_assert_eq(ask->options.sampler.seed, UINT64_MAX);
     cr_assert_eq(ask->options.n_stop, 2);
     cr_assert_eq(ask->options.max_tokens, 12);
     cr_assert_eq(ask->options.sampler.n_logit_bias, 1);

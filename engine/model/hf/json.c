@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "model/file.h"
 
 static int read_file(const char *path, uint64_t limit, bool is_array, json_t **json)
@@ -19,8 +20,7 @@ static int read_file(const char *path, uint64_t limit, bool is_array, json_t **j
         status = error_raise(ENGINE_ERROR_DATA, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read",
                              path, size, limit);
     } else {
-        *json =
-            size > 0 ? json_loadb((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES, &error) : NULL;
+        *json = size > 0 ? json_read((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES, &error) : NULL;
         if (!*json)
             status = error_raise(ENGINE_ERROR_DATA, "%s is not valid JSON: %s", path,
                                  size > 0 ? error.text : "it is empty");

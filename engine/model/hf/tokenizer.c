@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "common/printable.h"
 #include "model/file.h"
 #include "model/hf/sentence.h"
@@ -99,7 +100,7 @@ static json_t *load_json(const char *data, size_t size, size_t flags, struct hf_
         shorten(&text, hf_words_take(text.data, text.size, &rest, &taken->words), &rest);
     }
     *deep = json_depth(text.data, text.size) > HF_JSON_DEPTH;
-    json_t *json = *deep ? NULL : json_loadb(text.data, text.size, flags, error);
+    json_t *json = *deep ? NULL : json_read(text.data, text.size, flags, error);
     bool shortened = text.own != NULL;
     free(text.own);
     if (json || !shortened) return json;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands/json.h"
+#include "common/json-read.h"
 #include "serve/api/api.h"
 #include "serve/api/read.h"
 #include "serve/generate/conversation-prompt.h"
@@ -115,7 +116,7 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
 static json_t *call_block(const json_t *call, bool whole)
 {
     const json_t *arguments = json_object_get(call, "arguments");
-    json_t *input = whole ? json_loads(json_string_value(arguments), JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *input = whole ? json_read_text(json_string_value(arguments), JSON_ALLOW_NUL, NULL) : NULL;
     return json_pack("{s:s, s:O, s:O, s:o}", "type", "tool_use", "id", json_object_get(call, "id"), "name",
                      json_object_get(call, "name"), "input", input ? input : json_object());
 }

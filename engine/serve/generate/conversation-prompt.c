@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands/chat-template.h"
+#include "common/json-read.h"
 #include "serve/generate/shape.h"
 #include "serve/server.h"
 
@@ -44,7 +45,7 @@ static bool add_defaults(struct generation *g, struct mistake *mistake)
     int status = chat_template_variables(exchange_server(g->group.exchange)->arguments, &text);
     if (status) return mistake_memory(mistake); /* it was checked at the start */
     if (!text) return true;
-    json_t *defaults = json_loads(text, 0, NULL);
+    json_t *defaults = json_read_text(text, 0, NULL);
     free(text);
     if (!defaults) return mistake_memory(mistake);
     json_object_update(defaults, g->ask.variables);

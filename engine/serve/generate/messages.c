@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/json-read.h"
 #include "serve/generate/ask.h"
 
 /* ---- Contents ---- */
@@ -70,8 +71,8 @@ json_t *ask_text_of(const json_t *content, const char *where, const char *const 
 /* The arguments of a call as an object, if they are one. */
 static json_t *arguments_of(const json_t *arguments)
 {
-    json_t *object = json_loadb(json_string_value(arguments), json_string_length(arguments),
-                                JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *object = json_read(json_string_value(arguments), json_string_length(arguments),
+                               JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     return object ? object : json_incref((json_t *)(size_t)arguments);
 }
 

@@ -12,6 +12,7 @@
 
 #include "commands/common.h"
 #include "common/clock.h"
+#include "common/json-read.h"
 #include "serve/http/access.h"
 #include "serve/http/internal.h"
 #include "serve/http/request-check.h"
@@ -94,15 +95,15 @@ static void prepare(void *user)
         if (is_gone(exchange)) return;
         json_error_t error;
         struct engine_string body = exchange_body(exchange);
-        exchange->json = json_loadb(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+        exchange->json = json_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
         if (!exchange->json || !json_is_object(exchange->json)) {
             if (exchange->json)
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
                               "the body is not a JSON object");
             else
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
-                              "the body is not valid JSON: line %d, column %d: %s", error.line, error.column,
-                              error.text);
+                              "the body can't be read as JSON: line %d, column %d: %s", error.line,
+                              error.column, error.text);
             return;
         }
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json-read.h"
 #include "common/memory.h"
 
 #define JSON "tokenizer.hf.json"
@@ -240,7 +241,7 @@ int pipeline_create(struct engine_tokenizer *tokenizer, const struct engine_meta
     if (!pipeline) return fail_memory("tokenizer");
     tokenizer->model = pipeline;
     json_error_t error;
-    json_t *json = json_loadb(text.data, text.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    json_t *json = json_read(text.data, text.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!json) return host->fail(ENGINE_ERROR_DATA, JSON ": %s", error.text);
     struct json_at root = {json, "tokenizer.json: ", 0};
     int status = create_parts(pipeline, &tokenizer->vocab, &root, metadata);

@@ -52,11 +52,21 @@ const anthropic = [
     { tools: [{ name: 'w', input_schema: { type: 'object' }, eager_input_streaming: true }], thinking: { type: 'adaptive' } },
 ];
 
-const good = async (path, body) => {
-    const answer = await fetch(server.url + path, { method: 'POST', body: JSON.stringify(body) }), text = await answer.text();
-    assert.equal(answer.status, 200, `${JSON.stringify(body)}: ${text}`);
+const good = async (path, body, written = JSON.stringify(body)) => {
+    const answer = await fetch(server.url + path, { method: 'POST', body: written }), text = await answer.text();
+    assert.equal(answer.status, 200, `${written}: ${text}`);
     return text;
 };
+
+test('integers beyond 64 bits are numbers like others', async () => {
+    const limits = { type: 'integer', minimum: -1, maximum: '18446744073709551615', default: '9223372036854775808' };
+    const tool = { ...bare, function: { name: 'weather', parameters: { type: 'object', properties: { n: limits } } } };
+    const body = { messages, tools: [tool], seed: '18446744073709551615', max_tokens: 2, response_format: null };
+    await good('/v1/chat/completions', body, JSON.stringify(body).replace(/"(\d{19,})"/g, '$1'));
+    const answer = await fetch(server.url + '/v1/chat/completions', { method: 'POST', body: '{"seed": 1e400}' });
+    assert.equal(answer.status, 400);
+    assert.match((await answer.json()).error.message, /a number above 1\.8e308, the largest double near '1e400'/);
+});
 
 test('chat', async () => {
     for (const body of chats) {
