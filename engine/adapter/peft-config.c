@@ -2,7 +2,6 @@
 #include "adapter/peft-config.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <regex.h>

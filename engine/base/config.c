@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/folders.h"
+#include "base/text.h"
 
 /* A setting; one from a later file replaces one from an earlier file. */
 struct record {
@@ -300,6 +301,17 @@ static const char *add_path(struct config *config, const char *path)
     return larger[config->n_files] ? larger[config->n_files++] : NULL;
 }
 
+/* Goes past a byte order mark at the beginning of a file. */
+static int skip_mark(const char *path, FILE *file)
+{
+    char bytes[4];
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    const char *text = bytes;
+    int status = text_begin(path, &text, &size);
+    if (!status) fseek(file, text - bytes, SEEK_SET);
+    return status;
+}
+
 /* Reads a file after those already read. A missing file is an error only if it is required. */
 static int read_config(struct config *config, const char *path, bool must_exist)
 {
@@ -310,9 +322,10 @@ static int read_config(struct config *config, const char *path, bool must_exist)
         return error_raise(ENGINE_ERROR_DATA, "%s: %s", path, why ? why : strerror(errno));
     }
     reader.path = add_path(config, path);
-    if (!reader.path) {
+    int status = reader.path ? skip_mark(path, reader.file) : error_memory("configuration");
+    if (status) {
         fclose(reader.file);
-        return error_memory("configuration");
+        return status;
     }
     int bad_line = ini_parse_stream(read_line, &reader, take_entry, &reader);
     if (ferror(reader.file)) {

@@ -225,7 +225,7 @@ static int read_command_line(struct reader *r)
     if (!status && a->tokens_file) {
         status = read_npy(a->tokens_file, &prompt);
     } else if (!status && strcmp(a->prompt, "-") == 0) {
-        status = read_file("-", &text, &size);
+        status = read_text_file("-", &text, &size);
         if (!status) status = encode_question(r, text, size, question, &prompt);
     } else if (!status) {
         status = encode_question(r, a->prompt, strlen(a->prompt), question, &prompt);
@@ -330,10 +330,10 @@ static int read_lines(struct reader *r)
 {
     char *data;
     size_t size, length;
-    int status = read_file(r->path, &data, &size);
+    int status = read_text_file(r->path, &data, &size);
     if (status) return status;
     if (strcmp(r->path, "-") == 0) r->path = "standard input";
-    for (size_t at = bom_length(data, size); at < size && !status; at += length + 1) {
+    for (size_t at = 0; at < size && !status; at += length + 1) {
         const char *end = memchr(data + at, '\n', size - at);
         length = end ? (size_t)(end - (data + at)) : size - at;
         r->line++;

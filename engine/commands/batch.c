@@ -20,15 +20,24 @@
 
 /* ---- Opening ---- */
 
+/* The byte order mark of the input, in its first line. */
+static void skip_mark(struct batch *b)
+{
+    size_t mark = 0;
+    if (!b->line.text) return;
+    b->status = text_mark(strcmp(b->in_path, "-") == 0 ? "standard input" : b->in_path, b->line.text,
+                          b->line.length, &mark);
+    b->line.length -= mark;
+    memmove(b->line.text, b->line.text + mark, b->line.length + 1);
+}
+
 /* The next line of the input that isn't blank. */
 bool batch_next_line(struct batch *b)
 {
     while (!b->status && line_read(b->in, &b->line, &b->status) && !b->status) {
-        size_t bom = b->begun || b->line.too_long ? 0 : bom_length(b->line.text, b->line.length);
+        if (!b->begun && !b->line.too_long) skip_mark(b);
         b->begun = true;
-        b->line.length -= bom;
-        memmove(b->line.text, b->line.text + bom, b->line.length + 1);
-        if (!line_is_blank(&b->line)) return true;
+        if (!b->status && !line_is_blank(&b->line)) return true;
     }
     b->ended = true;
     return false;

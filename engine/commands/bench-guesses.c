@@ -65,7 +65,7 @@ static int read_text(struct guessing *g)
         g->prompt.capacity = g->prompt.count;
         return read;
     }
-    int status = read_file(a->prompt_file, &text, &size);
+    int status = read_text_file(a->prompt_file, &text, &size);
     if (!status) status = vocabulary_open(g->bench->model, &vocabulary);
     if (!status) status = prompt_encode(&vocabulary, text, size, false, &g->prompt);
     free(text);

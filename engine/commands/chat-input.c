@@ -31,6 +31,7 @@ struct chat_input {
     bool interrupted;  /* Ctrl-C was typed */
     char *read;        /* without: what getline filled */
     size_t read_size;
+    bool begun; /* the first line has been read */
 };
 
 static enum chat_input_result no_memory(void)
@@ -341,9 +342,14 @@ static enum chat_input_result read_line(struct chat_input *input, char **text, s
     }
     if (n > 0 && input->read[n - 1] == '\n') n--;
     if (n > 0 && input->read[n - 1] == '\r') n--;
+    size_t mark = 0;
+    if (!input->begun && text_mark("standard input", input->read, (size_t)n, &mark) != ENGINE_OK)
+        return CHAT_INPUT_FAILED;
+    input->begun = true;
+    n -= (ssize_t)mark;
     *text = malloc((size_t)n + 1);
     if (!*text) return no_memory();
-    memcpy(*text, input->read, (size_t)n);
+    memcpy(*text, input->read + mark, (size_t)n);
     (*text)[n] = 0;
     *length = (size_t)n;
     return CHAT_INPUT_TEXT;

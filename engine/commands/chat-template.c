@@ -29,7 +29,7 @@ int chat_template_open(const struct arguments *arguments, struct engine_model *m
     }
     char *text;
     size_t size;
-    int status = read_file(name, &text, &size);
+    int status = read_text_file(name, &text, &size);
     if (status) return status;
     options.name = NULL;
     options.origin = name;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "commands/signals.h"
+#include "common/byte-order.h"
 #include "common/clock.h"
 #include "common/printable.h"
 
@@ -422,5 +423,27 @@ int read_file(const char *path, char **data, size_t *size)
 cleanup:
     free(bytes);
     if (!standard) fclose(file);
+    return status;
+}
+
+int text_mark(const char *name, const char *text, size_t size, size_t *skipped)
+{
+    const char *foreign = byte_order_foreign(text, size);
+    if (foreign) return command_error(ENGINE_ERROR_DATA, BYTE_ORDER_REFUSED, name, foreign, foreign);
+    *skipped = byte_order_mark(text, size);
+    return ENGINE_OK;
+}
+
+int read_text_file(const char *path, char **data, size_t *size)
+{
+    size_t skipped = 0;
+    int status = read_file(path, data, size);
+    if (status) return status;
+    status = text_mark(strcmp(path, "-") == 0 ? "standard input" : path, *data, *size, &skipped);
+    *size -= skipped;
+    memmove(*data, *data + skipped, *size + 1);
+    if (!status) return ENGINE_OK;
+    free(*data);
+    *data = NULL;
     return status;
 }

@@ -138,15 +138,14 @@ static inline bool has_ending(const char *path, const char *ending)
     return length > n && strcmp(path + length - n, ending) == 0;
 }
 
-/* How many bytes a byte order mark takes at the beginning of a text: 3 or 0. Some editors write it before UTF-8. */
-static inline size_t bom_length(const char *text, size_t length)
-{
-    return length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-}
-
 /* Reads a whole file, "-" for standard input. *data has *size bytes followed by a NUL; the caller frees it.
  * An error if `interrupted`. */
 int read_file(const char *path, char **data, size_t *size);
+/* The same for a text, without the byte order mark that some editors write before it. An error if the mark is that of
+ * UTF-16 or UTF-32. */
+int read_text_file(const char *path, char **data, size_t *size);
+/* The length of the mark at the beginning of the text called `name`, 3 or 0, in *skipped; or such an error. */
+int text_mark(const char *name, const char *text, size_t size, size_t *skipped);
 
 /* A text that grows; zeroed at first. The caller frees `data`. */
 struct text_buffer {

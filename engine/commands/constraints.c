@@ -29,7 +29,7 @@ int constraint_read(const struct arguments *a, struct constraint *constraint)
         constraint->kind = options[i].kind;
         constraint->is_typed = options[i].text != NULL;
         if (options[i].file) {
-            status = read_file(options[i].file, &constraint->text, &constraint->size);
+            status = read_text_file(options[i].file, &constraint->text, &constraint->size);
         } else {
             constraint->text = strdup(options[i].text);
             constraint->size = strlen(options[i].text);

@@ -187,7 +187,7 @@ int conversation_load(struct conversation *conversation, const char *path)
     char *data;
     size_t size;
     json_t *messages;
-    int status = read_file(path, &data, &size);
+    int status = read_text_file(path, &data, &size);
     if (status) return status;
     status = json_check_objects(path, data, size, "messages", &messages);
     free(data);

@@ -130,9 +130,9 @@ static int read_lines(const struct source *source, struct embed_texts *texts)
     char *data = NULL;
     size_t size = 0;
     bool is_json = has_ending(a->prompt_file, ".jsonl");
-    int status = read_file(a->prompt_file, &data, &size);
+    int status = read_text_file(a->prompt_file, &data, &size);
     uint64_t number = 0;
-    for (size_t at = status ? 0 : bom_length(data, size); at < size && !status;) {
+    for (size_t at = 0; at < size && !status;) {
         const char *end = memchr(data + at, '\n', size - at);
         size_t length = end ? (size_t)(end - data) - at : size - at, next = at + length + 1;
         number++;

@@ -66,7 +66,7 @@ static int read_prompt(struct session *s)
         return command_error(ENGINE_ERROR_ARGUMENT, "%s: there are no tokens", arguments->tokens_file);
     }
     if (arguments->prompt_file || from_input)
-        return read_file(from_input ? "-" : arguments->prompt_file, &s->prompt, &s->prompt_size);
+        return read_text_file(from_input ? "-" : arguments->prompt_file, &s->prompt, &s->prompt_size);
     s->prompt = strdup(arguments->prompt ? arguments->prompt : "");
     if (!s->prompt) return command_error(ENGINE_ERROR_MEMORY, "out of memory (prompt)");
     s->prompt_size = strlen(s->prompt);

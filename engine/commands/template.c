@@ -17,7 +17,7 @@ static int read_input(const char *path, const char *what, char **data, struct en
     size_t size = 0;
     json_t *json = NULL;
     if (!path) return ENGINE_OK;
-    int status = read_file(path, data, &size);
+    int status = read_text_file(path, data, &size);
     if (!status) status = json_check_objects(path, *data, size, what, &json);
     json_decref(json);
     *text = (struct engine_string){*data, size};

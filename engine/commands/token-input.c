@@ -50,7 +50,7 @@ int token_input_text(const struct arguments *arguments, struct engine_model *mod
     int status = ENGINE_OK;
     if (text && strcmp(text, "-") == 0) path = "-", text = NULL;
     if (path) {
-        status = read_file(path, &read, &size);
+        status = read_text_file(path, &read, &size);
         text = read;
     }
     if (!status && text) status = vocabulary_open(model, &vocabulary);

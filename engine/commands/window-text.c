@@ -19,7 +19,7 @@ int window_text_read(const struct arguments *arguments, const struct vocabulary 
         tokens->capacity = tokens->count;
         return status;
     }
-    int status = read_file(arguments->prompt_file, &text, &size);
+    int status = read_text_file(arguments->prompt_file, &text, &size);
     if (status) return status;
     status = prompt_encode(vocabulary, text, size, arguments->special, tokens);
     free(text);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "common/printable.h"
 #include "model/file.h"
 #include "model/names.h"
@@ -141,10 +142,14 @@ static int read_sums(struct checksums *checksums)
     uint64_t size;
     int status = map_file(checksums->folder, SUMS, "", &data, &size);
     if (status) return status;
-    status = size > MAX_SUMS
-                 ? error_raise(ENGINE_ERROR_DATA, "%s/" SUMS " is too large for a list of checksums",
-                               checksums->folder)
-                 : read_lines(checksums, (const char *)data, (size_t)size);
+    const char *text = (const char *)data;
+    size_t length = (size_t)size;
+    if (size > MAX_SUMS)
+        status = error_raise(ENGINE_ERROR_DATA, "%s/" SUMS " is too large for a list of checksums",
+                             checksums->folder);
+    else
+        status = text_begin(SUMS, &text, &length);
+    if (!status) status = read_lines(checksums, text, length);
     model_unmap_file(data, size);
     return status ? status : index_names(checksums);
 }

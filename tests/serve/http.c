@@ -186,6 +186,9 @@ static void test_routes(void)
     expect(&fixture, POST("/echo", "7", "{\"a\":1}"), 200, "{\"a\":1}");
     expect(&fixture, POST("/echo", "6", "{\"a\":1"), 400, "line 1, column 6");
     expect(&fixture, POST("/echo", "3", "[1]"), 400, "not a JSON object");
+    expect(&fixture, POST("/echo", "10", "\xEF\xBB\xBF{\"a\":1}"), 200, "{\"a\":1}");
+    expect(&fixture, POST("/echo", "3", "\xEF\xBB\xBF"), 400, "JSON");
+    expect(&fixture, POST("/echo", "3", "\xFF\xFE{"), 400, "the body is UTF-16, not UTF-8");
     expect(&fixture, POST("/echo", "13", "{\"a\":1,\"a\":2}"), 400, "JSON");
     expect(&fixture, POST("/theirs", "1", "{"), 400, "{\"type\":\"error\",\"error\":{\"type\"");
     expect(&fixture, POST("/echo", "0", ""), 400, "JSON");
@@ -221,7 +224,7 @@ static void test_keys(void)
     char path[] = "/tmp/engine-keys-XXXXXX";
     struct fixture fixture;
     int file = mkstemp(path);
-    dprintf(file, "# keys\n\n  from-file  \r\nsecond\n");
+    dprintf(file, "\xEF\xBB\xBF# keys\n\n  from-file  \r\nsecond\n");
     EXPECT(fixture_start(&fixture, (const char *[]){"--api-key", "secret", "--api-key-file", path, NULL}),
            "%s", fixture.message);
     expect(&fixture, GET("/open", ""), 200, NULL);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "common/json-read.h"
 #include "model/file.h"
 
@@ -20,10 +21,15 @@ static int read_file(const char *path, uint64_t limit, bool is_array, json_t **j
         status = error_raise(ENGINE_ERROR_DATA, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read",
                              path, size, limit);
     } else {
-        *json = size > 0 ? json_read((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES, &error) : NULL;
-        if (!*json)
+        const char *text = (const char *)data;
+        size_t length = (size_t)size;
+        status = text_begin(path, &text, &length);
+        *json = !status && length > 0 ? json_read(text, length, JSON_REJECT_DUPLICATES, &error) : NULL;
+        if (status)
+            *json = NULL;
+        else if (!*json)
             status = error_raise(ENGINE_ERROR_DATA, "%s is not valid JSON: %s", path,
-                                 size > 0 ? error.text : "it is empty");
+                                 length > 0 ? error.text : "it is empty");
         else if (is_array ? !json_is_array(*json) : !json_is_object(*json))
             status =
                 error_raise(ENGINE_ERROR_DATA, "%s is not a JSON %s", path, is_array ? "array" : "object");

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "common/json-read.h"
 #include "common/printable.h"
 #include "model/file.h"
@@ -129,10 +130,14 @@ static int read_json(const char *directory, const char *name, size_t flags, stru
         status = error_raise(ENGINE_ERROR_DATA, "%s is empty: it was not downloaded whole", path);
     if (!status && size) {
         json_error_t error;
-        bool deep;
-        *json =
-            load_json((const char *)data, (size_t)size, JSON_REJECT_DUPLICATES | flags, taken, &deep, &error);
-        if (deep)
+        bool deep = false;
+        const char *text = (const char *)data;
+        size_t length = (size_t)size;
+        status = text_begin(path, &text, &length);
+        if (!status) *json = load_json(text, length, JSON_REJECT_DUPLICATES | flags, taken, &deep, &error);
+        if (status)
+            ; /* the encoding is another one */
+        else if (deep)
             status = error_raise(ENGINE_ERROR_DATA, "%s: more than %d brackets in each other", path,
                                  HF_JSON_DEPTH);
         else if (!*json) {
@@ -172,11 +177,14 @@ int hf_tokenizer_text(const struct hf_tokenizer *work, const char *name, uint64_
     bool found;
     int status = map_file(path, limit, &data, &size, &found);
     if (!status && size) {
-        char *copy = metadata_allocate(work->metadata, (size_t)size);
-        if (copy) memcpy(copy, data, (size_t)size);
-        if (!copy) status = error_memory("tokenizer");
+        const char *begin = (const char *)data;
+        size_t rest = (size_t)size;
+        status = text_begin(path, &begin, &rest);
+        char *copy = status ? NULL : metadata_allocate(work->metadata, rest + 1);
+        if (copy) memcpy(copy, begin, rest);
+        if (!status && !copy) status = error_memory("tokenizer");
         *text = copy;
-        *length = (size_t)size;
+        *length = copy ? rest : 0;
         model_unmap_file(data, size);
     }
     free(path);

@@ -49,7 +49,7 @@ static int read_key_file(const char *path, char ***keys, size_t *n)
 {
     char *text;
     size_t size, before = *n;
-    int status = read_file(path, &text, &size);
+    int status = read_text_file(path, &text, &size);
     if (status) return status;
     for (char *line = text; line < text + size && !status;) {
         char *end = line + strcspn(line, "\n");

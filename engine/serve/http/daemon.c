@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "commands/common.h"
+#include "common/byte-order.h"
 #include "common/clock.h"
 #include "common/json-read.h"
 #include "serve/http/access.h"
@@ -95,6 +96,14 @@ static void prepare(void *user)
         if (is_gone(exchange)) return;
         json_error_t error;
         struct engine_string body = exchange_body(exchange);
+        const char *foreign = byte_order_foreign(body.data, body.length);
+        if (foreign) {
+            exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL, "the body is %s, not UTF-8",
+                          foreign);
+            return;
+        }
+        size_t mark = byte_order_mark(body.data, body.length);
+        if (mark > 0) body = (struct engine_string){body.data + mark, body.length - mark};
         exchange->json = json_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
         if (!exchange->json || !json_is_object(exchange->json)) {
             if (exchange->json)

@@ -41,7 +41,7 @@ static int read_chain(struct certificate *certificate, const char *path)
     char *text;
     size_t size;
     unsigned n = LONGEST_CHAIN;
-    int status = read_file(path, &text, &size);
+    int status = read_text_file(path, &text, &size);
     if (status) return status;
     gnutls_datum_t data = {(unsigned char *)text, (unsigned)size};
     int failed = gnutls_pcert_list_import_x509_raw(certificate->chain, &n, &data, GNUTLS_X509_FMT_PEM, 0);
@@ -55,7 +55,7 @@ static int read_key(struct certificate *certificate, const char *path)
 {
     char *text;
     size_t size;
-    int status = read_file(path, &text, &size);
+    int status = read_text_file(path, &text, &size);
     if (status) return status;
     gnutls_datum_t data = {(unsigned char *)text, (unsigned)size};
     int failed = gnutls_privkey_init(&certificate->key);
