@@ -113,7 +113,7 @@ Test(arguments, habits)
 {
     static const char *const offloads[] = {
         "-ngl 12", "--n-gpu-layers 12", "--n-gpu-layers=12", "bench --gpu-layers 12",
-        "-ngl12",  "-v -ngl12 text"};
+        "-ngl12",  "-ngl=12",           "-v -ngl12 text",    "-v -ngl=12 text"};
     for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++) {
         good(offloads[i]);
         cr_assert_str_eq(parsed.offload, "12");
@@ -121,8 +121,33 @@ Test(arguments, habits)
     bad("-ngl", "--offload needs a value: --offload N|auto|all");
     good("-ngl7 -n5");
     cr_assert_eq(parsed.n_predict, 5);
-    bad("-ngx99", "--predict: 'gx99' is not a whole number");
-    bad("info x -ngl 12", "info has no option -n (run has); see engine info --help");
+    good("-nglall -c4096 -b=64 -n=5 -m=x -p=a=b");
+    cr_assert_str_eq(parsed.offload, "all");
+    cr_assert_eq(parsed.n_context, 4096);
+    cr_assert_eq(parsed.n_batch, 64);
+    cr_assert_eq(parsed.n_predict, 5);
+    cr_assert_str_eq(parsed.model, "x");
+    cr_assert_str_eq(parsed.prompt, "a=b");
+    bad("-ngl=", "--offload: '' is not one of N|auto|all");
+    bad("-ngl-1", "--offload: '-1' is not one of N|auto|all");
+    bad("-ngx99", "unknown option -ngx99: -n, --predict, takes a number; see engine run --help");
+    bad("-v=1", "--verbose takes no value");
+    bad("info x -ngl 12", "info has no option -ngl (run has); see engine info --help");
+    bad("info x -ngl12", "info has no option -ngl (run has); see engine info --help");
+    bad("info x -n 12", "info has no option -n (run has); see engine info --help");
+    bad("-fa on", "run has no option -fa: leave it out; see engine run --help");
+    bad("-fa=on", "run has no option -fa: leave it out; see engine run --help");
+    bad("-mg0",
+        "run has no option -mg: --backend, --offload and --place say what runs where; see engine run --help");
+    bad("-ctk q8_0",
+        "run has no option -ctk: --cache-type sets the type of keys and values; see engine run --help");
+    bad("-hf a/b",
+        "run has no option -hf: -m ORG/NAME takes a model from Hugging Face's cache, and -m DIRECTORY "
+        "a download; see engine run --help");
+    bad("-no-cnv", "run has no option -no-cnv: engine run continues a text; see engine run --help");
+    good("-mgpt.gguf -pfa");
+    cr_assert_str_eq(parsed.model, "gpt.gguf");
+    cr_assert_str_eq(parsed.prompt, "fa");
     good("-n -1");
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
     good("--n-predict=-1");

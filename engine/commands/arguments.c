@@ -161,20 +161,26 @@ static bool set_names(struct arguments *arguments, const struct option *option, 
     return true;
 }
 
-static bool set_choice(struct arguments *arguments, const struct option *option, const char *text)
+static bool is_choice(const struct option *option, const char *text)
 {
-    for (const char *choice = option->choices; *choice;) {
+    for (const char *choice = option->choices; choice && *choice;) {
         size_t length = strcspn(choice, "|");
         uint64_t number;
         bool too_large, matches = strlen(text) == length && memcmp(text, choice, length) == 0;
         if (length == 1 && choice[0] == 'N') {
             matches = read_whole(text, &number, &too_large) && !too_large && number <= INT32_MAX;
         }
-        if (matches) {
-            *(const char **)((char *)arguments + option->target) = text;
-            return true;
-        }
+        if (matches) return true;
         choice += length + (choice[length] == '|');
+    }
+    return false;
+}
+
+static bool set_choice(struct arguments *arguments, const struct option *option, const char *text)
+{
+    if (is_choice(option, text)) {
+        *(const char **)((char *)arguments + option->target) = text;
+        return true;
     }
     return refuse(arguments, "--%s: '%s' is not one of %s", option->name, text, option->choices);
 }
@@ -240,6 +246,15 @@ static bool refuse_option(struct arguments *arguments, const char *typed, const 
     return refuse(arguments, "unknown option %s; see engine %s --help", typed, command);
 }
 
+/* Whether an option has this name in other programs, dashes included. */
+static bool has_foreign_name(const struct option *option, const char *typed, size_t length)
+{
+    char word[LONGEST_NAME];
+    if (!option->also || length > sizeof word - 3) return false;
+    snprintf(word, sizeof word, " %.*s ", (int)length, typed);
+    return strstr(option->also, word) != NULL;
+}
+
 static const struct option *find_option(const struct command *command, const char *name, size_t length,
                                         char letter)
 {
@@ -254,11 +269,8 @@ static const struct option *find_option(const struct command *command, const cha
 /* By its name in other programs, dashes included. */
 static const struct option *find_foreign(const struct command *command, const char *typed, size_t length)
 {
-    char word[LONGEST_NAME];
-    if (length > sizeof word - 3) return NULL;
-    snprintf(word, sizeof word, " %.*s ", (int)length, typed);
     for (const struct option *option = option_next(NULL); option; option = option_next(option))
-        if (option->also && option_of(option, command) && strstr(option->also, word)) return option;
+        if (has_foreign_name(option, typed, length) && option_of(option, command)) return option;
     return NULL;
 }
 
@@ -295,18 +307,57 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     return apply(arguments, option, equals ? equals + 1 : next);
 }
 
-/* -x, -x value, -xvalue, several flags together (-0v), and other programs' -name, -name value, -name9. */
+/* Other programs' -name9, -name-1, -name=value and -nameauto. *value: where the value begins; NULL: it is the next word. */
+static const struct option *find_foreign_glued(const struct command *command, const char *typed,
+                                               const char **value)
+{
+    for (size_t n = strlen(typed); n > 2; n--) {
+        const char *rest = typed + n;
+        const struct option *option = find_foreign(command, typed, n);
+        if (!option || (*rest && !option->value)) continue;
+        bool number = isdigit((unsigned char)rest[rest[0] == '-']);
+        if (*rest && *rest != '=' && !number && !is_choice(option, rest)) continue;
+        *value = *rest ? rest + (*rest == '=') : NULL;
+        return option;
+    }
+    return NULL;
+}
+
+/* Refuses a word of several letters that is an option of another command, or of llama.cpp's programs alone: as letters, it
+ * would be something else. True if the word is neither. */
+static bool check_elsewhere(struct arguments *arguments, const char *typed)
+{
+    size_t length = 1 + strspn(typed + 1, "abcdefghijklmnopqrstuvwxyz-");
+    const char *instead = NULL, *command = arguments->command->name;
+    if (length < 3 || (typed[length] && typed[length] != '=' && !isdigit((unsigned char)typed[length])))
+        return true;
+    for (const struct option *option = option_next(NULL); option; option = option_next(option)) {
+        if (!has_foreign_name(option, typed, length)) continue;
+        for (const struct command *other = commands; other->name; other++)
+            if (option_of(option, other))
+                return refuse(arguments, "%s has no option %.*s (%s has); see engine %s --help", command,
+                              (int)length, typed, other->name, command);
+    }
+    if (!option_elsewhere(typed, length, &instead)) return true;
+    return refuse(arguments, "%s has no option %.*s%s%s; see engine %s --help", command, (int)length, typed,
+                  instead ? ": " : "", instead ? instead : "", command);
+}
+
+static bool takes_number(const struct option *option)
+{
+    return option->kind == OPTION_U32 || option->kind == OPTION_U64 || option->kind == OPTION_FLOAT;
+}
+
+/* -x, -x value, -xvalue, -x=value, several flags together (-0v), and other programs' options of several letters. */
 static bool parse_short(struct arguments *arguments, const char *typed, const char *next, bool *used)
 {
-    const struct option *foreign = find_foreign(arguments->command, typed, strlen(typed));
+    const char *value = NULL;
+    const struct option *foreign = find_foreign_glued(arguments->command, typed, &value);
     if (foreign) {
-        *used = foreign->value && next;
-        return apply(arguments, foreign, foreign->value ? next : NULL);
+        *used = foreign->value && !value && next;
+        return apply(arguments, foreign, value || !foreign->value ? value : next);
     }
-    /* -ngl99, not -n with the value gl99. */
-    size_t name = 1 + strspn(typed + 1, "abcdefghijklmnopqrstuvwxyz");
-    if (isdigit((unsigned char)typed[name])) foreign = find_foreign(arguments->command, typed, name);
-    if (foreign && foreign->value) return apply(arguments, foreign, typed + name);
+    if (!check_elsewhere(arguments, typed)) return false;
     for (const char *letter = typed + 1; *letter; letter++) {
         const struct option *option = find_option(arguments->command, NULL, 0, *letter);
         if (!option) {
@@ -315,10 +366,15 @@ static bool parse_short(struct arguments *arguments, const char *typed, const ch
             bool plain = isgraph((unsigned char)*letter);
             return refuse_option(arguments, plain ? shown : typed, NULL, 0, *letter);
         }
+        value = letter + 1 + (letter[1] == '=');
+        if (option->value && takes_number(option) && isalpha((unsigned char)*value))
+            return refuse(arguments, "unknown option %.100s: -%c, --%s, takes a number; see engine %s --help",
+                          typed, *letter, option->name, arguments->command->name);
         if (option->value) {
             *used = !letter[1] && next;
-            return apply(arguments, option, letter[1] ? letter + 1 : next);
+            return apply(arguments, option, letter[1] ? value : next);
         }
+        if (letter[1] == '=') return refuse(arguments, "--%s takes no value", option->name);
         if (!apply(arguments, option, NULL)) return false;
     }
     return true;

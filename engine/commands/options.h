@@ -59,4 +59,8 @@ const struct option *option_next(const struct option *option);
  * --version`). */
 bool option_of(const struct option *option, const struct command *command);
 
+/* Whether name [length], such as "-fa", is an option with one dash and several letters that llama.cpp's programs have and
+ * this one doesn't. *instead: what to do, or NULL. */
+bool option_elsewhere(const char *name, size_t length, const char **instead);
+
 #endif
