@@ -8,30 +8,8 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "commands/utf8.h"
 #include "common/json-read.h"
-
-/* Bytes of the UTF-8 character at the start of a text; 0 if there is none (RFC 3629, section 4). */
-static size_t character(const unsigned char *text, size_t length)
-{
-    unsigned char lead = text[0], low = 0x80, high = 0xbf; /* of the second byte */
-    size_t bytes = lead < 0x80   ? 1
-                   : lead < 0xc2 ? 0
-                   : lead < 0xe0 ? 2
-                   : lead < 0xf0 ? 3
-                   : lead < 0xf5 ? 4
-                                 : 0;
-    if (lead == 0xe0) low = 0xa0;
-    if (lead == 0xed) high = 0x9f;
-    if (lead == 0xf0) low = 0x90;
-    if (lead == 0xf4) high = 0x8f;
-    if (bytes == 0 || bytes > length) return 0;
-    for (size_t i = 1; i < bytes; i++) {
-        if (text[i] < low || text[i] > high) return 0;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return bytes;
-}
 
 json_t *json_text(const char *text, size_t length)
 {
@@ -41,11 +19,11 @@ json_t *json_text(const char *text, size_t length)
 
     char *mended = malloc(length * 3 + 1); /* U+FFFD has three bytes */
     size_t used = 0;
-    for (size_t i = 0; mended && i < length;) {
-        size_t bytes = character((const unsigned char *)text + i, length - i);
-        memcpy(mended + used, bytes ? text + i : "\xef\xbf\xbd", bytes ? bytes : 3);
-        used += bytes ? bytes : 3;
-        i += bytes ? bytes : 1;
+    for (size_t i = 0, bytes; mended && i < length; i += bytes) {
+        bool whole;
+        bytes = utf8_next(text + i, length - i, &whole);
+        memcpy(mended + used, whole ? text + i : "\xef\xbf\xbd", whole ? bytes : 3);
+        used += whole ? bytes : 3;
     }
     json = mended ? json_stringn(mended, used) : NULL;
     free(mended);

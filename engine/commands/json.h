@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A string of `length` bytes; invalid UTF-8 becomes U+FFFD. NULL becomes json_null. */
+/* A string of `length` bytes; invalid UTF-8 becomes U+FFFD, once for a cut character. NULL becomes json_null. */
 json_t *json_text(const char *text, size_t length);
 json_t *json_line(const char *text); /* the same, NUL-terminated */
 /* The same of a text that has grown in a buffer (common.h), "" if nothing has come yet. */

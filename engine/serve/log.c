@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "commands/hash.h"
+#include "commands/json.h"
 #include "common/printable.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
@@ -59,13 +60,6 @@ static void put_json(json_t *object)
     free(text);
 }
 
-/* JSON has only UTF-8. */
-static json_t *text_json(const char *text, size_t length)
-{
-    json_t *made = json_stringn(text, length);
-    return made ? made : json_string("(not UTF-8)");
-}
-
 void server_log(const char *format, ...)
 {
     char message[2048], line[2200], now[32];
@@ -76,7 +70,7 @@ void server_log(const char *format, ...)
     printable_make(message);
     if (as_json) {
         time_text(now);
-        put_json(json_pack("{s:s, s:o}", "time", now, "message", text_json(message, strlen(message))));
+        put_json(json_pack("{s:s, s:o}", "time", now, "message", json_text(message, strlen(message))));
         return;
     }
     int length = snprintf(line, sizeof line, "engine: %s\n", message);
@@ -117,13 +111,13 @@ static void log_as_json(const struct exchange *exchange)
     json_t *line = json_pack(
         "{s:s, s:s, s:s, s:o, s:i, s:b, s:I, s:f, s:s?, s:I, s:I, s:I}", "time", now, "client",
         exchange->client, "method", exchange->method, "path",
-        text_json(exchange->path, strlen(exchange->path)), "status", (int)exchange->status, "complete",
+        json_text(exchange->path, strlen(exchange->path)), "status", (int)exchange->status, "complete",
         exchange->complete, "bytes", (json_int_t)exchange->sent, "seconds", exchange->seconds, "model",
         exchange->model_name, "prompt_tokens", (json_int_t)exchange->n_prompt, "cached_tokens",
         (json_int_t)exchange->n_reused, "generated_tokens", (json_int_t)exchange->n_generated);
     if (line && with_prompts && exchange->body_size > 0)
         json_object_set_new(line, "body",
-                            text_json(exchange->body, exchange->body_size < LONGEST_BODY ? exchange->body_size
+                            json_text(exchange->body, exchange->body_size < LONGEST_BODY ? exchange->body_size
                                                                                          : LONGEST_BODY));
     put_json(line);
 }
