@@ -11,12 +11,21 @@
 #include "model/verify.h"
 #include "sample/sampler.h"
 
-/* The text of a key, ended by NUL, "" if there is none. The caller frees it; NULL: no memory. */
+/* The text of a key, ended by NUL, with U+FFFD for the NULs in it; "" if there is none. The caller frees it; NULL: no memory. */
 static char *copy_text(const struct metadata *metadata, const char *key)
 {
     struct engine_string text = {"", 0};
     metadata_string(metadata, key, &text);
-    return strndup(text.data, text.length);
+    char *copy = malloc(3 * text.length + 1), *end = copy;
+    if (!copy) return NULL;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.data[i])
+            *end++ = text.data[i];
+        else
+            end = stpcpy(end, "\xEF\xBF\xBD");
+    }
+    *end = 0;
+    return copy;
 }
 
 int engine_model_open(struct engine *engine, const char *path, const char *tokenizer_path,

@@ -122,6 +122,9 @@ Test(info, odd_values)
     gguf_add_raw(writer, "flags", 9, "\7\0\0\0\2\0\0\0\0\0\0\0\1\0", 14); /* two booleans */
     gguf_add_raw(writer, "none", 9, "\4\0\0\0\0\0\0\0\0\0\0\0", 12);      /* no u32 */
     gguf_add_string(writer, "lines", "one\ntwo\033[2J");
+    gguf_add_string(writer, "cut", "a\xE2\x82z\xF0\x9F\x98");
+    gguf_add_raw(writer, "nul", 8, "\7\0\0\0\0\0\0\0abc\0def", 15);
+    gguf_add_raw(writer, "general.name", 8, "\3\0\0\0\0\0\0\0a\0b", 11);
     gguf_add_boolean(writer, "yes", true);
     cr_assert(gguf_save(writer, path));
     gguf_destroy(writer);
@@ -134,11 +137,16 @@ Test(info, odd_values)
     cr_assert(json_is_false(json_array_get(metadata_of(json, "flags"), 1)));
     cr_assert(json_array_size(metadata_of(json, "none")) == 0 && json_is_true(metadata_of(json, "yes")));
     cr_assert_str_eq(json_string_value(metadata_of(json, "lines")), "one\ntwo\033[2J");
+    cr_assert_str_eq(json_string_value(metadata_of(json, "cut")), "a\xEF\xBF\xBDz\xEF\xBF\xBD");
+    cr_assert_eq(json_string_length(metadata_of(json, "nul")), 7);
+    cr_assert_str_eq(json_string_value(json_object_get(json, "name")), "a\xEF\xBF\xBD"
+                                                                       "b");
     json_decref(json);
 
     struct program_result result = INFO(path);
-    cr_assert(result.status == 0 && strstr(result.out, "one two [2J") && !strchr(result.out, '\033'), "%s",
-              result.out);
+    cr_assert(result.status == 0 && strstr(result.out, "one two\\x1B[2J") && !strchr(result.out, '\033'),
+              "%s", result.out);
+    cr_expect(strstr(result.out, "abc\\x00def"), "%s", result.out);
     program_free(&result);
 }
 

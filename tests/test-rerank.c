@@ -336,6 +336,16 @@ Test(rerank, labels_have_probabilities)
     program_free(&raw), program_free(&cooked);
 }
 
+/* They come from a file of others: nothing in them obeys the terminal or begins a line. */
+Test(rerank, labels_are_shown_on_one_line)
+{
+    write_model(SEVERAL "key classifier.output_labels str[] go\033[2Jod b\302\233ad\n");
+    struct program_result result = PROGRAM("classify", "-m", model_path, "--backend", "cpu", "tea");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    cr_expect(strstr(result.out, "go\\x1B[2Jod ") && strstr(result.out, "b\\xC2\\x9Bad "), "%s", result.out);
+    program_free(&result);
+}
+
 Test(rerank, tokens_are_a_text)
 {
     int32_t ids[16];

@@ -9,9 +9,12 @@
 
 #include "base/error.h"
 
+/* Of a text with NULs, what follows the first of them counts, so that it is no other text. */
 static void copy_text(const struct engine_string *text, char *copy, size_t size)
 {
-    snprintf(copy, size, "%.*s", (int)(text->length < size ? text->length : size - 1), text->data);
+    size_t length = text->length < size ? text->length : size - 1;
+    for (size_t i = 0; i < length; i++) copy[i] = text->data[i] ? text->data[i] : '?';
+    copy[length] = 0;
 }
 
 bool hparams_family(const struct model *model, char *name)

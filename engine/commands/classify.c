@@ -8,6 +8,7 @@
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/label-scores.h"
+#include "commands/quoted.h"
 #include "commands/ranking.h"
 
 /* The labels of a text, the most likely first: indices [n]. */
@@ -28,7 +29,9 @@ static void print_line(const struct ranking *r, const float *scores, const uint3
     for (uint32_t i = 0; i < n; i++) {
         struct label_room room;
         struct engine_string name = label_name(r->model, order[i], &room);
-        printf("%s%.*s %.6f", i > 0 ? "\t" : "", (int)name.length, name.data, (double)scores[order[i]]);
+        if (i > 0) putchar('\t');
+        quoted_print_line(name, stdout);
+        printf(" %.6f", (double)scores[order[i]]);
     }
     putchar('\n');
 }

@@ -6,6 +6,7 @@
 
 #include "commands/common.h"
 #include "commands/json.h"
+#include "commands/quoted.h"
 #include "commands/table.h"
 
 #define JSON_ELEMENTS  100 /* of an array, unless all are requested */
@@ -134,12 +135,23 @@ static int print_json(const struct engine_model *model, const char *path, size_t
 
 /* ---- For people ---- */
 
+/* A text with what a terminal would hide or obey as escapes; NULL: no memory. The caller frees it. */
+static char *shown_text(const json_t *value)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    quoted_print_line((struct engine_string){json_string_value(value), json_string_length(value)}, out);
+    fclose(out);
+    return text;
+}
+
 /* A value on one line, cut to SHOWN_BYTES between two characters; `more`: the array had more elements. */
 static void add_value(struct table *table, const json_t *value, bool more)
 {
-    char *dumped = NULL;
-    const char *text = json_string_value(value);
-    if (!text) text = dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
+    char *text = json_is_string(value) ? shown_text(value)
+                                       : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
     size_t length = text ? strlen(text) : 0, shown = length;
     const char *end = "";
     if (length > SHOWN_BYTES) {
@@ -151,7 +163,7 @@ static void add_value(struct table *table, const json_t *value, bool more)
         shown--; /* the closing bracket */
     }
     table_add(table, "%.*s%s", (int)shown, text ? text : "", end);
-    free(dumped);
+    free(text);
 }
 
 static int print_metadata(const struct engine_model *model)

@@ -4,20 +4,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "commands/utf8.h"
+#include "common/printable.h"
+
 size_t quoted_character(const unsigned char *text, size_t left)
 {
-    if (*text < 0x80) return *text >= ' ' && *text != 127;
-    size_t length = *text >= 0xC2 && *text < 0xE0   ? 2
-                    : *text >= 0xE0 && *text < 0xF0 ? 3
-                    : *text < 0xF5                  ? 4
-                                                    : 0;
-    if (*text < 0xC2 || !length || length > left) return 0;
-    for (size_t i = 1; i < length; i++)
-        if (text[i] < 0x80 || text[i] > 0xBF) return 0;
-    if ((*text == 0xE0 && text[1] < 0xA0) || (*text == 0xED && text[1] > 0x9F) ||
-        (*text == 0xF0 && text[1] < 0x90) || (*text == 0xF4 && text[1] > 0x8F))
-        return 0;
-    return *text == 0xC2 && text[1] < 0xA0 ? 0 : length; /* U+0080 to U+009F are control characters */
+    bool whole;
+    size_t length = utf8_next((const char *)text, left, &whole);
+    return whole && !printable_control((const char *)text, left) ? length : 0;
 }
 
 size_t quoted_print(struct engine_string quoted, FILE *out)
@@ -44,4 +38,18 @@ size_t quoted_print(struct engine_string quoted, FILE *out)
     }
     fputc('"', out);
     return width;
+}
+
+void quoted_print_line(struct engine_string line, FILE *out)
+{
+    const unsigned char *text = (const unsigned char *)line.data;
+    for (size_t i = 0, length; i < line.length; i += length ? length : 1) {
+        length = quoted_character(text + i, line.length - i);
+        if (length)
+            fwrite(text + i, 1, length, out);
+        else if (text[i] == '\n' || text[i] == '\t' || text[i] == '\r')
+            fputc(' ', out);
+        else
+            fprintf(out, "\\x%02X", text[i]);
+    }
 }
