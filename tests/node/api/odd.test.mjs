@@ -97,9 +97,10 @@ test('embeddings', async () => {
 });
 
 // A call without a text, and a tool without a description, where the template takes both for granted.
-test('what templates expect', async () => {
+test('what templates expect', async (t) => {
     for (const name of ['mistral-v7', 'gpt-oss']) {
         const other = await serve('--chat-template', template(name, 'templates'));
+        t.after(() => other.end());
         const body = { messages: [...messages, { ...called, tool_calls: [{ ...called.tool_calls[0], id: 'abcdefghi' }] },
             { role: 'tool', tool_call_id: 'abcdefghi', content: 'sun' }], tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } }],
             max_tokens: 2 };
@@ -109,10 +110,12 @@ test('what templates expect', async () => {
     }
 });
 
-test('a model may recommend how to sample, and /props says so', async () => {
+test('a model may recommend how to sample, and /props says so', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'engine-odd-'));
+    t.after(() => rmSync(folder, { recursive: true }));
     const recommended = { 'general.sampling.temp': 0.25, 'general.sampling.top_k': 7 };
     const other = await serve('-m', 'own=' + writeModel(join(folder, 'own.gguf'), recommended));
+    t.after(() => other.end());
     const params = async () => (await (await fetch(other.url + '/props?model=own')).json()).default_generation_settings.params;
     const before = await params(); // nothing is known of it
     assert.deepEqual([before.temperature, before.top_k], [0.8, 40]);
@@ -124,5 +127,4 @@ test('a model may recommend how to sample, and /props says so', async () => {
     const after = await params();
     assert.deepEqual([after.temperature, after.top_k, after.xtc_threshold], [0.25, 7, 0.1]);
     assert.equal(await other.end(), 0);
-    rmSync(folder, { recursive: true });
 });
