@@ -1168,8 +1168,13 @@ ENGINE_API uint32_t engine_reply_format_of(const char *template_text);
 ENGINE_API int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply);
 ENGINE_API void engine_reply_destroy(struct engine_reply *reply);
 /* Adds text. Text that may be the beginning of a mark or of a call is held back until that is decided. White
- * space around reasoning and calls belongs to neither the content nor the reasoning. */
+ * space around reasoning and calls belongs to neither the content nor the reasoning, but contents before and after a
+ * call stay apart by what stands before the call or, if that is nothing, after it. */
 ENGINE_API int engine_reply_add(struct engine_reply *reply, const char *text, size_t length);
+/* The model has not ended its text: a limit cut it. To be called before engine_reply_end, which then tells a call that is
+ * cut from one that the model left so: a call whose arguments have not begun has none ("", not {}), a program may lack its
+ * end, and with ENGINE_REPLY_CALLS_AS_WRITTEN what stands before the arguments of a call that is cut is dropped. */
+ENGINE_API int engine_reply_cut(struct engine_reply *reply);
 /* The reply is complete. A call that is not, or that is not valid JSON, becomes content as it was written; but see
  * ENGINE_REPLY_CALLS_AS_WRITTEN. */
 ENGINE_API int engine_reply_end(struct engine_reply *reply);

@@ -48,25 +48,40 @@ static const char tools[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"parameters\":{\"type\":\"object\","
     "\"properties\":{\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"}}}}}]";
 
-static void expect_of(struct engine_reply_options options, const char *text, const char *parts)
+/* Reads `length` bytes, `n` at a time; `cut`: a limit ended them. */
+static struct transcript read_reply(struct engine_reply_options options, bool cut, const char *text,
+                                    size_t length, size_t n)
+{
+    struct transcript out = {.text = ""};
+    struct engine_reply *reply;
+    options.struct_size = sizeof options;
+    options.piece = write_piece;
+    options.user = &out;
+    cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_OK, "%s", engine_error_message());
+    for (size_t at = 0; at < length; at += n)
+        cr_assert_eq(engine_reply_add(reply, text + at, length - at < n ? length - at : n), ENGINE_OK);
+    if (cut) cr_assert_eq(engine_reply_cut(reply), ENGINE_OK);
+    cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
+    cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
+    cr_assert_not(out.in_call);
+    cr_assert_eq(engine_reply_add(reply, "x", 1), ENGINE_ERROR_ARGUMENT);
+    cr_assert_eq(engine_reply_cut(reply), ENGINE_ERROR_ARGUMENT);
+    engine_reply_destroy(reply);
+    return out;
+}
+
+static void expect_end(struct engine_reply_options options, bool cut, const char *text, const char *parts)
 {
     for (size_t step = 1; step <= 2; step++) {
-        struct transcript out = {.text = ""};
-        struct engine_reply *reply;
-        size_t length = strlen(text), n = step == 1 ? 1 : length;
-        options.struct_size = sizeof options;
-        options.piece = write_piece;
-        options.user = &out;
-        cr_assert_eq(engine_reply_create(&options, &reply), ENGINE_OK, "%s", engine_error_message());
-        for (size_t at = 0; at < length; at += n)
-            cr_assert_eq(engine_reply_add(reply, text + at, n), ENGINE_OK);
-        cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
-        cr_assert_eq(engine_reply_end(reply), ENGINE_OK);
-        cr_assert_not(out.in_call);
-        cr_assert_eq(engine_reply_add(reply, "x", 1), ENGINE_ERROR_ARGUMENT);
-        engine_reply_destroy(reply);
+        size_t length = strlen(text);
+        struct transcript out = read_reply(options, cut, text, length, step == 1 ? 1 : length);
         cr_assert_str_eq(out.text, parts, "%s\nwas read as\n%s\ninstead of\n%s", text, out.text, parts);
     }
+}
+
+static void expect_of(struct engine_reply_options options, const char *text, const char *parts)
+{
+    expect_end(options, false, text, parts);
 }
 
 static void expect(uint32_t format, const char *text, const char *parts)
@@ -161,6 +176,9 @@ static const struct {
     {ENGINE_REPLY_LLAMA3, "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": ", "}"},
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": ", "}]"},
     {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]", ""},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[CALL_ID][ARGS]", ""},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f", ""},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS] f\n", ""},
     {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>",
      "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
     {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
@@ -183,7 +201,7 @@ Test(reply, calls_hold_any_json)
         ENGINE_REPLY_HERMES,
         "<think>\nTwo.\n</think>\n\nBoth:\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call> and "
         "<tool_call>{\"name\":\"g\",}</tool_call>\n<tool_call>{\"name\":\"h\",\"arguments\":{}}</tool_call>",
-        "\nR:Two.\nC:Both:\n0:f({})\nC:and <tool_call>{\"name\":\"g\",}</tool_call>\n1:h({})");
+        "\nR:Two.\nC:Both:\n0:f({})\nC:\nand <tool_call>{\"name\":\"g\",}</tool_call>\n1:h({})");
     expect_without_tools(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]{}", "\nC:[TOOL_CALLS]f[ARGS]{}");
     expect_without_tools(ENGINE_REPLY_DEEPSEEK, "<think>a</think><｜tool▁calls▁begin｜>",
                          "\nR:a\nC:<｜tool▁calls▁begin｜>");
@@ -299,19 +317,28 @@ Test(reply, gpt_oss)
                  "\nC:Hi.");
     expect(ENGINE_REPLY_GPT_OSS, "Hi.", "\nC:Hi.");
     expect_without_tools(ENGINE_REPLY_GPT_OSS, "<|channel|>final<|message|>Hi. \n<|return|>", "\nC:Hi.");
-    expect(ENGINE_REPLY_GPT_OSS, "<|channel|>anal", "");
-    expect(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=f<|message|>{\"a\"<|call|>", "\nC:{\"a\"");
+    expect(ENGINE_REPLY_GPT_OSS,
+           "<|channel|>commentary<|message|>A plan.<|end|><|start|>assistant<|channel|>final<|message|>Hi.",
+           "\nC:A plan.\n\nHi.");
 }
 
 static const char two_tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},"
                                 "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]";
 
+static struct engine_reply_options as_written(uint32_t format)
+{
+    return (struct engine_reply_options){
+        .format = format, .tools = two_tools, .flags = ENGINE_REPLY_CALLS_AS_WRITTEN};
+}
+
 static void expect_as_written(uint32_t format, const char *text, const char *parts)
 {
-    expect_of((struct engine_reply_options){.format = format,
-                                            .tools = two_tools,
-                                            .flags = ENGINE_REPLY_CALLS_AS_WRITTEN},
-              text, parts);
+    expect_of(as_written(format), text, parts);
+}
+
+static void expect_cut(uint32_t format, const char *text, const char *parts)
+{
+    expect_end(as_written(format), true, text, parts);
 }
 
 /* Wherever a call is cut after its name, what there is of its arguments is handed out; before that, nothing is. */
@@ -328,6 +355,7 @@ Test(reply, calls_as_written)
             snprintf(text, sizeof text, "%s%.*s", forms_of_calls[i].before, (int)n, arguments);
             snprintf(parts, sizeof parts, "\n0:f(%.*s…)", (int)n, arguments);
             expect_as_written(format, text, parts);
+            expect_cut(format, text, parts);
         }
     }
     /* As soon as it is written. */
@@ -359,7 +387,7 @@ Test(reply, several_calls_as_written)
     expect_as_written(ENGINE_REPLY_HERMES,
                       "<think>a</think>So: <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n"
                       "<tool_call>{\"name\":\"g\",\"arguments\":{\"a\":1}}</tool_call>ok",
-                      "\nR:a\nC:So:\n0:f({})\n1:g({\"a\":1})\nC:ok");
+                      "\nR:a\nC:So:\n0:f({})\n1:g({\"a\":1})\nC: ok");
     expect_as_written(ENGINE_REPLY_MISTRAL,
                       "[TOOL_CALLS] [{\"id\": \"x7\", \"name\": \"f\", \"arguments\": {\"a\": [1]}, \"id\": "
                       "\"}\"}, {\"name\": \"g\", \"arguments\": {\"b\": ",
@@ -367,8 +395,6 @@ Test(reply, several_calls_as_written)
     expect_as_written(ENGINE_REPLY_MISTRAL,
                       "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g\"}[TOOL_CALLS]g[CALL_ID]x[ARGS]{}",
                       "\n0:f({\"a\": \"[TOOL_CALLS]g\"})\n1:g#x({})");
-    expect_as_written(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"na",
-                      "\n0:f({})");
     expect_as_written(ENGINE_REPLY_DEEPSEEK,
                       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
                       "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{\"a\"",
@@ -386,7 +412,6 @@ Test(reply, several_calls_as_written)
 /* What can't be followed comes as it does otherwise. */
 Test(reply, other_calls_as_written)
 {
-    expect_as_written(ENGINE_REPLY_HERMES, "a <tool_call>{\"name\": \"f", "\nC:a");
     expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"name\":\"h\",\"arguments\":{ }}</tool_call>",
                       "\n0:h({})");
     expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"arguments\":{ },\"name\":\"f\"}</tool_call>",
@@ -399,8 +424,208 @@ Test(reply, other_calls_as_written)
     expect_as_written(ENGINE_REPLY_LLAMA3, "{\"answer\": 42}", "\nC:{\"answer\": 42}");
     expect_as_written(ENGINE_REPLY_LLAMA3, "{\"name", "\nC:{\"name");
     expect_as_written(ENGINE_REPLY_LLAMA3, "<|python_tag|>print(1)", "\n0:python({\"code\": \"print(1)\"})");
-    expect_as_written(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f<|message|>[1]<|call|>",
-                      "\nC:[1]");
+}
+
+/* Texts that look like calls and are none. */
+static const struct {
+    uint32_t format;
+    const char *text;
+} broken_calls[] = {
+    {ENGINE_REPLY_HERMES, "<tool_call>"},
+    {ENGINE_REPLY_HERMES, "  <tool_call></tool_call>"},
+    {ENGINE_REPLY_HERMES, "<tool_call>\n{\"name\": \"get_wea"},
+    {ENGINE_REPLY_HERMES, "Sure.\n<tool_call>\n{\"name\": \"get_wea\n</tool_call>\nDone"},
+    {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\"}</tool_call>"},
+    {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": "},
+    {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": 5}</tool_call> x"},
+    {ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": [}</tool_call>"},
+    {ENGINE_REPLY_HERMES, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>"},
+    {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<parameter=a>\n1\n</function>\n</tool_call>"},
+    {ENGINE_REPLY_HERMES, "<tool_call>\n<function=f>\n<parameter=a>\n1"},
+    {ENGINE_REPLY_LLAMA3, "{\"name\": \"f\"}"},
+    {ENGINE_REPLY_LLAMA3, " {\"name\": \"f\", \"parameters\": 1} x"},
+    {ENGINE_REPLY_LLAMA3, "<|python_tag|>"},
+    {ENGINE_REPLY_LLAMA3, "So <|python_tag|>{\"name\": \"get_wea"},
+    {ENGINE_REPLY_LLAMA3, "<|python_tag|>{\"name\": \"f\", \"parameters\": 1}"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]get_weather"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]I mean {\"city\": \"Rome\"}"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]{\"city\": \"Rome\"}"},
+    {ENGINE_REPLY_MISTRAL, "a [TOOL_CALLS]f[ARGS]\"city\""},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arg"},
+    {ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[TOOL_CALLS]g[TOOL_CALLS]"},
+    {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜>"},
+    {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜> x"},
+    {ENGINE_REPLY_DEEPSEEK, "Hm <｜tool▁calls▁begin｜>what<｜tool▁calls▁end｜>x"},
+    {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁se"},
+    {ENGINE_REPLY_DEEPSEEK,
+     "<｜tool▁calls▁begin｜>\n<｜tool▁call▁begin｜>f<｜tool▁sep｜>5<｜tool▁call▁end｜>\n"
+     "<｜tool▁calls▁end｜>"},
+    {ENGINE_REPLY_DEEPSEEK, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁call▁end｜> and "
+                            "<｜tool▁call▁begin｜>g<｜tool▁call▁end｜>"},
+    {ENGINE_REPLY_GPT_OSS, "<|channel|>comm"},
+    {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f"},
+    {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f<|message|>[1]<|call|>"},
+    {ENGINE_REPLY_GPT_OSS, " to=f<|channel|>commentary json<|message|>\"{}\"<|call|>"},
+    {ENGINE_REPLY_GPT_OSS, "<|start|>assistant to=f<|message|>print(1)"},
+};
+
+/* What looks like a call but isn't one is content as it was written, to the last byte. */
+Test(reply, broken_calls_are_content)
+{
+    for (size_t i = 0; i < sizeof broken_calls / sizeof *broken_calls; i++) {
+        char parts[1024];
+        snprintf(parts, sizeof parts, "\nC:%s", broken_calls[i].text);
+        expect(broken_calls[i].format, broken_calls[i].text, parts);
+        expect_as_written(broken_calls[i].format, broken_calls[i].text, parts);
+    }
+    expect(ENGINE_REPLY_GPT_OSS,
+           "<|channel|>final<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary "
+           "to=f<|message|>{a<|call|>",
+           "\nC:Hm.<|start|>assistant<|channel|>commentary to=f<|message|>{a<|call|>");
+}
+
+/* After a call that was one, what is none is content too. */
+Test(reply, broken_after_a_call)
+{
+    expect_as_written(ENGINE_REPLY_MISTRAL,
+                      "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"name\": 5}]",
+                      "\n0:f({})\nC:{\"name\": 5}]");
+    expect_as_written(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"na",
+                      "\n0:f({})\nC:{\"na");
+    expect_as_written(ENGINE_REPLY_MISTRAL, "Hm\n[TOOL_CALLS]f{}[TOOL_CALLS]g {", "\nC:Hm\n0:f({})\n1:g({…)");
+    expect_as_written(ENGINE_REPLY_HERMES,
+                      "<tool_call>{\"name\":\"f\",\"arguments\":{}\nI called it.</tool_call> ok",
+                      "\n0:f({})\nC:I called it. ok");
+    expect_as_written(ENGINE_REPLY_HERMES, "<tool_call>{\"name\":\"f\",\"arguments\":{}, tail}</tool_call>",
+                      "\n0:f({})\nC:, tail}");
+    expect_as_written(ENGINE_REPLY_LLAMA3, "{\"name\": \"f\", \"parameters\": {}}, and [1]].",
+                      "\n0:f({})\nC:, and [1]].");
+    expect_as_written(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=f<|message|>{}<b><|call|>",
+                      "\n0:f({})\nC:<b>");
+    expect_as_written(ENGINE_REPLY_DEEPSEEK,
+                      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+                      "\n<｜tool▁call▁begin｜>g<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+                      "\n0:f({})\nC:<｜tool▁call▁begin｜>g<｜tool▁call▁end｜>");
+    expect(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]g", "\n0:f({})\nC:[TOOL_CALLS]g");
+    expect(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f{\"city\": Rome}", "\nC:[TOOL_CALLS]f{\"city\": Rome}");
+}
+
+/* Contents before and after a call stay apart by what stands before it, or after it. */
+Test(reply, space_around_calls)
+{
+    static const char call[] = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+    static const char *const cases[][3] = {
+        /* before, after, the content after the call */
+        {"Sure.\n", "\nDone", "\nDone"}, {"Sure.", "\n\nDone", "\n\nDone"},
+        {"Sure. ", "Done", " Done"},     {"Sure.", "Done", "Done"},
+        {"Sure.\n", "\n", ""},           {"", "\nDone", "Done"},
+        {" \n", "\nDone", "Done"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t n_calls = 1; n_calls <= 2; n_calls++) {
+            char text[512], parts[512];
+            const char *begin = cases[i][0][0] == 'S' ? "\nC:Sure." : "";
+            snprintf(text, sizeof text, "%s%s%s%s%s", cases[i][0], call, n_calls == 2 ? "\n" : "",
+                     n_calls == 2 ? call : "", cases[i][1]);
+            /* White space between two calls counts if there is none before them. */
+            bool between = n_calls == 2 && strcmp(cases[i][0], "Sure.") == 0;
+            snprintf(parts, sizeof parts, "%s\n0:f({})%s%s%s", begin, n_calls == 2 ? "\n1:f({})" : "",
+                     cases[i][2][0] ? "\nC:" : "", between ? "\nDone" : cases[i][2]);
+            expect(ENGINE_REPLY_HERMES, text, parts);
+            expect_as_written(ENGINE_REPLY_HERMES, text, parts);
+        }
+    }
+    expect_as_written(ENGINE_REPLY_MISTRAL,
+                      "Sure.\n[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {}}]\nDone",
+                      "\nC:Sure.\n0:f({})\nC:\nDone");
+    expect_as_written(ENGINE_REPLY_MISTRAL, "Sure.[TOOL_CALLS]f[ARGS]{} Done", "\nC:Sure.\n0:f({})\nC: Done");
+    expect_as_written(ENGINE_REPLY_LLAMA3,
+                      "Sure.\n\n<|python_tag|>{\"name\": \"f\", \"parameters\": {}}\nDone",
+                      "\nC:Sure.\n0:f({})\nC:\n\nDone");
+    expect_as_written(ENGINE_REPLY_DEEPSEEK,
+                      "Sure.\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+                      "<｜tool▁calls▁end｜>\nDone",
+                      "\nC:Sure.\n0:f({})\nC:\nDone");
+    expect_as_written(ENGINE_REPLY_GPT_OSS,
+                      "<|channel|>commentary<|message|>Sure.<|end|><|start|>assistant<|channel|>commentary "
+                      "to=functions.f<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Done",
+                      "\nC:Sure.\n0:f({})\nC:\n\nDone");
+}
+
+/* A call that a limit cuts where its arguments would begin has none, and not {}, which nobody wrote. */
+Test(reply, cut_before_the_arguments)
+{
+    for (size_t i = 0; i < sizeof forms_of_calls / sizeof *forms_of_calls; i++) {
+        const char *before = forms_of_calls[i].before;
+        uint32_t format = forms_of_calls[i].format;
+        char text[512], parts[512];
+        for (size_t n = 1; n <= strlen(before); n++) {
+            snprintf(text, sizeof text, "%.*s", (int)n, before);
+            struct transcript out = read_reply(as_written(format), true, text, n, 1);
+            cr_assert_null(strstr(out.text, "{}"), "%s\nwas read as\n%s", text, out.text);
+            expect_cut(format, text, out.text);
+            /* Complete calls, or what was written. */
+            out =
+                read_reply((struct engine_reply_options){.format = format, .tools = tools}, true, text, n, 1);
+            cr_assert_null(strstr(out.text, "0:"), "%s\nwas read as\n%s", text, out.text);
+        }
+        /* Nothing tells that the arguments are next, if no mark stands before them. */
+        bool is_bare = strncmp(before, "[TOOL_CALLS]f", 13) == 0 && !strstr(before, "[ARGS]");
+        if (is_bare || strncmp(before, "[TOOL_CALLS] f", 14) == 0) continue;
+        snprintf(parts, sizeof parts, "\n0:f(…)");
+        expect_cut(format, before, parts);
+        snprintf(text, sizeof text, "%s ", before);
+        expect_cut(format, text, parts);
+    }
+    expect_cut(ENGINE_REPLY_MISTRAL,
+               "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\":",
+               "\n0:f({})\n1:g(…)");
+    expect_cut(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.h<|message|>", "");
+    /* What the model ended so is a call without arguments. */
+    expect_as_written(ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=f<|message|><|call|>", "\n0:f({})");
+    expect_as_written(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]", "\n0:f({})");
+}
+
+/* Wherever a reply is cut, it reads the same in one piece and byte by byte, and no part of it is lost but the head of the
+ * call that is cut; a reply that the model ended there loses nothing. */
+Test(reply, cut_anywhere)
+{
+    for (size_t i = 0; i < sizeof forms_of_calls / sizeof *forms_of_calls; i++) {
+        uint32_t format = forms_of_calls[i].format;
+        bool oss = format == ENGINE_REPLY_GPT_OSS, bare = forms_of_calls[i].before[0] == '{';
+        const char *begin = oss    ? "<|channel|>commentary<|message|>Hm.<|end|><|start|>assistant"
+                            : bare ? ""
+                                   : "Hm.\n";
+        char text[512], content[512];
+        snprintf(text, sizeof text, "%s%s{\"a\": 1}%s", begin, forms_of_calls[i].before,
+                 forms_of_calls[i].after);
+        for (size_t n = 1; n <= strlen(text); n++) {
+            struct engine_reply_options whole = {.format = format, .tools = two_tools};
+            for (int cut = 0; cut <= 1; cut++) {
+                struct transcript one = read_reply(as_written(format), cut, text, n, 1),
+                                  all = read_reply(as_written(format), cut, text, n, n);
+                cr_assert_str_eq(one.text, all.text);
+                one = read_reply(whole, cut, text, n, 1);
+                all = read_reply(whole, cut, text, n, n);
+                cr_assert_str_eq(one.text, all.text);
+            }
+            struct transcript ended = read_reply(as_written(format), false, text, n, n);
+            snprintf(content, sizeof content, "\nC:%.*s", (int)n, text);
+            if (!oss && !strstr(ended.text, "0:f("))
+                cr_assert_str_eq(ended.text, content);
+            else if (!oss)
+                cr_assert(bare || strncmp(ended.text, "\nC:Hm.\n0:f(", 11) == 0, "%s", ended.text);
+        }
+    }
+    expect_cut(ENGINE_REPLY_HERMES, "a <tool_call>{\"name\": \"f", "\nC:a");
+    expect_cut(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"na", "\n0:f({})");
+    expect_cut(ENGINE_REPLY_GPT_OSS, "<|channel|>anal", "");
+    expect_cut(ENGINE_REPLY_HERMES, "<tool_call>{\"name\": \"f\", \"arguments\": {}}\n</tool", "\n0:f({})");
+    expect_cut(ENGINE_REPLY_MISTRAL, "[TOOL_CALLS]f[ARGS]{}[TOOL", "\n0:f({})");
+    /* A program may lack its end. */
+    expect_cut(ENGINE_REPLY_LLAMA3, "<|python_tag|>print(1", "\nC:<|python_tag|>print(1");
+    expect_cut(ENGINE_REPLY_LLAMA3, "<|python_tag|>search.call(q=\"a\")", "\n0:search({\"q\": \"a\"})");
 }
 
 Test(reply, format_of_a_template)

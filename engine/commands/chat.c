@@ -312,6 +312,7 @@ static bool answer(struct chat *chat)
     int status = encode_what_fits(chat, 0);
     if (!status) status = open_reply(chat);
     if (!status) status = write_answer(chat);
+    if (!status && chat->last.reason != ENGINE_DONE_END) status = engine_reply_cut(chat->reply);
     if (!status) status = engine_reply_end(chat->reply);
     if (!status) status = chat->status;
     if (chat->part == ENGINE_REPLY_REASONING) fputs(terminal ? "\033[0m" : "\n", terminal ? stdout : stderr);

@@ -36,6 +36,11 @@ static bool starts(struct span s, const char *mark)
     return s.length >= n && memcmp(s.data, mark, n) == 0;
 }
 
+static bool is_word(struct span s, const char *word)
+{
+    return s.length == strlen(word) && starts(s, word);
+}
+
 static struct span from(struct span s, size_t at)
 {
     return (struct span){s.data + at, s.length - at};
@@ -197,11 +202,12 @@ static bool read_built_in(json_t *calls, struct span s)
     return json_array_append_new(calls, call) == 0;
 }
 
-static bool read_python(json_t *calls, struct span s)
+/* `cut`: the end of a program may be missing. */
+static bool read_python(json_t *calls, struct span s, bool cut)
 {
-    if (starts(s, "{") && read_objects(calls, s)) return true;
-    json_array_clear(calls);
+    if (starts(s, "{")) return read_objects(calls, s);
     if (read_built_in(calls, s)) return true;
+    if (cut) return false;
     json_t *name = json_string("python"), *arguments = json_object();
     if (arguments) json_object_set_new(arguments, "code", json_stringn(s.data, s.length));
     json_t *call = s.length > 0 && json_object_size(arguments) > 0 ? call_of(name, arguments, NULL)
@@ -221,12 +227,27 @@ static bool append_named(json_t *calls, struct span name, struct span arguments,
     return json_array_append_new(calls, call) == 0;
 }
 
+bool calls_is_name(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        char letter = (char)(text[i] | 32);
+        if (!(letter >= 'a' && letter <= 'z') && !(text[i] >= '0' && text[i] <= '9') &&
+            !memchr("_-.", text[i], 3))
+            return false;
+    }
+    return length > 0;
+}
+
 static bool read_mistral(json_t *calls, struct span s)
 {
-    struct span name, id = {0};
+    struct span name, id = {0}, before;
     if (starts(s, "[")) return read_objects(calls, s);
+    size_t brace = find(s, "{");
+    if (brace < find(s, "[ARGS]")) {
+        name = trimmed((struct span){s.data, brace});
+        return calls_is_name(name.data, name.length) && append_named(calls, name, from(s, brace), id);
+    }
     if (!cut(&s, "[ARGS]", &name)) return false;
-    struct span before;
     if (cut(&name, "[CALL_ID]", &before)) {
         id = trimmed(name);
         name = before;
@@ -244,11 +265,13 @@ static bool read_deepseek(json_t *calls, struct span s)
         size_t n = strlen("```"); /* at the end: a string may hold others */
         if (s.length < n || memcmp(s.data + s.length - n, "```", n) != 0) return false;
         s.length -= n;
+    } else if (s.length == 0 && is_word(trimmed(name), "function")) {
+        return false; /* the name is missing */
     }
     return append_named(calls, trimmed(name), s, (struct span){0});
 }
 
-json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools)
+json_t *calls_read(enum calls_form form, const char *text, size_t length, const json_t *tools, bool cut)
 {
     struct span s = trimmed((struct span){text, length});
     if (length == 0 || memchr(text, 0, length))
@@ -260,7 +283,7 @@ json_t *calls_read(enum calls_form form, const char *text, size_t length, const 
     case CALLS_HERMES:
         good = starts(s, "<function=") ? read_elements(calls, s, tools) : read_objects(calls, s);
         break;
-    case CALLS_PYTHON: good = read_python(calls, s); break;
+    case CALLS_PYTHON: good = read_python(calls, s, cut); break;
     case CALLS_MISTRAL: good = read_mistral(calls, s); break;
     case CALLS_DEEPSEEK: good = read_deepseek(calls, s); break;
     }

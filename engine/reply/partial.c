@@ -17,6 +17,7 @@ enum found {
 struct head {
     json_t *name, *id; /* strings, or NULL */
     size_t arguments;  /* where they begin */
+    bool complete;     /* nothing but the arguments can follow */
 };
 
 static bool is_space(char c)
@@ -68,6 +69,7 @@ static enum found read_value(const struct partial_text *text, size_t *at, const 
     if (found != FOUND) return found;
     if (strcmp(key, "arguments") == 0 || strcmp(key, "parameters") == 0) {
         found = pass(text, at, '{');
+        head->complete = true;
         head->arguments = *at - 1;
         return head->name ? found : NONE;
     }
@@ -108,6 +110,7 @@ static enum found read_bare(const struct partial_text *text, size_t at, struct h
 {
     enum found found = pass(text, &at, '{');
     head->arguments = at - 1;
+    head->complete = true;
     return found;
 }
 
@@ -119,11 +122,17 @@ static size_t find(const struct partial_text *text, size_t at, const char *mark)
     return found ? (size_t)(found - text->data) : SIZE_MAX;
 }
 
-/* NAME[ARGS]{ or NAME[CALL_ID]ID[ARGS]{ */
+/* NAME[ARGS]{, NAME[CALL_ID]ID[ARGS]{ or NAME{ */
 static enum found read_mistral_head(const struct partial_text *text, struct head *head)
 {
     static const char id_mark[] = "[CALL_ID]", mark[] = "[ARGS]";
-    size_t end = find(text, 0, mark), id = find(text, 0, id_mark);
+    size_t end = find(text, 0, mark), id = find(text, 0, id_mark), brace = find(text, 0, "{");
+    if (brace < end) {
+        head->name = trimmed(text->data, brace);
+        return calls_is_name(json_string_value(head->name), json_string_length(head->name))
+                   ? read_bare(text, brace, head)
+                   : NONE;
+    }
     if (end == SIZE_MAX) return MORE;
     if (id < end) {
         size_t from = id + strlen(id_mark);
@@ -142,8 +151,7 @@ static enum found read_deepseek_head(const struct partial_text *text, struct hea
     size_t end = find(text, 0, mark);
     if (end == SIZE_MAX) return MORE;
     size_t after = end + strlen(mark), begin = skip_space(text, after);
-    if (begin == text->length) return MORE;
-    if (text->data[begin] == '{') {
+    if (begin == text->length || text->data[begin] == '{') {
         head->name = trimmed(text->data, end);
         return read_bare(text, begin, head);
     }
@@ -213,8 +221,34 @@ static bool in_object(const struct partial_text *text, size_t from)
     return from > 0 || (first < text->length && (text->data[first] == '{' || text->data[first] == '['));
 }
 
-static void begin_call(struct partial *p, const struct partial_text *text, struct partial_news *news,
-                       bool *out_of_memory)
+/* The end of an object after its arguments: }, or other members with texts, and }. */
+static enum found read_tail(const struct partial_text *text, size_t *at)
+{
+    for (;;) {
+        *at = skip_space(text, *at);
+        if (*at == text->length) return MORE;
+        if (text->data[*at] == '}') return ++*at, FOUND;
+        json_t *key = NULL, *value = NULL;
+        enum found found = pass(text, at, ',');
+        if (found == FOUND) found = read_string(text, at, &key);
+        if (found == FOUND) found = pass(text, at, ':');
+        if (found == FOUND) found = read_string(text, at, &value);
+        json_decref(key);
+        json_decref(value);
+        if (found != FOUND) return found;
+    }
+}
+
+static void tell_beginning(const struct head *head, struct partial_news *news)
+{
+    bool has_id = json_string_length(head->id) > 0;
+    news->begins = true;
+    news->name = strdup(json_string_value(head->name));
+    news->id = has_id ? strdup(json_string_value(head->id)) : NULL;
+    news->out_of_memory = !news->name || (has_id && !news->id);
+}
+
+static void begin_call(struct partial *p, const struct partial_text *text, struct partial_news *news)
 {
     struct head head = {0};
     enum found found = read_head(text, p->from, &head);
@@ -222,10 +256,7 @@ static void begin_call(struct partial *p, const struct partial_text *text, struc
     if (found == FOUND && !is_tool(text->tools, head.name)) found = NONE;
     if (found == NONE) p->phase = PARTIAL_LOST;
     if (found == FOUND) {
-        news->begins = true;
-        news->name = strdup(json_string_value(head.name));
-        news->id = json_string_length(head.id) > 0 ? strdup(json_string_value(head.id)) : NULL;
-        *out_of_memory = !news->name || (json_string_length(head.id) > 0 && !news->id);
+        tell_beginning(&head, news);
         p->phase = PARTIAL_ARGUMENTS;
         p->at = head.arguments;
         p->depth = 0;
@@ -235,35 +266,54 @@ static void begin_call(struct partial *p, const struct partial_text *text, struc
     json_decref(head.id);
 }
 
-bool partial_next(struct partial *p, const struct partial_text *text, struct partial_news *news,
-                  bool *out_of_memory)
+bool partial_next(struct partial *p, const struct partial_text *text, struct partial_news *news)
 {
     *news = (struct partial_news){0};
-    *out_of_memory = false;
-    if (p->phase == PARTIAL_HEAD && p->from < text->length) begin_call(p, text, news, out_of_memory);
+    if (p->phase == PARTIAL_HEAD && p->from < text->length) begin_call(p, text, news);
     if (p->phase == PARTIAL_ARGUMENTS) {
         size_t from = p->at;
         pass_json(p, text);
         news->arguments = (struct engine_string){text->data + from, p->at - from};
         news->ends = p->depth == 0;
         if (news->ends) p->phase = PARTIAL_TAIL;
-        if (news->ends && in_object(text, p->from))
-            p->depth = 1;
-        else if (news->ends)
-            p->from = p->at;
+        if (news->ends) p->after = p->at;
         return news->begins || p->at > from;
     }
-    if (p->phase == PARTIAL_TAIL && p->depth > 0) {
-        pass_json(p, text);
-        if (p->depth > 0) return false;
+    if (p->phase == PARTIAL_TAIL && in_object(text, p->from)) {
+        size_t at = p->at;
+        enum found found = read_tail(text, &at);
+        if (found == MORE && text->length - p->at > MOST_HEAD) found = NONE;
+        if (found == NONE) p->phase = PARTIAL_LOST;
+        if (found != FOUND) return false;
         p->phase = PARTIAL_HEAD;
-        p->from = p->at;
-        return partial_next(p, text, news, out_of_memory);
+        p->from = p->after = at;
+        return partial_next(p, text, news);
     }
     return false;
 }
 
-size_t partial_rest(const struct partial *p)
+bool partial_awaits(const struct partial *p, const struct partial_text *text, struct partial_news *news)
 {
-    return p->phase == PARTIAL_ARGUMENTS || (p->phase == PARTIAL_TAIL && p->depth > 0) ? SIZE_MAX : p->from;
+    struct head head = {0};
+    bool awaits = p->phase == PARTIAL_HEAD && read_head(text, p->from, &head) == MORE && head.complete &&
+                  json_string_length(head.name) > 0;
+    if (news) *news = (struct partial_news){.arguments = {"", 0}};
+    if (awaits && news && is_tool(text->tools, head.name)) tell_beginning(&head, news);
+    if (news) news->ends = news->begins;
+    json_decref(head.name);
+    json_decref(head.id);
+    return awaits;
+}
+
+size_t partial_rest(const struct partial *p, const struct partial_text *text)
+{
+    static const char fence[] = "```";
+    size_t first = skip_space(text, 0), at = skip_space(text, p->after), n = strlen(fence);
+    if (text->form == CALLS_DEEPSEEK && text->length - at >= n && memcmp(text->data + at, fence, n) == 0)
+        return at + n;
+    if (text->function || text->form == CALLS_DEEPSEEK || at == text->length) return p->after;
+    if (text->data[first] == '[' && text->data[at] == ']') return at + 1;
+    if (text->data[at] != ',' && text->data[at] != ';') return p->after;
+    size_t next = skip_space(text, at + 1);
+    return next == text->length || text->data[next] == '{' ? next : p->after;
 }

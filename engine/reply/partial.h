@@ -23,8 +23,9 @@ enum partial_phase {
 /* The calls between two marks. All zero: nothing has been read. */
 struct partial {
     enum partial_phase phase;
-    size_t from; /* where the call begins, or would */
-    size_t at;   /* what has been read, from the ARGUMENTS on */
+    size_t from;  /* where the call begins, or would */
+    size_t at;    /* what has been read, from the ARGUMENTS on */
+    size_t after; /* the end of the arguments of the last call that has ended */
     uint32_t depth;
     bool in_string, escaped;
     uint32_t n_begun;
@@ -40,16 +41,21 @@ struct partial_text {
 };
 
 struct partial_news {
-    bool begins, ends; /* a call */
-    char *name, *id;   /* if it begins, for the caller to free; the id may be NULL */
+    bool begins, ends;  /* a call */
+    char *name, *id;    /* if it begins, for the caller to free; the id may be NULL */
+    bool out_of_memory; /* for the name or the id */
     struct engine_string arguments;
 };
 
-/* What else is known of the calls by now; all of it after some calls. False: nothing new, or (*out_of_memory). */
-bool partial_next(struct partial *partial, const struct partial_text *text, struct partial_news *news,
-                  bool *out_of_memory);
+/* What else is known of the calls by now; all of it after some calls. False: nothing new. */
+bool partial_next(struct partial *partial, const struct partial_text *text, struct partial_news *news);
 
-/* Where what follows the last call that has ended begins; SIZE_MAX: one has not ended. */
-size_t partial_rest(const struct partial *partial);
+/* Whether the text ends where the arguments of another call have to begin. `news`, unless it is NULL: of that call, with
+ * no arguments; it begins and ends if the call is one of a tool that exists. */
+bool partial_awaits(const struct partial *partial, const struct partial_text *text,
+                    struct partial_news *news);
+
+/* Where what belongs to none of the calls that have ended begins: after the marks that close the last one. */
+size_t partial_rest(const struct partial *partial, const struct partial_text *text);
 
 #endif

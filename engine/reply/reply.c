@@ -1,6 +1,6 @@
 /* reply.c: a small state machine over a reply's text. What is certain is handed out as it comes; marks, and
  * what may become one, are held back. Calls are held back as a whole and read in calls.c; if they are wanted as
- * they are written, partial.c follows them meanwhile. */
+ * they are written, partial.c follows them meanwhile. What turns out to be no call is content, marks included. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,19 @@ struct engine_reply {
     bool plain;        /* CALL: this is no call, so it ends with the first mark, wherever that stands */
     const struct reply_mark *opened; /* CALL: the mark that began it; NULL: a message of gpt-oss */
     char *function;                  /* CALL of gpt-oss: its recipient */
-    char *space;            /* CALL: what was dropped before the mark, in case this is no call; or NULL */
-    bool follows;           /* calls are handed out as they are written */
+    /* CALL, BETWEEN, HEADER: the marks and the header before the held text, which are content if this is no call. */
+    struct bytes lead;
+    struct bytes gap; /* white space that belongs to the content if more of it follows, other than calls */
+    bool keeps_gap;   /* the gap belongs to what is no call, if this is none, though nothing is before it */
+    bool has_content; /* some has been handed out */
+    bool follows;     /* calls are handed out as they are written */
     struct partial partial; /* CALL: what of it has been */
-    bool trim;              /* white space at the start of what follows is dropped */
-    bool channel;           /* HEADER of gpt-oss: begins with the channel, whose mark is gone */
-    bool quiet;             /* the end of the prompt is read: nothing is handed out */
-    bool marked;            /* a mark has come */
+    bool trim;          /* white space at the start of what follows is not content: at most it is the gap */
+    bool plain_between; /* BETWEEN: the mark that began it was content, so the one that ends it is */
+    bool channel;       /* HEADER of gpt-oss: begins with the channel, whose mark is gone */
+    bool quiet;         /* the end of the prompt is read: nothing is handed out */
+    bool marked;        /* a mark has come */
+    bool cut;           /* the text ends where a limit cut it */
     bool ended;
     uint32_t n_calls;
 };
@@ -60,21 +66,70 @@ static void drop(struct engine_reply *reply, size_t n)
     reply->partial = (struct partial){0};
 }
 
-static void hand_out(struct engine_reply *reply, uint32_t part, const char *text, size_t length)
+static void hand_out_piece(struct engine_reply *reply, uint32_t part, const char *text, size_t length)
 {
-    if (reply->trim)
-        while (length > 0 && is_space(*text)) text++, length--;
-    if (length == 0 || reply->quiet) return;
-    reply->trim = false;
     reply->piece(reply->user, &(struct engine_reply_piece){.struct_size = sizeof(struct engine_reply_piece),
                                                            .part = part,
                                                            .text = {text, length}});
 }
 
-/* Text that is content as it was written. */
-static void hand_out_content(struct engine_reply *reply, const char *text, size_t length)
+/* Remembers white space between contents, of which the first counts. */
+static int set_gap(struct engine_reply *reply, const char *space, size_t length)
 {
-    hand_out(reply, ENGINE_REPLY_CONTENT, text, length);
+    if (reply->gap.size > 0 || reply->quiet) return ENGINE_OK;
+    return bytes_add(&reply->gap, space, length, "a reply");
+}
+
+static int hand_out(struct engine_reply *reply, uint32_t part, const char *text, size_t length)
+{
+    size_t space = 0;
+    if (reply->trim)
+        while (space < length && is_space(text[space])) space++;
+    if (part == ENGINE_REPLY_CONTENT && reply->has_content && space > 0) {
+        int status = set_gap(reply, text, space);
+        if (status) return status;
+    }
+    if (space == length || reply->quiet) return ENGINE_OK;
+    reply->trim = false;
+    if (part == ENGINE_REPLY_CONTENT) {
+        if (reply->gap.size > 0 && (reply->has_content || reply->keeps_gap))
+            hand_out_piece(reply, part, reply->gap.data, reply->gap.size);
+        reply->gap.size = 0;
+        reply->has_content = true;
+    }
+    hand_out_piece(reply, part, text + space, length - space);
+    return ENGINE_OK;
+}
+
+/* Text that is content as it was written. */
+static int hand_out_content(struct engine_reply *reply, const char *text, size_t length)
+{
+    return hand_out(reply, ENGINE_REPLY_CONTENT, text, length);
+}
+
+/* What was written before the held text belongs to what it means. */
+static void forget_lead(struct engine_reply *reply)
+{
+    reply->lead.size = 0;
+    reply->keeps_gap = false;
+}
+
+/* What was written before the held text, and `length` bytes of that, are content after all. */
+static int give_up(struct engine_reply *reply, size_t length)
+{
+    int status = ENGINE_OK;
+    if (reply->lead.size > 0) {
+        reply->trim = false;
+        status = hand_out_content(reply, reply->lead.data, reply->lead.size);
+    }
+    if (!status) status = hand_out_content(reply, reply->held.data, length);
+    forget_lead(reply);
+    return status;
+}
+
+static int add_lead(struct engine_reply *reply, const char *text, size_t length)
+{
+    return reply->quiet ? ENGINE_OK : bytes_add(&reply->lead, text, length, "a reply");
 }
 
 /* The text of a call's arguments: numbers with as few digits as say the same. */
@@ -111,92 +166,136 @@ static int hand_out_calls(struct engine_reply *reply, const json_t *calls, size_
     return ENGINE_OK;
 }
 
-static json_t *read_calls(const struct engine_reply *reply, size_t length)
+/* `close`: the mark that ended the call; NULL: the reply did. */
+static json_t *read_calls(const struct engine_reply *reply, size_t length, const char *close)
 {
-    return reply->opened ? calls_read(reply->opened->form, reply->held.data, length, reply->tools)
-                         : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
+    return reply->opened
+               ? calls_read(reply->opened->form, reply->held.data, length, reply->tools, !close && reply->cut)
+               : calls_named(reply->function, strlen(reply->function), reply->held.data, length);
+}
+
+static struct partial_text followed_text(const struct engine_reply *reply, size_t length)
+{
+    return (struct partial_text){.form = reply->opened ? reply->opened->form : CALLS_OBJECTS,
+                                 .function = reply->opened ? NULL : reply->function,
+                                 .data = reply->held.data,
+                                 .length = length,
+                                 .tools = reply->tools};
+}
+
+static int hand_out_news(struct engine_reply *reply, struct partial_news *news, uint32_t flags)
+{
+    if (news->begins) reply->n_calls++;
+    struct engine_reply_piece piece = {.struct_size = sizeof piece,
+                                       .part = ENGINE_REPLY_CALL,
+                                       .call = reply->n_calls - 1,
+                                       .flags = flags,
+                                       .text = news->arguments,
+                                       .name = news->name,
+                                       .id = news->id};
+    if (news->begins) piece.flags |= ENGINE_REPLY_CALL_BEGINS;
+    if (news->ends) piece.flags |= ENGINE_REPLY_CALL_ENDS;
+    bool out_of_memory = news->out_of_memory;
+    if (!out_of_memory) reply->piece(reply->user, &piece);
+    free(news->name);
+    free(news->id);
+    return out_of_memory ? error_memory("a tool call") : ENGINE_OK;
 }
 
 /* Hands out what is new of calls in the first `length` bytes. */
 static int follow_calls(struct engine_reply *reply, size_t length)
 {
-    struct partial_text text = {.form = reply->opened ? reply->opened->form : CALLS_OBJECTS,
-                                .function = reply->opened ? NULL : reply->function,
-                                .data = reply->held.data,
-                                .length = length,
-                                .tools = reply->tools};
+    struct partial_text text = followed_text(reply, length);
     struct partial_news news;
-    bool out_of_memory;
-    while (partial_next(&reply->partial, &text, &news, &out_of_memory)) {
-        if (news.begins) reply->n_calls++;
-        struct engine_reply_piece piece = {.struct_size = sizeof piece,
-                                           .part = ENGINE_REPLY_CALL,
-                                           .call = reply->n_calls - 1,
-                                           .text = news.arguments,
-                                           .name = news.name,
-                                           .id = news.id};
-        if (news.begins) piece.flags |= ENGINE_REPLY_CALL_BEGINS;
-        if (news.ends) piece.flags |= ENGINE_REPLY_CALL_ENDS;
-        if (!out_of_memory) reply->piece(reply->user, &piece);
-        free(news.name);
-        free(news.id);
-        if (out_of_memory) return error_memory("a tool call");
-    }
-    return ENGINE_OK;
+    int status = ENGINE_OK;
+    while (!status && partial_next(&reply->partial, &text, &news)) status = hand_out_news(reply, &news, 0);
+    return status;
+}
+
+/* A call that a limit cut where its arguments would have begun: with *is_one, it has been handed out, with none. */
+static int end_before_arguments(struct engine_reply *reply, size_t length, bool *is_one)
+{
+    struct partial_text text = followed_text(reply, length);
+    struct partial_news news;
+    *is_one = reply->follows && partial_awaits(&reply->partial, &text, &news) && news.begins;
+    return *is_one ? hand_out_news(reply, &news, ENGINE_REPLY_CALL_CUT) : ENGINE_OK;
+}
+
+/* Whether the text, after white space, is the beginning of a mark that may come now. */
+static bool begins_mark(const struct engine_reply *reply, const char *text, size_t length)
+{
+    while (length > 0 && is_space(*text)) text++, length--;
+    for (size_t i = 0; i < n_reply_marks && length > 0; i++)
+        if (active(reply, &reply_marks[i]) && length < strlen(reply_marks[i].text) &&
+            memcmp(text, reply_marks[i].text, length) == 0)
+            return true;
+    return false;
 }
 
 /* The text of calls that have been handed out in part has ended after `length` bytes. `calls`: all of them, or NULL: the last
  * one is cut, or what comes after it is none. */
-static int end_followed(struct engine_reply *reply, const json_t *calls, size_t length)
+static int end_followed(struct engine_reply *reply, const json_t *calls, size_t length, const char *close)
 {
-    size_t rest = partial_rest(&reply->partial);
+    struct partial_text text = followed_text(reply, length);
+    bool is_one = false;
+    int status = ENGINE_OK;
     reply->trim = true;
-    bool open = reply->partial.phase == PARTIAL_ARGUMENTS;
-    if (calls && !open) return hand_out_calls(reply, calls, reply->partial.n_begun);
-    if (open)
-        reply->piece(reply->user,
-                     &(struct engine_reply_piece){.struct_size = sizeof(struct engine_reply_piece),
-                                                  .part = ENGINE_REPLY_CALL,
-                                                  .call = reply->n_calls - 1,
-                                                  .flags = ENGINE_REPLY_CALL_ENDS | ENGINE_REPLY_CALL_CUT});
-    while (rest < length && (is_space(reply->held.data[rest]) || memchr("],;`", reply->held.data[rest], 4)))
-        rest++;
-    /* Not the beginning of another call or of a mark. */
-    if (rest < length && reply->held.data[rest] != '{' && reply->held.data[rest] != '<')
-        hand_out_content(reply, reply->held.data + rest, length - rest);
-    return ENGINE_OK;
+    reply->plain_between = false;
+    if (reply->partial.phase == PARTIAL_ARGUMENTS) {
+        struct partial_news news = {.ends = true, .arguments = {"", 0}};
+        return hand_out_news(reply, &news, ENGINE_REPLY_CALL_CUT);
+    }
+    if (calls) return hand_out_calls(reply, calls, reply->partial.n_begun);
+    bool cut = !close && reply->cut;
+    if (cut) status = end_before_arguments(reply, length, &is_one);
+    /* The head of another call that a limit cut is no content. */
+    if (status || is_one || (cut && reply->partial.phase != PARTIAL_LOST)) return status;
+    size_t rest = partial_rest(&reply->partial, &text);
+    if (cut && begins_mark(reply, reply->held.data + rest, length - rest)) return ENGINE_OK;
+    return hand_out_content(reply, reply->held.data + rest, length - rest);
 }
 
-/* Whether a call is cut before its arguments. */
+/* Whether the call that a limit cut is dropped: it may have become one that is followed. */
 static bool is_cut_head(const struct engine_reply *reply)
 {
     return reply->follows && reply->opened != &reply_bare_call && reply->partial.phase == PARTIAL_HEAD;
 }
 
-/* The text of a call has ended after `length` bytes, with `close` or with the reply (NULL). */
-static int end_call(struct engine_reply *reply, size_t length, const char *close)
+/* The text of a call has ended after `length` bytes, with `close` or with the reply (NULL). `closes`: the mark `close`
+ * belongs to the call, and not to what follows. */
+static int end_call(struct engine_reply *reply, size_t length, const char *close, bool closes)
 {
-    const struct reply_mark *opened = reply->opened;
+    struct partial_text text = followed_text(reply, length);
+    bool cut = !close && reply->cut, is_one = false;
     int status = reply->follows ? follow_calls(reply, length) : ENGINE_OK;
-    json_t *calls = status ? NULL : read_calls(reply, length);
+    json_t *calls = status ? NULL : read_calls(reply, length, close);
     if (!status && reply->partial.n_begun > 0) {
-        status = end_followed(reply, calls, length);
-    } else if (status || calls || (!close && is_cut_head(reply))) { /* marks of a head are no content */
-        if (calls) status = hand_out_calls(reply, calls, 0);
-        reply->trim = true;
-    } else {
-        if (reply->space) {
-            reply->trim = false;
-            hand_out_content(reply, reply->space, strlen(reply->space));
+        status = end_followed(reply, calls, length, close);
+    } else if (!status) {
+        /* Arguments that have not begun are not {}. */
+        bool awaits = cut && partial_awaits(&reply->partial, &text, NULL);
+        if (awaits) status = end_before_arguments(reply, length, &is_one);
+        bool is_call = calls && !awaits;
+        if (!status && is_call) status = hand_out_calls(reply, calls, 0);
+        if (is_call || is_one || (cut && is_cut_head(reply))) {
+            reply->trim = true;
+            reply->plain_between = false;
+        } else if (!status) {
+            status = give_up(reply, length);
+            if (!status && close && closes) status = hand_out_content(reply, close, strlen(close));
         }
-        if (opened) hand_out_content(reply, opened->text, strlen(opened->text));
-        hand_out_content(reply, reply->held.data, length);
-        if (opened && close) hand_out_content(reply, close, strlen(close));
     }
+    forget_lead(reply);
     json_decref(calls);
-    free(reply->space);
-    reply->space = NULL;
     return status;
+}
+
+/* Where `text` ends with `mark`, or NULL. */
+static const char *ends_with(struct engine_string text, const char *mark)
+{
+    size_t n = strlen(mark);
+    if (text.length < n || memcmp(text.data + text.length - n, mark, n) != 0) return NULL;
+    return text.data + text.length - n;
 }
 
 /* The word in `text` after `mark`, up to white space or another mark. */
@@ -232,38 +331,75 @@ static int read_header(struct engine_reply *reply, size_t length)
         reply->function = strndup(to.data, to.length);
         if (!reply->function) return error_memory("a tool call");
         reply->state = CALL;
-    } else {
-        reply->state = is_word(channel, "analysis") ? REASONING : CONTENT;
+        return ENGINE_OK;
     }
-    return ENGINE_OK;
+    forget_lead(reply);
+    reply->state = is_word(channel, "analysis") ? REASONING : CONTENT;
+    /* Messages are texts of their own. */
+    return reply->state == CONTENT && reply->has_content ? set_gap(reply, "\n\n", 2) : ENGINE_OK;
+}
+
+/* Whether a mark ends what stands before it, and is not the beginning of what follows. */
+static bool is_end(const struct reply_mark *mark)
+{
+    return mark->to == CONTENT || mark->to == BETWEEN ||
+           (mark->to == HEADER && strcmp(mark->text, "<|start|>") != 0 &&
+            strcmp(mark->text, "<|channel|>") != 0);
+}
+
+/* The text before a mark that ends content or reasoning, of `length` held bytes. */
+static int end_text(struct engine_reply *reply, const struct reply_mark *mark, size_t length)
+{
+    bool is_content = reply->state == CONTENT;
+    size_t text = length;
+    while (text > 0 && is_space(reply->held.data[text - 1])) text--;
+    int status =
+        hand_out(reply, is_content ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held.data, text);
+    if (!status && is_content && (reply->has_content || !reply->trim) && mark->to != CONTENT) {
+        reply->keeps_gap = !reply->trim;
+        status = set_gap(reply, reply->held.data + text, length - text);
+    }
+    reply->trim = true;
+    return status;
+}
+
+/* What stands between DeepSeek's calls, of `length` held bytes: nothing, or this is content. */
+static int end_between(struct engine_reply *reply, const struct reply_mark *mark, size_t length)
+{
+    bool ends = mark->to == CONTENT;
+    size_t n_spaces = 0;
+    while (n_spaces < length && is_space(reply->held.data[n_spaces])) n_spaces++;
+    if (n_spaces == length && !(ends && reply->plain_between))
+        return reply->plain_between ? add_lead(reply, reply->held.data, length) : ENGINE_OK;
+    int status = give_up(reply, length);
+    if (!status && ends && reply->plain_between)
+        status = hand_out_content(reply, mark->text, strlen(mark->text));
+    return status;
 }
 
 /* Ends the state at a mark, which begins after `length` held bytes, and begins the next. */
 static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, size_t length)
 {
     enum reply_state was = reply->state;
-    size_t text = length;
+    size_t n_mark = strlen(mark->text);
     int status = ENGINE_OK;
-    if (was == CONTENT || was == REASONING) {
-        while (text > 0 && is_space(reply->held.data[text - 1])) text--;
-        hand_out(reply, was == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING, reply->held.data,
-                 text);
-        if (mark->to == CALL && !reply->trim && text < length) {
-            reply->space = strndup(reply->held.data + text, length - text);
-            if (!reply->space) return error_memory("a reply");
-        }
-        reply->trim = true;
-    }
+    if (was == CONTENT || was == REASONING) status = end_text(reply, mark, length);
+    if (was == BETWEEN) status = end_between(reply, mark, length);
+    if (was == CALL) status = end_call(reply, length, mark->text, is_end(mark));
+    if (was == HEADER) status = add_lead(reply, reply->held.data, length);
+    if (!status && (!is_end(mark) || (was == CONTENT && mark->to == BETWEEN)))
+        status = add_lead(reply, mark->text, n_mark);
+    if (was == CONTENT && mark->to == BETWEEN) reply->plain_between = true;
+    if (mark->to == CONTENT) forget_lead(reply);
     reply->state = mark->to;
     reply->marked = true;
-    if (was == CALL) status = end_call(reply, length, mark->text);
     if (mark->to == CALL) reply->opened = mark;
     if (mark->to == MESSAGE) {
         reply->opened = NULL;
-        status = read_header(reply, length);
+        if (!status) status = read_header(reply, length);
     }
     if (mark->to == HEADER) reply->channel = strcmp(mark->text, "<|channel|>") == 0;
-    drop(reply, length + strlen(mark->text));
+    drop(reply, length + n_mark);
     return status;
 }
 
@@ -345,6 +481,21 @@ static bool leave_start(struct engine_reply *reply, bool last)
     return true;
 }
 
+/* The reply ends within a header of gpt-oss. */
+static int finish_header(struct engine_reply *reply)
+{
+    size_t n = reply->held.size;
+    bool is_text =
+        !reply->marked && !(n > 0 && memmem(reply->held.data, n, "<|channel|>", strlen("<|channel|>")));
+    while (n > 0 && is_space(reply->held.data[n - 1])) n--;
+    const struct engine_string text = {reply->held.data, n};
+    bool is_turn = reply->marked && (n == 0 || is_word(text, "assistant")) &&
+                   (reply->lead.size == 0 ||
+                    ends_with((struct engine_string){reply->lead.data, reply->lead.size}, "<|start|>"));
+    if (!is_text && (is_turn || reply->cut)) return ENGINE_OK;
+    return give_up(reply, reply->held.size);
+}
+
 /* The reply ends within a state. */
 static int finish(struct engine_reply *reply)
 {
@@ -352,18 +503,16 @@ static int finish(struct engine_reply *reply)
     int status = ENGINE_OK;
     switch (reply->state) {
     case START:
-    case CONTENT: hand_out_content(reply, reply->held.data, n); break;
+    case CONTENT: status = hand_out_content(reply, reply->held.data, n); break;
     case REASONING:
         while (n > 0 && is_space(reply->held.data[n - 1])) n--;
-        hand_out(reply, ENGINE_REPLY_REASONING, reply->held.data, n);
+        status = hand_out(reply, ENGINE_REPLY_REASONING, reply->held.data, n);
         break;
-    case CALL: status = end_call(reply, n, NULL); break;
-    case HEADER:
-        /* A header that a limit cut, or a reply without any. */
-        if (n > 0 && !reply->marked && !memmem(reply->held.data, n, "<|channel|>", strlen("<|channel|>")))
-            hand_out_content(reply, reply->held.data, n);
-        break;
+    case CALL: status = end_call(reply, n, NULL, false); break;
+    case HEADER: status = finish_header(reply); break;
     case BETWEEN:
+        if (!reply->cut || !reply->follows) status = give_up(reply, n);
+        break;
     case MESSAGE: break;
     }
     reply->held.size = 0;
@@ -376,7 +525,7 @@ static const struct reply_mark *find_end_of_call(struct engine_reply *reply, con
                                                  size_t *at)
 {
     if (reply->partial.n_begun > 0) return mark; /* it is a call, complete or not */
-    json_t *calls = read_calls(reply, mark ? *at : reply->held.size);
+    json_t *calls = read_calls(reply, mark ? *at : reply->held.size, mark ? mark->text : NULL);
     if (!calls) {
         reply->plain = true;
         reply->n_searched = 0;
@@ -408,10 +557,10 @@ static int advance(struct engine_reply *reply, bool last)
         /* White space may turn out to stand before a mark. */
         bool drops = reply->state == REASONING || reply->tools || reply->format == ENGINE_REPLY_GPT_OSS;
         while (drops && at > 0 && is_space(reply->held.data[at - 1])) at--;
-        hand_out(reply, reply->state == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING,
-                 reply->held.data, at);
+        int status = hand_out(reply, reply->state == CONTENT ? ENGINE_REPLY_CONTENT : ENGINE_REPLY_REASONING,
+                              reply->held.data, at);
         drop(reply, at);
-        return ENGINE_OK;
+        return status;
     }
 }
 
@@ -422,14 +571,6 @@ static const char *find_last(struct engine_string text, const char *mark)
     for (size_t at = text.length < n ? 0 : text.length - n + 1; at-- > 0;)
         if (memcmp(text.data + at, mark, n) == 0) return text.data + at;
     return NULL;
-}
-
-/* Where `text` ends with `mark`, or NULL. */
-static const char *ends_with(struct engine_string text, const char *mark)
-{
-    size_t n = strlen(mark);
-    if (text.length < n || memcmp(text.data + text.length - n, mark, n) != 0) return NULL;
-    return text.data + text.length - n;
 }
 
 /* What the template wrote at the end of the prompt, after all that a user did. */
@@ -504,7 +645,8 @@ void engine_reply_destroy(struct engine_reply *reply)
     if (!reply) return;
     json_decref(reply->tools);
     free(reply->function);
-    free(reply->space);
+    free(reply->lead.data);
+    free(reply->gap.data);
     free(reply->held.data);
     free(reply);
 }
@@ -514,6 +656,13 @@ int engine_reply_add(struct engine_reply *reply, const char *text, size_t length
     if (reply->ended) return error_raise(ENGINE_ERROR_ARGUMENT, "text was added to a reply that has ended");
     int status = bytes_add(&reply->held, text, length, "a reply");
     return status ? status : advance(reply, false);
+}
+
+int engine_reply_cut(struct engine_reply *reply)
+{
+    if (reply->ended) return error_raise(ENGINE_ERROR_ARGUMENT, "a reply that has ended was cut");
+    reply->cut = true;
+    return ENGINE_OK;
 }
 
 int engine_reply_end(struct engine_reply *reply)

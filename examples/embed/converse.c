@@ -107,6 +107,8 @@ static void take_event(void *user, const struct engine_event *event)
     struct session *s = (struct session *)user;
     if (event->text.length > 0 && !s->status)
         s->status = engine_reply_add(s->reply, event->text.data, event->text.length);
+    if (event->kind == ENGINE_EVENT_DONE && event->reason == ENGINE_DONE_CONTEXT && !s->status)
+        s->status = engine_reply_cut(s->reply); /* the context is full */
     if (event->kind == ENGINE_EVENT_DONE && event->reason == ENGINE_DONE_FAILED) {
         fprintf(stderr, "converse: %s\n", event->message);
         s->status = event->status;

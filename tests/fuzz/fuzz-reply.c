@@ -1,5 +1,5 @@
-/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format and whether tools were
- * offered, the rest is the end of a prompt, a zero and the reply, or the reply alone. However the reply is cut
+/* fuzz-reply.c: fuzzing target: a model's reply. The first byte chooses the format, whether tools were offered, and whether
+ * a limit cut the reply; the rest is the end of a prompt, a zero and the reply, or the reply alone. However the reply is cut
  * into pieces, the same content, reasoning and calls come out, and each whole call's arguments are a JSON object. Calls as they
  * are written begin and end, and none is missing that comes whole otherwise. */
 #include <jansson.h>
@@ -57,8 +57,8 @@ static void write_piece(void *user, const struct engine_reply_piece *piece)
     append(out, piece->text.data, piece->text.length);
 }
 
-static struct transcript read_in_pieces(struct engine_reply_options options, const char *text, size_t length,
-                                        size_t step)
+static struct transcript read_in_pieces(struct engine_reply_options options, bool cut, const char *text,
+                                        size_t length, size_t step)
 {
     struct transcript out = {.as_written = options.flags != 0};
     struct engine_reply *reply;
@@ -66,6 +66,7 @@ static struct transcript read_in_pieces(struct engine_reply_options options, con
     must(engine_reply_create(&options, &reply) == ENGINE_OK);
     for (size_t at = 0; at < length; at += step)
         must(engine_reply_add(reply, text + at, step < length - at ? step : length - at) == ENGINE_OK);
+    if (cut) must(engine_reply_cut(reply) == ENGINE_OK);
     must(engine_reply_end(reply) == ENGINE_OK);
     must(!out.in_call);
     engine_reply_destroy(reply);
@@ -73,13 +74,14 @@ static struct transcript read_in_pieces(struct engine_reply_options options, con
 }
 
 /* Reads the reply in pieces of several lengths; the number of its calls. */
-static uint32_t check_divisions(struct engine_reply_options options, const char *text, size_t length)
+static uint32_t check_divisions(struct engine_reply_options options, bool cut, const char *text,
+                                size_t length)
 {
     static const size_t steps[] = {1, 3, 17};
-    struct transcript whole = read_in_pieces(options, text, length, length ? length : 1);
+    struct transcript whole = read_in_pieces(options, cut, text, length, length ? length : 1);
     uint32_t n_calls = whole.n_calls;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct transcript pieces = read_in_pieces(options, text, length, steps[i]);
+        struct transcript pieces = read_in_pieces(options, cut, text, length, steps[i]);
         must(pieces.length == whole.length && pieces.n_calls == whole.n_calls);
         must(whole.length == 0 || memcmp(pieces.text, whole.text, whole.length) == 0);
         free(pieces.text);
@@ -92,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
     struct engine_reply_options options = {.struct_size = sizeof options,
-                                           .format = data[0] % 7,
+                                           .format = data[0] % 64 % 7,
                                            .tools =
                                                data[0] & 128 ? NULL : "[{\"function\":{\"name\":\"f\"}}]",
                                            .template_text = "<tool_call>",
@@ -105,8 +107,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         length -= options.prompt.length + 1;
         text = zero + 1;
     }
-    uint32_t n_whole = check_divisions(options, text, length);
+    bool cut = data[0] & 64;
+    uint32_t n_whole = check_divisions(options, cut, text, length);
     options.flags = ENGINE_REPLY_CALLS_AS_WRITTEN;
-    must(check_divisions(options, text, length) >= n_whole);
+    must(check_divisions(options, cut, text, length) >= n_whole);
     return 0;
 }

@@ -187,7 +187,9 @@ static void add_text(struct choice *choice, const struct engine_event *event)
 static void end_choice(struct choice *choice, const struct engine_event *event)
 {
     struct generation *g = choice->generation;
-    if (choice->reply && engine_reply_end(choice->reply)) fail_memory(g);
+    bool ended = event->reason == ENGINE_DONE_END;
+    if (choice->reply && ((!ended && engine_reply_cut(choice->reply)) || engine_reply_end(choice->reply)))
+        fail_memory(g);
     choice->done = true;
     choice->stop = event->stop;
     choice->cut = event->reason == ENGINE_DONE_LIMIT || event->reason == ENGINE_DONE_CONTEXT;
