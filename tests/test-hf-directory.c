@@ -222,7 +222,7 @@ Test(hf_directory, counts_dense_layers)
         const char *members;
         int64_t n;
     } cases[] = {{", \"mlp_layer_types\": [\"dense\", \"dense\", \"sparse\"]", 2},
-                 {", \"first_k_dense_replace\": 3", 3},
+                 {", \"first_k_dense_replace\": 3", 1}, /* DeepSeek's key */
                  {"", 1}};
     write_safetensors(
         files_path(folder, "model.safetensors"),
@@ -294,8 +294,9 @@ Test(hf_directory, refuses_configurations)
         {CONFIG ", \"head_dim\": 4.5", "head_dim is not a count"},
         {CONFIG ", \"tie_word_embeddings\": 2", "neither true nor false"},
         {CONFIG ", \"hidden_act\": \"sine\"", "'sine' is not supported"},
-        {CONFIG ", \"layer_types\": []", "0 texts for 1 layers"},
-        {CONFIG ", \"layer_types\": [\"linear_attention\"]", "'linear_attention' is not supported"},
+        {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": []", "0 texts for 1 layers"},
+        {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]",
+         "'linear_attention' is not supported"},
         {"\"model_type\": \"glm4_moe_lite\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
          "\"num_hidden_layers\": 2, "
          "\"mlp_layer_types\": [\"dense\"]",
@@ -332,7 +333,7 @@ Test(hf_directory, refuses_configurations)
          "3 bits are not supported"},
         {CONFIG ", \"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [0, 1]}",
          "not two counts"},
-        {"\"model_type\": \"llama\"", "hidden_size is missing, or 0"},
+        {"\"model_type\": \"llama\", \"hidden_size\": 0", "hidden_size is 0"},
         {"\"model_type\": \"llama\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": "
          "2, "
          "\"intermediate_size\": -1",

@@ -38,6 +38,7 @@ void hf_refuse(struct hf_config *config, bool refused, const char *what)
 /* The value of the first of the names that the object has, which *found receives. */
 static const json_t *find(const json_t *object, const char *names, const char **found)
 {
+    *found = "";
     for (const char *name = names; name;) {
         const char *end = strchr(name, '|');
         const json_t *value = json_object_getn(object, name, end ? (size_t)(end - name) : strlen(name));
@@ -172,13 +173,21 @@ void hf_put_layer_counts(struct hf_config *config, const char *key, const uint32
 
 /* ---- What most families have --------------------------------------------------------------------------- */
 
-static uint32_t required(struct hf_config *config, const char *names, uint32_t most)
+static uint32_t read_size(struct hf_config *config, struct hf_size size, uint32_t most)
 {
-    uint32_t count = hf_count(config, config->json, names, 0);
-    if (count == 0) hf_fail(config, ENGINE_ERROR_DATA, "%.*s is missing, or 0", FIRST(names));
+    uint32_t count = hf_count(config, config->json, size.names, size.preset);
+    if (count == 0) hf_fail(config, ENGINE_ERROR_DATA, "%.*s is 0", FIRST(size.names));
     if (count > most)
-        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is %u; at most %u are supported", FIRST(names), count, most);
+        hf_fail(config, ENGINE_ERROR_DATA, "%.*s is %u; at most %u are supported", FIRST(size.names), count,
+                most);
     return config->status ? 1 : count;
+}
+
+/* The same where null, or a default of 0, stands for a number that others give. */
+static uint32_t read_derived(struct hf_config *config, struct hf_size size, uint32_t derived)
+{
+    bool is_null = size.names && json_is_null(json_object_get(config->json, size.names));
+    return hf_count(config, config->json, size.names, is_null || size.preset == 0 ? derived : size.preset);
 }
 
 /* Families whose config.json has neither heads nor feed-forward networks. */
@@ -190,21 +199,14 @@ static bool has_no_attention(const struct hf_family *family)
 static void read_sizes(struct hf_config *config)
 {
     const json_t *json = config->json;
-    config->n_embd = required(config, "hidden_size|n_embd|d_model|n_embed|dim", INT32_MAX / 4);
-    config->n_layers = required(config, "num_hidden_layers|n_layer|n_layers|num_layers", HF_MAX_LAYERS);
-    /* The smaller Gemma 3 models leave out what is transformers' default. */
-    bool is_gemma3 = strncmp(config->family->type, "gemma3_text", strlen("gemma3_text")) == 0;
+    const struct hf_keys *keys = config->keys;
     bool is_recurrent = has_no_attention(config->family);
-    bool lacks_heads = is_gemma3 && !hf_get(json, "num_attention_heads");
-    config->n_heads = is_recurrent  ? 1
-                      : lacks_heads ? 8
-                                    : required(config, "num_attention_heads|n_head|n_heads|num_heads", 65536);
-    config->n_kv_heads = hf_count(config, json, "num_key_value_heads", is_gemma3 ? 4 : config->n_heads);
-    uint32_t head = config->family->head_dim;
-    config->head_dim = hf_count(config, json, "head_dim", head ? head : config->n_embd / config->n_heads);
-    config->n_context = hf_count(
-        config, json, "max_trained_positions|max_position_embeddings|n_positions|max_seq_len|seq_length",
-        config->family->n_context);
+    config->n_embd = read_size(config, keys->width, INT32_MAX / 4);
+    config->n_layers = read_size(config, keys->layers, HF_MAX_LAYERS);
+    config->n_heads = is_recurrent ? 1 : read_size(config, keys->heads, 65536);
+    config->n_kv_heads = read_derived(config, keys->kv_heads, config->n_heads);
+    config->head_dim = read_derived(config, keys->head_dim, config->n_embd / config->n_heads);
+    config->n_context = hf_count(config, json, keys->context.names, keys->context.preset);
     if (config->family->positions_follow_padding) {
         config->n_unused_rows = hf_count(config, json, "pad_token_id", 1) + 1;
         if (config->n_unused_rows >= config->n_context)
@@ -212,17 +214,12 @@ static void read_sizes(struct hf_config *config)
         else
             config->n_context -= config->n_unused_rows;
     }
-    config->is_tied = hf_flag(config, config->root, "tie_word_embeddings", false);
-    if (json != config->root) config->is_tied |= hf_flag(config, json, "tie_word_embeddings", false);
+    config->is_tied = hf_flag(config, config->root, "tie_word_embeddings", keys->is_tied);
+    if (json != config->root) config->is_tied |= hf_flag(config, json, "tie_word_embeddings", keys->is_tied);
     hf_put_count(config, "context_length", config->n_context);
     hf_put_count(config, "embedding_length", config->n_embd);
     hf_put_count(config, "block_count", config->n_layers);
-    config->n_ff = hf_count(
-        config, json, "intermediate_size_mlp|intermediate_size|ffn_hidden_size|n_inner|hidden_dim|d_ff", 0);
-    if (is_recurrent)
-        config->n_ff = 0; /* intermediate_size is the block's */
-    else if (config->n_ff == 0)
-        config->n_ff = 4 * config->n_embd;
+    config->n_ff = is_recurrent ? 0 : read_derived(config, keys->ff, 4 * config->n_embd);
     hf_put_count(config, "attention.head_count", is_recurrent ? 0 : config->n_heads);
     if (hf_get(json, "vocab_size"))
         hf_put_count(config, "vocab_size", hf_count(config, json, "vocab_size", 0));
@@ -230,37 +227,35 @@ static void read_sizes(struct hf_config *config)
 
 static void read_norm(struct hf_config *config)
 {
-    const struct hf_family *family = config->family;
-    double epsilon =
-        hf_number(config, config->json,
-                  "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_epsilon|norm_eps", family->epsilon);
-    hf_put_float(
-        config, family->has_layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
-        epsilon);
+    const struct hf_real *epsilon = &config->keys->epsilon;
+    hf_put_float(config,
+                 config->family->has_layer_norms ? "attention.layer_norm_epsilon"
+                                                 : "attention.layer_norm_rms_epsilon",
+                 hf_number(config, config->json, epsilon->names, epsilon->preset));
 }
 
 static void read_activation(struct hf_config *config)
 {
-    const char *name =
-        hf_text(config, config->json, "hidden_activation|hidden_act|activation_function|activation");
-    if (name && strcmp(name, "swiglu") == 0) name = "silu";                      /* of the gate */
-    const char *projection = hf_text(config, config->json, "feed_forward_proj"); /* T5's */
-    if (projection && strcmp(projection, "gated-gelu") == 0)
-        name = "gelu_new";
-    else if (projection)
-        name = strncmp(projection, "gated-", 6) == 0 ? projection + 6 : projection;
-    hf_put_text(config, "hidden_activation", name ? name : config->family->activation);
+    const char *name = hf_text(config, config->json, config->keys->activation);
+    if (!name) name = config->keys->activation_preset;
+    if (strcmp(name, "swiglu") == 0) name = "silu";         /* of the gate */
+    if (strcmp(name, "gated-gelu") == 0) name = "gelu_new"; /* T5's */
+    if (strncmp(name, "gated-", 6) == 0) name += 6;
+    hf_put_text(config, "hidden_activation", name);
 }
 
 static void read_keys(struct hf_config *config)
 {
     for (const struct hf_key *key = config->family->keys; key && key->name; key++) {
         bool given = hf_get(config->json, key->name) != NULL;
-        if (!given && key->fallback <= HF_ABSENT) continue;
+        bool is_null = json_is_null(json_object_get(config->json, key->name));
         double fallback = given ? 0 : key->fallback;
-        if (key->kind == HF_COUNT)
+        if (is_null && key->kind == HF_COUNT_OR_NONE) continue;
+        if (is_null && key->kind == HF_FLOAT_OR_0) fallback = 0;
+        if (fallback <= HF_ABSENT) continue;
+        if (key->kind == HF_COUNT || key->kind == HF_COUNT_OR_NONE)
             hf_put_count(config, key->key, hf_count(config, config->json, key->name, (uint32_t)fallback));
-        else if (key->kind == HF_FLOAT)
+        else if (key->kind == HF_FLOAT || key->kind == HF_FLOAT_OR_0)
             hf_put_float(config, key->key, hf_number(config, config->json, key->name, fallback));
         else
             hf_put_flag(config, key->key, hf_flag(config, config->json, key->name, fallback != 0));
@@ -300,6 +295,7 @@ static void find_family(struct hf_config *config)
         config->family = inner ? hf_family_find(inner) : NULL;
     }
     if (config->family && !config->status) config->family = hf_family_variant(config->family, config->json);
+    if (config->family) config->keys = hf_keys_find(config->family->type);
     if (config->family || config->status) return;
     const char *refusal = type ? hf_family_refusal(type) : NULL;
     if (!type)

@@ -1,6 +1,6 @@
 /* config.h: a model's config.json becomes metadata under GGUF's names, so that nothing after it knows where a
- * model comes from. families.c has a row for each family; config.c reads what most families have, rope.c the
- * rotary positions, layers.c what differs between layers. */
+ * model comes from. keys.c has the keys that each model type reads, with their defaults; families.c a row for each
+ * family; config.c reads what most families have, rope.c the rotary positions, layers.c what differs between layers. */
 #ifndef ENGINE_MODEL_HF_CONFIG_H
 #define ENGINE_MODEL_HF_CONFIG_H
 
@@ -14,6 +14,7 @@
 
 struct hf_family;
 struct hf_factor;
+struct hf_keys;
 
 /* How matrices are quantised, see quantised.h. */
 enum hf_method { HF_PLAIN, HF_FP8, HF_MXFP4, HF_GPTQ, HF_AWQ };
@@ -23,6 +24,7 @@ struct hf_config {
     json_t *root;       /* owned */
     const json_t *json; /* the text model's part */
     const struct hf_family *family;
+    const struct hf_keys *keys;
     struct metadata *metadata;
     uint32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_context;
     uint32_t n_rope;          /* rotated values of a head */
@@ -35,7 +37,8 @@ struct hf_config {
     uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
     bool is_hybrid; /* some layers have states instead of attention: */
     bool is_recurrent[HF_MAX_LAYERS];
-    bool shared_is_dense; /* what Granite calls a shared expert is the whole feed-forward network */
+    bool has_rope[HF_MAX_LAYERS]; /* of families with layers without rope */
+    bool shared_is_dense;         /* what Granite calls a shared expert is the whole feed-forward network */
     const struct hf_factor *factors_of_rows; /* multiplied into weights; ends with a NULL name; NULL: none */
     uint32_t n_dense;                        /* the last of the model's files: of steps behind the pooling */
     bool has_logit_score;                    /* modules.json scores by the logits of two tokens */
@@ -49,19 +52,55 @@ struct hf_config {
     int status;                         /* the first error */
 };
 
+/* A key with transformers' default; alternative names as in hf_get, NULL: the type doesn't read it. */
+struct hf_size {
+    const char *names;
+    uint32_t preset;
+};
+struct hf_real {
+    const char *names;
+    double preset;
+};
+
+/* The keys that a model type reads, of those that most types have under some name. */
+struct hf_keys {
+    const char *type; /* model_type; "nomic_bert, num_experts": a variant, see families.c */
+    struct hf_size width, layers, heads, context;
+    struct hf_size kv_heads; /* preset 0: as many as heads; so, too, if it is null */
+    struct hf_size head_dim; /* preset 0: the width by the heads; so, too, if it is null */
+    struct hf_size ff;       /* preset 0: four times the width */
+    struct hf_real epsilon;
+    const char *activation, *activation_preset;
+    struct hf_real theta;       /* names outside rope_parameters, where it is rope_theta */
+    struct hf_real local_theta; /* the same of layers with windows; NULL: one rope for all layers */
+    bool scales_local;          /* rope_scaling is for them, too */
+    const char *part;           /* the same of partial_rotary_factor */
+    uint32_t original_context;  /* the default of original_max_position_embeddings; 0: none */
+    const char *rope;           /* the default of rope_parameters, JSON; NULL: none */
+    const char *window;         /* null: no layer has one */
+    uint32_t window_preset;     /* 0: none */
+    const char *window_switch;  /* a flag without which there is no window; NULL: none is needed */
+    const char *window_period;  /* see enum hf_windows; NULL: not read */
+    const char *layer_types;
+    bool is_tied; /* the default of tie_word_embeddings */
+};
+
 /* Which layers have the window, if config.json doesn't list them. */
 enum hf_windows {
     HF_WINDOWS_NONE,
     HF_WINDOWS_ALL,
-    HF_WINDOWS_PERIOD, /* all but every sliding_window_pattern-th */
-    HF_WINDOWS_FIRST,  /* all but the first of every global_attn_every_n_layers */
-    HF_WINDOWS_FROM,   /* those from max_window_layers on, if use_sliding_window is set */
+    HF_WINDOWS_PERIOD,  /* all but every window_period-th */
+    HF_WINDOWS_FIRST,   /* all but the first of every window_period */
+    HF_WINDOWS_FROM,    /* those from max_window_layers on */
+    HF_WINDOWS_UNTIL,   /* the first and every other one, up to max_window_layers */
+    HF_WINDOWS_NO_ROPE, /* those that hf_read_layers_without_rope has found */
 };
 
 /* A number that only some families have. */
 struct hf_key {
     const char *name, *key; /* config.json's and GGUF's */
-    enum { HF_COUNT, HF_FLOAT, HF_FLAG } kind;
+    /* null is a missing key; HF_FLOAT_OR_0: it is 0; HF_COUNT_OR_NONE: the metadata doesn't have it */
+    enum { HF_COUNT, HF_COUNT_OR_NONE, HF_FLOAT, HF_FLOAT_OR_0, HF_FLAG } kind;
     double fallback; /* as in transformers; HF_ABSENT: the metadata doesn't have it either */
 };
 #define HF_ABSENT (-1e300)
@@ -76,13 +115,9 @@ struct hf_factor {
 struct hf_family {
     const char *type, *architecture; /* model_type, general.architecture */
     bool has_layer_norms;            /* else RMS norms */
-    /* transformers' defaults */
-    double epsilon, theta, rotary; /* rotary: the part of each head that is rotated; 0: no rope */
-    uint32_t head_dim;             /* 0: hidden_size / num_attention_heads */
-    uint32_t n_context;
-    const char *activation;
+    double rotary; /* the part of each head that is rotated, in transformers by default; 0: no rope */
     enum hf_windows windows;
-    uint32_t window, period;                /* defaults; period: of HF_WINDOWS_PERIOD */
+    uint32_t period;                        /* the default of HF_WINDOWS_PERIOD and HF_WINDOWS_FIRST */
     const struct hf_key *keys;              /* ends with a NULL name; NULL: none */
     void (*read)(struct hf_config *config); /* what rows can't say; NULL: nothing */
     bool adds_one;                          /* norms add 1 to their weights */
@@ -95,6 +130,8 @@ void hf_config_free(struct hf_config *config);
 
 /* ---- For the files of config.json ---------------------------------------------------------------------- */
 
+/* keys.c: the keys of a family's type; a variant without a row has those of its type. NULL: unknown. */
+const struct hf_keys *hf_keys_find(const char *type);
 /* families.c: the family of a model_type, or NULL. */
 const struct hf_family *hf_family_find(const char *type);
 /* The row that a family has for models of this config.json, if it has another one; else the family. */
@@ -108,7 +145,8 @@ void hf_fail(struct hf_config *config, int status, const char *format, ...) ENGI
 /* Refuses a setting that the family's graph can't follow, if `refused`. */
 void hf_refuse(struct hf_config *config, bool refused, const char *what);
 
-/* A member of an object, NULL if it is missing or null. Names may be alternatives: "n_layer|num_layers". */
+/* A member of an object, NULL if it is missing or null. Names may be alternatives: "n_layer|num_layers"; no names are no
+ * member. */
 const json_t *hf_get(const json_t *object, const char *names);
 /* Its value as a number, a count up to INT32_MAX, or a flag; the fallback if there is none. Other kinds of
  * values are errors. */
@@ -136,6 +174,7 @@ void hf_read_rope(struct hf_config *config);
 void hf_read_classifier(struct hf_config *config);
 /* layers.c: windows, layers without rope, and layers with states. */
 void hf_read_windows(struct hf_config *config);
+/* Finds has_rope: all but every no_rope_layer_interval-th layer (its default: period), or as no_rope_layers says. */
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period);
 /* Which layers have states: those of this kind in layer_types, or without such a list all but every period-th. The
  * others are `attention`. */

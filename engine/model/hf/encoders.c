@@ -15,9 +15,12 @@ static void read_token_types(struct hf_config *config, uint32_t preset)
 void hf_read_bert(struct hf_config *config)
 {
     const char *positions = hf_text(config, config->json, "position_embedding_type");
-    hf_refuse(config, positions && strcmp(positions, "absolute") != 0,
-              "a position_embedding_type but absolute");
-    hf_refuse(config, hf_flag(config, config->json, "is_decoder", false), "an encoder as a decoder");
+    bool has_rope = config->family->rotary > 0; /* ModernBERT, which reads neither key */
+    /* Until transformers 4; other words mean nothing. */
+    hf_refuse(config, !has_rope && positions && strncmp(positions, "relative_key", 12) == 0,
+              "a position_embedding_type with relative keys");
+    hf_refuse(config, !has_rope && hf_flag(config, config->json, "is_decoder", false),
+              "an encoder as a decoder");
     hf_put_flag(config, "attention.causal", false);
     read_token_types(config, strcmp(config->family->type, "distilbert") == 0 ? 1 : 2);
 }
@@ -66,7 +69,6 @@ void hf_read_t5(struct hf_config *config)
         scales = hf_flag(config, json, "scale_decoder_outputs", scales);
     else if (strcmp(config->family->type, "mt5") == 0)
         scales = false;
-    config->head_dim = hf_count(config, json, "d_kv", 64);
     hf_put_count(config, "decoder_block_count",
                  hf_count(config, json, "num_decoder_layers", config->n_layers));
     hf_put_count(config, "decoder_start_token_id", hf_count(config, json, "decoder_start_token_id", 0));
@@ -75,6 +77,5 @@ void hf_read_t5(struct hf_config *config)
 
 void hf_read_t5_encoder(struct hf_config *config)
 {
-    config->head_dim = hf_count(config, config->json, "d_kv", 64);
     hf_put_flag(config, "attention.causal", false);
 }

@@ -10,7 +10,7 @@
 /* ---- Numbers that only some families have --------------------------------------------------------------- */
 
 static const struct hf_key mixtral_keys[] = {
-    {"num_local_experts", "expert_count", HF_COUNT, 8},
+    {"num_experts|num_local_experts", "expert_count", HF_COUNT, 8},
     {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
     {NULL, NULL, HF_COUNT, 0},
 };
@@ -35,8 +35,14 @@ static const struct hf_key qwen3moe_keys[] = {
 };
 
 static const struct hf_key gemma2_keys[] = {
-    {"attn_logit_softcapping", "attn_logit_softcapping", HF_FLOAT, 0},
-    {"final_logit_softcapping", "final_logit_softcapping", HF_FLOAT, 0},
+    {"attn_logit_softcapping", "attn_logit_softcapping", HF_FLOAT_OR_0, 50},
+    {"final_logit_softcapping", "final_logit_softcapping", HF_FLOAT_OR_0, 30},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key gemma3_keys[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", HF_FLOAT_OR_0, 0},
+    {"final_logit_softcapping", "final_logit_softcapping", HF_FLOAT_OR_0, 0},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -45,23 +51,48 @@ static const struct hf_key cohere_keys[] = {
     {NULL, NULL, HF_COUNT, 0},
 };
 
+#define GRANITE_FACTORS                                                                                      \
+    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},                                                \
+        {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},                                            \
+        {"residual_multiplier", "residual_scale", HF_FLOAT, 1},                                              \
+    {                                                                                                        \
+        "logits_scaling", "logit_scale", HF_FLOAT, 1                                                         \
+    }
+#define GRANITE_EXPERTS                                                                                      \
+    {"num_local_experts", "expert_count", HF_COUNT, 8},                                                      \
+    {                                                                                                        \
+        "num_experts_per_tok", "expert_used_count", HF_COUNT, 2                                              \
+    }
+
 static const struct hf_key granite_keys[] = {
-    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},
-    {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
-    {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
-    {"logits_scaling", "logit_scale", HF_FLOAT, 1},
-    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, HF_ABSENT},
+    GRANITE_FACTORS,
     {NULL, NULL, HF_COUNT, 0},
 };
 
 static const struct hf_key granitemoe_keys[] = {
-    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},
-    {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
-    {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
-    {"logits_scaling", "logit_scale", HF_FLOAT, 1},
-    {"num_local_experts", "expert_count", HF_COUNT, 8},
-    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
-    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, HF_ABSENT},
+    GRANITE_FACTORS,
+    GRANITE_EXPERTS,
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key granite_shared_keys[] = {
+    GRANITE_FACTORS,
+    GRANITE_EXPERTS,
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 0},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+/* Of Granite 4 without states: what it calls a shared expert is the whole feed-forward network. */
+static const struct hf_key granite4_dense_keys[] = {
+    GRANITE_FACTORS,
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 1024},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key granite4_moe_keys[] = {
+    GRANITE_FACTORS,
+    GRANITE_EXPERTS,
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 1024},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -76,14 +107,14 @@ static const struct hf_key stablelm_keys[] = {
 };
 
 static const struct hf_key gpt_oss_keys[] = {
-    {"num_local_experts", "expert_count", HF_COUNT, 128},
-    {"num_experts_per_tok|experts_per_token", "expert_used_count", HF_COUNT, 4},
+    {"num_experts|num_local_experts", "expert_count", HF_COUNT, 128},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 4},
     {"intermediate_size", "expert_feed_forward_length", HF_COUNT, 2880},
     {NULL, NULL, HF_COUNT, 0},
 };
 
 static const struct hf_key glm4moe_keys[] = {
-    {"n_routed_experts", "expert_count", HF_COUNT, 128},
+    {"num_local_experts|n_routed_experts", "expert_count", HF_COUNT, 128},
     {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
     {"n_shared_experts", "expert_shared_count", HF_COUNT, 1},
     {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1408},
@@ -96,8 +127,8 @@ static const struct hf_key glm4moe_keys[] = {
 };
 
 static const struct hf_key ernie_moe_keys[] = {
-    {"moe_num_experts", "expert_count", HF_COUNT, 64},
-    {"moe_k", "expert_used_count", HF_COUNT, 6},
+    {"num_experts|moe_num_experts", "expert_count", HF_COUNT, 64},
+    {"num_experts_per_tok|moe_k", "expert_used_count", HF_COUNT, 6},
     {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1536},
     {"moe_num_shared_experts", "expert_shared_count", HF_COUNT, 2},
     {"moe_layer_start_index", "leading_dense_block_count", HF_COUNT, 1},
@@ -105,14 +136,36 @@ static const struct hf_key ernie_moe_keys[] = {
     {NULL, NULL, HF_COUNT, 0},
 };
 
-static const struct hf_key deepseek_keys[] = {
-    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT, HF_ABSENT},
+static const struct hf_key deepseek2_keys[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 1536},
     {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
-    {"n_routed_experts", "expert_count", HF_COUNT, 0},
-    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
-    {"n_shared_experts", "expert_shared_count", HF_COUNT, 0},
-    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 2048},
+    {"n_routed_experts", "expert_count", HF_COUNT, 64},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, HF_ABSENT},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT_OR_NONE, 2},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1407},
     {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key deepseek3_keys[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 1536},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {"num_local_experts|n_routed_experts", "expert_count", HF_COUNT, 256},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 8},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 2048},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 2.5},
+    {NULL, NULL, HF_COUNT, 0},
+};
+
+static const struct hf_key glm4_lite_keys[] = {
+    {"q_lora_rank", "attention.q_lora_rank", HF_COUNT_OR_NONE, 768},
+    {"kv_lora_rank", "attention.kv_lora_rank", HF_COUNT, 512},
+    {"num_local_experts|n_routed_experts", "expert_count", HF_COUNT, 64},
+    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 4},
+    {"n_shared_experts", "expert_shared_count", HF_COUNT, 1},
+    {"moe_intermediate_size", "expert_feed_forward_length", HF_COUNT, 1536},
+    {"routed_scaling_factor", "expert_weights_scale", HF_FLOAT, 1.8},
     {NULL, NULL, HF_COUNT, 0},
 };
 
@@ -166,12 +219,8 @@ static const struct hf_key falcon_h1_keys[] = {
 };
 
 static const struct hf_key granite_hybrid_keys[] = {
-    {"attention_multiplier", "attention.scale", HF_FLOAT, 1},
-    {"embedding_multiplier", "embedding_scale", HF_FLOAT, 1},
-    {"residual_multiplier", "residual_scale", HF_FLOAT, 1},
-    {"logits_scaling", "logit_scale", HF_FLOAT, 1},
-    {"num_local_experts", "expert_count", HF_COUNT, 8},
-    {"num_experts_per_tok", "expert_used_count", HF_COUNT, 2},
+    GRANITE_FACTORS,
+    GRANITE_EXPERTS,
     {"shared_intermediate_size", "expert_shared_feed_forward_length", HF_COUNT, 1024},
     MAMBA_KEYS,
     {NULL, NULL, HF_COUNT, 0},
@@ -227,7 +276,7 @@ static void read_falcon(struct hf_config *config)
     bool is_new = hf_flag(config, config->json, "new_decoder_architecture", false);
     bool one_head = hf_flag(config, config->json, "multi_query", true);
     hf_put_text(config, "tensor_data_layout", "jploski"); /* all queries, then all keys, then all values */
-    config->n_kv_heads = is_new ? hf_count(config, config->json, "num_kv_heads|n_head_kv", config->n_heads)
+    config->n_kv_heads = is_new     ? hf_count(config, config->json, "num_kv_heads", config->n_heads)
                          : one_head ? 1
                                     : config->n_heads;
     hf_refuse(config, hf_flag(config, config->json, "alibi", false), "Falcon with ALiBi");
@@ -270,7 +319,7 @@ static void read_phi2(struct hf_config *config)
 static void read_nemotron(struct hf_config *config)
 {
     hf_put_float(config, "attention.layer_norm_rms_epsilon",
-                 hf_number(config, config->json, "norm_eps", config->family->epsilon));
+                 hf_number(config, config->json, config->keys->epsilon.names, config->keys->epsilon.preset));
 }
 
 static void read_smollm3(struct hf_config *config)
@@ -303,7 +352,8 @@ static void read_glm4moe(struct hf_config *config)
 /* The choice may differ between layers; the experts are as long as dense networks. */
 static void read_hunyuan_moe(struct hf_config *config)
 {
-    const json_t *n = hf_get(config->json, "num_experts"), *used = hf_get(config->json, "moe_topk");
+    const json_t *n = hf_get(config->json, "num_local_experts|num_experts"),
+                 *used = hf_get(config->json, "num_experts_per_tok|moe_topk");
     const json_t *const lists[] = {n, used};
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 1; k < json_array_size(lists[i]); k++)
@@ -311,33 +361,49 @@ static void read_hunyuan_moe(struct hf_config *config)
                       "a choice of experts that differs between layers");
     if (json_is_array(n)) n = json_array_get(n, 0);
     if (json_is_array(used)) used = json_array_get(used, 0);
-    bool fits = json_is_integer(n) && json_is_integer(used) && json_integer_value(n) > 0 &&
-                json_integer_value(n) <= 65536 && json_integer_value(used) > 0 &&
-                json_integer_value(used) <= 65536;
-    if (!fits) hf_fail(config, ENGINE_ERROR_DATA, "num_experts or moe_topk is missing, or no count");
+    json_int_t n_experts = n ? json_integer_value(n) : 1, n_used = used ? json_integer_value(used) : 1;
+    if (n_experts <= 0 || n_experts > 65536 || n_used <= 0 || n_used > 65536)
+        hf_fail(config, ENGINE_ERROR_DATA, "num_experts or moe_topk is no count");
     hf_refuse(config, hf_flag(config, config->json, "use_cla", false), "use_cla");
-    uint32_t n_ff = hf_count(config, config->json, "intermediate_size", 0);
-    hf_put_count(config, "expert_count", (uint32_t)json_integer_value(n));
-    hf_put_count(config, "expert_used_count", (uint32_t)json_integer_value(used));
-    hf_put_count(config, "expert_feed_forward_length", n_ff);
-    hf_put_count(config, "expert_shared_feed_forward_length", n_ff);
+    hf_put_count(config, "expert_count", (uint32_t)n_experts);
+    hf_put_count(config, "expert_used_count", (uint32_t)n_used);
+    hf_put_count(config, "expert_feed_forward_length", config->n_ff);
+    hf_put_count(config, "expert_shared_feed_forward_length", config->n_ff);
+}
+
+/* Layers with rope attend within chunks, and every interleave_moe_layer_step-th has experts; lists that say the same are
+ * followed, as transformers writes them. */
+static void check_llama4_layers(struct hf_config *config)
+{
+    const json_t *types = hf_get(config->json, "layer_types"), *experts = hf_get(config->json, "moe_layers");
+    uint32_t step = hf_count(config, config->json, "interleave_moe_layer_step", 1);
+    for (uint32_t i = 0; types && i < config->n_layers; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        const char *own = config->has_rope[i] ? "chunked_attention" : "full_attention";
+        hf_refuse(config, !type || strcmp(type, own) != 0, "layer_types that differs from no_rope_layers");
+    }
+    for (size_t i = 0, n = experts && step > 0 ? config->n_layers / step : 0; i <= n && experts; i++) {
+        const json_t *layer = json_array_get(experts, i);
+        bool fits = i < n ? json_integer_value(layer) == (json_int_t)(step * (i + 1) - 1) : layer == NULL;
+        hf_refuse(config, !fits, "moe_layers that differs from interleave_moe_layer_step");
+    }
 }
 
 static void read_llama4(struct hf_config *config)
 {
     bool tunes = hf_flag(config, config->json, "attn_temperature_tuning", true);
     hf_read_layers_without_rope(config, 4);
+    check_llama4_layers(config);
     hf_put_float(config, "attention.temperature_scale",
                  tunes ? hf_number(config, config->json, "attn_scale", 0.1) : 0);
 }
 
-/* How many layers have no experts: the first ones, by their number or by a kind for each. */
+/* GLM 4.7 Flash: how many layers have no experts, by a kind for each. */
 static uint32_t count_dense_layers(struct hf_config *config)
 {
     const json_t *kinds = hf_get(config->json, "mlp_layer_types"), *kind;
-    bool is_lite = strcmp(config->family->type, "glm4_moe_lite") == 0;
     size_t i, n = 0;
-    if (!kinds) return hf_count(config, config->json, "first_k_dense_replace", is_lite ? 1 : 0);
+    if (!kinds) return 1;
     if (json_array_size(kinds) != config->n_layers)
         hf_fail(config, ENGINE_ERROR_DATA, "mlp_layer_types has %zu texts for %u layers",
                 json_array_size(kinds), config->n_layers);
@@ -353,22 +419,38 @@ static uint32_t count_dense_layers(struct hf_config *config)
     return (uint32_t)n;
 }
 
+/* What DeepSeek 2, 3 and GLM 4.7 Flash do differently, with transformers' defaults. */
+static const struct mla {
+    const char *type; /* NULL: any other */
+    uint32_t n_nope, n_value, n_groups, n_groups_used, n_dense;
+    bool scores_by_sigmoid, norms_weights, may_interleave;
+} mla_types[] = {
+    {"deepseek_v2", 128, 128, 1, 1, 0, false, false, false},
+    {"glm4_moe_lite", 192, 256, 1, 1, 1, true, true, true},
+    {NULL, 128, 128, 8, 4, 3, true, true, true},
+};
+
 /* Multi-head latent attention: the keys of the cache are latent vectors with a rotated part. */
 static void read_deepseek(struct hf_config *config)
 {
     const json_t *json = config->json;
-    bool is_v2 = strcmp(config->family->type, "deepseek_v2") == 0;
+    const struct mla *own = mla_types;
+    while (own->type && strcmp(own->type, config->family->type) != 0) own++;
     uint32_t latent = hf_count(config, json, "kv_lora_rank", 512),
              rope = hf_count(config, json, "qk_rope_head_dim", 64);
-    uint32_t nope = hf_count(config, json, "qk_nope_head_dim", 128),
-             value = hf_count(config, json, "v_head_dim", 128);
-    bool is_v3 = strcmp(config->family->type, "deepseek_v3") == 0;
-    uint32_t n_groups = hf_count(config, json, "n_group", is_v3 ? 8 : 1);
+    uint32_t nope = hf_count(config, json, "qk_nope_head_dim", own->n_nope),
+             value = hf_count(config, json, "v_head_dim", own->n_value);
+    uint32_t n_groups = hf_count(config, json, "n_group", own->n_groups),
+             n_used = hf_count(config, json, "topk_group", own->n_groups_used);
     const char *method = hf_text(config, json, "topk_method");
-    hf_refuse(config, !hf_flag(config, json, "rope_interleave", true), "rope_interleave: false");
-    hf_refuse(config, hf_count(config, json, "moe_layer_freq", 1) != 1, "a moe_layer_freq other than 1");
-    if (is_v2 && method && strcmp(method, "greedy") == 0) n_groups = 1;
-    hf_put_count(config, "leading_dense_block_count", count_dense_layers(config));
+    bool is_v2 = !own->scores_by_sigmoid;
+    hf_refuse(config, own->may_interleave && !hf_flag(config, json, "rope_interleave", true),
+              "rope_interleave: false");
+    if (is_v2 && (!method || strcmp(method, "greedy") == 0)) n_groups = n_used = 1;
+    bool by_kinds = strcmp(config->family->type, "glm4_moe_lite") == 0;
+    hf_put_count(config, "leading_dense_block_count",
+                 by_kinds ? count_dense_layers(config)
+                          : hf_count(config, json, "first_k_dense_replace", own->n_dense));
     config->n_rope = rope;
     config->n_nope = nope;
     config->n_value = value;
@@ -379,11 +461,11 @@ static void read_deepseek(struct hf_config *config)
     hf_put_count(config, "attention.key_length_mla", nope + rope);
     hf_put_count(config, "attention.value_length_mla", value);
     hf_put_count(config, "expert_group_count", n_groups);
-    hf_put_count(config, "expert_group_used_count", hf_count(config, json, "topk_group", n_groups));
+    hf_put_count(config, "expert_group_used_count", n_used);
     /* llama.cpp's converter has it only from scoring_func, which what transformers saves lacks. */
     bool given = hf_get(json, "scoring_func") != NULL;
     hf_put_count(config, given ? "expert_gating_func" : "engine.expert_gating_func", is_v2 ? 1 : 2);
-    hf_put_flag(config, "expert_weights_norm", hf_flag(config, json, "norm_topk_prob", !is_v2));
+    hf_put_flag(config, "expert_weights_norm", !is_v2 && hf_flag(config, json, "norm_topk_prob", true));
 }
 
 /* ---- Families ------------------------------------------------------------------------------------------- */
@@ -392,135 +474,84 @@ static void read_deepseek(struct hf_config *config)
 #define LAYER true
 
 static const struct hf_family families[] = {
-    /* type, architecture, norms, epsilon, theta, rotated, head, context, activation,
-     * windows, window, period, keys, read, adds one, positions follow padding */
-    {"llama", "llama", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false, false},
-    {"mistral", "llama", RMS, 1e-6, 1e4, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 4096, 0, NULL, NULL, false,
-     false},
-    {"mixtral", "llama", RMS, 1e-5, 1e6, 1, 0, 131072, "silu", HF_WINDOWS_ALL, 0, 0, mixtral_keys, NULL,
+    /* type, architecture, norms, rotated, windows, period, keys, read, adds one, positions follow padding */
+    {"llama", "llama", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"mistral", "llama", RMS, 1, HF_WINDOWS_ALL, 0, NULL, NULL, false, false},
+    {"mixtral", "llama", RMS, 1, HF_WINDOWS_ALL, 0, mixtral_keys, NULL, false, false},
+    {"qwen2", "qwen2", RMS, 1, HF_WINDOWS_FROM, 0, NULL, NULL, false, false},
+    {"qwen2_moe", "qwen2moe", RMS, 1, HF_WINDOWS_UNTIL, 0, qwen2moe_keys, read_dense_layers, false, false},
+    {"qwen3", "qwen3", RMS, 1, HF_WINDOWS_FROM, 0, NULL, NULL, false, false},
+    {"qwen3_moe", "qwen3moe", RMS, 1, HF_WINDOWS_ALL, 0, qwen3moe_keys, read_dense_layers, false, false},
+    {"gemma", "gemma", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, true, false},
+    {"gemma2", "gemma2", RMS, 1, HF_WINDOWS_PERIOD, 2, gemma2_keys, read_gemma, true, false},
+    {"gemma3_text", "gemma3", RMS, 1, HF_WINDOWS_PERIOD, 6, gemma3_keys, read_gemma, true, false},
+    {"phi", "phi2", LAYER, 0.5, HF_WINDOWS_NONE, 0, NULL, read_phi2, false, false},
+    {"phi3", "phi3", RMS, 1, HF_WINDOWS_ALL, 0, NULL, NULL, false, false},
+    {"falcon", "falcon", LAYER, 1, HF_WINDOWS_NONE, 0, NULL, read_falcon, false, false},
+    {"gpt_neox", "gptneox", LAYER, 0.25, HF_WINDOWS_NONE, 0, neox_keys, NULL, false, false},
+    {"stablelm", "stablelm", LAYER, 0.25, HF_WINDOWS_NONE, 0, stablelm_keys, NULL, false, false},
+    {"gpt2", "gpt2", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, read_gpt2, false, false},
+    {"starcoder2", "starcoder2", LAYER, 1, HF_WINDOWS_ALL, 0, NULL, NULL, false, false},
+    {"bloom", "bloom", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, read_bloom, false, false},
+    {"mpt", "mpt", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, read_mpt, false, false},
+    {"cohere", "command-r", LAYER, 1, HF_WINDOWS_NONE, 0, cohere_keys, NULL, false, false},
+    {"cohere2", "cohere2", LAYER, 1, HF_WINDOWS_PERIOD, 4, cohere_keys, NULL, false, false},
+    {"olmo2", "olmo2", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"olmo3", "olmo2", RMS, 1, HF_WINDOWS_PERIOD, 4, NULL, NULL, false, false},
+    {"granite", "granite", RMS, 1, HF_WINDOWS_NONE, 0, granite_keys, hf_read_granite, false, false},
+    {"granitemoe", "granitemoe", RMS, 1, HF_WINDOWS_NONE, 0, granitemoe_keys, hf_read_granite, false, false},
+    {"granitemoeshared", "granitemoe", RMS, 1, HF_WINDOWS_NONE, 0, granite_shared_keys, hf_read_granite,
      false, false},
-    {"qwen2", "qwen2", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false,
+    {"smollm3", "smollm3", RMS, 1, HF_WINDOWS_NO_ROPE, 0, NULL, read_smollm3, false, false},
+    {"internlm2", "internlm2", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"minicpm", "minicpm", RMS, 1, HF_WINDOWS_NONE, 0, NULL, read_minicpm, false, false},
+    {"glm4", "glm4", RMS, 0.5, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"glm4_moe", "glm4moe", RMS, 0.5, HF_WINDOWS_NONE, 0, glm4moe_keys, read_glm4moe, false, false},
+    {"nemotron", "nemotron", LAYER, 0.5, HF_WINDOWS_NONE, 0, NULL, read_nemotron, true, false},
+    {"exaone", "exaone", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"exaone4", "exaone4", RMS, 1, HF_WINDOWS_PERIOD, 4, NULL, NULL, false, false},
+    {"ernie4_5", "ernie4_5", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"ernie4_5_moe", "ernie4_5-moe", RMS, 1, HF_WINDOWS_NONE, 0, ernie_moe_keys, read_ernie_moe, false,
      false},
-    {"qwen2_moe", "qwen2moe", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, qwen2moe_keys,
-     read_dense_layers, false, false},
-    {"qwen3", "qwen3", RMS, 1e-6, 1e4, 1, 128, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, NULL, false,
+    {"hunyuan_v1_dense", "hunyuan-dense", RMS, 1, HF_WINDOWS_NONE, 0, NULL, NULL, false, false},
+    {"hunyuan_v1_moe", "hunyuan-moe", RMS, 1, HF_WINDOWS_NONE, 0, NULL, read_hunyuan_moe, false, false},
+    {"llama4_text", "llama4", RMS, 1, HF_WINDOWS_NONE, 0, llama4_keys, read_llama4, false, false},
+    {"gpt_oss", "gpt-oss", RMS, 1, HF_WINDOWS_PERIOD, 2, gpt_oss_keys, NULL, false, false},
+    {"mamba", "mamba", RMS, 0, HF_WINDOWS_NONE, 0, mamba_keys, hf_read_mamba, false, false},
+    {"mamba2", "mamba2", RMS, 0, HF_WINDOWS_NONE, 0, mamba2_keys, hf_read_mamba2, false, false},
+    {"falcon_h1", "falcon-h1", RMS, 1, HF_WINDOWS_NONE, 0, falcon_h1_keys, hf_read_falcon_h1, false, false},
+    {"granitemoehybrid", "granitehybrid", RMS, 1, HF_WINDOWS_NONE, 0, granite_hybrid_keys,
+     hf_read_granite_hybrid, false, false},
+    {"lfm2", "lfm2", RMS, 1, HF_WINDOWS_NONE, 0, lfm2_keys, hf_read_lfm2, false, false},
+    {"qwen3_next", "qwen3next", RMS, 0.25, HF_WINDOWS_NONE, 0, qwen3next_keys, hf_read_qwen3_next, true,
      false},
-    {"qwen3_moe", "qwen3moe", RMS, 1e-6, 1e4, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, qwen3moe_keys,
-     read_dense_layers, false, false},
-    {"gemma", "gemma", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL, NULL,
-     true, false},
-    {"gemma2", "gemma2", RMS, 1e-6, 1e4, 1, 256, 8192, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 2,
-     gemma2_keys, read_gemma, true, false},
-    {"gemma3_text", "gemma3", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh", HF_WINDOWS_PERIOD, 4096, 6,
-     gemma2_keys, read_gemma, true, false},
-    {"phi", "phi2", LAYER, 1e-5, 1e4, 0.5, 0, 2048, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_phi2, false,
-     false},
-    {"phi3", "phi3", RMS, 1e-5, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_ALL, 0, 0, NULL, NULL, false, false},
-    {"falcon", "falcon", LAYER, 1e-5, 1e4, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_falcon,
-     false, false},
-    {"gpt_neox", "gptneox", LAYER, 1e-5, 1e4, 0.25, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, neox_keys, NULL,
-     false, false},
-    {"stablelm", "stablelm", LAYER, 1e-5, 1e4, 0.25, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, stablelm_keys,
-     NULL, false, false},
-    {"gpt2", "gpt2", LAYER, 1e-5, 0, 0, 0, 1024, "gelu_new", HF_WINDOWS_NONE, 0, 0, NULL, read_gpt2, false,
-     false},
-    {"starcoder2", "starcoder2", LAYER, 1e-5, 1e4, 1, 0, 4096, "gelu_pytorch_tanh", HF_WINDOWS_ALL, 0, 0,
-     NULL, NULL, false, false},
-    {"bloom", "bloom", LAYER, 1e-5, 0, 0, 0, 2048, "gelu_pytorch_tanh", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_bloom, false, false},
-    {"mpt", "mpt", LAYER, 1e-5, 0, 0, 0, 2048, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, read_mpt, false, false},
-    {"cohere", "command-r", LAYER, 1e-5, 5e5, 1, 0, 8192, "silu", HF_WINDOWS_NONE, 0, 0, cohere_keys, NULL,
-     false, false},
-    {"cohere2", "cohere2", LAYER, 1e-5, 1e4, 1, 0, 8192, "silu", HF_WINDOWS_PERIOD, 4096, 4, cohere_keys,
-     NULL, false, false},
-    {"olmo2", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false, false},
-    {"olmo3", "olmo2", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false,
-     false},
-    {"granite", "granite", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granite_keys,
-     hf_read_granite, false, false},
-    {"granitemoe", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, granitemoe_keys,
-     hf_read_granite, false, false},
-    {"granitemoeshared", "granitemoe", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0,
-     granitemoe_keys, hf_read_granite, false, false},
-    {"smollm3", "smollm3", RMS, 1e-6, 2e6, 1, 0, 32768, "silu", HF_WINDOWS_FROM, 4096, 0, NULL, read_smollm3,
-     false, false},
-    {"internlm2", "internlm2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
-     false},
-    {"minicpm", "minicpm", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, read_minicpm,
-     false, false},
-    {"glm4", "glm4", RMS, 1.5625e-7, 1e4, 0.5, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
-     false},
-    {"glm4_moe", "glm4moe", RMS, 1e-5, 1e4, 0.5, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0, glm4moe_keys,
-     read_glm4moe, false, false},
-    {"nemotron", "nemotron", LAYER, 1e-5, 1e4, 0.5, 0, 4096, "relu2", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_nemotron, true, false},
-    {"exaone", "exaone", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false, false},
-    {"exaone4", "exaone4", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_PERIOD, 4096, 4, NULL, NULL, false,
-     false},
-    {"ernie4_5", "ernie4_5", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, NULL, NULL, false,
-     false},
-    {"ernie4_5_moe", "ernie4_5-moe", RMS, 1e-5, 5e5, 1, 0, 131072, "silu", HF_WINDOWS_NONE, 0, 0,
-     ernie_moe_keys, read_ernie_moe, false, false},
-    {"hunyuan_v1_dense", "hunyuan-dense", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     NULL, false, false},
-    {"hunyuan_v1_moe", "hunyuan-moe", RMS, 1e-5, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     read_hunyuan_moe, false, false},
-    {"llama4_text", "llama4", RMS, 1e-5, 5e5, 1, 128, 131072, "silu", HF_WINDOWS_NONE, 0, 0, llama4_keys,
-     read_llama4, false, false},
-    {"gpt_oss", "gpt-oss", RMS, 1e-5, 1.5e5, 1, 64, 131072, "silu", HF_WINDOWS_PERIOD, 128, 2, gpt_oss_keys,
-     NULL, false, false},
-    {"mamba", "mamba", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba_keys, hf_read_mamba,
-     false, false},
-    {"mamba2", "mamba2", RMS, 1e-5, 0, 0, 0, 1048576, "silu", HF_WINDOWS_NONE, 0, 0, mamba2_keys,
-     hf_read_mamba2, false, false},
-    {"falcon_h1", "falcon-h1", RMS, 1e-5, 1e4, 1, 0, 8192, "silu", HF_WINDOWS_NONE, 0, 0, falcon_h1_keys,
-     hf_read_falcon_h1, false, false},
-    {"granitemoehybrid", "granitehybrid", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0,
-     granite_hybrid_keys, hf_read_granite_hybrid, false, false},
-    {"lfm2", "lfm2", RMS, 1e-5, 1e6, 1, 0, 128000, "silu", HF_WINDOWS_NONE, 0, 0, lfm2_keys, hf_read_lfm2,
-     false, false},
-    {"qwen3_next", "qwen3next", RMS, 1e-6, 1e4, 0.25, 256, 32768, "silu", HF_WINDOWS_NONE, 0, 0,
-     qwen3next_keys, hf_read_qwen3_next, true, false},
-    {"deepseek_v2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false, false},
-    {"deepseek_v3", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false, false},
-    {"glm4_moe_lite", "deepseek2", RMS, 1e-5, 1e4, 1, 0, 202752, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false, false},
-    {"kimi_k2", "deepseek2", RMS, 1e-6, 1e4, 1, 0, 4096, "silu", HF_WINDOWS_NONE, 0, 0, deepseek_keys,
-     read_deepseek, false, false},
-    {"bert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert, false,
-     false},
-    {"roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert, false,
-     true},
-    {"xlm-roberta", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert,
-     false, true},
-    {"camembert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert,
-     false, true},
-    {"distilbert", "bert", LAYER, 1e-12, 0, 0, 0, 512, "gelu", HF_WINDOWS_NONE, 0, 0, NULL, hf_read_bert,
-     false, false},
-    {"modernbert", "modern-bert", LAYER, 1e-5, 1.6e5, 1, 0, 8192, "gelu", HF_WINDOWS_FIRST, 128, 3, NULL,
-     hf_read_bert, false, false},
-    {"t5", "t5", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys, hf_read_t5, false, false},
-    {"mt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, hf_read_t5, false,
-     false},
-    {"umt5", "t5", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys, hf_read_t5, false,
-     false},
-    {"nomic_bert", "nomic-bert", LAYER, 1e-12, 1e3, 1, 0, 2048, "silu", HF_WINDOWS_NONE, 0, 0, NULL,
-     hf_read_nomic_bert, false, false},
+    {"deepseek_v2", "deepseek2", RMS, 1, HF_WINDOWS_NONE, 0, deepseek2_keys, read_deepseek, false, false},
+    {"deepseek_v3", "deepseek2", RMS, 1, HF_WINDOWS_NONE, 0, deepseek3_keys, read_deepseek, false, false},
+    {"glm4_moe_lite", "deepseek2", RMS, 1, HF_WINDOWS_NONE, 0, glm4_lite_keys, read_deepseek, false, false},
+    {"kimi_k2", "deepseek2", RMS, 1, HF_WINDOWS_NONE, 0, deepseek3_keys, read_deepseek, false, false},
+    {"bert", "bert", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, hf_read_bert, false, false},
+    {"roberta", "bert", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, hf_read_bert, false, true},
+    {"xlm-roberta", "bert", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, hf_read_bert, false, true},
+    {"camembert", "bert", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, hf_read_bert, false, true},
+    {"distilbert", "bert", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, hf_read_bert, false, false},
+    {"modernbert", "modern-bert", LAYER, 1, HF_WINDOWS_FIRST, 3, NULL, hf_read_bert, false, false},
+    {"t5", "t5", RMS, 0, HF_WINDOWS_NONE, 0, t5_keys, hf_read_t5, false, false},
+    {"mt5", "t5", RMS, 0, HF_WINDOWS_NONE, 0, t5_keys, hf_read_t5, false, false},
+    {"umt5", "t5", RMS, 0, HF_WINDOWS_NONE, 0, t5_keys, hf_read_t5, false, false},
+    {"nomic_bert", "nomic-bert", LAYER, 1, HF_WINDOWS_NONE, 0, NULL, hf_read_nomic_bert, false, false},
     /* Variants, see hf_family_variant. */
-    {"t5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "relu", HF_WINDOWS_NONE, 0, 0, t5_keys,
-     hf_read_t5_encoder, false, false},
-    {"mt5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys,
-     hf_read_t5_encoder, false, false},
-    {"umt5, encoder", "t5encoder", RMS, 1e-6, 0, 0, 0, 512, "gelu_new", HF_WINDOWS_NONE, 0, 0, t5_keys,
-     hf_read_t5_encoder, false, false},
-    {"bert, alibi", "jina-bert-v2", LAYER, 1e-12, 0, 0, 0, 8192, "gelu", HF_WINDOWS_NONE, 0, 0, NULL,
-     hf_read_jina_bert, false, false},
-    {"nomic_bert, num_experts", "nomic-bert-moe", LAYER, 1e-12, 1e3, 1, 0, 2048, "gelu", HF_WINDOWS_NONE, 0,
-     0, nomic_moe_keys, hf_read_nomic_bert_moe, false, false},
-    {"gemma3_text, bidirectional", "gemma-embedding", RMS, 1e-6, 1e6, 1, 256, 131072, "gelu_pytorch_tanh",
-     HF_WINDOWS_PERIOD, 4096, 6, NULL, hf_read_gemma_embedding, true, false},
+    {"t5, encoder", "t5encoder", RMS, 0, HF_WINDOWS_NONE, 0, t5_keys, hf_read_t5_encoder, false, false},
+    {"mt5, encoder", "t5encoder", RMS, 0, HF_WINDOWS_NONE, 0, t5_keys, hf_read_t5_encoder, false, false},
+    {"umt5, encoder", "t5encoder", RMS, 0, HF_WINDOWS_NONE, 0, t5_keys, hf_read_t5_encoder, false, false},
+    {"bert, alibi", "jina-bert-v2", LAYER, 0, HF_WINDOWS_NONE, 0, NULL, hf_read_jina_bert, false, false},
+    {"nomic_bert, num_experts", "nomic-bert-moe", LAYER, 1, HF_WINDOWS_NONE, 0, nomic_moe_keys,
+     hf_read_nomic_bert_moe, false, false},
+    {"granitemoehybrid, dense", "granite", RMS, 1, HF_WINDOWS_NONE, 0, granite4_dense_keys, hf_read_granite,
+     false, false},
+    {"granitemoehybrid, attention", "granitemoe", RMS, 1, HF_WINDOWS_NONE, 0, granite4_moe_keys,
+     hf_read_granite, false, false},
+    {"gemma3_text, bidirectional", "gemma-embedding", RMS, 1, HF_WINDOWS_PERIOD, 6, NULL,
+     hf_read_gemma_embedding, true, false},
 };
 
 const struct hf_family *hf_family_find(const char *type)

@@ -46,16 +46,14 @@ void hf_read_mamba2(struct hf_config *config)
     hf_refuse(config, !hf_flag(config, json, "rms_norm", true), "rms_norm: false");
 }
 
-/* The block of Mamba 2 in hybrids; returns its inner size. */
-static uint32_t read_block(struct hf_config *config)
+/* The block of Mamba 2 in hybrids, of this inner size. */
+static void read_block(struct hf_config *config, uint32_t inner)
 {
     const json_t *json = config->json;
-    uint32_t inner = hf_count(config, json, "mamba_d_ssm", expanded(config, "mamba_expand"));
     config->n_groups = hf_count(config, json, "mamba_n_groups", 1);
     hf_put_count(config, "ssm.group_count", config->n_groups);
     hf_put_count(config, "ssm.inner_size", inner);
     refuse_limit(config);
-    return inner;
 }
 
 /* ---- Falcon-H1 ----------------------------------------------------------------------------------------- */
@@ -112,7 +110,9 @@ static void read_multipliers(struct hf_config *config, uint32_t inner)
 void hf_read_falcon_h1(struct hf_config *config)
 {
     const json_t *json = config->json;
-    uint32_t inner = read_block(config);
+    bool is_null = json_is_null(json_object_get(json, "mamba_d_ssm"));
+    uint32_t inner = is_null ? expanded(config, "mamba_expand") : hf_count(config, json, "mamba_d_ssm", 1024);
+    read_block(config, inner);
     hf_refuse(config,
               hf_flag(config, json, "mamba_rms_norm", false) &&
                   hf_flag(config, json, "mamba_norm_before_gate", true),
@@ -122,7 +122,6 @@ void hf_read_falcon_h1(struct hf_config *config)
                   hf_flag(config, json, "mamba_proj_bias", false) ||
                   hf_flag(config, json, "projectors_bias", false),
               "Falcon-H1 with biases");
-    hf_refuse(config, config->is_tied, "Falcon-H1 with tied embeddings");
     if (!config->status) read_multipliers(config, inner);
 }
 
@@ -130,7 +129,7 @@ void hf_read_falcon_h1(struct hf_config *config)
 
 const struct hf_family *hf_without_states(const struct hf_family *family, const json_t *json)
 {
-    const json_t *types = hf_get(json, "layer_types|layers_block_type"), *type;
+    const json_t *types = hf_get(json, "layers_block_type|layer_types"), *type;
     size_t i;
     if (strcmp(family->architecture, "granitehybrid") != 0 || !types) return family;
     json_array_foreach(types, i, type)
@@ -140,7 +139,7 @@ const struct hf_family *hf_without_states(const struct hf_family *family, const 
     }
     const json_t *n = hf_get(json, "num_local_experts");
     bool is_dense = json_is_integer(n) && json_integer_value(n) == 0;
-    return hf_family_find(is_dense ? "granite" : "granitemoeshared");
+    return hf_family_find(is_dense ? "granitemoehybrid, dense" : "granitemoehybrid, attention");
 }
 
 /* Granite 4 has no positions unless it says so; earlier ones always have. */
@@ -157,7 +156,7 @@ void hf_read_granite(struct hf_config *config)
 void hf_read_granite_hybrid(struct hf_config *config)
 {
     hf_read_granite(config);
-    read_block(config);
+    read_block(config, expanded(config, "mamba_expand"));
     config->is_hybrid = true;
     hf_read_recurrent_layers(config, "mamba", "attention", 0);
     hf_refuse(config, config->n_groups != 1, "mamba_n_groups other than 1");
@@ -168,7 +167,7 @@ void hf_read_granite_hybrid(struct hf_config *config)
 void hf_read_lfm2(struct hf_config *config)
 {
     const json_t *json = config->json;
-    uint64_t n_ff = hf_count(config, json, "block_ff_dim", config->n_ff);
+    uint64_t n_ff = config->n_ff;
     uint64_t whole = hf_count(config, json, "block_multiple_of", 256);
     if (hf_flag(config, json, "block_auto_adjust_ff_dim", true)) {
         n_ff = 2 * n_ff / 3;
@@ -186,6 +185,7 @@ void hf_read_lfm2(struct hf_config *config)
     config->n_ff = (uint32_t)n_ff;
     config->is_hybrid = true;
     const json_t *listed = hf_get(json, "full_attn_idxs");
+    config->is_tied = hf_flag(config, json, "tie_embedding", config->is_tied);
     if (hf_get(json, "layer_types")) {
         hf_read_recurrent_layers(config, "conv", "full_attention", 0);
         return;

@@ -7,7 +7,7 @@
 /* Reads layer_types: whether each layer has the window. False: there is no such list. */
 static bool read_types(struct hf_config *config, bool slides[HF_MAX_LAYERS])
 {
-    const json_t *types = hf_get(config->json, "layer_types");
+    const json_t *types = hf_get(config->json, config->keys->layer_types);
     if (!types) return false;
     if (json_array_size(types) < config->n_layers) {
         hf_fail(config, ENGINE_ERROR_DATA, "layer_types has %zu texts for %u layers", json_array_size(types),
@@ -25,33 +25,31 @@ static bool read_types(struct hf_config *config, bool slides[HF_MAX_LAYERS])
     return true;
 }
 
-static bool is_set(const struct hf_config *config, const char *name)
-{
-    return json_is_true(hf_get(config->json, name));
-}
-
 void hf_read_windows(struct hf_config *config)
 {
     const struct hf_family *family = config->family;
+    const struct hf_keys *keys = config->keys;
     bool slides[HF_MAX_LAYERS] = {false};
     if (config->status || family->windows == HF_WINDOWS_NONE) return;
-    bool given = json_object_get(config->json, "sliding_window") != NULL; /* may be null */
-    uint32_t window =
-        hf_count(config, config->json, "local_attention|sliding_window", given ? 0 : family->window);
-    if (family->windows == HF_WINDOWS_FROM && !is_set(config, "use_sliding_window")) window = 0;
-    if (!read_types(config, slides)) {
+    bool given = json_object_get(config->json, keys->window) != NULL; /* may be null */
+    uint32_t window = hf_count(config, config->json, keys->window, given ? 0 : keys->window_preset);
+    /* In transformers, ModernBERT's class has its window also by half its length. */
+    if (family->windows == HF_WINDOWS_FIRST && hf_get(config->json, "sliding_window"))
+        window = 2 * hf_count(config, config->json, "sliding_window", 0);
+    if (keys->window_switch && !hf_flag(config, config->json, keys->window_switch, false)) window = 0;
+    if (!keys->layer_types || !read_types(config, slides)) {
         /* The pattern of exaone4 may be a text of letters for layers, which its layer_types repeats. */
         uint32_t period = family->period;
-        if (json_is_integer(hf_get(config->json, "sliding_window_pattern|_sliding_window_pattern")))
-            period = hf_count(config, config->json, "sliding_window_pattern|_sliding_window_pattern", period);
-        uint32_t from = hf_count(config, config->json, "max_window_layers", 28);
-        if (family->windows == HF_WINDOWS_FIRST)
-            period = hf_count(config, config->json, "global_attn_every_n_layers", period);
+        if (json_is_integer(hf_get(config->json, keys->window_period)))
+            period = hf_count(config, config->json, keys->window_period, period);
+        uint32_t border = hf_count(config, config->json, "max_window_layers", 28);
         for (uint32_t i = 0; i < config->n_layers; i++)
             slides[i] = family->windows == HF_WINDOWS_ALL ||
                         (family->windows == HF_WINDOWS_PERIOD && (period == 0 || (i + 1) % period != 0)) ||
                         (family->windows == HF_WINDOWS_FIRST && period > 0 && i % period != 0) ||
-                        (family->windows == HF_WINDOWS_FROM && i >= from);
+                        (family->windows == HF_WINDOWS_FROM && i >= border) ||
+                        (family->windows == HF_WINDOWS_UNTIL && i < border && i % 2 == 0) ||
+                        (family->windows == HF_WINDOWS_NO_ROPE && !config->has_rope[i]);
     }
     hf_put_count(config, "attention.sliding_window", window);
     hf_put_layer_flags(config, "attention.sliding_window_pattern", slides);
@@ -59,7 +57,6 @@ void hf_read_windows(struct hf_config *config)
 
 void hf_read_layers_without_rope(struct hf_config *config, uint32_t period)
 {
-    bool turns[HF_MAX_LAYERS];
     const json_t *list = hf_get(config->json, "no_rope_layers"); /* 1: with rope */
     uint32_t every = hf_count(config, config->json, "no_rope_layer_interval", period);
     if (list && json_array_size(list) > 0 && json_array_size(list) < config->n_layers)
@@ -67,15 +64,15 @@ void hf_read_layers_without_rope(struct hf_config *config, uint32_t period)
                 json_array_size(list), config->n_layers);
     if (config->status) return;
     for (uint32_t i = 0; i < config->n_layers; i++)
-        turns[i] = json_array_size(list) > 0 ? json_number_value(json_array_get(list, i)) != 0
-                                             : every == 0 || (i + 1) % every != 0;
-    hf_put_layer_flags(config, "rope.layers", turns);
+        config->has_rope[i] = json_array_size(list) > 0 ? json_number_value(json_array_get(list, i)) != 0
+                                                        : every == 0 || (i + 1) % every != 0;
+    hf_put_layer_flags(config, "rope.layers", config->has_rope);
 }
 
 void hf_read_recurrent_layers(struct hf_config *config, const char *kind, const char *attention,
                               uint32_t period)
 {
-    const json_t *types = hf_get(config->json, "layer_types|layers_block_type");
+    const json_t *types = hf_get(config->json, config->keys->layer_types);
     if (types && json_array_size(types) != config->n_layers)
         hf_fail(config, ENGINE_ERROR_DATA, "layer_types has %zu texts for %u layers", json_array_size(types),
                 config->n_layers);

@@ -7,25 +7,52 @@
 #include "base/log.h"
 #include "model/hf/config.h"
 
-struct parameters {
-    const json_t *base;    /* has rope_theta, partial_rotary_factor */
-    const json_t *scaling; /* has rope_type and its numbers; NULL: none */
-};
-
-/* Models with windows may have parameters for each kind of layer. */
-static struct parameters find_parameters(struct hf_config *config)
+/* An object of config.json, NULL if it is missing or empty. */
+static const json_t *object_at(struct hf_config *config, const json_t *parent, const char *name)
 {
-    static const char *const objects[] = {"rope_parameters", "rope_scaling"};
-    for (int i = 0; i < 2; i++) {
-        const json_t *value = hf_get(config->json, objects[i]);
-        if (value && !json_is_object(value))
-            hf_fail(config, ENGINE_ERROR_DATA, "%s is not a JSON object", objects[i]);
-    }
-    const json_t *found = hf_get(config->json, "rope_parameters");
-    const json_t *full = hf_get(found, "full_attention");
-    if (full) found = full;
-    if (found) return (struct parameters){found, found};
-    return (struct parameters){config->json, hf_get(config->json, "rope_scaling")};
+    const json_t *value = hf_get(parent, name);
+    if (value && !json_is_object(value)) hf_fail(config, ENGINE_ERROR_DATA, "%s is not a JSON object", name);
+    return json_object_size(value) > 0 ? value : NULL;
+}
+
+/* rope_scaling replaces rope_parameters, its rope_theta too. */
+static void tell_of_replaced(const struct hf_config *config, const json_t *scaling, const json_t *parameters)
+{
+    const char *const names[] = {"rope_theta", config->keys->theta.names};
+    const json_t *replaced = hf_get(parameters, "rope_theta");
+    for (int i = 0; i < 2; i++)
+        if (hf_get(i == 0 ? scaling : config->json, names[i])) return;
+    if (replaced && json_number_value(replaced) != config->keys->theta.preset)
+        log_line(
+            ENGINE_LOG_WARNING,
+            "%s: rope_scaling replaces rope_parameters and has no rope_theta, so it is %g, not %g; put the "
+            "scaling into rope_parameters",
+            config->path, config->keys->theta.preset, json_number_value(replaced));
+}
+
+/* Parameters of the layers of this kind, to which rope_scaling is added if `adds`: a legacy `type` beside a rope_type
+ * means nothing. A new reference. */
+static json_t *find_kind(struct hf_config *config, const char *kind, bool adds)
+{
+    const json_t *own = object_at(config, object_at(config, config->json, "rope_parameters"), kind);
+    const json_t *scaling = object_at(config, config->json, "rope_scaling");
+    json_t *found = own ? json_copy((json_t *)(uintptr_t)own) : json_pack("{s:s}", "rope_type", "default");
+    if ((!found || (adds && scaling && json_object_update(found, (json_t *)(uintptr_t)scaling) != 0)) &&
+        !config->status)
+        config->status = error_memory("config.json");
+    return found;
+}
+
+/* Parameters for all layers, or for those that attend to everything where models with windows have others for the rest.
+ * A new reference; NULL: none. */
+static json_t *find_parameters(struct hf_config *config)
+{
+    if (config->keys->local_theta.names) return find_kind(config, "full_attention", true);
+    const json_t *parameters = object_at(config, config->json, "rope_parameters");
+    const json_t *scaling = object_at(config, config->json, "rope_scaling");
+    if (scaling && parameters) tell_of_replaced(config, scaling, parameters);
+    if (!scaling && !parameters && config->keys->rope) return json_loads(config->keys->rope, 0, NULL);
+    return json_incref((json_t *)(uintptr_t)(scaling ? scaling : parameters));
 }
 
 /* Llama 3's factors: slow angles are divided by `factor`, fast ones are not, with a ramp between. */
@@ -100,6 +127,16 @@ static void read_yarn(struct hf_config *config, const json_t *scaling, uint32_t 
         hf_put_float(config, "rope.scaling.yarn_log_multiplier", 0.1 * all);
 }
 
+/* Beside the parameters the number counts more than among them, as transformers reads it. */
+static uint32_t read_original_context(struct hf_config *config, const json_t *scaling)
+{
+    static const char name[] = "original_max_position_embeddings";
+    uint32_t preset = config->keys->original_context, own = hf_count(config, scaling, name, 0);
+    if (own == 0) own = config->n_context;
+    if (config->keys->local_theta.names) return own;
+    return hf_count(config, config->json, name, preset ? preset : own);
+}
+
 /* What llama.cpp's converter writes for models of some families whose rope is not scaled. */
 static void put_unscaled(struct hf_config *config)
 {
@@ -124,9 +161,7 @@ static void read_scaling(struct hf_config *config, const json_t *scaling, double
         if (hf_number(config, scaling, "alpha", 0) <= 0) hf_put_flag(config, "rope.scaling.dynamic", true);
         return;
     }
-    uint32_t n_original = hf_count(config, scaling, "original_max_position_embeddings", 0);
-    if (n_original == 0)
-        n_original = hf_count(config, config->json, "original_max_position_embeddings", config->n_context);
+    uint32_t n_original = read_original_context(config, scaling);
     if (n_original < 2)
         hf_fail(config, ENGINE_ERROR_DATA, "original_max_position_embeddings is %u", n_original);
     if (config->status) return;
@@ -179,33 +214,46 @@ static double follow_part(struct hf_config *config, const json_t *scaling, doubl
     return 1;
 }
 
-void hf_read_rope(struct hf_config *config)
+/* The rope of layers with windows, which is never scaled. */
+static void read_local(struct hf_config *config)
 {
-    const struct hf_family *family = config->family;
-    if (config->status || family->rotary == 0) return;
-    struct parameters p = find_parameters(config);
-    static const char thetas[] = "rope_theta|rotary_emb_base", parts[] = "partial_rotary_factor|rotary_pct";
-    double theta =
-        hf_number(config, config->json, "rope_theta|rotary_emb_base|global_rope_theta", family->theta);
-    theta = hf_number(config, p.base, thetas, theta);
-    double part = hf_number(config, p.base, parts, hf_number(config, config->json, parts, family->rotary));
+    const struct hf_real *theta = &config->keys->local_theta;
+    json_t *local = find_kind(config, "sliding_attention", config->keys->scales_local);
+    const char *type = hf_text(config, local, "rope_type|type");
+    hf_refuse(config, type && strcmp(type, "default") != 0,
+              "rope of a type but default in layers with windows");
+    double base = hf_number(config, config->json, theta->names, theta->preset);
+    hf_put_float(config, "rope.freq_base_swa", hf_number(config, local, "rope_theta", base));
+    json_decref(local);
+}
+
+static void read_rope(struct hf_config *config, const json_t *parameters)
+{
+    const struct hf_keys *keys = config->keys;
+    double theta = hf_number(config, config->json, keys->theta.names, keys->theta.preset);
+    theta = hf_number(config, parameters, "rope_theta", theta);
+    double part = hf_number(config, config->json, keys->part, config->family->rotary);
+    part = hf_number(config, parameters, "partial_rotary_factor", part);
     if (theta <= 0 || part < 0 || part > 1)
         hf_fail(config, ENGINE_ERROR_DATA, "rope_theta %g or partial_rotary_factor %g is impossible", theta,
                 part);
     if (config->status) return;
-    part = follow_part(config, p.scaling, part);
+    part = follow_part(config, parameters, part);
     if (config->status) return;
     if (config->n_rope == 0) config->n_rope = (uint32_t)(config->head_dim * part);
     if (config->n_rope > config->head_dim + 65536) /* a number of config.json's own */
         hf_fail(config, ENGINE_ERROR_DATA, "%u values of a head cannot be rotated", config->n_rope);
-    theta = stretch(config, p.scaling, theta);
+    theta = stretch(config, parameters, theta);
     hf_put_count(config, "rope.dimension_count", config->n_rope);
     hf_put_float(config, "rope.freq_base", theta);
-    read_scaling(config, p.scaling, theta);
-    if (strcmp(family->architecture, "gemma3") != 0 && strcmp(family->architecture, "gemma-embedding") != 0 &&
-        strcmp(family->architecture, "modern-bert") != 0)
-        return;
-    const json_t *local = hf_get(hf_get(config->json, "rope_parameters"), "sliding_attention");
-    theta = hf_number(config, config->json, "rope_local_base_freq|local_rope_theta", 10000);
-    hf_put_float(config, "rope.freq_base_swa", hf_number(config, local, "rope_theta", theta));
+    read_scaling(config, parameters, theta);
+    if (keys->local_theta.names) read_local(config);
+}
+
+void hf_read_rope(struct hf_config *config)
+{
+    if (config->status || config->family->rotary == 0) return;
+    json_t *parameters = find_parameters(config);
+    if (!config->status) read_rope(config, parameters);
+    json_decref(parameters);
 }
