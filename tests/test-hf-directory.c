@@ -521,6 +521,52 @@ Test(hf_directory, warns_of_what_does_not_go_together)
     log_to(NULL, NULL);
 }
 
+/* The embedding and the head where tie_word_embeddings is true: either alone is both; two that differ are two. */
+Test(hf_directory, uses_a_stored_head_beside_a_tied_embedding)
+{
+    static const struct {
+        size_t first, n; /* of the embedding, the norm and the head */
+        float head;      /* added to the head's values */
+        bool has_head, warns;
+    } cases[] = {
+        {0, 2, 0, false, false}, {1, 2, 5, false, false}, {0, 3, 0, false, false}, {0, 3, 5, true, true}};
+    char line[512];
+    log_to(keep_line, line);
+    write_config(CONFIG ", \"tie_word_embeddings\": true");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model;
+        struct tensor_file *file = tensor_file_create();
+        float values[64];
+        *line = '\0';
+        for (size_t k = cases[i].first; k < cases[i].first + cases[i].n; k++) {
+            for (size_t v = 0; v < 64; v++) values[v] = (float)v + (k == 2 ? cases[i].head : 0);
+            tensor_file_add(file, stored[k].name, stored[k].rows, stored[k].columns, values);
+        }
+        tensor_file_save(file, files_path(folder, "model.safetensors"));
+        cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+        cr_expect_eq(model_tensor_find(model, "output.weight") != NULL, cases[i].has_head, "case %zu", i);
+        cr_expect_eq(number_at(model, "token_embd.weight", 1, 2), 10 + (cases[i].first == 1 ? 5 : 0));
+        if (cases[i].has_head) cr_expect_eq(number_at(model, "output.weight", 1, 2), 15);
+        cr_expect_eq(strstr(line, "lm_head.weight is not the embedding") != NULL, cases[i].warns, "%s", line);
+        model_close(model);
+    }
+    log_to(NULL, NULL);
+}
+
+/* Falcon-H1 multiplies both by numbers of their own. */
+Test(hf_directory, makes_two_of_a_tied_embedding_with_factors)
+{
+    struct model *model;
+    write_config("\"model_type\": \"falcon_h1\", \"hidden_size\": 8, \"num_attention_heads\": 2, "
+                 "\"num_hidden_layers\": 1, \"vocab_size\": 3, \"tie_word_embeddings\": true, "
+                 "\"embedding_multiplier\": 2, \"lm_head_multiplier\": 3");
+    write_shard("model.safetensors", 0, 1);
+    cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+    cr_expect_eq(number_at(model, "token_embd.weight", 1, 2), 20);
+    cr_expect_eq(number_at(model, "output.weight", 1, 2), 30);
+    model_close(model);
+}
+
 /* Rope that depends on the length ends with the context that the model has; Hunyuan's base has no length. */
 Test(hf_directory, tells_of_dynamic_rope)
 {

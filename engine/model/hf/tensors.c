@@ -127,8 +127,47 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
         if (entry->name.layer >= reader->n_stored_layers) reader->n_stored_layers = entry->name.layer + 1;
         return;
     }
-    if (reader->config->is_tied && strcmp(entry->name.tensor, "output.weight") == 0) return;
     reader->n_entries++;
+}
+
+static struct hf_entry *find_entry(struct reader *reader, const char *tensor)
+{
+    for (size_t i = 0; i < reader->n_entries; i++)
+        if (strcmp(reader->entries[i].name.tensor, tensor) == 0) return &reader->entries[i];
+    return NULL;
+}
+
+static bool are_equal(const struct hf_entry *a, const struct hf_entry *b)
+{
+    const struct safetensors_tensor *left = a->stored, *right = b->stored;
+    return !a->is_quantised && !b->is_quantised && strcmp(left->type_name, right->type_name) == 0 &&
+           left->size == right->size && memcmp(left->ne, right->ne, sizeof left->ne) == 0 &&
+           memcmp(left->data, right->data, (size_t)left->size) == 0;
+}
+
+/* The output matrix and the embedding of models that have one for both. As in transformers 5, either may be stored; if
+ * both are and differ, they are two. */
+static void tie(struct reader *reader)
+{
+    struct hf_entry *head = find_entry(reader, "output.weight"),
+                    *embedding = find_entry(reader, "token_embd.weight");
+    if (!reader->config->is_tied) return;
+    if (head && embedding && are_equal(head, embedding))
+        *head = reader->entries[--reader->n_entries];
+    else if (head && embedding)
+        log_line(ENGINE_LOG_WARNING,
+                 "%s: %s is not the embedding, though tie_word_embeddings is true; it is used",
+                 reader->model->path, head->stored->name);
+    else if (head) {
+        strcpy(head->name.tensor, "token_embd.weight");
+        head->name.is_embedding = true;
+    } else if (embedding && hf_has_factors(&reader->of, &embedding->name)) {
+        /* The factors of both differ. */
+        head = &reader->entries[reader->n_entries++];
+        *head = *embedding;
+        strcpy(head->name.tensor, "output.weight");
+        head->name.is_embedding = false;
+    }
 }
 
 /* linear.weight and linear.bias of a dense step. */
@@ -404,7 +443,7 @@ int hf_list_tensors(struct model *model, struct hf_config *config)
                             .of = {model->path, config}};
     size_t n = 0;
     for (size_t i = 0; i < model->n_shards; i++) n += safetensors_count(model->shards[i]);
-    reader.entries = calloc(n + 1, sizeof *reader.entries);
+    reader.entries = calloc(n + 2, sizeof *reader.entries); /* `enter` writes one further, `tie` adds one */
     if (!reader.entries) return error_memory("tensor list");
     size_t first_dense = model->n_shards - config->n_dense;
     int status = ENGINE_OK;
@@ -416,6 +455,7 @@ int hf_list_tensors(struct model *model, struct hf_config *config)
             else
                 status = enter_dense(&reader, stored, i - first_dense);
         }
+    tie(&reader);
     qsort(reader.entries, reader.n_entries, sizeof *reader.entries, compare_entries);
     if (!status) status = model_reserve_tensors(model, HF_MAX_PARTS * reader.n_entries + 4);
     for (size_t i = 0, same; i < reader.n_entries && !status; i += same) {
