@@ -180,6 +180,7 @@ struct arguments {
     uint32_t n_waiting;                       /* --queue */
     uint32_t most_tokens;                     /* --max-tokens; 0: no limit */
     uint32_t most_attention;                  /* --attention-tokens; 0: off */
+    bool strict_requests;                     /* --strict */
     uint32_t body_mib, header_kib;            /* --max-body, --max-header */
     uint32_t pending_kib;                     /* --max-unread */
     uint32_t n_connections, n_connections_each;

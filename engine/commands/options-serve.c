@@ -59,6 +59,8 @@ const struct option options_serve[] = {
                  "Most tokens that a request may have generated; 0: as many as the context has room for"),
     SERVE_NUMBER("max-body", "MIB", body_mib, "16", 1, 4096, NULL, "Largest body of a request"),
     SERVE_NUMBER("max-header", "KIB", header_kib, "64", 4, 1024, NULL, "Largest header of a request"),
+    SERVE_FLAG("strict", strict_requests,
+               "Refuses requests with fields that the server doesn't know, instead of ignoring these"),
     SERVE_NUMBER("attention-tokens", "N", most_attention, "512", 0, 65536, NULL,
                  "The longest conversation whose attention weights can be asked for, in tokens; 0: none"),
     SERVE_NUMBER(

@@ -66,6 +66,10 @@ void about_model(struct exchange *exchange)
 {
     struct models *models = exchange_server(exchange)->models;
     const char *name = strstr(exchange_path(exchange), "/models/") + strlen("/models/"), *model, *adapter;
+    if (!*name) {
+        about_models(exchange);
+        return;
+    }
     struct served_state state;
     for (size_t i = 0; models_at(models, i, &state); i++) {
         if (strcmp(state.name, name) != 0) continue;

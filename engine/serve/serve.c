@@ -6,6 +6,7 @@
 #include "commands/common.h"
 #include "commands/guesses.h"
 #include "common/clock.h"
+#include "serve/generate/lenient.h"
 #include "serve/http/http.h"
 #include "serve/life.h"
 #include "serve/log.h"
@@ -40,6 +41,9 @@ int serve(const struct arguments *arguments)
     if (!status) status = allow_files(arguments);
     server.metrics = metrics_create();
     if (!status && !server.metrics) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (metrics)");
+    server.lenient = arguments->strict_requests ? NULL : lenient_create();
+    if (!status && !arguments->strict_requests && !server.lenient)
+        status = command_error(ENGINE_ERROR_MEMORY, "out of memory (the log)");
     if (!status) status = http_create(&server, &server.http);
     if (!status) {
         const struct engine_options options = {.struct_size = sizeof options,
@@ -60,6 +64,7 @@ int serve(const struct arguments *arguments)
     models_destroy(server.models);
     http_destroy(server.http);
     engine_close(server.engine);
+    lenient_destroy(server.lenient);
     metrics_destroy(server.metrics);
     sampling_free(&server.sampling);
     return exit_status;

@@ -9,6 +9,7 @@
 #include "engine.h"
 
 struct http;
+struct lenient;
 struct metrics;
 struct models;
 
@@ -19,10 +20,11 @@ struct server {
     struct models *models;
     struct http *http;
     struct metrics *metrics;
-    double began;           /* server_now */
-    atomic_bool is_lost;    /* see life_end */
-    atomic_bool is_ending;  /* no new requests: /health says so */
-    atomic_bool is_looking; /* a request for attention weights is being computed, one at a time */
+    struct lenient *lenient; /* what requests have that is ignored; NULL: --strict */
+    double began;            /* server_now */
+    atomic_bool is_lost;     /* see life_end */
+    atomic_bool is_ending;   /* no new requests: /health says so */
+    atomic_bool is_looking;  /* a request for attention weights is being computed, one at a time */
 };
 
 #endif

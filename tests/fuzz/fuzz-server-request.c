@@ -1,12 +1,13 @@
-/* fuzz-server-request.c: fuzzing target: a byte for an API, one for a format of replies, and the body of a request. What it
- * asks for is in the form that templates and the queue expect, or it is refused in one line; its grammar can be made, or is
- * refused. */
+/* fuzz-server-request.c: fuzzing target: a byte for an API, one for a format of replies and whether unknown fields are
+ * ignored, and the body of a request. What it asks for is in the form that templates and the queue expect, or it is refused
+ * in one line; its grammar can be made, or is refused. */
 #include <math.h>
 #include <string.h>
 
 #include "common/json-read.h"
 #include "engine.h"
 #include "serve/api/read.h"
+#include "serve/generate/lenient.h"
 #include "serve/generate/shape.h"
 #include "serve/models/models.h"
 #include "tokenizers.h"
@@ -60,6 +61,10 @@ static void check_ask(const struct ask *ask)
     for (size_t i = 0; i < json_array_size(ask->tools); i++)
         must(is_text(json_object_get(json_object_get(json_array_get(ask->tools, i), "function"), "name")),
              "a tool");
+    const char *name;
+    json_t *origin;
+    json_object_foreach(ask->origins, name, origin)
+        must(is_text(json_object_get(origin, "name")), "an origin");
     must(ask->messages || ask->n_prompts > 0, "nothing to go on from");
     must(ask->n >= 1 && ask->n <= ASK_MOST_CHOICES && ask->n_top <= ASK_MOST_TOP, "a number");
     must(isfinite(ask->options.sampler.temperature), "a temperature");
@@ -90,7 +95,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct served *served = model();
     const struct engine_sampler_options defaults = {.struct_size = sizeof defaults};
-    struct mistake mistake = {0};
+    static struct lenient *lenient;
+    if (!lenient) must((lenient = lenient_create()) != NULL, "no memory");
+    struct mistake mistake = {.lenient = size > 1 && data[1] & 128 ? lenient : NULL};
     struct ask ask;
     json_t *made = NULL;
     if (size < 2) return 0;

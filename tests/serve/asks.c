@@ -5,83 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/json-read.h"
-#include "serve/api/read.h"
+#include "asks-fixture.h"
 #include "serve/generate/shape.h"
-#include "serve/models/models.h"
 
-#define DEMO_MODEL TEST_SOURCE_DIR "/../../models/demo/demo.gguf"
-
-static struct engine *engine;
-static struct served served = {.name = "demo"};
-
-static void begin(void)
-{
-    const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
-    struct engine_options options = {.struct_size = sizeof options, .plugin_dirs = dirs};
-    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
-    cr_assert_eq(engine_model_open(engine, DEMO_MODEL, NULL, &served.model), ENGINE_OK, "%s",
-                 engine_error_message());
-    cr_assert_eq(vocabulary_open(served.model, &served.vocabulary), ENGINE_OK);
-}
-
-static void end(void)
-{
-    engine_model_close(served.model);
-    engine_close(engine);
-}
-
-TestSuite(asks, .init = begin, .fini = end, .timeout = 600);
+TestSuite(asks, .init = asks_begin, .fini = asks_end, .timeout = 600);
 
 /* ---- Reading ---- */
-
-enum api { CHAT, COMPLETIONS, INFILL, RESPONSES, MESSAGES };
-
-struct read {
-    struct ask ask;
-    struct mistake mistake;
-    json_t *body, *made;
-    bool good;
-};
-
-/* Quotes are written as '. */
-static json_t *json_of(const char *text)
-{
-    char *copy = strdup(text);
-    json_error_t error;
-    for (char *at = copy; *at; at++)
-        if (*at == '\'') *at = '"';
-    json_t *json = json_read_text(copy, JSON_DECODE_ANY, &error);
-    cr_assert(json, "%s: %s", error.text, copy);
-    free(copy);
-    return json;
-}
-
-static struct read *read_body(enum api api, const char *text)
-{
-    static struct read read;
-    const struct engine_sampler_options defaults = {.struct_size = sizeof defaults, .temperature = 0.8f};
-    read = (struct read){.body = json_of(text)};
-    ask_create(&read.ask, &defaults);
-    switch (api) {
-    case CHAT: read.good = chat_read(&read.ask, read.body, &read.mistake); break;
-    case COMPLETIONS: read.good = completions_read(&read.ask, &served, read.body, &read.mistake); break;
-    case INFILL: read.good = infill_read(&read.ask, &served, read.body, &read.mistake); break;
-    case RESPONSES: read.good = responses_read(&read.ask, read.body, &read.made, &read.mistake); break;
-    case MESSAGES: read.good = messages_read(&read.ask, read.body, &read.made, &read.mistake); break;
-    }
-    cr_assert_eq(read.good, read.mistake.status == 0, "%s: %s", text, read.mistake.message);
-    return &read;
-}
-
-static void done(struct read *read)
-{
-    ask_free(&read->ask);
-    json_decref(read->made);
-    json_decref(read->body);
-}
-
-#define HI "'messages': [{'role': 'user', 'content': 'hi'}]"
 
 static const struct {
     enum api api;
@@ -211,7 +140,7 @@ static const struct {
 Test(asks, refused_by_name)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        struct read *read = read_body(refused[i].api, refused[i].body);
+        struct read *read = asks_read(NULL, refused[i].api, refused[i].body);
         cr_assert(!read->good, "%s", refused[i].body);
         cr_assert_eq(read->mistake.status, 400, "%s: %s", refused[i].body, read->mistake.message);
         cr_assert_str_eq(read->mistake.param, refused[i].param, "%s: %s", refused[i].body,
@@ -219,20 +148,20 @@ Test(asks, refused_by_name)
         cr_assert(strstr(read->mistake.message, refused[i].message), "%s: %s", refused[i].body,
                   read->mistake.message);
         cr_assert(!strchr(read->mistake.message, '\n'));
-        done(read);
+        asks_done(read);
     }
 }
 
 static void expect_messages(enum api api, const char *body, const char *messages)
 {
-    struct read *read = read_body(api, body);
-    json_t *expected = json_of(messages);
+    struct read *read = asks_read(NULL, api, body);
+    json_t *expected = asks_json(messages);
     char *got = json_dumps(read->ask.messages, JSON_COMPACT);
     cr_assert(read->good, "%s: %s", body, read->mistake.message);
     cr_assert(json_equal(read->ask.messages, expected), "%s", got);
     free(got);
     json_decref(expected);
-    done(read);
+    asks_done(read);
 }
 
 /* Each API's conversation becomes the same messages. */
@@ -296,25 +225,26 @@ Test(asks, output_config)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char body[256];
         snprintf(body, sizeof body, "{" HI ", %s}", cases[i].fields);
-        struct read *read = read_body(MESSAGES, body);
+        struct read *read = asks_read(NULL, MESSAGES, body);
         const char *effort = json_string_value(json_object_get(read->ask.variables, "reasoning_effort"));
         cr_expect(read->good, "%s: %s", body, read->mistake.message);
         cr_expect(effort ? cases[i].effort && !strcmp(effort, cases[i].effort) : !cases[i].effort, "%s: %s",
                   body, effort ? effort : "none");
-        done(read);
+        asks_done(read);
     }
-    struct read *read = read_body(MESSAGES, "{" HI ", 'output_config': {'format': {'type': 'json_schema', "
-                                            "'schema': {'type': 'object'}}}}");
+    struct read *read = asks_read(NULL, MESSAGES,
+                                  "{" HI ", 'output_config': {'format': {'type': 'json_schema', "
+                                  "'schema': {'type': 'object'}}}}");
     cr_assert(read->good, "%s", read->mistake.message);
     cr_assert_eq(read->ask.options.constraint.kind, ENGINE_GRAMMAR_JSON_SCHEMA);
     cr_assert_str_eq(read->ask.constrained_by, "output_config.format");
-    done(read);
+    asks_done(read);
 }
 
 Test(asks, options)
 {
-    struct read *read = read_body(
-        CHAT,
+    struct read *read = asks_read(
+        NULL, CHAT,
         "{" HI ", 'temperature': 0.5, 'top_k': 7, 'seed': 18446744073709551615, 'stop': ['a', 'b'], 'n': 3, "
         "'max_tokens': null, 'max_completion_tokens': 12, 'stream': true, 'stream_options': "
         "{'include_usage': true}, 'logprobs': true, 'top_logprobs': 2, 'user': 'me', "
@@ -330,39 +260,41 @@ Test(asks, options)
     cr_assert_eq(ask->options.sampler.n_logit_bias, 1);
     cr_assert(ask->n == 3 && ask->stream && ask->include_usage && ask->logprobs && ask->n_top == 2 &&
               ask->one_call);
-    done(read);
+    asks_done(read);
 
     /* Without "strict", unknown keywords are JSON schema's annotations. */
-    read = read_body(CHAT, "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': "
-                           "{'mood': 'good'}}}}");
+    read = asks_read(NULL, CHAT,
+                     "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': "
+                     "{'mood': 'good'}}}}");
     cr_assert(read->good, "%s", read->mistake.message);
-    done(read);
-    read =
-        read_body(CHAT, "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'strict': true, "
-                        "'schema': {'$defs': {'required': {'type': 'string', 'x-mood': 1}}, 'properties': "
-                        "{'typ': {'$ref': '#/$defs/required'}}}}}}");
+    asks_done(read);
+    read = asks_read(NULL, CHAT,
+                     "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'strict': true, "
+                     "'schema': {'$defs': {'required': {'type': 'string', 'x-mood': 1}}, 'properties': "
+                     "{'typ': {'$ref': '#/$defs/required'}}}}}}");
     cr_assert(read->good, "%s", read->mistake.message);
-    done(read);
+    asks_done(read);
 
-    read = read_body(COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
+    read = asks_read(NULL, COMPLETIONS, "{'prompt': ['Once', 'The cat sat'], 'echo': true, 'max_tokens': 0}");
     cr_assert(read->good && read->ask.no_tokens && read->ask.echo && read->ask.n_prompts == 2);
     cr_assert_eq(read->ask.prompts[0].tokens.count, 2); /* with the token that begins texts */
     cr_assert_str_eq(read->ask.prompts[1].text, "The cat sat");
-    done(read);
+    asks_done(read);
 
-    read = read_body(COMPLETIONS, "{'prompt': [[5, 6], [7]]}");
+    read = asks_read(NULL, COMPLETIONS, "{'prompt': [[5, 6], [7]]}");
     cr_assert(read->good && read->ask.n_prompts == 2 && read->ask.prompts[0].tokens.ids[1] == 6);
     cr_assert_eq(read->ask.options.max_tokens, 16);
-    done(read);
+    asks_done(read);
 
-    read = read_body(MESSAGES, "{" HI ", 'max_tokens': 5, 'stop_sequences': ['x'], 'tools': [{'name': 'f', "
-                               "'input_schema': {'type': 'object'}}], 'tool_choice': {'type': 'tool', "
-                               "'name': 'f', 'disable_parallel_tool_use': true}}");
+    read = asks_read(NULL, MESSAGES,
+                     "{" HI ", 'max_tokens': 5, 'stop_sequences': ['x'], 'tools': [{'name': 'f', "
+                     "'input_schema': {'type': 'object'}}], 'tool_choice': {'type': 'tool', "
+                     "'name': 'f', 'disable_parallel_tool_use': true}}");
     cr_assert(read->good && read->ask.tool_choice == TOOL_CHOICE_NAMED && read->ask.one_call, "%s",
               read->mistake.message);
     cr_assert_str_eq(read->ask.tool, "f");
     cr_assert(ask_check_tools(&read->ask, &read->mistake));
-    done(read);
+    asks_done(read);
 }
 
 /* Each answer to a call finds its function, in time that grows with their number. */
@@ -382,12 +314,12 @@ Test(asks, many_calls)
     }
     json_t *body = json_pack("{s:o}", "messages", messages);
     char *text = json_dumps(body, 0);
-    struct read *read = read_body(CHAT, text);
+    struct read *read = asks_read(NULL, CHAT, text);
     cr_assert(read->good, "%s", read->mistake.message);
     for (size_t i = 1; i <= N; i += 997)
         cr_assert_str_eq(json_string_value(json_object_get(json_array_get(read->ask.messages, i), "name")),
                          (i - 1) % 2 ? "odd" : "even");
-    done(read);
+    asks_done(read);
     free(text);
     json_decref(body);
 }
@@ -421,7 +353,7 @@ Test(asks, fields)
 /* The token of a byte: the tokenizer itself would make spaces of DeepSeek's marks. */
 static int32_t token_of_byte(unsigned char byte)
 {
-    const struct vocabulary *v = &served.vocabulary;
+    const struct vocabulary *v = &asks_served.vocabulary;
     char spelled[8];
     snprintf(spelled, sizeof spelled, "<0x%02X>", byte);
     for (int32_t id = 0; id < (int32_t)v->info.n_tokens; id++) {
@@ -591,9 +523,9 @@ static const struct {
 Test(asks, shapes)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct read *read = read_body(CHAT, shapes[i].body);
-        struct shape shape = {.model = served.model,
-                              .vocabulary = &served.vocabulary,
+        struct read *read = asks_read(NULL, CHAT, shapes[i].body);
+        struct shape shape = {.model = asks_served.model,
+                              .vocabulary = &asks_served.vocabulary,
                               .format = shapes[i].format,
                               .template_text = shapes[i].template_text,
                               .reasoning = shapes[i].reasoning};
@@ -607,7 +539,7 @@ Test(asks, shapes)
         for (size_t n = 0; n < 4 && shapes[i].fails[n]; n++)
             cr_expect(!follows(grammar, shapes[i].fails[n]), "%zu: %s", i, shapes[i].fails[n]);
         engine_grammar_destroy(grammar);
-        done(read);
+        asks_done(read);
     }
 }
 
@@ -624,16 +556,16 @@ Test(asks, shapes_refused)
          "tool_choice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct read *read = read_body(CHAT, cases[i].body);
-        struct shape shape = {.model = served.model,
-                              .vocabulary = &served.vocabulary,
+        struct read *read = asks_read(NULL, CHAT, cases[i].body);
+        struct shape shape = {.model = asks_served.model,
+                              .vocabulary = &asks_served.vocabulary,
                               .format = ENGINE_REPLY_LLAMA3,
                               .template_text = "<|python_tag|>"};
         struct engine_grammar *grammar;
         cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake), "%s", cases[i].body);
         cr_assert_eq(read->mistake.status, 400);
         cr_assert_str_eq(read->mistake.param, cases[i].param);
-        done(read);
+        asks_done(read);
     }
     /* Compiling one of several megabytes would hold up a thread of HTTP for minutes. */
     enum { VALUES = 60000 };
@@ -641,26 +573,27 @@ Test(asks, shapes_refused)
     at += sprintf(at, "{" HI ", 'json_schema': {'enum': ['");
     for (int i = 0; i < VALUES; i++) at += sprintf(at, i > 0 ? "','%07d" : "%07d", i);
     sprintf(at, "']}}");
-    struct read *read = read_body(CHAT, large);
-    struct shape shape = {.model = served.model, .vocabulary = &served.vocabulary, .template_text = ""};
+    struct read *read = asks_read(NULL, CHAT, large);
+    struct shape shape = {
+        .model = asks_served.model, .vocabulary = &asks_served.vocabulary, .template_text = ""};
     struct engine_grammar *grammar;
     cr_assert(!shape_make(&shape, &read->ask, &grammar, &read->mistake));
     cr_assert_str_eq(read->mistake.param, "json_schema");
     cr_assert(strstr(read->mistake.message, "bytes"), "%s", read->mistake.message);
-    done(read);
+    asks_done(read);
     free(large);
-    read = read_body(COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
-    cr_assert(shape_constrain(served.model, &read->ask, &grammar, &read->mistake) && grammar);
+    read = asks_read(NULL, COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
+    cr_assert(shape_constrain(asks_served.model, &read->ask, &grammar, &read->mistake) && grammar);
     engine_grammar_destroy(grammar);
     read->ask.options.constraint.size = 1 << 20; /* refused before it is read */
-    cr_assert(!shape_constrain(served.model, &read->ask, &grammar, &read->mistake));
+    cr_assert(!shape_constrain(asks_served.model, &read->ask, &grammar, &read->mistake));
     cr_assert_str_eq(read->mistake.param, "json_schema");
-    done(read);
-    read = read_body(CHAT, "{" HI ", " TOOLS "}");
-    shape = (struct shape){.model = served.model,
-                           .vocabulary = &served.vocabulary,
+    asks_done(read);
+    read = asks_read(NULL, CHAT, "{" HI ", " TOOLS "}");
+    shape = (struct shape){.model = asks_served.model,
+                           .vocabulary = &asks_served.vocabulary,
                            .format = ENGINE_REPLY_HERMES,
                            .template_text = "<tool_call>"};
     cr_assert(shape_make(&shape, &read->ask, &grammar, &read->mistake) && !grammar);
-    done(read);
+    asks_done(read);
 }

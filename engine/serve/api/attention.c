@@ -197,7 +197,8 @@ static void look_and_answer(struct look *look)
 void api_attention(struct exchange *exchange)
 {
     struct server *server = exchange_server(exchange);
-    struct look look = {.exchange = exchange, .served = exchange_model(exchange)};
+    struct look look = {
+        .exchange = exchange, .served = exchange_model(exchange), .mistake = wire_mistake(exchange)};
     bool idle = false;
     read_request(&look);
     if (!look.exchange) {

@@ -35,6 +35,7 @@ static bool read_verbosity(struct ask *ask, const char *name, json_t *value, str
 {
     const char *word = json_string_value(value);
     (void)ask;
+    if (mistake->lenient) return ask_read_any_text(ask, name, value, mistake);
     return (word && strcmp(word, "medium") == 0) ||
            mistake_in(mistake, name, "\"%s\" can only be medium here", name);
 }
@@ -147,6 +148,18 @@ static void send_text(struct choice *choice, uint32_t part, const struct engine_
     send_delta(choice, json_pack("{s:o}", key, json_text(text->data, text->length)), NULL);
 }
 
+static json_t *custom_json(const json_t *call)
+{
+    return json_pack("{s:O, s:s, s:{s:O, s:o}}", "id", json_object_get(call, "id"), "type", "custom",
+                     "custom", "name", json_object_get(call, "name"), "input",
+                     ask_custom_input(json_object_get(call, "arguments")));
+}
+
+static bool is_custom(const struct choice *choice, const json_t *call)
+{
+    return ask_is_custom(&choice->generation->ask, json_string_value(json_object_get(call, "name")));
+}
+
 static json_t *call_json(const json_t *call)
 {
     return json_pack("{s:O, s:s, s:{s:O, s:O}}", "id", json_object_get(call, "id"), "type", "function",
@@ -154,9 +167,22 @@ static json_t *call_json(const json_t *call)
                      json_object_get(call, "arguments"));
 }
 
+/* In one piece, since its input is known only when its arguments are. */
+static void send_custom(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
+{
+    if (!(piece->flags & ENGINE_REPLY_CALL_ENDS)) return;
+    json_t *delta = custom_json(json_array_get(choice->calls, number));
+    json_object_set_new(delta, "index", json_integer((json_int_t)number));
+    send_delta(choice, json_pack("{s:[o]}", "tool_calls", delta), NULL);
+}
+
 static void send_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
 {
     const json_t *call = json_array_get(choice->calls, number);
+    if (is_custom(choice, call)) {
+        send_custom(choice, number, piece);
+        return;
+    }
     json_t *function = json_pack("{s:o}", "arguments", json_text(piece->text.data, piece->text.length));
     json_t *delta = json_pack("{s:I, s:O}", "index", (json_int_t)number, "function", function);
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
@@ -182,7 +208,8 @@ static json_t *message_json(const struct choice *choice)
     json_t *calls = json_array();
     size_t i;
     json_t *call;
-    json_array_foreach(choice->calls, i, call) json_array_append_new(calls, call_json(call));
+    json_array_foreach(choice->calls, i, call)
+        json_array_append_new(calls, is_custom(choice, call) ? custom_json(call) : call_json(call));
     bool any = json_array_size(calls) > 0;
     json_t *message = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
                                 any && content->size == 0 ? json_null() : json_buffer(content), "refusal");
@@ -235,7 +262,7 @@ static const struct format format = {
 
 void api_chat(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct generation *g = generation_create(exchange, &format, "chatcmpl-");
     if (!g) return;
     chat_read(&g->ask, exchange_json(exchange), &mistake);

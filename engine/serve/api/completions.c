@@ -338,7 +338,7 @@ static const struct format format = {
 
 void api_completions(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct generation *g = generation_create(exchange, &format, "cmpl-");
     if (!g) return;
     completions_read(&g->ask, g->served, exchange_json(exchange), &mistake);
@@ -431,7 +431,7 @@ static const struct format infill_format = {
 
 void api_infill(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct generation *g = generation_create(exchange, &infill_format, "infill-");
     if (!g) return;
     infill_read(&g->ask, g->served, exchange_json(exchange), &mistake);

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "serve/api/messages-tools.h"
 #include "serve/api/read.h"
+#include "serve/generate/lenient.h"
 
 static bool append(json_t *messages, json_t *message, struct mistake *mistake)
 {
@@ -55,6 +57,26 @@ static bool read_use(const json_t *block, json_t *message, const char *where, st
     return json_array_append_new(calls, call) == 0 || mistake_memory(mistake);
 }
 
+/* The text of a result; the names of the tools that a search has found are part of it. A new reference; NULL: a mistake. */
+static json_t *result_text(const json_t *content, const char *where, struct mistake *mistake)
+{
+    size_t i;
+    json_t *block, *texts = mistake->lenient && json_is_array(content) ? json_array() : NULL;
+    if (!texts) return text_of(content, where, mistake);
+    json_array_foreach((json_t *)(size_t)content, i, block)
+    {
+        const char *type = json_string_value(json_object_get(block, "type"));
+        json_t *tool = json_object_get(block, "tool_name");
+        if (type && strcmp(type, "tool_reference") == 0 && json_is_string(tool))
+            json_array_append_new(texts, json_pack("{s:s, s:O}", "type", "text", "text", tool));
+        else
+            json_array_append(texts, block);
+    }
+    json_t *text = text_of(texts, where, mistake);
+    json_decref(texts);
+    return text;
+}
+
 /* A message of its own: chat has results outside of the user's messages. */
 static bool read_result(const json_t *block, json_t *messages, const char *where, struct mistake *mistake)
 {
@@ -64,7 +86,7 @@ static bool read_result(const json_t *block, json_t *messages, const char *where
     snprintf(param, sizeof param, "%.120s.content", where);
     if (!ask_check_keys(block, where, keys, mistake)) return false;
     if (!json_is_string(id)) return mistake_in(mistake, where, "a tool_result needs a \"tool_use_id\"");
-    json_t *text = content && !json_is_null(content) ? text_of(content, param, mistake) : json_string("");
+    json_t *text = content && !json_is_null(content) ? result_text(content, param, mistake) : json_string("");
     if (!text) return false;
     /* Templates have no place for a failure but the text. */
     if (json_is_true(json_object_get(block, "is_error"))) {
@@ -74,6 +96,34 @@ static bool read_result(const json_t *block, json_t *messages, const char *where
     }
     return append(messages, json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text),
                   mistake);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), length = strlen(end);
+    return n >= length && strcmp(text + n - length, end) == 0;
+}
+
+/* Blocks of Anthropic's servers: what their own tools did is left out, like these tools; a summary of what came before is
+ * text. */
+static bool read_foreign_block(const json_t *block, const char *type, json_t *message, const char *where,
+                               struct mistake *mistake)
+{
+    static const char *const left_out[] = {
+        "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_listing",
+        "tool_addition",     "tool_removal",    "fallback",     NULL};
+    const json_t *content = json_object_get(block, "content");
+    char name[LENIENT_NAME_SIZE];
+    size_t i = 0;
+    if (strcmp(type, "compaction") == 0 && json_is_string(content))
+        return add_text(message, "content", content, mistake);
+    while (left_out[i] && strcmp(left_out[i], type) != 0) i++;
+    if (!left_out[i] && !ends_with(type, "_tool_result"))
+        return mistake_in(mistake, where,
+                          "blocks of type \"%.60s\" are not supported in messages of this role", type);
+    snprintf(name, sizeof name, "blocks of type %s", type);
+    lenient_say(mistake->lenient, name, "blocks of type %.60s are left out of prompts", type);
+    return true;
 }
 
 static bool read_block(const json_t *block, bool assistant, json_t *message, json_t *messages,
@@ -91,6 +141,7 @@ static bool read_block(const json_t *block, bool assistant, json_t *message, jso
                add_text(message, "reasoning_content", thinking, mistake);
     if (strcmp(type, "tool_use") == 0 && assistant) return read_use(block, message, where, mistake);
     if (strcmp(type, "tool_result") == 0 && !assistant) return read_result(block, messages, where, mistake);
+    if (mistake->lenient) return read_foreign_block(block, type, message, where, mistake);
     return mistake_in(mistake, where, "blocks of type \"%.60s\" are not supported in messages of this role",
                       type);
 }
@@ -101,7 +152,8 @@ static bool read_message(const json_t *message, json_t *messages, const char *wh
     const char *role = json_string_value(json_object_get(message, "role"));
     json_t *content = json_object_get(message, "content"), *block;
     size_t i;
-    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0))
+    bool system = role && mistake->lenient && strcmp(role, "system") == 0;
+    if (!role || (!system && strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0))
         return mistake_in(mistake, where, "\"%s.role\" should be user or assistant", where);
     if (!ask_check_keys(message, where, keys, mistake)) return false;
     if (json_is_string(content))
@@ -157,8 +209,10 @@ static bool read_thinking(struct ask *ask, const char *name, json_t *value, stru
         return mistake_in(mistake, name,
                           "\"%s\" should be an object with the type enabled, disabled or adaptive", name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
-    if (display && !json_is_null(display) &&
-        (!json_is_string(display) || strcmp(json_string_value(display), "summarized") != 0))
+    if (display && !json_is_null(display) && mistake->lenient && json_is_string(display))
+        ask->hides_reasoning = strcmp(json_string_value(display), "omitted") == 0;
+    else if (display && !json_is_null(display) &&
+             (!json_is_string(display) || strcmp(json_string_value(display), "summarized") != 0))
         return mistake_in(mistake, "thinking.display", "\"thinking.display\" can only be summarized here");
     ask->effort_may_be_moot = disabled;
     if (disabled) return ask_set_variable(ask, "reasoning_effort", json_string("none"), mistake);
@@ -166,32 +220,51 @@ static bool read_thinking(struct ask *ask, const char *name, json_t *value, stru
     return ask_set_variable(ask, "reasoning_effort", json_string("medium"), mistake);
 }
 
+/* {"type": "json_schema", "schema": …} */
+static bool read_output_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const inner[] = {"type", "schema", NULL};
+    const char *type = json_string_value(json_object_get(value, "type"));
+    if (!mistake->lenient && !ask_check_keys(value, name, inner, mistake)) return false;
+    if (!type || strcmp(type, "json_schema") != 0 || !json_object_get(value, "schema"))
+        return mistake_in(mistake, name,
+                          "\"%s\" should be an object with the type json_schema and a \"schema\"", name);
+    return ask_read_format(ask, name, value, mistake);
+}
+
+/* Of the time before "output_config". */
+static bool read_old_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    return mistake->lenient ? read_output_format(ask, name, value, mistake) : mistake_unknown(mistake, name);
+}
+
+/* Nothing is kept between requests, so that the client has to send all of the conversation. Who knows this code does. */
+static bool refuse_thread(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask, (void)value;
+    return mistake_with_code(mistake, MISTAKE_NO_THREADS, name,
+                             "the server keeps no conversations: send the whole conversation without \"%s\"",
+                             name);
+}
+
 /* {"format": {"type": "json_schema", "schema": …}, "effort": "high"} */
 static bool read_output(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    static const char *const keys[] = {"format", "effort", NULL}, *const inner[] = {"type", "schema", NULL};
+    static const char *const keys[] = {"format", "effort", NULL};
     json_t *format = json_object_get(value, "format"), *effort = json_object_get(value, "effort");
-    char error[256];
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
     if (effort && !json_is_null(effort) && !ask->effort_may_be_moot &&
         !ask_read_reasoning_effort(ask, "output_config.effort", effort, mistake))
         return false;
     if (!format || json_is_null(format)) return true;
-    if (!ask_check_keys(format, "output_config.format", inner, mistake)) return false;
-    const char *type = json_string_value(json_object_get(format, "type"));
-    ask->constrained_by = "output_config.format";
-    return (type && strcmp(type, "json_schema") == 0 &&
-            text_option_read(&ask->options, "response_format", format, error) == TEXT_OPTION_READ) ||
-           mistake_in(
-               mistake, "output_config.format",
-               "\"output_config.format\" should be an object with the type json_schema and a \"schema\"");
+    return read_output_format(ask, "output_config.format", format, mistake);
 }
 
 static bool not_here(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
     (void)ask, (void)value;
-    return mistake_in(mistake, name, "\"%s\" is not supported here", name);
+    return mistake_unknown(mistake, name);
 }
 
 static const struct ask_field fields[] = {
@@ -207,40 +280,13 @@ static const struct ask_field fields[] = {
     {"stop_sequences", read_stops},
     {"thinking", read_thinking},
     {"output_config", read_output},
+    {"output_format", read_old_format},
+    {"thread", refuse_thread},
     {"chat_template_kwargs", ask_read_template_variables},
     {"stop", not_here},
     {"response_format", not_here},
     {NULL, NULL},
 };
-
-static bool read_tools(struct ask *ask, const json_t *tools, json_t *made, struct mistake *mistake)
-{
-    static const char *const keys[] = {
-        "name", "description", "input_schema", "type", "cache_control", "strict", "eager_input_streaming",
-        NULL}; /* arguments come as they are written anyway */
-    size_t i;
-    json_t *tool, *list = json_array();
-    if (json_object_set_new(made, "tools", list) != 0) return mistake_memory(mistake);
-    if (!json_is_array(tools)) return mistake_in(mistake, "tools", "\"tools\" should be an array");
-    json_array_foreach((json_t *)(size_t)tools, i, tool)
-    {
-        const char *type = json_string_value(json_object_get(tool, "type"));
-        char where[64];
-        snprintf(where, sizeof where, "tools[%zu]", i);
-        if (type && strcmp(type, "custom") != 0)
-            return mistake_in(mistake, where, "tools of type \"%.60s\" are not supported", type);
-        if (!json_is_object(tool) || !ask_check_keys(tool, where, keys, mistake))
-            return mistake_in(mistake, where, "\"%s\" should be an object", where);
-        json_t *function =
-            json_pack("{s:O?, s:O*, s:O?, s:O*}", "name", json_object_get(tool, "name"), "description",
-                      json_object_get(tool, "description"), "parameters",
-                      json_object_get(tool, "input_schema"), "strict", json_object_get(tool, "strict"));
-        if (json_array_append_new(list, json_pack("{s:s, s:o}", "type", "function", "function", function)) !=
-            0)
-            return mistake_memory(mistake);
-    }
-    return ask_read_tools(ask, "tools", list, mistake);
-}
 
 static bool read_choice(struct ask *ask, const json_t *choice, struct mistake *mistake)
 {
@@ -298,7 +344,7 @@ bool messages_read(struct ask *ask, json_t *body, json_t **made, struct mistake 
     *made = json_object();
     if (!*made) return mistake_memory(mistake);
     if (!ask_read(ask, body, fields, mistake)) return false;
-    if (tools && !json_is_null(tools) && !read_tools(ask, tools, *made, mistake)) return false;
+    if (tools && !json_is_null(tools) && !messages_tools(ask, tools, mistake)) return false;
     if (choice && !json_is_null(choice) && !read_choice(ask, choice, mistake)) return false;
     return read_messages(ask, body, *made, mistake);
 }

@@ -99,12 +99,15 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
     struct generation *g = choice->generation;
     struct answer *answer = g->state;
     bool reasoning = part == ENGINE_REPLY_REASONING;
+    static const struct engine_string nothing = {"", 0};
+    if (reasoning && g->ask.hides_reasoning) text = &nothing;
     if (answer->part && answer->part != part) close_block(g);
     if (!answer->part) {
         answer->part = part;
         send(g, "content_block_start",
              json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", block_json(answer, false)));
     }
+    if (text->length == 0) return;
     text_add(&answer->text, text);
     send(g, "content_block_delta",
          json_pack("{s:I, s:{s:s, s:o}}", "index", index_of(answer), "delta", "type",
@@ -197,7 +200,7 @@ static struct generation *create(struct exchange *exchange, struct mistake *mist
 
 void api_messages(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     const json_t *most = json_object_get(exchange_json(exchange), "max_tokens");
     struct generation *g = create(exchange, &mistake);
     if (!g) return;
@@ -207,7 +210,7 @@ void api_messages(struct exchange *exchange)
 
 void api_count_tokens(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct generation *g = create(exchange, &mistake);
     if (!g) return;
     if (!mistake.status) conversation_prompt(g, &mistake);

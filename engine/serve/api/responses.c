@@ -186,11 +186,34 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
          delta);
 }
 
-static json_t *call_item(const char *id, const char *status, const json_t *call, bool whole)
+/* As the client knows the tool: by its own name, in its namespace, with a text as its input. */
+static json_t *call_item(const struct generation *g, const char *status, const json_t *call, bool whole)
 {
-    return json_pack("{s:s, s:s, s:s, s:O, s:O, s:o}", "id", id, "type", "function_call", "status", status,
-                     "call_id", json_object_get(call, "id"), "name", json_object_get(call, "name"),
-                     "arguments", whole ? json_incref(json_object_get(call, "arguments")) : json_string(""));
+    const struct answer *answer = g->state;
+    const char *offered = json_string_value(json_object_get(call, "name"));
+    const json_t *origin = ask_origin(&g->ask, offered);
+    json_t *name = json_object_get(origin ? origin : call, "name"),
+           *space = json_object_get(origin, "namespace"), *arguments = json_object_get(call, "arguments");
+    bool custom = ask_is_custom(&g->ask, offered);
+    json_t *text = !whole ? json_string("") : custom ? ask_custom_input(arguments) : json_incref(arguments);
+    return json_pack("{s:s, s:s, s:s, s:O, s:O, s:o, s:O*}", "id", answer->item, "type",
+                     custom ? "custom_tool_call" : "function_call", "status", status, "call_id",
+                     json_object_get(call, "id"), "name", name, custom ? "input" : "arguments", text,
+                     "namespace", space);
+}
+
+/* The input of a custom tool is known once the arguments are. */
+static void send_input(struct generation *g, const json_t *item)
+{
+    const struct answer *answer = g->state;
+    json_t *input = json_object_get(item, "input");
+    if (json_string_length(input) > 0)
+        send(g, "response.custom_tool_call_input.delta",
+             json_pack("{s:s, s:I, s:O}", "item_id", answer->item, "output_index", index_of(answer), "delta",
+                       input));
+    send(g, "response.custom_tool_call_input.done",
+         json_pack("{s:s, s:I, s:O}", "item_id", answer->item, "output_index", index_of(answer), "input",
+                   input));
 }
 
 static void take_call(struct choice *choice, size_t number, const struct engine_reply_piece *piece)
@@ -199,22 +222,27 @@ static void take_call(struct choice *choice, size_t number, const struct engine_
     struct answer *answer = g->state;
     const json_t *call = json_array_get(choice->calls, number);
     const char *status = piece->flags & ENGINE_REPLY_CALL_CUT ? "incomplete" : "completed";
+    bool custom = ask_is_custom(&g->ask, json_string_value(json_object_get(call, "name")));
     if (piece->flags & ENGINE_REPLY_CALL_BEGINS) {
         close_item(g, "completed");
-        random_id(answer->item, sizeof answer->item, "fc_", 24);
+        random_id(answer->item, sizeof answer->item, custom ? "ctc_" : "fc_", 24);
         send(g, "response.output_item.added",
              json_pack("{s:I, s:o}", "output_index", index_of(answer), "item",
-                       call_item(answer->item, "in_progress", call, false)));
+                       call_item(g, "in_progress", call, false)));
     }
-    if (piece->text.length > 0)
+    if (piece->text.length > 0 && !custom)
         send(g, "response.function_call_arguments.delta",
              json_pack("{s:s, s:I, s:o}", "item_id", answer->item, "output_index", index_of(answer), "delta",
                        json_text(piece->text.data, piece->text.length)));
     if (!(piece->flags & ENGINE_REPLY_CALL_ENDS)) return;
-    send(g, "response.function_call_arguments.done",
-         json_pack("{s:s, s:I, s:O, s:O}", "item_id", answer->item, "output_index", index_of(answer), "name",
-                   json_object_get(call, "name"), "arguments", json_object_get(call, "arguments")));
-    json_t *item = call_item(answer->item, status, call, true);
+    json_t *item = call_item(g, status, call, true);
+    if (custom)
+        send_input(g, item);
+    else
+        send(g, "response.function_call_arguments.done",
+             json_pack("{s:s, s:I, s:O, s:O}", "item_id", answer->item, "output_index", index_of(answer),
+                       "name", json_object_get(item, "name"), "arguments",
+                       json_object_get(call, "arguments")));
     send(g, "response.output_item.done",
          json_pack("{s:I, s:O}", "output_index", index_of(answer), "item", item));
     json_array_append_new(answer->output, item);
@@ -265,7 +293,7 @@ static const struct format format = {
 
 void api_responses(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct generation *g = generation_create(exchange, &format, "resp_");
     if (!g) return;
     struct answer *answer = g->state = calloc(1, sizeof *answer);

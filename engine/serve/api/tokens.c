@@ -46,10 +46,11 @@ void api_tokenize(struct exchange *exchange)
 {
     static const char *const known[] = {"model",         "content",     "add_special",
                                         "parse_special", "with_pieces", NULL};
-    const json_t *body = exchange_json(exchange), *content = json_object_get(body, "content");
+    json_t *body = exchange_json(exchange);
+    const json_t *content = json_object_get(body, "content");
     const struct served *served = exchange_model(exchange);
     const struct vocabulary *v = &served->vocabulary;
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct token_list tokens = {0};
     ask_check_fields(body, known, &mistake);
     bool special = read_flag(body, "add_special", false, &mistake),
@@ -98,8 +99,9 @@ static bool decode(const struct vocabulary *v, const json_t *ids, struct text_bu
 void api_detokenize(struct exchange *exchange)
 {
     static const char *const known[] = {"model", "tokens", NULL};
-    const json_t *body = exchange_json(exchange), *ids = json_object_get(body, "tokens");
-    struct mistake mistake = {0};
+    json_t *body = exchange_json(exchange);
+    const json_t *ids = json_object_get(body, "tokens");
+    struct mistake mistake = wire_mistake(exchange);
     struct text_buffer text = {0};
     ask_check_fields(body, known, &mistake);
     if (!json_is_array(ids)) mistake_in(&mistake, "tokens", "\"tokens\" should be an array of token ids");
@@ -114,7 +116,7 @@ void api_detokenize(struct exchange *exchange)
 /* The prompt of a request of chat, as text: the same fields, of which those about sampling change nothing. */
 void api_apply_template(struct exchange *exchange)
 {
-    struct mistake mistake = {0};
+    struct mistake mistake = wire_mistake(exchange);
     struct generation *g = generation_create(exchange, NULL, "template-");
     if (!g) return;
     if (chat_read(&g->ask, exchange_json(exchange), &mistake)) conversation_prompt(g, &mistake);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/generate/foreign.h"
+#include "serve/generate/lenient.h"
 #include "serve/generate/strict.h"
 
 void ask_create(struct ask *ask, const struct engine_sampler_options *defaults)
@@ -18,6 +20,8 @@ void ask_free(struct ask *ask)
     json_decref(ask->messages);
     json_decref(ask->call_names);
     json_decref(ask->tools);
+    json_decref(ask->origins);
+    json_decref(ask->allowed);
     json_decref(ask->variables);
     for (size_t i = 0; i < ask->n_prompts; i++) {
         free(ask->prompts[i].tokens.ids);
@@ -33,11 +37,6 @@ static bool is_among(const char *name, const char *const *known)
 {
     while (*known && strcmp(*known, name) != 0) known++;
     return *known != NULL;
-}
-
-static bool mistake_unknown(struct mistake *mistake, const char *name)
-{
-    return mistake_with_code(mistake, "unknown_parameter", name, "\"%.100s\" is not supported here", name);
 }
 
 /* Options of a text that every API takes: OpenAI's, and those of llama.cpp's server. */
@@ -94,14 +93,86 @@ const char *ask_field_of(const char *message)
     return NULL;
 }
 
+/* A copy of an object with only those of its keys that are known, unless --strict refuses others. A new reference; NULL: a
+ * mistake. */
+static json_t *known_part(const json_t *object, const char *where, const char *const *known,
+                          struct mistake *mistake)
+{
+    json_t *part = json_object(), *value;
+    const char *key;
+    if (!part) mistake_memory(mistake);
+    json_object_foreach((json_t *)(size_t)object, key, value)
+    {
+        char path[160];
+        if (json_is_null(value)) continue;
+        snprintf(path, sizeof path, "%.80s.%.70s", where, key);
+        if (!is_among(key, known))
+            mistake_unknown(mistake, path);
+        else if (json_object_set(part, key, value) != 0)
+            mistake_memory(mistake);
+    }
+    if (!mistake->status) return part;
+    json_decref(part);
+    return NULL;
+}
+
+bool ask_read_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    static const char *const outer[] = {"type",   "json_schema", "schema", "name",
+                                        "strict", "description", NULL},
+                             *const inner[] = {"name", "description", "schema", "strict", NULL};
+    char error[256], where[160];
+    json_t *format = json_incref(value), *within = json_object_get(value, "json_schema");
+    bool constrained = ask->options.constrained;
+    /* Who isn't lenient says it below in his own words. */
+    if (mistake->lenient && json_is_object(value)) {
+        json_decref(format);
+        snprintf(where, sizeof where, "%.80s.json_schema", name);
+        format = known_part(value, name, outer, mistake);
+        within = format && json_is_object(within) ? known_part(within, where, inner, mistake) : NULL;
+        if (within && json_object_set_new(format, "json_schema", within) != 0) mistake_memory(mistake);
+    }
+    if (!mistake->status &&
+        text_option_read(&ask->options, "response_format", format, error) != TEXT_OPTION_READ)
+        mistake_in(mistake, name, "%s", error);
+    json_decref(format);
+    if (!constrained && ask->options.constrained) ask->constrained_by = name;
+    return !mistake->status && strict_check_format(value, name, mistake);
+}
+
+/* Steps that only llama.cpp's server has are left out, as it leaves out what it doesn't know. */
+static bool read_samplers(struct ask *ask, json_t *value, struct mistake *mistake)
+{
+    static const char *const foreign[] = {"infill", "adaptive_p", "tfs_z", NULL};
+    char error[256];
+    size_t i;
+    json_t *name, *rest = mistake->lenient && json_is_array(value) ? json_array() : json_incref(value);
+    json_array_foreach(value, i, name)
+    {
+        const char *word = json_string_value(name);
+        if (rest == value) break;
+        if (!word || !is_among(word, foreign))
+            json_array_append(rest, name);
+        else
+            lenient_say(mistake->lenient, word, "the sampler \"%s\" of a request is not here, and left out",
+                        word);
+    }
+    if (text_option_read(&ask->options, "samplers", rest, error) != TEXT_OPTION_READ)
+        mistake_in(mistake, "samplers", "%s", error);
+    json_decref(rest);
+    return !mistake->status;
+}
+
 static bool read_text_field(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
     char error[256];
     bool constrained = ask->options.constrained;
+    if (strcmp(name, "response_format") == 0) return ask_read_format(ask, name, value, mistake);
+    if (strcmp(name, "samplers") == 0) return read_samplers(ask, value, mistake);
     if (text_option_read(&ask->options, name, value, error) != TEXT_OPTION_READ)
         return mistake_in(mistake, name, "%s", error);
     if (!constrained && ask->options.constrained) ask->constrained_by = name;
-    return strcmp(name, "response_format") != 0 || strict_check_format(value, name, mistake);
+    return true;
 }
 
 static bool read_field(struct ask *ask, const char *name, json_t *value, const struct ask_field *fields,
@@ -111,6 +182,7 @@ static bool read_field(struct ask *ask, const char *name, json_t *value, const s
     for (; fields->name; fields++)
         if (strcmp(fields->name, name) == 0) return fields->read(ask, name, value, mistake);
     if (is_among(name, text_fields)) return read_text_field(ask, name, value, mistake);
+    if (mistake->lenient && foreign_knows(name, value, mistake)) return !mistake->status;
     return mistake_unknown(mistake, name);
 }
 
@@ -118,7 +190,8 @@ bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, str
 {
     const char *name;
     json_t *value;
-    bool good = true;
+    if (mistake->lenient) foreign_make_whole(body);
+    bool good = !mistake->lenient || foreign_read(ask, body, fields, mistake);
     json_object_foreach(body, name, value) good = good && read_field(ask, name, value, fields, mistake);
     return good;
 }
@@ -132,6 +205,7 @@ static bool is_given(const json_t *body, const char *name)
 bool ask_check_pairs(const struct ask *ask, const json_t *body, struct mistake *mistake)
 {
     static const char *const of_tools[] = {"tool_choice", "parallel_tool_calls"};
+    if (mistake->lenient) return true;
     if (is_given(body, "stream_options") && !ask->stream)
         return mistake_in(mistake, "stream_options", "\"stream_options\" goes with \"stream\": true");
     for (size_t i = 0; i < sizeof of_tools / sizeof *of_tools; i++)
@@ -141,13 +215,14 @@ bool ask_check_pairs(const struct ask *ask, const json_t *body, struct mistake *
     return true;
 }
 
-bool ask_check_fields(const json_t *body, const char *const *known, struct mistake *mistake)
+bool ask_check_fields(json_t *body, const char *const *known, struct mistake *mistake)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(size_t)body, name, value)
+    if (mistake->lenient) foreign_make_whole(body);
+    json_object_foreach(body, name, value)
     {
-        if (!json_is_null(value) && !is_among(name, known)) return mistake_unknown(mistake, name);
+        if (!json_is_null(value) && !is_among(name, known) && !mistake_unknown(mistake, name)) return false;
     }
     return true;
 }
@@ -163,7 +238,7 @@ bool ask_check_keys(const json_t *object, const char *where, const char *const *
         if (empty || is_among(name, known)) continue;
         char param[160];
         snprintf(param, sizeof param, "%.80s.%.70s", where, name);
-        return mistake_with_code(mistake, "unknown_parameter", param, "\"%s\" is not supported", param);
+        if (!mistake_unknown(mistake, param)) return false;
     }
     return true;
 }
@@ -188,7 +263,7 @@ bool ask_read_stream_options(struct ask *ask, const char *name, json_t *value, s
     const json_t *usage = json_object_get(value, "include_usage");
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
     if (!ask_check_keys(value, name, known, mistake)) return false;
-    if (json_is_true(json_object_get(value, "include_obfuscation")))
+    if (!mistake->lenient && json_is_true(json_object_get(value, "include_obfuscation")))
         return mistake_in(mistake, "stream_options.include_obfuscation", "obfuscation is not supported");
     return !usage || json_is_null(usage) ||
            ask_flag("stream_options.include_usage", usage, &ask->include_usage, mistake);
@@ -244,21 +319,27 @@ bool ask_read_metadata(struct ask *ask, const char *name, json_t *value, struct 
 {
     const char *key;
     json_t *text;
-    bool good = json_is_object(value) && json_object_size(value) <= 16;
+    bool good = json_is_object(value);
     (void)ask;
+    if (good && mistake->lenient) return true;
+    good = good && json_object_size(value) <= 16;
     json_object_foreach(value, key, text) good = good && json_is_string(text);
     return good || mistake_in(mistake, name, "\"%s\" should be an object of up to 16 texts", name);
 }
 
 bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
+    bool flag;
     (void)ask;
+    if (mistake->lenient) return ask_flag(name, value, &flag, mistake);
     return json_is_true(value) || mistake_in(mistake, name, "\"%s\" can only be true here", name);
 }
 
 bool ask_read_only_false(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
+    bool flag;
     (void)ask;
+    if (mistake->lenient) return ask_flag(name, value, &flag, mistake);
     return json_is_false(value) || mistake_in(mistake, name, "\"%s\" can only be false here", name);
 }
 
@@ -266,6 +347,7 @@ bool ask_read_service_tier(struct ask *ask, const char *name, json_t *value, str
 {
     const char *tier = json_string_value(value);
     (void)ask;
+    if (mistake->lenient) return ask_read_any_text(ask, name, value, mistake);
     return (tier && (!strcmp(tier, "auto") || !strcmp(tier, "default") || !strcmp(tier, "standard_only"))) ||
            mistake_in(mistake, name, "\"%s\" can only be \"auto\" or \"default\" here", name);
 }
@@ -280,12 +362,12 @@ bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct m
 /* Which variable of the template that is, is decided once the template is known: generation.c. */
 bool ask_read_reasoning_effort(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
     const char *effort = json_string_value(value);
     for (size_t i = 0; effort && i < sizeof efforts / sizeof *efforts; i++)
         if (strcmp(efforts[i], effort) == 0)
             return ask_set_variable(ask, "reasoning_effort", json_incref(value), mistake);
-    return mistake_in(mistake, name, "\"%s\" should be none, minimal, low, medium, high or xhigh", name);
+    return mistake_in(mistake, name, "\"%s\" should be none, minimal, low, medium, high, xhigh or max", name);
 }
 
 bool ask_read_template_variables(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)

@@ -36,15 +36,20 @@ struct ask {
     json_t *messages;
     json_t *call_names; /* an object: functions by the ids of the messages' calls; NULL: no messages */
     json_t *tools;      /* an array of OpenAI's tools, at least one; NULL: none */
-    json_t *variables;  /* an object, of the template; NULL: none */
+    /* An object: how clients know the tools that they do not call by their names here: {"name", "namespace" (may be
+     * absent), "custom": true if its input is a text}. NULL: none such. */
+    json_t *origins;
+    json_t *allowed;   /* an object whose keys are the tools that the model may call; NULL: all */
+    json_t *variables; /* an object, of the template; NULL: none */
     enum tool_choice tool_choice;
     const char *tool;
     bool one_call; /* no second call after the first */
     /* "disabled" of reasoning is what happens anyway with a model that does not reason. */
     bool effort_may_be_moot;
-    bool no_turn;   /* the prompt ends with the last message, so that no answer can follow */
-    bool continues; /* the last message is the beginning of the answer */
-    bool free_tags; /* the whole reply is content, reasoning included */
+    bool no_turn;         /* the prompt ends with the last message, so that no answer can follow */
+    bool continues;       /* the last message is the beginning of the answer */
+    bool hides_reasoning; /* the answer leaves it out */
+    bool free_tags;       /* the whole reply is content, reasoning included */
 
     struct ask_prompt *prompts; /* [n_prompts] */
     size_t n_prompts;
@@ -69,8 +74,9 @@ struct ask_field {
     bool (*read)(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 };
 
-/* Reads all fields of `body`: those of `fields`, which ends with a NULL name, then the sampling options of all APIs. null
- * counts as absent. A field that is not known is a mistake that names it. */
+/* Reads all fields of `body`: those of `fields`, which ends with a NULL name, then the sampling options of all APIs, then
+ * what other servers know (foreign.h). null counts as absent, 3.0 as 3. A field that is not known is ignored and logged;
+ * with --strict it is a mistake that names it, and so are the other servers'. */
 bool ask_read(struct ask *ask, json_t *body, const struct ask_field *fields, struct mistake *mistake);
 
 /* Once everything is read: fields of OpenAI's `body` that mean nothing without another one. */
@@ -89,7 +95,7 @@ bool ask_read_nothing(struct ask *ask, const char *name, json_t *value, struct m
 bool ask_read_any_text(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 /* OpenAI's "metadata", on which nothing depends: an object of up to 16 texts. */
 bool ask_read_metadata(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
-/* true or false is what happens anyway; the other is refused. */
+/* true or false is what happens anyway; --strict refuses the other. */
 bool ask_read_only_true(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_only_false(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_service_tier(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
@@ -98,6 +104,8 @@ bool ask_read_template_variables(struct ask *ask, const char *name, json_t *valu
 /* The template's variable gets a value, whose reference is taken. */
 bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 
+/* "response_format", or what another API has for it. */
+bool ask_read_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 /* A field that can only be true or false. */
 bool ask_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake);
 /* How many rivals of each token are reported: ask->n_top. */
@@ -105,8 +113,8 @@ bool ask_read_top(struct ask *ask, const char *name, json_t *value, struct mista
 /* Appends the token ids of an array, which may be all or a part of the field `name`. */
 bool ask_ids(const char *name, const json_t *value, struct token_list *tokens, struct mistake *mistake);
 
-/* An unknown field of `body`, for requests that are no asks; `known` ends with NULL. null counts as absent. */
-bool ask_check_fields(const json_t *body, const char *const *known, struct mistake *mistake);
+/* An unknown field of `body`, for requests that are no asks; `known` ends with NULL. null counts as absent, 3.0 as 3. */
+bool ask_check_fields(json_t *body, const char *const *known, struct mistake *mistake);
 /* An unknown field of an object of the request: "tools[0].strict". null and [] don't count. */
 bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
                     struct mistake *mistake);
@@ -119,8 +127,26 @@ bool ask_read_messages(struct ask *ask, const char *name, json_t *value, struct 
 /* The answer goes on with the last message: it has to be a text of the assistant, and nothing else may shape the answer. */
 bool ask_continue_last(struct ask *ask, struct mistake *mistake);
 bool ask_read_tools(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* Offers a function, an object of OpenAI's, to the model. `origin`, which is taken: what ask->origins gets; NULL: clients
+ * know it by its name. */
+bool ask_offer(struct ask *ask, const json_t *function, json_t *origin, const char *where,
+               struct mistake *mistake);
+/* The same for a tool whose input is a text: a function with one argument. */
+bool ask_offer_custom(struct ask *ask, const json_t *tool, json_t *origin, const char *where,
+                      struct mistake *mistake);
+/* Tools that their API's own servers run are not offered, which is logged. Returns true. */
+bool ask_leave_out(const char *type, struct mistake *mistake);
+/* The name by which a tool is offered that clients know by `name`, in a namespace or not (NULL). */
+const char *ask_offered_name(const struct ask *ask, const char *name, const char *space);
 bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
+/* What clients know of a tool: its entry in ask->origins; NULL: they know it as it is offered. */
+const json_t *ask_origin(const struct ask *ask, const char *name);
+bool ask_is_custom(const struct ask *ask, const char *name);
+/* The input of a custom tool, of the arguments of a call, which may be cut: a new reference, NULL: out of memory. */
+json_t *ask_custom_input(const json_t *arguments);
+/* The arguments that stand for an input: a new reference. */
+json_t *ask_custom_arguments(json_t *input);
 /* Whether the answer has to be a call. */
 bool ask_forces_call(const struct ask *ask);
 /* Once everything is read: the choice fits the tools. */

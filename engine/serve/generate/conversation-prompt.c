@@ -6,6 +6,7 @@
 
 #include "commands/chat-template.h"
 #include "common/json-read.h"
+#include "serve/generate/lenient.h"
 #include "serve/generate/shape.h"
 #include "serve/server.h"
 
@@ -18,10 +19,24 @@ static bool knows_reasoning(const struct generation *g)
            strstr(g->template_text, "THINK]");
 }
 
+/* enable_thinking for templates that call it otherwise. gpt-oss always reasons. */
+static bool set_switch(struct generation *g, struct mistake *mistake)
+{
+    const json_t *on = json_object_get(g->ask.variables, "enable_thinking");
+    if (!mistake->lenient || !json_is_boolean(on) || strstr(g->template_text, "enable_thinking")) return true;
+    if (json_object_get(g->ask.variables, "reasoning_effort") || g->reply_format == ENGINE_REPLY_GPT_OSS)
+        return true;
+    if (!strstr(g->template_text, "reasoning_effort"))
+        return json_object_get(g->ask.variables, "thinking") ||
+               ask_set_variable(&g->ask, "thinking", json_boolean(json_is_true(on)), mistake);
+    return json_is_true(on) || ask_set_variable(&g->ask, "reasoning_effort", json_string("none"), mistake);
+}
+
 /* Templates know how much to reason by one of these variables, or not at all. */
 static bool set_effort(struct generation *g, struct mistake *mistake)
 {
     static const char *const switches[] = {"enable_thinking", "thinking", NULL};
+    if (!set_switch(g, mistake)) return false;
     const char *effort = json_string_value(json_object_get(g->ask.variables, "reasoning_effort"));
     if (!effort || strstr(g->template_text, "reasoning_effort")) return true;
     for (const char *const *name = switches; *name; name++) {
@@ -30,7 +45,11 @@ static bool set_effort(struct generation *g, struct mistake *mistake)
         json_object_del(g->ask.variables, "reasoning_effort");
         return ask_set_variable(&g->ask, *name, json_boolean(on), mistake);
     }
-    if (g->ask.effort_may_be_moot && !knows_reasoning(g)) {
+    if (mistake->lenient && knows_reasoning(g))
+        lenient_say(mistake->lenient, "reasoning_effort",
+                    "how much to reason is ignored: the template of the model %.80s has no variable for it",
+                    g->served->name);
+    if (mistake->lenient || (g->ask.effort_may_be_moot && !knows_reasoning(g))) {
         json_object_del(g->ask.variables, "reasoning_effort");
         return true;
     }
@@ -99,17 +118,103 @@ static bool fill_in(json_t *array, const char *within, const char *key)
     return any;
 }
 
+static bool is_system(const json_t *message)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return role && strcmp(role, "system") == 0;
+}
+
+/* Appends the content of a message to that of the one before, and takes it out. */
+static bool join(json_t *messages, size_t i)
+{
+    json_t *before = json_array_get(messages, i - 1);
+    const json_t *first = json_object_get(before, "content"),
+                 *second = json_object_get(json_array_get(messages, i), "content");
+    struct text_buffer both = {0};
+    bool good =
+        !text_add(&both, &(struct engine_string){json_string_value(first), json_string_length(first)}) &&
+        !text_add(&both, &(struct engine_string){"\n\n", 2}) &&
+        !text_add(&both, &(struct engine_string){json_string_value(second), json_string_length(second)}) &&
+        json_object_set_new(before, "content", json_stringn(both.data, both.size)) == 0 &&
+        json_array_remove(messages, i) == 0;
+    free(both.data);
+    return good;
+}
+
+/* Several system messages at the beginning become one, and those in the middle the user's. Returns whether there were
+ * any. */
+static bool move_systems(json_t *messages)
+{
+    size_t i = 0;
+    bool any = false;
+    while (is_system(json_array_get(messages, i))) {
+        if (i == 0)
+            i++;
+        else if (join(messages, i))
+            any = true;
+        else
+            return false;
+    }
+    for (; i < json_array_size(messages); i++)
+        if (is_system(json_array_get(messages, i)))
+            any = json_object_set_new(json_array_get(messages, i), "role", json_string("user")) == 0 || any;
+    return any;
+}
+
+/* Messages of the user that follow each other become one: many templates insist on turns. Returns whether there were
+ * any. */
+static bool join_users(json_t *messages)
+{
+    bool any = false;
+    for (size_t i = 1; i < json_array_size(messages); i++) {
+        const json_t *one = json_array_get(messages, i - 1), *two = json_array_get(messages, i);
+        const char *before = json_string_value(json_object_get(one, "role")),
+                   *role = json_string_value(json_object_get(two, "role"));
+        bool users = before && role && strcmp(before, "user") == 0 && strcmp(role, "user") == 0;
+        while (users && join(messages, i)) {
+            any = true;
+            role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
+            users = role && strcmp(role, "user") == 0;
+        }
+    }
+    return any;
+}
+
+/* Renders what the template has refused with the system messages in other places; a status. */
+static int render_moved(struct generation *g, int status, struct mistake *mistake)
+{
+    json_t *messages = g->ask.messages;
+    if (!mistake->lenient) return status;
+    if (move_systems(messages)) {
+        status = render_once(g);
+        if (status && join_users(messages)) status = render_once(g);
+    }
+    if (status && is_system(json_array_get(messages, 0)) && json_array_size(messages) > 1) {
+        json_object_set_new(json_array_get(messages, 0), "role", json_string("user"));
+        join_users(messages);
+        status = render_once(g);
+    }
+    if (!status)
+        lenient_say(
+            mistake->lenient, "system",
+            "the template of the model %.80s refuses system messages in such places: the model gets them as "
+            "the user's",
+            g->served->name);
+    return status;
+}
+
 /* Some templates take it for granted that a message that only calls tools has a text, or that a tool has a description,
  * which OpenAI's API lets clients leave out. If a template can't be rendered, it gets empty ones. */
 static bool render(struct generation *g, struct mistake *mistake)
 {
     int status = render_once(g);
     if (status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_ARGUMENT) {
-        struct mistake first = {0};
+        struct mistake first = {.lenient = mistake->lenient};
         mistake_of_engine(&first, status, "messages");
         bool texts = fill_in(g->ask.messages, NULL, "content");
         bool filled = fill_in(g->ask.tools, "function", "description") || texts;
         status = filled ? render_once(g) : status;
+        if (status) status = render_moved(g, status, mistake);
         mistake_hide(&first, engine_template_origin(g->served->chat_template));
         if (status) return *mistake = first, false;
     }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "serve/generate/wire.h"
 #include "serve/models/models.h"
 
 #define MOST_RUNNING 64 /* requests that the queue has at once */
@@ -10,6 +11,7 @@
 bool group_init(struct group *group, struct exchange *exchange)
 {
     group->exchange = exchange;
+    group->mistake = wire_mistake(exchange);
     return pthread_mutex_init(&group->lock, NULL) == 0;
 }
 

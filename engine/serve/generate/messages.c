@@ -76,6 +76,25 @@ static json_t *arguments_of(const json_t *arguments)
     return object ? object : json_incref((json_t *)(size_t)arguments);
 }
 
+/* A call of a tool whose input is a text. */
+static json_t *read_custom_call(const json_t *call, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"id", "type", "custom", "index", NULL};
+    const json_t *custom = json_object_get(call, "custom");
+    json_t *id = json_object_get(call, "id"), *name = json_object_get(custom, "name"),
+           *input = json_object_get(custom, "input");
+    if (!ask_check_keys(call, where, keys, mistake)) return NULL;
+    if (!json_is_string(id) || !json_is_string(name) || !json_is_string(input)) {
+        mistake_in(mistake, where,
+                   "a custom call should have an \"id\" and a \"custom\" with \"name\" and \"input\"");
+        return NULL;
+    }
+    json_t *read = json_pack("{s:O, s:s, s:{s:O, s:{s:O}}}", "id", id, "type", "function", "function", "name",
+                             name, "arguments", "input", input);
+    if (!read) mistake_memory(mistake);
+    return read;
+}
+
 static json_t *read_call(const json_t *call, const char *where, struct mistake *mistake)
 {
     static const char *const keys[] = {"id", "type", "function", "index", "extra_content", NULL};
@@ -84,6 +103,8 @@ static json_t *read_call(const json_t *call, const char *where, struct mistake *
     const json_t *function = json_object_get(call, "function"), *name = json_object_get(function, "name"),
                  *arguments = json_object_get(function, "arguments"), *id = json_object_get(call, "id");
     char param[160];
+    bool custom = mistake->lenient && type && strcmp(type, "custom") == 0;
+    if (custom) return read_custom_call(call, where, mistake);
     snprintf(param, sizeof param, "%.120s.function", where);
     if (!ask_check_keys(call, where, keys, mistake) ||
         !ask_check_keys(function, param, function_keys, mistake))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/printable.h"
+#include "serve/generate/lenient.h"
 
 static bool record(struct mistake *mistake, unsigned status, const char *code, const char *param,
                    const char *format, va_list arguments)
@@ -35,6 +36,28 @@ bool mistake_with_code(struct mistake *mistake, const char *code, const char *pa
     record(mistake, 400, code, param, format, arguments);
     va_end(arguments);
     return false;
+}
+
+/* A field has the same name whichever object of an array it is in. */
+static void without_numbers(const char *path, char *name, size_t size)
+{
+    size_t n = 0;
+    for (; *path && n + 1 < size; path++) {
+        name[n++] = *path;
+        if (*path == '[') path += strspn(path + 1, "0123456789");
+    }
+    name[n] = '\0';
+}
+
+bool mistake_unknown(struct mistake *mistake, const char *path)
+{
+    char name[LENIENT_NAME_SIZE];
+    if (!mistake->lenient)
+        return mistake_with_code(mistake, "unknown_parameter", path, "\"%.160s\" is not supported here",
+                                 path);
+    without_numbers(path, name, sizeof name);
+    lenient_say(mistake->lenient, name, "the field \"%s\" of a request is unknown, and ignored", name);
+    return true;
 }
 
 bool mistake_memory(struct mistake *mistake)

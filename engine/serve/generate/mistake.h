@@ -6,8 +6,15 @@
 
 #include "engine.h"
 
+struct lenient;
+
+/* The code of a refused field "thread" of Anthropic's API, which its error object has in `details`. */
+#define MISTAKE_NO_THREADS "thread_unsupported_request"
+
 /* Zeroed: nothing is wrong. */
 struct mistake {
+    struct lenient
+        *lenient;     /* what is unknown is ignored, and logged here; NULL: it is a mistake (--strict) */
     unsigned status;  /* of HTTP: 400, 429, 500; 0: there is none */
     char param[160];  /* the field: "messages[1].content"; "": none in particular */
     const char *code; /* "context_length_exceeded"; NULL: none */
@@ -19,6 +26,9 @@ bool mistake_in(struct mistake *mistake, const char *param, const char *format, 
 /* The same with a code. */
 bool mistake_with_code(struct mistake *mistake, const char *code, const char *param, const char *format, ...)
     ENGINE_PRINTF(4, 5);
+/* A field that the server doesn't know: with `lenient` it is logged, and no mistake, which returns true. `path` is its name
+ * with those of the objects around it: "messages[0].mood". */
+bool mistake_unknown(struct mistake *mistake, const char *path);
 /* Records that memory ran out. Returns false. */
 bool mistake_memory(struct mistake *mistake);
 /* Records the failure of a function of engine.h with its status and engine_error_message(): 400 if the request is to

@@ -426,7 +426,7 @@ bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_
     *grammar = NULL;
     if (constraint->kind == ENGINE_GRAMMAR_GBNF) return shape_constrain(shape->model, ask, grammar, mistake);
     put(&writer, "root ::= ");
-    if (constraint->kind) {
+    if (constraint->kind && !forced) {
         bool calls = ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO;
         put_reasoning(&writer);
         put(&writer, "(");

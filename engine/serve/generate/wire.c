@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "serve/server.h"
 
 #define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(9))
 
@@ -19,10 +20,21 @@ void wire_answer(struct exchange *exchange, json_t *answer)
     free(text);
 }
 
+struct mistake wire_mistake(const struct exchange *exchange)
+{
+    const struct server *server = exchange_server(exchange);
+    return (struct mistake){.lenient = server->lenient};
+}
+
 void wire_fail(struct exchange *exchange, const struct mistake *mistake)
 {
     if (mistake->status == 429)
         exchange_busy(exchange);
+    else if (mistake->code && strcmp(mistake->code, MISTAKE_NO_THREADS) == 0)
+        exchange_answer(exchange, mistake->status,
+                        json_pack("{s:s, s:{s:s, s:s, s:{s:s, s:[s]}}}", "type", "error", "error", "type",
+                                  "invalid_request_error", "message", mistake->message, "details",
+                                  "error_code", mistake->code, "unsupported", mistake->param));
     else
         exchange_fail(exchange, mistake->status,
                       mistake->status < 500 ? "invalid_request_error" : "server_error", mistake->code,

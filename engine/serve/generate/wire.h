@@ -10,6 +10,8 @@
 /* Answers with JSON, whose reference is taken; NULL: out of memory, which is the answer. Numbers have the digits that a
  * float32 needs. */
 void wire_answer(struct exchange *exchange, json_t *answer);
+/* No mistake yet, for reading a request. */
+struct mistake wire_mistake(const struct exchange *exchange);
 /* Answers with a mistake. */
 void wire_fail(struct exchange *exchange, const struct mistake *mistake);
 /* Sends an event, whose reference is taken; `name` NULL: it has only data. */

@@ -91,6 +91,8 @@ test('an answer that fits a schema', async () => {
 });
 
 test('errors', async () => {
+    const strict = await serve('--chat-template', template('hermes'), '--strict');
+    const client = new Anthropic({ baseURL: strict.url, apiKey: 'none', maxRetries: 0 });
     const refused = async (body, pattern) => {
         const error = await client.messages.create(body).then(() => assert.fail('it was not refused'), (e) => e);
         assert.equal(error.status, 400);
@@ -106,4 +108,5 @@ test('errors', async () => {
     const error = await client.messages.create(ask({ model: 'other' })).catch((e) => e);
     assert.equal(error.status, 404);
     assert.equal(error.error.error.type, 'not_found_error');
+    assert.equal(await strict.end(), 0);
 });

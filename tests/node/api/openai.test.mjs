@@ -6,13 +6,17 @@ import { zodResponseFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 import { serve, template } from './server.mjs';
 
-let server, client;
+let server, client, strict;
 
 before(async () => {
     server = await serve('--chat-template', template('hermes'));
+    strict = await serve('--chat-template', template('hermes'), '--strict');
     client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
 });
-after(async () => assert.equal(await server.end(), 0));
+after(async () => {
+    assert.equal(await server.end(), 0);
+    assert.equal(await strict.end(), 0);
+});
 
 const ask = (text, more) => ({ model: 'demo', messages: [{ role: 'user', content: text }], ...more });
 const sum = 'What is 27 plus 38?';
@@ -299,11 +303,13 @@ test('models', async () => {
     const list = await client.models.list();
     assert.deepEqual(list.data.map((m) => [m.id, m.object]), [['demo', 'model']]);
     assert.equal((await client.models.retrieve('demo')).id, 'demo');
+    assert.deepEqual(await (await fetch(server.url + '/v1/models/')).json(), await (await fetch(server.url + '/v1/models')).json());
     const error = await client.models.retrieve('other').catch((e) => e);
     assert.equal(error.status, 404);
 });
 
 test('errors name what is wrong', async () => {
+    const client = new OpenAI({ baseURL: strict.url + '/v1', apiKey: 'none', maxRetries: 0 });
     const create = (body) => client.chat.completions.create({ ...ask('x'), ...body });
     assert.equal((await refused(create({ model: 'gpt-9' }), 404, 'model')).code, 'model_not_found');
     await refused(create({ messages: [] }), 400, 'messages');
@@ -321,7 +327,7 @@ test('errors name what is wrong', async () => {
     await refused(create({ reasoning_effort: 'high' }), 400, 'reasoning_effort');
     const long = await refused(create({ messages: [{ role: 'user', content: 'cat '.repeat(3000) }] }), 400, 'messages');
     assert.equal(long.code, 'context_length_exceeded');
-    const bad = await fetch(server.url + '/v1/chat/completions', { method: 'POST', body: '{"a":', headers: { 'Content-Type': 'application/json' } });
+    const bad = await fetch(strict.url + '/v1/chat/completions', { method: 'POST', body: '{"a":', headers: { 'Content-Type': 'application/json' } });
     assert.equal(bad.status, 400);
     assert.ok((await bad.json()).error.message);
 });

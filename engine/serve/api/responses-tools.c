@@ -1,0 +1,136 @@
+/* responses-tools.c: see responses-tools.h. Functions have their fields beside the type, where chat has them in an object. A
+ * namespace is a group of functions; the model gets them like others, and by their own names unless two have the same one. */
+#include "serve/api/responses-tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct offers {
+    struct ask *ask;
+    struct mistake *mistake;
+    json_t *counts; /* how many tools have a name */
+};
+
+static const char *type_of(const json_t *tool)
+{
+    const char *type = json_string_value(json_object_get(tool, "type"));
+    return type ? type : "";
+}
+
+/* ---- Names ---- */
+
+static void count_names(const struct offers *all, const json_t *tools)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach((json_t *)(size_t)tools, i, tool)
+    {
+        const char *name = json_string_value(json_object_get(tool, "name"));
+        if (strcmp(type_of(tool), "namespace") == 0)
+            count_names(all, json_object_get(tool, "tools"));
+        else if (name)
+            json_object_set_new(all->counts, name,
+                                json_integer(json_integer_value(json_object_get(all->counts, name)) + 1));
+    }
+}
+
+/* The name for the model of a tool in a namespace: a new reference; NULL: it has none. */
+static json_t *name_within(const struct offers *all, const char *space, const json_t *name)
+{
+    const char *text = json_string_value(name);
+    char both[200];
+    if (!text || json_integer_value(json_object_get(all->counts, text)) < 2)
+        return json_incref((json_t *)(size_t)name);
+    size_t n = (size_t)snprintf(both, sizeof both, "%.64s", space);
+    snprintf(both + n, sizeof both - n, "%s%.100s", n > 0 && both[n - 1] == '_' ? "" : "__", text);
+    for (char *at = both; *at; at++)
+        if (strchr(".:/ ", *at)) *at = '_';
+    return json_string(both);
+}
+
+/* ---- Tools ---- */
+
+static bool offer_one(struct offers *all, const json_t *tool, const char *space, const char *where)
+{
+    static const char *const keys[] = {
+        "name",          "description",     "parameters",    "strict", "format",
+        "defer_loading", "allowed_callers", "output_schema", "type",   NULL};
+    bool custom = strcmp(type_of(tool), "custom") == 0;
+    json_t *name = json_object_get(tool, "name"), *function = json_copy((json_t *)(size_t)tool),
+           *origin = NULL;
+    if (!function) return mistake_memory(all->mistake);
+    json_object_del(function, "type");
+    if (all->mistake->lenient) {
+        if (!ask_check_keys(tool, where, keys, all->mistake)) return json_decref(function), false;
+        for (size_t i = 4; keys[i]; i++) json_object_del(function, keys[i]);
+    }
+    if (space && json_is_string(name)) json_object_set_new(function, "name", name_within(all, space, name));
+    if ((space || custom) && json_is_string(name))
+        origin = json_pack("{s:O, s:s*, s:b}", "name", name, "namespace", space, "custom", custom);
+    if (custom) json_object_set(function, "format", json_object_get(tool, "format"));
+    bool good = custom ? ask_offer_custom(all->ask, function, origin, where, all->mistake)
+                       : ask_offer(all->ask, function, origin, where, all->mistake);
+    json_decref(function);
+    return good;
+}
+
+static bool offer(struct offers *all, const json_t *tools, const char *space, const char *param)
+{
+    size_t i;
+    json_t *tool;
+    json_array_foreach((json_t *)(size_t)tools, i, tool)
+    {
+        const char *type = type_of(tool), *name = json_string_value(json_object_get(tool, "name"));
+        char where[100];
+        bool good = true;
+        snprintf(where, sizeof where, "%.70s[%zu]", param, i);
+        if (!json_is_object(tool) || !*type)
+            good = mistake_in(all->mistake, where, "a tool should be an object with a \"type\"");
+        else if (strcmp(type, "function") == 0)
+            good = offer_one(all, tool, space, where);
+        else if (!all->mistake->lenient)
+            good = mistake_in(all->mistake, where,
+                              "tools of type \"%.60s\" are not supported, only functions", type);
+        else if (strcmp(type, "custom") == 0)
+            good = offer_one(all, tool, space, where);
+        else if (strcmp(type, "namespace") != 0 || space)
+            good = ask_leave_out(type, all->mistake);
+        else if (!name || !json_is_array(json_object_get(tool, "tools")))
+            good = mistake_in(all->mistake, where, "a namespace needs a \"name\" and \"tools\", an array");
+        else {
+            snprintf(where, sizeof where, "%.70s[%zu].tools", param, i);
+            good = offer(all, json_object_get(tool, "tools"), name, where);
+        }
+        if (!good) return false;
+    }
+    return true;
+}
+
+/* Tools that come in the course of a conversation. */
+static const json_t *tools_of(const json_t *item)
+{
+    const char *type = type_of(item);
+    bool has = strcmp(type, "additional_tools") == 0 || strcmp(type, "tool_search_output") == 0;
+    return has ? json_object_get(item, "tools") : NULL;
+}
+
+bool responses_tools(struct ask *ask, const json_t *tools, const json_t *input, struct mistake *mistake)
+{
+    struct offers all = {.ask = ask, .mistake = mistake, .counts = json_object()};
+    size_t i;
+    json_t *item;
+    bool good = all.counts || mistake_memory(mistake);
+    if (good && tools && !json_is_null(tools) && !json_is_array(tools))
+        good = mistake_in(mistake, "tools", "\"tools\" should be an array");
+    count_names(&all, tools);
+    if (mistake->lenient) json_array_foreach(input, i, item) count_names(&all, tools_of(item));
+    good = good && offer(&all, tools, NULL, "tools");
+    if (mistake->lenient) json_array_foreach(input, i, item)
+        {
+            char where[64];
+            snprintf(where, sizeof where, "input[%zu].tools", i);
+            good = good && offer(&all, tools_of(item), NULL, where);
+        }
+    json_decref(all.counts);
+    return good;
+}

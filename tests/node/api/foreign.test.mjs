@@ -1,0 +1,209 @@
+// foreign.test.mjs: requests in the form in which agents, libraries and other servers' clients send them, with fields that
+// the server doesn't know or need. They are answered, and the log names what is ignored, once.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { serve, template } from './server.mjs';
+
+let server;
+before(async () => (server = await serve('--chat-template', template('hermes'))));
+after(async () => assert.equal(await server.end(), 0));
+
+const post = async (path, body, url = server.url) => {
+    const answer = await fetch(url + path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+    const text = await answer.text();
+    return { status: answer.status, text, json: text.startsWith('{') ? JSON.parse(text) : null };
+};
+const good = async (path, body, url) => {
+    const answer = await post(path, body, url);
+    assert.equal(answer.status, 200, `${JSON.stringify(body)}: ${answer.text}`);
+    return answer.json ?? answer.text.split('\n').filter((line) => /^data: \{/.test(line)).map((line) => JSON.parse(line.slice(6)));
+};
+const refused = async (path, body, param) => {
+    const answer = await post(path, body);
+    assert.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.text}`);
+    if (param) assert.equal(answer.json.error.param, param);
+    return answer.json.error;
+};
+const messages = [{ role: 'user', content: 'What is 3 plus 4?' }];
+const call = (name, given) => 'root ::= ' + JSON.stringify(`<tool_call>\n${JSON.stringify({ name, arguments: given })}\n</tool_call>`);
+const schema = { type: 'object', properties: { id: { type: 'string', enum: ['a', 'b'] } }, required: ['id'], additionalProperties: false };
+const fn = (name, more) => ({ type: 'function', name, description: 'It.', strict: false, parameters: schema, ...more });
+const grammar = call('close', { id: 'a' });
+
+test('chat, as libraries and other servers have it', async () => {
+    for (const body of [
+        // Ollama's, vLLM's and llama-server's fields
+        { repetition_penalty: 1.1, think: false, keep_alive: '5m', options: { num_ctx: 4096 } },
+        { think: 'high', enable_thinking: true, n_probs: 2, timings_per_token: true, n_keep: -1, cache_prompt: false, id_slot: -1 },
+        { chat_template_kwargs: { enable_thinking: false }, min_tokens: 0, skip_special_tokens: true, top_a: 0 },
+        { max_tokens: 3.0, temperature: 1, seed: 5.0, top_k: 20.0, n: 1.0 },
+        // OpenAI's and its libraries'
+        { stream_options: { include_usage: true }, tool_choice: 'auto', parallel_tool_calls: true, reasoning_effort: 'high' },
+        { store: true, service_tier: 'flex', metadata: { a: 1 }, prediction: { type: 'content', content: 'x' }, verbosity: 'low' },
+        { messages: [{ role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' }, providerOptions: {} }], id: 'm1' }] },
+        { response_format: { type: 'json_object', schema_name: 'x' }, tools: [], thinking: { type: 'disabled' }, reasoning: { effort: 'low' } },
+    ]) {
+        await good('/v1/chat/completions', { messages, max_tokens: 3, ...body });
+        await good('/v1/chat/completions', { messages, max_tokens: 3, ...body, stream: true });
+    }
+    const two = { messages, max_tokens: 8, seed: 1 };
+    const alias = await good('/v1/chat/completions', { ...two, repetition_penalty: 1.8 });
+    const own = await good('/v1/chat/completions', { ...two, repeat_penalty: 1.8 });
+    assert.equal(alias.choices[0].message.content, own.choices[0].message.content);
+    const probable = await good('/v1/chat/completions', { ...two, n_probs: 2 });
+    assert.equal(probable.choices[0].logprobs.content[0].top_logprobs.length, 2);
+    assert.equal((await good('/v1/chat/completions', { messages, max_tokens: 3.0 })).usage.completion_tokens, 3);
+});
+
+test('what is ignored is logged once', async () => {
+    for (let i = 0; i < 3; i++) await good('/v1/chat/completions', { messages, max_tokens: 1, mood_of_the_day: i });
+    assert.equal(server.log().split('mood_of_the_day').length, 2, server.log());
+});
+
+// As Codex sends it: functions in a namespace, a tool whose input is a text, one that only OpenAI's servers have.
+const codex = {
+    stream: false, store: false, include: ['reasoning.encrypted_content'], prompt_cache_key: 'k', parallel_tool_calls: true, tool_choice: 'auto',
+    reasoning: { effort: 'medium', summary: 'auto', context: null }, client_metadata: { session_id: 's' }, text: { verbosity: 'low' },
+    tools: [fn('run'), { type: 'namespace', name: 'agents', description: 'Agents.', tools: [fn('close'), fn('wait', { defer_loading: true })] },
+        { type: 'custom', name: 'patch', description: 'Edits.', format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' } },
+        { type: 'web_search', external_web_access: true }],
+    input: [
+        { type: 'message', id: 'msg_1', role: 'developer', content: [{ type: 'input_text', text: 'Be brief.' }] },
+        { type: 'message', id: 'msg_2', role: 'user', content: [{ type: 'input_text', text: 'Close it.' }], internal_chat_message_metadata_passthrough: {} },
+    ],
+};
+
+test('a namespace: its functions are offered, and calls carry it', async () => {
+    const small = { ...codex, tools: codex.tools.slice(1, 2) };
+    const answer = await good('/v1/responses', { ...small, grammar });
+    const [item] = answer.output;
+    assert.deepEqual([item.type, item.namespace, item.name, item.arguments], ['function_call', 'agents', 'close', '{"id":"a"}']);
+    const events = await good('/v1/responses', { ...small, grammar, stream: true });
+    const items = events.filter((e) => e.item).map((e) => [e.type, e.item.namespace, e.item.name]);
+    assert.deepEqual(items, [['response.output_item.added', 'agents', 'close'], ['response.output_item.done', 'agents', 'close']]);
+    const forced = await good('/v1/responses', { ...small, tool_choice: { type: 'function', name: 'close', namespace: 'agents' } });
+    assert.deepEqual([forced.output[0].namespace, forced.output[0].name], ['agents', 'close']);
+    const next = [...small.input, item, { type: 'function_call_output', id: 'fco', call_id: item.call_id, output: 'ok' }];
+    await good('/v1/responses', { ...small, input: next, max_output_tokens: 2 });
+    const allowed = await good('/v1/responses', { ...small, tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'close', namespace: 'agents' }] } });
+    assert.equal(allowed.output[0].name, 'close');
+});
+
+test('functions of the same name in two namespaces', async () => {
+    const tools = ['left', 'right'].map((name) => ({ type: 'namespace', name, description: '', tools: [fn('close')] }));
+    for (const space of ['left', 'right']) {
+        const answer = await good('/v1/responses', { input: 'x', tools, grammar: call(`${space}__close`, { id: 'b' }) });
+        assert.deepEqual([answer.output[0].namespace, answer.output[0].name], [space, 'close']);
+        const forced = await good('/v1/responses', { input: 'x', tools, tool_choice: { type: 'function', name: 'close', namespace: space } });
+        assert.deepEqual([forced.output[0].namespace, forced.output[0].name], [space, 'close']);
+    }
+});
+
+test('a tool whose input is a text', async () => {
+    const tools = codex.tools.slice(2), input = '*** Begin "x"\n+ two\n';
+    const answer = await good('/v1/responses', { input: 'x', tools, grammar: call('patch', { input }) });
+    const [item] = answer.output;
+    assert.deepEqual([item.type, item.name, item.input], ['custom_tool_call', 'patch', input]);
+    const events = await good('/v1/responses', { input: 'x', tools, grammar: call('patch', { input }), stream: true });
+    assert.equal(events.filter((e) => e.type === 'response.custom_tool_call_input.delta').map((e) => e.delta).join(''), input);
+    assert.equal(events.find((e) => e.type === 'response.custom_tool_call_input.done').input, input);
+    assert.ok(!events.some((e) => /function_call/.test(e.type)));
+    const cut = await good('/v1/responses', { input: 'x', tools, grammar: call('patch', { input }), max_output_tokens: 60 });
+    assert.equal(cut.output[0].status, 'incomplete');
+    assert.ok(cut.output[0].input.length > 0 && input.startsWith(cut.output[0].input), cut.output[0].input);
+    await good('/v1/responses', { tools, max_output_tokens: 2, input: [{ role: 'user', content: 'x' }, item, { type: 'custom_tool_call_output', call_id: item.call_id, output: 'ok' }] });
+    const custom = [{ type: 'custom', custom: { name: 'patch', description: 'Edits.', format: { type: 'text' } } }];
+    const chat = (await good('/v1/chat/completions', { messages, tools: custom, grammar: call('patch', { input }) })).choices[0];
+    assert.deepEqual([chat.finish_reason, chat.message.tool_calls[0].type, chat.message.tool_calls[0].custom], ['tool_calls', 'custom', { name: 'patch', input }]);
+    const forced = (await good('/v1/chat/completions', { messages, tools: custom, tool_choice: { type: 'custom', custom: { name: 'patch' } }, max_tokens: 60 })).choices[0];
+    assert.equal(forced.message.tool_calls[0].custom.name, 'patch');
+    await good('/v1/chat/completions', { messages: [...messages, chat.message, { role: 'tool', tool_call_id: chat.message.tool_calls[0].id, content: 'ok' }], max_tokens: 2 });
+});
+
+test('hosted tools are left out, and cannot be forced', async () => {
+    for (const type of ['web_search', 'web_search_preview', 'file_search', 'code_interpreter', 'image_generation', 'computer_use_preview', 'mcp', 'local_shell', 'tool_search']) {
+        const answer = await good('/v1/responses', { input: 'x', tools: [{ type }], max_output_tokens: 1 });
+        assert.equal(answer.usage.input_tokens, (await good('/v1/responses', { input: 'x', max_output_tokens: 1 })).usage.input_tokens);
+        await refused('/v1/responses', { input: 'x', tools: [{ type }], tool_choice: { type } }, 'tool_choice');
+        await refused('/v1/responses', { input: 'x', tools: [{ type }], tool_choice: 'required' }, 'tool_choice');
+    }
+    await good('/v1/chat/completions', { messages, tools: [{ type: 'web_search' }], web_search_options: {}, max_tokens: 1 });
+    await refused('/v1/chat/completions', { messages, tools: [{ type: 'web_search' }], tool_choice: { type: 'web_search' } }, 'tool_choice');
+});
+
+test('items of hosted tools in a conversation are left out', async () => {
+    await good('/v1/responses', { max_output_tokens: 1, input: [{ role: 'user', content: 'x' },
+        { type: 'reasoning', id: 'r', summary: [], encrypted_content: 'zzz' }, { type: 'web_search_call', id: 'w', status: 'completed', action: {} },
+        { type: 'compaction', encrypted_content: 'z' }, { role: 'assistant', content: [{ type: 'output_text', text: 'y' }] }, { role: 'user', content: 'x' }] });
+    await refused('/v1/responses', { input: [{ type: 'item_reference', id: 'x' }] }, 'input[0]');
+});
+
+// As instructor asks for a structure.
+test('a format together with a call that is forced', async () => {
+    const answer = await good('/v1/responses', { input: 'x', tools: [fn('close')], tool_choice: { type: 'function', name: 'close' },
+        text: { format: { type: 'json_schema', name: 'close', schema, strict: true } } });
+    assert.equal(answer.output[0].name, 'close');
+    assert.ok(['a', 'b'].includes(JSON.parse(answer.output[0].arguments).id));
+    const tools = [{ type: 'function', function: { name: 'close', parameters: schema } }];
+    const chat = await good('/v1/chat/completions', { messages, tools, tool_choice: { type: 'function', function: { name: 'close' } }, response_format: { type: 'json_object' } });
+    assert.equal(chat.choices[0].message.tool_calls[0].function.name, 'close');
+    await refused('/v1/chat/completions', { messages, tools, tool_choice: 'required', grammar: 'root ::= "x"' }, 'grammar');
+});
+
+// As Claude Code sends it.
+const claude = {
+    max_tokens: 2, thinking: { type: 'adaptive' }, output_config: { effort: 'high' }, metadata: { user_id: 'u' },
+    context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
+    system: [{ type: 'text', text: 'You are an agent.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
+    tools: [{ name: 'Bash', description: 'Runs.', input_schema: schema, defer_loading: false, input_examples: [] }],
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Say hello', cache_control: { type: 'ephemeral' } }] }, { role: 'system', content: 'Agents: none.' }],
+};
+
+test('messages, as Claude Code sends them', async () => {
+    const first = await good('/v1/messages?beta=true', claude);
+    assert.equal(first.role, 'assistant');
+    await good('/v1/messages?beta=true', { ...claude, messages: [...claude.messages,
+        { role: 'assistant', content: [{ type: 'thinking', thinking: 'Hm.', signature: '' }, { type: 'redacted_thinking', data: 'z' }, { type: 'tool_use', id: 'toolu_1', name: 'Bash', input: { id: 'a' }, caller: { type: 'direct' } }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', is_error: false, content: [{ type: 'text', text: 'hello' }, { type: 'tool_reference', tool_name: 'Read' }], cache_control: { type: 'ephemeral' } }] }] });
+    await good('/v1/messages/count_tokens?beta=true', { messages: claude.messages, tools: claude.tools, thinking: { type: 'enabled', budget_tokens: 1024 } });
+    for (const body of [{ thinking: { type: 'disabled' } }, { thinking: { type: 'adaptive', display: 'omitted' } }, { container: 'x', mcp_servers: [], betas: ['x'], speed: 'fast' },
+        { output_config: { effort: 'max', task_budget: { type: 'tokens', total: 9 } } }, { output_format: { type: 'json_schema', schema }, max_tokens: 40 }])
+        await good('/v1/messages', { ...claude, ...body });
+});
+
+test("Anthropic's tools: its clients' own have a schema, its servers' are left out", async () => {
+    const counted = async (tools) => (await good('/v1/messages/count_tokens', { messages, tools })).input_tokens;
+    const none = await counted([]);
+    for (const [type, name] of [['bash_20250124', 'bash'], ['text_editor_20250728', 'str_replace_based_edit_tool'], ['memory_20250818', 'memory']])
+        assert.ok(await counted([{ type, name }]) > none + 20, type);
+    for (const [type, name] of [['web_search_20250305', 'web_search'], ['web_fetch_20250910', 'web_fetch'], ['code_execution_20250825', 'code_execution'], ['computer_20250124', 'computer']])
+        assert.equal(await counted([{ type, name, display_width_px: 1, max_uses: 3 }]), none, type);
+    const answer = await good('/v1/messages', { messages, max_tokens: 60, tools: [{ type: 'bash_20250124', name: 'bash' }], grammar: call('bash', { command: 'ls' }) });
+    assert.deepEqual([answer.content[0].type, answer.content[0].name, answer.content[0].input], ['tool_use', 'bash', { command: 'ls' }]);
+});
+
+test('a thread is refused so that clients send the whole conversation', async () => {
+    for (const thread of [{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }]) {
+        const error = await refused('/v1/messages', { ...claude, thread });
+        assert.equal(error.type, 'invalid_request_error');
+        assert.deepEqual(error.details, { error_code: 'thread_unsupported_request', unsupported: ['thread'] });
+    }
+});
+
+test('system messages where templates refuse them', async () => {
+    const middle = [{ role: 'system', content: 'S1' }, { role: 'developer', content: 'S2' }, { role: 'user', content: 'U1' }, { role: 'system', content: 'S3' },
+        { role: 'assistant', content: 'A1' }, { role: 'user', content: 'U2' }, { role: 'system', content: 'S4' }];
+    for (const name of ['gemma2', 'gemma3', 'llama2', 'mistral-v3-tools', 'qwen2.5']) {
+        const other = await serve('--chat-template', template(name, 'templates'));
+        const { prompt } = await good('/apply-template', { messages: middle }, other.url);
+        for (const text of ['S1', 'S2', 'U1', 'S3', 'A1', 'U2', 'S4']) assert.ok(prompt.includes(text), `${name}: ${text} in ${prompt}`);
+        const last = await good('/apply-template', { messages: middle }, other.url);
+        assert.equal(last.prompt, prompt);
+        const said = other.log().split('refuses system messages').length - 1;
+        assert.equal(said, name === 'qwen2.5' ? 0 : 1, other.log());
+        assert.equal(await other.end(), 0);
+        const strict = await serve('--chat-template', template(name, 'templates'), '--strict');
+        assert.equal((await post('/apply-template', { messages: middle }, strict.url)).status, name === 'qwen2.5' ? 200 : 400);
+        assert.equal(await strict.end(), 0);
+    }
+});

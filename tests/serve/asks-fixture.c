@@ -1,0 +1,65 @@
+/* asks-fixture.c: see asks-fixture.h. */
+#include "asks-fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json-read.h"
+
+#define DEMO_MODEL TEST_SOURCE_DIR "/../../models/demo/demo.gguf"
+
+static struct engine *engine;
+struct served asks_served = {.name = "demo"};
+
+void asks_begin(void)
+{
+    const char *const dirs[] = {TEST_PLUGIN_DIR, NULL};
+    struct engine_options options = {.struct_size = sizeof options, .plugin_dirs = dirs};
+    cr_assert_eq(engine_open(&options, &engine), ENGINE_OK, "%s", engine_error_message());
+    cr_assert_eq(engine_model_open(engine, DEMO_MODEL, NULL, &asks_served.model), ENGINE_OK, "%s",
+                 engine_error_message());
+    cr_assert_eq(vocabulary_open(asks_served.model, &asks_served.vocabulary), ENGINE_OK);
+}
+
+void asks_end(void)
+{
+    engine_model_close(asks_served.model);
+    engine_close(engine);
+}
+
+json_t *asks_json(const char *text)
+{
+    char *copy = strdup(text);
+    json_error_t error;
+    for (char *at = copy; *at; at++)
+        if (*at == '\'') *at = '"';
+    json_t *json = json_read_text(copy, JSON_DECODE_ANY, &error);
+    cr_assert(json, "%s: %s", error.text, copy);
+    free(copy);
+    return json;
+}
+
+struct read *asks_read(struct lenient *lenient, enum api api, const char *text)
+{
+    static struct read read;
+    const struct engine_sampler_options defaults = {.struct_size = sizeof defaults, .temperature = 0.8f};
+    read = (struct read){.body = asks_json(text), .mistake = {.lenient = lenient}};
+    ask_create(&read.ask, &defaults);
+    switch (api) {
+    case CHAT: read.good = chat_read(&read.ask, read.body, &read.mistake); break;
+    case COMPLETIONS: read.good = completions_read(&read.ask, &asks_served, read.body, &read.mistake); break;
+    case INFILL: read.good = infill_read(&read.ask, &asks_served, read.body, &read.mistake); break;
+    case RESPONSES: read.good = responses_read(&read.ask, read.body, &read.made, &read.mistake); break;
+    case MESSAGES: read.good = messages_read(&read.ask, read.body, &read.made, &read.mistake); break;
+    }
+    cr_assert_eq(read.good, read.mistake.status == 0, "%s: %s", text, read.mistake.message);
+    return &read;
+}
+
+void asks_done(struct read *read)
+{
+    ask_free(&read->ask);
+    json_decref(read->made);
+    json_decref(read->body);
+}

@@ -1,0 +1,30 @@
+/* asks-fixture.h: reads requests of the APIs as JSON, with the demo model, for tests of what they ask for. */
+#ifndef ENGINE_TESTS_SERVE_ASKS_FIXTURE_H
+#define ENGINE_TESTS_SERVE_ASKS_FIXTURE_H
+
+#include "serve/api/read.h"
+#include "serve/generate/lenient.h"
+#include "serve/models/models.h"
+
+enum api { CHAT, COMPLETIONS, INFILL, RESPONSES, MESSAGES };
+
+struct read {
+    struct ask ask;
+    struct mistake mistake;
+    json_t *body, *made;
+    bool good;
+};
+
+#define HI "'messages': [{'role': 'user', 'content': 'hi'}]"
+
+extern struct served asks_served; /* the demo model, between the next two */
+void asks_begin(void);
+void asks_end(void);
+
+/* Quotes are written as '. */
+json_t *asks_json(const char *text);
+/* Reads a request; unknown fields are noted in `lenient`, or refused if it is NULL. The last one read is overwritten. */
+struct read *asks_read(struct lenient *lenient, enum api api, const char *text);
+void asks_done(struct read *read);
+
+#endif

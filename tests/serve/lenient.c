@@ -1,0 +1,217 @@
+/* lenient.c: requests with fields that the server doesn't know, and with other servers' names: what is ignored and noted, what
+ * is mapped, and what is refused all the same. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "asks-fixture.h"
+
+static struct lenient *lenient;
+
+static void be_lenient(void)
+{
+    asks_begin();
+    lenient = lenient_create();
+    cr_assert(lenient);
+}
+
+static void end_lenient(void)
+{
+    lenient_destroy(lenient);
+    lenient = NULL;
+    asks_end();
+}
+
+TestSuite(lenient, .init = be_lenient, .fini = end_lenient, .timeout = 600);
+
+static bool has_name(const char *name)
+{
+    for (size_t i = 0; i < lenient->n_names; i++)
+        if (strcmp(lenient->names[i], name) == 0) return true;
+    return false;
+}
+
+#define TOOL "{'type': 'function', 'function': {'name': 'f'}}"
+
+/* Requests that are answered, and the name of what is logged about them. */
+static const struct {
+    enum api api;
+    const char *body, *name;
+} accepted[] = {
+    {CHAT, "{" HI ", 'mood': 1}", "mood"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': 'x', 'mood': 'good'}]}", "messages[].mood"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'x', 'mood': [1]}]}]}",
+     "messages[].content[].mood"},
+    {CHAT,
+     "{'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'a', 'mood': 1, 'type': 'function', "
+     "'function': "
+     "{'name': 'f', 'arguments': '{}'}}]}]}",
+     "messages[].tool_calls[].mood"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'function', 'mood': 1, 'function': {'name': 'f'}}]}", "tools[].mood"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'function', 'function': {'name': 'f', 'mood': 1}}]}",
+     "tools[].function.mood"},
+    {CHAT,
+     "{" HI ", 'tools': [" TOOL
+     "], 'tool_choice': {'type': 'function', 'function': {'name': 'f', 'mood': 1}}}",
+     "tool_choice.function.mood"},
+    {CHAT, "{" HI ", 'response_format': {'type': 'json_object', 'mood': 1}}", "response_format.mood"},
+    {CHAT, "{" HI ", 'response_format': {'type': 'json_schema', 'json_schema': {'schema': {}, 'mood': 1}}}",
+     "response_format.json_schema.mood"},
+    {CHAT, "{" HI ", 'stream': true, 'stream_options': {'mood': 1}}", "stream_options.mood"},
+    {CHAT, "{" HI ", 'functions': [], 'function_call': 'auto'}", NULL},
+    {CHAT, "{" HI ", 'stream_options': {'include_usage': true, 'include_obfuscation': true}}", NULL},
+    {CHAT, "{" HI ", 'tool_choice': 'auto', 'parallel_tool_calls': false}", NULL},
+    {CHAT, "{" HI ", 'tool_choice': 'none', 'parallel_tool_calls': true, 'tools': null}", NULL},
+    {CHAT, "{" HI ", 'store': true, 'service_tier': 'flex', 'metadata': {'a': 5}, 'user': 'x'}", NULL},
+    {CHAT,
+     "{" HI
+     ", 'keep_alive': '5m', 'n_keep': -1, 'timings_per_token': true, 'cache_prompt': false, 'id_slot': 0}",
+     NULL},
+    {CHAT, "{" HI ", 'prediction': {'type': 'content', 'content': 'x'}, 'verbosity': 'low'}", NULL},
+    {CHAT, "{" HI ", 'samplers': ['top_k', 'infill']}", "infill"},
+    {COMPLETIONS, "{'prompt': 'x', 'messages': [], 'stream_options': {}}", "messages"},
+    {COMPLETIONS, "{'prompt': 'x', 'keep_alive': 300, 'n_keep': 5, 'id_slot': -1}", NULL},
+    {RESPONSES, "{'input': 'x', 'client_metadata': {'a': 'b'}, 'store': true, 'max_tool_calls': 3}", NULL},
+    {RESPONSES, "{'input': 'x', 'text': {'verbosity': 'low', 'mood': 1}}", "text.mood"},
+    {RESPONSES, "{'input': 'x', 'text': {'format': {'type': 'text', 'mood': 1}}}", "text.format.mood"},
+    {RESPONSES, "{'input': 'x', 'reasoning': {'effort': 'max', 'summary': 'detailed', 'context': 'x'}}",
+     "reasoning.context"},
+    {RESPONSES, "{'input': 'x', 'include': ['file_search_call.results'], 'truncation': 'auto'}", NULL},
+    {RESPONSES, "{'input': [{'role': 'user', 'content': 'x', 'mood': 1}], 'tool_choice': 'auto'}",
+     "input[].mood"},
+    {RESPONSES, "{'input': 'x', 'stream_options': {'include_obfuscation': true}, 'max_tokens': 5}",
+     "max_tokens"},
+    {MESSAGES,
+     "{" HI ", 'context_management': {'edits': []}, 'cache_control': {'type': 'ephemeral'}, 'betas': []}",
+     NULL},
+    {MESSAGES, "{" HI ", 'output_config': {'effort': 'max', 'task_budget': {}}}",
+     "output_config.task_budget"},
+    {MESSAGES, "{" HI ", 'stop': 'x', 'service_tier': 'standard_only', 'speed': 'fast'}", "stop"},
+    {MESSAGES, "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'x', 'mood': 1}]}]}",
+     "messages[].content[].mood"},
+};
+
+Test(lenient, unknown_fields_are_ignored_and_noted)
+{
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+        lenient->n_names = 0;
+        struct read *read = asks_read(lenient, accepted[i].api, accepted[i].body);
+        cr_expect(read->good, "%s: %s", accepted[i].body, read->mistake.message);
+        if (accepted[i].name) cr_expect(has_name(accepted[i].name), "%s", accepted[i].body);
+        cr_expect_eq(lenient->n_names, accepted[i].name ? 1 : 0, "%s: %s", accepted[i].body,
+                     lenient->names[0]);
+        asks_done(read);
+    }
+    struct read *read =
+        asks_read(lenient, CHAT,
+                  "{" HI ", 'tools': [{'type': 'function', 'x': 1, 'function': {'name': 'f', 'y': 1}}]}");
+    json_t *plain = asks_json("[{'type': 'function', 'function': {'name': 'f'}}]");
+    cr_assert(json_equal(read->ask.tools, plain), "the model sees unknown fields");
+    json_decref(plain);
+    asks_done(read);
+}
+
+/* What the result depends on, and what has the wrong type. */
+static const struct {
+    enum api api;
+    const char *body, *param, *message;
+} refused_still[] = {
+    {CHAT, "{" HI ", 'temperature': 'warm'}", "temperature", "a number"},
+    {CHAT, "{" HI ", 'max_tokens': 1.5}", "max_tokens", "whole number"},
+    {CHAT, "{" HI ", 'max_tokens': '3'}", "max_tokens", "whole number"},
+    {CHAT, "{" HI ", 'repetition_penalty': 'x'}", "repetition_penalty", "a number"},
+    {CHAT, "{" HI ", 'repetition_penalty': 1.5, 'repeat_penalty': 1.25}", "repetition_penalty", "differ"},
+    {CHAT, "{" HI ", 'think': 3}", "think", "true, false"},
+    {CHAT, "{" HI ", 'think': 'a lot'}", "think", "medium"},
+    {CHAT, "{" HI ", 'enable_thinking': 'yes'}", "enable_thinking", "true or false"},
+    {CHAT, "{" HI ", 'n_probs': true}", "n_probs", "whole number"},
+    {CHAT, "{" HI ", 'store': 'yes'}", "store", "true or false"},
+    {CHAT, "{" HI ", 'service_tier': 5}", "service_tier", "a text"},
+    {CHAT, "{" HI ", 'keep_alive': []}", "keep_alive", "a text or a number"},
+    {CHAT, "{" HI ", 'client_metadata': 'x'}", "client_metadata", "an object"},
+    {CHAT, "{" HI ", 'user': 5}", "user", "a text"},
+    {CHAT, "{" HI ", 'stream_options': 5}", "stream_options", "an object"},
+    {CHAT, "{" HI ", 'parallel_tool_calls': 'no'}", "parallel_tool_calls", "true or false"},
+    {CHAT, "{" HI ", 'functions': [{'name': 'f'}]}", "functions", "not supported"},
+    {CHAT, "{" HI ", 'function_call': {'name': 'f'}}", "function_call", "not supported"},
+    {CHAT, "{" HI ", 'guided_regex': 'a+'}", "guided_regex", "not supported"},
+    {CHAT, "{" HI ", 'modalities': ['audio']}", "modalities", "text"},
+    {CHAT, "{" HI ", 'samplers': ['warm', 5]}", "samplers", "names"},
+    {CHAT, "{" HI ", 'response_format': {'type': 'xml', 'mood': 1}}", "response_format", "json_schema"},
+    {CHAT, "{" HI ", 'response_format': 5}", "response_format", "an object"},
+    {CHAT, "{'messages': [{'role': 'user', 'content': [{'type': 'input_audio'}]}]}",
+     "messages[0].content[0].type", "input_audio"},
+    {COMPLETIONS, "{'prompt': 'x', 'best_of': 2}", "best_of", "not supported"},
+    {COMPLETIONS, "{'prompt': 'x', 'lora': [{'id': 0, 'scale': 1}]}", "lora", "not supported"},
+    {RESPONSES, "{'input': 'x', 'previous_response_id': 'a'}", "previous_response_id", "not supported"},
+    {RESPONSES, "{'input': 'x', 'conversation': 'a'}", "conversation", "not supported"},
+    {RESPONSES, "{'input': 'x', 'background': true}", "background", "false"},
+    {RESPONSES, "{'input': 'x', 'text': {'verbosity': 5}}", "text.verbosity", "a text"},
+    {RESPONSES, "{'input': 'x', 'text': {'format': {'type': 'yaml', 'mood': 1}}}", "text.format",
+     "json_schema"},
+    {RESPONSES, "{'input': 'x', 'include': [5]}", "include", "only have"},
+    {MESSAGES, "{" HI ", 'max_tokens': 0}", "max_tokens", "at least 1"},
+    {MESSAGES, "{" HI ", 'context_management': 'x'}", "context_management", "an object or an array"},
+};
+
+Test(lenient, wrong_types_and_what_cannot_be_done_are_refused)
+{
+    for (size_t i = 0; i < sizeof refused_still / sizeof *refused_still; i++) {
+        struct read *read = asks_read(lenient, refused_still[i].api, refused_still[i].body);
+        cr_expect(!read->good, "%s", refused_still[i].body);
+        cr_expect_eq(read->mistake.status, 400, "%s: %s", refused_still[i].body, read->mistake.message);
+        cr_expect_str_eq(read->mistake.param, refused_still[i].param, "%s: %s", refused_still[i].body,
+                         read->mistake.message);
+        cr_expect(strstr(read->mistake.message, refused_still[i].message), "%s: %s", refused_still[i].body,
+                  read->mistake.message);
+        asks_done(read);
+    }
+}
+
+Test(lenient, other_names)
+{
+    struct read *read = asks_read(
+        lenient, CHAT, "{" HI ", 'repetition_penalty': 1.5, 'n_probs': 3.0, 'max_tokens': 3.0, 'seed': 7.0}");
+    cr_assert(read->good, "%s", read->mistake.message);
+    cr_assert_eq(read->ask.options.sampler.penalty_repeat, 1.5f);
+    cr_assert(read->ask.logprobs && read->ask.n_top == 3 && read->ask.options.max_tokens == 3);
+    cr_assert_eq(read->ask.options.sampler.seed, 7);
+    asks_done(read);
+    read =
+        asks_read(lenient, CHAT, "{" HI ", 'repetition_penalty': 1.5, 'repeat_penalty': 1.5, 'n_probs': 0}");
+    cr_assert(read->good && !read->ask.logprobs);
+    asks_done(read);
+    static const char *const off[] = {"{" HI ", 'think': false}", "{" HI ", 'enable_thinking': false}",
+                                      "{" HI ", 'thinking': {'type': 'disabled'}}",
+                                      "{" HI ", 'chat_template_kwargs': {'enable_thinking': false}}"};
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+        read = asks_read(lenient, CHAT, off[i]);
+        cr_assert(read->good && json_is_false(json_object_get(read->ask.variables, "enable_thinking")), "%s",
+                  off[i]);
+        asks_done(read);
+    }
+    static const char *const high[] = {"{" HI ", 'think': 'high'}",
+                                       "{" HI ", 'reasoning': {'effort': 'high'}}",
+                                       "{" HI ", 'think': 'low', 'reasoning_effort': 'high'}"};
+    for (size_t i = 0; i < sizeof high / sizeof *high; i++) {
+        read = asks_read(lenient, CHAT, high[i]);
+        const char *effort = json_string_value(json_object_get(read->ask.variables, "reasoning_effort"));
+        cr_assert(read->good && effort && strcmp(effort, "high") == 0, "%s", high[i]);
+        asks_done(read);
+    }
+}
+
+/* A client cannot fill the log, or memory. */
+Test(lenient, names_are_counted_and_cut)
+{
+    char body[2048];
+    for (int i = 0; i < LENIENT_MOST_NAMES + 50; i++) {
+        snprintf(body, sizeof body, "{" HI ", 'x%d': 1, '%0*d': 1}", i, 1000, 0);
+        asks_done(asks_read(lenient, CHAT, body));
+    }
+    cr_assert_eq(lenient->n_names, LENIENT_MOST_NAMES);
+    cr_assert(has_name("x0"));
+    for (size_t i = 0; i < lenient->n_names; i++) cr_assert(strlen(lenient->names[i]) < LENIENT_NAME_SIZE);
+    cr_assert(!lenient_say(lenient, "x0", "again"));
+    cr_assert(!lenient_say(lenient, "one more", "there is no room"));
+}
