@@ -30,6 +30,7 @@ const struct route all_routes[] = {
     {"POST", "/rerank", api_rerank, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/v1/messages", api_messages, ROUTE_JSON | ROUTE_MODEL | ROUTE_ANTHROPIC},
     {"POST", "/v1/messages/count_tokens", api_count_tokens, ROUTE_JSON | ROUTE_MODEL | ROUTE_ANTHROPIC},
+    {"POST", "/completion", api_completion, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/infill", api_infill, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/tokenize", api_tokenize, ROUTE_JSON | ROUTE_MODEL},
     {"POST", "/detokenize", api_detokenize, ROUTE_JSON | ROUTE_MODEL},

@@ -16,6 +16,7 @@ void api_count_tokens(struct exchange *exchange); /* POST /v1/messages/count_tok
 
 /* Of llama.cpp's server, and our own. With ROUTE_JSON | ROUTE_MODEL: */
 void api_infill(struct exchange *exchange);         /* POST /infill */
+void api_completion(struct exchange *exchange);     /* POST /completion */
 void api_tokenize(struct exchange *exchange);       /* POST /tokenize */
 void api_detokenize(struct exchange *exchange);     /* POST /detokenize */
 void api_apply_template(struct exchange *exchange); /* POST /apply-template */

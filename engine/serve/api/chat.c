@@ -134,7 +134,9 @@ static void send_delta(struct choice *choice, json_t *delta, const char *finish_
     const struct generation *g = choice->generation;
     json_t *choices = json_pack("[{s:i, s:o, s:o, s:s?}]", "index", (int)choice->index, "delta", delta,
                                 "logprobs", take_logprobs(choice), "finish_reason", finish_reason);
-    wire_event(g->group.exchange, NULL, chunk(g, choices));
+    json_t *json = chunk(g, choices);
+    if (g->ask.timings) json_object_set_new(json, "timings", openai_timings(choice));
+    wire_event(g->group.exchange, NULL, json);
 }
 
 static void begin_choice(struct choice *choice)
@@ -232,9 +234,10 @@ static json_t *completion(struct generation *g)
                                                  message_json(choice), "logprobs", take_logprobs(choice),
                                                  "finish_reason", openai_finish_reason(choice)));
     }
-    return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:s}", "id", g->id, "object", "chat.completion",
+    return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:s, s:o*}", "id", g->id, "object", "chat.completion",
                      "created", (json_int_t)g->created, "model", g->model, "choices", choices, "usage",
-                     openai_usage(g), "system_fingerprint", fingerprint);
+                     openai_usage(g), "system_fingerprint", fingerprint, "timings",
+                     g->ask.timings ? openai_timings(&g->choices[0]) : NULL);
 }
 
 static json_t *end(struct generation *g)

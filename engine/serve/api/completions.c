@@ -1,10 +1,11 @@
-/* completions.c: POST /v1/completions, and POST /infill of llama.cpp's server. */
+/* completions.c: POST /v1/completions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/json.h"
 #include "serve/api/api.h"
+#include "serve/api/completions.h"
 #include "serve/api/fim.h"
 #include "serve/api/openai.h"
 #include "serve/api/read.h"
@@ -26,7 +27,7 @@ static bool read_logprobs(struct ask *ask, const char *name, json_t *value, stru
     return ask_read_top(ask, name, value, mistake);
 }
 
-static bool read_max_tokens(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+bool completions_read_limit(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
     char error[256];
     ask->no_tokens = json_is_integer(value) && json_integer_value(value) == 0;
@@ -44,12 +45,12 @@ static bool read_best_of(struct ask *ask, const char *name, json_t *value, struc
 
 static const struct ask_field fields[] = {
     OPENAI_COMMON_FIELDS,
-    {"prompt", ask_read_nothing}, /* see read_prompts */
+    {"prompt", ask_read_nothing}, /* see completions_read_prompts */
     {"suffix", ask_read_nothing},
     {"echo", read_echo},
     {"logprobs", read_logprobs},
-    {"max_tokens", read_max_tokens},
-    {"n_predict", read_max_tokens},
+    {"max_tokens", completions_read_limit},
+    {"n_predict", completions_read_limit},
     {"best_of", read_best_of},
     {NULL, NULL},
 };
@@ -78,7 +79,7 @@ static bool read_prompt(const struct served *served, const json_t *value, const 
     return generation_encode(served, prompt->text, prompt->size, true, &prompt->tokens, mistake);
 }
 
-static bool make_prompts(struct ask *ask, size_t count, struct mistake *mistake)
+bool completions_make_prompts(struct ask *ask, size_t count, struct mistake *mistake)
 {
     if (count > MOST_PROMPTS)
         return mistake_in(mistake, "prompt", "\"prompt\" has more than %d prompts", MOST_PROMPTS);
@@ -88,8 +89,8 @@ static bool make_prompts(struct ask *ask, size_t count, struct mistake *mistake)
     return true;
 }
 
-static bool read_prompts(struct ask *ask, const struct served *served, const json_t *body,
-                         struct mistake *mistake)
+bool completions_read_prompts(struct ask *ask, const struct served *served, const json_t *body,
+                              struct mistake *mistake)
 {
     const json_t *prompt = json_object_get(body, "prompt"), *suffix = json_object_get(body, "suffix");
     bool several = json_array_size(prompt) > 0 && !is_ids(prompt);
@@ -98,7 +99,7 @@ static bool read_prompts(struct ask *ask, const struct served *served, const jso
         return mistake_in(mistake, "suffix", "\"suffix\" should be a text");
     if (suffix && ask->echo) return mistake_in(mistake, "echo", "\"echo\" goes without \"suffix\"");
     if (!prompt || json_is_null(prompt)) return mistake_in(mistake, "prompt", "\"prompt\" is missing");
-    if (!make_prompts(ask, several ? json_array_size(prompt) : 1, mistake)) return false;
+    if (!completions_make_prompts(ask, several ? json_array_size(prompt) : 1, mistake)) return false;
     for (size_t i = 0; i < ask->n_prompts; i++)
         if (!read_prompt(served, several ? json_array_get(prompt, i) : prompt, suffix, &ask->prompts[i],
                          mistake))
@@ -110,7 +111,7 @@ bool completions_read(struct ask *ask, const struct served *served, json_t *body
 {
     ask->options.max_tokens = DEFAULT_MAX;
     return ask_read(ask, body, fields, mistake) && ask_check_pairs(ask, body, mistake) &&
-           read_prompts(ask, served, body, mistake);
+           completions_read_prompts(ask, served, body, mistake);
 }
 
 /* ---- Answering ---- */
@@ -254,6 +255,7 @@ static void send_text(struct choice *choice, json_t *text, const char *finish_re
 {
     json_t *chunk = answer(choice->generation, json_pack("[o]", choice_json(choice, text, finish_reason)));
     if (choice->generation->ask.include_usage) json_object_set_new(chunk, "usage", json_null());
+    if (choice->generation->ask.timings) json_object_set_new(chunk, "timings", openai_timings(choice));
     wire_event(choice->generation->group.exchange, NULL, chunk);
 }
 
@@ -322,6 +324,7 @@ static json_t *end(struct generation *g)
                                                    openai_finish_reason(&g->choices[i])));
     json_t *json = answer(g, choices);
     json_object_set_new(json, "usage", openai_usage(g));
+    if (g->ask.timings) json_object_set_new(json, "timings", openai_timings(&g->choices[0]));
     return json;
 }
 
@@ -342,99 +345,5 @@ void api_completions(struct exchange *exchange)
     struct generation *g = generation_create(exchange, &format, "cmpl-");
     if (!g) return;
     completions_read(&g->ask, g->served, exchange_json(exchange), &mistake);
-    generation_run(g, &mistake);
-}
-
-/* ---- Infill ---- */
-
-static const struct ask_field infill_fields[] = {
-    OPENAI_COMMON_FIELDS,
-    {"input_prefix", ask_read_nothing}, /* see infill_read */
-    {"input_suffix", ask_read_nothing},
-    {"input_extra", ask_read_nothing},
-    {"prompt", ask_read_nothing},
-    {"max_tokens", read_max_tokens},
-    {"n_predict", read_max_tokens},
-    {NULL, NULL},
-};
-
-static bool check_text(const json_t *body, const char *name, bool needed, struct mistake *mistake)
-{
-    const json_t *value = json_object_get(body, name);
-    if (json_is_string(value) || (!needed && (!value || json_is_null(value)))) return true;
-    return mistake_in(mistake, name, "\"%s\" should be a text", name);
-}
-
-bool infill_read(struct ask *ask, const struct served *served, json_t *body, struct mistake *mistake)
-{
-    const json_t *extra = json_object_get(body, "input_extra"), *begun = json_object_get(body, "prompt");
-    size_t i;
-    json_t *file;
-    if (!ask_read(ask, body, infill_fields, mistake) || !check_text(body, "input_prefix", true, mistake) ||
-        !check_text(body, "input_suffix", true, mistake) || !check_text(body, "prompt", false, mistake))
-        return false;
-    if (extra && !json_is_null(extra) && !json_is_array(extra))
-        return mistake_in(mistake, "input_extra", "\"input_extra\" should be an array");
-    json_array_foreach(extra, i, file)
-    {
-        const json_t *name = json_object_get(file, "filename");
-        if ((!name || json_is_string(name)) && json_is_string(json_object_get(file, "text"))) continue;
-        return mistake_in(mistake, "input_extra",
-                          "\"input_extra\" should have objects with \"text\" and, if you like, \"filename\"");
-    }
-    const struct fim_texts texts = {.prefix = json_object_get(body, "input_prefix"),
-                                    .suffix = json_object_get(body, "input_suffix"),
-                                    .begun = begun,
-                                    .files = true,
-                                    .extra = extra,
-                                    .param = "input_prefix"};
-    return make_prompts(ask, 1, mistake) && fim_prompt(served, &texts, &ask->prompts[0].tokens, mistake);
-}
-
-/* As llama.cpp's server answers it, whose clients look for "content" and "stop". */
-static json_t *infill_json(struct choice *choice, json_t *content, bool stop)
-{
-    const struct generation *g = choice->generation;
-    json_t *json =
-        json_pack("{s:i, s:o, s:b, s:s, s:o, s:o}", "index", (int)choice->index, "content", content, "stop",
-                  stop, "model", g->model, "tokens_predicted", json_count(choice->n_generated),
-                  "tokens_evaluated", json_count(choice->n_prompt));
-    if (stop)
-        json_object_set_new(json, "stop_type",
-                            json_string(choice->cut         ? "limit"
-                                        : choice->stop >= 0 ? "word"
-                                                            : "eos"));
-    return json;
-}
-
-static void send_infill(struct choice *choice, uint32_t part, const struct engine_string *text)
-{
-    (void)part;
-    wire_event(choice->generation->group.exchange, NULL,
-               infill_json(choice, json_text(text->data, text->length), false));
-}
-
-static void end_infill_choice(struct choice *choice)
-{
-    wire_event(choice->generation->group.exchange, NULL, infill_json(choice, json_string(""), true));
-}
-
-static json_t *end_infill(struct generation *g)
-{
-    struct choice *choice = &g->choices[0];
-    if (g->ask.stream) return NULL;
-    return infill_json(choice, json_buffer(&choice->content), true);
-}
-
-static const struct format infill_format = {
-    .text = send_infill, .end_choice = end_infill_choice, .end = end_infill, .failed = openai_stream_failed};
-
-void api_infill(struct exchange *exchange)
-{
-    struct mistake mistake = wire_mistake(exchange);
-    struct generation *g = generation_create(exchange, &infill_format, "infill-");
-    if (!g) return;
-    infill_read(&g->ask, g->served, exchange_json(exchange), &mistake);
-    if (g->ask.n > 1) mistake_in(&mistake, "n", "\"n\" can only be 1 here");
     generation_run(g, &mistake);
 }

@@ -39,6 +39,23 @@ json_t *openai_usage(const struct generation *generation)
                      json_count(usage.n_reasoning));
 }
 
+static json_t *quotient(double a, double b)
+{
+    return json_real(b > 0 ? a / b : 0);
+}
+
+json_t *openai_timings(const struct choice *choice)
+{
+    uint32_t n_read = choice->n_prompt - choice->n_reused;
+    double read_ms = choice->prompt_seconds * 1000, written_ms = choice->text_seconds * 1000;
+    return json_pack("{s:o, s:o, s:f, s:o, s:o, s:o, s:f, s:o, s:o}", "cache_n", json_count(choice->n_reused),
+                     "prompt_n", json_count(n_read), "prompt_ms", read_ms, "prompt_per_token_ms",
+                     quotient(read_ms, n_read), "prompt_per_second", quotient(n_read, choice->prompt_seconds),
+                     "predicted_n", json_count(choice->n_generated), "predicted_ms", written_ms,
+                     "predicted_per_token_ms", quotient(written_ms, choice->n_generated),
+                     "predicted_per_second", quotient(choice->n_generated, choice->text_seconds));
+}
+
 json_t *openai_logarithm(float logprob)
 {
     return json_real(isfinite(logprob) && logprob > -9999 ? (double)logprob : -9999.0);

@@ -12,6 +12,8 @@ void openai_fingerprint(const struct served *served, char text[24]);
 const char *openai_finish_reason(const struct choice *choice);
 /* Of chat and completions. */
 json_t *openai_usage(const struct generation *generation);
+/* How long a choice took so far, as llama.cpp's server has it. */
+json_t *openai_timings(const struct choice *choice);
 /* A token with its probability and its most likely rivals, as in chat's logprobs.content. `n_top`: of event->top. */
 json_t *openai_logprob(struct engine_model *model, const struct engine_event *event, uint32_t n_top);
 /* -9999 for what is impossible, as in OpenAI's API: JSON has no infinity. */

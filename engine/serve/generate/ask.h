@@ -60,6 +60,14 @@ struct ask {
     bool logprobs;
     uint32_t n_top; /* rivals of each token that are reported */
     bool stream, include_usage;
+
+    /* Of llama.cpp's server. The text ends with a line that is indented by fewer blanks than n_indent, the first line apart;
+     * 0: any. It ends with the line that it is in after so many seconds of writing; 0: no limit. */
+    uint32_t n_indent;
+    double most_seconds;
+    bool timings; /* how long it took is in each part of the answer */
+    json_t *
+        answer_fields; /* an array of names like "timings/predicted_ms": nothing else is answered; NULL: all */
 };
 
 /* With the defaults of the server's command line. */

@@ -68,6 +68,39 @@ static bool read_reasoning(struct ask *ask, const char *name, json_t *value, str
            ask_read_reasoning_effort(ask, "reasoning.effort", effort, mistake);
 }
 
+/* llama.cpp's server: how far the lines of a text are indented, and how long it may take. */
+static bool read_indent(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || n > 1000000)
+        return mistake_in(mistake, name, "\"%s\" should be a whole number up to 1000000", name);
+    ask->n_indent = (uint32_t)n;
+    return true;
+}
+
+static bool read_most_time(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    double milliseconds = json_number_value(value);
+    if (!json_is_number(value)) return mistake_in(mistake, name, "\"%s\" should be a number", name);
+    ask->most_seconds = milliseconds > 0 ? milliseconds / 1000 : 0;
+    return true;
+}
+
+static bool read_timings(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    return ask_flag(name, value, &ask->timings, mistake);
+}
+
+static bool read_answer_fields(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    size_t i;
+    json_t *field;
+    bool good = json_is_array(value);
+    json_array_foreach(value, i, field) good = good && json_is_string(field);
+    if (json_array_size(value) > 0) ask->answer_fields = value;
+    return good || mistake_in(mistake, name, "\"%s\" should be an array of texts", name);
+}
+
 static const struct ask_field others[] = {
     {"repetition_penalty", read_repetition},
     {"n_probs", read_probabilities},
@@ -75,6 +108,10 @@ static const struct ask_field others[] = {
     {"enable_thinking", read_enable_thinking},
     {"thinking", read_thinking},
     {"reasoning", read_reasoning},
+    {"n_indent", read_indent},
+    {"t_max_predict_ms", read_most_time},
+    {"timings_per_token", read_timings},
+    {"response_fields", read_answer_fields},
     {NULL, NULL},
 };
 
@@ -165,7 +202,6 @@ static const struct {
     {"return_progress", FLAG},
     {"return_tokens", FLAG},
     {"t_max_prompt_ms", NUMBER},
-    {"timings_per_token", FLAG},
     /* Ollama's, vLLM's */
     {"keep_alive", TEXT | NUMBER},
     {"priority", NUMBER},

@@ -176,12 +176,33 @@ static void take_piece(void *user, const struct engine_reply_piece *piece)
         deliver(user, piece->part, &piece->text);
 }
 
+/* Whether a text comes to one of the ask's limits, where it is cut. */
+static bool reaches_limit(struct choice *choice, struct engine_string *text)
+{
+    const struct ask *ask = &choice->generation->ask;
+    for (size_t i = 0; i < text->length; i++) {
+        char byte = text->data[i];
+        bool blank = byte == ' ' || byte == '\t';
+        if (choice->in_indent && !blank && choice->indent < ask->n_indent) return text->length = i, true;
+        choice->in_indent = byte == '\n' || (choice->in_indent && blank);
+        choice->indent = blank ? choice->indent + 1 : 0;
+        if (byte == '\n' && ask->most_seconds > 0 && choice->text_seconds > ask->most_seconds)
+            return text->length = i + 1, true;
+    }
+    return false;
+}
+
 static void add_text(struct choice *choice, const struct engine_event *event)
 {
+    struct engine_string text = event->text;
+    if (choice->at_limit) return;
+    bool ends = reaches_limit(choice, &text);
     if (!choice->reply)
-        deliver(choice, ENGINE_REPLY_CONTENT, &event->text);
-    else if (event->text.length > 0 && engine_reply_add(choice->reply, event->text.data, event->text.length))
+        deliver(choice, ENGINE_REPLY_CONTENT, &text);
+    else if (text.length > 0 && engine_reply_add(choice->reply, text.data, text.length))
         fail_memory(choice->generation);
+    choice->at_limit = ends;
+    if (ends) group_cancel(&choice->generation->group, choice->index);
 }
 
 static void end_choice(struct choice *choice, const struct engine_event *event)
@@ -192,8 +213,10 @@ static void end_choice(struct choice *choice, const struct engine_event *event)
         fail_memory(g);
     choice->done = true;
     choice->stop = event->stop;
-    choice->cut = event->reason == ENGINE_DONE_LIMIT || event->reason == ENGINE_DONE_CONTEXT;
-    if (event->reason == ENGINE_DONE_FAILED || (event->reason == ENGINE_DONE_CANCELLED && !choice->enough))
+    choice->cut =
+        event->reason == ENGINE_DONE_LIMIT || event->reason == ENGINE_DONE_CONTEXT || choice->at_limit;
+    bool wanted = choice->enough || choice->at_limit;
+    if (event->reason == ENGINE_DONE_FAILED || (event->reason == ENGINE_DONE_CANCELLED && !wanted))
         group_fail(&g->group, event);
     if (is_told(g) && g->format->end_choice) g->format->end_choice(choice);
 }
@@ -235,6 +258,8 @@ static void take_event(struct group *group, size_t i, const struct engine_event 
     choice->n_prompt = event->n_prompt;
     choice->n_reused = event->n_reused;
     choice->n_generated = event->n_generated;
+    choice->prompt_seconds = event->prompt_seconds;
+    choice->text_seconds = event->text_seconds;
     if (!(done && event->reason == ENGINE_DONE_FAILED)) begin(choice);
     if (!group->mistake.status && event->kind == ENGINE_EVENT_SCORE && g->format->score)
         g->format->score(choice, event);

@@ -24,6 +24,7 @@ struct choice {
     bool call_cut;                /* it ended before its arguments were complete */
     uint32_t part;                /* enum engine_reply_part of what came last; 0: nothing yet */
     uint32_t n_prompt, n_reused, n_generated, n_reasoning;
+    double prompt_seconds, text_seconds; /* reading the prompt, and writing */
     /* At its end. */
     bool done, cut; /* cut: by a limit */
     int32_t stop;   /* index of the stop text; -1 */
@@ -31,6 +32,9 @@ struct choice {
     /* For generation.c. */
     bool enough; /* it was cancelled because nothing more is wanted */
     bool begun;
+    bool at_limit;  /* it was cancelled because it has come to a limit of the ask */
+    bool in_indent; /* at the beginning of a line, after `indent` blanks */
+    uint32_t indent;
 };
 
 /* An API's way to say what happens. Under the group's lock, in one thread at a time. Any may be NULL but `end`.

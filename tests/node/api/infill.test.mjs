@@ -69,6 +69,65 @@ test('other files', async () => {
     await expect({ model: 'project' }, [6, ...await line('myproject'), 7, ...await line('filename'), ...gap]);
 });
 
+const lines = (text) => 'root ::= ' + JSON.stringify(text);
+const fields = ['content', 'timings/prompt_n', 'timings/prompt_ms', 'timings/prompt_per_token_ms', 'timings/prompt_per_second',
+    'timings/predicted_n', 'timings/predicted_ms', 'timings/predicted_per_token_ms', 'timings/predicted_per_second', 'truncated', 'tokens_cached'];
+
+// As llama.vim and llama.vscode send it.
+test("editors' requests", async () => {
+    const vim = { model: 'project', id_slot: 0, input_prefix: 'Once upon', input_suffix: 'time', input_extra: [{ text: 'The cat', time: [1, 2], filename: 'a.c' }], prompt: ' a',
+        n_predict: 4, stop: [], n_indent: 0, top_k: 40, top_p: 0.9, stream: false, samplers: ['top_k', 'top_p', 'infill'], cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 1000, response_fields: fields };
+    const answer = await post('/infill', vim);
+    assert.deepEqual(Object.keys(answer), ['status', ...fields], JSON.stringify(answer));
+    assert.deepEqual([answer.status, answer.truncated], [200, false]);
+    assert.ok(answer['timings/predicted_n'] >= 1 && answer['timings/predicted_n'] <= 4);
+    assert.ok(answer['timings/prompt_per_second'] > 0 && answer['timings/predicted_ms'] > 0);
+    // The first one only fills the cache.
+    const warm = await post('/infill', { ...vim, prompt: '', n_predict: 0, samplers: [], t_max_prompt_ms: 1, t_max_predict_ms: 1, response_fields: [''] });
+    assert.deepEqual(warm, { status: 200 });
+    const code = await post('/infill', { model: 'gap', input_prefix: 'a', input_suffix: 'b', input_extra: [], prompt: '', n_predict: 4, top_k: 40, top_p: 0.99, stream: false,
+        samplers: ['top_k', 'top_p', 'infill'], cache_prompt: true, t_max_prompt_ms: 500, t_max_predict_ms: 2500, n_indent: 4 });
+    assert.ok(code.timings.predicted_n > 0 && code.stop && code.tokens_predicted === code.timings.predicted_n);
+});
+
+test('a text ends with a line that is indented less, or when its time is over', async () => {
+    const body = { model: 'gap', input_prefix: 'a', input_suffix: 'b', grammar: lines('x\n    y\n   z\n  w\n') };
+    const ended = async (more) => {
+        const whole = await post('/infill', { ...body, ...more });
+        assert.equal(whole.status, 200, JSON.stringify(whole));
+        const stream = await (await fetch(server.url + '/infill', { method: 'POST', body: JSON.stringify({ temperature: 0, ...body, ...more, stream: true }) })).text();
+        const parts = stream.split('\n').filter((line) => line.startsWith('data: ')).map((line) => JSON.parse(line.slice(6)));
+        assert.equal(parts.map((part) => part.content).join(''), whole.content);
+        assert.equal(parts.at(-1).stop_type, whole.stop_type);
+        return [whole.content, whole.stop_type];
+    };
+    assert.deepEqual(await ended({}), ['x\n    y\n   z\n  w\n', 'eos']);
+    assert.deepEqual(await ended({ n_indent: 2 }), ['x\n    y\n   z\n  w\n', 'eos']);
+    assert.deepEqual(await ended({ n_indent: 3 }), ['x\n    y\n   z\n  ', 'limit']);
+    assert.deepEqual(await ended({ n_indent: 5 }), ['x\n    ', 'limit']);
+    assert.deepEqual(await ended({ t_max_predict_ms: 0.0001 }), ['x\n', 'limit']);
+    assert.deepEqual(await ended({ t_max_predict_ms: -1, n_indent: 0 }), ['x\n    y\n   z\n  w\n', 'eos']);
+    for (const wrong of [{ n_indent: -1 }, { n_indent: 'x' }, { t_max_predict_ms: 'x' }, { response_fields: 'content' }, { timings_per_token: 1 }]) {
+        const answer = await post('/infill', { ...body, ...wrong });
+        assert.deepEqual([answer.status, answer.error?.param], [400, Object.keys(wrong)[0]]);
+    }
+});
+
+test('/completion, as in llama.cpp', async () => {
+    const plain = await post('/v1/completions', { prompt: 'Once upon a time', max_tokens: 6 });
+    const answer = await post('/completion', { prompt: 'Once upon a time', n_predict: 6, n_probs: 2, cache_prompt: false, id_slot: -1, return_tokens: false });
+    assert.equal(answer.content, plain.choices[0].text);
+    assert.deepEqual([answer.stop, answer.stop_type, answer.tokens_predicted], [true, 'limit', 6]);
+    assert.equal(answer.completion_probabilities.length, 6);
+    assert.equal(answer.completion_probabilities[0].top_logprobs.length, 2);
+    const stopped = await post('/completion', { prompt: 'Once upon a time', stop: [','], n_predict: 20 });
+    assert.deepEqual([stopped.stop_type, stopped.stopping_word], ['word', ',']);
+    const several = await post('/completion', { prompt: ['a', 'b'] });
+    assert.deepEqual([several.status, several.error.param], [400, 'prompt']);
+    const timed = await post('/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], max_tokens: 2, timings_per_token: true });
+    assert.equal(timed.timings.predicted_n, 2);
+});
+
 test('errors', async () => {
     const none = await post('/infill', { model: 'demo', input_prefix: 'a', input_suffix: 'b' });
     assert.deepEqual([none.status, none.error.param], [400, 'input_prefix']);
