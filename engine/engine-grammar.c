@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "grammar/grammar.h"
 #include "internal.h"
 
@@ -76,15 +77,27 @@ static int make_vocabulary(struct engine_model *model)
 int engine_grammar_create(struct engine_model *model, enum engine_grammar_kind kind, const char *text,
                           size_t length, struct engine_grammar **out)
 {
+    const struct engine_grammar_options options = {
+        .struct_size = sizeof options, .kind = kind, .text = text, .length = length};
+    return engine_grammar_create_with(model, &options, out);
+}
+
+int engine_grammar_create_with(struct engine_model *model, const struct engine_grammar_options *given,
+                               struct engine_grammar **out)
+{
     static const enum grammar_syntax kinds[] = {[ENGINE_GRAMMAR_GBNF] = GRAMMAR_GBNF,
                                                 [ENGINE_GRAMMAR_JSON_SCHEMA] = GRAMMAR_SCHEMA,
                                                 [ENGINE_GRAMMAR_JSON_OBJECT] = GRAMMAR_JSON_OBJECT};
-    if (kind < ENGINE_GRAMMAR_GBNF || kind > ENGINE_GRAMMAR_JSON_OBJECT)
-        return error_raise(ENGINE_ERROR_ARGUMENT, "unknown kind of grammar %d", (int)kind);
-    if (!text && kind != ENGINE_GRAMMAR_JSON_OBJECT)
+    struct engine_grammar_options options;
+    int status = SIZED_CHECK(given, engine_grammar_options, user);
+    if (status) return status;
+    sized_read(&options, sizeof options, given);
+    if (options.kind < ENGINE_GRAMMAR_GBNF || options.kind > ENGINE_GRAMMAR_JSON_OBJECT)
+        return error_raise(ENGINE_ERROR_ARGUMENT, "unknown kind of grammar %d", (int)options.kind);
+    if (!options.text && options.kind != ENGINE_GRAMMAR_JSON_OBJECT)
         return error_raise(ENGINE_ERROR_ARGUMENT, "a grammar without a text");
     pthread_mutex_lock(&model->grammar_lock);
-    int status = model->grammar_vocab ? ENGINE_OK : make_vocabulary(model);
+    status = model->grammar_vocab ? ENGINE_OK : make_vocabulary(model);
     pthread_mutex_unlock(&model->grammar_lock);
     if (status) return status;
     struct engine_grammar *created = calloc(1, sizeof *created);
@@ -92,7 +105,9 @@ int engine_grammar_create(struct engine_model *model, enum engine_grammar_kind k
     created->model = model;
     created->strips = model->strips_space;
     atomic_init(&created->uses, 1);
-    status = grammar_create(model->grammar_vocab, kinds[kind], text, length, &created->grammar);
+    struct effort effort = {.gives_up = options.gives_up, .user = options.user};
+    status = grammar_create_with(model->grammar_vocab, kinds[options.kind], options.text, options.length,
+                                 &effort, &created->grammar);
     if (status)
         free(created);
     else

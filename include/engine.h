@@ -825,6 +825,21 @@ enum engine_grammar_kind {
  * may use a grammar, in any threads. */
 ENGINE_API int engine_grammar_create(struct engine_model *model, enum engine_grammar_kind kind,
                                      const char *text, size_t length, struct engine_grammar **grammar);
+struct engine_grammar_options {
+    size_t struct_size;
+    enum engine_grammar_kind kind;
+    const char *text; /* [length] */
+    size_t length;
+    /* Asked every few milliseconds, in the caller's thread, whether the grammar is no longer wanted: other than 0, the call
+     * ends with ENGINE_ERROR. NULL: it always is wanted. */
+    int (*gives_up)(void *user);
+    void *user;
+};
+/* The same for texts of strangers, whose reading may have to be broken off. It ends by itself too, with
+ * ENGINE_ERROR_UNSUPPORTED, after so many steps as take about a second. */
+ENGINE_API int engine_grammar_create_with(struct engine_model *model,
+                                          const struct engine_grammar_options *options,
+                                          struct engine_grammar **grammar);
 /* Requests and matches that use it are not affected. NULL is allowed. [thread-safe] */
 ENGINE_API void engine_grammar_destroy(struct engine_grammar *grammar);
 

@@ -60,6 +60,7 @@ union any {
     struct engine_plan_phase phase;
     struct engine_plan_share share;
     struct engine_batch batch;
+    struct engine_grammar_options grammar;
     struct engine_sampler_options sampler;
     struct engine_queue_options queue;
     struct engine_queue_info queue_info;
@@ -162,6 +163,17 @@ static int call_decode(union any *any)
     return engine_decode(context, &any->batch, NULL);
 }
 
+static int call_grammar(union any *any)
+{
+    struct engine_grammar *grammar = NULL;
+    any->grammar.kind = ENGINE_GRAMMAR_GBNF;
+    any->grammar.text = "root ::= [a-z]*";
+    any->grammar.length = strlen(any->grammar.text);
+    int status = engine_grammar_create_with(model, &any->grammar, &grammar);
+    engine_grammar_destroy(grammar);
+    return status;
+}
+
 static int call_sampler(union any *any)
 {
     struct engine_sampler *sampler = NULL;
@@ -229,6 +241,7 @@ static const struct row {
     {"engine_plan_get_phase", FIRST(engine_plan_phase, seconds), call_phase, false},
     {"engine_plan_get_share", FIRST(engine_plan_share, message_bytes), call_share, false},
     {"engine_decode", FIRST(engine_batch, wanted), call_decode, false},
+    {"engine_grammar_create_with", FIRST(engine_grammar_options, user), call_grammar, false},
     {"engine_sampler_create", FIRST(engine_sampler_options, seed), call_sampler, false},
     {"engine_queue_create", FIRST(engine_queue_options, n_chunk), call_queue, false},
     {"engine_queue_get_info", FIRST(engine_queue_info, n_generated), call_queue_info, false},

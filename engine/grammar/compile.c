@@ -9,12 +9,14 @@
 #include "grammar/compile.h"
 #include "grammar/reserve.h"
 
-#define MOST_NODES 8000000
+#define MOST_NODES  8000000
+#define CLASS_STEPS 16 /* that a class takes to compile */
 /* Classes worth a table over the vocabulary (mask.c): so many characters at least, repeated so often at least, and
  * so many classes. */
 #define RUN_CHARACTERS 20
 #define RUN_ROUNDS     16
 #define MOST_RUNS      16
+#define RUN_LOOKS      32 /* expressions among which a class is looked for */
 
 /* ---- Tables ---- */
 
@@ -25,6 +27,7 @@ static bool grow(struct compiler *compiler, int which, void **items, size_t coun
 {
     if (!compiler->status && count + more > MOST_NODES)
         compiler->status = error_raise(ENGINE_ERROR_UNSUPPORTED, "the grammar is too large");
+    if (!compile_spend(compiler, more)) return false;
     return reserve(&compiler->status, items, &compiler->automaton->capacities[which], count + more, size);
 }
 
@@ -120,11 +123,28 @@ static void tail_edges(struct class_compiler *class, uint32_t base, unsigned n, 
     }
 }
 
+static uint32_t compile_text(struct compiler *compiler, const char *bytes, size_t length, uint32_t next)
+{
+    for (size_t i = length; i-- > 0;) {
+        struct byte_edge edge = {(uint8_t)bytes[i], (uint8_t)bytes[i], next};
+        next = compile_bytes(compiler, &edge, 1);
+    }
+    return next;
+}
+
+static uint32_t compile_character(struct compiler *compiler, uint32_t character, uint32_t next)
+{
+    char bytes[4];
+    return compile_text(compiler, bytes, expr_utf8(character, bytes), next);
+}
+
 static uint32_t compile_class(struct compiler *compiler, const struct expr *expr, uint32_t next)
 {
+    const struct char_range *first = compiler->exprs->ranges + expr->a;
     if (expr->b == 0) return compile_bytes(compiler, NULL, 0);
-    struct class_compiler class = {
-        .compiler = compiler, .ranges = compiler->exprs->ranges + expr->a, .count = expr->b, .next = next};
+    if (expr->b == 1 && first->low == first->high) return compile_character(compiler, first->low, next);
+    if (!compile_spend(compiler, CLASS_STEPS)) return 0;
+    struct class_compiler class = {.compiler = compiler, .ranges = first, .count = expr->b, .next = next};
     struct byte_edge edges[256];
     size_t count = 0;
     tail_edges(&class, 0, 0, 0, 0x7f, edges, &count);
@@ -151,34 +171,24 @@ static uint32_t compile_class(struct compiler *compiler, const struct expr *expr
     return compile_bytes(compiler, edges, count);
 }
 
-static uint32_t compile_literal(struct compiler *compiler, const struct expr *expr, uint32_t next)
-{
-    for (uint32_t i = expr->b; i-- > 0;) {
-        uint8_t byte = compiler->exprs->bytes[expr->a + i];
-        struct byte_edge edge = {byte, byte, next};
-        next = compile_bytes(compiler, &edge, 1);
-    }
-    return next;
-}
-
 /* ---- Runs ---- */
 
-/* Appends the class of an expression to `ranges`, as far as it is one: the class of one of its alternatives.
- * 0: it has none. */
-static const struct expr *class_of(const struct compiler *compiler, uint32_t at, unsigned depth)
+/* The class that an expression is: its own, or that of one of its alternatives. NULL: none has been found among the first
+ * `left` expressions. */
+static const struct expr *class_of(const struct compiler *compiler, uint32_t at, unsigned *left)
 {
     const struct expr *expr = &compiler->exprs->items[at], *best = NULL;
-    if (depth > 8) return NULL;
+    if (*left == 0) return NULL;
+    --*left;
     switch (expr->kind) {
     case EXPR_CLASS: return expr;
-    case EXPR_RULE: return class_of(compiler, compiler->exprs->rules[expr->a].body, depth + 1);
+    case EXPR_RULE: return class_of(compiler, compiler->exprs->rules[expr->a].body, left);
     case EXPR_SEQ:
-        return expr->first && expr->first == expr->last ? class_of(compiler, expr->first, depth + 1) : NULL;
+        return expr->first && expr->first == expr->last ? class_of(compiler, expr->first, left) : NULL;
     case EXPR_ALT: {
-        unsigned seen = 0;
-        for (uint32_t part = expr->first; part && !best && seen < 8;
-             part = compiler->exprs->items[part].next, seen++)
-            best = class_of(compiler, part, depth + 1);
+        for (uint32_t part = expr->first; part && !best && *left > 0;
+             part = compiler->exprs->items[part].next)
+            best = class_of(compiler, part, left);
         return best;
     }
     default: return NULL;
@@ -188,8 +198,9 @@ static const struct expr *class_of(const struct compiler *compiler, uint32_t at,
 static uint16_t run_of(struct compiler *compiler, uint32_t part, uint32_t most)
 {
     struct automaton *automaton = compiler->automaton;
-    const struct expr *expr = class_of(compiler, part, 0);
-    if (!expr || most < RUN_ROUNDS) return NO_CLASS;
+    unsigned left = RUN_LOOKS;
+    const struct expr *expr = class_of(compiler, part, &left);
+    if (!compile_spend(compiler, RUN_LOOKS - left) || !expr || most < RUN_ROUNDS) return NO_CLASS;
     const struct char_range *ranges = compiler->exprs->ranges + expr->a;
     uint64_t total = 0;
     for (uint32_t i = 0; i < expr->b; i++) total += ranges[i].high - ranges[i].low + 1;
@@ -247,6 +258,7 @@ static uint32_t compile_alternatives(struct compiler *compiler, uint32_t *parts,
         return 0;
     }
     count = take_words(compiler, parts, count, words, &n_words);
+    for (uint32_t i = 0; i < n_words; i++) compile_spend(compiler, 1 + words[i].length);
     for (uint32_t i = 0; i < count && !compiler->status; i++) parts[i] = compile(compiler, parts[i], next);
     if (n_words > 0 && !compiler->status) parts[count++] = compile_words(compiler, words, n_words, next);
     free(words);
@@ -312,7 +324,9 @@ static uint32_t compile(struct compiler *compiler, uint32_t at, uint32_t next)
     uint32_t found = next;
     switch (expr->kind) {
     case EXPR_EMPTY: break;
-    case EXPR_LITERAL: found = compile_literal(compiler, expr, next); break;
+    case EXPR_LITERAL:
+        found = compile_text(compiler, (const char *)compiler->exprs->bytes + expr->a, expr->b, next);
+        break;
     case EXPR_CLASS: found = compile_class(compiler, expr, next); break;
     case EXPR_SEQ:
     case EXPR_ALT: found = compile_list(compiler, expr, next); break;

@@ -12,6 +12,12 @@ struct compiler {
     unsigned depth;
 };
 
+/* Counts steps; false: no more, or failed before. */
+static inline bool compile_spend(struct compiler *compiler, uint64_t steps)
+{
+    return effort_spend(compiler->exprs->effort, steps, &compiler->status);
+}
+
 /* A node that takes one of the bytes of `edges` [count], sorted. 0: failed, now or before. */
 uint32_t compile_bytes(struct compiler *compiler, const struct byte_edge *edges, size_t count);
 /* A node that goes on with `a` or `b`. */

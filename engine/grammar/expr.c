@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/error.h"
 #include "grammar/reserve.h"
@@ -24,6 +25,7 @@ static uint32_t add(struct exprs *exprs, enum expr_kind kind, uint32_t a, uint32
 {
     if (!exprs->status && exprs->count >= MOST_EXPRS)
         fail(exprs, error_raise(ENGINE_ERROR_UNSUPPORTED, "the grammar has more than %d parts", MOST_EXPRS));
+    if (!exprs_spend(exprs, 1)) return 0;
     if (!reserve(&exprs->status, (void **)&exprs->items, &exprs->capacity, exprs->count + 1,
                  sizeof *exprs->items))
         return 0;
@@ -31,9 +33,11 @@ static uint32_t add(struct exprs *exprs, enum expr_kind kind, uint32_t a, uint32
     return (uint32_t)exprs->count++;
 }
 
-void exprs_create(struct exprs *exprs, const char *root)
+void exprs_create(struct exprs *exprs, const char *root, struct effort *effort)
 {
-    *exprs = (struct exprs){0};
+    *exprs = (struct exprs){.effort = effort};
+    /* Nobody can choose names with the same hash without knowing this. Without it, all goes on. */
+    if (getrandom(&exprs->seed, sizeof exprs->seed, GRND_NONBLOCK) != sizeof exprs->seed) exprs->seed = 1;
     add(exprs, EXPR_EMPTY, 0, 0);
     expr_rule_named(exprs, root, strlen(root), 0);
 }
@@ -51,16 +55,20 @@ void exprs_destroy(struct exprs *exprs)
 
 /* ---- Rules ---- */
 
-static uint32_t hash_name(const char *name, size_t length)
+/* Each byte has to reach all bits before the next one comes, and the seed has to be known for two names to meet. */
+static uint32_t hash_name(uint64_t seed, const char *name, size_t length)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-    return hash;
+    uint64_t hash = seed;
+    for (size_t i = 0; i < length; i++) {
+        hash = (hash ^ (unsigned char)name[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
 }
 
 static uint32_t *find_slot(const struct exprs *exprs, const char *name, size_t length)
 {
-    size_t mask = exprs->n_rule_table - 1, at = hash_name(name, length) & mask;
+    size_t mask = exprs->n_rule_table - 1, at = hash_name(exprs->seed, name, length) & mask;
     for (; exprs->rule_table[at]; at = (at + 1) & mask) {
         const char *other = exprs->rules[exprs->rule_table[at] - 1].name;
         if (strlen(other) == length && !memcmp(other, name, length)) break;
@@ -127,6 +135,7 @@ void expr_define(struct exprs *exprs, uint32_t rule, uint32_t body)
 uint32_t expr_literal(struct exprs *exprs, const char *bytes, size_t length)
 {
     if (length == 0) return add(exprs, EXPR_EMPTY, 0, 0);
+    if (!exprs_spend(exprs, length / 8)) return 0;
     if (!reserve(&exprs->status, (void **)&exprs->bytes, &exprs->byte_capacity, exprs->n_bytes + length, 1))
         return 0;
     memcpy(exprs->bytes + exprs->n_bytes, bytes, length);
@@ -162,7 +171,7 @@ static void append_characters(struct exprs *exprs, uint32_t low, uint32_t high)
 
 uint32_t expr_class(struct exprs *exprs, const struct char_range *ranges, size_t count, bool negated)
 {
-    if (exprs->status) return 0;
+    if (!exprs_spend(exprs, count)) return 0;
     struct char_range *sorted = calloc(count + 1, sizeof *sorted);
     if (!sorted) {
         fail(exprs, error_memory("grammar"));

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "grammar/effort.h"
+
 #define EXPR_NO_LIMIT   UINT32_MAX
 #define EXPR_MOST_DEPTH 500 /* parts within parts */
 
@@ -59,7 +61,8 @@ struct expr_rule {
 };
 
 struct exprs {
-    int status;         /* the first error; its message is this thread's error_message() */
+    int status; /* the first error; its message is this thread's error_message() */
+    struct effort *effort;
     bool is_schema;     /* for messages: made of a JSON schema */
     struct expr *items; /* [count]; items[0] is the empty expression */
     size_t count, capacity;
@@ -67,15 +70,22 @@ struct exprs {
     size_t n_rules, rule_capacity;
     uint32_t *rule_table; /* [n_rule_table] rules by the hash of their names, plus 1; 0: free */
     size_t n_rule_table;
+    uint64_t seed;        /* of the hashes */
     unsigned char *bytes; /* [n_bytes] */
     size_t n_bytes, byte_capacity;
     struct char_range *ranges; /* [n_ranges] */
     size_t n_ranges, range_capacity;
 };
 
-/* With rule 0 of that name. */
-void exprs_create(struct exprs *exprs, const char *root);
+/* With rule 0 of that name. `effort` outlives them. */
+void exprs_create(struct exprs *exprs, const char *root, struct effort *effort);
 void exprs_destroy(struct exprs *exprs);
+
+/* Counts steps; false: no more, see effort_spend. */
+static inline bool exprs_spend(struct exprs *exprs, uint64_t steps)
+{
+    return effort_spend(exprs->effort, steps, &exprs->status);
+}
 
 /* The rule of a name, which is made if there is none. */
 uint32_t expr_rule_named(struct exprs *exprs, const char *name, size_t length, uint32_t where);

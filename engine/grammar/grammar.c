@@ -45,11 +45,18 @@ static int read_text(struct exprs *exprs, const struct grammar_vocab *vocab, enu
 int grammar_create(const struct grammar_vocab *vocab, enum grammar_syntax syntax, const char *text,
                    size_t length, struct grammar **out)
 {
+    struct effort effort = {0};
+    return grammar_create_with(vocab, syntax, text, length, &effort, out);
+}
+
+int grammar_create_with(const struct grammar_vocab *vocab, enum grammar_syntax syntax, const char *text,
+                        size_t length, struct effort *effort, struct grammar **out)
+{
     struct exprs exprs;
     struct grammar *grammar = calloc(1, sizeof *grammar);
     if (!grammar) return error_memory("grammar");
     grammar->vocab = vocab;
-    exprs_create(&exprs, "root");
+    exprs_create(&exprs, "root", effort);
     int status = exprs.status ? exprs.status : read_text(&exprs, vocab, syntax, text, length);
     if (!status) status = automaton_create(&exprs, &grammar->automaton);
     exprs_destroy(&exprs);

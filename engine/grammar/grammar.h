@@ -1,6 +1,7 @@
 /* grammar.h: text that a grammar allows, token by token. Knows neither models nor the queue: it takes a
  * vocabulary's tokens as bytes.
  *
+ *   effort.h     how much work a text may cause
  *   vocab.c      the tokens as a trie                     made once for a vocabulary
  *   gbnf.c, schema.c, …   a text to expressions (expr.h)  once for a grammar
  *   compile.c, analyse.c  expressions to an automaton
@@ -12,6 +13,7 @@
 #ifndef ENGINE_GRAMMAR_GRAMMAR_H
 #define ENGINE_GRAMMAR_GRAMMAR_H
 
+#include "grammar/effort.h"
 #include "grammar/vocab.h"
 
 struct grammar;
@@ -26,6 +28,10 @@ enum grammar_syntax {
 /* `vocab` outlives the grammar. */
 int grammar_create(const struct grammar_vocab *vocab, enum grammar_syntax syntax, const char *text,
                    size_t length, struct grammar **grammar);
+/* The same, with the steps in `effort`, which ends with the call, and whose gives_up is asked now and then. Too many steps
+ * are ENGINE_ERROR_UNSUPPORTED. */
+int grammar_create_with(const struct grammar_vocab *vocab, enum grammar_syntax syntax, const char *text,
+                        size_t length, struct effort *effort, struct grammar **grammar);
 /* After all its matches. */
 void grammar_destroy(struct grammar *grammar);
 

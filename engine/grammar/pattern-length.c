@@ -21,8 +21,13 @@ enum graph_kind {
 struct graph_node {
     enum graph_kind kind;
     uint32_t a, b;
-    uint32_t seen;  /* the last round of follow that came here */
-    uint32_t rules; /* CHARACTER, once it has been reached: where its rules begin, plus 1 */
+    uint32_t seen; /* the last round of follow that came here */
+};
+
+/* The rule of what comes after a character that was the last of `length`. */
+struct length_rule {
+    uint32_t node, length; /* node 0: free */
+    uint32_t rule;
 };
 
 struct graph {
@@ -35,8 +40,8 @@ struct graph {
     size_t n_found;
     bool ends;
     uint32_t least, most, cap; /* lengths are told apart up to `cap` */
-    uint32_t *rules;           /* [cap + 1] for each character that is reached: a rule, plus 1 */
-    size_t n_rules, rule_capacity;
+    struct length_rule *table; /* [n_table] */
+    size_t n_table, n_rules;
     struct graph_task {
         uint32_t node, length, rule;
     } * tasks; /* [n_tasks] rules to be defined */
@@ -107,7 +112,7 @@ static uint32_t add_repeat(struct graph *graph, const struct expr *repeat, uint3
 static uint32_t add_expr(struct graph *graph, uint32_t at, uint32_t next)
 {
     const struct expr expr = graph->exprs->items[at]; /* a copy: the table may move */
-    if (graph->exprs->status) return 0;
+    if (!exprs_spend(graph->exprs, 1)) return 0;
     switch (expr.kind) {
     case EXPR_RULE: return add_node(graph, GRAPH_CHARACTER, expr.a, next);
     case EXPR_SEQ: return add_sequence(graph, at, next);
@@ -132,7 +137,7 @@ static void follow(struct graph *graph, uint32_t from)
     graph->ends = false;
     graph->nodes[from].seen = graph->round;
     graph->work[n_work++] = from;
-    while (n_work > 0) {
+    while (n_work > 0 && exprs_spend(graph->exprs, 1)) {
         const struct graph_node *node = &graph->nodes[graph->work[--n_work]];
         if (node->kind == GRAPH_END) graph->ends = true;
         if (node->kind == GRAPH_CHARACTER) graph->found[graph->n_found++] = (uint32_t)(node - graph->nodes);
@@ -148,26 +153,47 @@ static void follow(struct graph *graph, uint32_t from)
 
 /* ---- Rules ---- */
 
+static struct length_rule *find_rule(const struct graph *graph, uint32_t node, uint32_t length)
+{
+    uint64_t hash = ((uint64_t)node << 32 | length) * 0x9e3779b97f4a7c15u;
+    size_t mask = graph->n_table - 1, at = (size_t)(hash >> 32) & mask;
+    while (graph->table[at].node && (graph->table[at].node != node || graph->table[at].length != length))
+        at = (at + 1) & mask;
+    return &graph->table[at];
+}
+
+static bool grow_table(struct graph *graph)
+{
+    struct length_rule *old = graph->table;
+    size_t n_old = graph->n_table;
+    if (graph->n_rules * 2 < n_old) return true;
+    graph->n_table = n_old ? n_old * 2 : 256;
+    graph->table = calloc(graph->n_table, sizeof *graph->table);
+    if (!graph->table) {
+        graph->table = old;
+        graph->n_table = n_old;
+        graph->exprs->status = error_memory("JSON schema");
+        return false;
+    }
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].node) *find_rule(graph, old[i].node, old[i].length) = old[i];
+    free(old);
+    return true;
+}
+
 /* The rule of what comes after a character that was the last of `length`. */
 static uint32_t rule_after(struct graph *graph, uint32_t at, uint32_t length)
 {
-    struct graph_node *node = &graph->nodes[at];
     int *status = &graph->exprs->status;
-    if (!node->rules) {
-        if (!reserve(status, (void **)&graph->rules, &graph->rule_capacity, graph->n_rules + graph->cap + 1,
-                     sizeof *graph->rules))
-            return 0;
-        node->rules = (uint32_t)graph->n_rules + 1;
-        for (uint32_t i = 0; i <= graph->cap; i++) graph->rules[graph->n_rules++] = 0;
+    if (!grow_table(graph)) return 0;
+    struct length_rule *rule = find_rule(graph, at, length);
+    if (!rule->node && reserve(status, (void **)&graph->tasks, &graph->task_capacity, graph->n_tasks + 1,
+                               sizeof *graph->tasks)) {
+        *rule = (struct length_rule){at, length, expr_rule_new(graph->exprs, "length")};
+        graph->tasks[graph->n_tasks++] = (struct graph_task){graph->nodes[at].b, length, rule->rule};
+        graph->n_rules++;
     }
-    uint32_t *rule = &graph->rules[node->rules - 1 + length];
-    if (!*rule && reserve(status, (void **)&graph->tasks, &graph->task_capacity, graph->n_tasks + 1,
-                          sizeof *graph->tasks)) {
-        uint32_t made = expr_rule_new(graph->exprs, "length");
-        graph->tasks[graph->n_tasks++] = (struct graph_task){node->b, length, made};
-        *rule = made + 1;
-    }
-    return *rule - 1;
+    return rule->rule;
 }
 
 /* What may come at a node after `length` characters. */
@@ -212,7 +238,7 @@ uint32_t schema_pattern_between(struct schema_reader *reader, const char *patter
     free(graph.nodes);
     free(graph.work);
     free(graph.found);
-    free(graph.rules);
+    free(graph.table);
     free(graph.tasks);
     return found;
 }

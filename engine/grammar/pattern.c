@@ -497,12 +497,19 @@ static struct pattern read_alternatives(struct reader *reader, bool nested)
     return list;
 }
 
-/* Where the group that begins at `at` ends: its parenthesis, or the end of the pattern. */
-static const char *end_of_group(const char *at, const char *end)
+/* A group around all of a pattern, as in (^a$|^b$), says nothing: ^ and $ may stand within it. */
+static void strip_groups(struct reader *reader)
 {
-    unsigned depth = 0;
+    const char *ends[EXPR_MOST_DEPTH / 2]; /* [count] of the groups that the pattern begins with */
+    const char *at = reader->at, *end = reader->end;
+    size_t count = 0, depth = 0;
     bool class = false;
-    for (; at < end; at++) {
+    while (count < EXPR_MOST_DEPTH / 2 && at < end && *at == '(' && end - at >= 2) {
+        if (at[1] == '?' && (end - at <= 3 || at[2] != ':')) break;
+        at += at[1] == '?' ? 3 : 1;
+        ends[count++] = end;
+    }
+    for (depth = count; at < end && depth > 0 && exprs_spend(reader->exprs, 1); at++) {
         if (*at == '\\')
             at++;
         else if (class)
@@ -511,23 +518,12 @@ static const char *end_of_group(const char *at, const char *end)
             class = true;
         else if (*at == '(')
             depth++;
-        else if (*at == ')' && --depth == 0)
-            return at;
+        else if (*at == ')' && --depth < count && ends[depth] == end)
+            ends[depth] = at;
     }
-    return end;
-}
-
-/* A group around all of a pattern, as in (^a$|^b$), says nothing: ^ and $ may stand within it. */
-static void strip_groups(struct reader *reader)
-{
-    while (reader->end - reader->at >= 2 && *reader->at == '(' &&
-           end_of_group(reader->at, reader->end) == reader->end - 1) {
-        if (reader->at[1] != '?')
-            reader->at++;
-        else if (reader->end - reader->at > 3 && reader->at[2] == ':')
-            reader->at += 3;
-        else
-            return;
+    /* Those that end at the pattern's very end, one within the other. */
+    for (size_t i = 0; i < count && ends[i] == reader->end - 1; i++) {
+        reader->at += reader->at[1] == '?' ? 3 : 1;
         reader->end--;
     }
 }

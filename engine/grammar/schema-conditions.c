@@ -8,6 +8,7 @@
 #include "grammar/schema.h"
 
 #define MOST_DEPTH 16
+#define ADD_WORK   10 /* for each alternative, as schema_spend counts */
 
 static const char *const conditions[] = {
     "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"};
@@ -47,7 +48,7 @@ static void add_opposites(const struct opposite *to, const json_t *schema, const
 static void add(const struct opposite *to, json_t *schema)
 {
     json_array_append_new(to->list, schema);
-    schema_spend(to->reader, 1);
+    schema_spend(to->reader, ADD_WORK);
 }
 
 static int by_number(const void *left, const void *right)
@@ -219,7 +220,7 @@ static void add_opposites(const struct opposite *to, const json_t *schema, const
     const char *name;
     if (to->depth > MOST_DEPTH)
         schema_refuse(to->reader, "a condition is nested more than %d deep", MOST_DEPTH);
-    if (to->reader->exprs->status) return;
+    if (!schema_spend(to->reader, 1)) return;
     schema = schema_flatten(to->reader, schema);
     if (json_is_false(schema)) add(to, json_true());
     if (!json_is_object(schema)) return;

@@ -35,6 +35,22 @@ static void set(struct merger *merger, const char *key, json_t *value)
         merger->reader->exprs->status = error_memory("JSON schema");
 }
 
+/* How many values a value has within it, itself included. */
+static size_t count_values(const json_t *value)
+{
+    const json_t *inner;
+    const char *name;
+    size_t i, count = 1;
+    json_array_foreach(value, i, inner) count += count_values(inner);
+    json_object_foreach((json_t *)(uintptr_t)value, name, inner) count += count_values(inner);
+    return count;
+}
+
+static bool schema_equal(struct schema_reader *reader, const json_t *a, const json_t *b)
+{
+    return a == b || (schema_spend(reader, count_values(a)) && json_equal(a, b));
+}
+
 /* ---- Keywords ---- */
 
 static void merge_types(struct merger *merger)
@@ -103,7 +119,7 @@ static void merge_items(struct merger *merger)
     const json_t *first_a = json_object_get(merger->a, "prefixItems"),
                  *first_b = json_object_get(merger->b, "prefixItems");
     if (json_is_array(items_a) || json_is_array(items_b)) {
-        if (items_a && items_b && !json_equal(items_a, items_b))
+        if (items_a && items_b && !schema_equal(merger->reader, items_a, items_b))
             schema_refuse(merger->reader, "\"items\" of two schemas with an array can't be put together");
         return;
     }
@@ -158,7 +174,7 @@ static void merge_values(struct merger *merger)
 static void merge_not(struct merger *merger)
 {
     const json_t *a = json_object_get(merger->a, "not"), *b = json_object_get(merger->b, "not");
-    if (!a || !b || json_equal(a, b)) return;
+    if (!a || !b || schema_equal(merger->reader, a, b)) return;
     json_t *values = values_of(a), *more = values_of(b);
     if (values && more && json_object_size(a) == 1 && json_object_size(b) == 1) {
         json_t *list = json_array();
@@ -207,7 +223,7 @@ static void merge_bounds(struct merger *merger)
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         const json_t *a = json_object_get(merger->a, bounds[i].name),
                      *b = json_object_get(merger->b, bounds[i].name);
-        if (!a || !b || json_equal(a, b)) continue;
+        if (!a || !b || schema_equal(merger->reader, a, b)) continue;
         if (!json_is_number(a) || !json_is_number(b)) {
             schema_refuse(merger->reader, "\"%s\" of two schemas can't be put together", bounds[i].name);
             return;
@@ -233,7 +249,7 @@ static void compare_others(struct merger *merger)
                                         "maxContains"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *a = json_object_get(merger->a, names[i]), *b = json_object_get(merger->b, names[i]);
-        if (a && b && !json_equal(a, b))
+        if (a && b && !schema_equal(merger->reader, a, b))
             schema_refuse(merger->reader, "\"%s\" of two schemas that hold at once can't be put together",
                           names[i]);
     }

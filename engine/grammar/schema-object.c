@@ -175,7 +175,7 @@ static const json_t *read_names(struct object *object, const json_t *schema)
     for (size_t i = 0; i < object->count && !reader->exprs->status; i++) {
         struct property *property = &object->properties[i];
         json_t *name = json_stringn(property->name, property->length);
-        if (!schema_string_fits(reader, names, name)) forbid(property);
+        if (!schema_string_fits(reader, names, name, false)) forbid(property);
         json_decref(name);
     }
     return NULL;

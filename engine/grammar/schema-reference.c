@@ -114,6 +114,7 @@ const json_t *schema_resolve(struct schema_reader *reader, const json_t *referen
         schema_wrong(reader, "\"$ref\" should be a text such as \"#/$defs/name\"");
         return NULL;
     }
+    if (!schema_spend(reader, 1 + strlen(text) / 16)) return NULL;
     size_t id_length = id ? strcspn(id, "#") : 0;
     if (id_length > 0 && !strncmp(text, id, id_length) && (text[id_length] == '#' || !text[id_length]))
         text = text[id_length] ? text + id_length : "#";

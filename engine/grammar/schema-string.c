@@ -8,6 +8,8 @@
 #include "common/printable.h"
 #include "grammar/pattern.h"
 
+#define MOST_NOTED 8 /* formats that a schema gets a warning for */
+
 #define MONTHS_AND_DAYS                                                                                      \
     "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"                 \
     "|02-(?:0[1-9]|1[0-9]|2[0-8]))"
@@ -82,7 +84,9 @@ static uint32_t in_quotes(struct schema_reader *reader, uint32_t content)
 static void note_format(struct schema_reader *reader, const char *name)
 {
     char shown[64];
-    if (reader->quiet || json_object_get(reader->noted, name)) return;
+    if (reader->quiet || json_object_get(reader->noted, name) ||
+        json_object_size(reader->noted) >= MOST_NOTED)
+        return;
     if (!reader->noted) reader->noted = json_object();
     json_object_set_new(reader->noted, name, json_true());
     snprintf(shown, sizeof shown, "%s", name);

@@ -113,48 +113,98 @@ static unsigned type_of(const json_t *value)
     }
 }
 
-/* Whether a text is one of those of an automaton. */
-static int run_text(const struct automaton *automaton, const char *text, bool *fits)
-{
+/* Strings under the keywords of one schema, kept for its next value. */
+struct schema_check {
+    const json_t *schema;
+    bool formats;
+    bool never; /* no string fits */
+    struct automaton automaton;
     struct machine machine;
-    int status = machine_create(&machine, automaton, 0);
-    if (status) return status;
-    machine_begin(&machine);
-    uint32_t state = machine_start(&machine);
-    for (; *text && state != STATE_DEAD && state != STATE_UNKNOWN; text++)
-        state = machine_step(&machine, state, (uint8_t)*text);
-    if (state == STATE_UNKNOWN)
-        status = machine.status;
-    else
-        *fits = state != STATE_DEAD && machine.states[state].complete;
-    machine_destroy(&machine);
-    return status;
+};
+
+void schema_check_free(struct schema_check *check)
+{
+    if (!check) return;
+    if (!check->never) machine_destroy(&check->machine);
+    if (!check->never) automaton_destroy(&check->automaton);
+    free(check);
 }
 
-bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value)
+static int make_check(struct schema_reader *reader, struct schema_check *check)
 {
     struct exprs exprs;
-    struct automaton automaton;
-    bool fits = false;
-    exprs_create(&exprs, "root");
+    exprs_create(&exprs, "root", reader->exprs->effort);
     exprs.is_schema = true;
     struct schema_reader inner = {
         .exprs = &exprs, .document = reader->document, .made = json_array(), .quiet = true};
-    uint32_t body = inner.made ? schema_string(&inner, schema) : 0;
+    const json_t *schema = !inner.made      ? NULL
+                           : check->formats ? check->schema
+                                            : schema_without(&inner, check->schema, "format");
+    uint32_t body = schema ? schema_string(&inner, schema) : 0;
     expr_define(&exprs, 0, body);
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    int status = exprs.status ? exprs.status : text && inner.made ? ENGINE_OK : error_memory("JSON schema");
+    int status = exprs.status ? exprs.status : inner.made ? ENGINE_OK : error_memory("JSON schema");
+    if (!status) status = automaton_create(&exprs, &check->automaton);
     /* A schema that no string fits is an error of automaton_create. */
-    if (!status && automaton_create(&exprs, &automaton) == ENGINE_OK) {
-        status = run_text(&automaton, text, &fits);
-        automaton_destroy(&automaton);
+    check->never = status == ENGINE_ERROR_DATA && !exprs.status;
+    if (check->never) status = ENGINE_OK;
+    if (!status && !check->never) {
+        status = machine_create(&check->machine, &check->automaton, 0);
+        if (status) automaton_destroy(&check->automaton);
     }
-    if (status && !reader->exprs->status) reader->exprs->status = status;
-    free(text);
     schema_reader_free(&inner);
     exprs_destroy(&exprs);
-    schema_spend(reader, 100);
-    return fits && !status;
+    return status;
+}
+
+/* The check of a schema, made unless it was the last one. NULL: an error. */
+static struct schema_check *check_of(struct schema_reader *reader, const json_t *schema, bool formats)
+{
+    struct schema_check *check = reader->check;
+    if (reader->exprs->status || (check && check->schema == schema && check->formats == formats))
+        return reader->exprs->status ? NULL : check;
+    schema_check_free(check);
+    reader->check = NULL;
+    check = calloc(1, sizeof *check);
+    int status = check ? ENGINE_OK : error_memory("JSON schema");
+    if (check) {
+        check->schema = schema;
+        check->formats = formats;
+        status = make_check(reader, check);
+    }
+    if (status) {
+        free(check);
+        reader->exprs->status = status;
+        return NULL;
+    }
+    return reader->check = check;
+}
+
+/* Whether a text is one of those of a machine. */
+static int run_text(struct schema_reader *reader, struct machine *machine, const char *text, bool *fits)
+{
+    machine_begin(machine);
+    uint32_t state = machine_start(machine);
+    for (; *text && state != STATE_DEAD && state != STATE_UNKNOWN; text++)
+        state = machine_step(machine, state, (uint8_t)*text);
+    *fits = state != STATE_DEAD && state != STATE_UNKNOWN && machine->states[state].complete;
+    int status = state == STATE_UNKNOWN ? machine->status : ENGINE_OK;
+    uint32_t none = 0;
+    if (machine_is_full(machine) && !status) status = machine_trim(machine, &none, 0);
+    exprs_spend(reader->exprs, machine->effort);
+    return status;
+}
+
+bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value, bool formats)
+{
+    struct schema_check *check = check_of(reader, schema, formats);
+    bool fits = false;
+    if (!check || check->never) return false;
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    int status = text ? run_text(reader, &check->machine, text, &fits) : error_memory("JSON schema");
+    if (!status) schema_spend(reader, 1 + strlen(text) / 8);
+    if (status && !reader->exprs->status) reader->exprs->status = status;
+    free(text);
+    return fits && !reader->exprs->status;
 }
 
 static bool is_multiple(double number, double divisor)
@@ -175,8 +225,9 @@ static bool number_fits(struct schema_reader *reader, const char *name, double b
     return is_multiple(number, bound);
 }
 
-/* Whether a listed value fits the other keywords. */
-static bool value_fits(struct schema_reader *reader, const json_t *schema, const json_t *value)
+/* Whether a listed value fits the other keywords. Without `formats`, those are annotations, as JSON schema has them by
+ * default, so that no value is lost for what a format is taken to mean. */
+static bool value_fits(struct schema_reader *reader, const json_t *schema, const json_t *value, bool formats)
 {
     unsigned type = type_of(value);
     const char *name;
@@ -187,7 +238,7 @@ static bool value_fits(struct schema_reader *reader, const json_t *schema, const
     {
         if (!(schema_types_of(name) & type)) continue;
         if (type == TYPE_STRING)
-            text = true;
+            text = text || formats || strcmp(name, "format") != 0;
         else if (type & (TYPE_ARRAY | TYPE_OBJECT))
             schema_refuse(
                 reader,
@@ -199,7 +250,7 @@ static bool value_fits(struct schema_reader *reader, const json_t *schema, const
         else if (!number_fits(reader, name, json_number_value(keyword), json_number_value(value)))
             return false;
     }
-    return !text || schema_string_fits(reader, schema, value);
+    return !text || schema_string_fits(reader, schema, value, formats);
 }
 
 json_t *schema_listed(struct schema_reader *reader, const json_t *schema)
@@ -212,12 +263,12 @@ json_t *schema_listed(struct schema_reader *reader, const json_t *schema)
         return NULL;
     }
     json_t *both = only && values ? set_of(reader, values) : NULL;
-    if (only && (!both || is_in(reader, both, only)) && value_fits(reader, schema, only))
+    if (only && (!both || is_in(reader, both, only)) && value_fits(reader, schema, only, false))
         json_array_append(list, (json_t *)(uintptr_t)only);
     json_array_foreach(values, i, value)
     {
         if (only || !schema_spend(reader, 1)) break;
-        if (value_fits(reader, schema, value)) json_array_append(list, (json_t *)(uintptr_t)value);
+        if (value_fits(reader, schema, value, false)) json_array_append(list, (json_t *)(uintptr_t)value);
     }
     json_decref(both);
     return reader->exprs->status ? NULL : list;
@@ -360,7 +411,7 @@ static const json_t *exclude_values(struct schema_reader *reader, const json_t *
     json_array_foreach(excluded, i, value)
     {
         unsigned type = type_of(value);
-        if (type == TYPE_STRING && (types & type) && value_fits(reader, schema, value))
+        if (type == TYPE_STRING && (types & type) && value_fits(reader, schema, value, true))
             json_array_append(strings, (json_t *)(uintptr_t)value);
         if (type == TYPE_NULL) without |= TYPE_NULL;
         if (json_is_number(value)) {

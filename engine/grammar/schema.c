@@ -71,7 +71,7 @@ bool schema_spend(struct schema_reader *reader, size_t amount)
     reader->work += amount;
     if (reader->work > MOST_WORK)
         schema_refuse(reader, "the schema is too large once its parts are put together");
-    return !reader->exprs->status;
+    return exprs_spend(reader->exprs, amount);
 }
 
 json_t *schema_keep(struct schema_reader *reader, json_t *schema)
@@ -390,6 +390,7 @@ int schema_rules(struct schema_reader *reader, const json_t *schema)
 
 void schema_reader_free(struct schema_reader *reader)
 {
+    schema_check_free(reader->check);
     json_decref(reader->made);
     json_decref(reader->anchors);
     json_decref(reader->noted);

@@ -62,6 +62,7 @@ struct schema_reader {
     uint32_t root; /* the rule that the document becomes */
     json_t *document;
     json_t *made;                      /* an array: schemas made by merging, which live until the end */
+    struct schema_check *check;        /* schema-values.c's; NULL: none yet */
     json_t *noted;                     /* an object: formats that a warning has named; NULL: none */
     bool quiet;                        /* no warnings: what is read has been read before */
     unsigned depth;                    /* conditions within conditions: schema-conditions.c */
@@ -107,8 +108,12 @@ const json_t *schema_behind(struct schema_reader *reader, const json_t *schema);
 
 /* schema-values.c. A literal with a value as JSON. */
 uint32_t schema_literal(struct schema_reader *reader, const json_t *value);
-/* Whether a string fits a schema's keywords about strings, by their own grammar. */
-bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value);
+/* Whether a string fits a schema's keywords about strings, by their own grammar; "format" with `formats` only. The schema
+ * stays as it is from now on. */
+bool schema_string_fits(struct schema_reader *reader, const json_t *schema, const json_t *value,
+                        bool formats);
+struct schema_check;
+void schema_check_free(struct schema_check *check);
 /* The same text for equal values: 1 equals 1.0, and the order of properties doesn't matter. To be freed by the
  * caller; NULL: an error. */
 char *schema_key(struct schema_reader *reader, const json_t *value);

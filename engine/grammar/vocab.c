@@ -88,6 +88,16 @@ static void lay_out(struct grammar_vocab *vocab, const struct sorted *sorted, ui
     vocab->trie[vocab->n_nodes] = (struct trie_node){.skip = vocab->n_nodes, .rank = vocab->n_ranked};
 }
 
+/* Tokens that are no text come after the others in `order`. */
+static void sort_marks(struct grammar_vocab *vocab, struct sorted *sorted)
+{
+    for (uint32_t i = 0; i < vocab->n_tokens; i++)
+        if (vocab->kinds[i] != GRAMMAR_TOKEN_TEXT)
+            sorted[vocab->n_marks++] = (struct sorted){grammar_vocab_text(vocab, i), i};
+    qsort(sorted, vocab->n_marks, sizeof *sorted, by_text);
+    for (uint32_t i = 0; i < vocab->n_marks; i++) vocab->order[vocab->n_ranked + i] = sorted[i].token;
+}
+
 static int make_trie(struct grammar_vocab *vocab)
 {
     struct sorted *sorted = calloc((size_t)vocab->n_tokens + 1, sizeof *sorted);
@@ -112,6 +122,7 @@ static int make_trie(struct grammar_vocab *vocab)
         goto cleanup;
     }
     lay_out(vocab, sorted, path);
+    sort_marks(vocab, sorted);
 
 cleanup:
     free(sorted);
@@ -147,20 +158,25 @@ void grammar_vocab_destroy(struct grammar_vocab *vocab)
     free(vocab);
 }
 
-int32_t grammar_vocab_find(const struct grammar_vocab *vocab, const char *text, size_t length)
+/* The first token with a text among those of `order` [count], which are sorted by theirs; -1: none. */
+static int32_t find_in(const struct grammar_vocab *vocab, const uint32_t *order, uint32_t count,
+                       struct engine_string wanted)
 {
-    struct engine_string wanted = {text, length};
-    for (uint32_t i = 0; i < vocab->n_tokens; i++)
-        if (vocab->kinds[i] != GRAMMAR_TOKEN_TEXT && compare(grammar_vocab_text(vocab, i), wanted) == 0)
-            return (int32_t)i;
-    uint32_t low = 0, high = vocab->n_ranked;
+    uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (compare(grammar_vocab_text(vocab, vocab->order[middle]), wanted) < 0)
+        if (compare(grammar_vocab_text(vocab, order[middle]), wanted) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    bool found = low < vocab->n_ranked && compare(grammar_vocab_text(vocab, vocab->order[low]), wanted) == 0;
-    return found ? (int32_t)vocab->order[low] : -1;
+    bool found = low < count && compare(grammar_vocab_text(vocab, order[low]), wanted) == 0;
+    return found ? (int32_t)order[low] : -1;
+}
+
+int32_t grammar_vocab_find(const struct grammar_vocab *vocab, const char *text, size_t length)
+{
+    struct engine_string wanted = {text, length};
+    int32_t mark = find_in(vocab, vocab->order + vocab->n_ranked, vocab->n_marks, wanted);
+    return mark >= 0 ? mark : find_in(vocab, vocab->order, vocab->n_ranked, wanted);
 }

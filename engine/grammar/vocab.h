@@ -33,8 +33,9 @@ struct grammar_vocab {
     uint32_t *offsets;      /* [n_tokens + 1] into bytes */
     struct trie_node *trie; /* [n_nodes + 1]; the last has the number of tokens as its rank */
     uint32_t n_nodes, n_ranked, deepest;
-    uint32_t *order; /* [n_ranked] rank to token */
-    uint32_t *ends;  /* [n_ends] tokens that end the text */
+    uint32_t *order; /* [n_ranked] rank to token; then [n_marks] tokens that are no text, by their spelling */
+    uint32_t n_marks;
+    uint32_t *ends; /* [n_ends] tokens that end the text */
     uint32_t n_ends;
 };
 

@@ -583,10 +583,10 @@ Test(asks, shapes_refused)
     asks_done(read);
     free(large);
     read = asks_read(NULL, COMPLETIONS, "{'prompt': 'x', 'json_schema': {'type': 'integer'}}");
-    cr_assert(shape_constrain(asks_served.model, &read->ask, &grammar, &read->mistake) && grammar);
+    cr_assert(shape_constrain(&shape, &read->ask, &grammar, &read->mistake) && grammar);
     engine_grammar_destroy(grammar);
     read->ask.options.constraint.size = 1 << 20; /* refused before it is read */
-    cr_assert(!shape_constrain(asks_served.model, &read->ask, &grammar, &read->mistake));
+    cr_assert(!shape_constrain(&shape, &read->ask, &grammar, &read->mistake));
     cr_assert_str_eq(read->mistake.param, "json_schema");
     asks_done(read);
     read = asks_read(NULL, CHAT, "{" HI ", " TOOLS "}");

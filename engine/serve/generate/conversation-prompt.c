@@ -270,10 +270,6 @@ bool conversation_prompt(struct generation *g, struct mistake *mistake)
         !add_defaults(g, mistake) || !render(g, mistake))
         return false;
     g->conversation.tokens = g->tokens;
-    const struct shape shape = {.model = g->served->model,
-                                .vocabulary = &g->served->vocabulary,
-                                .format = g->reply_format,
-                                .template_text = g->template_text,
-                                .reasoning = begins_reasoning(g)};
-    return shape_make(&shape, &g->ask, &g->grammar, mistake);
+    g->reasoning = begins_reasoning(g);
+    return true;
 }

@@ -350,19 +350,59 @@ static bool check_model(const struct generation *g, struct mistake *mistake)
                              name);
 }
 
+/* The server ends, or the client has gone away. */
+static int gives_up(void *user)
+{
+    struct generation *g = user;
+    return group_is_gone(&g->group) || atomic_load(&exchange_server(g->group.exchange)->is_ending);
+}
+
+/* On a thread for work that may take long: the grammar, and then the requests. */
+static void constrain(void *user)
+{
+    struct generation *g = user;
+    struct mistake mistake = {0};
+    const struct shape shape = {.model = g->served->model,
+                                .vocabulary = &g->served->vocabulary,
+                                .format = g->reply_format,
+                                .template_text = g->template_text,
+                                .reasoning = g->reasoning,
+                                .gives_up = gives_up,
+                                .user = g};
+    if (!gives_up(g))
+        (g->ask.messages ? shape_make : shape_constrain)(&shape, &g->ask, &g->grammar, &mistake);
+    if (gives_up(g) && !g->grammar) {
+        mistake = (struct mistake){0};
+        mistake_in(&mistake, NULL, group_is_gone(&g->group) ? GONE_MESSAGE : "the server is shutting down");
+        mistake.status = group_is_gone(&g->group) ? GONE_STATUS : 503;
+    }
+    g->group.mistake = mistake;
+    group_run(&g->group);
+}
+
+static bool needs_grammar(const struct ask *ask)
+{
+    return ask->messages ? shape_needed(ask) : ask->options.constraint.kind != 0;
+}
+
 void generation_run(struct generation *g, struct mistake *mistake)
 {
     bool good = !mistake->status && check_model(g, mistake);
     if (good && g->ask.messages) good = conversation_prompt(g, mistake);
     for (size_t i = 0; good && i < g->ask.n_prompts; i++) good = check_prompt(g, &g->ask.prompts[i], mistake);
     if (good && g->ask.messages) good = check_prompt(g, &g->conversation, mistake);
-    if (good && !g->ask.messages && g->ask.options.constraint.kind)
-        good = shape_constrain(g->served->model, &g->ask, &g->grammar, mistake);
-    if (!good || !create_choices(g, mistake)) g->group.mistake = *mistake;
+    good = good && create_choices(g, mistake);
     g->group.fill = fill_request;
     g->group.take = take_event;
     g->group.finish = finish;
     g->group.param = param_of;
+    if (good && needs_grammar(&g->ask)) {
+        group_watch(&g->group);
+        if (exchange_run_long(g->group.exchange, constrain, g)) return;
+        mistake_in(mistake, NULL, "too many requests with grammars are waiting; try again later");
+        mistake->status = 429;
+    }
+    g->group.mistake = *mistake;
     group_run(&g->group);
 }
 

@@ -74,6 +74,7 @@ struct generation {
     struct ask_prompt conversation;
     struct engine_rendered *rendered;
     char *template_text;
+    bool reasoning;        /* the conversation's end has begun it */
     uint32_t reply_format; /* enum engine_reply_format */
     struct engine_grammar *grammar;
 

@@ -76,6 +76,16 @@ static void client_is_gone(void *user)
     cancel_all(group);
 }
 
+void group_watch(struct group *group)
+{
+    exchange_when_gone(group->exchange, client_is_gone, group);
+}
+
+bool group_is_gone(struct group *group)
+{
+    return atomic_load(&group->gone);
+}
+
 /* ---- Requests ---- */
 
 static void drop_use(struct group *group)
@@ -134,7 +144,7 @@ void group_run(struct group *group)
 {
     atomic_store(&group->n_uses, 1);
     if (!group->mistake.status) {
-        exchange_when_gone(group->exchange, client_is_gone, group);
+        group_watch(group);
         pthread_mutex_lock(&group->lock);
         submit_some(group);
         pthread_mutex_unlock(&group->lock);

@@ -46,6 +46,10 @@ struct group {
 bool group_init(struct group *group, struct exchange *exchange);
 /* Makes room for `n` requests. False: a mistake. */
 bool group_room(struct group *group, size_t n, struct mistake *mistake);
+/* Before group_run, for work that comes first: notices from now on if the client goes away. After group_room. */
+void group_watch(struct group *group);
+/* Whether it has. */
+bool group_is_gone(struct group *group);
 /* Submits the requests, unless there is a mistake. The group and the exchange are no longer the caller's. */
 void group_run(struct group *group);
 void group_free(struct group *group);

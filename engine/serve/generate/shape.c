@@ -369,7 +369,7 @@ static void put_json_reply(struct writer *w, const struct constraint *constraint
     put(w, constraint->kind == ENGINE_GRAMMAR_JSON_SCHEMA ? constraint->text : "{\"type\":\"object\"}");
 }
 
-/* Nothing can break off the compiling of a grammar, which takes up to half a second and some 50 MiB for this size. */
+/* Reading a grammar of this size takes up to a second and some 50 MiB. */
 static bool check_size(size_t size, const char *param, struct mistake *mistake)
 {
     if (size <= MOST_GRAMMAR) return true;
@@ -377,21 +377,29 @@ static bool check_size(size_t size, const char *param, struct mistake *mistake)
                       param, size, MOST_GRAMMAR);
 }
 
+static bool read_grammar(const struct shape *shape, enum engine_grammar_kind kind, const char *text,
+                         size_t length, const char *param, struct engine_grammar **grammar,
+                         struct mistake *mistake)
+{
+    const struct engine_grammar_options options = {.struct_size = sizeof options,
+                                                   .kind = kind,
+                                                   .text = text,
+                                                   .length = length,
+                                                   .gives_up = shape->gives_up,
+                                                   .user = shape->user};
+    if (!check_size(length, param, mistake)) return false;
+    int status = engine_grammar_create_with(shape->model, &options, grammar);
+    return !status || mistake_of_engine(mistake, status, param);
+}
+
 static bool create(struct writer *w, const char *param, struct engine_grammar **grammar,
                    struct mistake *mistake)
 {
-    if (!w->failed && !check_size(w->text.size, param, mistake)) {
-        free(w->text.data);
-        return false;
-    }
-    int status = w->failed ? ENGINE_ERROR_MEMORY
-                           : engine_grammar_create(w->shape->model, ENGINE_GRAMMAR_GBNF, w->text.data,
-                                                   w->text.size, grammar);
+    bool good = w->failed ? mistake_memory(mistake)
+                          : read_grammar(w->shape, ENGINE_GRAMMAR_GBNF, w->text.data, w->text.size, param,
+                                         grammar, mistake);
     free(w->text.data);
-    if (w->failed) {
-        return mistake_memory(mistake);
-    }
-    return !status || mistake_of_engine(mistake, status, param);
+    return good;
 }
 
 static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_grammar **grammar,
@@ -408,13 +416,22 @@ static bool shape_calls(struct writer *w, const struct ask *ask, struct engine_g
     return create(w, forced ? "tool_choice" : "tools", grammar, mistake);
 }
 
-bool shape_constrain(struct engine_model *model, const struct ask *ask, struct engine_grammar **grammar,
+bool shape_constrain(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
                      struct mistake *mistake)
 {
     const struct constraint *constraint = &ask->options.constraint;
-    if (!check_size(constraint->size, ask->constrained_by, mistake)) return false;
-    int status = constraint_open(model, constraint, grammar);
-    return !status || mistake_of_engine(mistake, status, ask->constrained_by);
+    return read_grammar(shape, constraint->kind, constraint->text, constraint->size, ask->constrained_by,
+                        grammar, mistake);
+}
+
+static bool needs_calls(const struct ask *ask)
+{
+    return ask_forces_call(ask) || (ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO && any_strict(ask));
+}
+
+bool shape_needed(const struct ask *ask)
+{
+    return ask->options.constraint.kind || needs_calls(ask);
 }
 
 bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_grammar **grammar,
@@ -422,11 +439,10 @@ bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_
 {
     const struct constraint *constraint = &ask->options.constraint;
     struct writer writer = {.shape = shape};
-    bool forced = ask_forces_call(ask);
     *grammar = NULL;
-    if (constraint->kind == ENGINE_GRAMMAR_GBNF) return shape_constrain(shape->model, ask, grammar, mistake);
+    if (constraint->kind == ENGINE_GRAMMAR_GBNF) return shape_constrain(shape, ask, grammar, mistake);
     put(&writer, "root ::= ");
-    if (constraint->kind && !forced) {
+    if (constraint->kind && !ask_forces_call(ask)) {
         bool calls = ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO;
         put_reasoning(&writer);
         put(&writer, "(");
@@ -437,8 +453,7 @@ bool shape_make(const struct shape *shape, const struct ask *ask, struct engine_
         if (calls) put_call_rule(&writer, ask);
         return create(&writer, ask->constrained_by, grammar, mistake);
     }
-    if (forced || (ask->tools && ask->tool_choice == TOOL_CHOICE_AUTO && any_strict(ask)))
-        return shape_calls(&writer, ask, grammar, mistake);
+    if (needs_calls(ask)) return shape_calls(&writer, ask, grammar, mistake);
     free(writer.text.data);
     return true;
 }

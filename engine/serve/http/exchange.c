@@ -360,6 +360,11 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
                                   "param", param, "code", code));
 }
 
+bool exchange_run_long(struct exchange *exchange, void (*run)(void *user), void *user)
+{
+    return pool_add(exchange->http->long_workers, run, user, false);
+}
+
 void exchange_busy(struct exchange *exchange)
 {
     exchange_header(exchange, "Retry-After", "1");

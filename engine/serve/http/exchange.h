@@ -68,6 +68,10 @@ void exchange_end(struct exchange *exchange);
  * is still due. */
 void exchange_when_gone(struct exchange *exchange, void (*gone)(void *user), void *user);
 
+/* Has `run` called on a thread for what may take long, such as reading a stranger's grammar, so that the workers go on with
+ * other requests. False: too many wait for one. */
+bool exchange_run_long(struct exchange *exchange, void (*run)(void *user), void *user);
+
 /* ---- For the log and the metrics ----------------------------------------------------------------------- */
 
 /* Adds to the tokens of this exchange: read, found in the cache, generated. served_submit does it for requests of the

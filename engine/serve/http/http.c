@@ -12,6 +12,8 @@
 #include "serve/http/internal.h"
 #include "serve/http/tls.h"
 
+#define LONG_WORKERS 2
+
 int http_create(struct server *server, struct http **out)
 {
     const struct arguments *arguments = server->arguments;
@@ -31,6 +33,7 @@ int http_create(struct server *server, struct http **out)
     if (!status) status = tls_create(arguments, &http->tls);
     if (!status) status = pool_create(arguments->n_workers, arguments->n_waiting, &http->workers);
     if (!status) status = pool_create(1, arguments->n_connections, &http->quick);
+    if (!status) status = pool_create(LONG_WORKERS, arguments->n_waiting, &http->long_workers);
     if (!status) status = listen_open(http);
     if (status) {
         http_destroy(http);
@@ -109,7 +112,8 @@ void http_stop(struct http *http)
     if (!http) return;
     pool_destroy(http->workers);
     pool_destroy(http->quick);
-    http->workers = http->quick = NULL;
+    pool_destroy(http->long_workers); /* which workers hand over to */
+    http->workers = http->quick = http->long_workers = NULL;
     http_close(http);
     for (size_t i = 0; i < http->n_listeners; i++)
         if (http->listeners[i].daemon) MHD_stop_daemon(http->listeners[i].daemon);

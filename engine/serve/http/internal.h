@@ -44,7 +44,7 @@ struct http {
     struct server *server;
     struct access *access;
     struct tls *tls; /* NULL: no TLS */
-    struct pool *workers, *quick;
+    struct pool *workers, *quick, *long_workers;
     struct listener *listeners; /* [n_listeners] */
     size_t n_listeners;
     size_t largest_body, largest_pending; /* bytes */
