@@ -155,8 +155,8 @@ struct engine_plugin {
 
 /* [main] The one exported symbol, called once after loading and before anything else. It keeps `host` if it
  * needs the services, and returns the description. If the plugin cannot work at all (a driver library is
- * missing, say), it calls host->fail and returns NULL. It should return quickly: look for devices in
- * device_count. */
+ * missing, say), it calls host->fail and returns NULL; if the status is ENGINE_ERROR_NOT_FOUND, only users who ask
+ * see the reason, otherwise every run warns. It should return quickly: look for devices in device_count. */
 ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engine_host *host);
 #define ENGINE_ENTRY_SYMBOL "engine_plugin_entry"
 
@@ -727,9 +727,9 @@ struct engine_backend {
     /* Devices. The first call of device_count fixes the list for as long as the plugin is loaded. */
 
     /* [main] Counts the devices. 0 with ENGINE_OK is a valid answer. If the machine lacks what the devices
-     * need (a driver, say), call host->fail and return ENGINE_ERROR_NOT_FOUND: the engine reports the
-     * reason. [1.4] A backend that most users have no use for may call host->fail(ENGINE_OK, ...) and answer 0:
-     * then only those who name it are told. */
+     * need (a driver, say), call host->fail and return ENGINE_ERROR_NOT_FOUND: the engine gives the
+     * reason to users who list devices or name this backend. [1.4] A backend that most users have no use for may
+     * call host->fail(ENGINE_OK, ...) and answer 0: then only those who name it are told. */
     int (*device_count)(uint32_t *count);
     /* [main] Fills *info for device `index`, within info->struct_size, which the caller sets. memory_free is
      * measured at each call. */

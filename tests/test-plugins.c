@@ -625,6 +625,16 @@ Test(plugins, devices)
     engine_close(engine);
 }
 
+/* Why a plugin isn't used is kept for those who ask. */
+Test(plugins, a_driver_that_is_missing_is_no_warning)
+{
+    put("absent", "absent.so");
+    open_folder();
+    cr_assert_str_eq(entry("absent.so")->refused, "libfoo.so.1 is missing");
+    cr_assert_null(entry("absent.so")->info);
+    cr_assert_str_empty(log_text);
+}
+
 Test(plugins, a_backend_that_fails_is_passed_over)
 {
     size_t count;

@@ -13,10 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "gguf-writer.h"
 #include "program-json.h"
 #include "program-model.h"
 #include "program.h"
+
+#define BUILT TEST_BINARY_DIR "/plugins/built"
 
 TestSuite(run, .init = begin_model, .fini = end_model);
 
@@ -30,6 +33,41 @@ static char *text_of_run(struct program_result result)
     char *text = strdup(result.out);
     program_free(&result);
     return text;
+}
+
+/* A backend and a plugin that find nothing to work with here are mentioned to those who ask. */
+Test(run, absent_drivers_are_no_warning)
+{
+    static const char *const reasons[] = {"no driver for idling", "libfoo.so.1 is missing"};
+    char *place = files_folder(), config[600];
+    files_copy(BUILT "/idle.so", files_path(place, "idle.so"), SIZE_MAX);
+    files_copy(BUILT "/absent.so", files_path(place, "absent.so"), SIZE_MAX);
+    snprintf(config, sizeof config, "%s", files_path(place, "engine.conf"));
+    files_write_text(config, "[idle]\nabsent = yes\n");
+#define HERE "-m", model, "--plugin-dir", place, "--config", config
+    struct program_result quiet[] = {PROGRAM("run", HERE, "-p", "a b", "-n", "4"), PROGRAM("plan", HERE),
+                                     PROGRAM("info", model, "--plugin-dir", place, "--config", config),
+                                     PROGRAM("tokenize", HERE, "a b"),
+                                     PROGRAM("score", HERE, "-p", "a b", "--answer", "a")};
+    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++) {
+        cr_assert_eq(quiet[i].status, 0, "%zu: %s", i, quiet[i].err);
+        cr_assert_eq(program_count_lines(quiet[i].err, "engine: "), 0, "%zu: %s", i, quiet[i].err);
+        program_free(&quiet[i]);
+    }
+    struct program_result verbose = PROGRAM("run", HERE, "-v", "-p", "a b", "-n", "4");
+    for (size_t i = 0; i < 2; i++) cr_assert(strstr(verbose.err, reasons[i]), "%s", verbose.err);
+    program_free(&verbose);
+    struct program_result devices = PROGRAM("devices", "--plugin-dir", place, "--config", config);
+    cr_assert(strstr(devices.err, reasons[0]), "%s", devices.err);
+    cr_assert(strstr(devices.out, reasons[1]), "%s", devices.out);
+    program_free(&devices);
+    struct program_result plugins = PROGRAM("plugins", "--plugin-dir", place, "--config", config);
+    cr_assert(strstr(plugins.out, reasons[1]), "%s", plugins.out);
+    program_free(&plugins);
+    program_fails(PROGRAM("run", HERE, "-p", "a b", "--backend", "idle"), 1, reasons[0]);
+#undef HERE
+    files_remove(place);
+    free(place);
 }
 
 Test(run, bans_and_stops)

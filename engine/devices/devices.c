@@ -71,15 +71,17 @@ static int add_device(struct engine *engine, const struct plugin *plugin, uint32
     return ENGINE_OK;
 }
 
-void report_absent_backends(struct engine *engine)
+void devices_report_failures(struct engine *engine, enum engine_log_level absent)
 {
     for (size_t i = 0; i < plugins_count(engine->plugins); i++) {
         const struct plugin *plugin = plugins_at(engine->plugins, i);
         uint32_t count = 0;
         if (plugin->refused || plugin->info->kind != ENGINE_PLUGIN_BACKEND) continue;
         error_clear();
-        if (plugin->info->backend->device_count(&count) == ENGINE_ERROR_NOT_FOUND)
-            log_line(ENGINE_LOG_WARNING, "%s", error_message());
+        int status = plugin->info->backend->device_count(&count);
+        if (status == ENGINE_OK) continue;
+        if (!error_message()[0]) error_raise(status, "%s: cannot list its devices", plugin->name);
+        log_line(status == ENGINE_ERROR_NOT_FOUND ? absent : ENGINE_LOG_WARNING, "%s", error_message());
     }
     error_clear();
 }
@@ -88,14 +90,8 @@ static int add_devices(struct engine *engine, const struct plugin *plugin)
 {
     uint32_t count = 0;
     int status = ENGINE_OK;
-    error_clear();
-    status = plugin->info->backend->device_count(&count);
-    if (status == ENGINE_ERROR_NOT_FOUND) return ENGINE_OK; /* see report_absent_backends */
-    if (status != ENGINE_OK) {
-        if (!error_message()[0]) error_raise(ENGINE_ERROR, "%s: cannot list its devices", plugin->name);
-        log_line(ENGINE_LOG_WARNING, "%s", error_message());
-        return ENGINE_OK;
-    }
+    if (plugin->info->backend->device_count(&count) != ENGINE_OK)
+        return ENGINE_OK; /* devices_report_failures tells */
     for (uint32_t i = 0; i < count && status == ENGINE_OK; i++) status = add_device(engine, plugin, i);
     return status;
 }
@@ -131,7 +127,7 @@ int engine_device_count(struct engine *engine, size_t *count)
 {
     pthread_mutex_lock(&engine->devices_lock);
     int status = devices_list(engine);
-    if (status == ENGINE_OK) report_absent_backends(engine);
+    if (status == ENGINE_OK) devices_report_failures(engine, ENGINE_LOG_WARNING);
     if (status == ENGINE_OK) *count = engine->n_devices;
     pthread_mutex_unlock(&engine->devices_lock);
     return status;

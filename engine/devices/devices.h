@@ -16,16 +16,17 @@ struct device {
 };
 
 /* On the first call, asks all backends for their devices and fills engine->devices. A backend that fails is
- * logged and skipped. Requires devices_lock. */
+ * skipped; devices_report_failures says why. Requires devices_lock. */
 int devices_list(struct engine *engine);
 
 /* The listed device of this name; NULL: none. Requires devices_lock. */
 struct device *devices_find_open(const struct engine *engine, const char *name);
 
-/* Logs which backends have nothing to work with on this machine (no driver library, say), one line each. For
- * use when devices are listed or chosen automatically, not when the user names others. Requires
+/* Logs why backends cannot list their devices, one line each: as a warning, or at the level `absent` if this machine
+ * has nothing for the backend to work with (no driver library, say), which is a fault only where devices are asked
+ * about. For use when devices are listed or chosen automatically, not when the user names others. Requires
  * devices_lock. */
-void report_absent_backends(struct engine *engine);
+void devices_report_failures(struct engine *engine, enum engine_log_level absent);
 
 /* The device that replaces this one unless either is requested: the same hardware with a higher rank, or
  * listed earlier. NULL: none. Requires devices_lock. */

@@ -186,7 +186,7 @@ static int open_list(struct engine *engine, const char *list, const struct devic
  * be opened. */
 static void open_all(struct engine *engine, const struct device_request *request, struct device_set *set)
 {
-    report_absent_backends(engine);
+    devices_report_failures(engine, ENGINE_LOG_INFO);
     for (int others = 0; others <= 1; others++) {
         for (size_t i = 0; i < engine->n_devices; i++) {
             const struct device *device = &engine->devices[i];

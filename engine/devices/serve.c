@@ -114,6 +114,7 @@ int engine_serve_devices(struct engine *engine, const struct engine_serve_option
                              "no plugin can offer devices to other machines: is the backend mpi "
                              "installed? `engine plugins` lists those found and those refused");
     if (!status) status = devices_list(engine);
+    if (!status) devices_report_failures(engine, ENGINE_LOG_INFO);
     if (!status) status = serve(engine, &options);
     pthread_mutex_unlock(&engine->devices_lock);
     return status;

@@ -101,6 +101,8 @@ static void write_message(char text[static TEXT_SIZE], const char *format, va_li
     printable_make(text);
 }
 
+static _Thread_local int failure; /* see host_failure */
+
 static int ENGINE_PRINTF(2, 3) host_fail(int status, const char *format, ...)
 {
     char text[TEXT_SIZE];
@@ -108,7 +110,13 @@ static int ENGINE_PRINTF(2, 3) host_fail(int status, const char *format, ...)
     va_start(args, format);
     write_message(text, format, args);
     va_end(args);
+    failure = status;
     return error_raise(status, "%s", text);
+}
+
+int host_failure(void)
+{
+    return failure;
 }
 
 static void ENGINE_PRINTF(2, 3) host_log(enum engine_log_level level, const char *format, ...)

@@ -18,6 +18,9 @@ bool host_has_begun(void);
 
 const struct engine_host *host_services(void);
 
+/* The status of the last message that a plugin gave on this thread (engine_host.fail). */
+int host_failure(void);
+
 /* How often plugins have asked for settings. */
 unsigned host_settings_asked(void);
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "common/printable.h"
+#include "plugins/host.h"
 
 /* ---- A plugin's description ---------------------------------------------------------------------------- */
 
@@ -184,7 +185,7 @@ static int describe(void *library, const struct engine_host *host, const struct 
     error_clear();
     const struct engine_plugin *plugin = entry(host);
     if (!plugin) {
-        if (error_message()[0]) return ENGINE_ERROR;
+        if (error_message()[0]) return host_failure() ? host_failure() : ENGINE_ERROR;
         return error_raise(ENGINE_ERROR, "it cannot work here, for a reason that it does not give");
     }
     *info = plugin;

@@ -16,7 +16,7 @@ int elf_check_library(const char *path);
 
 /* Loads a library that trust_file trusts, calls its entry with `host` and checks its description. *library is for dlclose, and *info
  * is part of it. After an error they hold what was reached, or NULL. The error message does not name the
- * file. */
+ * file. ENGINE_ERROR_NOT_FOUND comes only from the plugin: it lacks a driver, say. */
 int plugin_load(const char *path, const struct engine_host *host, void **library,
                 const struct engine_plugin **info);
 

@@ -59,10 +59,10 @@ static void clear(struct plugin *plugin)
 }
 
 /* Keeps error_message() as the reason, and logs it. */
-static int refuse(struct plugin *plugin)
+static int refuse(struct plugin *plugin, enum engine_log_level level)
 {
     unload(plugin);
-    log_line(ENGINE_LOG_WARNING, "%s is not used: %s", plugin->path, error_message());
+    log_line(level, "%s is not used: %s", plugin->path, error_message());
     plugin->refused = strdup(error_message());
     return plugin->refused ? ENGINE_OK : error_memory("list of plugins");
 }
@@ -92,14 +92,16 @@ static int load(const struct plugins *plugins, struct plugin *plugin, const char
         plugin->abi_major = plugin->info->abi_major;
         plugin->abi_minor = plugin->info->abi_minor;
     }
-    if (status != ENGINE_OK) return refuse(plugin);
+    /* A machine without the driver that a plugin needs is no fault: who asks why it isn't used is told. */
+    if (status == ENGINE_ERROR_NOT_FOUND) return refuse(plugin, ENGINE_LOG_INFO);
+    if (status != ENGINE_OK) return refuse(plugin, ENGINE_LOG_WARNING);
 
     const struct plugin *other = find_name(plugins, plugin->info->name);
     plugin->name = strdup(plugin->info->name);
     if (!plugin->name) return error_memory("list of plugins");
     if (other) {
         error_raise(ENGINE_ERROR, "another plugin has the name '%s': %s", plugin->name, other->path);
-        return refuse(plugin);
+        return refuse(plugin, ENGINE_LOG_WARNING);
     }
     log_line(ENGINE_LOG_INFO, "plugin %s %s: %s", plugin->name, plugin->info->version, plugin->path);
     return host_name(plugin->info, plugin->name);
@@ -137,7 +139,7 @@ static int take_file(struct plugins *plugins, const char *folder, const char *re
         status = load(plugins, plugin, path);
     } else {
         error_raise(ENGINE_ERROR_DATA, "%s", strerror(problem)); /* a dangling link */
-        status = refuse(plugin);
+        status = refuse(plugin, ENGINE_LOG_WARNING);
     }
 
 cleanup:
@@ -164,7 +166,7 @@ static int refuse_folder(struct plugins *plugins, const char *folder)
     struct plugin *plugin = add(plugins);
     if (!plugin) return ENGINE_ERROR_MEMORY;
     plugin->path = strdup(folder);
-    return plugin->path ? refuse(plugin) : error_memory("path of a plugin");
+    return plugin->path ? refuse(plugin, ENGINE_LOG_WARNING) : error_memory("path of a plugin");
 }
 
 /* Loads the plugins in a folder. ENGINE_ERROR_NOT_FOUND, with a message that doesn't name the folder: it

@@ -25,7 +25,7 @@ struct plugins;
 /* Loads all plugins from these folders: `dirs` (terminated by NULL, or NULL), ENGINE_PLUGIN_PATH (separated
  * by colons), the setting plugin_dirs, and the folder of the build tree or installation. Files `*.so` are
  * tried in order of their names. The first plugin of a name wins; later ones are refused. Each refusal is
- * logged as one warning. A folder that is missing, or that others may write to, is refused like a plugin, but
+ * logged as one warning; as information if the plugin finds no driver. A folder that is missing, or that others may write to, is refused like a plugin, but
  * a missing folder of `dirs` is an error. Call host_begin (host.h) before, and plugins_close before
  * host_end. */
 int plugins_open(const char *const *dirs, const struct config *config, struct plugins **plugins);

@@ -62,7 +62,7 @@ static int open_loader(void)
     if (complete) return ENGINE_OK;
     memset(&cl, 0, sizeof cl);
     dlclose(library);
-    return opencl_host->fail(ENGINE_ERROR_UNSUPPORTED,
+    return opencl_host->fail(ENGINE_ERROR_NOT_FOUND,
                              "the OpenCL loader (libOpenCL.so.1) is older than OpenCL 1.2");
 }
 

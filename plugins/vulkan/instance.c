@@ -86,7 +86,7 @@ static int loader_open(void)
     if (complete) return ENGINE_OK;
     vk.vkGetInstanceProcAddr = NULL;
     dlclose(library);
-    return vulkan_host->fail(ENGINE_ERROR_UNSUPPORTED,
+    return vulkan_host->fail(ENGINE_ERROR_NOT_FOUND,
                              "the Vulkan loader (libvulkan.so.1) is older than Vulkan 1.1");
 }
 
@@ -300,10 +300,10 @@ static int create_instance(void)
     uint32_t version = VK_API_VERSION_1_0;
     int validation = wanted_validation();
     if (vk.vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < LEAST_VERSION)
-        return keep_reason(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader is older than Vulkan 1.1");
+        return keep_reason(ENGINE_ERROR_NOT_FOUND, "the Vulkan loader is older than Vulkan 1.1");
     if (validation && !has_layer())
-        return keep_reason(ENGINE_ERROR_NOT_FOUND, "validation is on, but there is no " LAYER
-                                                   "; on Debian, install vulkan-validationlayers");
+        return keep_reason(ENGINE_ERROR, "validation is on, but there is no " LAYER
+                                         "; on Debian, install vulkan-validationlayers");
     instance.version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     VkValidationFeatureEnableEXT enabled[] = {
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,
@@ -347,7 +347,7 @@ static int create_instance(void)
     VULKAN_LATER_FUNCTIONS(LOAD)
 #undef LOAD
     if (!complete)
-        return keep_reason(ENGINE_ERROR_UNSUPPORTED, "the Vulkan loader lacks functions of Vulkan 1.1");
+        return keep_reason(ENGINE_ERROR_NOT_FOUND, "the Vulkan loader lacks functions of Vulkan 1.1");
     if (!validation) return list_devices();
     PFN_vkCreateDebugUtilsMessengerEXT create_messenger = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(
         void))vk.vkGetInstanceProcAddr(instance.handle, "vkCreateDebugUtilsMessengerEXT");

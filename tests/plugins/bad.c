@@ -51,7 +51,7 @@ const struct engine_plugin *engine_plugin_entry(const struct engine_host *host)
     if (engine_test_that_nobody_defines()) return NULL;
 #endif
 #if defined(BAD_ENTRY)
-    host->fail(ENGINE_ERROR_DEVICE, "libfoo.so.1 is missing");
+    host->fail(BAD_ENTRY, "libfoo.so.1 is missing");
 #else
     (void)host;
 #endif

@@ -9,6 +9,7 @@ static const struct engine_host *host;
 
 static int device_count(uint32_t *count)
 {
+    if (host->setting("idle", "absent")) return host->fail(ENGINE_ERROR_NOT_FOUND, "no driver for idling");
     if (host->setting("idle", "fail")) return host->fail(ENGINE_ERROR_DEVICE, "the driver is on strike");
     *count = 4;
     return ENGINE_OK;
