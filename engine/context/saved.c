@@ -14,8 +14,9 @@
 #include "base/error.h"
 #include "context/context.h"
 
-#define MAGIC   "engine\x1aS"
 #define VERSION 1
+
+static const char magic[8] = {'e', 'n', 'g', 'i', 'n', 'e', '\x1a', 'S'};
 
 struct header {
     char magic[8];
@@ -84,7 +85,6 @@ static struct header make_header(const struct engine_context *context, const str
 {
     const struct engine_plan *plan = context->plan;
     struct header header = {
-        .magic = MAGIC,
         .version = VERSION,
         .block_size = KV_BLOCK_SIZE,
         .cache_type = plan->cache_type,
@@ -93,6 +93,7 @@ static struct header make_header(const struct engine_context *context, const str
         .n_tokens = extent->n_tokens,
         .n_source = extent->n_source,
     };
+    memcpy(header.magic, magic, sizeof magic);
     header.file_size = sizeof header + plan->n_caches * sizeof(struct cache_entry) +
                        ((uint64_t)extent->n_tokens + extent->n_source) * sizeof(int32_t) + sizeof(uint64_t);
     for (size_t i = 0; i < plan->n_caches; i++) {
@@ -230,7 +231,7 @@ static int check_header(const struct engine_context *context, const struct reade
     const struct engine_plan *plan = context->plan;
     const char *path = reader->path;
     struct stat info;
-    if (memcmp(header->magic, MAGIC, sizeof header->magic) != 0)
+    if (memcmp(header->magic, magic, sizeof magic) != 0)
         return error_raise(ENGINE_ERROR_DATA, "%s: not a saved sequence", path);
     if (header->version != VERSION)
         return error_raise(ENGINE_ERROR_UNSUPPORTED,
