@@ -5,13 +5,13 @@
  * memory at the same time: of it only what is lost in a round and not in an equally long pause counts, and
  * only when it is lost again some time later. */
 #include <dirent.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "check/formats.h"
+#include "check/heap.h"
 #include "check/numbers.h"
 #include "check/programs.h"
 #include "check/suite.h"
@@ -49,10 +49,9 @@ static int64_t count_entries(const char *path)
 static struct in_use measure(struct suite *suite)
 {
     struct engine_device_info info = {.struct_size = sizeof info};
-    const struct mallinfo2 heap = mallinfo2();
     fixture_must(&suite->fixture, suite->fixture.api->device_info(suite->device, &info), "device_info");
     return (struct in_use){.resident = resident_bytes(),
-                           .heap = (int64_t)(heap.uordblks + heap.hblkhd),
+                           .heap = heap_in_use(),
                            .device = -(int64_t)info.memory_free,
                            .files = count_entries("/proc/self/fd"),
                            .threads = count_entries("/proc/self/task")};
