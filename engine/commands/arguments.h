@@ -185,6 +185,7 @@ struct arguments {
     uint32_t pending_kib;                     /* --max-unread */
     uint32_t n_connections, n_connections_each;
     uint32_t n_workers;                                                /* --threads-http */
+    uint32_t ping_seconds;                                             /* --ping-interval; 0: none */
     uint32_t request_seconds, idle_seconds, time_limit, grace_seconds; /* time_limit 0: none */
     const char *log_format;                                            /* --log-format */
     bool log_prompts;                                                  /* --log-prompts */

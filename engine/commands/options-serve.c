@@ -75,6 +75,9 @@ const struct option options_serve[] = {
                  "How long a request may take to arrive; its body gets a second more for each 4 KiB"),
     SERVE_NUMBER("idle-timeout", "SECONDS", idle_seconds, "120", 1, 1e6, NULL,
                  "How long a connection may stay open without any data"),
+    SERVE_NUMBER("ping-interval", "SECONDS", ping_seconds, "5", 0, 1e6, NULL,
+                 "After how long without an event a streamed answer gets a line that says nothing, so that "
+                 "clients and proxies keep waiting; 0: never"),
     SERVE_NUMBER("timeout", "SECONDS", time_limit, "0", 0, 1e8, NULL,
                  "How long a request may take altogether before it is broken off; 0: no limit"),
     SERVE_NUMBER("grace", "SECONDS", grace_seconds, "30", 0, 1e6, NULL,

@@ -82,7 +82,7 @@ static void *flow(void *user)
     char piece[1000];
     memset(piece, '.', sizeof piece);
     exchange_when_gone(exchange, count_gone, NULL);
-    exchange_stream(exchange, "text/plain");
+    exchange_stream(exchange, "text/plain", NULL);
     for (long i = 0; n < 0 || i < n; i++) {
         if (!exchange_send(exchange, piece, sizeof piece)) break;
         if (n < 0) wait_a_moment();
@@ -101,7 +101,7 @@ static void stream(struct exchange *exchange)
 static void flood(struct exchange *exchange)
 {
     char piece[1000] = "";
-    exchange_stream(exchange, "application/octet-stream");
+    exchange_stream(exchange, "application/octet-stream", NULL);
     while (exchange_send(exchange, piece, sizeof piece)) continue;
     exchange_end(exchange);
     atomic_fetch_add(&n_flooded, 1);

@@ -71,13 +71,22 @@ static void release(struct generation *g)
     ask_free(&g->ask);
 }
 
+static void begin_format(struct generation *g)
+{
+    if (!g->begun && g->format->begin) g->format->begin(g);
+    g->begun = true;
+}
+
 /* The group's finish. With the exchange, the model and the request's JSON may go. */
 static void finish(struct group *group)
 {
     struct generation *g = (struct generation *)group;
     bool streams = g->streams, failed = group->mistake.status != 0;
     json_t *answer = failed ? NULL : g->format->end(g);
-    if (failed && streams && g->format->failed) g->format->failed(g, &group->mistake);
+    if (failed && streams) {
+        begin_format(g);
+        if (g->format->failed) g->format->failed(g, &group->mistake);
+    }
     release(g);
     if (streams)
         exchange_end(group->exchange);
@@ -108,15 +117,11 @@ static bool is_told(const struct generation *g)
     return (g->ask.stream || g->format->follows) && !g->group.mistake.status;
 }
 
-/* Streams begin with the first event, so that what fails before it still gets a status. */
 static void begin(struct choice *choice)
 {
     struct generation *g = choice->generation;
     if (!is_told(g)) return;
-    if (g->ask.stream && !g->streams) exchange_stream(g->group.exchange, "text/event-stream");
-    g->streams = g->ask.stream;
-    if (!g->begun && g->format->begin) g->format->begin(g);
-    g->begun = true;
+    begin_format(g);
     if (!choice->begun && g->format->begin_choice) g->format->begin_choice(choice);
     choice->begun = true;
 }
@@ -248,6 +253,15 @@ static void fill_request(struct group *group, size_t i, struct engine_request *r
     request->grammar = g->grammar;
     request->n_logprobs = ask->logprobs ? (ask->n_top > 0 ? ask->n_top : 1) : 0;
     request->n_score = scores ? (uint32_t)tokens->count - 1 : 0;
+}
+
+/* Streams begin when the queue has the request, long before the first token: what was wrong with the request has its status by
+ * then, and who waits for the rest sees that the server is there. */
+static void queued(struct group *group)
+{
+    struct generation *g = (struct generation *)group;
+    g->streams = g->ask.stream;
+    if (g->streams) wire_stream(group->exchange);
 }
 
 static void take_event(struct group *group, size_t i, const struct engine_event *event)
@@ -393,6 +407,7 @@ void generation_run(struct generation *g, struct mistake *mistake)
     if (good && g->ask.messages) good = check_prompt(g, &g->conversation, mistake);
     good = good && create_choices(g, mistake);
     g->group.fill = fill_request;
+    g->group.queued = queued;
     g->group.take = take_event;
     g->group.finish = finish;
     g->group.param = param_of;

@@ -147,6 +147,7 @@ void group_run(struct group *group)
         group_watch(group);
         pthread_mutex_lock(&group->lock);
         submit_some(group);
+        if (group->queued && group->n_submitted > 0 && !group->mistake.status) group->queued(group);
         pthread_mutex_unlock(&group->lock);
         if (atomic_load(&group->gone)) cancel_all(group);
     }

@@ -27,6 +27,8 @@ struct group {
     /* Fills in request `i`, but for its event and user; `sampler` is room for its options. Under the lock. */
     void (*fill)(struct group *group, size_t i, struct engine_request *request,
                  struct engine_sampler_options *sampler);
+    /* The queue has taken the first requests: what fails from now on comes as an event. Under the lock; NULL: nothing to do. */
+    void (*queued)(struct group *group);
     /* Takes an event of request `i`. Under the lock. */
     void (*take)(struct group *group, size_t i, const struct engine_event *event);
     /* All requests are done, or there is a mistake: ends the exchange, and then frees the group, which the client's going

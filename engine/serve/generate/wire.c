@@ -46,6 +46,12 @@ static int add(struct text_buffer *buffer, const char *text)
     return text_add(buffer, &(struct engine_string){text, strlen(text)});
 }
 
+void wire_stream(struct exchange *exchange)
+{
+    static const char comment[] = ": ping\n\n", event[] = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+    exchange_stream(exchange, "text/event-stream", exchange_is_anthropic(exchange) ? event : comment);
+}
+
 /* In one piece, so that no other event can come between. What has no memory is not sent: the client then finds the
  * stream incomplete. */
 void wire_event(struct exchange *exchange, const char *name, json_t *data)

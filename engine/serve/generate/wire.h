@@ -14,6 +14,8 @@ void wire_answer(struct exchange *exchange, json_t *answer);
 struct mistake wire_mistake(const struct exchange *exchange);
 /* Answers with a mistake. */
 void wire_fail(struct exchange *exchange, const struct mistake *mistake);
+/* Begins a stream of events, with pings while there are none: comments, or in Anthropic's API events of that name. */
+void wire_stream(struct exchange *exchange);
 /* Sends an event, whose reference is taken; `name` NULL: it has only data. */
 void wire_event(struct exchange *exchange, const char *name, json_t *data);
 /* Sends the event "[DONE]". */

@@ -172,6 +172,11 @@ struct served *exchange_model(const struct exchange *exchange)
     return exchange->model;
 }
 
+bool exchange_is_anthropic(const struct exchange *exchange)
+{
+    return exchange->route && exchange->route->flags & ROUTE_ANTHROPIC;
+}
+
 int exchange_adapter(const struct exchange *exchange)
 {
     return exchange->adapter;
@@ -350,7 +355,7 @@ void exchange_fail(struct exchange *exchange, unsigned status, const char *type,
     for (char *byte = message; !text && *byte; byte++)
         if (*byte & 0x80) *byte = '?';
     if (!text) text = json_string(message);
-    if (exchange->route && exchange->route->flags & ROUTE_ANTHROPIC)
+    if (exchange_is_anthropic(exchange))
         exchange_answer(
             exchange, status,
             json_pack("{s:s, s:{s:s, s:o}}", "type", "error", "error", "type", type, "message", text));
@@ -368,7 +373,7 @@ bool exchange_run_long(struct exchange *exchange, void (*run)(void *user), void 
 void exchange_busy(struct exchange *exchange)
 {
     exchange_header(exchange, "Retry-After", "1");
-    bool anthropic = exchange->route && exchange->route->flags & ROUTE_ANTHROPIC;
+    bool anthropic = exchange_is_anthropic(exchange);
     exchange_fail(exchange, 429, anthropic ? "rate_limit_error" : "server_busy",
                   anthropic ? NULL : "server_busy", NULL, "too many requests are waiting; try again later");
 }
@@ -405,7 +410,7 @@ static void release_stream(void *user)
     exchange_release(user);
 }
 
-void exchange_stream(struct exchange *exchange, const char *content_type)
+void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping)
 {
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange, release_stream);
@@ -413,6 +418,10 @@ void exchange_stream(struct exchange *exchange, const char *content_type)
         exchange_hold(exchange);
         add_headers(exchange, response, content_type);
     }
+    pthread_mutex_lock(&exchange->lock);
+    exchange->ping = ping;
+    exchange->quiet_since = seconds_now();
+    pthread_mutex_unlock(&exchange->lock);
     set_response(exchange, 200, EXCHANGE_STREAMING, response);
 }
 
@@ -443,12 +452,29 @@ bool exchange_send(struct exchange *exchange, const void *data, size_t size)
             memcpy(exchange->pending + exchange->pending_first + exchange->pending_size, data, size);
             exchange->pending_size += size;
             exchange->sent += size;
+            exchange->quiet_since = seconds_now();
         }
         exchange->lost = !reaches;
         resume(exchange);
     }
     pthread_mutex_unlock(&exchange->lock);
     return reaches;
+}
+
+/* A client that has bytes to read already needs no more of them. */
+bool exchange_is_quiet(struct exchange *exchange, double before)
+{
+    pthread_mutex_lock(&exchange->lock);
+    bool is_quiet = exchange->state == EXCHANGE_STREAMING && exchange->ping && exchange->pending_size == 0 &&
+                    exchange->connection && !exchange->gone && !exchange->lost &&
+                    exchange->quiet_since <= before;
+    pthread_mutex_unlock(&exchange->lock);
+    return is_quiet;
+}
+
+void exchange_ping(struct exchange *exchange)
+{
+    exchange_send(exchange, exchange->ping, strlen(exchange->ping));
 }
 
 void exchange_end(struct exchange *exchange)

@@ -28,6 +28,8 @@ json_t *exchange_json(const struct exchange *exchange);
 struct server *exchange_server(const struct exchange *exchange);
 /* With ROUTE_MODEL: the model that the request names. It stays loaded until the exchange has ended. */
 struct served *exchange_model(const struct exchange *exchange);
+/* With ROUTE_ANTHROPIC. */
+bool exchange_is_anthropic(const struct exchange *exchange);
 /* The number of the adapter that the request names, or -1. */
 int exchange_adapter(const struct exchange *exchange);
 
@@ -56,8 +58,9 @@ void exchange_busy(struct exchange *exchange);
 #define GONE_STATUS  499
 #define GONE_MESSAGE "the client closed its side of the connection before it had the answer"
 
-/* Begins an answer whose bytes come one after the other (status 200). */
-void exchange_stream(struct exchange *exchange, const char *content_type);
+/* Begins an answer whose bytes come one after the other (status 200); its head is sent at once. `ping`, bytes that say
+ * nothing and live as long as the program, is sent whenever nothing else has been for --ping-interval; NULL: none. */
+void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping);
 /* Adds bytes, which are copied, and never waits for the client. False: the client has gone away, or reads so slowly that
  * more is waiting than it may hold up; nothing more will reach it, but exchange_end is still due. */
 bool exchange_send(struct exchange *exchange, const void *data, size_t size);

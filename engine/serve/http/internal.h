@@ -112,6 +112,8 @@ struct exchange {
     char *pending; /* [pending_size] bytes that wait for the client, from pending_first on */
     size_t pending_first, pending_size, pending_capacity;
     uint64_t sent;
+    const char *ping;   /* of a stream; NULL: none */
+    double quiet_since; /* when bytes were sent last, or the stream began */
 
     pthread_mutex_t gone_lock; /* held while `when_gone` runs */
     void (*when_gone)(void *user);
@@ -133,6 +135,10 @@ bool exchange_add_body(struct exchange *exchange, const char *data, size_t size)
 void exchange_finished(struct exchange *exchange, bool complete);
 /* The client has gone away: tells the handler. */
 void exchange_lose(struct exchange *exchange);
+/* Whether it is a stream with nothing to send since `before`. */
+bool exchange_is_quiet(struct exchange *exchange, double before);
+/* Sends a quiet stream's ping. */
+void exchange_ping(struct exchange *exchange);
 /* Hands the answer to libmicrohttpd, if there is one. */
 enum MHD_Result exchange_put_answer(struct exchange *exchange, struct MHD_Connection *connection);
 /* Suspends the connection until there is an answer. */

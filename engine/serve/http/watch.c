@@ -1,5 +1,6 @@
 /* watch.c: the thread that notices clients that have gone away while libmicrohttpd doesn't look at their sockets (it suspends
- * connections whose answer is being made), and that closes connections whose request takes too long to arrive, or never will.
+ * connections whose answer is being made), and that closes connections whose request takes too long to arrive, or never will. It also
+ * sends the pings of streams.
  *
  * A client that has closed its side for writing counts as gone, as in other servers: most that do have gone. */
 #include <errno.h>
@@ -106,6 +107,19 @@ static struct exchange *find_late(struct http *http, double now)
     return found;
 }
 
+/* A stream that needs a ping, held; NULL if there is none. */
+static struct exchange *find_quiet(struct http *http, double now)
+{
+    double interval = http->server->arguments->ping_seconds;
+    if (interval <= 0) return NULL;
+    pthread_mutex_lock(&http->lock);
+    struct exchange *exchange = http->first;
+    while (exchange && !exchange_is_quiet(exchange, now - interval)) exchange = exchange->next;
+    if (exchange) exchange_hold(exchange);
+    pthread_mutex_unlock(&http->lock);
+    return exchange;
+}
+
 static void *watch(void *user)
 {
     struct http *http = user;
@@ -127,6 +141,10 @@ static void *watch(void *user)
         for (struct exchange *late; (late = find_late(http, now));) {
             exchange_lose(late);
             exchange_release(late);
+        }
+        for (struct exchange *quiet; (quiet = find_quiet(http, now));) {
+            exchange_ping(quiet);
+            exchange_release(quiet);
         }
     }
 }
