@@ -73,18 +73,20 @@ static inline size_t json_read_end(const char *text, size_t length)
     return length;
 }
 
-/* As json_loadb. `error` may be NULL. */
-static inline json_t *json_read(const char *text, size_t length, size_t flags, json_error_t *error)
+/* By a function that reads as json_loadb does. `error` may be NULL. */
+static inline json_t *json_read_by(json_t *load(const char *text, size_t length, size_t flags,
+                                                json_error_t *error),
+                                   const char *text, size_t length, size_t flags, json_error_t *error)
 {
     json_error_t own, *why = error ? error : &own;
-    json_t *json = json_loadb(text, length, flags, why);
+    json_t *json = load(text, length, flags, why);
     if (json || json_error_code(why) != json_error_numeric_overflow) return json;
     if (flags & JSON_DISABLE_EOF_CHECK) length = json_read_end(text, length);
     char *copy = malloc(length + 1);
     if (!copy) return NULL;
     memcpy(copy, text, length);
     json_read_shorten_all(copy, length);
-    json = json_loadb(copy, length, flags, why);
+    json = load(copy, length, flags, why);
     free(copy);
     if (!json && json_error_code(why) == json_error_numeric_overflow) {
         char near[60];
@@ -93,6 +95,12 @@ static inline json_t *json_read(const char *text, size_t length, size_t flags, j
         snprintf(why->text, sizeof why->text - 1, "a number above 1.8e308, the largest double%s", near);
     }
     return json;
+}
+
+/* As json_loadb. */
+static inline json_t *json_read(const char *text, size_t length, size_t flags, json_error_t *error)
+{
+    return json_read_by(json_loadb, text, length, flags, error);
 }
 
 /* The same of a text that ends with NUL. */

@@ -23,7 +23,7 @@ void about_metrics(struct exchange *exchange)
     if (text)
         exchange_answer_bytes(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
     else
-        exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory");
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL, "out of memory");
     free(text);
 }
 

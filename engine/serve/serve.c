@@ -1,6 +1,7 @@
 /* serve.c: see serve.h. */
 #include "serve/serve.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include "commands/common.h"
@@ -8,6 +9,7 @@
 #include "common/clock.h"
 #include "serve/generate/lenient.h"
 #include "serve/http/http.h"
+#include "serve/json-memory.h"
 #include "serve/life.h"
 #include "serve/log.h"
 #include "serve/metrics.h"
@@ -31,9 +33,19 @@ static int allow_files(const struct arguments *arguments)
         arguments->n_connections, (unsigned long long)limit.rlim_max, OTHER_FILES);
 }
 
+/* glibc's malloc takes 64 MiB of address space for each thread, which is what a limit (ulimit -v) counts. */
+static void save_address_space(void)
+{
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
 int serve(const struct arguments *arguments)
 {
     struct server server = {.arguments = arguments, .began = seconds_now()};
+    save_address_space();
+    json_memory_begin();
     log_begin(arguments);
     life_begin();
     int status = guesses_check(arguments);

@@ -114,7 +114,7 @@ void api_score(struct exchange *exchange)
     struct score *score = calloc(1, sizeof *score);
     if (!score || !group_init(&score->group, exchange)) {
         free(score);
-        exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory (scores)");
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL, "out of memory (scores)");
         return;
     }
     struct mistake *mistake = &score->group.mistake;

@@ -77,7 +77,8 @@ void *vectors_create(struct exchange *exchange, size_t size)
     struct vectors *all = calloc(1, size);
     if (!all || !group_init(&all->group, exchange)) {
         free(all);
-        exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory (vectors of texts)");
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
+                      "out of memory (vectors of texts)");
         return NULL;
     }
     const char *named = json_string_value(json_object_get(exchange_json(exchange), "model"));

@@ -33,7 +33,8 @@ struct generation *generation_create(struct exchange *exchange, const struct for
     struct generation *g = calloc(1, sizeof *g);
     if (!g || !group_init(&g->group, exchange)) {
         free(g);
-        exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory (a request)");
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
+                      "out of memory (a request)");
         return NULL;
     }
     g->served = exchange_model(exchange);
@@ -108,7 +109,7 @@ void choice_enough(struct choice *choice)
 
 static void fail_memory(struct generation *g)
 {
-    group_fail_with(&g->group, 500, "out of memory (an answer)");
+    group_fail_with(&g->group, OUT_OF_MEMORY_STATUS, "out of memory (an answer)");
 }
 
 /* Whether the format is told more than tokens. */

@@ -65,7 +65,11 @@ void group_fail(struct group *group, const struct engine_event *event)
     if (event->reason == ENGINE_DONE_CANCELLED)
         fail_cancelled(group);
     else
-        group_fail_with(group, event->status == ENGINE_ERROR_DATA ? 400 : 500, event->message);
+        group_fail_with(group,
+                        event->status == ENGINE_ERROR_DATA     ? 400
+                        : event->status == ENGINE_ERROR_MEMORY ? OUT_OF_MEMORY_STATUS
+                                                               : 500,
+                        event->message);
 }
 
 /* Takes no lock: the caller may hold one that exchange_send waits for. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "commands/common.h"
-#include "common/json-read.h"
 #include "serve/generate/ask.h"
+#include "serve/json-memory.h"
 
 /* ---- Contents ---- */
 
@@ -68,12 +68,15 @@ json_t *ask_text_of(const json_t *content, const char *where, const char *const 
 
 /* ---- Calls ---- */
 
-/* The arguments of a call as an object, if they are one. */
-static json_t *arguments_of(const json_t *arguments)
+/* The arguments of a call as an object, if they are one. NULL: a mistake. */
+static json_t *arguments_of(const json_t *arguments, struct mistake *mistake)
 {
-    json_t *object = json_read(json_string_value(arguments), json_string_length(arguments),
-                               JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    return object ? object : json_incref((json_t *)(size_t)arguments);
+    json_error_t error;
+    bool no_memory;
+    json_t *object = json_memory_read(json_string_value(arguments), json_string_length(arguments),
+                                      JSON_DECODE_ANY | JSON_ALLOW_NUL, &error, &no_memory);
+    if (no_memory) mistake_memory(mistake);
+    return object || no_memory ? object : json_incref((json_t *)(size_t)arguments);
 }
 
 /* A call of a tool whose input is a text. */
@@ -116,7 +119,7 @@ static json_t *read_call(const json_t *call, const char *where, struct mistake *
         mistake_in(mistake, where,
                    "a call should have an \"id\" and a \"function\" with \"name\" and \"arguments\"");
     if (mistake->status) return NULL;
-    json_t *object = json_is_string(arguments) ? arguments_of(arguments)
+    json_t *object = json_is_string(arguments) ? arguments_of(arguments, mistake)
                      : arguments               ? json_incref((json_t *)(size_t)arguments)
                                                : json_object();
     json_t *read = json_pack("{s:O, s:s, s:{s:O, s:o}}", "id", id, "type", "function", "function", "name",

@@ -7,6 +7,7 @@
 
 #include "common/printable.h"
 #include "serve/generate/lenient.h"
+#include "serve/http/exchange.h"
 
 static bool record(struct mistake *mistake, unsigned status, const char *code, const char *param,
                    const char *format, va_list arguments)
@@ -64,7 +65,7 @@ bool mistake_memory(struct mistake *mistake)
 {
     if (mistake->status) return false;
     mistake_in(mistake, NULL, "out of memory");
-    mistake->status = 500;
+    mistake->status = OUT_OF_MEMORY_STATUS;
     return false;
 }
 

@@ -16,7 +16,8 @@ void wire_answer(struct exchange *exchange, json_t *answer)
     if (text)
         exchange_answer_bytes(exchange, 200, "application/json", text, strlen(text));
     else
-        exchange_fail(exchange, 500, "server_error", NULL, NULL, "out of memory (an answer)");
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
+                      "out of memory (an answer)");
     free(text);
 }
 

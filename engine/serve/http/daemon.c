@@ -18,6 +18,7 @@
 #include "serve/http/internal.h"
 #include "serve/http/request-check.h"
 #include "serve/http/tls.h"
+#include "serve/json-memory.h"
 #include "serve/models/models.h"
 
 /* ---- Connections --------------------------------------------------------------------------------------- */
@@ -104,7 +105,14 @@ static void prepare(void *user)
         }
         size_t mark = byte_order_mark(body.data, body.length);
         if (mark > 0) body = (struct engine_string){body.data + mark, body.length - mark};
-        exchange->json = json_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+        bool no_memory;
+        exchange->json = json_memory_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL,
+                                          &error, &no_memory);
+        if (no_memory) {
+            exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
+                          "out of memory (a body)");
+            return;
+        }
         if (!exchange->json || !json_is_object(exchange->json)) {
             if (exchange->json)
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,

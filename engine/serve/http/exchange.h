@@ -58,6 +58,9 @@ void exchange_busy(struct exchange *exchange);
 #define GONE_STATUS  499
 #define GONE_MESSAGE "the client closed its side of the connection before it had the answer"
 
+/* What a request is answered that the server's memory doesn't suffice for: a later one may fit. */
+#define OUT_OF_MEMORY_STATUS 503
+
 /* Begins an answer whose bytes come one after the other (status 200); its head is sent at once. `ping`, bytes that say
  * nothing and live as long as the program, is sent whenever nothing else has been for --ping-interval; NULL: none. */
 void exchange_stream(struct exchange *exchange, const char *content_type, const char *ping);
