@@ -74,13 +74,14 @@ Test(batch, bad_lines_have_their_places)
                          "{\"prompt\": \"a\", \"top_p\": 7}\n"
                          "{\"prompt\": \"\xff\"}\n"
                          "[1]\n"
-                         "{\"tokens\": [5, 6, 7], \"max_tokens\": 3}");
+                         "{\"prompt\": \"a\", \"samplers\": [\"top_k\\u0000\"], \"id\": \"\\u0000\"}\n"
+                         "{\"tokens\": [5, 6, 7], \"max_tokens\": 3, \"stop\": \"a\\u0000\"}");
     struct program_result result = BATCH("-o", out);
     cr_assert_eq(result.status, 1, "%s", result.err);
-    cr_assert(strstr(result.err, "9 lines of 11 failed"), "%s", result.err);
+    cr_assert(strstr(result.err, "10 lines of 12 failed"), "%s", result.err);
     cr_assert_str_empty(result.out);
     char *text = read_text(out);
-    cr_assert_eq(program_count_lines(text, "\"index\""), 11);
+    cr_assert_eq(program_count_lines(text, "\"index\""), 12);
     expect_text(text, 0, "id", "first");
     expect_text(text, 1, "error", "not JSON");
     expect_text(text, 2, "error", "\"prompt\" should be a text");
@@ -91,7 +92,8 @@ Test(batch, bad_lines_have_their_places)
     expect_text(text, 7, "error", "top_p is 7");
     expect_text(text, 8, "error", "not JSON");
     expect_text(text, 9, "error", "not a JSON object");
-    expect_text(text, 10, "finish_reason", "length");
+    expect_text(text, 10, "error", "\"samplers[0]\" has a NUL");
+    expect_text(text, 11, "finish_reason", "length");
     free(text);
     program_free(&result);
 }

@@ -1,5 +1,6 @@
 /* batch-line.c: see batch-line.h. */
 #include "commands/batch-line.h"
+#include "commands/json-nul.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -109,6 +110,11 @@ bool batch_line_read(const char *text, size_t length, struct batch_line *line, c
     {
         char later[256] = ""; /* of any mistake after the first */
         if ((good || is_id(name)) && !read_value(name, value, line, good ? error : later)) good = false;
+    }
+    char where[JSON_NUL_WHERE];
+    if (good && json_has_nul(line->root, where)) {
+        snprintf(error, 256, "\"%s\" has a NUL", where);
+        return false;
     }
     if (good && !line->prompt == !line->tokens) {
         snprintf(error, 256,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "commands/json-nul.h"
 #include "commands/json.h"
 #include "commands/output.h"
 
@@ -176,6 +177,9 @@ static int check_message(const char *path, size_t index, const json_t *value)
         return command_error(ENGINE_ERROR_DATA,
                              "%s: message %zu: its role should be user or assistant, or system for the first",
                              path, index + 1);
+    char where[JSON_NUL_WHERE];
+    if (json_has_nul(value, where))
+        return command_error(ENGINE_ERROR_DATA, "%s: message %zu: its %s has a NUL", path, index + 1, where);
     if (!json_is_string(json_object_get(value, "content")))
         return command_error(ENGINE_ERROR_DATA, "%s: message %zu: its content should be a text", path,
                              index + 1);

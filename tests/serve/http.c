@@ -190,6 +190,11 @@ static void test_routes(void)
     expect(&fixture, POST("/echo", "3", "\xEF\xBB\xBF"), 400, "JSON");
     expect(&fixture, POST("/echo", "3", "\xFF\xFE{"), 400, "the body is UTF-16, not UTF-8");
     expect(&fixture, POST("/echo", "13", "{\"a\":1,\"a\":2}"), 400, "JSON");
+    expect(&fixture, POST("/echo", "23", "{\"model\":\"demo\\u0000x\"}"), 400, "\"param\":\"model\"");
+    expect(&fixture, POST("/echo", "42", "{\"messages\":[{\"role\":\"user\\u0000\",\"a\":1}]}"), 400,
+           "\"param\":\"messages[0].role\"");
+    expect(&fixture, POST("/echo", "25", "{\"stop\":[\"a\\u0000b\",\"c\"]}"), 200,
+           "{\"stop\":[\"a\\u0000b\"");
     expect(&fixture, POST("/theirs", "1", "{"), 400, "{\"type\":\"error\",\"error\":{\"type\"");
     expect(&fixture, POST("/echo", "0", ""), 400, "JSON");
     expect(&fixture,

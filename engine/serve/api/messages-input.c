@@ -34,11 +34,25 @@ static json_t *text_of(const json_t *content, const char *where, struct mistake 
     return ask_text_of(content, where, types, mistake);
 }
 
+/* Two texts, which may have NULs, with a third between them; NULL: out of memory. */
+static json_t *join(const json_t *first, const char *between, const json_t *second)
+{
+    struct text_buffer all = {0};
+    const struct engine_string parts[] = {{json_string_value(first), json_string_length(first)},
+                                          {between, strlen(between)},
+                                          {json_string_value(second), json_string_length(second)}};
+    int failed = 0;
+    for (size_t i = 0; i < 3 && !failed; i++)
+        if (parts[i].length > 0) failed = text_add(&all, &parts[i]);
+    json_t *joined = failed ? NULL : json_stringn(all.data ? all.data : "", all.size);
+    free(all.data);
+    return joined;
+}
+
 static bool add_text(json_t *message, const char *key, const json_t *text, struct mistake *mistake)
 {
     json_t *before = json_object_get(message, key);
-    json_t *joined = before ? json_sprintf("%s\n%s", json_string_value(before), json_string_value(text))
-                            : json_incref((json_t *)(size_t)text);
+    json_t *joined = before ? join(before, "\n", text) : json_incref((json_t *)(size_t)text);
     return json_object_set_new(message, key, joined) == 0 || mistake_memory(mistake);
 }
 
@@ -90,7 +104,7 @@ static bool read_result(const json_t *block, json_t *messages, const char *where
     if (!text) return false;
     /* Templates have no place for a failure but the text. */
     if (json_is_true(json_object_get(block, "is_error"))) {
-        json_t *marked = json_sprintf("Error: %s", json_string_value(text));
+        json_t *marked = join(NULL, "Error: ", text);
         json_decref(text);
         text = marked;
     }

@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 
 #include "commands/common.h"
+#include "commands/json-nul.h"
 #include "common/byte-order.h"
 #include "common/clock.h"
-#include "common/json-read.h"
 #include "serve/http/access.h"
 #include "serve/http/internal.h"
 #include "serve/http/request-check.h"
@@ -121,6 +121,12 @@ static void prepare(void *user)
                 exchange_fail(exchange, 400, "invalid_request_error", NULL, NULL,
                               "the body can't be read as JSON: line %d, column %d: %s", error.line,
                               error.column, error.text);
+            return;
+        }
+        char where[JSON_NUL_WHERE];
+        if (json_has_nul(exchange->json, where)) {
+            exchange_fail(exchange, 400, "invalid_request_error", NULL, where,
+                          "\"%s\" has a NUL, which only the texts that a model reads may have", where);
             return;
         }
     }
