@@ -588,6 +588,19 @@ static void test_cutting(void)
     stop(&fixture);
 }
 
+/* "::" is all addresses, of IPv4 too: the fixture asks 127.0.0.1. */
+static void test_all_addresses(void)
+{
+    struct fixture fixture;
+    int probe = socket(AF_INET6, SOCK_STREAM, 0);
+    if (probe >= 0) close(probe);
+    bool started = fixture_start(&fixture, (const char *[]){"--host", "::", "--insecure", NULL});
+    EXPECT(started == (probe >= 0), "%s", fixture.message);
+    EXPECT(started || strstr(fixture.message, "this machine has no IPv6"), "%s", fixture.message);
+    if (started) expect(&fixture, GET("/open", ""), 200, NULL);
+    stop(&fixture);
+}
+
 /* ---- Other sockets ------------------------------------------------------------------------------------- */
 
 static char *ask_unix(const char *path)
@@ -668,10 +681,10 @@ static void test_activation(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {test_routes,      test_keys,    test_smuggling,   test_limits,
-                                          test_origins,     test_leaving, test_not_reading, test_slow,
-                                          test_half_closed, test_busy,    test_cutting,     test_unix,
-                                          test_activation};
+    static void (*const tests[])(void) = {
+        test_routes,  test_keys,          test_smuggling, test_limits,      test_origins,
+        test_leaving, test_not_reading,   test_slow,      test_half_closed, test_busy,
+        test_cutting, test_all_addresses, test_unix,      test_activation};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
     if (fixture_failures) fprintf(stderr, "serve-http: %d failed\n", fixture_failures);
     return fixture_failures > 0;

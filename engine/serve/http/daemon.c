@@ -64,9 +64,13 @@ static void name_client(struct exchange *exchange, struct MHD_Connection *connec
     char text[INET6_ADDRSTRLEN] = "unix";
     if (address && address->sa_family == AF_INET)
         inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, text, sizeof text);
-    else if (address && address->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, text,
-                  sizeof text);
+    else if (address && address->sa_family == AF_INET6) {
+        const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+        if (IN6_IS_ADDR_V4MAPPED(six))
+            inet_ntop(AF_INET, &six->s6_addr[12], text, sizeof text);
+        else
+            inet_ntop(AF_INET6, six, text, sizeof text);
+    }
     snprintf(exchange->client, sizeof exchange->client, "%s", text);
 }
 

@@ -134,13 +134,20 @@ static int open_unix(struct http *http, const char *path)
 
 /* ---- Addresses ----------------------------------------------------------------------------------------- */
 
-static int open_address(struct http *http, const struct addrinfo *found)
+/* The address "::" alone stands for those of IPv4 too. Beside others, 0.0.0.0 has the port already. */
+static bool is_for_all(const struct addrinfo *found, bool is_only)
 {
-    int on = 1;
+    const struct sockaddr_in6 *address = (const struct sockaddr_in6 *)(const void *)found->ai_addr;
+    return is_only && found->ai_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&address->sin6_addr);
+}
+
+static int open_address(struct http *http, const struct addrinfo *found, bool is_only)
+{
+    int on = 1, v6_only = !is_for_all(found, is_only);
     int made = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) return -1;
     setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (found->ai_family == AF_INET6) setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (found->ai_family == AF_INET6) setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
     if (bind(made, found->ai_addr, found->ai_addrlen) != 0 || listen(made, SOMAXCONN) != 0) {
         int reason = errno;
         close(made);
@@ -165,12 +172,15 @@ static int open_host(struct http *http)
     char port[16];
     int reason = 0;
     size_t before = http->n_listeners;
+    bool lacks_v6 = false;
     snprintf(port, sizeof port, "%u", arguments->port);
     int failed = getaddrinfo(arguments->host, port, &wish, &found);
     if (failed)
         return command_error(ENGINE_ERROR_ARGUMENT, "--host %s: %s", arguments->host, gai_strerror(failed));
     for (const struct addrinfo *one = found; one; one = one->ai_next) {
-        if (open_address(http, one) == 0 || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT) continue;
+        if (open_address(http, one, found->ai_next == NULL) == 0) continue;
+        lacks_v6 = lacks_v6 || (errno == EAFNOSUPPORT && one->ai_family == AF_INET6);
+        if (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT) continue;
         reason = errno;
         break;
     }
@@ -179,6 +189,11 @@ static int open_host(struct http *http)
     if (reason == EADDRINUSE)
         return command_error(ENGINE_ERROR, "port %u is in use; choose another one with --port",
                              arguments->port);
+    if (!reason && lacks_v6)
+        return command_error(ENGINE_ERROR,
+                             "cannot listen on %s: this machine has no IPv6; --host 0.0.0.0 listens on all "
+                             "addresses of IPv4",
+                             arguments->host);
     return command_error(ENGINE_ERROR, "cannot listen on %s, port %u: %s", arguments->host, arguments->port,
                          strerror(reason ? reason : EADDRNOTAVAIL));
 }
