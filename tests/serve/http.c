@@ -237,6 +237,10 @@ static void test_keys(void)
     expect(&fixture, GET("/closed", "Authorization: Bearer secret\r\n"), 200, NULL);
     expect(&fixture, GET("/closed", "Authorization: bearer from-file\r\n"), 200, NULL);
     expect(&fixture, GET("/closed", "x-api-key: second\r\n"), 200, NULL);
+    expect(&fixture, GET("/closed", "Authorization: Bearer secret \t \r\n"), 200, NULL);
+    expect(&fixture, GET("/closed", "Authorization:\tBearer \t secret\r\n"), 200, NULL);
+    expect(&fixture, GET("/closed", "x-api-key: \tsecond\t \r\n"), 200, NULL);
+    expect(&fixture, GET("/closed", "Authorization: Bearer sec ret\r\n"), 401, NULL);
     expect(&fixture, GET("/closed", "Authorization: Bearer secre\r\n"), 401, "the API key is wrong");
     expect(&fixture, GET("/closed", "Authorization: Bearer secrets\r\n"), 401, NULL);
     expect(&fixture, GET("/closed", "Authorization: Bearer secretsecret\r\n"), 401, NULL);
@@ -307,6 +311,8 @@ static void test_smuggling(void)
         /* A CR alone, which others may take for a line break. */
         "Host: localhost\r\nX: a\rTransfer-Encoding: chunked\r\n",
         "Host: localhost\r\nTransfer-Encoding: \vchunked\r\n",
+        "Host: localhost\r\nTransfer-Encoding: chunked \r\n",
+        "Host: localhost\r\nContent-Length: 5 \r\n",
         "Content-Length: 5\r\n",
     };
     struct fixture fixture;
@@ -397,6 +403,7 @@ static void test_origins(void)
     EXPECT(fixture_start(&fixture, (const char *[]){NULL}), "%s", fixture.message);
     expect(&fixture, "GET /open HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 403, NULL);
     expect(&fixture, "GET /open HTTP/1.1\r\nHost: 127.0.0.1:80\r\nConnection: close\r\n\r\n", 200, NULL);
+    expect(&fixture, "GET /open HTTP/1.1\r\nHost:\tlocalhost \t\r\nConnection: close \r\n\r\n", 200, NULL);
     expect(&fixture, "GET /open HTTP/1.1\r\nHost: [::1]:80\r\nConnection: close\r\n\r\n", 200, NULL);
     expect(&fixture, "GET /open HTTP/1.1\r\nHost: localhost.evil.example\r\nConnection: close\r\n\r\n", 403,
            NULL);

@@ -152,7 +152,7 @@ bool access_has_key(struct access *access, const struct exchange *exchange)
 {
     const char *sent = exchange_request_header(exchange, "Authorization");
     if (sent && strncasecmp(sent, "Bearer ", 7) == 0)
-        sent += 7 + strspn(sent + 7, " ");
+        sent += 7 + strspn(sent + 7, " \t");
     else
         sent = exchange_request_header(exchange, "x-api-key");
     pthread_mutex_lock(&access->lock);

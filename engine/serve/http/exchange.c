@@ -38,11 +38,22 @@ static bool add_pair(struct pair **pairs, size_t *count, const char *name, const
     return false;
 }
 
+/* A field's value ends before its trailing blanks (RFC 9110, section 5.5). The fields that say where a request ends stay as
+ * libmicrohttpd reads them, so that both agree. */
+static void trim(struct pair *header)
+{
+    size_t length = strlen(header->value);
+    if (strcasecmp(header->name, "Transfer-Encoding") == 0 || strcasecmp(header->name, "Content-Length") == 0)
+        return;
+    while (length > 0 && strchr(" \t", header->value[length - 1])) length--;
+    header->value[length] = '\0';
+}
+
 static enum MHD_Result copy_pair(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct copy *copy = user;
-    (void)kind;
     copy->failed = !add_pair(&copy->pairs, &copy->count, name, value);
+    if (!copy->failed && kind == MHD_HEADER_KIND) trim(&copy->pairs[copy->count - 1]);
     return copy->failed ? MHD_NO : MHD_YES;
 }
 
