@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "internal.h"
+#include "reply/recognise.h"
 #include "template/named.h"
 #include "template/template.h"
 
@@ -142,6 +143,15 @@ const char *engine_template_name_at(size_t index)
 const char *engine_template_origin(const struct engine_template *template)
 {
     return template->origin;
+}
+
+uint32_t engine_template_reply_format(const struct engine_template *template, int *calls)
+{
+    bool has_calls;
+    uint32_t format =
+        reply_recognise(template->with_tools ? template->with_tools : template->plain, &has_calls);
+    if (calls) *calls = has_calls;
+    return format;
 }
 
 struct engine_string engine_template_source(const struct engine_template *template)

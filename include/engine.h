@@ -342,6 +342,10 @@ ENGINE_API void engine_template_destroy(struct engine_template *template_);
 ENGINE_API const char *engine_template_name_at(size_t index);
 /* Where a template comes from: "the model's template", "the named template chatml", or options.origin. */
 ENGINE_API const char *engine_template_origin(const struct engine_template *template_);
+/* How replies to what the template writes are to be read, an enum engine_reply_format. It renders conversations with a call
+ * of a tool, and tells which format that call is written in: a tenth of a second at most. *calls, unless `calls` is NULL,
+ * receives 1 if there is one, else 0: tools are of no use then, and the format is that of the template's texts. */
+ENGINE_API uint32_t engine_template_reply_format(const struct engine_template *template_, int *calls);
 /* The template's text, as it is applied without tools. */
 ENGINE_API struct engine_string engine_template_source(const struct engine_template *template_);
 
@@ -1118,9 +1122,9 @@ ENGINE_API int engine_queue_get_info(struct engine_queue *queue, struct engine_q
  * reasoning with them. */
 
 enum engine_reply_format {
-    ENGINE_REPLY_AUTO = 0,    /* what the template's text suggests */
+    ENGINE_REPLY_AUTO = 0,    /* the one in which the template writes calls */
     ENGINE_REPLY_PLAIN = 1,   /* no tool calls */
-    ENGINE_REPLY_HERMES = 2,  /* <tool_call>{…}</tool_call>: Hermes, Qwen, SmolLM3 */
+    ENGINE_REPLY_HERMES = 2,  /* <tool_call>{…}</tool_call>: Hermes, Qwen, Granite 4 */
     ENGINE_REPLY_LLAMA3 = 3,  /* {"name": …, "parameters": …} is the reply; <|python_tag|> */
     ENGINE_REPLY_MISTRAL = 4, /* [TOOL_CALLS][{…}], [TOOL_CALLS]name[ARGS]{…} */
     ENGINE_REPLY_DEEPSEEK = 5, /* <｜tool▁calls▁begin｜>…<｜tool▁calls▁end｜>: DeepSeek V3, R1, V3.1 */
@@ -1177,7 +1181,8 @@ struct engine_reply_options {
     const unsigned char *prompt_marks;
     uint32_t flags; /* of enum engine_reply_flag */
 };
-/* The format that a template's text suggests, an enum engine_reply_format: what AUTO means. NULL: PLAIN. */
+/* The format of a template's text, an enum engine_reply_format: what AUTO means, as engine_template_reply_format, which saves
+ * the parsing. NULL, or a text that can't be parsed: PLAIN. */
 ENGINE_API uint32_t engine_reply_format_of(const char *template_text);
 /* ENGINE_ERROR_ARGUMENT: an unknown format, no function, or tools that are not a JSON array. */
 ENGINE_API int engine_reply_create(const struct engine_reply_options *options, struct engine_reply **reply);

@@ -628,18 +628,121 @@ Test(reply, cut_anywhere)
     expect_cut(ENGINE_REPLY_LLAMA3, "<|python_tag|>search.call(q=\"a\")", "\n0:search({\"q\": \"a\"})");
 }
 
+/* A template whose calls of the function `f` are written so. */
+#define TURNS_SO(before, call, after)                                                                        \
+    "{{ '<sys>' ~ tools | tojson ~ '</sys>' if tools }}{% for m in messages %}{{ '<|' ~ m.role ~ '|>' }}"    \
+    "{{ m.content or '' }}{% if m.tool_calls %}" before                                                      \
+    "{% for c in m.tool_calls %}{% set f = c.function %}" call "{% endfor %}" after                          \
+    "{% endif %}<|end|>{% endfor %}"                                                                         \
+    "{{ '<|assistant|>' if add_generation_prompt }}"
+#define TURNS(call) TURNS_SO("", call, "")
+
+/* A format is known by the call that the template writes, and by nothing else in it. */
+Test(reply, format_by_the_call)
+{
+    static const struct {
+        const char *template_text;
+        uint32_t format;
+    } cases[] = {
+        {TURNS("\n<tool_call>\n{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}\n"
+               "</tool_call>"),
+         ENGINE_REPLY_HERMES},
+        {TURNS(
+             "<tool_call>\n<function={{ f.name }}>\n{% for k, v in f.arguments.items() %}<parameter={{ k }}>"
+             "\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>"),
+         ENGINE_REPLY_HERMES},
+        {TURNS("{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"),
+         ENGINE_REPLY_LLAMA3},
+        {TURNS("<|python_tag|>{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"),
+         ENGINE_REPLY_LLAMA3},
+        {TURNS_SO("[TOOL_CALLS] [",
+                  "{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}, \"id\": \"{{ c.id "
+                  "}}\"}",
+                  "]</s>"),
+         ENGINE_REPLY_MISTRAL},
+        {TURNS("[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]{{ f.arguments | tojson }}"),
+         ENGINE_REPLY_MISTRAL},
+        {TURNS("[TOOL_CALLS]{{ f.name }}{{ f.arguments | tojson }}"), ENGINE_REPLY_MISTRAL},
+        /* The arguments as a text, as some templates take them. */
+        {TURNS_SO(
+             "<｜tool▁calls▁begin｜>",
+             "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{{ f.name + '\n```json\n' + f.arguments + '\n```' "
+             "}}<｜tool▁call▁end｜>",
+             "<｜tool▁calls▁end｜>"),
+         ENGINE_REPLY_DEEPSEEK},
+        {"{% for m in messages %}{% if m.tool_calls %}<|start|>assistant to=functions.{{ "
+         "m.tool_calls[0].function.name }}<|channel|>commentary json<|message|>{{ "
+         "m.tool_calls[0].function.arguments | tojson }}<|call|>{% else %}<|start|>{{ m.role "
+         "}}<|message|>{{ m.content }}<|end|>{% endif %}{% endfor %}",
+         ENGINE_REPLY_GPT_OSS},
+        /* Marks of one family with the calls of another between them, or in a list. */
+        {TURNS("<tool_call>{{ f.name }}\n{% for k, v in f.arguments.items() %}<arg_key>{{ k }}</arg_key>\n"
+               "<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>"),
+         ENGINE_REPLY_PLAIN},
+        {TURNS("<tool_calls>[{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson "
+               "}}}]</tool_calls><tool_call>"),
+         ENGINE_REPLY_PLAIN},
+        {TURNS(
+             "<tool_call>{\"function\": \"{{ f.name }}\", \"args\": {{ f.arguments | tojson }}}</tool_call>"),
+         ENGINE_REPLY_PLAIN},
+        {TURNS("<function={{ f.name }}>{{ f.arguments | tojson }}</function>{# <|python_tag|> #}<|eom_id|>"),
+         ENGINE_REPLY_PLAIN},
+        {TURNS(" functools[{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}]"),
+         ENGINE_REPLY_PLAIN},
+        {TURNS("[TOOL_CALLS]{{ f.name }} with {{ f.arguments | tojson }}"), ENGINE_REPLY_PLAIN},
+        {TURNS("<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {}}</tool_call>"), ENGINE_REPLY_PLAIN},
+        /* Words alone: in a comment, in a condition, in what it tells the model, in what it never writes. */
+        {TURNS("{# <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call> #}"), ENGINE_REPLY_PLAIN},
+        {"{% for m in messages %}{{ m.content.split('<tool_call>')[0] }}{% endfor %}", ENGINE_REPLY_PLAIN},
+        {"{% if tools %}Write <tool_call>NAME</tool_call>.{% endif %}{% for m in messages %}{{ m.content "
+         "}}{% "
+         "endfor %}",
+         ENGINE_REPLY_PLAIN},
+        {"<|channel|> <|start_header_id|> tools [TOOL_CALLS]", ENGINE_REPLY_PLAIN},
+        /* No calls, but the model is told how to write them. */
+        {"{% if tools %}Write <tool_call>\n{\"name\": NAME, \"arguments\": {}}\n</tool_call>.{% endif %}{% "
+         "for "
+         "m in messages %}{{ m.content }}{% endfor %}",
+         ENGINE_REPLY_HERMES},
+        {"{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif "
+         "%}<|message|>{{ m.content }}<|end|>{% endfor %}",
+         ENGINE_REPLY_GPT_OSS},
+        /* Templates that insist on something. */
+        {"{% if messages[0].role != 'system' %}{{ raise_exception('a system message first') }}{% endif "
+         "%}" TURNS("<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson "
+                    "}}}</tool_call>"),
+         ENGINE_REPLY_HERMES},
+        {"{% if messages[-1].role == 'assistant' %}{{ raise_exception('a result last') }}{% endif %}" TURNS(
+             "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson "
+             "}}}</tool_call>"),
+         ENGINE_REPLY_HERMES},
+        {"{{ raise_exception('never') }}<tool_call>", ENGINE_REPLY_PLAIN},
+        /* Hostile ones: endless, huge, deep. */
+        {"{% for i in range(100000000) %}{% for j in range(100000000) %}{% endfor %}{% endfor %}<tool_call>",
+         ENGINE_REPLY_PLAIN},
+        {"{{ '<tool_call>' * 100000000 }}", ENGINE_REPLY_PLAIN},
+        {"{% for i in range(1000) %}{{ messages[0].content }}{{ '<tool_call>{\"name\": \"' * 100 }}{% endfor "
+         "%}",
+         ENGINE_REPLY_HERMES},
+        {"{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}", ENGINE_REPLY_PLAIN},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_eq(engine_reply_format_of(cases[i].template_text), cases[i].format, "%s: %u, not %u",
+                     cases[i].template_text, engine_reply_format_of(cases[i].template_text), cases[i].format);
+}
+
 Test(reply, format_of_a_template)
 {
     struct {
         const char *template_text, *reply, *parts;
     } cases[] = {
-        {"{{ '<tool_call>' }}", "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>", "\n0:f({})"},
-        {"<|start_header_id|> tools", "{\"name\":\"f\",\"parameters\":{}}", "\n0:f({})"},
-        {"[AVAILABLE_TOOLS] [TOOL_CALLS]", "[TOOL_CALLS]f[ARGS]{}", "\n0:f({})"},
-        {"<｜tool▁calls▁begin｜>",
-         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "\n0:f({})"},
-        {"<|channel|>", "<|channel|>final<|message|>Hi", "\nC:Hi"},
+        {TURNS("<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson "
+               "}}}</tool_call>"),
+         "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>", "\n0:f({})"},
+        {TURNS("[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}"), "[TOOL_CALLS]f[ARGS]{}",
+         "\n0:f({})"},
         {"<|im_start|>", "<tool_call>", "\nC:<tool_call>"},
+        {"{% include %}<tool_call>", "<tool_call>", "\nC:<tool_call>"},
         {NULL, "<tool_call>", "\nC:<tool_call>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

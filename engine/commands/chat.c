@@ -273,18 +273,13 @@ static int open_reply(struct chat *chat)
     chat->reply = NULL;
     chat->written.size = chat->content.size = chat->reasoning.size = 0;
     chat->part = 0;
-    struct engine_string source = engine_template_source(chat->chat_template);
-    char *text = strndup(source.data, source.length);
-    if (!text) return command_error(ENGINE_ERROR_MEMORY, "out of memory (answer)");
-    struct engine_reply_options options = {
+    const struct engine_reply_options options = {
         .struct_size = sizeof options,
-        .template_text = text,
+        .format = chat->reply_format,
         .prompt = {chat->seen.data + chat->seen.size - chat->opening, chat->opening},
         .piece = take_piece,
         .user = chat};
-    int status = engine_reply_create(&options, &chat->reply);
-    free(text);
-    return status;
+    return engine_reply_create(&options, &chat->reply);
 }
 
 /* Why the answer ended, if not by itself. */
@@ -385,6 +380,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = sampling_check_tokens(&chat->sampling, &chat->vocabulary);
     if (!status) status = constraint_open(chat->model, &chat->constraint, &chat->grammar);
     if (!status) status = chat_template_open(arguments, chat->model, &chat->chat_template);
+    if (!status) chat->reply_format = engine_template_reply_format(chat->chat_template, NULL);
     if (!status) status = open_queue(chat);
     return status ? status : chat_input_open(chat_command_names, &chat->input);
 }

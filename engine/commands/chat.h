@@ -16,7 +16,8 @@ struct chat {
     struct engine_model *model;
     struct vocabulary vocabulary;
     struct engine_template *chat_template;
-    char *variables; /* of the template, a JSON object; NULL: none */
+    uint32_t reply_format; /* of what it writes: enum engine_reply_format */
+    char *variables;       /* of the template, a JSON object; NULL: none */
     struct engine_context *context;
     struct engine_context_info info;
     struct draft_model draft; /* with --draft */

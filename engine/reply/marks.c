@@ -1,10 +1,7 @@
-/* marks.c: the marks of each format, as the families' published chat templates have them, and the format of a template.
+/* marks.c: the marks of each format, as the families' published chat templates have them.
  * Marks that begin with < or [ stand for control tokens in most vocabularies. */
-#include <stdbool.h>
-#include <string.h>
-
-#include "engine.h"
 #include "reply/marks.h"
+#include "engine.h"
 
 #define HERMES      (1u << ENGINE_REPLY_HERMES)
 #define LLAMA3      (1u << ENGINE_REPLY_LLAMA3)
@@ -49,20 +46,3 @@ const struct reply_mark reply_marks[] = {
 const size_t n_reply_marks = sizeof reply_marks / sizeof *reply_marks;
 
 const struct reply_mark reply_bare_call = {LLAMA3, START, "", CALL, CALLS_OBJECTS};
-
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
-uint32_t engine_reply_format_of(const char *template_text)
-{
-    if (!template_text) return ENGINE_REPLY_PLAIN;
-    if (has(template_text, "<|channel|>")) return ENGINE_REPLY_GPT_OSS;
-    if (has(template_text, "[TOOL_CALLS]")) return ENGINE_REPLY_MISTRAL;
-    if (has(template_text, "<｜tool▁call")) return ENGINE_REPLY_DEEPSEEK;
-    if (has(template_text, "<tool_call>")) return ENGINE_REPLY_HERMES;
-    if (has(template_text, "<|python_tag|>")) return ENGINE_REPLY_LLAMA3;
-    if (has(template_text, "<|start_header_id|>") && has(template_text, "tools")) return ENGINE_REPLY_LLAMA3;
-    return ENGINE_REPLY_PLAIN;
-}

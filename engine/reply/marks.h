@@ -7,6 +7,9 @@
 
 #include "reply/calls.h"
 
+/* The last of enum engine_reply_format. */
+#define REPLY_LAST_FORMAT ENGINE_REPLY_GPT_OSS
+
 /* Where in the reply the text belongs. */
 enum reply_state {
     START, /* nothing but white space came yet, and it is undecided what that belongs to */

@@ -609,7 +609,7 @@ int engine_reply_create(const struct engine_reply_options *options, struct engin
     if (status) return status;
     sized_read(&known, sizeof known, options);
     *reply = NULL;
-    if (known.format > ENGINE_REPLY_GPT_OSS)
+    if (known.format > REPLY_LAST_FORMAT)
         return error_raise(ENGINE_ERROR_ARGUMENT, "%u is not a format of replies", known.format);
     if (known.flags & ~(uint32_t)ENGINE_REPLY_CALLS_AS_WRITTEN)
         return error_raise(ENGINE_ERROR_ARGUMENT, "0x%x are not flags of replies", known.flags);

@@ -160,28 +160,38 @@ static int read_json(const struct template_variable *variable, json_t **json)
     return ENGINE_OK;
 }
 
-int template_render(const struct template *template, const struct template_variable *variables, size_t count,
-                    int64_t now, struct template_output **output)
+int template_render_within(const struct template *template, const struct template_variable *variables,
+                           size_t count, int64_t now, struct template_budget *budget,
+                           struct template_output **output)
 {
     struct rendering rendering = {template, variables, calloc(count + 1, sizeof(json_t *)), count};
     struct machine *machine = calloc(1, sizeof *machine);
-    size_t bytes = 0;
     int status = rendering.json && machine ? ENGINE_OK : error_memory("template");
-    for (size_t i = 0; i < count && !status; i++) {
-        bytes += variables[i].json.length;
+    for (size_t i = 0; i < count && !status; i++)
         if (!variables[i].trusted) status = read_json(&variables[i], &rendering.json[i]);
-    }
     if (!status) {
-        task_begin(&machine->task, MEMORY + MEMORY_EACH * bytes, STEPS + STEPS_EACH * (uint64_t)bytes);
+        task_begin(&machine->task, budget->memory, budget->steps);
         machine->now = now;
         status = task_run(&machine->task, render, &rendering) ? copy_output(machine->out, output)
                                                               : fail(template, &machine->task);
+        budget->steps = machine->task.steps;
         task_end(&machine->task);
     }
     for (size_t i = 0; i < count && rendering.json; i++) json_decref(rendering.json[i]);
     free(rendering.json);
     free(machine);
     return status;
+}
+
+int template_render(const struct template *template, const struct template_variable *variables, size_t count,
+                    int64_t now, struct template_output **output)
+{
+    struct template_budget budget = {STEPS, MEMORY};
+    for (size_t i = 0; i < count; i++) {
+        budget.steps += STEPS_EACH * (uint64_t)variables[i].json.length;
+        budget.memory += MEMORY_EACH * variables[i].json.length;
+    }
+    return template_render_within(template, variables, count, now, &budget, output);
 }
 
 void template_output_free(struct template_output *output)

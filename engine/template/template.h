@@ -39,6 +39,16 @@ struct template_variable {
  * with it. The later of two variables of a name counts. */
 int template_render(const struct template *template, const struct template_variable *variables, size_t count,
                     int64_t now, struct template_output **output);
+
+/* What renderings may still take, together: steps as in task.h; bytes, each. */
+struct template_budget {
+    uint64_t steps;
+    size_t memory;
+};
+/* As template_render, with limits of the caller's own. */
+int template_render_within(const struct template *template, const struct template_variable *variables,
+                           size_t count, int64_t now, struct template_budget *budget,
+                           struct template_output **output);
 void template_output_free(struct template_output *output);
 
 /* Ends the text within the last of these messages, which is the assistant's: after its content. ENGINE_ERROR_DATA: it

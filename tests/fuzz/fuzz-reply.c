@@ -90,6 +90,12 @@ static uint32_t check_divisions(struct engine_reply_options options, bool cut, c
     return n_calls;
 }
 
+/* For format 0. */
+static const char hermes[] =
+    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}<tool_call>{\"name\": \"{{ "
+    "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% "
+    "endfor %}";
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
@@ -97,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                            .format = data[0] % 64 % 7,
                                            .tools =
                                                data[0] & 128 ? NULL : "[{\"function\":{\"name\":\"f\"}}]",
-                                           .template_text = "<tool_call>",
+                                           .template_text = hermes,
                                            .piece = write_piece};
     const char *text = (const char *)data + 1;
     size_t length = size - 1;

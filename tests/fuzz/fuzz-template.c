@@ -1,8 +1,9 @@
 /* fuzz-template.c: a template, and optionally after a NUL the JSON of its messages. It renders, or is refused in one
- * line; what it renders is UTF-8 with a mark for each byte. */
+ * line; what it renders is UTF-8 with a mark for each byte. What it writes for a call has some format. */
 #include <string.h>
 
 #include "base/error.h"
+#include "reply/recognise.h"
 #include "template/characters.h"
 #include "template/template.h"
 #include "tokenizers.h"
@@ -42,6 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         need(utf8_check(rendered.data, rendered.length) == rendered.length);
         for (size_t i = 0; i < rendered.length; i++) need(marks[i] <= 1);
     }
+    bool calls;
+    if (template) need(reply_recognise(template, &calls) >= 1);
     template_output_free(output);
     template_destroy(template);
     return 0;

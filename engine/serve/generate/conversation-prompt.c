@@ -243,8 +243,7 @@ static bool begins_reasoning(const struct generation *g)
 /* The model's template says nothing of tools, or they are written in a way that replies don't know. */
 static bool check_tools(const struct generation *g, struct mistake *mistake)
 {
-    if (!g->ask.tools || g->ask.tool_choice == TOOL_CHOICE_NONE || g->reply_format != ENGINE_REPLY_PLAIN)
-        return true;
+    if (!g->ask.tools || g->ask.tool_choice == TOOL_CHOICE_NONE || g->served->writes_calls) return true;
     return mistake_in(mistake, "tools",
                       "this model's template knows no calls of tools in a form that the server reads");
 }
@@ -265,7 +264,7 @@ bool conversation_prompt(struct generation *g, struct mistake *mistake)
     struct engine_string source = engine_template_source(g->served->chat_template);
     g->template_text = strndup(source.data, source.length);
     if (!g->template_text) return mistake_memory(mistake);
-    g->reply_format = engine_reply_format_of(g->template_text);
+    g->reply_format = g->served->reply_format;
     if (!ask_check_tools(&g->ask, mistake) || !check_tools(g, mistake) || !set_effort(g, mistake) ||
         !add_defaults(g, mistake) || !render(g, mistake))
         return false;

@@ -67,6 +67,8 @@ int served_open(struct served *served, uint64_t *memory)
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
     if (!status) status = adopt_sampling(served);
     if (!status) status = chat_template_open(server->arguments, served->model, &served->chat_template);
+    if (!status)
+        served->reply_format = engine_template_reply_format(served->chat_template, &served->writes_calls);
     for (size_t i = 0; i < served->inside->n_adapters && !status; i++) {
         const char *path = served->inside->adapters[i].path;
         if (server->arguments->verify) status = verify_files(path, NULL);

@@ -16,10 +16,15 @@ const number = (value) => {
 };
 const entry = (key, type, value) => Buffer.concat([text(key), number(type), value]);
 
-// `metadata`: numbers by GGUF's keys; whole ones are stored as integers.
+// `metadata`: by GGUF's keys, in place of the model's, texts (or their bytes) and numbers; whole ones are stored as integers.
 export function writeModel(path, metadata) {
     const file = readFileSync(model);
-    const entries = Object.entries(metadata).map(([key, value]) => entry(key, Number.isInteger(value) ? U32 : F32, number(value)));
+    const entries = Object.entries(metadata).map(([key, value]) =>
+        typeof value === 'number' ? entry(key, Number.isInteger(value) ? U32 : F32, number(value)) : entry(key, STRING, text(value)));
+    for (const key of Object.keys(metadata)) {
+        const at = file.indexOf(text(key));
+        if (at >= 0) file.write('~', at + 8 + key.length - 1); // another name
+    }
     // Weights stay aligned if what is added takes a multiple of 32 bytes.
     const size = Buffer.concat(entries).length + entry('fill', STRING, text('')).length;
     entries.push(entry('fill', STRING, text(' '.repeat(31 - ((size + 31) % 32)))));
