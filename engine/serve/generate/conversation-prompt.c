@@ -261,6 +261,7 @@ static bool check_messages(const struct generation *g, struct mistake *mistake)
 bool conversation_prompt(struct generation *g, struct mistake *mistake)
 {
     if (!check_messages(g, mistake)) return false;
+    if (!g->served->chat_template) return mistake_in(mistake, "messages", "%s", g->served->template_fault);
     struct engine_string source = engine_template_source(g->served->chat_template);
     g->template_text = strndup(source.data, source.length);
     if (!g->template_text) return mistake_memory(mistake);

@@ -2,9 +2,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands/chat-template.h"
 #include "commands/common.h"
+#include "serve/log.h"
 #include "serve/models/inside.h"
 
 #define MOST_SECOND_TIME ((uint64_t)4 << 30)  /* bytes of a model that POST /attention loads for itself */
@@ -55,6 +57,20 @@ static int adopt_sampling(struct served *served)
     return sampling_adopt(server->arguments, served->model, &served->sampling);
 }
 
+/* A model's own template that can't be parsed stands in the way of conversations only. */
+static int open_template(struct served *served)
+{
+    const struct arguments *arguments = served->inside->server->arguments;
+    int status = chat_template_open(arguments, served->model, &served->chat_template);
+    if (!status)
+        served->reply_format = engine_template_reply_format(served->chat_template, &served->writes_calls);
+    if (status != ENGINE_ERROR_DATA || arguments->chat_template) return status;
+    served->template_fault = strdup(command_message());
+    if (!served->template_fault) return command_error(ENGINE_ERROR_MEMORY, "out of memory (template)");
+    server_log("warning: model %s: %s; conversations are refused", served->name, served->template_fault);
+    return ENGINE_OK;
+}
+
 int served_open(struct served *served, uint64_t *memory)
 {
     const struct server *server = served->inside->server;
@@ -66,9 +82,7 @@ int served_open(struct served *served, uint64_t *memory)
     if (!status) status = vocabulary_open(served->model, &served->vocabulary);
     if (!status) status = sampling_check_tokens(&server->sampling, &served->vocabulary);
     if (!status) status = adopt_sampling(served);
-    if (!status) status = chat_template_open(server->arguments, served->model, &served->chat_template);
-    if (!status)
-        served->reply_format = engine_template_reply_format(served->chat_template, &served->writes_calls);
+    if (!status) status = open_template(served);
     for (size_t i = 0; i < served->inside->n_adapters && !status; i++) {
         const char *path = served->inside->adapters[i].path;
         if (server->arguments->verify) status = verify_files(path, NULL);
@@ -143,10 +157,12 @@ void served_unload(struct served *served)
     guesses_close(&inside->draft);
     engine_context_destroy(served->context);
     engine_template_destroy(served->chat_template);
+    free(served->template_fault);
     engine_model_close(served->model); /* and its adapters */
     inside->draft = (struct draft_model){0};
     served->queue = NULL;
     served->context = NULL;
     served->chat_template = NULL;
+    served->template_fault = NULL;
     served->model = NULL;
 }

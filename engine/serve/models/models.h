@@ -23,10 +23,11 @@ struct served {
     struct engine_context_info info;
     struct engine_queue *queue; /* runs in a thread of its own */
     struct vocabulary vocabulary;
-    struct engine_template *chat_template;
-    uint32_t reply_format; /* of what it writes: enum engine_reply_format */
-    int writes_calls;      /* it does, in this format */
-    uint32_t n_attention;  /* tokens that POST /attention takes; 0: none */
+    struct engine_template *chat_template; /* NULL: the model's can't be parsed */
+    char *template_fault;                  /* then: why, as requests that need it are told */
+    uint32_t reply_format;                 /* of what it writes: enum engine_reply_format */
+    int writes_calls;                      /* it does, in this format */
+    uint32_t n_attention;                  /* tokens that POST /attention takes; 0: none */
     /* What requests begin with: the command line's, whose arrays it shares, and the model's where that says nothing. */
     struct sampling sampling;
     struct served_inside *inside;

@@ -1,9 +1,10 @@
-// template.test.mjs: templates that write calls as no reader knows them.
+// template.test.mjs: models whose chat template can't be parsed, and templates that write calls as no reader knows them.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { writeModel } from './changed-model.mjs';
 import { serve, template } from './server.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'engine-template-'));
@@ -14,6 +15,52 @@ const post = async (server, path, body) => {
     return { status: answer.status, body: await answer.json() };
 };
 const messages = [{ role: 'user', content: 'What is 3 plus 4?' }];
+const faults = {
+    include: ['{% include "x" %}{{ messages[0].content }}', "the model's template, line 1: the tag 'include' is not supported"],
+    go: ['{{ if .System }}{{ .System }}{{ end }}\n{{ .Prompt }}', "the model's template, line 1: "],
+    brace: ['{{ messages[0].content }', "the model's template, line 1: "],
+    bytes: [Buffer.from('{{ messages[0].content }}\xff', 'latin1'), "the model's template: the template is not UTF-8 (byte 25)"],
+};
+
+for (const [name, [source, fault]] of Object.entries(faults)) {
+    test(`a template that can't be parsed: ${name}`, async (t) => {
+        const path = writeModel(join(folder, name + '.gguf'), { 'tokenizer.chat_template': source });
+        // The first model is loaded at the start.
+        const server = await serve('-m', 'own=' + path);
+        t.after(async () => assert.equal(await server.end(), 0));
+        const model = 'own';
+        assert.equal((await post(server, '/v1/completions', { model, prompt: 'Once', max_tokens: 3 })).status, 200);
+        assert.equal((await post(server, '/v1/embeddings', { model, input: 'tea' })).status, 200);
+        assert.equal((await post(server, '/tokenize', { model, content: 'tea' })).status, 200);
+        const props = await fetch(server.url + '/props?model=own');
+        assert.equal(props.status, 200);
+        assert.equal((await props.json()).loaded, true);
+        const words = new Set();
+        for (const [path, body] of [['/v1/chat/completions', { messages }], ['/v1/chat/completions', { messages, stream: true }],
+            ['/v1/responses', { input: 'x' }], ['/v1/messages', { messages, max_tokens: 3 }],
+            ['/v1/messages/count_tokens', { messages }], ['/apply-template', { messages }]]) {
+            const { status, body: said } = await post(server, path, { model, ...body });
+            assert.equal(status, 400, path);
+            words.add(said.error.message);
+        }
+        assert.equal(words.size, 1);
+        const [word] = words;
+        assert.ok(word.startsWith(fault), word);
+        assert.match(word, /--chat-template/);
+        assert.equal(server.log().split('\n').filter((line) => /warning: model own: /.test(line) && line.includes(word)).length, 1, server.log());
+    });
+}
+
+test('--chat-template stands in for one that can\'t be parsed, and is refused if it can\'t be parsed itself', async (t) => {
+    const path = writeModel(join(folder, 'replaced.gguf'), { 'tokenizer.chat_template': '{% include "x" %}' });
+    const server = await serve('-m', 'own=' + path, '--chat-template', 'chatml');
+    t.after(() => server.end());
+    assert.equal((await post(server, '/v1/chat/completions', { model: 'own', messages, max_tokens: 3 })).status, 200);
+    assert.doesNotMatch(server.log(), /warning/);
+    const broken = join(folder, 'broken.jinja');
+    writeFileSync(broken, '{% include "x" %}');
+    await assert.rejects(serve('--chat-template', broken), /broken\.jinja, line 1: the tag 'include'/);
+});
 
 test('tools are refused by templates whose calls nobody reads', async (t) => {
     const turns = (call) => `{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}${call}{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n`;
