@@ -53,6 +53,7 @@ struct arguments {
 
     /* chat */
     const char *system; /* -sys, --system */
+    bool no_history;    /* --no-history */
 
     /* Guesses */
     bool lookup;                   /* --lookup */

@@ -15,11 +15,13 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "commands/chat-history.h"
 #include "commands/common.h"
 #include "commands/signals.h"
 #include "commands/terminal-state.h"
 
-#define MAX_HISTORY 1000
+#define MAX_HISTORY  1000
+#define MOST_PATTERN 63 /* characters that Ctrl-R looks for */
 
 static volatile sig_atomic_t resized; /* the terminal has another size */
 
@@ -28,6 +30,7 @@ struct chat_input {
     const char *prompt;
     EditLine *line;    /* NULL: no terminal */
     HistoryW *history; /* with `line` */
+    char *file;        /* where it is kept; NULL: nowhere */
     bool interrupted;  /* Ctrl-C was typed */
     char *read;        /* without: what getline filled */
     size_t read_size;
@@ -51,7 +54,7 @@ static struct chat_input *input_of(EditLine *line)
 
 static wchar_t *show_prompt(EditLine *line)
 {
-    static wchar_t shown[8];
+    static wchar_t shown[MOST_PATTERN + 32];
     swprintf(shown, sizeof shown / sizeof *shown, L"%s", input_of(line)->prompt);
     return shown;
 }
@@ -66,7 +69,7 @@ static void on_resize(int signal_number)
 static int rows_above(EditLine *line, int columns)
 {
     const LineInfoW *info = el_wline(line);
-    int row = 0, column = (int)strlen(input_of(line)->prompt);
+    int row = 0, column = (int)wcslen(show_prompt(line));
     for (const wchar_t *c = info->buffer; c < info->cursor; c++) {
         int width = *c == L'\n' ? columns : wcwidth(*c);
         if (column + width > columns) row++, column = 0;
@@ -108,6 +111,77 @@ static int read_key(EditLine *line, wchar_t *c)
     }
     if (used == (size_t)-1) *c = 0xfffd;
     return 1;
+}
+
+/* Has the line hold this text instead, with the cursor behind its first `cursor` characters. False: no memory. */
+static bool replace_line(EditLine *line, const wchar_t *text, size_t cursor)
+{
+    const LineInfoW *info = el_wline(line);
+    el_cursor(line, (int)(info->lastchar - info->cursor));
+    el_wdeletestr(line, (int)(info->lastchar - info->buffer));
+    if (el_winsertstr(line, text) != 0) return false;
+    info = el_wline(line);
+    el_cursor(line, (int)(info->buffer - info->cursor) + (int)cursor);
+    return true;
+}
+
+/* The first message with the pattern, from number `from` on (0: the last one), and its number; NULL: none. It is the
+ * history's. */
+static const wchar_t *find_message(struct chat_input *input, const wchar_t *pattern, size_t from,
+                                   size_t *number)
+{
+    HistEventW event;
+    int status = history_w(input->history, &event, H_FIRST);
+    for (*number = 0; status != -1; ++*number, status = history_w(input->history, &event, H_NEXT))
+        if (*number >= from && wcsstr(event.str, pattern)) return event.str;
+    return NULL;
+}
+
+/* Ctrl-R: shows the last message that has what is typed now; Ctrl-R again, an earlier one. Backspace shortens the pattern,
+ * Ctrl-G goes back to what was typed before, and any other key takes the message. libedit's own search takes time by the
+ * square of a message's length. */
+static unsigned char search(EditLine *line, wint_t c)
+{
+    struct chat_input *input = input_of(line);
+    const LineInfoW *info = el_wline(line);
+    const char *prompt = input->prompt;
+    char shown[4 * MOST_PATTERN + 32];
+    wchar_t pattern[MOST_PATTERN + 1] = L"", key = 0,
+                                   *before =
+                                       calloc((size_t)(info->lastchar - info->buffer) + 1, sizeof *before);
+    size_t length = 0, number = 0, tried = 0, cursor = (size_t)(info->cursor - info->buffer);
+    (void)c;
+    if (!before) return CC_ERROR;
+    wmemcpy(before, info->buffer, (size_t)(info->lastchar - info->buffer));
+    for (bool found = true, ended = false; !ended;) {
+        int size = snprintf(shown, sizeof shown, "(%s: %ls) ", found ? "search" : "not found", pattern);
+        if (size < 0 || (size_t)size >= sizeof shown) break;
+        input->prompt = shown;
+        el_set(line, EL_REFRESH);
+        if (el_wgetc(line, &key) != 1) break;
+        tried = number;
+        if (key == L'\022')
+            tried = number + (length > 0 && found);
+        else if ((key == L'\177' || key == L'\b') && length > 0)
+            pattern[--length] = 0, tried = 0;
+        else if (key >= 0x20 && key != 0x7f && length < MOST_PATTERN)
+            pattern[length++] = key, pattern[length] = 0;
+        else
+            ended = true;
+        if (ended || length == 0) continue;
+        size_t at;
+        const wchar_t *text = find_message(input, pattern, tried, &at);
+        found = text != NULL;
+        if (found && replace_line(line, text, (size_t)(wcsstr(text, pattern) - text))) number = at;
+    }
+    input->prompt = prompt;
+    wchar_t again[2] = {key, 0};
+    if (key == L'\a')
+        replace_line(line, before, cursor);
+    else if (key)
+        el_wpush(line, again);
+    free(before);
+    return CC_REFRESH;
 }
 
 /* Alt-Enter. */
@@ -186,6 +260,30 @@ static unsigned char complete(EditLine *line, wint_t c)
     return CC_REDISPLAY;
 }
 
+/* Adds a message to the history in memory. Also the function of chat_history_read. */
+static void enter(void *user, const char *text)
+{
+    struct chat_input *input = user;
+    HistEventW event;
+    size_t n = mbstowcs(NULL, text, 0);
+    if (n == SIZE_MAX || n == 0) return;
+    wchar_t *wide = calloc(n + 1, sizeof *wide);
+    if (!wide) return; /* a history with a gap is no failure */
+    mbstowcs(wide, text, n + 1);
+    history_w(input->history, &event, H_ENTER, wide);
+    free(wide);
+}
+
+static void open_history(struct chat_input *input)
+{
+    const char *why;
+    input->file = chat_history_path(&why);
+    if (input->file)
+        chat_history_read(input->file, enter, input);
+    else if (why)
+        command_warn("what you type is not kept for the next chat: %s (--no-history)", why);
+}
+
 static bool open_terminal(struct chat_input *input)
 {
     HistEventW event;
@@ -203,13 +301,14 @@ static bool open_terminal(struct chat_input *input)
     el_wset(input->line, EL_ADDFN, L"chat-interrupt", L"Discards the line", interrupt);
     el_wset(input->line, EL_ADDFN, L"chat-paste", L"Inserts what is pasted", paste);
     el_wset(input->line, EL_ADDFN, L"chat-complete", L"Completes a command", complete);
+    el_wset(input->line, EL_ADDFN, L"chat-search", L"Searches what was typed before", search);
     el_wset(input->line, EL_SETTY, L"-d", L"intr=", NULL);
     el_wset(input->line, EL_BIND, L"^C", L"chat-interrupt", NULL);
     el_wset(input->line, EL_BIND, L"\033\r", L"chat-begin-line", NULL);
     el_wset(input->line, EL_BIND, L"\033\n", L"chat-begin-line", NULL);
     el_wset(input->line, EL_BIND, L"\033[200~", L"chat-paste", NULL);
     el_wset(input->line, EL_BIND, L"\t", L"chat-complete", NULL);
-    el_wset(input->line, EL_BIND, L"^R", L"em-inc-search-prev", NULL);
+    el_wset(input->line, EL_BIND, L"^R", L"chat-search", NULL);
     el_wset(input->line, EL_BIND, L"\033[1;5D", L"ed-prev-word", NULL);
     el_wset(input->line, EL_BIND, L"\033[1;5C", L"em-next-word", NULL);
     return true;
@@ -222,7 +321,7 @@ static void use_utf8(void)
     setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-int chat_input_open(const char *const *completions, struct chat_input **input)
+int chat_input_open(const char *const *completions, bool keeps, struct chat_input **input)
 {
     struct chat_input *made = calloc(1, sizeof *made);
     if (!made) return command_error(ENGINE_ERROR_MEMORY, "out of memory (input)");
@@ -234,6 +333,7 @@ int chat_input_open(const char *const *completions, struct chat_input **input)
             chat_input_close(made);
             return command_error(ENGINE_ERROR, "the terminal cannot be used");
         }
+        if (keeps) open_history(made);
     }
     *input = made;
     return ENGINE_OK;
@@ -246,7 +346,14 @@ void chat_input_close(struct chat_input *input)
     terminal_state_restore();
     if (input->history) history_wend(input->history);
     free(input->read);
+    free(input->file);
     free(input);
+}
+
+unsigned chat_input_columns(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 bool chat_input_is_terminal(const struct chat_input *input)
@@ -357,16 +464,15 @@ static enum chat_input_result read_line(struct chat_input *input, char **text, s
 
 /* ---- Messages ------------------------------------------------------------------------------------------ */
 
+/* Keeps a message in the file, too; what begins with a blank is kept for this chat only. */
 static void remember(struct chat_input *input, const char *text)
 {
-    HistEventW event;
-    size_t n = mbstowcs(NULL, text, 0);
-    if (!input->line || n == SIZE_MAX || n == 0) return;
-    wchar_t *wide = calloc(n + 1, sizeof *wide);
-    if (!wide) return; /* a history with a gap is no failure */
-    mbstowcs(wide, text, n + 1);
-    history_w(input->history, &event, H_ENTER, wide);
-    free(wide);
+    if (!input->line || !*text) return;
+    enter(input, text);
+    if (!input->file || *text == ' ' || chat_history_add(input->file, text)) return;
+    command_warn("what you type is not kept for the next chat: %s: %s", input->file, strerror(errno));
+    free(input->file);
+    input->file = NULL;
 }
 
 enum chat_input_result chat_input_read(struct chat_input *input, const char *preset, char **text,

@@ -382,7 +382,7 @@ static int open_chat(struct chat *chat)
     if (!status) status = chat_template_open(arguments, chat->model, &chat->chat_template);
     if (!status) chat->reply_format = engine_template_reply_format(chat->chat_template, NULL);
     if (!status) status = open_queue(chat);
-    return status ? status : chat_input_open(chat_command_names, &chat->input);
+    return status ? status : chat_input_open(chat_command_names, !arguments->no_history, &chat->input);
 }
 
 static void close_chat(struct chat *chat)

@@ -57,6 +57,14 @@ const struct option options_text[] = {
      .also = " -sys --system-prompt ",
      .help = "Begins the conversation with a system message"},
 
+    {.name = "no-history",
+     .kind = OPTION_FLAG,
+     .group = GROUP_TEXT,
+     .target = AT(no_history),
+     .commands = " chat ",
+     .help = "Keeps nothing of what is typed for later chats, and recalls nothing of earlier ones "
+             "(docs/chat.md)"},
+
     {.name = "stop",
      .value = "TEXT",
      .kind = OPTION_LIST,
