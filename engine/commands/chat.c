@@ -185,10 +185,17 @@ static void print_part(struct chat *chat, uint32_t part, const struct engine_str
         fwrite(text->data, 1, text->length, stderr);
         return;
     }
+    if (first && terminal) {
+        wrap_flush(&chat->wrap);
+        chat->wrap = (struct wrap){0};
+    }
     if (first && part == ENGINE_REPLY_REASONING) print_text("\033[2m", 4);
     if (first && part == ENGINE_REPLY_CONTENT && reasoned && terminal) print_text("\033[0m\n\n", 6);
     if (first && part == ENGINE_REPLY_CONTENT && reasoned && !terminal) fputc('\n', stderr);
-    print_text(text->data, text->length);
+    if (terminal)
+        wrap_add(&chat->wrap, text->data, text->length, chat_input_columns());
+    else
+        print_text(text->data, text->length);
 }
 
 static void take_piece(void *user, const struct engine_reply_piece *piece)
@@ -310,6 +317,7 @@ static bool answer(struct chat *chat)
     if (!status && chat->last.reason != ENGINE_DONE_END) status = engine_reply_cut(chat->reply);
     if (!status) status = engine_reply_end(chat->reply);
     if (!status) status = chat->status;
+    wrap_flush(&chat->wrap);
     if (chat->part == ENGINE_REPLY_REASONING) fputs(terminal ? "\033[0m" : "\n", terminal ? stdout : stderr);
     if (!status && chat->content.size + chat->reasoning.size + (size_t)!interrupted > 0) {
         status = conversation_answer(&chat->conversation, chat->content.data, chat->content.size,

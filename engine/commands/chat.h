@@ -9,6 +9,7 @@
 #include "commands/guesses.h"
 #include "commands/prompt.h"
 #include "commands/sampling.h"
+#include "commands/wrap.h"
 
 struct chat {
     struct arguments arguments; /* /set changes them */
@@ -43,6 +44,7 @@ struct chat {
     uint32_t n_written; /* tokens of the answer, whatever was left out meanwhile */
     double seconds;     /* of writing them */
     uint32_t part;      /* of what was printed last: enum engine_reply_part */
+    struct wrap wrap;   /* of what is printed on a terminal */
     int status;         /* of what the callbacks did */
 
     char **values; /* [n_values] what /set has set */
