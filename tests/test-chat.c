@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ static char *folder;
 static void begin(void)
 {
     folder = files_folder();
+    setenv("XDG_STATE_HOME", folder, 1);
 }
 
 static void end(void)
@@ -74,6 +76,165 @@ Test(chat, history_and_completion)
     terminal_type(&t, "/s\t");
     terminal_expect(&t, "/system /save /stats /set");
     terminal_type(&t, "\025/exit\r"); /* Ctrl-U */
+    terminal_expect_end(&t, 0);
+}
+
+/* Ctrl-R looks through what was typed, however long it is. */
+Test(chat, search)
+{
+    static char keys[30000];
+    struct terminal t;
+    files_write_text(files_path(folder, "long.json"), "[]");
+    START(&t, "-t", "1", "-n", "9");
+    terminal_expect(&t, "> ");
+    terminal_type(&t, "What is 3 plus 4?\r");
+    terminal_expect(&t, "3 + 4 = 7.");
+    /* 20 KB, as one command that fails, pasted in parts that the terminal has room for. */
+    terminal_type(&t, "\033[200~/load ");
+    for (int i = 0; i < 20; i++) {
+        keys[0] = 0;
+        for (int k = 0; k < 200; k++) strcat(keys, "word ");
+        terminal_type(&t, keys);
+        terminal_expect(&t, i == 0 ? "> " : "");
+    }
+    terminal_type(&t, "\033[201~\r");
+    terminal_expect(&t, "engine: ");
+    terminal_type(&t, "What is 5 plus 4?\r");
+    terminal_expect(&t, "5 + 4 = 9.");
+    terminal_expect(&t, "> ");
+    terminal_type(&t, "\022is 3");
+    terminal_expect(&t, "(search: is 3) ");
+    terminal_type(&t, "\r");
+    terminal_expect(&t, "3 + 4 = 7.");
+    terminal_expect(&t, "> ");
+    terminal_type(&t,
+                  "\022plus\022\022"); /* past the long one to the first question, which is the last, too */
+    terminal_expect(&t, "(search: plus) ");
+    terminal_type(&t, "\005\1771?\r"); /* Ctrl-E, Backspace: the line can be edited */
+    terminal_expect(&t, "= ");
+    terminal_expect(&t, "> ");
+    terminal_type(&t, "/help m\022nowhere");
+    terminal_expect(&t, "(not found: nowhere) ");
+    terminal_type(&t, "\007e\r"); /* Ctrl-G: the line is as before */
+    terminal_expect(&t, "/help takes nothing after it");
+    terminal_type(&t, "\022x\003");
+    terminal_expect(&t, "Ctrl-D or /exit");
+    terminal_type(&t, "/exit\r");
+    terminal_expect_end(&t, 1);
+}
+
+static void expect_history(const char *const *messages, size_t n)
+{
+    size_t size, at = 0;
+    char *text = files_read(files_path(folder, "engine/chat-history"), &size);
+    for (size_t i = 0; i < n; i++) {
+        cr_assert_eq(strncmp(text + at, messages[i], strlen(messages[i])), 0, "no %s in %s", messages[i],
+                     text);
+        at += strlen(messages[i]);
+        cr_assert_eq(text[at++], '\n', "%s", text);
+    }
+    cr_assert_eq(at, size, "%s", text);
+    free(text);
+}
+
+/* What was typed is there in later chats, of all chats at once, and no one else can read it. */
+Test(chat, history_is_kept)
+{
+    struct terminal one, two;
+    struct stat info;
+    START(&one, "-t", "1");
+    terminal_expect(&one, "> ");
+    terminal_type(&one, "What is \033\r3 plus 4?\r"); /* two lines */
+    terminal_expect(&one, "= ");
+    START(&two, "-t", "1");
+    terminal_expect(&two, "> ");
+    terminal_type(&two, " What is 5 plus 4?\r"); /* begins with a blank */
+    terminal_expect(&two, "= ");
+    terminal_expect(&two, "> ");
+    terminal_type(&two, "/load a\\b\r");
+    terminal_expect(&two, "engine: ");
+    terminal_type(&one, "What is 6 plus 4?\r");
+    terminal_expect(&one, "= 10");
+    terminal_expect(&one, "> ");
+    terminal_type(&two, "/exit\r");
+    terminal_expect_end(&two, 1);
+    terminal_type(&one, "\004");
+    terminal_expect_end(&one, 0);
+    expect_history(
+        (const char *const[]){"What is \\n3 plus 4?", "/load a\\\\b", "What is 6 plus 4?", "/exit"}, 4);
+    cr_assert_eq(stat(files_path(folder, "engine/chat-history"), &info), 0);
+    cr_expect_eq(info.st_mode & 0777, 0600);
+    cr_assert_eq(stat(files_path(folder, "engine"), &info), 0);
+    cr_expect_eq(info.st_mode & 0777, 0700);
+
+    START(&one, "-t", "1");
+    terminal_expect(&one, "> ");
+    terminal_type(&one, "\033[A\033[A\r"); /* up, up */
+    terminal_expect(&one, "6 + 4 = 10.");
+    terminal_expect(&one, "> ");
+    terminal_type(&one, "\004");
+    terminal_expect_end(&one, 0);
+
+    START(&one, "-t", "1", "--no-history");
+    terminal_expect(&one, "> ");
+    terminal_type(&one, "\033[AWhat is 7 plus 4?\r");
+    terminal_expect(&one, "7 + 4 = 11.");
+    terminal_expect(&one, "> ");
+    terminal_type(&one, "\004");
+    terminal_expect_end(&one, 0);
+    expect_history((const char *const[]){"What is \\n3 plus 4?", "/load a\\\\b", "What is 6 plus 4?", "/exit",
+                                         "What is 6 plus 4?"},
+                   5);
+}
+
+/* A history that cannot be kept is a warning. */
+Test(chat, history_without_a_folder)
+{
+    struct terminal t;
+    files_write_text(files_path(folder, "file"), "");
+    setenv("XDG_STATE_HOME", files_path(folder, "file"), 1);
+    START(&t, "-t", "1");
+    terminal_expect(&t, "warning: what you type is not kept for the next chat");
+    terminal_expect(&t, "> ");
+    terminal_type(&t, "\004");
+    terminal_expect_end(&t, 0);
+}
+
+#define WRITES(text) "--grammar", "root ::= \"" text "\""
+
+/* Lines break between words; of code they don't. */
+Test(chat, lines_break_between_words)
+{
+    struct terminal t;
+    START(
+        &t, "-t", "1",
+        WRITES("one two three four five 1234567890123456789012345 end \xe5\xa5\xbd\xe5\xa5\xbd\xe5\xa5\xbd"));
+    terminal_expect(&t, "> ");
+    terminal_resize(&t, 20);
+    terminal_type(&t, "Hi\r");
+    terminal_expect(&t, "one two three four \r\nfive \r\n12345678901234567890");
+    terminal_expect(&t, "12345 end \xe5\xa5\xbd\xe5\xa5\xbd\xe5\xa5\xbd\r\n");
+    terminal_type(&t, "/exit\r");
+    terminal_expect_end(&t, 0);
+
+    START(&t, "-t", "1", WRITES("a\\n```\\nlong = 1 + 22 + 333 + 4444\\n```\\nwords go over the margin"));
+    terminal_expect(&t, "> ");
+    terminal_resize(&t, 20);
+    terminal_type(&t, "Hi\r");
+    terminal_expect(&t, "long = 1 + 22 + 333 + 4444\r\n```\r\nwords go over the \r\nmargin\r\n");
+    terminal_type(&t, "/exit\r");
+    terminal_expect_end(&t, 0);
+}
+
+/* What a model writes is no command to the terminal. */
+Test(chat, control_characters_are_shown)
+{
+    struct terminal t;
+    START(&t, "-t", "1", "--grammar", "root ::= \"a\\x1b[2Jb\\u009bc\"");
+    terminal_expect(&t, "> ");
+    terminal_type(&t, "Hi\r");
+    terminal_expect(&t, "a\\x1B[2Jb\\x9Bc");
+    terminal_type(&t, "/exit\r");
     terminal_expect_end(&t, 0);
 }
 
@@ -267,7 +428,7 @@ Test(chat, save_and_load)
 {
     const char *path = files_path(folder, "chat.json");
     char lines[512];
-    snprintf(lines, sizeof lines, "What is 3 plus 4?\n/save %s\n/undo\n/load %s\n/regenerate\n/save %s\n",
+    snprintf(lines, sizeof lines, "What is 3 plus 4?\n/save %s\n/undo\n/load %s\n/regenerate\n/save -f %s\n",
              path, path, path);
     struct program_result result = talk(lines);
     program_expect_text(&result, "3 + 4 = 7.\n3 + 4 = 7.\n", "chat");
@@ -276,6 +437,30 @@ Test(chat, save_and_load)
     cr_assert_eq(json_array_size(saved), 2);
     cr_assert_str_eq(json_string_value(json_object_get(json_array_get(saved, 1), "role")), "assistant");
     json_decref(saved);
+}
+
+/* What is there already stays, unless -f says otherwise. */
+Test(chat, saving_over_a_file)
+{
+    const char *path = files_path(folder, "other.txt");
+    char lines[1000], *text;
+    size_t size;
+    files_write_text(path, "precious");
+    snprintf(lines, sizeof lines, "What is 3 plus 4?\n/save %s\n", path);
+    struct program_result result = talk(lines);
+    cr_assert_eq(result.status, 1, "%s", result.err);
+    cr_expect(strstr(result.err, "is there already: /save -f "), "%s", result.err);
+    program_free(&result);
+    text = files_read(path, &size);
+    cr_expect_str_eq(text, "precious");
+    free(text);
+    snprintf(lines, sizeof lines, "What is 3 plus 4?\n/save -f %s\n/save /dev/null\n", path);
+    result = talk(lines);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    program_free(&result);
+    text = files_read(path, &size);
+    cr_expect(strstr(text, "3 + 4 = 7."), "%s", text);
+    free(text);
 }
 
 /* Only new tokens are computed, those of an answer are not computed again, and a text that spells a special

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "commands/chat.h"
 #include "commands/prompt.h"
@@ -20,7 +21,7 @@ static const struct chat_action {
     {"/undo", "", "takes back the last message and its answer", take_back},
     {"/edit", "[TEXT]", "changes the last message, here in the line or to TEXT, and answers it", edit},
     {"/system", "[TEXT]", "shows the system message, or sets it; \"\" removes it", set_system},
-    {"/save", "FILE", "writes the conversation to a file, as JSON", save},
+    {"/save", "[-f] FILE", "writes the conversation to a file, as JSON; -f: over one that is there", save},
     {"/load", "FILE", "goes on with the conversation of a file", load},
     {"/clear", "", "forgets the conversation, except the system message", clear},
     {"/stats", "", "shows what the context holds, and how fast the last answer was", show_stats},
@@ -117,11 +118,17 @@ static bool save(struct chat *chat, char *words, char **preset)
     const struct arguments *a = &chat->arguments;
     const char *inputs[] = {path_of_model(a, chat->engine), a->tokenizer, a->draft, a->chat_template};
     (void)preset;
+    bool over = strncmp(words, "-f", 2) == 0 && (words[2] == ' ' || words[2] == '\t');
+    if (over) words += 2 + strspn(words + 2, " \t");
     if (!has_words(words))
         return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/save needs a file: /save FILE"));
     char *path = file_name(words);
     if (!path) return refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (file name)"));
     int status = check_not_adapter(path, chat->engine, a);
+    struct stat info;
+    if (!status && !over && stat(path, &info) == 0 && S_ISREG(info.st_mode))
+        status = command_error(ENGINE_ERROR_ARGUMENT, "%s is there already: /save -f %s writes over it", path,
+                               words);
     if (!status)
         status = conversation_save(&chat->conversation, path, chat->engine, inputs,
                                    sizeof inputs / sizeof *inputs);
