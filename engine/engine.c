@@ -39,6 +39,8 @@ int engine_open(const struct engine_options *options, struct engine **out)
     }
     engine->installed_model = folders_installed_model();
     log_to(known.log, known.user);
+    const char *hidden = config_hidden(engine->config);
+    if (hidden) log_line(ENGINE_LOG_INFO, "%s is not read: its folder can't be entered", hidden);
     status = plugins_open(known.plugin_dirs, engine->config, &engine->plugins);
     if (status != ENGINE_OK) {
         engine_close(engine);

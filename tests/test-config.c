@@ -220,3 +220,44 @@ Test(config, the_file_that_is_installed)
         cr_assert(config_get(config, "", keys[i]), "%s", keys[i]);
     config_close(config);
 }
+
+/* HOME may be another user's: `docker run --user`, `su -m`. */
+Test(config, folders_that_cannot_be_entered)
+{
+    struct config *config;
+    char *home = strdup(files_path(folder, "engine"));
+    cr_assert_eq(mkdir(home, 0755), 0);
+    files_write_text(files_path(home, "engine.conf"), "threads = 3\n");
+    cr_assert_eq(config_open(NULL, &config), ENGINE_OK, "%s", error_message());
+    cr_assert_str_eq(config_get(config, "", "threads"), "3");
+    cr_assert_null(config_hidden(config));
+    config_close(config);
+
+    cr_assert_eq(chmod(home, 0), 0);
+    cr_assert_eq(geteuid() == 0 ? seteuid(54321) : 0, 0);
+    cr_assert_eq(config_open(NULL, &config), ENGINE_OK, "%s", error_message());
+    cr_assert_null(config_get(config, "", "threads"));
+    cr_assert_str_eq(config_hidden(config), files_path(home, "engine.conf"));
+    config_close(config);
+    cr_assert_eq(config_open(files_path(home, "engine.conf"), &config), ENGINE_ERROR_DATA);
+    cr_assert(strstr(error_message(), "Permission denied"), "%s", error_message());
+    cr_assert_eq(getuid() == 0 ? seteuid(0) : 0, 0);
+    cr_assert_eq(chmod(home, 0755), 0);
+    free(home);
+}
+
+/* A file that is there and can't be read is a mistake. */
+Test(config, standard_files_that_cannot_be_read)
+{
+    struct config *config;
+    char *home = strdup(files_path(folder, "engine"));
+    cr_assert_eq(mkdir(home, 0755), 0);
+    cr_assert_eq(chmod(folder, 0755), 0);
+    files_write_text(files_path(home, "engine.conf"), "threads = 3\n");
+    cr_assert_eq(chmod(files_path(home, "engine.conf"), 0), 0);
+    cr_assert_eq(geteuid() == 0 ? seteuid(54321) : 0, 0);
+    cr_assert_eq(config_open(NULL, &config), ENGINE_ERROR_DATA);
+    cr_assert(strstr(error_message(), "engine.conf: Permission denied"), "%s", error_message());
+    cr_assert_eq(getuid() == 0 ? seteuid(0) : 0, 0);
+    free(home);
+}

@@ -33,6 +33,7 @@ struct config {
     void *tree;   /* the same entries by section and key, for tsearch */
     char **paths; /* [n_files] */
     unsigned n_files;
+    char *hidden; /* a file that may be in a folder that can't be entered; NULL: there is none */
 };
 
 static int compare(const void *a, const void *b)
@@ -312,13 +313,26 @@ static int skip_mark(const char *path, FILE *file)
     return status;
 }
 
+/* Whether a file that couldn't be opened (errno) is one that isn't there. One in a folder that can't be entered isn't, as
+ * far as this user is concerned: HOME may be another user's (`docker run --user`, `su -m`). */
+static bool is_missing(struct config *config, const char *path)
+{
+    struct stat info;
+    if (errno == ENOENT || errno == ENOTDIR) return true;
+    if (errno != EACCES || stat(path, &info) == 0 || errno != EACCES) return false;
+    if (!config->hidden) config->hidden = strdup(path);
+    return true;
+}
+
 /* Reads a file after those already read. A missing file is an error only if it is required. */
 static int read_config(struct config *config, const char *path, bool must_exist)
 {
     const char *why = NULL;
     struct reader reader = {.config = config, .file = open_file(path, &why)};
     if (!reader.file) {
-        if (!why && !must_exist && (errno == ENOENT || errno == ENOTDIR)) return ENGINE_OK;
+        int problem = errno;
+        if (!why && !must_exist && is_missing(config, path)) return ENGINE_OK;
+        errno = problem;
         return error_raise(ENGINE_ERROR_DATA, "%s: %s", path, why ? why : strerror(errno));
     }
     reader.path = add_path(config, path);
@@ -342,7 +356,7 @@ static int read_config(struct config *config, const char *path, bool must_exist)
 
 /* ---- Finding the files --------------------------------------------------------------------------------- */
 
-/* The engine.conf installed with this libengine. NULL: its place is unknown. */
+/* The engine.conf installed with this libengine. NULL: its place is unknown, or no memory (errno). */
 static char *installed_config(void)
 {
     char *folder = folders_own(), *path = NULL;
@@ -369,8 +383,10 @@ static bool same_file(const char *a, const char *b)
 static int read_standard_files(struct config *config)
 {
     static const char machine[] = "/etc/engine/engine.conf";
+    errno = 0;
     char *installed = installed_config(), *own_dir = folders_user("XDG_CONFIG_HOME", ".config"), *own = NULL;
-    int status = read_config(config, machine, false);
+    bool lost = (!installed || !own_dir) && errno == ENOMEM;
+    int status = lost ? error_memory("configuration") : read_config(config, machine, false);
     if (status == ENGINE_OK && installed && !same_file(installed, machine)) {
         status = read_config(config, installed, false);
     }
@@ -412,9 +428,15 @@ void config_close(struct config *config)
         free_entry(entry);
     }
     free(config->entries);
+    free(config->hidden);
     while (config->n_files > 0) free(config->paths[--config->n_files]);
     free(config->paths);
     free(config);
+}
+
+const char *config_hidden(const struct config *config)
+{
+    return config->hidden;
 }
 
 const char *config_get(const struct config *config, const char *section, const char *key)

@@ -8,10 +8,14 @@
 struct config;
 
 /* Reads `path`. If it is NULL, reads the system's engine.conf and then the user's
- * ($XDG_CONFIG_HOME/engine/engine.conf), either of which may be missing. ENGINE_ERROR_DATA, naming file and
+ * ($XDG_CONFIG_HOME/engine/engine.conf), either of which may be missing, or be in a folder that this user can't enter.
+ * ENGINE_ERROR_DATA, naming file and
  * line: a malformed line, or an unknown key outside the plugins' sections. */
 int config_open(const char *path, struct config **config);
 void config_close(struct config *config);
+
+/* The file that is taken as missing because its folder can't be entered; NULL: there is none. */
+const char *config_hidden(const struct config *config);
 
 /* The value of a key, or NULL if it is not set. Section "" has the settings before the first section. */
 const char *config_get(const struct config *config, const char *section, const char *key);

@@ -166,7 +166,8 @@ static char *find_cache(void)
     struct stat info;
     if (!path) return NULL;
     if (!make_folders(path) || stat(path, &info) != 0) {
-        log_line(ENGINE_LOG_WARNING, "no cache folder: %s: %s", path, strerror(errno));
+        /* Nothing is lost but time: HOME may be another user's, or none. */
+        log_line(ENGINE_LOG_INFO, "no cache folder: %s: %s", path, strerror(errno));
     } else if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH))) {
         log_line(ENGINE_LOG_WARNING,
                  "no cache folder: %s is not a folder that belongs to you and that only you can write to",
