@@ -82,6 +82,7 @@ static int open_tokenizer(struct engine_queue *queue)
     queue->n_sampled = queue->info.n_vocab;
     queue->vocabulary.struct_size = sizeof queue->vocabulary;
     if (!status) status = api->info(queue->tokenizer, &queue->vocabulary);
+    if (status == ENGINE_ERROR_MEMORY) return status;
     if (status) {
         queue->tokenizer_status = status;
         strncpy(queue->tokenizer_message, error_message(), sizeof queue->tokenizer_message - 1);
@@ -142,15 +143,13 @@ int engine_queue_create(struct engine_context *context, const struct engine_queu
     queue->n_chunk_fixed = known.n_chunk;
     queue->n_chunk = known.n_chunk ? known.n_chunk : FIRST_CHUNK;
     int status = engine_context_get_info(context, &queue->info);
+    if (!status) queue->sequences = calloc(queue->info.n_sequences, sizeof *queue->sequences);
+    if (!status && !queue->sequences) status = error_memory("queue");
     if (!status) status = create_locks(queue);
     if (status) {
+        free(queue->sequences);
         free(queue);
         return status;
-    }
-    queue->sequences = calloc(queue->info.n_sequences, sizeof *queue->sequences);
-    if (!queue->sequences) {
-        engine_queue_destroy(queue);
-        return error_memory("queue");
     }
     for (uint32_t s = 0; s < queue->info.n_sequences; s++)
         if (engine_sequence_length(context, s) > 0) queue->sequences[s].kept = ++queue->n_kept;

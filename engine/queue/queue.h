@@ -93,6 +93,10 @@ struct request {
     /* Under the lock: events for engine_queue_poll. */
     bool done; /* the thread that runs the queue has dropped it */
     struct kept_event *first_event, *last_event;
+    /* Only for the thread that runs the queue, and NULL with callbacks: room for the last event of a request that an event
+     * of was lost, which memory ran out for. */
+    struct kept_event *spare;
+    bool has_lost_event;
 };
 
 struct requests {

@@ -180,7 +180,9 @@ int request_create(const struct engine_queue *queue, const struct engine_request
         created->embedding = calloc(n_rows * request_width(queue, known.pooling), sizeof *created->embedding);
         if (known.token_types) created->token_types = copy_tokens(known.token_types, known.n_tokens);
     }
-    if (!created->tokens || !created->stop_tokens || (source.n_tokens > 0 && !created->source) ||
+    if (!known.event) created->spare = malloc(sizeof *created->spare);
+    if ((!known.event && !created->spare) || !created->tokens || !created->stop_tokens ||
+        (source.n_tokens > 0 && !created->source) ||
         (known.pooling && (!created->pooled || !created->embedding)) ||
         (known.token_types && !created->token_types)) {
         status = error_memory("request");
@@ -210,6 +212,7 @@ void request_destroy(const struct engine_queue *queue, struct request *request)
     lookup_destroy(request->lookup);
     beams_destroy(request->beams);
     stop_texts_destroy(&request->stop);
+    free(request->spare);
     free(request->pooled);
     free(request->embedding);
     free(request->token_types);

@@ -61,14 +61,46 @@ static struct kept_event *keep_event(const struct engine_event *event)
     return kept;
 }
 
-/* Out of memory, a kept event is lost; the next poll then learns that the request is done. */
+/* The last event of a request that has lost one. */
+static struct kept_event *take_spare(struct request *request, const struct engine_event *event)
+{
+    struct kept_event *kept = request->spare;
+    request->spare = NULL;
+    *kept = (struct kept_event){.event = {
+                                    .struct_size = sizeof kept->event,
+                                    .request = event->request,
+                                    .kind = ENGINE_EVENT_DONE,
+                                    .token = -1,
+                                    .user = event->user,
+                                    .text = {.data = ""},
+                                    .stop = -1,
+                                    .sequence = -1,
+                                    .reason = ENGINE_DONE_FAILED,
+                                    .status = ENGINE_ERROR_MEMORY,
+                                    .message = "out of memory (events)",
+                                }};
+    return kept;
+}
+
+/* Where there is no memory for a kept event, the request fails: what follows would have a hole. */
+static struct kept_event *keep_or_fail(struct request *request, const struct engine_event *event)
+{
+    struct kept_event *kept = request->has_lost_event ? NULL : keep_event(event);
+    if (kept) return kept;
+    request->has_lost_event = true;
+    atomic_store(&request->cancelled, true);
+    if (event->kind != ENGINE_EVENT_DONE) return NULL;
+    request->kept = false; /* the event can't name the sequence */
+    return take_spare(request, event);
+}
+
 static void hand_over(struct engine_queue *queue, struct request *request, struct engine_event *event)
 {
     if (request->event) {
         request->event(request->user, event);
         return;
     }
-    struct kept_event *kept = keep_event(event);
+    struct kept_event *kept = keep_or_fail(request, event);
     pthread_mutex_lock(&queue->lock);
     if (kept) {
         if (request->last_event)
@@ -233,9 +265,10 @@ static void finish(struct engine_queue *queue, struct request *request, enum eng
 {
     char message[512] = "";
     bool flush = stop < 0 && request->decoder && reason != ENGINE_DONE_FAILED;
-    if (flush && flush_text(queue, request, &text, &stop)) {
+    int flushed = flush ? flush_text(queue, request, &text, &stop) : ENGINE_OK;
+    if (flushed) {
         reason = ENGINE_DONE_FAILED;
-        status = ENGINE_ERROR;
+        status = flushed;
     }
     if (stop >= 0 && reason != ENGINE_DONE_CANCELLED) reason = ENGINE_DONE_STOP;
     if (request->beams && reason != ENGINE_DONE_FAILED && (status = beams_collect(queue, request, reason)))

@@ -48,13 +48,14 @@ static bool make_room(struct engine_queue *queue, size_t count)
     return true;
 }
 
-/* Under the lock. Requests that memory runs out for stay where they are until there is some. */
-static void take_incoming(struct engine_queue *queue)
+/* Under the lock. False: memory runs out, and the requests stay where they are. */
+static bool take_incoming(struct engine_queue *queue)
 {
     struct requests *incoming = &queue->incoming;
-    if (!make_room(queue, queue->active.count + incoming->count)) return;
+    if (!make_room(queue, queue->active.count + incoming->count)) return false;
     for (size_t i = 0; i < incoming->count; i++) take_in(queue, incoming->items[i]);
     incoming->count = 0;
+    return true;
 }
 
 /* Under the lock. */
@@ -104,6 +105,20 @@ void queue_end(struct engine_queue *queue, struct request *request, enum engine_
 {
     request_finish(queue, request, reason, status);
     queue_let_go(queue, request);
+}
+
+/* Ends the requests that have not been taken in. */
+static void end_incoming(struct engine_queue *queue, enum engine_done_reason reason, int status)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct requests incoming = queue->incoming;
+    queue->incoming = (struct requests){0};
+    pthread_mutex_unlock(&queue->lock);
+    for (size_t i = 0; i < incoming.count; i++) {
+        if (status) error_memory("queue"); /* a callback may have set another message */
+        queue_end(queue, incoming.items[i], reason, status);
+    }
+    free(incoming.items);
 }
 
 static void drop_cancelled(struct engine_queue *queue, bool all)
@@ -285,10 +300,13 @@ void queue_count_cached(struct engine_queue *queue)
 }
 
 /* Plans and decodes until the context accepts the step. The cache may have less room than planned, when
- * requests share blocks that they continue in: then the last in rank makes room. */
+ * requests share blocks that they continue in: then the last in rank makes room. Where it isn't the cache that
+ * lacks room but the machine, that helps nothing, and a request that has made room may be started again at once: so the
+ * tries are counted. */
 static enum plan_action decode_next(struct engine_queue *queue, struct queue_step *step)
 {
-    for (bool guess = true;;) {
+    size_t n_left = 2 * queue->active.count + 2;
+    for (bool guess = true;; n_left--) {
         enum plan_action action = plan_next(queue);
         if (action == PLAN_NOTHING) return action;
         struct step_limits limits = limits_of(queue);
@@ -302,11 +320,12 @@ static enum plan_action decode_next(struct engine_queue *queue, struct queue_ste
         if (!status) return PLAN_RUN;
         queue_count_cached(queue);
         guess = false;
-        if (status == ENGINE_ERROR_MEMORY && (step->n_guess > 0 || cache_give_up(queue))) continue;
+        if (status == ENGINE_ERROR_MEMORY && n_left > 0 && (step->n_guess > 0 || cache_give_up(queue)))
+            continue;
         size_t last = queue->active.count, n_running = 0;
         for (size_t i = 0; i < queue->active.count; i++)
             if (queue->active.items[i]->sequence >= 0) last = i, n_running++;
-        if (status == ENGINE_ERROR_MEMORY && n_running > 1) {
+        if (status == ENGINE_ERROR_MEMORY && n_running > 1 && n_left > 0) {
             put_back(queue, queue->active.items[last]);
             continue;
         }
@@ -340,15 +359,23 @@ static void run_step(struct engine_queue *queue)
 
 /* ---- Running ---- */
 
-/* Waits until there is work. False: the queue's run is over. Takes in new requests, under the lock. */
+/* Waits until there is work. False: the queue's run is over. Takes in new requests, under the lock; those that
+ * memory runs out for fail. */
 static bool wait_for_work(struct engine_queue *queue, enum engine_queue_until until, bool *drop)
 {
     pthread_mutex_lock(&queue->lock);
     for (;;) {
-        take_incoming(queue);
+        bool taken = take_incoming(queue);
         *drop = queue->dropping;
-        if (queue->active.count > 0 || queue->stopping || until != ENGINE_QUEUE_STOPPED) break;
-        pthread_cond_wait(&queue->work, &queue->lock);
+        if (taken && (queue->active.count > 0 || queue->stopping || until != ENGINE_QUEUE_STOPPED)) break;
+        if (taken) {
+            pthread_cond_wait(&queue->work, &queue->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&queue->lock);
+        end_incoming(queue, ENGINE_DONE_FAILED, ENGINE_ERROR_MEMORY);
+        queue_publish(queue, false, 0);
+        pthread_mutex_lock(&queue->lock);
     }
     bool any = queue->active.count > 0;
     pthread_mutex_unlock(&queue->lock);
@@ -357,9 +384,7 @@ static bool wait_for_work(struct engine_queue *queue, enum engine_queue_until un
 
 void queue_drop_all(struct engine_queue *queue)
 {
-    pthread_mutex_lock(&queue->lock);
-    take_incoming(queue);
-    pthread_mutex_unlock(&queue->lock);
+    end_incoming(queue, ENGINE_DONE_CANCELLED, ENGINE_OK);
     drop_cancelled(queue, true);
     pthread_mutex_lock(&queue->lock);
     count_active(queue);
