@@ -2,6 +2,7 @@
 #include "plugins/load.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,11 +163,13 @@ static int check_description(const struct engine_plugin *plugin)
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
-/* dlerror's message, without the path that it usually begins with. */
-static int fail_dl(const char *path)
+/* dlerror's message, without the path that it usually begins with. `problem`: errno, which the loader leaves where
+ * memory ran out; its message may not say so. */
+static int fail_dl(const char *path, int problem)
 {
     const char *words = dlerror();
     size_t length = strlen(path);
+    if (problem == ENOMEM) return error_memory("loading a plugin");
     if (!words) words = "cannot be loaded";
     if (strncmp(words, path, length) == 0 && strncmp(words + length, ": ", 2) == 0) words += length + 2;
     return error_raise(ENGINE_ERROR_DATA, "%s", words);
@@ -185,7 +188,9 @@ static int describe(void *library, const struct engine_host *host, const struct 
     error_clear();
     const struct engine_plugin *plugin = entry(host);
     if (!plugin) {
-        if (error_message()[0]) return host_failure() ? host_failure() : ENGINE_ERROR;
+        /* Some drivers say that they have no memory where they have no device: that is a plugin's own affair. */
+        bool known = host_failure() && host_failure() != ENGINE_ERROR_MEMORY;
+        if (error_message()[0]) return known ? host_failure() : ENGINE_ERROR;
         return error_raise(ENGINE_ERROR, "it cannot work here, for a reason that it does not give");
     }
     *info = plugin;
@@ -201,8 +206,9 @@ int plugin_load(const char *path, const struct engine_host *host, void **library
     int status = trust_file(path, &real);
     if (status == ENGINE_OK) status = elf_check_library(real);
     if (status == ENGINE_OK) {
+        errno = 0;
         *library = dlopen(real, RTLD_NOW | RTLD_LOCAL);
-        if (!*library) status = fail_dl(real);
+        if (!*library) status = fail_dl(real, errno);
     }
     free(real);
     if (status != ENGINE_OK) return status;

@@ -14,9 +14,10 @@ int trust_file(const char *path, char **real);
 /* Rejects a truncated or clearly damaged library, which dlopen might not survive. */
 int elf_check_library(const char *path);
 
-/* Loads a library that trust_file trusts, calls its entry with `host` and checks its description. *library is for dlclose, and *info
- * is part of it. After an error they hold what was reached, or NULL. The error message does not name the
- * file. ENGINE_ERROR_NOT_FOUND comes only from the plugin: it lacks a driver, say. */
+/* Loads a library that trust_file trusts, calls its entry with `host` and checks its description. *library is for
+ * dlclose, and *info is part of it. After an error they hold what was reached, or NULL. The error message does not
+ * name the file. ENGINE_ERROR_NOT_FOUND comes only from the plugin: it lacks a driver, say. ENGINE_ERROR_MEMORY never
+ * does. */
 int plugin_load(const char *path, const struct engine_host *host, void **library,
                 const struct engine_plugin **info);
 

@@ -92,6 +92,7 @@ static int load(const struct plugins *plugins, struct plugin *plugin, const char
         plugin->abi_major = plugin->info->abi_major;
         plugin->abi_minor = plugin->info->abi_minor;
     }
+    if (status == ENGINE_ERROR_MEMORY) return error_wrap(status, "%s", plugin->path);
     /* A machine without the driver that a plugin needs is no fault: who asks why it isn't used is told. */
     if (status == ENGINE_ERROR_NOT_FOUND) return refuse(plugin, ENGINE_LOG_INFO);
     if (status != ENGINE_OK) return refuse(plugin, ENGINE_LOG_WARNING);
@@ -120,6 +121,10 @@ static int take_file(struct plugins *plugins, const char *folder, const char *re
     if (exists && !S_ISREG(info.st_mode)) goto cleanup;
     real_path = exists ? realpath(path, NULL) : NULL;
     if (exists && !real_path) problem = errno;
+    if (problem == ENOMEM && !real_path) {
+        status = error_memory("path of a plugin");
+        goto cleanup;
+    }
     if (real_path && has_file(plugins, real_path)) goto cleanup; /* already found by another path */
     if (asprintf(&shown, "%s/%s", folder, file) < 0) {
         shown = NULL;
@@ -216,8 +221,9 @@ static int take_path(struct plugins *plugins, const char *path)
 static int take_own_folder(struct plugins *plugins)
 {
     static const char *const places[] = {"engine/plugins", "../lib/engine/plugins"};
+    errno = 0;
     char *own = folders_own();
-    int status = ENGINE_ERROR_NOT_FOUND;
+    int status = own || errno != ENOMEM ? ENGINE_ERROR_NOT_FOUND : error_memory("plugin folders");
     for (size_t i = 0; own && i < sizeof places / sizeof *places && status == ENGINE_ERROR_NOT_FOUND; i++) {
         char *folder = NULL, *path = NULL;
         if (asprintf(&folder, "%s/%s", own, places[i]) < 0) {
@@ -225,7 +231,10 @@ static int take_own_folder(struct plugins *plugins)
             return error_memory("plugin folders");
         }
         path = realpath(folder, NULL);
-        if (path) status = take_folder(plugins, path);
+        if (path)
+            status = take_folder(plugins, path);
+        else if (errno == ENOMEM)
+            status = error_memory("plugin folders");
         free(path);
         free(folder);
     }

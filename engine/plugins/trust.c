@@ -39,6 +39,7 @@ static bool is_ours(const struct stat *info)
 
 static int fail_errno(void)
 {
+    if (errno == ENOMEM) return error_memory("path of a plugin");
     return error_raise(ENGINE_ERROR_DATA, "%s", strerror(errno));
 }
 
@@ -140,7 +141,9 @@ static int walk_to(struct walk *walk, const char *path)
 {
     int status = ENGINE_OK;
     char here[PATH_MAX] = "";
+    errno = 0;
     walk->own = folders_own();
+    if (!walk->own && errno == ENOMEM) return fail_errno();
     walk->real[0] = '\0';
     walk->n_links = 0;
     if (path[0] != '/' && !getcwd(here, sizeof here)) return fail_errno();
