@@ -171,22 +171,26 @@ static const struct {
 };
 #define N_SPECIAL (sizeof special_tokens / sizeof *special_tokens)
 
-/* Whether the tokenizer begins texts with BOS. */
-static bool begins_with_bos(struct engine_model *model)
+/* Whether the tokenizer begins texts with BOS: not if there is none. */
+static int begins_with_bos(struct engine_model *model, bool *begins)
 {
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     struct engine_tokenizer_info info = {.struct_size = sizeof info};
-    return engine_model_tokenizer(model, &api, &tokenizer) == ENGINE_OK &&
-           api->info(tokenizer, &info) == ENGINE_OK && info.add_bos == 1;
+    int status = engine_model_tokenizer(model, &api, &tokenizer);
+    if (!status) status = api->info(tokenizer, &info);
+    *begins = !status && info.add_bos == 1;
+    return status == ENGINE_ERROR_MEMORY ? status : ENGINE_OK;
 }
 
-/* Fills variables [N_SPECIAL]; returns how many there are. */
-static size_t read_special_tokens(const struct engine_template *template, struct template_variable *variables)
+/* Fills variables [N_SPECIAL], *count of them. */
+static int read_special_tokens(const struct engine_template *template, struct template_variable *variables,
+                               size_t *count)
 {
     const struct engine_metadata *metadata = &template->model->getters;
-    size_t count = 0;
-    for (size_t i = 0; i < N_SPECIAL; i++) {
+    bool begins = true;
+    int status = template->named ? begins_with_bos(template->model, &begins) : ENGINE_OK;
+    for (size_t i = 0; i < N_SPECIAL && !status; i++) {
         struct engine_string piece;
         int64_t id;
         if (metadata->get_integer(metadata->context, special_tokens[i].key, &id) != ENGINE_OK || id < 0)
@@ -194,11 +198,11 @@ static size_t read_special_tokens(const struct engine_template *template, struct
         if (metadata->get_strings(metadata->context, "tokenizer.ggml.tokens", (size_t)id, 1, &piece) !=
             ENGINE_OK)
             continue;
-        if (i == 0 && template->named && !begins_with_bos(template->model)) continue;
-        variables[count++] = (struct template_variable){
+        if (i == 0 && !begins) continue;
+        variables[(*count)++] = (struct template_variable){
             .name = special_tokens[i].name, .json = piece, .what = "vocabulary", .trusted = true};
     }
-    return count;
+    return status;
 }
 
 static struct engine_string json_or(struct engine_string json, const char *otherwise)
@@ -215,7 +219,9 @@ int engine_template_render(const struct engine_template *template, const struct 
     sized_read(&known, sizeof known, input);
     bool closed = known.no_generation_prompt || known.continues_last;
     struct template_variable variables[N_SPECIAL + 5];
-    size_t count = read_special_tokens(template, variables);
+    size_t count = 0;
+    status = read_special_tokens(template, variables, &count);
+    if (status) return status;
     if (known.variables.data)
         variables[count++] = (struct template_variable){.json = known.variables, .what = "variables"};
     variables[count++] = (struct template_variable){.name = "messages",

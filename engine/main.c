@@ -5,6 +5,7 @@
 
 #include "commands/arguments.h"
 #include "commands/common.h"
+#include "commands/json.h"
 #include "commands/serve.h"
 #include "commands/signals.h"
 #include "engine.h"
@@ -337,6 +338,7 @@ int main(int argc, char **argv)
     struct arguments arguments;
     int status;
     signals_begin();
+    json_end_without_memory();
     if (!arguments_parse(argc, argv, &arguments)) {
         status = command_usage("%s", arguments.error);
     } else if (arguments.version) {

@@ -137,7 +137,7 @@ int command_attention(const struct arguments *arguments)
     /* Shows the texts of tokens, unless it writes numbers only. */
     struct vocabulary vocabulary;
     if (!status && form != FORM_NPY) {
-        vocabulary_open_for_ids(map.model, &vocabulary);
+        status = vocabulary_open_for_ids(map.model, &vocabulary);
         map.shows_ids = !vocabulary.api;
     }
     if (!status) status = choose_queries(arguments, form, &map);

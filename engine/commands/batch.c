@@ -308,7 +308,7 @@ int command_batch(const struct arguments *arguments)
     if (!status) status = open_model(arguments, b.engine, &b.model);
     if (!status) status = sampling_adopt(arguments, b.model, &b.sampling);
     if (!status && arguments->ids)
-        vocabulary_open_for_ids(b.model, &b.vocabulary);
+        status = vocabulary_open_for_ids(b.model, &b.vocabulary);
     else if (!status)
         status = vocabulary_open(b.model, &b.vocabulary);
     if (!status) status = sampling_check_tokens(&b.sampling, &b.vocabulary);

@@ -311,5 +311,11 @@ int command_plugins_check(const struct arguments *arguments, const char *path)
     bool nothing = plugin.kind == ENGINE_PLUGIN_BACKEND && plugin.n_devices == 0;
     free(results.rows);
     free(results.cases);
-    return status == 0 && (results.failed > 0 || nothing) ? 1 : status;
+    if (status || (results.failed == 0 && !nothing)) return status;
+    if (results.failed > 0)
+        command_error(ENGINE_ERROR, "%s: %zu of %zu checks failed", path, results.failed,
+                      results.failed + results.passed);
+    else
+        command_error(ENGINE_ERROR, "%s: there is no device to check it on", path);
+    return command_fail();
 }

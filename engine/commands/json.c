@@ -8,8 +8,27 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "commands/signals.h"
 #include "commands/utf8.h"
 #include "common/json-read.h"
+
+/* ---- Memory ---- */
+
+/* Jansson says by NULL that memory has run out, which then stands in for a value or leaves a field out: too many places to
+ * check each. A command has nothing to go on with, so it ends here. */
+static void *allocate(size_t size)
+{
+    void *block = malloc(size);
+    if (block) return block;
+    signals_end_program("out of memory (JSON)");
+}
+
+void json_end_without_memory(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+/* ---- Values ---- */
 
 json_t *json_text(const char *text, size_t length)
 {

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Makes the program end, with a line and a status other than 0, where memory runs out for JSON. Call it before there is
+ * any. Later functions of Jansson, those in libengine included, fail only for other reasons. */
+void json_end_without_memory(void);
+
 /* A string of `length` bytes; invalid UTF-8 becomes U+FFFD, once for a cut character. NULL becomes json_null. */
 json_t *json_text(const char *text, size_t length);
 json_t *json_line(const char *text); /* the same, NUL-terminated */

@@ -7,6 +7,7 @@
 #include "commands/json.h"
 #include "commands/likely.h"
 #include "commands/logits.h"
+#include "commands/prompt.h"
 #include "commands/table.h"
 #include "commands/token-input.h"
 
@@ -43,10 +44,9 @@ static double probability_of(const struct likely *layer, size_t i)
 /* The text of a token, null if it cannot be read; NULL for want of memory. */
 static json_t *text_of(const struct lens *lens, struct engine_model *model, int32_t token)
 {
-    struct engine_string text = {0};
     if (lens->shows_ids) return json_null();
-    bool known = engine_model_token_text(model, token, &text) == ENGINE_OK && text.data;
-    return json_text(known ? text.data : "", known ? text.length : 0);
+    struct engine_string text = token_text(model, token);
+    return json_text(text.data, text.length);
 }
 
 static int print_json(const struct lens *lens, struct engine_model *model, size_t token)
@@ -134,9 +134,10 @@ int logits_lens(const struct arguments *arguments, struct engine_model *model,
         return command_error(ENGINE_ERROR_ARGUMENT,
                              "--lens --top %u: a table has room for %d tokens of a layer; --json takes more",
                              arguments->n_top, MOST_SHOWN);
-    vocabulary_open_for_ids(model, &vocabulary);
+    int status = vocabulary_open_for_ids(model, &vocabulary);
+    if (status) return status;
     lens.shows_ids = !vocabulary.api;
-    int status = token_input_choose(arguments, model, tokens, &chosen);
+    status = token_input_choose(arguments, model, tokens, &chosen);
     own.watch = ENGINE_WATCH_LENS;
     own.watched = collect;
     own.watch_user = &lens;

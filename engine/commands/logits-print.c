@@ -9,6 +9,7 @@
 #include "commands/common.h"
 #include "commands/json.h"
 #include "commands/likely.h"
+#include "commands/prompt.h"
 #include "commands/table.h"
 
 struct printer {
@@ -23,8 +24,7 @@ struct printer {
 
 static json_t *token_row_json(const struct printer *p, int32_t id, double logit, double probability)
 {
-    struct engine_string text = {"", 0};
-    engine_model_token_text(p->model, id, &text);
+    struct engine_string text = token_text(p->model, id);
     return json_pack("{s:i, s:o, s:o, s:o}", "id", (int)id, "text", json_text(text.data, text.length),
                      "logit", isfinite(logit) ? json_real(logit) : json_null(), "probability",
                      json_real(probability));
@@ -32,8 +32,7 @@ static json_t *token_row_json(const struct printer *p, int32_t id, double logit,
 
 static void add_row(struct printer *p, size_t position, int32_t id, double logit, double probability)
 {
-    struct engine_string text = {"", 0};
-    engine_model_token_text(p->model, id, &text);
+    struct engine_string text = token_text(p->model, id);
     json_t *json = json_text(text.data, text.length);
     char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
     table_add(&p->table, "%zu", position);
@@ -120,9 +119,11 @@ int print_logits(const struct arguments *arguments, struct engine_model *model,
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
     /* Without a vocabulary, tokens have no text. */
-    engine_model_tokenizer(model, &api, &tokenizer);
-    begin_print(&p);
-    int status = run_and_print(&p, context, tokens, count, done);
+    int status = engine_model_tokenizer(model, &api, &tokenizer);
+    if (status != ENGINE_ERROR_MEMORY) {
+        begin_print(&p);
+        status = run_and_print(&p, context, tokens, count, done);
+    }
     if (!status && !interrupted) status = end_print(&p, count);
     free(p.likely.top);
     return status;

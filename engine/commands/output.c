@@ -274,6 +274,7 @@ int output_open(struct output *output, const char *path)
 int output_close(struct output *output, bool whole)
 {
     int status = ENGINE_OK;
+    if (!output->file) return status;
     if (fclose(output->file) != 0 && whole)
         status = command_error(ENGINE_ERROR, "%s: %s", output->path, strerror(errno));
     if (!output->part) return status;

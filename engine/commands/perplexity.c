@@ -14,6 +14,7 @@
 #include "commands/logits-file.h"
 #include "commands/npy.h"
 #include "commands/output.h"
+#include "commands/prompt.h"
 #include "commands/table.h"
 #include "commands/window-text.h"
 #include "commands/windows.h"
@@ -67,8 +68,7 @@ static uint64_t hash_vocabulary(struct engine_model *model, const struct vocabul
     uint64_t hash = HASH_BASIS;
     if (!vocabulary->api) return 0;
     for (uint32_t id = 0; id < vocabulary->info.n_tokens; id++) {
-        struct engine_string text = {"", 0};
-        engine_model_token_text(model, (int32_t)id, &text);
+        struct engine_string text = token_text(model, (int32_t)id);
         hash = hash_bytes(hash, &text.length, sizeof text.length);
         hash = hash_bytes(hash, text.data, text.length);
     }

@@ -130,7 +130,7 @@ int command_plan(const struct arguments *arguments)
         int predicted = engine_plan_predict(plan, arguments->n_prompt, with_time);
         is_predicted = !predicted;
         /* Without a question about it, plans of encoders have none. */
-        if (with_time || arguments->n_prompt > 0) status = predicted;
+        if (with_time || arguments->n_prompt > 0 || predicted == ENGINE_ERROR_MEMORY) status = predicted;
     }
     if (!status && arguments->describe) status = engine_plan_write_cluster(plan, arguments->describe);
     if (status)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "commands/common.h"
+#include "commands/signals.h"
 
 /* Without -n a text ends at this many tokens, including the prompt, but is extended by at least
  * MIN_PREDICT. */
@@ -56,13 +57,23 @@ int vocabulary_open(struct engine_model *model, struct vocabulary *vocabulary)
     return status ? status : vocabulary->api->info(vocabulary->tokenizer, &vocabulary->info);
 }
 
-void vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary)
+int vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary)
 {
-    if (vocabulary_open(model, vocabulary) == ENGINE_OK) return;
+    int status = vocabulary_open(model, vocabulary);
+    if (status == ENGINE_OK || status == ENGINE_ERROR_MEMORY) return status;
     command_warn("tokens are shown as ids: %s", engine_error_message());
     *vocabulary = (struct vocabulary){
         .has_source = has_source(model),
         .info = {.struct_size = sizeof vocabulary->info, .n_tokens = UINT32_MAX, .bos = -1, .eos = -1}};
+    return ENGINE_OK;
+}
+
+struct engine_string token_text(struct engine_model *model, int32_t token)
+{
+    struct engine_string text = {"", 0};
+    int status = engine_model_token_text(model, token, &text);
+    if (status == ENGINE_ERROR_MEMORY) signals_end_program(engine_error_message());
+    return status || !text.data ? (struct engine_string){"", 0} : text;
 }
 
 struct engine_string id_string(int32_t id, struct id_text *room)

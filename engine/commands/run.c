@@ -77,7 +77,7 @@ static int encode_prompt(struct session *s)
 {
     int status = ENGINE_OK;
     if (s->arguments->tokens_file)
-        vocabulary_open_for_ids(s->model, &s->vocabulary);
+        status = vocabulary_open_for_ids(s->model, &s->vocabulary);
     else
         status = vocabulary_open(s->model, &s->vocabulary);
     s->shows_ids = !s->vocabulary.api;

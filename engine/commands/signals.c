@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,6 +59,17 @@ static void on_bus_error(int signal_number, siginfo_t *info, void *context)
     put(path);
     put(": the file was truncated while in use, or cannot be read any more\n");
     _exit(1);
+}
+
+void signals_end_program(const char *message)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&told)) pause(); /* wait until the first thread ends the process */
+    output_discard();
+    terminal_state_restore();
+    fflush(stdout);
+    command_error(ENGINE_ERROR_MEMORY, "%s", message);
+    _exit(command_fail());
 }
 
 static void on_nothing(int signal_number)

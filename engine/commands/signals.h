@@ -29,4 +29,7 @@ void signals_forget(void);
 /* From here on the first Ctrl-C ends the program, as the second does. */
 void signals_end_at_once(void);
 
+/* Ends the program from any thread, with this line and status 1, once nothing unfinished is left. */
+_Noreturn void signals_end_program(const char *message);
+
 #endif

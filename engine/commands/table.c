@@ -18,12 +18,13 @@ void table_add(struct table *table, const char *format, ...)
     int length = vasprintf(&cell, format, args);
     va_end(args);
     if (length < 0) cell = NULL;
-    if (cell) printable_make(cell);
-    char **cells = realloc(table->cells, (table->count + 1) * sizeof *cells);
+    char **cells = cell ? realloc(table->cells, (table->count + 1) * sizeof *cells) : NULL;
     if (!cells) {
         free(cell);
+        table->is_lost = true;
         return;
     }
+    printable_make(cell);
     table->cells = cells;
     table->cells[table->count++] = cell;
 }
@@ -52,14 +53,12 @@ static void print_row(char *const *cells, const size_t *widths, const struct tab
 int table_print(struct table *table, const char *none, FILE *out)
 {
     size_t widths[MAX_COLUMNS] = {0}, columns = table->n_columns;
-    bool whole = columns <= MAX_COLUMNS && table->count % columns == 0;
+    bool whole = !table->is_lost && columns <= MAX_COLUMNS && table->count % columns == 0;
     for (size_t i = 0; i < table->count && whole; i++) {
-        whole = table->cells[i] != NULL;
-        if (whole && width(table->cells[i]) > widths[i % columns])
-            widths[i % columns] = width(table->cells[i]);
+        if (width(table->cells[i]) > widths[i % columns]) widths[i % columns] = width(table->cells[i]);
     }
     bool empty = table->count <= columns;
-    if (empty) fprintf(out, "%s\n", none);
+    if (whole && empty) fprintf(out, "%s\n", none);
     for (size_t i = 0; i < table->count && whole && !empty; i += columns) {
         print_row(table->cells + i, widths, table, out);
     }

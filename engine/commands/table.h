@@ -2,6 +2,7 @@
 #ifndef ENGINE_COMMANDS_TABLE_H
 #define ENGINE_COMMANDS_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -12,6 +13,7 @@ struct table {
     const char *alignment; /* [n_columns] of 'l' and 'r' */
     char **cells;          /* [count] */
     size_t count;
+    bool is_lost; /* memory has run out for a cell */
 };
 
 /* Adds a cell, row by row from left to right. Control characters become spaces. If memory runs out, the table

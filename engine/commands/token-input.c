@@ -8,6 +8,7 @@
 
 #include "commands/common.h"
 #include "commands/npy.h"
+#include "commands/prompt.h"
 
 /* "1 2 3" or "1,2,3". */
 static int parse_ids(const char *text, struct token_list *tokens)
@@ -66,9 +67,7 @@ int token_input_text(const struct arguments *arguments, struct engine_model *mod
 
 struct engine_string token_input_piece(struct engine_model *model, const struct token_list *tokens, size_t i)
 {
-    struct engine_string text = {0};
-    if (engine_model_token_text(model, tokens->ids[i], &text)) text.length = 0;
-    return text;
+    return token_text(model, tokens->ids[i]);
 }
 
 /* The token with which the last occurrence of a text ends; SIZE_MAX if there is none. */
