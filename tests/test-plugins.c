@@ -411,7 +411,7 @@ Test(plugins, folders_that_somebody_exchanges_meanwhile)
         cr_assert_eq(chmod(parent, above[i]), 0);
         pid_t child = exchange_for_ever(ours, there);
         cr_assert_gt(child, 0);
-        for (int n = 0; n < 1000; n++) {
+        for (int n = 0; n < 300; n++) {
             log_text[0] = '\0';
             open_dirs((const char *const[]){ours, NULL});
             if (plugins) plugins_close(plugins);
