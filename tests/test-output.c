@@ -274,18 +274,35 @@ static bool has_mapped(pid_t child, const char *path)
 
 /* The weights are read after the file has been mapped. Where the machine is so busy that all of it had happened by then,
  * it is tried again. */
-Test(output, a_model_that_shrinks_while_it_is_loaded)
+static void shrink_while_loaded(const char *model)
 {
-    const char *const arguments[] = {"engine", "run", "-m",     in,  "-p", "One day",
-                                     "-n",     "100", "--temp", "0", NULL};
+    const char *const arguments[] = {"engine", "run", "-m",     model, "-p", "One day",
+                                     "-n",     "100", "--temp", "0",   NULL};
     int status = 0;
     for (int tries = 0; tries < 50 && status == 0; tries++) {
-        cr_assert(
-            write_tiny_llama(in, &(struct tiny_llama){.seed = 1, .type = ENGINE_TYPE_F16, .n_vocab = 8192}));
+        cr_assert(write_tiny_llama(
+            model, &(struct tiny_llama){.seed = 1, .type = ENGINE_TYPE_F16, .n_vocab = 8192}));
         pid_t child = begin(arguments, 0);
-        while (!has_mapped(child, in) && waitpid(child, &status, WNOHANG) == 0) continue;
-        cr_assert_eq(truncate(in, 4096), 0);
+        while (!has_mapped(child, model) && waitpid(child, &status, WNOHANG) == 0) continue;
+        cr_assert_eq(truncate(model, 4096), 0);
         status = end_of(child);
     }
-    told_of(in, status);
+    told_of(model, status);
+}
+
+Test(output, a_model_that_shrinks_while_it_is_loaded)
+{
+    shrink_while_loaded(in);
+}
+
+/* Files under /dev are no devices. */
+Test(output, a_model_in_shared_memory_that_shrinks)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/dev/shm/engine-output-%d.gguf", (int)getpid());
+    FILE *probe = fopen(path, "w");
+    if (!probe) cr_skip_test("/dev/shm is not there");
+    fclose(probe);
+    shrink_while_loaded(path);
+    unlink(path);
 }

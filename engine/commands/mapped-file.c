@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/common.h"
@@ -34,9 +35,16 @@ static bool holds(const char *line, uintptr_t address, const char **path)
     return address >= start && address < end;
 }
 
+/* Not a device, nor memory that the kernel gives a name: shared memory is "/dev/zero (deleted)" and the like. A file that cannot
+ * be looked at, as it has been deleted, counts as one. */
 static bool is_file(const char *path)
 {
-    return path && strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/memfd:", 7) != 0;
+    static const char *const memory[] = {"/memfd:", "/dev/zero", "/SYSV"};
+    struct stat info;
+    if (!path) return false;
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        if (strncmp(path, memory[i], strlen(memory[i])) == 0) return false;
+    return stat(path, &info) != 0 || S_ISREG(info.st_mode);
 }
 
 bool mapped_file_at(const void *address, char *path, size_t size)
