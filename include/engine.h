@@ -992,8 +992,8 @@ enum engine_request_flags {
     ENGINE_REQUEST_NO_TOKENS = 16, /* only read the prompt into the cache; ends with ENGINE_DONE_LIMIT */
     /* When the request ends, other than by a failure, its sequence keeps what has been computed: the prompt
      * and the text, usually without the last token. A later request goes on with it if its prompt begins with
-     * all of these tokens, and computes only the rest. So a turn of a conversation is a request with this flag
-     * and the whole conversation so far as its prompt.
+     * all of these tokens, and computes only the rest; one that begins with fewer of them shares these. So a
+     * turn of a conversation is a request with this flag and the whole conversation so far as its prompt.
      * Kept sequences give way, the oldest first, to requests that need a sequence or blocks. Correctness never
      * depends on one. While the queue does not run, a kept sequence can be read (engine_sequence_length,
      * engine_sequence_tokens, engine_sequence_save); engine_queue_destroy leaves it in the context. */

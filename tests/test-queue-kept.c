@@ -113,6 +113,29 @@ Test(queue_kept, a_text_that_branches_off)
     cr_assert_eq(info_of_queue().n_cached, 0);
 }
 
+/* With room for both, the kept text stays, and another that begins alike shares it to the token, however little that is. */
+Test(queue_kept, beginnings_of_any_length)
+{
+    for (uint32_t n_common = 1; n_common < 70; n_common += 11) {
+        int32_t text[72], other[72];
+        for (int i = 0; i < 72; i++) text[i] = other[i] = 10 + i;
+        for (uint32_t i = n_common; i < 72; i++) other[i] = 9;
+        open_queue(3, 0, NULL);
+        run_sample(prepare(0, text, 72, 8));
+        struct sample *sample = prepare(1, other, n_common + 3, 8);
+        run_sample(sample);
+        cr_assert_eq(sample->last.n_reused, n_common, "%u, not %u", sample->last.n_reused, n_common);
+        cr_assert_eq(info_of_queue().n_kept, 2);
+        sample = prepare(2, text, 72, 8); /* which is as it was */
+        run_sample(sample);
+        cr_assert_eq(sample->last.n_reused, 71, "%u", sample->last.n_reused);
+        engine_queue_destroy(queue);
+        engine_context_destroy(context);
+        queue = NULL;
+        context = NULL;
+    }
+}
+
 /* A prompt that is only read, saved, loaded into another context and continued there. */
 static int write_piece(void *user, const void *data, size_t size)
 {

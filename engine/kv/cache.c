@@ -270,6 +270,14 @@ uint32_t kv_length(const struct kv_cache *cache, uint32_t sequence)
     return cache->sequences[sequence].length;
 }
 
+bool kv_shares_last(const struct kv_cache *cache, uint32_t s)
+{
+    const struct sequence *sequence = &cache->sequences[s];
+    uint32_t length = sequence->length;
+    return length % KV_BLOCK_SIZE != 0 &&
+           cache->pool.blocks[sequence->blocks[length / KV_BLOCK_SIZE]].owners > 1;
+}
+
 /* Gives a sequence that continues inside block i a copy of it, unless nobody else needs the block. */
 static bool make_own(struct kv_cache *cache, uint32_t s, uint32_t i)
 {

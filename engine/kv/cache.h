@@ -103,6 +103,9 @@ uint32_t kv_length(const struct kv_cache *cache, uint32_t sequence);
  * the sequence or the pool is full. */
 int32_t kv_append(struct kv_cache *cache, uint32_t sequence, int32_t token);
 
+/* Whether a sequence ends within a block that others own too, so that appending takes a copy of it. */
+bool kv_shares_last(const struct kv_cache *cache, uint32_t sequence);
+
 /* The copies that appending has required since the last kv_copied, in the order in which they must be
  * made. */
 const struct kv_copy *kv_copies(const struct kv_cache *cache, size_t *count);

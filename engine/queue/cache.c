@@ -17,6 +17,29 @@ static size_t most_reused(const struct request *request)
     return next_score < SIZE_MAX ? next_score : request->n_tokens - 1;
 }
 
+/* Shares the beginning of the kept sequence that has most in common with the request, if that is more than the tokens
+ * n_found that whole blocks have; returns how many. */
+static uint32_t share_kept(const struct engine_queue *queue, uint32_t sequence, const struct request *request,
+                           uint32_t n_found)
+{
+    const struct kv_cache *kv = queue->context->kv;
+    uint32_t best = sequence, most = n_found;
+    for (uint32_t s = 0; s < queue->info.n_sequences; s++) {
+        if (s == sequence || queue->sequences[s].used || queue->sequences[s].kept == 0) continue;
+        uint32_t n = kv_common(kv, s, request->tokens, (uint32_t)most_reused(request));
+        if (n <= most) continue;
+        best = s;
+        most = n;
+    }
+    if (best == sequence || engine_sequence_copy(queue->context, best, sequence, most)) return n_found;
+    uint32_t n_shared = kv_length(kv, sequence);
+    /* With a window, less of it may be left to go on from. */
+    if (n_shared < n_found &&
+        engine_sequence_reuse(queue->context, sequence, request->tokens, most_reused(request) + 1, &n_shared))
+        return 0;
+    return n_shared;
+}
+
 size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request)
 {
     uint32_t n_found = 0;
@@ -26,7 +49,14 @@ size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const st
     }
     int status =
         engine_sequence_reuse(queue->context, sequence, request->tokens, most_reused(request) + 1, &n_found);
-    return status ? 0 : n_found; /* without the cached part the whole prompt is computed */
+    if (status) return 0; /* without the cached part the whole prompt is computed */
+    /* States are found in all sequences as it is. */
+    return queue->context->plan->n_states > 0 ? n_found : share_kept(queue, sequence, request, n_found);
+}
+
+bool cache_copies(const struct engine_queue *queue, uint32_t sequence)
+{
+    return kv_shares_last(queue->context->kv, sequence);
 }
 
 void cache_clear(const struct engine_queue *queue, uint32_t sequence)

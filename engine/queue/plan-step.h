@@ -15,7 +15,7 @@ struct step_request {
     bool running;     /* has a sequence */
     bool decoding;    /* its prompt is in the cache: its pending tokens are computed in one step */
     size_t n_cached;  /* tokens in the cache; if it waits, those it would find there */
-    size_t n_unowned; /* if it waits: those of n_cached that still count as free */
+    size_t n_unowned; /* if it waits: of n_cached that count as free, and a copy */
     size_t n_pending; /* tokens to compute before its next one can be chosen, at least one */
     /* Of a request with beams; all 0 for others. */
     uint32_t n_beside;  /* sequences that it has or takes besides its first */

@@ -265,6 +265,8 @@ uint64_t cache_free(const struct engine_queue *queue);
 /* Makes a sequence hold what the cache still has of a request's beginning, and returns how many tokens that
  * is. Never includes tokens whose logits are needed: the last one, and those that score others. */
 size_t cache_reuse(const struct engine_queue *queue, uint32_t sequence, const struct request *request);
+/* Whether what it has taken ends within a block of others, which takes one more block. */
+bool cache_copies(const struct engine_queue *queue, uint32_t sequence);
 /* Empties a sequence that no request uses; it is free then. */
 void cache_clear(const struct engine_queue *queue, uint32_t sequence);
 

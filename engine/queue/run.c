@@ -170,6 +170,7 @@ static bool prepare(const struct engine_queue *queue, struct start *start, struc
     uint64_t n_left = cache_free(queue);
     plan->n_cached = start->n_cached;
     plan->n_unowned = n_left < n_free ? (size_t)(n_free - n_left) : 0;
+    if (cache_copies(queue, start->sequence)) plan->n_unowned += queue->info.cache_block;
     plan->n_pending = request->n_tokens - start->n_cached;
     limits->free_positions = n_left < n_free ? n_free : n_left; /* a kept sequence may have become shorter */
     return true;
