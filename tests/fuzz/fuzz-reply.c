@@ -25,6 +25,7 @@ struct transcript {
 
 static void append(struct transcript *out, const char *text, size_t length)
 {
+    if (length == 0) return; /* an empty text may be NULL */
     if (length > out->capacity - out->length) {
         out->capacity = 2 * out->capacity + length + 64;
         out->text = realloc(out->text, out->capacity);
