@@ -81,11 +81,11 @@ test('a namespace: its functions are offered, and calls carry it', async () => {
     const events = await good('/v1/responses', { ...small, grammar, stream: true });
     const items = events.filter((e) => e.item).map((e) => [e.type, e.item.namespace, e.item.name]);
     assert.deepEqual(items, [['response.output_item.added', 'agents', 'close'], ['response.output_item.done', 'agents', 'close']]);
-    const forced = await good('/v1/responses', { ...small, tool_choice: { type: 'function', name: 'close', namespace: 'agents' } });
+    const forced = await good('/v1/responses', { ...small, tool_choice: { type: 'function', name: 'close', namespace: 'agents' }, seed: 1 });
     assert.deepEqual([forced.output[0].namespace, forced.output[0].name], ['agents', 'close']);
     const next = [...small.input, item, { type: 'function_call_output', id: 'fco', call_id: item.call_id, output: 'ok' }];
     await good('/v1/responses', { ...small, input: next, max_output_tokens: 2 });
-    const allowed = await good('/v1/responses', { ...small, tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'close', namespace: 'agents' }] } });
+    const allowed = await good('/v1/responses', { ...small, tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'close', namespace: 'agents' }] }, seed: 1 });
     assert.equal(allowed.output[0].name, 'close');
 });
 
@@ -94,7 +94,7 @@ test('functions of the same name in two namespaces', async () => {
     for (const space of ['left', 'right']) {
         const answer = await good('/v1/responses', { input: 'x', tools, grammar: call(`${space}__close`, { id: 'b' }) });
         assert.deepEqual([answer.output[0].namespace, answer.output[0].name], [space, 'close']);
-        const forced = await good('/v1/responses', { input: 'x', tools, tool_choice: { type: 'function', name: 'close', namespace: space } });
+        const forced = await good('/v1/responses', { input: 'x', tools, tool_choice: { type: 'function', name: 'close', namespace: space }, seed: 1 });
         assert.deepEqual([forced.output[0].namespace, forced.output[0].name], [space, 'close']);
     }
 });
@@ -115,7 +115,7 @@ test('a tool whose input is a text', async () => {
     const custom = [{ type: 'custom', custom: { name: 'patch', description: 'Edits.', format: { type: 'text' } } }];
     const chat = (await good('/v1/chat/completions', { messages, tools: custom, grammar: call('patch', { input }) })).choices[0];
     assert.deepEqual([chat.finish_reason, chat.message.tool_calls[0].type, chat.message.tool_calls[0].custom], ['tool_calls', 'custom', { name: 'patch', input }]);
-    const forced = (await good('/v1/chat/completions', { messages, tools: custom, tool_choice: { type: 'custom', custom: { name: 'patch' } }, max_tokens: 60 })).choices[0];
+    const forced = (await good('/v1/chat/completions', { messages, tools: custom, tool_choice: { type: 'custom', custom: { name: 'patch' } }, max_tokens: 200, seed: 1 })).choices[0];
     assert.equal(forced.message.tool_calls[0].custom.name, 'patch');
     await good('/v1/chat/completions', { messages: [...messages, chat.message, { role: 'tool', tool_call_id: chat.message.tool_calls[0].id, content: 'ok' }], max_tokens: 2 });
 });
@@ -140,12 +140,12 @@ test('items of hosted tools in a conversation are left out', async () => {
 
 // As instructor asks for a structure.
 test('a format together with a call that is forced', async () => {
-    const answer = await good('/v1/responses', { input: 'x', tools: [fn('close')], tool_choice: { type: 'function', name: 'close' },
+    const answer = await good('/v1/responses', { input: 'x', tools: [fn('close')], tool_choice: { type: 'function', name: 'close' }, seed: 1,
         text: { format: { type: 'json_schema', name: 'close', schema, strict: true } } });
     assert.equal(answer.output[0].name, 'close');
     assert.ok(['a', 'b'].includes(JSON.parse(answer.output[0].arguments).id));
     const tools = [{ type: 'function', function: { name: 'close', parameters: schema } }];
-    const chat = await good('/v1/chat/completions', { messages, tools, tool_choice: { type: 'function', function: { name: 'close' } }, response_format: { type: 'json_object' } });
+    const chat = await good('/v1/chat/completions', { messages, tools, tool_choice: { type: 'function', function: { name: 'close' } }, response_format: { type: 'json_object' }, seed: 1 });
     assert.equal(chat.choices[0].message.tool_calls[0].function.name, 'close');
     await refused('/v1/chat/completions', { messages, tools, tool_choice: 'required', grammar: 'root ::= "x"' }, 'grammar');
 });
@@ -188,6 +188,27 @@ test('a thread is refused so that clients send the whole conversation', async ()
         assert.equal(error.type, 'invalid_request_error');
         assert.deepEqual(error.details, { error_code: 'thread_unsupported_request', unsupported: ['thread'] });
     }
+});
+
+// All ways to say whether to reason, on templates that call it differently, and on one that knows nothing of it.
+test('reasoning, on and off', async () => {
+    for (const [name, own] of [['qwen3', 'enable_thinking'], ['granite3', 'thinking'], ['chatml', null]]) {
+        const other = await serve('--chat-template', template(name, 'templates'));
+        const prompt = async (body) => (await good('/apply-template', { messages, ...body }, other.url)).prompt;
+        for (const on of [true, false]) {
+            const expected = await prompt(own ? { chat_template_kwargs: { [own]: on } } : {});
+            for (const body of [{ think: on }, { enable_thinking: on }, { chat_template_kwargs: { enable_thinking: on } }, { thinking: { type: on ? 'enabled' : 'disabled' } },
+                { reasoning: { enabled: on } }, { reasoning: { effort: on ? 'high' : 'none' } }, { reasoning_effort: on ? 'high' : 'none' }])
+                assert.equal(await prompt(body), expected, `${name}: ${JSON.stringify(body)}`);
+        }
+        if (own) assert.notEqual(await prompt({ think: true }), await prompt({ think: false }));
+        assert.equal(await other.end(), 0);
+    }
+    const oss = await serve('--chat-template', template('gpt-oss', 'templates'));
+    const prompt = async (body) => (await good('/apply-template', { messages, ...body }, oss.url)).prompt;
+    assert.equal(await prompt({ think: 'high' }), await prompt({ reasoning_effort: 'high' }));
+    assert.equal(await prompt({ think: false }), await prompt({}));
+    assert.equal(await oss.end(), 0);
 });
 
 test('system messages where templates refuse them', async () => {
