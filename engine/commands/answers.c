@@ -118,7 +118,7 @@ static int spell(const struct reader *r, struct answer *answer)
     struct text_buffer text = {0};
     int status = ENGINE_OK;
     for (size_t i = 0; i < answer->n_tokens && !status; i++) {
-        struct engine_string piece = token_text(r->model, answer->tokens[i].id);
+        struct engine_string piece = prompt_token_text(r->model, answer->tokens[i].id);
         status = text_add(&text, &piece);
     }
     if (!status) status = text_add(&text, &(struct engine_string){"", 1});
@@ -408,7 +408,7 @@ static json_t *number_json(double number)
 
 static json_t *token_score_json(struct engine_model *model, const struct scored_token *token)
 {
-    struct engine_string text = token_text(model, token->id);
+    struct engine_string text = prompt_token_text(model, token->id);
     json_t *json =
         json_pack("{s:i, s:o, s:o}", "id", (int)token->id, "text", json_text(text.data, text.length),
                   "logprob", number_json((double)token->logprob));

@@ -45,7 +45,7 @@ static double probability_of(const struct likely *layer, size_t i)
 static json_t *text_of(const struct lens *lens, struct engine_model *model, int32_t token)
 {
     if (lens->shows_ids) return json_null();
-    struct engine_string text = token_text(model, token);
+    struct engine_string text = prompt_token_text(model, token);
     return json_text(text.data, text.length);
 }
 

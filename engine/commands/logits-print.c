@@ -24,7 +24,7 @@ struct printer {
 
 static json_t *token_row_json(const struct printer *p, int32_t id, double logit, double probability)
 {
-    struct engine_string text = token_text(p->model, id);
+    struct engine_string text = prompt_token_text(p->model, id);
     return json_pack("{s:i, s:o, s:o, s:o}", "id", (int)id, "text", json_text(text.data, text.length),
                      "logit", isfinite(logit) ? json_real(logit) : json_null(), "probability",
                      json_real(probability));
@@ -32,7 +32,7 @@ static json_t *token_row_json(const struct printer *p, int32_t id, double logit,
 
 static void add_row(struct printer *p, size_t position, int32_t id, double logit, double probability)
 {
-    struct engine_string text = token_text(p->model, id);
+    struct engine_string text = prompt_token_text(p->model, id);
     json_t *json = json_text(text.data, text.length);
     char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
     table_add(&p->table, "%zu", position);

@@ -9,7 +9,7 @@
 /* JSON has no infinity: an impossible token's logarithm is null. */
 static json_t *token_json(struct engine_model *model, int32_t token, float logprob)
 {
-    struct engine_string text = token_text(model, token);
+    struct engine_string text = prompt_token_text(model, token);
     json_t *bytes = json_array();
     for (size_t i = 0; i < text.length && bytes; i++)
         json_array_append_new(bytes, json_integer((unsigned char)text.data[i]));

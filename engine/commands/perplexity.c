@@ -68,7 +68,7 @@ static uint64_t hash_vocabulary(struct engine_model *model, const struct vocabul
     uint64_t hash = HASH_BASIS;
     if (!vocabulary->api) return 0;
     for (uint32_t id = 0; id < vocabulary->info.n_tokens; id++) {
-        struct engine_string text = token_text(model, (int32_t)id);
+        struct engine_string text = prompt_token_text(model, (int32_t)id);
         hash = hash_bytes(hash, &text.length, sizeof text.length);
         hash = hash_bytes(hash, text.data, text.length);
     }

@@ -68,7 +68,7 @@ int vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocab
     return ENGINE_OK;
 }
 
-struct engine_string token_text(struct engine_model *model, int32_t token)
+struct engine_string prompt_token_text(struct engine_model *model, int32_t token)
 {
     struct engine_string text = {"", 0};
     int status = engine_model_token_text(model, token, &text);

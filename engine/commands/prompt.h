@@ -34,7 +34,7 @@ int refuse_encoder(struct engine_model *model);
 int vocabulary_open_for_ids(struct engine_model *model, struct vocabulary *vocabulary);
 
 /* The bytes of a token, none if there is no such token or no vocabulary. Ends the program if memory runs out for them. */
-struct engine_string token_text(struct engine_model *model, int32_t token);
+struct engine_string prompt_token_text(struct engine_model *model, int32_t token);
 
 /* The one token that a text is read as, special tokens included; -1: it takes several. */
 int32_t vocabulary_token(const struct vocabulary *vocabulary, const char *text);

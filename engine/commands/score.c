@@ -222,7 +222,7 @@ static int print_answer_tokens(struct engine_model *model, const struct question
     for (size_t i = 0; i < question->n_answers; i++)
         for (size_t t = 0; t < question->answers[i].n_tokens; t++) {
             const struct scored_token *token = &question->answers[i].tokens[t];
-            struct engine_string text = token_text(model, token->id);
+            struct engine_string text = prompt_token_text(model, token->id);
             table_add(&table, "%zu", i + 1);
             table_add(&table, "%" PRId32, token->id);
             add_text_cell(&table, text.data, text.length);

@@ -67,7 +67,7 @@ int token_input_text(const struct arguments *arguments, struct engine_model *mod
 
 struct engine_string token_input_piece(struct engine_model *model, const struct token_list *tokens, size_t i)
 {
-    return token_text(model, tokens->ids[i]);
+    return prompt_token_text(model, tokens->ids[i]);
 }
 
 /* The token with which the last occurrence of a text ends; SIZE_MAX if there is none. */
