@@ -65,7 +65,16 @@ Test(grammar_strings, patterns_with_lengths)
     schema_fails(pairs, LIST("\"\"", "\"x\"", "\"abab\"", "\"a\"", "\"aba\"", "\"xyxy\""));
     const char *mail = "{\"format\":\"email\",\"maxLength\":12}";
     schema_fits(mail, LIST("\"ab@cd.org\"", "\"abcde@fg.org\""));
-    schema_fails(mail, LIST("\"abcdef@gh.org\"", "\"ab@cd\""));
+    schema_fails(mail, LIST("\"abcdef@gh.org\"", "\"ab@\""));
+    /* As pydantic writes them; and lengths that are not followed together with the format. */
+    const char *url = "{\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}";
+    schema_fits(url, LIST("\"http://localhost:11434/v1?a=b#c\""));
+    schema_fails(url, LIST("\"http://a b\"", "\"\""));
+    schema_fits("{\"format\":\"email\",\"maxLength\":254}", LIST("\"j.r.doe@example.com\""));
+    schema_fails("{\"format\":\"email\",\"maxLength\":254}", LIST("\"j r\""));
+    schema_fits("{\"format\":\"uri\",\"maxLength\":9}", LIST("\"urn:a:b\""));
+    schema_fails("{\"format\":\"uri\",\"maxLength\":9}", LIST("\"urn:abcdef\"", "\"a b\""));
+    schema_fits("{\"format\":\"json-pointer\",\"maxLength\":1000}", LIST("\"/a/b\""));
     const char *within = "{\"pattern\":\"b\",\"minLength\":3,\"maxLength\":4}";
     schema_fits(within, LIST("\"abc\"", "\"bbbb\"", "\"\\u00e9\xc3\xa9\\nb\""));
     schema_fails(within, LIST("\"ab\"", "\"aaa\"", "\"abcde\""));
@@ -100,7 +109,25 @@ Test(grammar_strings, formats)
         {"duration", "P1Y2M3DT4H5M6S", "P1S"},
         {"duration", "P3W", "P"},
         {"uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567-e89b-12d3-a456-42661417400"},
-        {"email", "a.b+c@example.org", "a@b"},
+        {"date-time", "1998-12-31t23:59:60.123456789z", "1998-12-31T23:58:60Z"},
+        {"date-time", "2026-01-01T05:29:60+05:30", "2026-01-01T05:30:60+05:30"},
+        {"date-time", "2026-01-01T15:59:60-08:00", "2026-01-01T15:59:60+08:00"},
+        {"time", "12:00:00.12345678901234567890Z", "12:00:00.Z"},
+        {"email", "a.b+c@example.org", "a..b@example.org"},
+        {"email", "j.r.r.tolkien@example.com", ".j@example.com"},
+        {"email", "o'brien+x@localhost", "o brien@localhost"},
+        {"email", "\\\"two words\\\"@example.com", "two words@example.com"},
+        {"email", "root@[127.0.0.1]", "root@[127.0.0.256]"},
+        {"email", "root@[IPv6:::1]", "root@[::1]"},
+        {"email", "a_name_of_just_about_forty_characters_x@a-host-of-40-characters-xxxxxxxxxxxxxxxxx.io",
+         "a@"},
+        {"idn-email", "\xec\x8b\xa4\xeb\xa1\x80@\xec\x8b\xa4\xeb\xa1\x80.\xed\x85\x8c", "a b@c.d"},
+        {"hostname", "a-label-of-sixty-three-characters-which-is-the-most-that-dns-ha.x", "a-.b"},
+        {"hostname", "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "a..b"},
+        {"idn-hostname",
+         "b\xc3\xbc"
+         "cher.example",
+         "a b.example"},
         {"hostname", "a-b.example.org", "-a.org"},
         {"ipv4", "255.0.10.199", "256.0.0.1"},
         {"ipv6", "2001:db8:0:0:0:0:0:1", "2001:db8"},
@@ -108,13 +135,33 @@ Test(grammar_strings, formats)
         {"ipv6", "::", ":1"},
         {"ipv6", "1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:8::"},
         {"ipv6", "::2:3:4:5:6:7:8", "1::2::3"},
-        {"uri", "mailto:a@example.org", "mailto:"},
+        {"uri", "mailto:a@example.org", "mailto"},
+        {"ipv6", "::ffff:192.168.0.1", "::ffff:192.168.0.256"},
+        {"ipv6", "1:2:3:4:5:6:7.8.9.10", "1:2:3:4:5:6:7:8.9.10.11"},
+        {"ipv6", "1::2:3:1.2.3.4", "1::2::1.2.3.4"},
+        {"uri", "http://localhost:11434/v1", "http://localhost:port/v1"},
+        {"uri", "http://me:pw@[::1]:27017/a%20b;c,(d)/?q=1&r='*+!'#f/?", "http://a/%2"},
+        {"uri", "file:///etc/hosts", "://a"},
+        {"uri", "tel:+1-816-555-1212", "1tel:2"},
+        {"uri", "data:text/plain;base64,SGk=", "http://a/ b"},
+        {"uri", "postgres://u:p@db.example.org:5432/x?sslmode=require", "http://a\\\\b"},
+        {"uri", "urn:", "http://[::1/"},
+        {"iri",
+         "https://b\xc3\xbc"
+         "cher.example/\xe6\x9c\xac?\xee\x80\x80#x",
+         "https://a/\xee\x80\x80"},
         {"uri-reference", "/a/b?c#d", "a b"},
+        {"uri-reference", "../x/./y.html", "a|b"},
+        {"uri-reference", "", "1:2"},
+        {"uri-reference", "//example.org/x", "\xc3\xa9"},
+        {"iri-reference", "caf\xc3\xa9/x", "a b"},
+        {"uri-template", "http://a.b/{term:1}/{+x}{?q,lang*}{#f}", "http://a.b/{term"},
+        {"json-pointer", "/\xc3\xa9/a%20b//", "/~2"},
         {"json-pointer", "/a~1b/0", "a"},
         {"relative-json-pointer", "1/a", "/a"},
         {"uri", "https://example.org:80/a/b?c=d#e", "example.org"},
     };
-    char schema[64], text[64];
+    char schema[64], text[128];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(schema, sizeof schema, "{\"type\":\"string\",\"format\":\"%s\"}", cases[i].format);
         snprintf(text, sizeof text, "\"%s\"", cases[i].fits);
@@ -123,6 +170,13 @@ Test(grammar_strings, formats)
         grammar_expect(GRAMMAR_SCHEMA, schema, text, GRAMMAR_DOES_NOT_FIT);
     }
     schema_fits("{\"type\":\"string\",\"format\":\"password\"}", LIST("\"a\""));
+    /* Listed values stand for themselves. */
+    schema_fits("{\"format\":\"uri\",\"const\":\"not a uri\"}", LIST("\"not a uri\""));
+    schema_fits("{\"format\":\"email\",\"minLength\":3,\"enum\":[\"x y z\",\"a\"]}", LIST("\"x y z\""));
+    schema_fails("{\"format\":\"email\",\"minLength\":3,\"enum\":[\"x y z\",\"a\"]}", LIST("\"a\""));
+    schema_fits("{\"propertyNames\":{\"format\":\"date\"},\"properties\":{\"x\":{}},"
+                "\"additionalProperties\":false}",
+                LIST("{\"x\":1}"));
     schema_fits("{\"type\":\"integer\",\"format\":\"int32\"}", LIST("1"));
     /* A pattern says more than a format. */
     schema_fits("{\"pattern\":\"^[0-9]+$\",\"format\":\"date\"}", LIST("\"12\""));

@@ -8,6 +8,7 @@
  *   schema-merge.c     several schemas that hold at once, as one
  *   schema-object.c    objects;  schema-names.c: names that are not to be;  schema-array.c: arrays
  *   schema-string.c    strings;  pattern.c: regular expressions;  pattern-length.c: those of some length
+ *   schema-format.c    formats of strings
  *   schema-number.c    numbers
  *   schema-conditions.c  "if" and the like
  *
@@ -28,6 +29,8 @@ uint32_t schema_part(struct exprs *exprs, json_t *document);
 int schema_any_object(struct exprs *exprs);
 
 /* ---- For the files of schemas ---- */
+
+#define SCHEMA_FORMATS 23
 
 /* What a value may be. A number is an integer or has a fraction. */
 enum schema_type {
@@ -73,6 +76,7 @@ struct schema_reader {
     size_t n_table;
     uint64_t work; /* keywords looked at: see schema_spend */
     /* Rules for what schemas share, plus 1; 0: not made yet. */
+    uint32_t formats[SCHEMA_FORMATS];
     uint32_t space, character, key_character, string, number, integer, value, object, array;
 };
 
@@ -144,6 +148,13 @@ uint32_t schema_any_number(struct schema_reader *reader, bool integer);
 /* A character of a string: in any spelling, or in one only. */
 uint32_t schema_character(struct schema_reader *reader, bool one_spelling);
 
+/* schema-format.c: the pattern of a format and its number, less than SCHEMA_FORMATS; NULL: there is none. And whether any
+ * text is of a format. */
+const char *schema_format(const char *name, size_t *number);
+bool schema_format_is_free(const char *name);
+/* A pattern of fewer of its texts, which are shorter; NULL: none. */
+const char *schema_format_shorter(size_t number);
+
 /* schema-conditions.c: whether a schema has "if", "dependentRequired" and the like; what they mean, as an array of
  * schemas that hold beside it, kept (NULL: an error); and the schema without them. `base`: what else holds. */
 bool schema_has_conditions(const json_t *schema);
@@ -156,6 +167,9 @@ const json_t *schema_without_conditions(struct schema_reader *reader, const json
 /* schema-merge.c: the schema without $ref, allOf and conditions; `schema` itself if it has none. NULL: an error. */
 const json_t *schema_flatten(struct schema_reader *reader, const json_t *schema);
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);
+/* Whether "unevaluatedProperties" is false, and the flattened schema with what that means. NULL: an error. */
+bool schema_is_closing(const json_t *schema);
+const json_t *schema_close(struct schema_reader *reader, const json_t *schema);
 
 uint32_t schema_object(struct schema_reader *reader, const json_t *schema);
 uint32_t schema_array(struct schema_reader *reader, const json_t *schema);
