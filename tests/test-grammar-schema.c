@@ -587,3 +587,101 @@ Test(grammar_schema, hostile)
     text[100000] = '\0';
     grammar_expect_refused(GRAMMAR_SCHEMA, text, "JSON schema, line 1");
 }
+
+/* Bounds that are too large to be followed digit by digit, and that no number without an exponent gets to. */
+Test(grammar_schema, large_bounds)
+{
+    static const char *const upper[] = {
+        "{\"type\":\"number\",\"maximum\":1e18}",
+        "{\"type\":\"number\",\"maximum\":1000000000000000000000}",
+        "{\"type\":\"number\",\"exclusiveMaximum\":1e19}",
+        "{\"anyOf\":[{\"type\":\"number\",\"maximum\":1e300},{\"type\":\"null\"}]}",
+        "{\"allOf\":[{\"type\":\"number\",\"maximum\":1e20},{\"maximum\":1e21}]}",
+        "{\"type\":\"number\",\"minimum\":-1e20,\"maximum\":1e20}",
+        "{\"type\":\"number\",\"not\":{\"minimum\":1e20}}"};
+    for (size_t i = 0; i < sizeof upper / sizeof *upper; i++) {
+        schema_fits(upper[i], LIST("1", "9999999999999999", "-9999999999999999", "1.5", "0"));
+        schema_fails(upper[i], LIST("1e84", "1e301", "8472.34e84"));
+    }
+    const char *lower = "{\"type\":\"number\",\"minimum\":-1e20}";
+    schema_fits(lower, LIST("1", "-9999999999999999"));
+    schema_fails(lower, LIST("-1e21", "-1e84"));
+    schema_fits("{\"type\":\"integer\",\"maximum\":18446744073709551615}", LIST("9999999999999999"));
+    schema_fails("{\"type\":\"integer\",\"maximum\":18446744073709551615}", LIST("1e2"));
+    static const char *const refused[] = {"{\"minimum\":1e20}",
+                                          "{\"maximum\":-1e20}",
+                                          "{\"exclusiveMinimum\":1e18}",
+                                          "{\"minimum\":1e300,\"maximum\":1e301}",
+                                          "{\"minimum\":1e20,\"multipleOf\":5}",
+                                          "{\"not\":{\"maximum\":1e20}}"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        grammar_expect_refused(GRAMMAR_SCHEMA, refused[i], "has too many digits");
+    schema_fails("{\"type\":\"number\",\"multipleOf\":5,\"maximum\":1e20}", LIST("5e84", "7"));
+    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"maximum\":1e400}", "the largest double near '1e400'");
+}
+
+/* How often an array contains something. */
+Test(grammar_schema, contains_at_most)
+{
+    const char *never = "{\"type\":\"array\",\"contains\":{\"const\":1},\"minContains\":0,\"maxContains\":0}";
+    schema_fits(never, LIST("[]", "[2]", "[\"a\",3]"));
+    schema_fails(never, LIST("[1]", "[2,1]"));
+    schema_fits("{\"type\":\"array\",\"contains\":{\"const\":1},\"minContains\":0}",
+                LIST("[]", "[1,1]", "[2]"));
+    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"minContains\":0,\"maxContains\":1}",
+                           "maxContains");
+    grammar_expect_refused(GRAMMAR_SCHEMA, "{\"contains\":{\"const\":1},\"maxContains\":0}", "no text");
+    /* Those of another schema don't count. */
+    const char *apart = "{\"type\":\"array\",\"allOf\":[{\"contains\":{\"const\":1}},{\"minContains\":0}]}";
+    schema_fits(apart, LIST("[1]", "[2,1]"));
+    schema_fails(apart, LIST("[]", "[2]"));
+}
+
+/* What is not evaluated by the schema itself or by what holds beside it, is not there. */
+Test(grammar_schema, unevaluated_properties)
+{
+    const char *merged = "{\"$ref\":\"#/$defs/a\",\"properties\":{\"y\":{}},\"unevaluatedProperties\":false,"
+                         "\"$defs\":{\"a\":{\"properties\":{\"x\":{}}}}}";
+    schema_fits(merged, LIST("{}", "{\"y\":1,\"x\":2}"));
+    schema_fails(merged, LIST("{\"z\":1}"));
+    const char *cousins = "{\"allOf\":[{\"properties\":{\"x\":{}}},{\"unevaluatedProperties\":false}]}";
+    schema_fits(cousins, LIST("{}", "3"));
+    schema_fails(cousins, LIST("{\"x\":1}"));
+    const char *below = "{\"properties\":{\"y\":{}},\"$ref\":\"#/$defs/a\","
+                        "\"$defs\":{\"a\":{\"unevaluatedProperties\":false}}}";
+    schema_fits(below, LIST("{}"));
+    schema_fails(below, LIST("{\"y\":1}"));
+    const char *either =
+        "{\"properties\":{\"x\":{}},\"anyOf\":[{\"properties\":{\"y\":{}},\"required\":[\"y\"]},"
+        "{\"properties\":{\"z\":{}}}],\"unevaluatedProperties\":false}";
+    schema_fits(either, LIST("{\"x\":1,\"y\":2}", "{\"z\":2}", "{}"));
+    schema_fails(either, LIST("{\"w\":2}"));
+    const char *within = "{\"anyOf\":[{\"properties\":{\"y\":{}},\"unevaluatedProperties\":false}],"
+                         "\"properties\":{\"x\":{}}}";
+    schema_fits(within, LIST("{\"y\":1}"));
+    schema_fails(within, LIST("{\"x\":1}"));
+    const char *required = "{\"properties\":{\"x\":{}},\"required\":[\"y\"],\"unevaluatedProperties\":false}";
+    grammar_expect_refused(GRAMMAR_SCHEMA, required, "no text");
+    const char *needed =
+        "{\"properties\":{\"x\":{}},\"dependentSchemas\":{\"w\":{}},\"unevaluatedProperties\":false}";
+    schema_fits(needed, LIST("{\"x\":1}"));
+    schema_fails(needed, LIST("{\"w\":1}"));
+    const char *kinds = "{\"properties\":{\"k\":{\"enum\":[1,2]}},\"required\":[\"k\"],"
+                        "\"if\":{\"properties\":{\"k\":{\"const\":1}}},\"then\":{\"properties\":{\"a\":{}}},"
+                        "\"else\":{\"properties\":{\"b\":{}}},\"unevaluatedProperties\":false}";
+    schema_fits(kinds, LIST("{\"k\":1,\"a\":0}", "{\"k\":2,\"b\":0}"));
+    schema_fails(kinds, LIST("{\"k\":1,\"b\":0}", "{\"k\":2,\"a\":0}", "{\"k\":2,\"c\":0}"));
+    grammar_expect_refused(
+        GRAMMAR_SCHEMA,
+        "{\"if\":{\"properties\":{\"k\":{\"const\":1}}},\"then\":{\"properties\":{\"a\":{}}},"
+        "\"unevaluatedProperties\":false}",
+        "\"unevaluatedProperties\" beside an \"if\" or a \"not\"");
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"not\":{\"properties\":{\"k\":{\"const\":1}},\"required\":[\"k\"]},"
+                           "\"unevaluatedProperties\":false}",
+                           "\"unevaluatedProperties\" beside an \"if\" or a \"not\"");
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"allOf\":[{\"anyOf\":[{\"properties\":{\"x\":{}}},{\"properties\":{\"y\":{}}}],"
+                           "\"unevaluatedProperties\":false},{\"properties\":{\"z\":{}}}]}",
+                           "\"unevaluatedProperties\" beside alternatives");
+}

@@ -71,6 +71,22 @@ static uint32_t unique_items(struct schema_reader *reader, const json_t *schema,
     return found;
 }
 
+/* Arrays of which no item is what "contains" says. */
+static const json_t *without(struct schema_reader *reader, const json_t *schema)
+{
+    const json_t *items = json_object_get(schema, "items");
+    if (json_object_get(schema, "prefixItems") || json_is_array(items)) {
+        schema_refuse(reader, "\"maxContains\" 0 is not supported beside \"prefixItems\"");
+        return NULL;
+    }
+    json_t *copy = schema_keep(reader, json_copy((json_t *)(size_t)schema));
+    json_t *both = json_pack("{s:[O,{s:O}]}", "allOf", items ? items : json_true(), "not",
+                             json_object_get(schema, "contains"));
+    if (!copy || json_object_set_new(copy, "items", both)) return NULL;
+    json_object_del(copy, "contains");
+    return copy;
+}
+
 /* Arrays of which one item at least is what "contains" says: it may be the first, the second, and so on. */
 static uint32_t containing(struct schema_reader *reader, const json_t *schema, uint32_t least, uint32_t most)
 {
@@ -123,8 +139,16 @@ uint32_t schema_array(struct schema_reader *reader, const json_t *schema)
         if (!items) items = first;
         first = NULL;
     }
-    if (json_object_get(schema, "contains") && schema_count(reader, schema, "minContains", 1) > 0)
-        return containing(reader, schema, least, most);
+    if (json_object_get(schema, "contains")) {
+        uint32_t at_least = schema_count(reader, schema, "minContains", 1),
+                 at_most = schema_count(reader, schema, "maxContains", EXPR_NO_LIMIT);
+        if (at_least > at_most) return expr_never(exprs);
+        if (at_most == 0) {
+            const json_t *rest = without(reader, schema);
+            return rest ? schema_array(reader, rest) : 0;
+        }
+        if (at_least > 0 || at_most != EXPR_NO_LIMIT) return containing(reader, schema, least, most);
+    }
     if (json_is_true(json_object_get(schema, "uniqueItems")) && most > 1)
         return unique_items(reader, schema, least, most);
 

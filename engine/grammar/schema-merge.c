@@ -228,7 +228,10 @@ static void merge_bounds(struct merger *merger)
             schema_refuse(merger->reader, "\"%s\" of two schemas can't be put together", bounds[i].name);
             return;
         }
-        bool second = (json_number_value(b) > json_number_value(a)) != bounds[i].upper;
+        bool greater = json_is_integer(a) && json_is_integer(b)
+                           ? json_integer_value(b) > json_integer_value(a)
+                           : json_number_value(b) > json_number_value(a);
+        bool second = greater != bounds[i].upper;
         set(merger, bounds[i].name, borrow(second ? b : a));
     }
 }
@@ -236,22 +239,87 @@ static void merge_bounds(struct merger *merger)
 /* Keywords that must be the same where both schemas have them. */
 static void compare_others(struct merger *merger)
 {
-    static const char *const names[] = {"pattern",
-                                        "format",
-                                        "multipleOf",
-                                        "patternProperties",
-                                        "propertyNames",
-                                        "uniqueItems",
-                                        "unevaluatedProperties",
-                                        "additionalItems",
-                                        "contains",
-                                        "minContains",
-                                        "maxContains"};
+    static const char *const names[] = {"pattern",           "format",        "multipleOf",
+                                        "patternProperties", "propertyNames", "uniqueItems",
+                                        "additionalItems",   "contains"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *a = json_object_get(merger->a, names[i]), *b = json_object_get(merger->b, names[i]);
         if (a && b && !schema_equal(merger->reader, a, b))
             schema_refuse(merger->reader, "\"%s\" of two schemas that hold at once can't be put together",
                           names[i]);
+    }
+}
+
+/* "minContains" and "maxContains" speak of the "contains" beside them only. */
+static void merge_contains(struct merger *merger)
+{
+    static const char *const names[] = {"minContains", "maxContains"};
+    const json_t *a = json_object_get(merger->a, "contains") ? merger->a : NULL,
+                 *b = json_object_get(merger->b, "contains") ? merger->b : NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *in_a = json_object_get(a, names[i]), *in_b = json_object_get(b, names[i]);
+        if (a && b && (in_a || in_b) && !(in_a && in_b && schema_equal(merger->reader, in_a, in_b)))
+            schema_refuse(merger->reader, "\"%s\" of two schemas that hold at once can't be put together",
+                          names[i]);
+        json_object_del(merger->into, names[i]);
+        if (in_a || in_b) set(merger, names[i], borrow(in_a ? in_a : in_b));
+    }
+}
+
+/* ---- "unevaluatedProperties" ---- */
+
+bool schema_is_closing(const json_t *schema)
+{
+    return json_is_false(json_object_get(schema, "unevaluatedProperties"));
+}
+
+/* The schema whose keywords have been put together has no other properties than those that it names. With alternatives, that
+ * depends on the one that holds: then it remains to be done for each of them. */
+const json_t *schema_close(struct schema_reader *reader, const json_t *schema)
+{
+    if (!json_is_object(schema)) return schema;
+    json_t *copy = schema_keep(reader, json_copy((json_t *)(uintptr_t)schema));
+    if (!copy) return NULL;
+    json_object_del(copy, "unevaluatedProperties");
+    bool any = !json_object_get(copy, "type") && schema_types(reader, copy) == TYPE_ANY;
+    if (json_object_get(copy, "anyOf") || json_object_get(copy, "oneOf")) {
+        json_object_set_new(copy, "unevaluatedProperties", json_false());
+    } else if (!json_object_get(copy, "additionalProperties")) {
+        json_object_set_new(copy, "additionalProperties", json_false());
+        if (any)
+            json_object_set_new(
+                copy, "type",
+                json_pack("[s,s,s,s,s,s]", "null", "boolean", "number", "string", "array", "object"));
+    }
+    return copy;
+}
+
+/* Refuses a condition or its opposite that names properties which `base` doesn't: what a schema that doesn't hold names is
+ * not evaluated, but stands in the schemas that are made of it. */
+static void check_named(struct schema_reader *reader, const json_t *schema, const json_t *base,
+                        unsigned depth)
+{
+    static const char *const within[] = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else"};
+    const json_t *named = json_object_get(base, "properties"), *value, *inner;
+    const char *name;
+    size_t i;
+    json_object_foreach(json_object_get(schema, "properties"), name, inner)
+    {
+        if (!json_object_get(named, name))
+            schema_refuse(reader,
+                          "\"unevaluatedProperties\" beside an \"if\" or a \"not\" is supported if "
+                          "\"properties\" names all that these name, and \"%.60s\" it doesn't",
+                          name);
+    }
+    if (json_object_get(schema, "$ref") || json_object_get(schema, "patternProperties") ||
+        json_object_get(schema, "additionalProperties") || json_object_get(schema, "dependentSchemas") ||
+        depth > MOST_DEPTH)
+        schema_refuse(reader, "\"unevaluatedProperties\" beside an \"if\" or a \"not\" is supported for "
+                              "those of \"properties\" and \"required\" only");
+    for (size_t k = 0; k < sizeof within / sizeof *within && !reader->exprs->status; k++) {
+        value = json_object_get(schema, within[k]);
+        if (json_is_object(value)) check_named(reader, value, base, depth + 1);
+        json_array_foreach(value, i, inner) check_named(reader, inner, base, depth + 1);
     }
 }
 
@@ -267,6 +335,12 @@ static const json_t *merge(struct schema_reader *reader, const json_t *a, const 
     if (!a || !b || !schema_spend(reader, json_object_size(a) + json_object_size(b) + 8)) return NULL;
     if (json_is_false(a) || json_is_true(b)) return a;
     if (json_is_false(b) || json_is_true(a)) return b;
+    if (json_object_get(a, "unevaluatedProperties") || json_object_get(b, "unevaluatedProperties")) {
+        schema_refuse(reader,
+                      "\"unevaluatedProperties\" beside alternatives is not supported in a schema that "
+                      "another one holds beside");
+        return NULL;
+    }
     struct merger merger = {.reader = reader, .a = a, .b = b};
     merger.into = schema_keep(reader, json_copy((json_t *)(uintptr_t)b));
     if (!merger.into) return NULL;
@@ -280,6 +354,7 @@ static const json_t *merge(struct schema_reader *reader, const json_t *a, const 
     merge_alternatives(&merger, "anyOf");
     merge_alternatives(&merger, "oneOf");
     merge_bounds(&merger);
+    merge_contains(&merger);
     compare_others(&merger);
     return reader->exprs->status ? NULL : merger.into;
 }
@@ -294,8 +369,8 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
         return NULL;
     }
     const json_t *reference = json_object_get(schema, "$ref"), *all = json_object_get(schema, "allOf"), *part;
-    bool conditions = schema_has_conditions(schema);
-    if (!reference && !all && !conditions) return schema;
+    bool conditions = schema_has_conditions(schema), closing = schema_is_closing(schema);
+    if (!reference && !all && !conditions && !closing) return schema;
     if (depth > MOST_DEPTH) {
         schema_refuse(reader, "\"allOf\" and \"$ref\" go in a circle, or are nested more than %d deep",
                       MOST_DEPTH);
@@ -306,6 +381,8 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
     if (!rest) return NULL;
     json_object_del(rest, "$ref");
     json_object_del(rest, "allOf");
+    if (closing || json_is_true(json_object_get(rest, "unevaluatedProperties")))
+        json_object_del(rest, "unevaluatedProperties");
     const json_t *found = rest;
     if (reference) {
         const json_t *target = schema_resolve(reader, reference);
@@ -314,8 +391,13 @@ static const json_t *flatten(struct schema_reader *reader, const json_t *schema,
     if (all && !json_is_array(all)) schema_wrong(reader, "\"allOf\" should be an array of schemas");
     size_t i;
     json_array_foreach(all, i, part) found = found ? merge(reader, found, part, depth) : NULL;
+    bool open = closing && found && !json_object_get(found, "additionalProperties");
+    if (open && json_object_get(found, "not")) check_named(reader, json_object_get(found, "not"), found, 0);
+    if (open && conditions && json_object_get(schema, "if"))
+        check_named(reader, json_object_get(schema, "if"), found, 0);
     const json_t *more = conditions && found ? schema_conditions(reader, schema, base ? base : found) : NULL;
     json_array_foreach(more, i, part) found = found ? merge(reader, found, part, depth) : NULL;
+    if (closing && found) found = schema_close(reader, found);
     return reader->exprs->status ? NULL : found;
 }
 

@@ -274,9 +274,10 @@ static uint32_t number_between(struct digits digits, unsigned n_whole)
     return list;
 }
 
-/* The stricter of "minimum" and "exclusiveMinimum" (or of the maximums). False: there is none. */
+/* The stricter of "minimum" and "exclusiveMinimum" (or of the maximums). False: there is none or, with *beyond, one that no
+ * number without an exponent gets to. */
 static bool read_bound(struct schema_reader *reader, const json_t *schema, const char *plain,
-                       const char *exclusive, bool upper, struct decimal *bound)
+                       const char *exclusive, bool upper, struct decimal *bound, bool *beyond)
 {
     const json_t *a = json_object_get(schema, plain), *b = json_object_get(schema, exclusive);
     bool strict = json_is_true(b); /* draft 4: says how "minimum" is meant */
@@ -292,6 +293,7 @@ static bool read_bound(struct schema_reader *reader, const json_t *schema, const
     if (!read_decimal(value, bound)) {
         double number = json_number_value(value);
         bool harmless = upper ? number > 1e17 : number < -1e17;
+        *beyond |= harmless;
         if (!harmless) schema_refuse(reader, "\"%s\" has too many digits", second ? exclusive : plain);
         return false;
     }
@@ -413,8 +415,9 @@ uint32_t schema_number(struct schema_reader *reader, const json_t *schema, bool 
     struct decimal low, high;
     struct multiple any = {.divisor = 1};
     const json_t *multiple = json_object_get(schema, "multipleOf");
-    bool has_low = read_bound(reader, schema, "minimum", "exclusiveMinimum", false, &low);
-    bool has_high = read_bound(reader, schema, "maximum", "exclusiveMaximum", true, &high);
+    bool beyond = false;
+    bool has_low = read_bound(reader, schema, "minimum", "exclusiveMinimum", false, &low, &beyond);
+    bool has_high = read_bound(reader, schema, "maximum", "exclusiveMaximum", true, &high, &beyond);
     if (reader->exprs->status) return 0;
     struct digits digits = {
         .reader = reader,
@@ -427,6 +430,6 @@ uint32_t schema_number(struct schema_reader *reader, const json_t *schema, bool 
         (has_low && strlen(low.whole) > MOST_DIGITS) || (has_high && strlen(high.whole) > MOST_DIGITS);
     unsigned n_whole = large ? MOST_DIGITS + 1 : MOST_DIGITS;
     if (multiple) return multiples(reader, digits, multiple, integer, n_whole);
-    if (!has_low && !has_high) return schema_any_number(reader, integer);
+    if (!has_low && !has_high && !beyond) return schema_any_number(reader, integer);
     return number_between(digits, n_whole);
 }

@@ -298,17 +298,20 @@ static uint32_t read_alternatives(struct schema_reader *reader, const json_t *sc
     if (!json_is_array(alternatives) || json_array_size(alternatives) == 0)
         return schema_wrong(reader, "\"%s\" should be an array of schemas, with one at least", key);
     const json_t *rest = schema_without(reader, schema, key);
+    bool closing = schema_is_closing(schema);
+    if (closing) rest = schema_without(reader, rest, "unevaluatedProperties");
     bool alone = rest && !schema_says_something(rest);
     struct collected collected = {json_array(), json_object(), !strcmp(key, "oneOf")};
     json_array_foreach(alternatives, i, alternative)
     {
-        const json_t *both = alone ? alternative : schema_merge(reader, rest, alternative);
+        const json_t *both = alone && !closing ? alternative : schema_merge(reader, rest, alternative);
+        if (closing && both) both = schema_close(reader, both);
         const json_t *behind = reader->exprs->status ? NULL : schema_behind(reader, both);
         if (reader->exprs->status) break;
         if (behind && (json_object_get(behind, "enum") || json_object_get(behind, "const")) &&
             !json_object_get(behind, "allOf") && !json_object_get(behind, "$ref") &&
             !json_object_get(behind, "anyOf") && !json_object_get(behind, "oneOf") &&
-            !json_object_get(behind, "not"))
+            !json_object_get(behind, "not") && !json_object_get(behind, "unevaluatedItems"))
             collect(reader, &collected, schema_listed(reader, behind));
         else
             expr_add(reader->exprs, list, schema_value(reader, both, SCHEMA_LABEL(key, NULL, i + 1)));
