@@ -2,6 +2,8 @@
  * ignores, and the forms of rope's parameters. What is expected was recorded from transformers 5.12.1: the values of its
  * configuration classes, and for the logits its models with the weights of ../shared/families. */
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 #include "base/log.h"
 #include "files.h"
 #include "model/hf/config.h"
+#include "program.h"
 
 static char *folder;
 
@@ -397,4 +400,84 @@ Test(hf_config, a_theta_that_is_replaced_is_named)
     metadata_destroy(read_members(OF("qwen3") PARAMETERS YARN ", \"rope_theta\": 20", arch));
     cr_expect_str_empty(line);
     log_to(NULL, NULL);
+}
+
+/* ---- Logits --------------------------------------------------------------------------------------------- */
+
+#define FAMILIES TEST_SHARED_DIR "/families/"
+
+/* The first logits of the last token that transformers gives with these members in config.json. */
+static const struct varied {
+    const char *model, *members;
+    float logits[4];
+} varied[] = {
+    {"llama",
+     "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}",
+     {-1.40991F, -0.04811F, -2.36568F, 2.32135F}},
+    {"llama",
+     "\"sliding_window\": 8, \"hidden_activation\": \"relu\", \"layer_types\": [\"sliding_attention\", "
+     "\"sliding_attention\"]",
+     {-0.69194F, -0.65985F, -2.18607F, 1.78003F}},
+    {"llama", "\"tie_word_embeddings\": true", {-0.69194F, -0.65985F, -2.18607F, 1.78003F}},
+    {"qwen3",
+     "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 64}",
+     {-0.14630F, 0.59838F, -0.92060F, -0.21937F}},
+    {"gemma3",
+     "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}",
+     {-15.87715F, -7.97701F, -9.35479F, -13.64383F}},
+    {"granitemoe", "\"hidden_act\": \"relu\"", {0.02479F, 0.23952F, -0.08386F, 0.23454F}},
+    {"llama-bias",
+     "\"attention_bias\": false, \"mlp_bias\": false",
+     {-1.24818F, 0.61255F, -0.81854F, -1.80962F}},
+    {"stablelm-12b", "\"qk_layernorm\": false", {2.25502F, 0.79604F, 0.97663F, 0.09801F}},
+};
+
+/* The directory of a model with links to its files, and these members in config.json. */
+static void write_variation(const struct varied *v)
+{
+    char from[1024], members[512];
+    end(), begin(); /* without the files of another */
+    snprintf(from, sizeof from, FAMILIES "%s", v->model);
+    DIR *files = opendir(from);
+    cr_assert(files);
+    for (struct dirent *file; (file = readdir(files));) {
+        if (file->d_name[0] == '.') continue;
+        snprintf(from, sizeof from, FAMILIES "%s/%s", v->model, file->d_name);
+        if (strcmp(file->d_name, "config.json") != 0)
+            cr_assert_eq(symlink(from, files_path(folder, file->d_name)), 0);
+    }
+    closedir(files);
+    snprintf(from, sizeof from, FAMILIES "%s/config.json", v->model);
+    snprintf(members, sizeof members, "{%s}", v->members);
+    json_t *json = json_load_file(from, 0, NULL), *more = json_loads(members, 0, NULL);
+    cr_assert(json && more && json_object_update(json, more) == 0, "%s", members);
+    cr_assert_eq(json_dump_file(json, files_path(folder, "config.json"), 0), 0);
+    json_decref(json);
+    json_decref(more);
+}
+
+Test(hf_config, logits_of_variations_are_those_of_transformers, .timeout = 600)
+{
+    enum { N_VOCABULARY = 512 };
+    if (access(FAMILIES "facts.md", R_OK) != 0) cr_skip_test("no ../shared here");
+    for (size_t i = 0; i < sizeof varied / sizeof *varied; i++) {
+        char tokens[1024];
+        float row[N_VOCABULARY];
+        size_t size;
+        write_variation(&varied[i]);
+        snprintf(tokens, sizeof tokens, FAMILIES "%s.tokens.npy", varied[i].model);
+        char *out = strdup(files_path(folder, "out.npy"));
+        struct program_result result = PROGRAM("logits", "-m", folder, "--backend", "cpu", "--cache-type",
+                                               "f32", "--tokens-file", tokens, "-o", out);
+        cr_assert_eq(result.status, 0, "%s: %s", varied[i].model, result.err);
+        program_free(&result);
+        char *npy = files_read(out, &size);
+        cr_assert(size > sizeof row);
+        memcpy(row, npy + size - sizeof row, sizeof row);
+        for (int k = 0; k < 4; k++)
+            cr_expect_float_eq(row[k], varied[i].logits[k], 1e-4, "%s with %s: logit %d is %g, not %g",
+                               varied[i].model, varied[i].members, k, (double)row[k],
+                               (double)varied[i].logits[k]);
+        free(npy), free(out);
+    }
 }

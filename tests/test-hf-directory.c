@@ -553,6 +553,40 @@ Test(hf_directory, uses_a_stored_head_beside_a_tied_embedding)
     log_to(NULL, NULL);
 }
 
+/* A bias that config.json doesn't give the model is left out, with a warning; where the type has no such key it stays. */
+Test(hf_directory, leaves_out_what_config_json_switches_off)
+{
+    static const struct {
+        const char *members, *words;
+        bool has_bias;
+    } cases[] = {
+        {"", "attention_bias is false", false},
+        {", \"attention_bias\": true", "", true},
+        {", \"model_type\": \"qwen2\"", "", true},
+        {", \"model_type\": \"qwen2_moe\", \"qkv_bias\": false", "qkv_bias is false", false},
+    };
+    char line[512], members[512];
+    log_to(keep_line, line);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model *model;
+        struct tensor_file *file = tensor_file_create();
+        float values[64] = {0};
+        bool has_type = strstr(cases[i].members, "model_type") != NULL;
+        *line = '\0';
+        snprintf(members, sizeof members, "%s%s", has_type ? strchr(CONFIG, ',') + 2 : CONFIG,
+                 cases[i].members);
+        write_config(members);
+        tensor_file_add(file, stored[0].name, 3, 8, values);
+        tensor_file_add(file, "model.layers.0.self_attn.q_proj.bias", 1, 8, values);
+        tensor_file_save(file, files_path(folder, "model.safetensors"));
+        cr_assert_eq(model_open(folder, NULL, &model), ENGINE_OK, "%s", error_message());
+        cr_expect_eq(model_tensor_find(model, "blk.0.attn_q.bias") != NULL, cases[i].has_bias, "%s", members);
+        cr_expect(cases[i].words[0] ? strstr(line, cases[i].words) != NULL : !line[0], "%s", line);
+        model_close(model);
+    }
+    log_to(NULL, NULL);
+}
+
 /* Falcon-H1 multiplies both by numbers of their own. */
 Test(hf_directory, makes_two_of_a_tied_embedding_with_factors)
 {

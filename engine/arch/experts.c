@@ -67,7 +67,7 @@ void experts_read(struct hparams *h, struct decoder *d)
     e->n_ff_shared =
         hparams_count(h, "expert_shared_feed_forward_length", n_shared > INT32_MAX ? 0 : (uint32_t)n_shared);
     e->scale = hparams_float_from_0(h, "expert_weights_scale", 1); /* 0 also means none */
-    e->activation = ENGINE_ACTIVATION_SILU;
+    e->activation = d->activation;
     if (e->n_used == 0 || e->n_used > e->n || e->n > 65536 || e->n_ff == 0 || n_shared > INT32_MAX)
         hparams_fail(h, ENGINE_ERROR_DATA,
                      "expert_used_count: a token cannot use %u of %u experts of %u values", e->n_used, e->n,

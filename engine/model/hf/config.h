@@ -62,6 +62,14 @@ struct hf_real {
     double preset;
 };
 
+/* Biases, and norms of queries and keys, that a type has only if a key of config.json says so; if it doesn't, stored ones
+ * are not used. */
+struct hf_option {
+    const char *key; /* NULL: none */
+    bool preset;
+    const char *tensors; /* after "blk.N.", without ".bias" and ".weight": "attn_q|attn_k" */
+};
+
 /* The keys that a model type reads, of those that most types have under some name. */
 struct hf_keys {
     const char *type; /* model_type; "nomic_bert, num_experts": a variant, see families.c */
@@ -82,6 +90,7 @@ struct hf_keys {
     const char *window_switch;  /* a flag without which there is no window; NULL: none is needed */
     const char *window_period;  /* see enum hf_windows; NULL: not read */
     const char *layer_types;
+    struct hf_option options[2];
     bool is_tied; /* the default of tie_word_embeddings */
 };
 
@@ -132,6 +141,8 @@ void hf_config_free(struct hf_config *config);
 
 /* keys.c: the keys of a family's type; a variant without a row has those of its type. NULL: unknown. */
 const struct hf_keys *hf_keys_find(const char *type);
+/* The key that leaves out a stored tensor ("blk.3.attn_q.bias"), or NULL. */
+const char *hf_keys_is_off(struct hf_config *config, const char *tensor);
 /* families.c: the family of a model_type, or NULL. */
 const struct hf_family *hf_family_find(const char *type);
 /* The row that a family has for models of this config.json, if it has another one; else the family. */

@@ -14,6 +14,14 @@ static uint32_t expanded(struct hf_config *config, const char *name)
     return size > INT32_MAX ? 0 : (uint32_t)size;
 }
 
+/* Convolutions and gates have SiLU. */
+static void refuse_activation(struct hf_config *config)
+{
+    const char *name = hf_text(config, config->json, config->keys->activation);
+    hf_refuse(config, name && strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0,
+              "a hidden_act but silu in layers with states");
+}
+
 /* ---- Mamba --------------------------------------------------------------------------------------------- */
 
 void hf_read_mamba(struct hf_config *config)
@@ -25,6 +33,7 @@ void hf_read_mamba(struct hf_config *config)
         rank = hf_count(config, json, "time_step_rank", rank);
     hf_put_count(config, "ssm.inner_size", inner);
     hf_put_count(config, "ssm.time_step_rank", rank);
+    refuse_activation(config);
 }
 
 /* Time steps beyond a limit would have to be clamped. */
@@ -43,6 +52,7 @@ void hf_read_mamba2(struct hf_config *config)
     hf_put_count(config, "ssm.group_count", config->n_groups);
     hf_put_count(config, "ssm.inner_size", expanded(config, "expand"));
     refuse_limit(config);
+    refuse_activation(config);
     hf_refuse(config, !hf_flag(config, json, "rms_norm", true), "rms_norm: false");
 }
 
@@ -54,6 +64,7 @@ static void read_block(struct hf_config *config, uint32_t inner)
     hf_put_count(config, "ssm.group_count", config->n_groups);
     hf_put_count(config, "ssm.inner_size", inner);
     refuse_limit(config);
+    refuse_activation(config);
 }
 
 /* ---- Falcon-H1 ----------------------------------------------------------------------------------------- */
@@ -207,6 +218,7 @@ void hf_read_lfm2(struct hf_config *config)
 void hf_read_qwen3_next(struct hf_config *config)
 {
     const json_t *json = config->json;
+    refuse_activation(config);
     config->key_dim = hf_count(config, json, "linear_key_head_dim", 128);
     config->value_dim = hf_count(config, json, "linear_value_head_dim", 128);
     config->n_key_heads = hf_count(config, json, "linear_num_key_heads", 16);

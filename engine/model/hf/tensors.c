@@ -20,13 +20,14 @@
 
 struct reader {
     struct model *model;
-    const struct hf_config *config;
+    struct hf_config *config;
     const char *family; /* GGUF's name */
     struct hf_form_input of;
     struct hf_entry *entries; /* [n_entries] */
     size_t n_entries;
     size_t n_quantised, n_floats;     /* stored matrices that are quantised; those that become F32 */
     uint64_t stored_size, float_size; /* bytes of the latter, then and now */
+    const char *off;                  /* the key that leaves out stored tensors; NULL: none */
     uint32_t n_stored_layers;         /* if more than config.json has, else 0 */
 };
 
@@ -127,7 +128,9 @@ static void enter(struct reader *reader, const struct safetensors_tensor *stored
         if (entry->name.layer >= reader->n_stored_layers) reader->n_stored_layers = entry->name.layer + 1;
         return;
     }
-    reader->n_entries++;
+    const char *off = hf_keys_is_off(reader->config, entry->name.tensor);
+    if (off) reader->off = off;
+    if (!off) reader->n_entries++;
 }
 
 static struct hf_entry *find_entry(struct reader *reader, const char *tensor)
@@ -404,6 +407,8 @@ static int check_config(struct reader *reader, struct hf_config *config)
         embedding->ne[1] != padded)
         return error_raise(ENGINE_ERROR_DATA, "%s: vocab_size is %u, but the embedding has %" PRIu64 " rows",
                            config->path, vocabulary, embedding->ne[1]);
+    if (reader->off)
+        log_line(ENGINE_LOG_WARNING, "%s: stored tensors are not used, since %s is false", path, reader->off);
     if (reader->n_stored_layers > config->n_layers + further)
         log_line(ENGINE_LOG_WARNING,
                  "%s: %u layers are stored; the first %u, which config.json names, are used", path,
