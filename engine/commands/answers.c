@@ -23,6 +23,7 @@ struct reader {
     struct token_list *listed; /* [answer_files.count] of --answer-tokens-file */
     const char *path;          /* of -f; NULL: the command line */
     uint64_t line;             /* from 1 */
+    bool told_of_bos;          /* warn_of_bos, once for all prompts */
 };
 
 /* "FILE: line 3: …"; of the command line, the message alone. */
@@ -109,7 +110,10 @@ static int encode_question(struct reader *r, const char *text, size_t size, stru
     question->prompt[size] = '\0';
     question->prompt_size = size;
     int status = r->vocabulary.api ? ENGINE_OK : vocabulary_open(r->model, &r->vocabulary);
-    return status ? status : prompt_encode(&r->vocabulary, text, size, r->arguments->special, prompt);
+    if (!status) status = prompt_encode(&r->vocabulary, text, size, r->arguments->special, prompt);
+    if (!r->told_of_bos) warn_of_bos(prompt);
+    r->told_of_bos |= prompt->had_bos;
+    return status;
 }
 
 /* The text that an answer's tokens spell. */

@@ -57,8 +57,9 @@ struct batch {
     uint64_t n_read, n_total;           /* lines of the input that are not blank; n_total 0: not known */
     uint64_t n_written, n_found, n_bad; /* results: in total, from an earlier run, with errors */
     uint64_t n_tokens;
-    bool begun; /* the first line of the input has been read */
-    bool ended; /* the input has no more lines */
+    bool told_of_bos; /* warn_of_bos, once for all lines */
+    bool begun;       /* the first line of the input has been read */
+    bool ended;       /* the input has no more lines */
     int status;
 };
 

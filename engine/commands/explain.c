@@ -21,6 +21,8 @@ struct explaining {
     const char *text;             /* the whole text */
     json_t *ids, *pieces, *steps; /* `steps` is NULL for a table */
     bool normalized;              /* the last step was NORMALIZED */
+    int32_t bos;                  /* added; -1: none */
+    bool had_bos;                 /* the text brought its own, which makes one of the two */
     const char *failure;          /* NULL if there was none */
 };
 
@@ -228,13 +230,22 @@ static int take_step(void *user, const struct engine_explain_step *step)
         add_step(work, step);
     else
         print_step(work, step);
-    if (gives_token(step)) keep_token(work, step->id);
+    bool is_added = step->kind == ENGINE_EXPLAIN_SPECIAL && step->end == 0,
+         is_bos = work->bos >= 0 && step->id == work->bos;
+    bool is_second = is_bos && step->kind == ENGINE_EXPLAIN_SPECIAL && step->start == 0 && !is_added &&
+                     json_array_size(work->ids) == 1;
+    if (is_second && json_integer_value(json_array_get(work->ids, 0)) == work->bos)
+        work->had_bos = true;
+    else if (gives_token(step))
+        keep_token(work, step->id);
     return work->failure != NULL;
 }
 
-int explain_print(struct engine_model *model, const char *text, size_t length, uint32_t flags, bool json)
+int explain_print(struct engine_model *model, const char *text, size_t length, uint32_t flags, bool json,
+                  bool *had_bos)
 {
-    struct explaining work = {.text = text, .ids = json_array()};
+    struct explaining work = {.text = text, .ids = json_array(), .bos = -1};
+    struct engine_tokenizer_info info = {.struct_size = sizeof info};
     if (json) {
         work.pieces = json_array();
         work.steps = json_array();
@@ -242,6 +253,8 @@ int explain_print(struct engine_model *model, const char *text, size_t length, u
     int status = !work.ids || (json && (!work.pieces || !work.steps))
                      ? command_error(ENGINE_ERROR_MEMORY, "out of memory (steps)")
                      : engine_model_tokenizer(model, &work.api, &work.tokenizer);
+    if (!status) status = work.api->info(work.tokenizer, &info);
+    if (!status && (flags & ENGINE_ENCODE_BOS_EOS) && info.add_bos) work.bos = info.bos;
     if (!status) status = engine_model_explain(model, text, length, flags, take_step, &work);
     if (work.failure) status = command_error(ENGINE_ERROR, "%s", work.failure);
     if (!status && !interrupted) {
@@ -250,6 +263,7 @@ int explain_print(struct engine_model *model, const char *text, size_t length, u
         else
             print_result(&work);
     }
+    *had_bos |= work.had_bos;
     json_decref(work.ids);
     json_decref(work.pieces);
     json_decref(work.steps);

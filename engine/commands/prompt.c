@@ -101,13 +101,30 @@ int token_list_sink(void *user, const int32_t *ids, size_t count)
     return token_list_add(user, ids, count);
 }
 
+void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first)
+{
+    int32_t *ids = tokens->ids + first;
+    size_t count = tokens->count - first;
+    if (!info->add_bos || info->bos < 0 || count < 2 || ids[0] != info->bos || ids[1] != info->bos) return;
+    memmove(ids, ids + 1, (count - 1) * sizeof *ids);
+    tokens->count--;
+    tokens->had_bos = true;
+}
+
+void warn_of_bos(const struct token_list *tokens)
+{
+    if (tokens->had_bos) command_warn("%s", PROMPT_HAD_BOS);
+}
+
 int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,
                   struct token_list *tokens)
 {
     const struct engine_tokenizer_info *info = &vocabulary->info;
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (special ? ENGINE_ENCODE_SPECIAL : 0u);
+    size_t first = tokens->count;
     int status = vocabulary->api->encode(vocabulary->tokenizer, text, size, how, token_list_sink, tokens);
     if (status) return status;
+    token_list_drop_bos(info, tokens, first);
     /* An EOS after the prompt would end the text before it begins. */
     if (info->add_eos && !vocabulary->has_source && tokens->count > 0 &&
         tokens->ids[tokens->count - 1] == info->eos)

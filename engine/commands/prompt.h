@@ -8,6 +8,7 @@
 struct token_list {
     int32_t *ids;
     size_t count, capacity;
+    bool had_bos; /* a text brought BOS itself, where the model's tokenizer adds one */
 };
 
 int token_list_add(struct token_list *list, const int32_t *ids, size_t count);
@@ -45,11 +46,20 @@ struct id_text {
 };
 struct engine_string id_string(int32_t id, struct id_text *room);
 
-/* Appends the tokens of a prompt, with the special tokens in front that the model wants; `special`: those spelled in the
- * text are taken for what they are. Only a source text also gets those at its end. An empty text becomes the token that
+/* Appends the tokens of a prompt, with the special tokens in front that the model wants, but one BOS at most; `special`:
+ * those spelled in the text are taken for what they are. Only a source text also gets those at its end. An empty text becomes the token that
  * begins texts, or nothing if there is none. */
 int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,
                   struct token_list *tokens);
+
+/* A text that brings its own BOS, such as a template's, got a second one if the model wants BOS in front: leaves one of the
+ * two at index `first`, and notes it in had_bos. */
+void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first);
+/* A warning for people if that has happened. */
+void warn_of_bos(const struct token_list *tokens);
+/* The same in words. */
+#define PROMPT_HAD_BOS                                                                                       \
+    "the prompt begins with BOS (the token that begins texts) itself, so the model gets one, not two"
 
 /* How many tokens to add to a prompt of so many at most: -n (UINT32_MAX: no limit), else what makes a text of a few
  * paragraphs. */

@@ -8,6 +8,7 @@
 #include "commands/common.h"
 #include "commands/explain.h"
 #include "commands/json.h"
+#include "commands/prompt.h"
 #include "commands/quoted.h"
 
 struct tokenization {
@@ -18,6 +19,10 @@ struct tokenization {
     bool pieces;         /* a line with id and piece for each token; otherwise the ids on one line */
     bool explain;        /* the steps instead */
     bool first;          /* nothing has been printed on the line yet */
+    int32_t bos;         /* that --bos adds; -1: none */
+    size_t n_seen;       /* tokens of the text */
+    bool is_bos;         /* the first of them */
+    bool had_bos;        /* a text brought its own, see token_list_drop_bos */
     const char *failure; /* the error while printing, NULL if there was none */
     json_t *ids,
         *texts; /* with --json: arrays of the ids and pieces, or of the parts of the text; else NULL */
@@ -56,6 +61,12 @@ static int print_tokens(void *user, const int32_t *ids, size_t count)
 {
     struct tokenization *work = user;
     for (size_t i = 0; i < count && !work->failure; i++) {
+        /* As prompt_encode does it: one BOS. */
+        bool is_bos = work->bos >= 0 && ids[i] == work->bos;
+        bool is_second = work->n_seen++ == 1 && work->is_bos && is_bos;
+        if (work->n_seen == 1) work->is_bos = is_bos;
+        work->had_bos |= is_second;
+        if (is_second) continue;
         if (work->ids) json_array_append_new(work->ids, json_integer(ids[i]));
         if (work->pieces)
             print_piece(work, ids[i]);
@@ -82,6 +93,7 @@ static int print_json(struct tokenization *work)
 static int encode_text(struct tokenization *work, const char *text, size_t length)
 {
     work->first = true;
+    work->n_seen = 0;
     int status = work->api->encode(work->tokenizer, text, length, work->flags, print_tokens, work);
     if (work->failure) return command_error(ENGINE_ERROR, "%s", work->failure);
     if (interrupted) return ENGINE_OK;
@@ -173,7 +185,8 @@ static int decode_all(struct tokenization *work, const char *data, size_t size, 
 
 static int tokenize_text(struct tokenization *work, const char *text, size_t length)
 {
-    if (work->explain) return explain_print(work->model, text, length, work->flags, work->ids != NULL);
+    if (work->explain)
+        return explain_print(work->model, text, length, work->flags, work->ids != NULL, &work->had_bos);
     return encode_text(work, text, length);
 }
 
@@ -198,9 +211,13 @@ static int tokenize(const struct arguments *arguments, struct engine_model *mode
             (arguments->bos ? ENGINE_ENCODE_BOS_EOS : 0u) | (arguments->special ? ENGINE_ENCODE_SPECIAL : 0u),
         .pieces = !arguments->ids && (!arguments->nul || arguments->json),
         .explain = arguments->explain,
+        .bos = -1,
     };
+    struct engine_tokenizer_info info = {.struct_size = sizeof info};
     int status = engine_model_tokenizer(model, &work.api, &work.tokenizer);
+    if (!status) status = work.api->info(work.tokenizer, &info);
     if (status) return status;
+    if (arguments->bos && info.add_bos) work.bos = info.bos;
     if (arguments->json) {
         work.ids = json_array();
         work.texts = json_array();
@@ -222,6 +239,7 @@ static int tokenize(const struct arguments *arguments, struct engine_model *mode
         status = decode_all(&work, data, size, arguments->special, arguments->nul);
     else
         status = encode_all(&work, data, size, arguments->nul);
+    if (work.had_bos) command_warn("%s", PROMPT_HAD_BOS);
 
 cleanup:
     free(input);

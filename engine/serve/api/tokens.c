@@ -62,6 +62,7 @@ void api_tokenize(struct exchange *exchange)
         int status = v->api->encode(v->tokenizer, json_string_value(content), json_string_length(content),
                                     how, token_list_sink, &tokens);
         if (status) mistake_of_engine(&mistake, status, "content");
+        token_list_drop_bos(&v->info, &tokens, 0);
     }
     if (mistake.status)
         wire_fail(exchange, &mistake);
@@ -113,6 +114,18 @@ void api_detokenize(struct exchange *exchange)
     free(text.data);
 }
 
+/* Without the BOS that /v1/completions puts before a prompt, as llama.cpp's server gives it. */
+static struct engine_string without_bos(const struct served *served, struct engine_string text)
+{
+    const struct engine_tokenizer_info *info = &served->vocabulary.info;
+    struct engine_string bos = {0};
+    if (!info->add_bos || info->bos < 0 || engine_model_token_text(served->model, info->bos, &bos))
+        return text;
+    if (bos.length == 0 || text.length < bos.length || memcmp(text.data, bos.data, bos.length) != 0)
+        return text;
+    return (struct engine_string){text.data + bos.length, text.length - bos.length};
+}
+
 /* The prompt of a request of chat, as text: the same fields, of which those about sampling change nothing. */
 void api_apply_template(struct exchange *exchange)
 {
@@ -120,8 +133,8 @@ void api_apply_template(struct exchange *exchange)
     struct generation *g = generation_create(exchange, NULL, "template-");
     if (!g) return;
     if (chat_read(&g->ask, exchange_json(exchange), &mistake)) conversation_prompt(g, &mistake);
-    struct engine_string text =
-        mistake.status ? (struct engine_string){"", 0} : engine_rendered_text(g->rendered);
+    struct engine_string text = mistake.status ? (struct engine_string){"", 0}
+                                               : without_bos(g->served, engine_rendered_text(g->rendered));
     json_t *answer = json_pack("{s:o, s:o}", "prompt", json_text(text.data, text.length), "tokens",
                                json_count(g->tokens.count));
     generation_drop(g);

@@ -1,6 +1,7 @@
 /* generation.c: see generation.h. */
 #include "serve/generate/generation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -11,6 +12,7 @@
 #include "serve/generate/conversation-prompt.h"
 #include "serve/generate/shape.h"
 #include "serve/generate/wire.h"
+#include "serve/log.h"
 #include "serve/server.h"
 
 /* ---- Creation ---- */
@@ -445,6 +447,9 @@ struct generation_usage generation_usage(const struct generation *g)
 bool generation_encode(const struct served *served, const char *text, size_t size, bool special,
                        struct token_list *tokens, struct mistake *mistake)
 {
+    char line[256];
     int status = prompt_encode(&served->vocabulary, text, size, special, tokens);
+    snprintf(line, sizeof line, "%.80s: " PROMPT_HAD_BOS, served->name);
+    if (tokens->had_bos) log_engine(NULL, ENGINE_LOG_WARNING, line);
     return !status || mistake_of_engine(mistake, status, NULL);
 }

@@ -1,0 +1,84 @@
+/* test-bos.c: texts that bring their own BOS, such as those of templates: the model gets one, and a warning says so. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "program-json.h"
+#include "program.h"
+
+#define MODEL "-m", TEST_SOURCE_DIR "/../models/demo/demo.gguf"
+#define WARNS "warning: the prompt begins with BOS"
+
+static char *folder;
+
+static void begin(void)
+{
+    folder = files_folder();
+}
+
+static void end(void)
+{
+    files_remove(folder);
+    free(folder);
+}
+
+TestSuite(bos, .init = begin, .fini = end, .timeout = 600);
+
+static void expect(struct program_result result, const char *out, bool warns)
+{
+    cr_expect_eq(result.status, 0, "%s", result.err);
+    cr_expect(strstr(result.out, out), "\"%s\" is not in: %s", out, result.out);
+    cr_expect_eq(program_count_lines(result.err, WARNS), warns, "%s", result.err);
+    program_free(&result);
+}
+
+Test(bos, tokens_have_one)
+{
+    expect(PROGRAM("tokenize", MODEL, "--ids", "--bos", "--special", "<s>Hi"), "1 2522 2497\n", true);
+    expect(PROGRAM("tokenize", MODEL, "--ids", "--bos", "--special", "<s>"), "1\n", true);
+    expect(PROGRAM("tokenize", MODEL, "--ids", "--bos", "Hi"), "1 2522 2497\n", false);
+    expect(PROGRAM("tokenize", MODEL, "--ids", "--special", "<s>Hi"), "1 2522 2497\n", false);
+    expect(PROGRAM("tokenize", MODEL, "--ids", "--bos", "--special", "<s><s>Hi"), "1 1 2522 2497\n", true);
+    expect(PROGRAM("tokenize", MODEL, "--bos", "--special", "--explain", "<s>Hi"),
+           "tokens      1 2522 2497\n", true);
+    expect(PROGRAM("tokenize", MODEL, "--json", "--bos", "--special", "<s>Hi"), "[1, 2522, 2497]", true);
+}
+
+/* `engine template` prints what the model gets, BOS too; `engine run --special` reads it. */
+Test(bos, texts_of_templates_are_read_again)
+{
+    files_write_text(files_path(folder, "template.jinja"), "{{ bos_token }}Hi");
+    files_write_text(files_path(folder, "messages.json"), "[]");
+    char *template = strdup(files_path(folder, "template.jinja"));
+    struct program_result text = PROGRAM("template", MODEL, "--chat-template", template, "--messages",
+                                         files_path(folder, "messages.json"));
+    cr_assert_eq(text.status, 0, "%s", text.err);
+    cr_assert_eq(strncmp(text.out, "<s>Hi", 5), 0, "%s", text.out);
+    const char *const run[] = {"run", MODEL, "--special", "-f", "-", "-n", "0", "--json", NULL};
+    struct program_result result = program_run(run, text.out, 5);
+    expect(result, "\"prompt_tokens\": 3", true);
+    program_free(&text);
+    free(template);
+}
+
+Test(bos, prompts_have_one)
+{
+    expect(PROGRAM("run", MODEL, "-n", "0", "--json", "--special", "-p", "<s>Hi"), "\"prompt_tokens\": 3",
+           true);
+    expect(PROGRAM("run", MODEL, "-n", "0", "--json", "-p", "Hi"), "\"prompt_tokens\": 3", false);
+    expect(PROGRAM("logits", MODEL, "--special", "--text", "<s>Hi", "--top", "1", "--json"), "", true);
+    expect(PROGRAM("score", MODEL, "--special", "-p", "<s>Hi", "--answer", " a", "--answer", " b"), "", true);
+}
+
+/* One warning for all lines; token ids are taken as they are. */
+Test(bos, lines_of_a_batch_have_one)
+{
+    const char *in = files_path(folder, "in.jsonl");
+    files_write_text(in, "{\"prompt\": \"<s>Hi\"}\n{\"prompt\": \"<s>Hi\"}\n");
+    expect(PROGRAM("batch", MODEL, "--special", in, "-n", "1"), "\"prompt_tokens\": 3", true);
+    files_write_text(in, "{\"tokens\": [1, 1, 2522, 2497]}\n");
+    expect(PROGRAM("batch", MODEL, "--special", in, "-n", "1"), "\"prompt_tokens\": 4", false);
+}
