@@ -530,6 +530,12 @@ typedef int (*engine_pair_sink)(void *user, const int32_t *tokens, const int32_t
  * token in a text remains text. The sink is called once; a value but 0 that it returns is returned. */
 ENGINE_API int engine_model_encode_pair(struct engine_model *model, struct engine_string first,
                                         struct engine_string second, engine_pair_sink sink, void *user);
+/* The same in at most n_most tokens; 0: no limit. The longer text loses its end first, then both, and the special tokens
+ * stay, as transformers truncates pairs (longest_first); with a template "rerank" the second text loses its end.
+ * ENGINE_ERROR_DATA: empty texts would need more. */
+ENGINE_API int engine_model_encode_pair_within(struct engine_model *model, struct engine_string first,
+                                               struct engine_string second, size_t n_most,
+                                               engine_pair_sink sink, void *user);
 
 /* Plans what would go where. Loads nothing. */
 ENGINE_API int engine_plan_create(struct engine_model *model, const struct engine_context_options *options,

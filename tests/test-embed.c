@@ -279,5 +279,6 @@ Test(embed, texts_that_are_too_long_are_refused_or_cut)
     program_fails(ENCODER("tea", "bear tea what is"), 0,
                   "text 2 has 6 tokens, but the model reads at most 5");
     expect_alike(ENCODER("bear tea what is tea", "is", "--truncate"), ENCODER("bear tea what", "is"));
+    program_fails(ENCODER("bear tea what is"), 0, "or cut it with --truncate");
     expect_alike(ENCODER("bear tea what is", "-c", "6"), ENCODER("bear tea what is", "-c", "32"));
 }

@@ -149,6 +149,49 @@ Test(rerank, a_template_joins_them)
     close_model();
 }
 
+/* As transformers' tokenizers truncate pairs (longest_first), with the special tokens: the ids are theirs. */
+Test(rerank, a_pair_that_is_too_long_is_cut)
+{
+    static const struct {
+        const char *first, *second;
+        size_t n_most, n_first, n_second;
+    } cases[] = {
+        {"what is tea", "bear tea bear tea", 0, 3, 4}, {"what is tea", "bear tea bear tea", 10, 3, 4},
+        {"what is tea", "bear tea bear tea", 9, 3, 3}, {"what is tea", "bear tea bear tea", 8, 2, 3},
+        {"what is tea", "bear tea bear tea", 7, 2, 2}, {"what is tea is tea is", "bear", 6, 2, 1},
+        {"what", "bear tea bear tea bear", 6, 1, 2},   {"what is tea", "bear tea bear", 8, 2, 3},
+        {"what is tea is", "bear tea bear", 8, 3, 2},  {"what is tea", "bear tea bear tea", 3, 0, 0},
+        {"what is tea", "bear tea bear tea", 4, 0, 1},
+    };
+    static const int32_t first[] = {6, 7, 4, 7, 4, 7}, second[] = {5, 4, 5, 4, 5};
+    open_model(RERANKER);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t a = cases[i].n_first, b = cases[i].n_second;
+        cr_assert_eq(engine_model_encode_pair_within(model, STRING(cases[i].first), STRING(cases[i].second),
+                                                     cases[i].n_most, take_pair, NULL),
+                     ENGINE_OK, "%s", engine_error_message());
+        cr_expect_eq(pair.count, a + b + 3, "case %zu: %zu tokens", i, pair.count);
+        cr_expect(pair.ids[0] == 2 && pair.ids[a + 1] == 3 && pair.ids[a + b + 2] == 3, "case %zu", i);
+        cr_expect_eq(memcmp(pair.ids + 1, first, a * sizeof *first), 0, "case %zu", i);
+        cr_expect_eq(memcmp(pair.ids + a + 2, second, b * sizeof *second), 0, "case %zu", i);
+        for (size_t k = 0; k < pair.count; k++) cr_expect_eq(pair.types[k], k > a + 1);
+    }
+    cr_expect_eq(engine_model_encode_pair_within(model, STRING("tea"), STRING("tea"), 2, take_pair, NULL),
+                 ENGINE_ERROR_DATA);
+    close_model();
+    open_model(RERANKER "key tokenizer.chat_template.rerank str [CLS]what{query}is{document}[SEP]\n");
+    encode(" tea ", " bear tea bear tea");
+    size_t whole = pair.count;
+    cr_assert_eq(engine_model_encode_pair_within(model, STRING(" tea "), STRING(" bear tea bear tea"),
+                                                 whole - 1, take_pair, NULL),
+                 ENGINE_OK, "%s", engine_error_message());
+    cr_expect_eq(pair.count, whole - 1);
+    cr_expect_eq(pair.ids[whole - 2], 3);
+    cr_expect_eq(engine_model_encode_pair_within(model, STRING(" tea "), STRING("bear"), 2, take_pair, NULL),
+                 ENGINE_ERROR_DATA);
+    close_model();
+}
+
 static float got[4];
 static uint32_t n_got;
 

@@ -16,6 +16,7 @@ struct source {
     struct engine_model *model;
     struct vocabulary vocabulary;
     struct engine_string prompt; /* before each text */
+    size_t n_most;               /* tokens of a pair; 0: no limit */
 };
 
 /* The next text, empty; NULL: out of memory. */
@@ -47,32 +48,32 @@ static int collect_pair(void *user, const int32_t *ids, const int32_t *types, si
     return ENGINE_OK;
 }
 
-static int encode_pair(const char *query, struct engine_model *model, const char *text, size_t size,
-                       struct embed_text *to)
+static int encode_pair(const struct source *source, const char *text, size_t size, struct embed_text *to)
 {
+    const char *query = source->arguments->query;
     char *copy = malloc(size + 1);
     if (!copy) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
     memcpy(copy, text, size);
     to->text = (struct engine_string){copy, size};
     /* cppcheck-suppress memleak ; the text keeps the copy */
-    return engine_model_encode_pair(model, (struct engine_string){query, strlen(query)}, to->text,
-                                    collect_pair, to);
+    return engine_model_encode_pair_within(source->model, (struct engine_string){query, strlen(query)},
+                                           to->text, source->n_most, collect_pair, to);
 }
 
 static int encode(const struct source *source, const char *text, size_t size, struct embed_text *to)
 {
     const struct vocabulary *vocabulary = &source->vocabulary;
     const struct arguments *a = source->arguments;
-    if (a->query) return encode_pair(a->query, source->model, text, size, to);
+    if (a->query) return encode_pair(source, text, size, to);
     uint32_t how = ENGINE_ENCODE_BOS_EOS | (a->special ? ENGINE_ENCODE_SPECIAL : 0u);
-    if (source->prompt.length == 0)
-        return vocabulary->api->encode(vocabulary->tokenizer, text, size, how, token_list_sink, &to->ids);
-    char *both = malloc(source->prompt.length + size);
+    size_t n_prompt = source->prompt.length;
+    char *both = malloc(n_prompt + size + 1);
     if (!both) return command_error(ENGINE_ERROR_MEMORY, "out of memory (texts)");
-    memcpy(both, source->prompt.data, source->prompt.length);
-    if (size > 0) memcpy(both + source->prompt.length, text, size);
-    int status = vocabulary->api->encode(vocabulary->tokenizer, both, source->prompt.length + size, how,
-                                         token_list_sink, &to->ids);
+    if (n_prompt > 0) memcpy(both, source->prompt.data, n_prompt);
+    if (size > 0) memcpy(both + n_prompt, text, size);
+    int status =
+        vocabulary->api->encode(vocabulary->tokenizer, both, n_prompt + size, how, token_list_sink, &to->ids);
+    token_list_drop_bos(&vocabulary->info, &to->ids, 0);
     free(both);
     return status;
 }
@@ -183,7 +184,7 @@ static int read_tokens(const struct source *source, struct embed_texts *texts)
 
 int embed_texts_read(const struct arguments *a, struct engine_model *model, struct embed_texts *texts)
 {
-    struct source source = {.arguments = a, .model = model};
+    struct source source = {.arguments = a, .model = model, .n_most = a->truncate ? texts->n_most : 0};
     int given = (a->words.count > 0) + !!a->prompt_file + !!a->tokens_file;
     if (given != 1)
         return command_error(ENGINE_ERROR_ARGUMENT,
@@ -208,20 +209,6 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
     return status;
 }
 
-/* Keeps what the tokenizer put around the text. */
-static void cut(struct embed_text *text, const struct token_list *around, size_t n)
-{
-    size_t n_before = 0, n_behind = 0;
-    while (n_before < around->count && text->ids.ids[n_before] == around->ids[n_before]) n_before++;
-    while (n_before + n_behind < around->count &&
-           text->ids.ids[text->ids.count - 1 - n_behind] == around->ids[around->count - 1 - n_behind])
-        n_behind++;
-    if (n_behind > n) n_behind = n;
-    memmove(text->ids.ids + n - n_behind, text->ids.ids + text->ids.count - n_behind,
-            n_behind * sizeof *text->ids.ids);
-    text->ids.count = n;
-}
-
 int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts)
 {
     for (size_t i = 0; i < texts->count; i++) {
@@ -229,11 +216,13 @@ int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts)
         char place[64];
         snprintf(place, sizeof place, text->line ? "line %" PRIu64 : "text %" PRIu64,
                  text->line ? text->line : i + 1);
-        if (text->ids.count > n_context && cuts) cut(text, &texts->around, n_context);
+        if (cuts) token_list_cut(&text->ids, &texts->around, n_context);
         if (text->ids.count > n_context)
-            return command_error(ENGINE_ERROR,
-                                 "%s has %zu tokens, but the model reads at most %u: shorten it", place,
-                                 text->ids.count, n_context);
+            return command_error(
+                ENGINE_ERROR,
+                "%s has %zu tokens, but the model reads at most %u: shorten it, or cut it with "
+                "--truncate",
+                place, text->ids.count, n_context);
     }
     if (texts->n_longest > n_context) texts->n_longest = n_context;
     return ENGINE_OK;

@@ -15,7 +15,9 @@ struct embed_text {
 };
 
 struct embed_texts {
-    bool pairs; /* set by the caller: the tokens of --tokens-file are those of two texts together */
+    /* Set by the caller. */
+    bool pairs;               /* the tokens of --tokens-file are those of two texts together */
+    size_t n_most;            /* tokens that the model reads, for --truncate */
     struct embed_text *items; /* [count] */
     size_t count, capacity;
     size_t n_longest;         /* tokens of the longest */

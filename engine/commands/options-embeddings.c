@@ -51,8 +51,10 @@ const struct option options_embeddings[] = {
      .kind = OPTION_FLAG,
      .group = GROUP_MAIN,
      .target = AT(truncate),
-     .commands = " embed ",
-     .help = "Cuts the end off texts that are longer than the model reads, instead of refusing them"},
+     .commands = " embed rerank classify ",
+     .help = "Cuts the end off texts that are longer than the model reads, instead of refusing them; of a "
+             "query and a "
+             "document the longer one first"},
 
     {.name = "pooling",
      .value = "KIND",

@@ -82,6 +82,10 @@ const struct option options_serve[] = {
                  "How long a request may take altogether before it is broken off; 0: no limit"),
     SERVE_NUMBER("grace", "SECONDS", grace_seconds, "30", 0, 1e6, NULL,
                  "How long requests in progress may go on after SIGTERM or Ctrl-C"),
+    SERVE_FLAG("truncate", truncate,
+               "Cuts texts for embeddings and reranking that are longer than the model reads, instead of "
+               "refusing them, "
+               "unless a request says `truncate`"),
     {.name = "log-format",
      .value = "FORMAT",
      .kind = OPTION_CHOICE,

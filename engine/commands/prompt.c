@@ -101,6 +101,20 @@ int token_list_sink(void *user, const int32_t *ids, size_t count)
     return token_list_add(user, ids, count);
 }
 
+void token_list_cut(struct token_list *tokens, const struct token_list *around, size_t n)
+{
+    int32_t *ids = tokens->ids;
+    size_t n_before = 0, n_behind = 0;
+    if (tokens->count <= n) return;
+    while (n_before < around->count && ids[n_before] == around->ids[n_before]) n_before++;
+    while (n_before + n_behind < around->count &&
+           ids[tokens->count - 1 - n_behind] == around->ids[around->count - 1 - n_behind])
+        n_behind++;
+    if (n_behind > n) n_behind = n;
+    memmove(ids + n - n_behind, ids + tokens->count - n_behind, n_behind * sizeof *ids);
+    tokens->count = n;
+}
+
 void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first)
 {
     int32_t *ids = tokens->ids + first;

@@ -15,6 +15,9 @@ int token_list_add(struct token_list *list, const int32_t *ids, size_t count);
 /* The same as an engine_token_sink, whose `user` is the list. */
 int token_list_sink(void *user, const int32_t *ids, size_t count);
 
+/* Shortens a text to n tokens at its end, but keeps those that the tokenizer puts `around` a text (what it makes of none). */
+void token_list_cut(struct token_list *tokens, const struct token_list *around, size_t n);
+
 /* The model's tokenizer, opened once. */
 struct vocabulary {
     const struct engine_tokenizer_api *api; /* NULL: it cannot be read, see vocabulary_open_for_ids */

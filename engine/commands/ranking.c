@@ -38,6 +38,7 @@ int ranking_run(const struct arguments *arguments, struct ranking *r)
                             .verb = "score",
                             .take = take_scores,
                             .user = r};
+    r->texts.n_most = arguments->n_context ? arguments->n_context : r->info.n_context;
     int status = embed_texts_read(arguments, r->model, &r->texts);
     if (status) return status;
     r->scores = calloc(r->texts.count * r->info.n_labels, sizeof *r->scores);

@@ -87,6 +87,35 @@ static int by_template(struct engine_model *model, struct engine_string source, 
     return status;
 }
 
+/* The longest beginning of the second text with which the pair fits into n_most tokens; 0: any. */
+static int by_template_within(struct engine_model *model, struct engine_string source,
+                              struct engine_string first, struct engine_string second, size_t n_most,
+                              struct pair *pair)
+{
+    size_t least = 0,
+           most = second.length; /* bytes: those that are known to fit, if any, and the most that may */
+    int status = by_template(model, source, first, second, pair);
+    if (status || n_most == 0 || pair->count <= n_most) return status;
+    while (least < most && !status) {
+        size_t length = least + (most - least + 1) / 2;
+        pair->count = 0;
+        while (length > least && ((unsigned char)second.data[length] & 0xC0) == 0x80)
+            length--; /* whole characters */
+        if (length == least) break;
+        status = by_template(model, source, first, (struct engine_string){second.data, length}, pair);
+        if (pair->count <= n_most)
+            least = length;
+        else
+            most = length - 1;
+    }
+    pair->count = 0;
+    if (!status) status = by_template(model, source, first, (struct engine_string){second.data, least}, pair);
+    return !status && pair->count > n_most
+               ? error_raise(ENGINE_ERROR_DATA,
+                             "a pair of texts does not fit into %zu tokens without the second", n_most)
+               : status;
+}
+
 /* ---- By the tokenizer ---------------------------------------------------------------------------------- */
 
 /* Whether two special tokens part the texts, </s></s>, as in RoBERTa. WordPiece has one, [SEP]. */
@@ -115,13 +144,31 @@ static int32_t second_type(const struct engine_model *model, bool two_between)
     return types && types->ne[1] > 1 && !two_between ? 1 : 0;
 }
 
-/* begin a end b end, and `end` twice between the two where the model wants that. */
+static int refuse_limit(size_t n_most)
+{
+    return error_raise(ENGINE_ERROR_DATA,
+                       "a pair of texts does not fit into %zu tokens, even if both are empty", n_most);
+}
+
+/* Shortens two texts to n_most tokens together: the longer one until both are as long, then both. */
+static void shorten(size_t *n_first, size_t *n_second, size_t n_most)
+{
+    if (*n_first + *n_second <= n_most) return;
+    size_t shorter = *n_first < *n_second ? *n_first : *n_second, half = n_most / 2;
+    if (shorter > half) shorter = half;
+    bool is_first = *n_first <= *n_second;
+    *n_first = is_first ? shorter : n_most - shorter;
+    *n_second = n_most - *n_first;
+}
+
+/* begin a end b end, and `end` twice between the two where the model wants that. n_most: as in
+ * engine_model_encode_pair_within. */
 static int by_tokenizer(struct engine_model *model, struct engine_string first, struct engine_string second,
-                        struct pair *pair, size_t *n_first, bool *two_between)
+                        size_t n_most, struct pair *pair, size_t *n_first, bool *two_between)
 {
     const struct engine_tokenizer_api *api;
     struct engine_tokenizer *tokenizer;
-    struct pair around = {0}, plain = {0};
+    struct pair around = {0}, plain = {0}, other = {0};
     int status = engine_model_tokenizer(model, &api, &tokenizer);
     if (status) return status;
     *two_between = has_two_between(model, uses_wordpiece(model));
@@ -143,10 +190,21 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
     if (!status && plain.count == 0 && around.count > 1) n_before = 1;
     size_t n_behind = n_added - n_before;
     const int32_t *behind = around.ids + n_before;
+    if (!status) status = api->encode(tokenizer, second.data, second.length, 0, collect, &other);
+    size_t n_special = n_added + (*two_between ? n_behind : 0) + n_behind, n_kept = plain.count;
+    if (!status && n_most > 0 && n_special > n_most) status = refuse_limit(n_most);
+    if (!status && n_most > 0) {
+        shorten(&n_kept, &other.count, n_most - n_special);
+        size_t end = n_before + plain.count;
+        if (n_kept < plain.count)
+            memmove(pair->ids + n_before + n_kept, pair->ids + end, n_behind * sizeof *pair->ids);
+        pair->count -= plain.count - n_kept;
+    }
     if (!status && *two_between && n_behind > 0) status = collect(pair, behind, n_behind);
     *n_first = pair->count;
-    if (!status) status = api->encode(tokenizer, second.data, second.length, 0, collect, pair);
+    if (!status && other.count > 0) status = collect(pair, other.ids, other.count);
     if (!status && n_behind > 0) status = collect(pair, behind, n_behind);
+    free(other.ids);
     free(around.ids);
     free(plain.ids);
     return status;
@@ -155,6 +213,13 @@ static int by_tokenizer(struct engine_model *model, struct engine_string first, 
 int engine_model_encode_pair(struct engine_model *model, struct engine_string first,
                              struct engine_string second, engine_pair_sink sink, void *user)
 {
+    return engine_model_encode_pair_within(model, first, second, 0, sink, user);
+}
+
+int engine_model_encode_pair_within(struct engine_model *model, struct engine_string first,
+                                    struct engine_string second, size_t n_most, engine_pair_sink sink,
+                                    void *user)
+{
     const struct engine_metadata *metadata = &model->getters;
     struct engine_string source;
     struct pair pair = {0};
@@ -162,8 +227,8 @@ int engine_model_encode_pair(struct engine_model *model, struct engine_string fi
     bool two_between = false;
     bool has_template =
         metadata->get_string(metadata->context, "tokenizer.chat_template.rerank", &source) == ENGINE_OK;
-    int status = has_template ? by_template(model, source, first, second, &pair)
-                              : by_tokenizer(model, first, second, &pair, &n_first, &two_between);
+    int status = has_template ? by_template_within(model, source, first, second, n_most, &pair)
+                              : by_tokenizer(model, first, second, n_most, &pair, &n_first, &two_between);
     int32_t *types = status ? NULL : calloc(pair.count + 1, sizeof *types);
     if (!status && !types) status = error_memory("pair of texts");
     int32_t type = has_template ? 0 : second_type(model, two_between);

@@ -119,8 +119,9 @@ static bool read_dimensions(struct embeddings *all, const json_t *value)
 static bool read_body(struct embeddings *all, json_t *body)
 {
     struct mistake *mistake = &all->vectors.group.mistake;
-    static const char *const known[] = {"model", "input", "encoding_format", "dimensions", "prompt_name",
-                                        "user",  NULL};
+    static const char *const known[] = {"model",       "input", "encoding_format", "dimensions",
+                                        "prompt_name", "user",  "truncate",        "truncate_prompt_tokens",
+                                        NULL};
     const json_t *format = json_object_get(body, "encoding_format"),
                  *dimensions = json_object_get(body, "dimensions");
     const char *word = json_string_value(format);
@@ -131,6 +132,7 @@ static bool read_body(struct embeddings *all, json_t *body)
     all->base64 = word && strcmp(word, "base64") == 0;
     if (dimensions && !json_is_null(dimensions) && !read_dimensions(all, dimensions)) return false;
     if (!read_prompt(all, json_object_get(body, "prompt_name"))) return false;
+    if (!vectors_read_truncate(&all->vectors, body)) return false;
     return read_inputs(all, json_object_get(body, "input"));
 }
 

@@ -60,7 +60,9 @@ static bool read_documents(struct rerank *all, const json_t *query)
             return mistake_in(mistake, "documents",
                               "\"documents\"[%zu] should be a text, or an object with a \"text\"", i);
         struct engine_string second = {json_string_value(text), json_string_length(text)};
-        int status = engine_model_encode_pair(all->vectors.served->model, first, second, take_pair, input);
+        int status =
+            engine_model_encode_pair_within(all->vectors.served->model, first, second,
+                                            all->vectors.cuts ? all->vectors.n_most : 0, take_pair, input);
         if (status) return mistake_of_engine(mistake, status, "documents");
         if (!vectors_fits(&all->vectors, input)) return false;
     }
@@ -90,12 +92,14 @@ static bool read_returns(struct rerank *all, const json_t *body)
 
 static bool read_body(struct rerank *all, json_t *body)
 {
-    static const char *const known[] = {"model", "query", "documents", "texts", "top_n", "return_documents",
-                                        "user",  NULL};
+    static const char *const known[] = {"model", "query",    "documents",
+                                        "texts", "top_n",    "return_documents",
+                                        "user",  "truncate", "truncate_prompt_tokens",
+                                        NULL};
     if (!ask_check_fields(body, known, &all->vectors.group.mistake)) return false;
     all->documents = json_object_get(body, "documents");
     if (!all->documents) all->documents = json_object_get(body, "texts");
-    return read_top(all, body) && read_returns(all, body) &&
+    return read_top(all, body) && read_returns(all, body) && vectors_read_truncate(&all->vectors, body) &&
            read_documents(all, json_object_get(body, "query"));
 }
 
@@ -109,6 +113,7 @@ static bool know_model(struct rerank *all)
         return mistake_with_code(&all->vectors.group.mistake, "model_not_supported", "model", "%.80s: %s",
                                  all->vectors.served->name, command_message());
     all->n_labels = all->vectors.n_kept = info.n_labels;
+    all->vectors.n_longest = info.n_context;
     return true;
 }
 

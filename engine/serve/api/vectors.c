@@ -2,10 +2,12 @@
 #include "serve/api/vectors.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "serve/generate/wire.h"
+#include "serve/server.h"
 
 static void finish(struct group *group)
 {
@@ -21,6 +23,7 @@ static void finish(struct group *group)
         free(all->inputs[i].values);
     }
     free(all->inputs);
+    free(all->around.ids);
     group_free(group);
     free(all);
 }
@@ -99,16 +102,54 @@ bool vectors_room(struct vectors *all, size_t n_inputs)
     return group_room(&all->group, n_inputs, &all->group.mistake);
 }
 
-bool vectors_fits(struct vectors *all, const struct vector_input *input)
+/* Tokens that a text may have. */
+static uint32_t limit_of(const struct vectors *all)
 {
     uint32_t n_context = all->served->info.n_context;
-    if (all->n_longest > 0 && all->n_longest < n_context) n_context = all->n_longest;
+    return all->n_longest > 0 && all->n_longest < n_context ? all->n_longest : n_context;
+}
+
+bool vectors_read_truncate(struct vectors *all, const json_t *body)
+{
+    const json_t *flag = json_object_get(body, "truncate"),
+                 *number = json_object_get(body, "truncate_prompt_tokens");
+    const struct vocabulary *v = &all->served->vocabulary;
+    struct mistake *mistake = &all->group.mistake;
+    json_int_t n = json_integer_value(number);
+    all->n_most = limit_of(all);
+    if (flag && !json_is_null(flag) && !json_is_boolean(flag))
+        return mistake_in(mistake, "truncate", "\"truncate\" should be true or false");
+    bool has_number = number && !json_is_null(number);
+    if (has_number && (!json_is_integer(number) || n == 0 || n < -1 || n > (json_int_t)all->n_most))
+        return mistake_in(
+            mistake, "truncate_prompt_tokens",
+            "\"truncate_prompt_tokens\" should be -1 (as many as the model reads) or from 1 to %u",
+            all->n_most);
+    if (has_number && n > 0) all->n_most = (uint32_t)n;
+    all->cuts = flag && !json_is_null(flag) ? json_is_true(flag)
+                                            : exchange_server(all->group.exchange)->arguments->truncate;
+    all->cuts |= has_number;
+    int status =
+        all->cuts ? v->api->encode(v->tokenizer, "", 0, ENGINE_ENCODE_BOS_EOS, token_list_sink, &all->around)
+                  : ENGINE_OK;
+    return !status || mistake_of_engine(mistake, status, "truncate");
+}
+
+bool vectors_fits(struct vectors *all, struct vector_input *input)
+{
+    uint32_t limit = limit_of(all);
+    char place[64];
+    snprintf(place, sizeof place, all->n_inputs > 1 ? "\"%.40s\"[%zu]" : "\"%.40s\"", all->what,
+             (size_t)(input - all->inputs));
     if (input->tokens.count == 0)
-        return mistake_in(&all->group.mistake, all->what, "a text of \"%s\" has no tokens", all->what);
-    if (input->tokens.count <= n_context) return true;
-    return mistake_with_code(&all->group.mistake, "context_length_exceeded", all->what,
-                             "a text of \"%s\" has %zu tokens, but the context of this model takes %u here",
-                             all->what, input->tokens.count, n_context);
+        return mistake_in(&all->group.mistake, all->what, "%s has no tokens", place);
+    if (all->cuts) token_list_cut(&input->tokens, &all->around, all->n_most);
+    if (input->tokens.count <= limit) return true;
+    return mistake_with_code(
+        &all->group.mistake, "context_length_exceeded", all->what,
+        "%s has %zu tokens, but the model reads at most %u here: shorten it, or cut it with "
+        "\"truncate\": true",
+        place, input->tokens.count, limit);
 }
 
 void vectors_run(struct vectors *all)

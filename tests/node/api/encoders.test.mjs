@@ -85,6 +85,39 @@ test('what is wrong with a request is said', async () => {
     assert.equal((await post('/v1/rerank', { ...rank, model: 'nobody' })).status, 404);
 });
 
+test('texts that are too long are refused by name, or cut', async () => {
+    const long = 'tea '.repeat(40), cut = 'tea '.repeat(30); // the model reads 32 tokens, two of them special
+    const refused = await post('/v1/embeddings', { model: 'encoder', input: ['tea', long] });
+    assert.equal(refused.status, 400);
+    assert.equal(refused.json.error.code, 'context_length_exceeded');
+    assert.match(refused.json.error.message, /"input"\[1\] has 42 tokens, but the model reads at most 32/);
+    const whole = (await post('/v1/embeddings', { model: 'encoder', input: ['tea', cut] })).json;
+    for (const how of [{ truncate: true }, { truncate_prompt_tokens: -1 }, { truncate_prompt_tokens: 32 }]) {
+        const { status, json } = await post('/v1/embeddings', { model: 'encoder', input: ['tea', long], ...how });
+        assert.equal(status, 200, JSON.stringify(json));
+        assert.deepEqual(json, whole);
+    }
+    const few = await post('/v1/embeddings', { model: 'encoder', input: 'tea paris what', truncate_prompt_tokens: 4 });
+    assert.deepEqual(few.json, (await post('/v1/embeddings', { model: 'encoder', input: 'tea paris' })).json);
+    const ranked = await post('/v1/rerank', { ...rank, documents: ['tea', long], truncate: true });
+    assert.equal(ranked.status, 200);
+    assert.equal(ranked.json.usage.prompt_tokens, 3 + 6 + 1 + 32);
+    assert.match((await post('/v1/rerank', { ...rank, documents: ['tea', long], truncate: false })).json.error.message, /"documents"\[1\] has 49 tokens/);
+    for (const [field, value] of [['truncate', 1], ['truncate', 'yes'], ['truncate_prompt_tokens', 0], ['truncate_prompt_tokens', 33]]) {
+        const wrong = await post('/v1/embeddings', { model: 'encoder', input: 'tea', [field]: value });
+        assert.equal(wrong.status, 400);
+        assert.equal(wrong.json.error.param, field);
+    }
+});
+
+test('engine serve --truncate cuts unless a request forbids it', async () => {
+    const other = await serve('--truncate', '-m', 'encoder=' + join(folder, 'encoder'));
+    const ask = async (body) => (await fetch(other.url + '/v1/embeddings', { method: 'POST', body: JSON.stringify({ model: 'encoder', input: 'tea '.repeat(40), ...body }) })).status;
+    assert.equal(await ask({}), 200);
+    assert.equal(await ask({ truncate: false }), 400);
+    assert.equal(await other.end(), 0);
+});
+
 test('an encoder gives embeddings and writes no texts', async () => {
     for (const model of ['encoder', 'reranker']) {
         const { status, json } = await post('/v1/embeddings', { model, input: ['tea', 'paris'] });
