@@ -33,7 +33,7 @@ static void echo(struct exchange *exchange)
 static void pour(struct exchange *exchange)
 {
     struct engine_string body = exchange_body(exchange);
-    exchange_stream(exchange, "text/event-stream");
+    exchange_stream(exchange, "text/event-stream", NULL);
     exchange_send(exchange, body.data, body.length);
     exchange_send(exchange, "\n", 1);
     exchange_end(exchange);
