@@ -10,6 +10,9 @@
 char *files_folder(void);
 void files_remove(const char *folder);
 
+/* Where nothing is: a path of the tests' own. With a literal after it, another one. */
+#define FILES_ABSENT TEST_BINARY_DIR "/absent"
+
 /* "FOLDER/NAME" in one of a few static buffers: valid for the next dozen calls. */
 const char *files_path(const char *folder, const char *name);
 

@@ -32,7 +32,7 @@ static void become_engine(const char *const *arguments, FILE *in, FILE *out, FIL
     int files[] = {fileno(in), fileno(out), fileno(err)};
     for (int i = 0; i < 3; i++) files[i] = fcntl(files[i], F_DUPFD_CLOEXEC, 3);
     for (int i = 0; i < 3; i++) dup2(files[i], i);
-    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    setenv("XDG_CONFIG_HOME", "/dev/null", 1);
     execv(TEST_ENGINE, argv);
     perror(TEST_ENGINE);
     _exit(127);

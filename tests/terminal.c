@@ -25,7 +25,7 @@ void terminal_start(struct terminal *terminal, const char *const *arguments)
     cr_assert(terminal->child >= 0);
     if (terminal->child > 0) return;
     signal(SIGINT, SIG_DFL); /* where the tests run in the background it would be ignored */
-    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    setenv("XDG_CONFIG_HOME", "/dev/null", 1);
     setenv("TERM", "xterm", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     execv(TEST_ENGINE, (char *const *)(size_t)argv);

@@ -449,7 +449,7 @@ Test(adapters, refuses_what_it_cannot_apply)
     expect_refusal(write_gguf("adapter.gguf", attention + 4, 8, 12, "llama"), "changes nothing");
     expect_refusal(model_file, "not an adapter");
     expect_refusal(folder, "adapter_config.json");
-    expect_refusal("/nowhere", "/nowhere");
+    expect_refusal(FILES_ABSENT, FILES_ABSENT);
 }
 
 /* Experts that are a parameter, on a model without experts, and parameters that the configuration lacks. */
@@ -579,7 +579,7 @@ Test(adapters, on_the_command_line)
     program_fails(LOGITS("--lora", scaled, "-o", weights), 0, "adapter_model.safetensors");
     files_write_text(files_path(folder, "text"), "no model");
     program_fails(LOGITS("--lora", files_path(folder, "text")), 0, "reading an adapter: ");
-    program_fails(LOGITS("--lora", "/nowhere"), 0, "/nowhere");
+    program_fails(LOGITS("--lora", FILES_ABSENT), 0, FILES_ABSENT);
     program_fails(LOGITS("--lora", ""), 0, "--lora \"\": there is no file");
     program_fails(LOGITS("--lora", "=2"), 0, "--lora =2: there is no file");
     static const char *const wrong[] = {"nan", "inf", "-inf", "", "1e99", "0,5"};

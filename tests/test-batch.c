@@ -272,7 +272,7 @@ static void run_and_kill(off_t more)
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
         dup2(nowhere, STDERR_FILENO);
-        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        setenv("XDG_CONFIG_HOME", "/dev/null", 1);
         execl(TEST_ENGINE, "engine", "batch", "-m", model, "--backend", "cpu", "-n", "12", in, "--seed", "4",
               "-o", out, (char *)NULL);
         _exit(127);
@@ -440,7 +440,7 @@ Test(batch, into_a_pipe_with_a_name)
     pid_t child = fork();
     cr_assert(child >= 0);
     if (child == 0) {
-        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        setenv("XDG_CONFIG_HOME", "/dev/null", 1);
         execl(TEST_ENGINE, "engine", "batch", "-m", model, "--backend", "cpu", "-n", "12", in, "--seed", "4",
               "-o", out, (char *)NULL);
         _exit(127);

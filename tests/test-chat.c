@@ -603,7 +603,7 @@ Test(chat, mistakes_at_the_start)
         {"--template-arg", "x", "'x' is not KEY=JSON"},
         {"--chat-template-kwargs", "[", "--chat-template-kwargs: not a JSON object"},
         {"--grammar", "root ::= x", "x"},
-        {"--grammar-file", "/nonexistent", "/nonexistent"},
+        {"--grammar-file", FILES_ABSENT, FILES_ABSENT},
         {"--json-schema", "{\"type\":1}", "type"},
         {"--stop", "", "--stop: the text is empty"},
     };
@@ -680,7 +680,7 @@ Test(chat, refuses)
     struct {
         const char *lines, *word;
     } cases[] = {
-        {"/load /nonexistent.json\n", "/nonexistent.json"},
+        {"/load " FILES_ABSENT ".json\n", FILES_ABSENT ".json"},
         {"/load\n", "/load FILE"},
         {"/save\n", "/save FILE"},
         {"/set temp\n", "/set temp 0.7"},

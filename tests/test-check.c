@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "files.h"
 #include "program.h"
 
 #define BUILT TEST_BINARY_DIR "/plugins/built"
@@ -376,9 +377,9 @@ Test(check, files_that_are_no_plugins)
     cr_expect_eq(result.status, 1);
     cr_expect(strstr(result.err, "built for plugin ABI"), "%s", result.err);
     program_free(&result);
-    result = program_run((const char *const[]){"plugins", "check", "/nonexistent.so", NULL}, NULL, 0);
+    result = program_run((const char *const[]){"plugins", "check", FILES_ABSENT ".so", NULL}, NULL, 0);
     cr_expect_eq(result.status, 1);
-    cr_expect(strstr(result.err, "/nonexistent.so: No such file"), "%s", result.err);
+    cr_expect(strstr(result.err, FILES_ABSENT ".so: No such file"), "%s", result.err);
     program_free(&result);
     result = program_run((const char *const[]){"plugins", "check", NULL}, NULL, 0);
     cr_expect_eq(result.status, 2);

@@ -74,14 +74,14 @@ Test(cli, mistakes_end_with_status_2)
 
 Test(cli, failures_end_with_status_1)
 {
-    struct program_result result = PROGRAM("plugins", "--plugin-dir", "/nonexistent");
+    struct program_result result = PROGRAM("plugins", "--plugin-dir", FILES_ABSENT);
     cr_assert_eq(result.status, 1);
-    one_line_of_error(&result, "engine: plugin folder /nonexistent: No such file or directory\n");
+    one_line_of_error(&result, "engine: plugin folder " FILES_ABSENT ": No such file or directory\n");
     program_free(&result);
 
-    result = PROGRAM("devices", "--config", "/nonexistent");
+    result = PROGRAM("devices", "--config", FILES_ABSENT);
     cr_assert_eq(result.status, 1);
-    one_line_of_error(&result, "engine: /nonexistent: No such file or directory\n");
+    one_line_of_error(&result, "engine: " FILES_ABSENT ": No such file or directory\n");
     program_free(&result);
 }
 

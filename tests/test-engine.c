@@ -125,8 +125,8 @@ Test(engine, tokenizer_that_cannot_be_made)
 Test(engine, models_that_cannot_be_opened)
 {
     struct engine_model *none = NULL;
-    cr_assert_neq(engine_model_open(engine, "/nonexistent/model.gguf", NULL, &none), ENGINE_OK);
-    cr_assert(strstr(engine_error_message(), "/nonexistent/model.gguf"), "%s", engine_error_message());
+    cr_assert_neq(engine_model_open(engine, FILES_ABSENT "/model.gguf", NULL, &none), ENGINE_OK);
+    cr_assert(strstr(engine_error_message(), FILES_ABSENT "/model.gguf"), "%s", engine_error_message());
     files_write_text(files_path(folder, "text.gguf"), "not a model, whatever its name says");
     cr_assert_neq(engine_model_open(engine, files_path(folder, "text.gguf"), NULL, &none), ENGINE_OK);
     cr_assert(strstr(engine_error_message(), "text.gguf"), "%s", engine_error_message());

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "gguf-writer.h"
 #include "llama2c-writer.h"
 #include "program.h"
@@ -152,8 +153,9 @@ Test(info, odd_values)
 
 Test(info, refused)
 {
-    struct program_result result = INFO("/nonexistent/model.gguf");
+    struct program_result result = INFO(FILES_ABSENT "/model.gguf");
     cr_assert(result.status == 1 && result.out_size == 0);
-    cr_assert_str_eq(result.err, "engine: cannot open /nonexistent/model.gguf: No such file or directory\n");
+    cr_assert_str_eq(result.err,
+                     "engine: cannot open " FILES_ABSENT "/model.gguf: No such file or directory\n");
     program_free(&result);
 }

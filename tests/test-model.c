@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "files.h"
 #include "gguf-writer.h"
 #include "model/model.h"
 #include "model/types.h"
@@ -413,7 +414,7 @@ static void expect_no_file(const char *name, const char *tokenizer, const char *
 
 Test(gguf, unreadable)
 {
-    expect_no_file("/nonexistent/model.gguf", NULL, "cannot open /nonexistent/model.gguf: No such file");
+    expect_no_file(FILES_ABSENT "/model.gguf", NULL, "cannot open " FILES_ABSENT "/model.gguf: No such file");
     expect_no_file(TEST_BINARY_DIR, NULL, "is a folder without a config.json");
     cr_assert(mkfifo(path, 0600) == 0);
     expect_no_file(path, NULL, "is a device or pipe, not a regular file");

@@ -306,7 +306,7 @@ Test(opencl_faults, no_driver_is_said_in_one_line)
     char *folder = files_folder();
     setenv("OCL_ICD_VENDORS", folder, 1);
     expect_cpu_takes_over("no device with an OpenCL 1.2 driver", 0);
-    files_write_text(files_path(folder, "missing.icd"), "/nonexistent.so\n");
+    files_write_text(files_path(folder, "missing.icd"), FILES_ABSENT ".so\n");
     expect_cpu_takes_over("no device with an OpenCL 1.2 driver", 0);
     files_remove(folder);
     free(folder);

@@ -35,7 +35,7 @@ static void begin(void)
 {
     folder = files_folder();
     unsetenv("ENGINE_PLUGIN_PATH");
-    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    setenv("XDG_CONFIG_HOME", "/dev/null", 1);
 }
 
 static void end(void)
@@ -252,7 +252,7 @@ Test(plugins, links_are_judged_by_where_they_lead)
     char *elsewhere = files_folder();
     files_copy(BUILT "/bytes.so", files_path(elsewhere, "bytes.so"), SIZE_MAX);
     cr_assert_eq(symlink(files_path(elsewhere, "bytes.so"), files_path(folder, "link.so")), 0);
-    cr_assert_eq(symlink("/nonexistent/x.so", files_path(folder, "nowhere.so")), 0);
+    cr_assert_eq(symlink(FILES_ABSENT "/x.so", files_path(folder, "nowhere.so")), 0);
     cr_assert_eq(chmod(elsewhere, 0775), 0);
     open_folder();
     refused("link.so", "others can write to the folder (mode 0775)");
@@ -487,16 +487,16 @@ Test(plugins, search_order)
     files_copy(BUILT "/bytes-newer.so", files_path(second, "newer.so"), SIZE_MAX);
     files_copy(BUILT "/bytes-newer.so", files_path(third, "newer.so"), SIZE_MAX);
     files_copy(BUILT "/idle.so", files_path(third, "idle.so"), SIZE_MAX);
-    snprintf(text, sizeof text, "plugin_dirs = %s:/nonexistent/configured\n", third);
+    snprintf(text, sizeof text, "plugin_dirs = %s:" FILES_ABSENT "/configured\n", third);
     configure(text);
-    snprintf(text, sizeof text, "/nonexistent/path::%s", second);
+    snprintf(text, sizeof text, FILES_ABSENT "/path::%s", second);
     setenv("ENGINE_PLUGIN_PATH", text, 1);
     open_folder();
     cr_assert_str_eq(plugins_find_tokenizer(plugins, "test-bytes")->path, files_path(folder, "first.so"));
     cr_assert_str_eq(plugins_find_tokenizer(plugins, "test-newer")->path, files_path(second, "newer.so"));
     cr_assert_str_eq(plugins_find_backend(plugins, "idle")->path, files_path(third, "idle.so"));
-    cr_assert(strstr(log_text, "/nonexistent/path is not used: No such file or directory"));
-    cr_assert(strstr(log_text, "/nonexistent/configured is not used: No such file or directory"));
+    cr_assert(strstr(log_text, FILES_ABSENT "/path is not used: No such file or directory"));
+    cr_assert(strstr(log_text, FILES_ABSENT "/configured is not used: No such file or directory"));
     files_remove(second);
     files_remove(third);
     free(second);
@@ -505,8 +505,8 @@ Test(plugins, search_order)
 
 Test(plugins, a_folder_that_was_asked_for_must_exist)
 {
-    cr_assert_eq(open_dirs((const char *const[]){folder, "/nonexistent/dir", NULL}), ENGINE_ERROR_NOT_FOUND);
-    cr_assert_str_eq(error_message(), "plugin folder /nonexistent/dir: No such file or directory");
+    cr_assert_eq(open_dirs((const char *const[]){folder, FILES_ABSENT "/dir", NULL}), ENGINE_ERROR_NOT_FOUND);
+    cr_assert_str_eq(error_message(), "plugin folder " FILES_ABSENT "/dir: No such file or directory");
 }
 
 /* ---- Services ------------------------------------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "files.h"
 #include "program-model.h"
 #include "program.h"
 
@@ -98,6 +99,6 @@ Test(prompt_cache, wrong_files_are_refused)
     program_fails(
         PROGRAM("-m", model, "-p", "a", "--prompt-cache", cache, "--prompt-cache-all", "--prompt-cache-ro"),
         2, "can't be given together");
-    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", "/nonexistent/file"), 1,
-                  "/nonexistent/file");
+    program_fails(PROGRAM("-m", model, "-p", "a", "--prompt-cache", FILES_ABSENT "/file"), 1,
+                  FILES_ABSENT "/file");
 }

@@ -372,7 +372,7 @@ Test(run, progress_of_the_prompt)
     pid_t child = forkpty(&terminal, NULL, NULL, NULL);
     cr_assert(child >= 0);
     if (child == 0) {
-        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        setenv("XDG_CONFIG_HOME", "/dev/null", 1);
         execl(TEST_ENGINE, "engine", "run", model, "One day and another day", "-b", "2", "-n", "2", "--temp",
               "0", (char *)NULL);
         _exit(127);
@@ -489,9 +489,9 @@ Test(run, mistakes)
     program_fails(PROGRAM("-m", model, "-p", "a", "--tokens-file", "b"), 2,
                   "use one of --prompt, --file and --tokens-file");
     program_fails(PROGRAM("-m", model, "a", "--tokens-file", "b"), 2, "two prompts: 'a'");
-    program_fails(PROGRAM("-m", model, "--tokens-file", "/nowhere.npy"), 1, "/nowhere.npy");
-    program_fails(PROGRAM("-m", model, "-f", "/nonexistent"), 1, "/nonexistent: No such file or directory");
-    program_fails(PROGRAM("-m", "/nonexistent", "-p", "a"), 1, "/nonexistent: No such file or directory");
+    program_fails(PROGRAM("-m", model, "--tokens-file", FILES_ABSENT ".npy"), 1, FILES_ABSENT ".npy");
+    program_fails(PROGRAM("-m", model, "-f", FILES_ABSENT), 1, FILES_ABSENT ": No such file or directory");
+    program_fails(PROGRAM("-m", FILES_ABSENT, "-p", "a"), 1, FILES_ABSENT ": No such file or directory");
     program_fails(PROGRAM("-m", model, "-p", "a", "--backend", "nope"), 1, "no backend 'nope'");
     program_fails(PROGRAM("-m", model, "-p", "a", "--memory", "cpu"), 2,
                   "--memory cpu: expected DEVICE=SIZE");
@@ -533,7 +533,7 @@ static pid_t start_long_run(const char *errors, int *out)
         close(ends[0]);
         close(ends[1]);
         signal(SIGINT, SIG_DFL); /* where the tests run in the background it would be ignored */
-        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        setenv("XDG_CONFIG_HOME", "/dev/null", 1);
         execl(TEST_ENGINE, "engine", "-m", model, "-p", "a", "-n", "1000000", "-c", "200000", "--temp", "0",
               NULL);
         _exit(127);

@@ -181,8 +181,8 @@ Test(score, mistakes)
            "answer number 1 have 6 tokens (3 + 3), but the context has room for 4: enlarge it with -c");
     expect(SCORE("-f", fits, "-c", "4"),
            "fits.jsonl: line 2: the prompt and answer number 2 have 5 tokens (3 + 2)");
-    expect(SCORE("-f", fits, "--answer-tokens-file", "/nowhere/none.npy"), "/nowhere/none.npy");
-    expect(SCORE("-f", "/nowhere/lines.jsonl"), "/nowhere/lines.jsonl");
+    expect(SCORE("-f", fits, "--answer-tokens-file", FILES_ABSENT "/none.npy"), FILES_ABSENT "/none.npy");
+    expect(SCORE("-f", FILES_ABSENT "/lines.jsonl"), FILES_ABSENT "/lines.jsonl");
     expect(SCORE("--tokens-file", none, "--answer", "a"), "none.npy");
     expect(SCORE("-p", "a", "--answer-tokens-file", none), "none.npy");
     const char empty[] = "\x93NUMPY\x01\0F\0{'descr': '<i4', 'fortran_order': False, 'shape': (0,), }      "

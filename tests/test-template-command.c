@@ -105,7 +105,7 @@ Test(template_command, says_which_file_is_wrong)
                  "--messages and --tools cannot both read standard input");
     expect_error(PROGRAM("template", "-m", model, "--messages", "-"), "standard input: not JSON");
     /* before the model is opened */
-    expect_error(PROGRAM("template", "-m", "/nonexistent", "--messages", messages, "--template-arg", "x"),
+    expect_error(PROGRAM("template", "-m", FILES_ABSENT, "--messages", messages, "--template-arg", "x"),
                  "'x' is not KEY=JSON");
 }
 
@@ -170,7 +170,7 @@ Test(template_command, users_do_not_write_special_tokens)
 Test(template_command, mistakes_are_one_line)
 {
     expect_error(PROGRAM("template", "-m", model), "--messages");
-    expect_error(PROGRAM("template", "-m", model, "--messages", "/none.json"), "/none.json");
+    expect_error(PROGRAM("template", "-m", model, "--messages", FILES_ABSENT ".json"), FILES_ABSENT ".json");
     expect_error(TEMPLATE("--chat-template", "nonesuch"), "nonesuch");
     expect_error(TEMPLATE("--template-arg", "x=y"), "not JSON");
     expect_error(TEMPLATE("--template-arg", "x"), "KEY=JSON");

@@ -424,7 +424,7 @@ static void expect_cpu_takes_over(const char *reason, size_t lines_unasked)
 
 Test(vulkan_no_driver, is_said_in_one_line)
 {
-    static const char *const drivers[] = {"/nonexistent.json", "/dev/null", "/proc/self/cmdline"};
+    static const char *const drivers[] = {FILES_ABSENT ".json", "/dev/null", "/proc/self/cmdline"};
     need_model();
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
         setenv("VK_DRIVER_FILES", drivers[i], 1);

@@ -264,7 +264,7 @@ static void test_keys(void)
     EXPECT(fixture_start(&fixture, (const char *[]){"--host", "0.0.0.0", "--insecure", NULL}), "%s",
            fixture.message);
     stop(&fixture);
-    EXPECT(!fixture_start(&fixture, (const char *[]){"--api-key-file", "/nonexistent", NULL}),
+    EXPECT(!fixture_start(&fixture, (const char *[]){"--api-key-file", path, NULL}),
            "a file that isn't there");
     stop(&fixture);
 }

@@ -111,8 +111,8 @@ const struct route all_routes[] = {
 
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
-static char model_a[512], model_b[512], model_c[512], adapter[512], options_a[600], options_b[600],
-    options_c[600], options_adapter[600];
+static char nothing[512], model_a[512], model_b[512], model_c[512], adapter[512], options_a[600],
+    options_b[600], options_c[600], options_adapter[600];
 
 /* A low-rank change of a matrix of the tiny Llama, large enough to change its texts. */
 static bool write_adapter(const char *path)
@@ -140,6 +140,7 @@ static void write_files(const char *folder)
     snprintf(model_b, sizeof model_b, "%s/b.gguf", folder);
     snprintf(model_c, sizeof model_c, "%s/c.gguf", folder);
     snprintf(adapter, sizeof adapter, "%s/change.gguf", folder);
+    snprintf(nothing, sizeof nothing, "%s/nothing.gguf", folder);
     snprintf(options_a, sizeof options_a, "%s", model_a);
     snprintf(options_b, sizeof options_b, "second=%s", model_b);
     snprintf(options_c, sizeof options_c, "broken=%s", model_c);
@@ -213,8 +214,7 @@ static void test_names(void)
                strstr(fixture.message, "two models"),
            "%s", fixture.message);
     fixture_stop(&fixture);
-    EXPECT(!fixture_start_with_models(&fixture, OPTIONS("-m", "/nonexistent.gguf")),
-           "a file that isn't there");
+    EXPECT(!fixture_start_with_models(&fixture, OPTIONS("-m", nothing)), "a file that isn't there");
     fixture_stop(&fixture);
 }
 

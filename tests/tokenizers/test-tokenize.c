@@ -119,7 +119,7 @@ Test(tokenize, interrupted)
         dup2(log, STDERR_FILENO);
         close(ends[1]);
         signal(SIGINT, SIG_DFL);
-        setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+        setenv("XDG_CONFIG_HOME", "/dev/null", 1);
         execl(TEST_ENGINE, "engine", "tokenize", "-m", model, "--ids", NULL);
         _exit(127);
     }
