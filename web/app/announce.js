@@ -1,6 +1,7 @@
 // Says something to screen readers that is not focused: in the live region of index.html.
 
 import { byId } from "./dom.js";
+import { markdownText } from "./markdown-text.js";
 
 const MOST_CHARACTERS = 1500; // of an answer that is read out when it is complete
 
@@ -12,6 +13,6 @@ export function announce(text) {
 
 export function announceAnswer(message) {
   const ends = { stopped: "Stopped.", cut: "The answer was cut at its limit.", broken: message.error?.text ?? "The answer broke off." };
-  const text = message.content.length <= MOST_CHARACTERS ? message.content : `${message.content.slice(0, MOST_CHARACTERS)} …`;
+  const plain = markdownText(message.content), text = plain.length <= MOST_CHARACTERS ? plain : `${plain.slice(0, MOST_CHARACTERS)} …`;
   announce([ends[message.state] ?? "Answer complete.", message.state === "broken" ? "" : text].join(" "));
 }

@@ -3,7 +3,8 @@
 //
 //   {id, title, named, created, updated, model, settings, messages, chosen}
 //   messages: id → {id, parent ("" at the beginning), role ("user", "assistant"), content, created, …}
-//     of answers: reasoning, model, state ("complete", "stopped", "cut", "broken", "writing"), error, usage, tokens
+//     of answers: reasoning, model, state ("complete", "stopped", "cut", "broken", "writing"), error, usage, tokens,
+//     pieces (how many parts it came in)
 //   chosen:   id of a parent ("" at the beginning) → id of the version of what follows that is shown
 //   settings: {system, temperature, top_p, …}: only what differs from the server's
 

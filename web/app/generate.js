@@ -10,13 +10,20 @@ export const samplingFields = {
   presence_penalty: "presence_penalty", frequency_penalty: "frequency_penalty", seed: "seed", max_tokens: "max_tokens",
 };
 
-// For an answer to the message `id`; or, if `goesOn`, for the rest of that answer.
-function requestBody(conversation, id, goesOn, withTokens) {
-  const body = { messages: messagesUpTo(conversation, id) };
+// How many versions of an answer there were before it.
+function earlierAnswers(conversation, message) {
+  const versions = Object.values(conversation.messages).filter(({ parent }) => parent === message.parent);
+  return versions.indexOf(message); // in the order in which they were made
+}
+
+// For the answer `message`; or, if `goesOn`, for the rest of it. Another answer to the same message has another seed.
+function requestBody(conversation, message, goesOn, withTokens) {
+  const body = { messages: messagesUpTo(conversation, goesOn ? message.id : message.parent) };
   if (goesOn) body.continue_final_message = true;
   if (conversation.model) body.model = conversation.model;
   for (const [setting, field] of Object.entries(samplingFields))
     if (Number.isFinite(conversation.settings[setting])) body[field] = conversation.settings[setting];
+  if (body.seed !== undefined) body.seed = (body.seed + earlierAnswers(conversation, message)) % 2 ** 32;
   if (withTokens) Object.assign(body, { logprobs: true, top_logprobs: 5 });
   return body;
 }
@@ -67,7 +74,7 @@ export class Generation {
 
   async run() {
     const { message, controller, goesOn } = this, before = message.content;
-    const body = requestBody(this.conversation, goesOn ? message.id : message.parent, goesOn, this.withTokens);
+    const body = requestBody(this.conversation, message, goesOn, this.withTokens);
     for (let tries = 1; ; tries++)
       try {
         await this.read(body);
@@ -106,6 +113,7 @@ export class Generation {
       if (part.tokens) (message.tokens ??= []).push(...part.tokens);
       if (part.finish) message.state = part.finish === "length" ? "cut" : "complete";
       if (part.content || part.reasoning) {
+        message.pieces = (message.pieces ?? 0) + 1;
         last = performance.now();
         first ||= last;
         message.timing = { first: timing?.first ?? first - asked, writing: (timing?.writing ?? 0) + last - first };

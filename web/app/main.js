@@ -3,6 +3,7 @@
 
 import { announce, announceAnswer } from "./announce.js";
 import { showAttention } from "./attention-view.js";
+import { shownText } from "./bidi.js";
 import { Composer } from "./composer.js";
 import { addMessage, messagesUpTo, newConversation, outline, shownMessages, showVersion } from "./conversation.js";
 import { askForKey, askForText, confirm, tell } from "./dialogs.js";
@@ -120,9 +121,9 @@ function drawSidebar() {
 }
 
 function drawTitle() {
-  const title = conversation.title || "New conversation";
+  const title = shownText(conversation.title) || "New conversation";
   byId("title").textContent = title;
-  document.title = conversation.title ? `${conversation.title} – engine` : "engine";
+  document.title = conversation.title ? `${title} – engine` : "engine";
 }
 
 function drawModels() {
@@ -138,9 +139,11 @@ function drawModels() {
 const whole = new Intl.NumberFormat("en");
 
 function drawUsage() {
-  const last = shownMessages(conversation).findLast(message => message.usage?.prompt), place = byId("usage");
-  const used = last ? (last.usage.prompt ?? 0) + (last.usage.answer ?? 0) : 0;
-  place.textContent = used === 0 ? "" : known.context ? `${whole.format(used)} of ${whole.format(known.context)} tokens of context` : `${whole.format(used)} tokens`;
+  const shown = shownMessages(conversation), last = shown.findLast(message => message.usage?.prompt), place = byId("usage");
+  const later = last ? shown.slice(shown.indexOf(last) + 1) : []; // of which the server has said nothing, such as stopped answers
+  const used = last ? (last.usage.prompt ?? 0) + (last.usage.answer ?? 0) + later.reduce((sum, { pieces }) => sum + (pieces ?? 0), 0) : 0;
+  const count = `${later.length > 0 ? "more than " : ""}${whole.format(used)}`;
+  place.textContent = used === 0 ? "" : known.context ? `${count} of ${whole.format(known.context)} tokens of context` : `${count} tokens`;
   place.classList.toggle("nearly-full", known.context > 0 && used > 0.85 * known.context);
 }
 

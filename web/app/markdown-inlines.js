@@ -1,11 +1,11 @@
 // What is inside a paragraph: CommonMark's inlines, GitHub's ~~struck~~ text and bare addresses, and TeX between \( \),
-// \[ \] or $$. HTML has no meaning; it stays text.
+// \[ \] or $$. Of HTML, a few tags without attributes have a meaning (TAGS, and <br>); all else stays text.
 //
 // Inlines are a doubly linked list while they are read, because emphasis wraps what has been read already; at the end
 // they are arrays. Searches that failed are remembered, so that the time is linear in the text.
 //
 // An inline is {type, text?, children?, to?, title?}. Types: text, code, math (display: true on a line of its own),
-// break, emphasis, strong, struck, link, image.
+// break, emphasis, strong, struck, link, image, and those of TAGS.
 
 import { readDestination, readEntity, readLabel, readTitle, sameLabel, skipBlanks } from "./markdown-links.js";
 
@@ -13,6 +13,11 @@ const SPECIAL = /[\\`*_~[\]!<&\n$hH]/g;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const AUTOLINK = /<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*)>/y;
 const MAIL = /<([\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9.-]{1,253})>/y;
+const BREAK = /<br[ \t]*\/?>/iy;
+const TAG = /<(\/?)([a-z]{1,6})>/iy;
+// What models write where Markdown has nothing, or not what they know.
+const TAGS = new Map(Object.entries({ sub: "sub", sup: "sup", kbd: "kbd", u: "underlined", mark: "marked", b: "strong", strong: "strong",
+  i: "emphasis", em: "emphasis", s: "struck", del: "struck" }));
 const BARE = /https?:\/\/[^\s<>[\]`"]+/iy;
 
 class Inlines {
@@ -23,6 +28,8 @@ class Inlines {
     this.first = this.last = null; // of the list
     this.delimiters = null; // the last one, each with `before`
     this.brackets = null; // the same
+    this.tags = null; // the same, of HTML
+    this.nOpen = new Map(); // name of a tag → how many are open
     this.missing = new Set(); // closers that don't occur after here
     this.ticks = null; // length of a run of backticks → {offsets, next}
   }
@@ -65,7 +72,7 @@ class Inlines {
       case "[": return this.openBracket(false);
       case "!": return this.text[this.at + 1] === "[" && this.openBracket(true);
       case "]": return this.closeBracket();
-      case "<": return this.autolink();
+      case "<": return this.autolink() || this.htmlBreak() || this.tag();
       case "&": return this.entity();
       case "\n": return this.lineEnd();
       default: return this.bareAddress();
@@ -160,6 +167,50 @@ class Inlines {
     return false;
   }
 
+  // ---- HTML --------------------------------------------------------------------------------------------------------
+
+  htmlBreak() {
+    BREAK.lastIndex = this.at;
+    if (!BREAK.test(this.text)) return false;
+    this.append({ type: "break" });
+    this.at = BREAK.lastIndex;
+    return true;
+  }
+
+  tag() {
+    TAG.lastIndex = this.at;
+    const found = TAG.exec(this.text), name = found?.[2].toLowerCase();
+    if (!TAGS.has(name)) return false;
+    if (found[1] === "/") return this.closeTag(name, TAG.lastIndex);
+    const node = this.addText(found[0]);
+    this.at = TAG.lastIndex;
+    this.nOpen.set(name, (this.nOpen.get(name) ?? 0) + 1);
+    this.tags = { name, node, before: this.tags, delimiters: this.delimiters, brackets: this.brackets };
+    return true;
+  }
+
+  // Tags that are open within it stay text.
+  closeTag(name, end) {
+    if (!this.nOpen.get(name)) return false;
+    let opening = null;
+    while (opening?.name !== name) opening = this.dropTag();
+    this.emphasise(opening.delimiters);
+    this.brackets = opening.brackets;
+    const node = opening.node, children = this.array(node.after, null);
+    this.last = node;
+    node.after = null;
+    Object.assign(node, { type: TAGS.get(name), children });
+    delete node.text;
+    this.at = end;
+    return true;
+  }
+  dropTag() {
+    const tag = this.tags;
+    this.tags = tag.before;
+    this.nOpen.set(tag.name, this.nOpen.get(tag.name) - 1);
+    return tag;
+  }
+
   bareAddress() {
     if (/[\p{L}\p{N}]/u.test(this.text[this.at - 1] ?? "")) return false;
     BARE.lastIndex = this.at;
@@ -177,7 +228,7 @@ class Inlines {
     const start = this.at;
     this.at += image ? 2 : 1;
     const node = this.addText(image ? "![" : "[");
-    this.brackets = { node, image, start, end: this.at, active: true, before: this.brackets, delimiters: this.delimiters };
+    this.brackets = { node, image, start, end: this.at, active: true, before: this.brackets, delimiters: this.delimiters, tags: this.tags };
     return true;
   }
 
@@ -189,6 +240,7 @@ class Inlines {
     const target = this.target(opening);
     if (!target) return false;
     this.emphasise(opening.delimiters);
+    while (this.tags !== opening.tags) this.dropTag();
     const children = this.array(opening.node.after, null);
     this.last = opening.node;
     const node = this.last;

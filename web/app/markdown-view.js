@@ -2,10 +2,12 @@
 // loads nothing: images are shown as links to them, and a click on a link asks first (dialogs.js). No
 // list of nodes is spread into arguments: a text may have more of them than a call can take.
 
+import { shownCode, shownText } from "./bidi.js";
 import { element, icon } from "./dom.js";
 import { highlight } from "./highlight.js";
 import { parseBlocks } from "./markdown-blocks.js";
 import { parseInlines } from "./markdown-inlines.js";
+import { inlineText } from "./markdown-text.js";
 
 const MOST_NESTED = 60; // of inlines; what is deeper is plain text
 const MOST_COLOURED = 50_000; // characters of a code block that gets colours
@@ -19,16 +21,6 @@ function safeAddress(to) {
   }
 }
 
-function plainText(nodes) {
-  let text = "";
-  for (const stack = [...nodes].reverse(); stack.length > 0;) {
-    const node = stack.pop();
-    if (node.children) for (const child of [...node.children].reverse()) stack.push(child);
-    else text += node.type === "break" ? "\n" : node.text;
-  }
-  return text;
-}
-
 function link(node, context, children) {
   const address = safeAddress(node.to);
   if (!address || context.inLink) return children;
@@ -36,22 +28,25 @@ function link(node, context, children) {
 }
 
 function inlineNodes(nodes, context) {
-  if (context.depth > MOST_NESTED) return [plainText(nodes)];
+  if (context.depth > MOST_NESTED) return [shownText(inlineText(nodes))];
   const inside = (node, more = {}) => inlineNodes(node.children, { ...context, depth: context.depth + 1, ...more });
   return nodes.flatMap(node => {
     switch (node.type) {
-      case "code": return [element("code", {}, node.text)];
-      case "math": return [element("code", { class: node.display ? "math display" : "math" }, node.text)];
+      case "code": return [element("code", {}, shownCode(node.text))];
+      case "math": return [element("code", { class: node.display ? "math display" : "math" }, shownCode(node.text))];
       case "break": return [element("br")];
       case "emphasis": return [element("em", {}, inside(node))];
       case "strong": return [element("strong", {}, inside(node))];
       case "struck": return [element("del", {}, inside(node))];
+      case "underlined": return [element("u", {}, inside(node))];
+      case "marked": return [element("mark", {}, inside(node))];
+      case "sub": case "sup": case "kbd": return [element(node.type, {}, inside(node))];
       case "link": return link(node, context, inside(node, { inLink: true }));
       case "image": {
-        const name = plainText(node.children) || node.to;
-        return link(node, context, [element("span", { class: "image" }, `Image: ${name}`)]);
+        const name = inlineText(node.children) || node.to;
+        return link(node, context, [element("span", { class: "image" }, `Image: ${shownText(name)}`)]);
       }
-      default: return [node.text];
+      default: return [shownText(node.text)];
     }
   });
 }
@@ -60,8 +55,8 @@ const inlines = (text, references) => inlineNodes(parseInlines(text, references)
 
 function codeBlock(block) {
   const name = block.language.slice(0, 30);
-  const parts = block.text.length > MOST_COLOURED ? [["", block.text]] : highlight(block.text, block.language);
-  const code = element("code", {}, parts.map(([kind, text]) => (kind ? element("span", { class: `code-${kind}` }, text) : text)));
+  const text = shownCode(block.text), parts = text.length > MOST_COLOURED ? [["", text]] : highlight(text, block.language);
+  const code = element("code", {}, parts.map(([kind, part]) => (kind ? element("span", { class: `code-${kind}` }, part) : part)));
   return element("figure", { class: "code" },
     element("figcaption", {}, element("span", {}, name || "text"),
       element("button", { type: "button", class: "text-button", "data-copy-code": true, "aria-label": `Copy this ${name ? `${name} ` : ""}code` }, icon("copy"), "Copy")),

@@ -1,6 +1,7 @@
 // One message of the thread: what is shown of it, and its buttons. It owns its element and asks `actions` for everything
 // that changes the conversation.
 
+import { shownText } from "./bidi.js";
 import { copy } from "./copy.js";
 import { element, icon, iconButton, touch } from "./dom.js";
 import { MarkdownView } from "./markdown-view.js";
@@ -9,9 +10,10 @@ import { tokensView } from "./tokens-view.js";
 const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat("en");
 
-function usageText({ usage, timing, tokens }) {
-  const n = usage?.answer ?? tokens?.length, parts = [];
-  if (n) parts.push(`${whole.format(n)} token${n === 1 ? "" : "s"}`);
+// Of an answer that was stopped, the server has not said how many tokens it has: each piece is a token, or a few.
+function usageText({ usage, timing, tokens, pieces }) {
+  const known = usage?.answer ?? tokens?.length, n = known ?? pieces, parts = [];
+  if (n) parts.push(`${known ? "" : "about "}${whole.format(n)} token${n === 1 ? "" : "s"}`);
   // What came at once, or nearly so, tells nothing of the speed.
   if (n > 1 && timing?.writing >= 150) parts.push(`${decimal.format((n - 1) / (timing.writing / 1000))} per second`);
   if (timing?.first >= 50) parts.push(`first after ${decimal.format(timing.first / 1000)} s`);
@@ -45,7 +47,7 @@ export class MessageView {
       this.thoughtsMarkdown = new MarkdownView(this.thoughts);
     } else this.element.append(this.body);
     this.element.append(this.foot);
-    this.body.textContent = message.content; // until it comes near: a long conversation opens at once
+    this.body.textContent = shownText(message.content); // until it comes near: a long conversation opens at once
   }
 
   // Draws the message as it is now. `versions`: all versions of it; `waiting`: seconds until the next try.
@@ -58,7 +60,7 @@ export class MessageView {
       this.showsTokens = false;
       this.markdown.clear();
     }
-    if (message.role === "user") this.body.textContent = message.content;
+    if (message.role === "user") this.body.textContent = shownText(message.content);
     else {
       this.updateThoughts(writing);
       if (!this.showsTokens) {

@@ -12,7 +12,7 @@ const numbers = [
   ["min_p", "Min-p", 0, 1, 0.01, "drops tokens less likely than this share of the best"],
   ["repeat_penalty", "Repeat penalty", 0.5, 2, 0.01, "above 1: what was said lately comes less often"],
   ["max_tokens", "Longest answer", 1, 1000000, 1, "in tokens"],
-  ["seed", "Seed", 0, 4294967295, 1, "the same seed gives the same answer; none: by chance"],
+  ["seed", "Seed", 0, 4294967295, 1, "the same seed gives the same answer, another answer has the next one; none: by chance"],
 ];
 
 function checkbox(label, name, otherwise) {

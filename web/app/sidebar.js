@@ -1,5 +1,6 @@
 // The list of conversations: by day, searched, renamed, deleted. On a phone it slides over the page.
 
+import { shownText } from "./bidi.js";
 import { byId, element, iconButton } from "./dom.js";
 
 const narrow = matchMedia("(max-width: 48rem)");
@@ -76,7 +77,7 @@ export class Sidebar {
   }
 
   row({ id, title }) {
-    const name = title || "New conversation";
+    const name = shownText(title) || "New conversation";
     return element("li", { class: id === this.current ? "current" : null },
       element("button", { type: "button", class: "open", "data-open": id, title: name, dir: "auto", "aria-current": id === this.current ? "page" : null, onclick: () => this.actions.open(id) },
         this.running.has(id) ? element("span", { class: "running", role: "img", "aria-label": "being answered" }) : null, name),

@@ -1,9 +1,10 @@
 // An answer token by token: the paler a token's mark, the surer the model was. Pointing at a token, or moving to it with
 // the arrow keys, shows its probability and what else might have stood there.
 
+import { shownCode } from "./bidi.js";
 import { element } from "./dom.js";
 
-const visible = text => (text === "" ? "∅" : text.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/\r/g, "␍"));
+const visible = text => (text === "" ? "∅" : shownCode(text).replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/\r/g, "␍"));
 const percent = logprob => {
   const share = 100 * Math.exp(logprob);
   return share >= 99.95 && share < 100 ? "> 99.9 %" : share >= 0.1 || share === 0 ? `${share.toFixed(1)} %` : "< 0.1 %";
@@ -33,7 +34,7 @@ export function tokensView(tokens) {
   const card = element("div", { class: "token-card", hidden: true, "aria-hidden": "true" });
   const text = element("div", { class: "token-list", role: "listbox", "aria-label": "Tokens and their probabilities", tabindex: "0" },
     ...tokens.map((token, i) => element("span", { class: `token level-${level(token.logprob)}`, role: "option", "data-number": i, "aria-label": spoken(token) },
-      token.text.replace(/\n/g, "⏎\n") || "∅")));
+      shownCode(token.text).replace(/\n/g, "⏎\n") || "∅")));
   const spans = text.children;
   let current = -1;
 

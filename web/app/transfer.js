@@ -66,6 +66,7 @@ function readMessage(message) {
     found.state = states.has(message.state) ? message.state : "complete";
     if (typeof message.reasoning === "string") found.reasoning = text(message.reasoning);
     if (Array.isArray(message.tokens)) found.tokens = readTokens(message.tokens);
+    if (Number.isFinite(message.pieces)) found.pieces = message.pieces;
     if (isObject(message.usage)) found.usage = { prompt: number(message.usage.prompt), cached: number(message.usage.cached), answer: number(message.usage.answer) };
     if (isObject(message.timing)) found.timing = { first: number(message.timing.first), writing: number(message.timing.writing) };
     if (isObject(message.error)) found.error = { kind: text(message.error.kind, 20), text: text(message.error.text, 2000) };

@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { parseBlocks } from "../../../web/app/markdown-blocks.js";
+import { shownCode, shownText } from "../../../web/app/bidi.js";
 import { parseInlines } from "../../../web/app/markdown-inlines.js";
+import { markdownText } from "../../../web/app/markdown-text.js";
 
 const escape = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const address = to => escape(encodeURI(to).replace(/%25([0-9A-Fa-f]{2})/g, "%$1"));
@@ -22,6 +24,7 @@ function inlinesToHtml(nodes) {
       case "emphasis": return `<em>${inlinesToHtml(n.children)}</em>`;
       case "strong": return `<strong>${inlinesToHtml(n.children)}</strong>`;
       case "struck": return `<del>${inlinesToHtml(n.children)}</del>`;
+      case "underlined": case "marked": case "sub": case "sup": case "kbd": return `<${n.type}>${inlinesToHtml(n.children)}</${n.type}>`;
       case "link": return `<a href="${address(n.to)}"${title}>${inlinesToHtml(n.children)}</a>`;
       case "image": return `<img src="${address(n.to)}" alt="${escape(plain(n.children))}"${title} />`;
     }
@@ -80,6 +83,14 @@ for (const [name, text, expected] of [
   ["TeX", "\\(a_1 * b_1 * c\\) and $$x < y$$ and $5", "<p><math>a_1 * b_1 * c</math> and <math>x &lt; y</math> and $5</p>"],
   ["TeX over lines", "\\[\na_b_c\n\\]", "<p><math>a_b_c</math></p>"],
   ["HTML is text", "<script>alert(1)</script>\n\n<b onclick=x>*y*</b>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p><p>&lt;b onclick=x&gt;<em>y</em>&lt;/b&gt;</p>"],
+  ["a few tags have a meaning", "H<sub>2</sub>O x<SUP>*n*</SUP> a<br>b<br />c <kbd>Q</kbd> <b>d</b> <u>e</u> <mark>f</mark>",
+    "<p>H<sub>2</sub>O x<sup><em>n</em></sup> a<br />b<br />c <kbd>Q</kbd> <strong>d</strong> <underlined>e</underlined> <marked>f</marked></p>"],
+  ["tags in tables", "|a|\n|-|\n|x<br>y<sub>1</sub>|", "<table><tr><td >a</td></tr><tr><td >x<br />y<sub>1</sub></td></tr></table>"],
+  ["tags that don't match are text", "<sub>a</sup> <sub><sup>b</sub> </b> <sub", "<p>&lt;sub&gt;a&lt;/sup&gt; <sub>&lt;sup&gt;b</sub> &lt;/b&gt; &lt;sub</p>"],
+  ["other tags, and all with attributes, are text", "<sub id=x>a</sub> <iframe> <style>b</style> <br onload=x>", "<p>&lt;sub id=x&gt;a&lt;/sub&gt; &lt;iframe&gt; &lt;style&gt;b&lt;/style&gt; &lt;br onload=x&gt;</p>"],
+  ["tags, emphasis and links lie within each other", "*a <sub>b* c</sub> [d <sup>e](http://f) g</sup> <u>[h</u>](http://i)",
+    '<p>*a <sub>b* c</sub> <a href="http://f">d &lt;sup&gt;e</a> g&lt;/sup&gt; <underlined>[h</underlined>](<a href="http://i">http://i</a>)</p>'],
+  ["no tags in code", "`a<br>b<sub>c</sub>`", "<p><code>a&lt;br&gt;b&lt;sub&gt;c&lt;/sub&gt;</code></p>"],
   ["an open fence, as it streams in", "a\n```py\nprint(", '<p>a</p><pre><code class="language-py">print(</code></pre>'],
 ])
   test(name, () => assert.equal(joined(html(text)), expected));
@@ -96,6 +107,8 @@ const hostile = {
   delimiters: "a|b\n" + times("- "), blanks: "a|b\n-" + times(" ") + "x", entities: times("&#"), less: times("<"), mail: times("<a@"),
   addresses: times("http://"), dots: "http://a" + times(".") + "b", hashes: "# a" + times(" #") + "x", fences: times("```\n"), dollars: times("$$a$"),
   tex: times("\\(a\\["), references: times("[a]: b\n"), labels: "[a]: b\n\n" + times("[a"), lines: times("a\n"), spaces: times(" ") + "x" + times(" ") + "\ny",
+  open: times("<sub>"), shut: times("</sub>"), crossed: times("<sub><sup>") + times("</sub>"), within: times("<sub>") + times("</sub>"),
+  pairs: times("<u>*[a</u>"), breaks: times("<br>"),
   tabs: times("\t"), returns: times("\r"), underline: times("a\n-\n"),
 };
 const depth = (nodes, level = 0) => (level > 60 ? level : Math.max(level, ...(nodes ?? []).map(node => depth(node.children, level + 1))));
@@ -110,6 +123,16 @@ for (const [name, text] of Object.entries(hostile))
     };
     each(document);
   });
+
+test("plain text, to be read out", () => {
+  assert.equal(markdownText("# Title\n\nSome **bold** `code`, [a link](https://x.example) and H<sub>2</sub>O<br>next.\n\n- one\n- *two*\n\n```py\nx = 1\n```\n\n|a|b|\n|-|-|\n|1|~~2~~|\n\n> quoted"),
+    "Title\nSome bold code, a link and H2O\nnext.\none\ntwo\nx = 1\n\na, b\n1, 2\nquoted".replace("x = 1\n\na", "x = 1\na"));
+});
+
+test("characters that turn text round are shown", () => {
+  assert.equal(shownText("a\u202ecba\u202d \u2067\u05d0\u2069\u200f"), "a[U+202E]cba[U+202D] \u2067\u05d0\u2069\u200f");
+  assert.equal(shownCode("if (\u2066x\u2069\u200e)"), "if ([U+2066]x[U+2069][U+200E])");
+});
 
 // Elements, as far as markdown-view.js needs them.
 class Node {

@@ -56,6 +56,64 @@ test("stop ends the answer on the server too, and keeps what was written", async
   await eventually(() => assert.equal(server.gone.length, 1));
 });
 
+test("how many tokens a stopped answer has is said as well as it is known", async t => {
+  const { page, server } = await openPage(t);
+  await say(page, "Hi");
+  server.script = { text: "word ".repeat(500), delay: 20 };
+  await page.locator("#text").fill("Go on");
+  await page.locator("#text").press("Enter");
+  await page.getByText("word word").waitFor();
+  await page.keyboard.press("Escape");
+  await answered(page);
+  assert.match(await page.locator("article.assistant .usage").last().innerText(), /^about \d+ tokens/);
+  assert.match(await page.locator("#usage").innerText(), /^more than \d+ of 2,048 tokens/);
+});
+
+test("another answer has another seed, and going on with an answer has its own", async t => {
+  const { page, server } = await openPage(t, { preferences: { settings: { seed: 4294967295 } }, script: { text: "One", finish: "length" } });
+  await say(page, "Count");
+  for (let n = 2; n <= 3; n++) {
+    await page.getByRole("button", { name: "Another answer" }).click();
+    await page.getByText(`${n} / ${n}`).waitFor();
+    await answered(page);
+  }
+  await page.getByRole("button", { name: "Previous version" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await eventually(() => assert.equal(server.requests.length, 4));
+  assert.deepEqual(server.requests.map(({ seed }) => seed), [4294967295, 0, 1, 0]);
+});
+
+test("a table scrolls before a code span in it breaks within a word", async t => {
+  const name = "a_rather_long_function_name", text = `|a|b|c|\n|-|-|-|\n${`|\`${name}\`|${"many words ".repeat(20)}|\`${name}\`|\n`.repeat(2)}`;
+  const { page } = await openPage(t, { script: { pieces: [text] }, viewport: { width: 400, height: 700 } });
+  await say(page, "Table");
+  const lines = await page.locator("td code").evaluateAll(all => all.map(code => code.getClientRects().length));
+  assert.deepEqual(lines, [1, 1, 1, 1]);
+});
+
+test("the buttons of a message are within what is painted", async t => {
+  const { page } = await openPage(t);
+  await say(page, "Hi");
+  for (const article of await page.locator("article").all()) {
+    const frame = await article.boundingBox();
+    for (const button of await article.locator(".foot .icon-button").all()) {
+      const box = await button.boundingBox();
+      // With the outline of the focus, 4 pixels.
+      assert.ok(box.y - 4 >= frame.y && box.y + box.height + 4 <= frame.y + frame.height + 0.5, JSON.stringify({ box, frame }));
+      assert.ok(box.x - 2 >= frame.x && box.x + box.width + 2 <= frame.x + frame.width);
+    }
+  }
+});
+
+test("nothing turns text round", async t => {
+  const { page } = await openPage(t, { script: { text: "safe \u202egnp.exe **b\u202e** `c\u2066d`\n\n```\nx\u202ey\n```" } });
+  await say(page, "see \u202eevil");
+  assert.deepEqual(await texts(page), ["see [U+202E]evil", "safe [U+202E]gnp.exe b[U+202E] c[U+2066]d\n\ntext\nCopy\nx[U+202E]y"]);
+  assert.equal(await page.locator("#title").innerText(), "see [U+202E]evil");
+  assert.ok(!(await page.locator("#list").innerText()).includes("\u202e"));
+  assert.equal(await page.title(), "see [U+202E]evil – engine");
+});
+
 test("an answer that ended too early is gone on with", async t => {
   const { page, server, problems } = await openPage(t, { preferences: { tokens: true } });
   server.queue.push({ text: "One two", finish: "length" }, { text: " three four", endAfter: 1 }, { status: 503, retryAfter: 1 }, { text: " five" });
@@ -459,7 +517,7 @@ test("the keyboard alone is enough", async t => {
 });
 
 test("a screen reader is told what happens", async t => {
-  const { page, server } = await openPage(t, { script: { text: "Forty-two.", delay: 50 } });
+  const { page, server } = await openPage(t, { script: { text: "**Forty**-`two`.", delay: 50 } });
   const said = page.locator("#announcer");
   await said.evaluate(node => { // all that it says: a short answer may end before anyone looks
     window.said = [];
