@@ -142,6 +142,9 @@ static int generate(struct session *s, const char *prompt)
         if ((status = run_tokens(s, &token, 1, &token))) return status;
     }
     putchar('\n');
+    if (s->match && engine_match_get_state(s->match) == ENGINE_MATCH_INCOMPLETE)
+        fprintf(stderr, "embed: the text was cut after %d tokens, before the schema lets it end\n",
+                MOST_TOKENS);
     return ENGINE_OK;
 }
 
