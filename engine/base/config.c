@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/text.h"
+#include "common/memory-stream.h"
 
 /* A setting; one from a later file replaces one from an earlier file. */
 struct record {
@@ -199,7 +200,7 @@ static char *expand_paths(const char *value)
         good = good && expanded && fprintf(out, "%s%s", path == rest ? "" : ":", expanded) >= 0;
         free(expanded);
     }
-    if (fclose(out) != 0 || !good) {
+    if (memory_stream_end(out, &text) && !good) {
         free(text);
         text = NULL;
     }

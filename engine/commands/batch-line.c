@@ -22,7 +22,7 @@ static bool read_tokens(const json_t *value, struct batch_line *line, char error
     free(line->tokens);
     line->tokens = calloc(count, sizeof *line->tokens);
     line->n_tokens = count;
-    if (!line->tokens) return snprintf(error, 256, "out of memory"), false;
+    if (!line->tokens) return snprintf(error, 256, TEXT_OPTION_NO_MEMORY), false;
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_array_get(value, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)

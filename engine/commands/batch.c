@@ -220,6 +220,8 @@ static int take_line(struct batch *b)
     } else if (good) {
         job->id = json_incref(line.id);
         status = submit(b, job, &line);
+    } else if (strcmp(error, TEXT_OPTION_NO_MEMORY) == 0) {
+        status = command_error(ENGINE_ERROR_MEMORY, "%s", error);
     } else {
         job->id = json_incref(line.id);
         job_finish_with_error(job, error);

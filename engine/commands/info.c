@@ -8,6 +8,7 @@
 #include "commands/json.h"
 #include "commands/quoted.h"
 #include "commands/table.h"
+#include "common/memory-stream.h"
 
 #define JSON_ELEMENTS  100 /* of an array, unless all are requested */
 #define SHOWN_ELEMENTS 16
@@ -143,7 +144,7 @@ static char *shown_text(const json_t *value)
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
     quoted_print_line((struct engine_string){json_string_value(value), json_string_length(value)}, out);
-    fclose(out);
+    memory_stream_end(out, &text);
     return text;
 }
 
@@ -152,6 +153,7 @@ static void add_value(struct table *table, const json_t *value, bool more)
 {
     char *text = json_is_string(value) ? shown_text(value)
                                        : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
+    if (!text) table->is_lost = true;
     size_t length = text ? strlen(text) : 0, shown = length;
     const char *end = "";
     if (length > SHOWN_BYTES) {

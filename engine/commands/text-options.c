@@ -97,7 +97,7 @@ bool text_options_texts(const char *name, const json_t *value, size_t most, stru
     free(*texts);
     *n_texts = 0;
     *texts = calloc(count > 0 ? count : 1, sizeof **texts);
-    if (!*texts) return snprintf(error, 256, "out of memory"), false;
+    if (!*texts) return snprintf(error, 256, TEXT_OPTION_NO_MEMORY), false;
     for (size_t i = 0; i < count; i++) {
         const json_t *text = json_is_string(value) ? value : json_array_get(value, i);
         if (!json_is_string(text) || json_string_length(text) == 0)
@@ -128,7 +128,7 @@ static bool read_biases(json_t *value, struct text_options *options, char error[
         return wrong(error, "logit_bias", "an object, or an array of pairs");
     free(options->bias);
     options->bias = calloc(count > 0 ? count : 1, sizeof *options->bias);
-    if (!options->bias) return snprintf(error, 256, "out of memory"), false;
+    if (!options->bias) return snprintf(error, 256, TEXT_OPTION_NO_MEMORY), false;
     options->sampler.logit_bias = options->bias;
     options->sampler.n_logit_bias = 0;
     bool good = true;
@@ -179,7 +179,7 @@ static bool constrain(struct text_options *options, enum engine_grammar_kind kin
         return snprintf(error, 256, "two of \"grammar\", \"json_schema\" and \"response_format\""), false;
     }
     options->constrained = true;
-    if (!text) return snprintf(error, 256, "out of memory"), false;
+    if (!text) return snprintf(error, 256, TEXT_OPTION_NO_MEMORY), false;
     options->constraint = (struct constraint){.kind = kind, .text = text, .size = strlen(text)};
     return true;
 }

@@ -29,6 +29,9 @@ struct text_options {
 
 enum text_option_result { TEXT_OPTION_UNKNOWN, TEXT_OPTION_READ, TEXT_OPTION_WRONG };
 
+/* The error where memory runs out, which is no mistake of whoever wrote the JSON. */
+#define TEXT_OPTION_NO_MEMORY "out of memory"
+
 /* Reads one option over what *options holds, which must not move from then on; texts in `value` are not copied. WRONG:
  * *error says why, in one line. */
 enum text_option_result text_option_read(struct text_options *options, const char *name, json_t *value,

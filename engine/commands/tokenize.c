@@ -10,6 +10,7 @@
 #include "commands/json.h"
 #include "commands/prompt.h"
 #include "commands/quoted.h"
+#include "common/memory-stream.h"
 
 struct tokenization {
     struct engine_model *model;
@@ -146,7 +147,7 @@ static int print_ids_json(struct tokenization *work, struct decoding *decoding, 
     decoding->out = open_memstream(&decoding->text, &decoding->size);
     if (!decoding->out) return command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
     int status = print_ids(work, decoding, data, length);
-    bool whole = fclose(decoding->out) == 0;
+    bool whole = memory_stream_end(decoding->out, &decoding->text);
     if (!status && !whole) status = command_error(ENGINE_ERROR_MEMORY, "out of memory (text)");
     if (!status) {
         json_t *json = json_pack("{s:o}", "text", json_text(decoding->text, decoding->size));

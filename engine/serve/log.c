@@ -13,6 +13,7 @@
 
 #include "commands/hash.h"
 #include "commands/json.h"
+#include "common/memory-stream.h"
 #include "common/printable.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
@@ -138,7 +139,7 @@ static void log_as_text(const struct exchange *exchange)
     if (with_prompts && exchange->body_size > 0)
         fprintf(out, " %.*s", (int)(exchange->body_size < LONGEST_BODY ? exchange->body_size : LONGEST_BODY),
                 exchange->body);
-    if (fclose(out) == 0) {
+    if (memory_stream_end(out, &line)) {
         printable_make(line);
         length = strlen(line);
         line[length] = '\n'; /* instead of the NUL */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/memory-stream.h"
 #include "serve/http/internal.h"
 #include "serve/models/models.h"
 
@@ -231,7 +232,6 @@ char *metrics_text(struct server *server, size_t *size)
               http_busy(server->http));
     put_head(out, "uptime_seconds", "gauge", "Since the server started.");
     fprintf(out, "engine_uptime_seconds %.3f\n", seconds_now() - server->began);
-    if (fclose(out) == 0) return text;
-    free(text);
-    return NULL;
+    memory_stream_end(out, &text);
+    return text;
 }

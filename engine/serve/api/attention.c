@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/memory-stream.h"
 #include "serve/api/api.h"
 #include "serve/api/read.h"
 #include "serve/generate/conversation-prompt.h"
@@ -158,7 +159,7 @@ static int write_page(const struct attention_map *map, char **page, size_t *size
     FILE *file = open_memstream(page, size);
     if (!file) return command_error(ENGINE_ERROR_MEMORY, "out of memory (page of attention weights)");
     int status = attention_write_html(map, file);
-    if (fclose(file) != 0 && !status)
+    if (!memory_stream_end(file, page) && !status)
         status = command_error(ENGINE_ERROR_MEMORY, "out of memory (page of attention weights)");
     return status;
 }

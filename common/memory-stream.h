@@ -1,0 +1,19 @@
+/* memory-stream.h: closes what open_memstream has opened. */
+#ifndef COMMON_MEMORY_STREAM_H
+#define COMMON_MEMORY_STREAM_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Whether *text is whole; otherwise it is NULL. glibc's fclose says nothing if there is no memory for the text's final
+ * size. */
+static inline bool memory_stream_end(FILE *stream, char **text)
+{
+    if (fclose(stream) == 0 && *text) return true;
+    free(*text);
+    *text = NULL;
+    return false;
+}
+
+#endif
