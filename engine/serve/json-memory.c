@@ -18,9 +18,23 @@ struct reader {
 
 static _Thread_local struct reader *current;
 
+/* How often memory has run out outside of readers. */
+static _Atomic uint64_t n_lost;
+
+uint64_t json_memory_lost(void)
+{
+    return n_lost;
+}
+
+void json_memory_lose(void)
+{
+    n_lost++;
+}
+
 static void *allocate(size_t size)
 {
     void *memory = current && current->failed ? NULL : malloc(size);
+    if (!memory && !current) n_lost++;
     if (memory || !current) return memory;
     current->failed = true;
     if (size > current->reserve_size) return NULL;

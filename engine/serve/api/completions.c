@@ -10,6 +10,7 @@
 #include "serve/api/openai.h"
 #include "serve/api/read.h"
 #include "serve/generate/wire.h"
+#include "serve/json-memory.h"
 
 #define MOST_PROMPTS 256
 #define DEFAULT_MAX  16 /* tokens, as OpenAI's API reference says */
@@ -264,11 +265,11 @@ static void add_prompt_text(const struct choice *choice, struct text_buffer *tex
 {
     const struct ask_prompt *prompt = choice->prompt;
     struct engine_string piece = {prompt->text, prompt->size};
-    if (prompt->text) text_add(text, &piece);
+    if (prompt->text && text_add(text, &piece)) json_memory_lose();
     for (size_t i = 0; i < prompt->tokens.count && !prompt->text; i++)
         if (engine_model_token_text(choice->generation->served->model, prompt->tokens.ids[i], &piece) ==
             ENGINE_OK)
-            text_add(text, &piece);
+            if (text_add(text, &piece)) json_memory_lose();
 }
 
 static void send_piece(struct choice *choice, uint32_t part, const struct engine_string *text)
@@ -300,7 +301,8 @@ static json_t *whole_text(const struct choice *choice)
 {
     struct text_buffer text = {0};
     if (choice->generation->ask.echo) add_prompt_text(choice, &text);
-    text_add(&text, &(struct engine_string){choice->content.data, choice->content.size});
+    if (text_add(&text, &(struct engine_string){choice->content.data, choice->content.size}))
+        json_memory_lose();
     json_t *json = json_buffer(&text);
     free(text.data);
     return json;

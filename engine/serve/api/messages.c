@@ -8,6 +8,7 @@
 #include "serve/api/read.h"
 #include "serve/generate/conversation-prompt.h"
 #include "serve/generate/wire.h"
+#include "serve/json-memory.h"
 
 /* The answer so far: blocks, of which the last may be open. */
 struct answer {
@@ -108,7 +109,7 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
              json_pack("{s:I, s:o}", "index", index_of(answer), "content_block", block_json(answer, false)));
     }
     if (text->length == 0) return;
-    text_add(&answer->text, text);
+    if (text_add(&answer->text, text)) json_memory_lose();
     send(g, "content_block_delta",
          json_pack("{s:I, s:{s:s, s:o}}", "index", index_of(answer), "delta", "type",
                    reasoning ? "thinking_delta" : "text_delta", reasoning ? "thinking" : "text",

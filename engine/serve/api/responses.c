@@ -7,6 +7,7 @@
 #include "serve/api/openai.h"
 #include "serve/api/read.h"
 #include "serve/generate/wire.h"
+#include "serve/json-memory.h"
 
 /* The answer so far: a list of items, of which the last may be open. */
 struct answer {
@@ -179,7 +180,7 @@ static void take_text(struct choice *choice, uint32_t part, const struct engine_
     struct answer *answer = g->state;
     if (answer->part && answer->part != part) close_item(g, "completed");
     if (!answer->part) open_item(g, part);
-    text_add(&answer->text, text);
+    if (text_add(&answer->text, text)) json_memory_lose();
     json_t *delta = with(place(answer), "delta", json_text(text->data, text->length));
     if (part == ENGINE_REPLY_CONTENT) with(delta, "logprobs", new_logprobs(answer));
     send(g, part == ENGINE_REPLY_REASONING ? "response.reasoning_text.delta" : "response.output_text.delta",

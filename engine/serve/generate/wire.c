@@ -13,7 +13,7 @@ void wire_answer(struct exchange *exchange, json_t *answer)
 {
     char *text = answer ? json_dumps(answer, DUMP) : NULL;
     json_decref(answer);
-    if (text)
+    if (text && !exchange_lacks_memory(exchange))
         exchange_answer_bytes(exchange, 200, "application/json", text, strlen(text));
     else
         exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
@@ -53,17 +53,20 @@ void wire_stream(struct exchange *exchange)
     exchange_stream(exchange, "text/event-stream", exchange_is_anthropic(exchange) ? event : comment);
 }
 
-/* In one piece, so that no other event can come between. What has no memory is not sent: the client then finds the
- * stream incomplete. */
+/* In one piece, so that no other event can come between. Where memory has run out for one, the stream is
+ * cut. */
 void wire_event(struct exchange *exchange, const char *name, json_t *data)
 {
     struct text_buffer event = {0};
     char *text = data ? json_dumps(data, DUMP) : NULL;
     json_decref(data);
-    int failed = text ? 0 : 1;
+    int failed = text && !exchange_lacks_memory(exchange) ? 0 : 1;
     if (!failed && name) failed = add(&event, "event: ") || add(&event, name) || add(&event, "\n");
     if (!failed) failed = add(&event, "data: ") || add(&event, text) || add(&event, "\n\n");
-    if (!failed) exchange_send(exchange, event.data, event.size);
+    if (failed)
+        exchange_cut(exchange);
+    else
+        exchange_send(exchange, event.data, event.size);
     free(event.data);
     free(text);
 }

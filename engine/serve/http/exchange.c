@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "serve/http/internal.h"
+#include "serve/json-memory.h"
 #include "serve/log.h"
 #include "serve/metrics.h"
 #include "serve/models/models.h"
@@ -77,6 +78,7 @@ struct exchange *exchange_create(struct http *http, struct MHD_Connection *conne
     exchange->connection = connection;
     exchange->adapter = -1;
     exchange->began = seconds_now();
+    exchange->json_lost = json_memory_lost();
     pthread_mutex_init(&exchange->lock, NULL);
     pthread_mutex_init(&exchange->gone_lock, NULL);
     snprintf(exchange->method, sizeof exchange->method, "%s", method);
@@ -342,10 +344,32 @@ void exchange_answer_static(struct exchange *exchange, unsigned status, const ch
            MHD_create_response_from_buffer(size, (void *)(uintptr_t)data, MHD_RESPMEM_PERSISTENT));
 }
 
+bool exchange_lacks_memory(const struct exchange *exchange)
+{
+    return json_memory_lost() != exchange->json_lost;
+}
+
+void exchange_cut(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+    exchange->lost = true;
+    resume(exchange);
+    pthread_mutex_unlock(&exchange->lock);
+}
+
 void exchange_answer(struct exchange *exchange, unsigned status, json_t *body)
 {
+    static const char no_memory[] =
+        "{\"error\":{\"message\":\"out of memory (an answer)\",\"type\":\"server_error\","
+        "\"param\":null,\"code\":null}}";
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
+    if (status < 400 && exchange_lacks_memory(exchange)) {
+        free(text);
+        exchange_answer_static(exchange, OUT_OF_MEMORY_STATUS, "application/json", no_memory,
+                               sizeof no_memory - 1);
+        return;
+    }
     size_t size = text ? strlen(text) : 0;
     struct MHD_Response *response =
         text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE) : NULL;

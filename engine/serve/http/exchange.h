@@ -69,6 +69,11 @@ void exchange_stream(struct exchange *exchange, const char *content_type, const 
 bool exchange_send(struct exchange *exchange, const void *data, size_t size);
 void exchange_end(struct exchange *exchange);
 
+/* Whether memory has run out for JSON since the exchange began: what was made for it may lack values. */
+bool exchange_lacks_memory(const struct exchange *exchange);
+/* Cuts the connection, so that the client notices that a stream isn't whole; exchange_end is still due. */
+void exchange_cut(struct exchange *exchange);
+
 /* Has `gone` called once if the client goes away before the answer is complete: from any thread, or at once, but never
  * after the function that ended the exchange has returned. It should cancel the work; it must not end the exchange, which
  * is still due. */

@@ -81,6 +81,7 @@ struct exchange {
     struct connection *from;          /* only while `connection` */
     bool handed_over;                 /* libmicrohttpd's thread: it has been answered or dispatched */
     bool was_listed;                  /* it is to be logged */
+    uint64_t json_lost;               /* json_memory_lost() when it began */
     bool told_late;                   /* under its lock: took longer than --time-limit */
 
     /* The request. Does not change once it has been handed over, but for the last three. */
