@@ -104,7 +104,7 @@ static int measure_overhead(const struct open_device *device, double *overhead)
     double seconds;
     int status = trial_run(device, &(struct trial_chain){ENGINE_TYPE_F32, 1, matrices, PRODUCTS},
                            COMPUTE_SECONDS, NULL, &seconds);
-    if (!status) *overhead = seconds / PRODUCTS;
+    if (!status) *overhead = seconds / (double)PRODUCTS;
     return status;
 }
 
