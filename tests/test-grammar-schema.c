@@ -533,6 +533,13 @@ Test(grammar_schema, refused)
         {"{\"$ref\":\"#/anyOf/x\",\"anyOf\":[true]}", "there is no"},
         {"{\"$ref\":\"#nowhere\"}", "there is no"},
         {"{\"$ref\":5}", "\"$ref\" should be a text"},
+        /* A NUL ends no name. */
+        {"{\"type\":\"string\\u0000\"}", "\"type\" should be"},
+        {"{\"properties\":{\"enum\":{\"type\":[\"null\",\"string\\u0000\"]}}}",
+         "#/properties/enum: \"type\" should"},
+        {"{\"format\":\"date\\u0000x\"}", "\"format\" should be a name"},
+        {"{\"$ref\":\"#/$defs/a\\u0000b\",\"$defs\":{\"a\":{}}}", "\"$ref\" should be a text"},
+        {"{\"$ref\":\"#a\",\"$defs\":{\"b\":{\"$anchor\":\"a\\u0000b\"}}}", "there is no \"#a\""},
         {"{\"enum\":[[1]],\"minItems\":1}", "\"minItems\" beside \"enum\""},
         /* Where it is. */
         {"{\"properties\":{\"a\":{\"items\":{\"anyOf\":[true,{\"unevaluatedItems\":true}]}}}}",

@@ -72,8 +72,8 @@ static void find_anchors(struct schema_reader *reader, const json_t *value)
     const char *name;
     char key[MOST_PART];
     size_t i;
-    if (json_is_string(anchor)) {
-        snprintf(key, sizeof key, "#%.1000s", json_string_value(anchor));
+    if (schema_text_of_name(anchor)) {
+        snprintf(key, sizeof key, "#%.1000s", schema_text_of_name(anchor));
         if (!json_object_get(reader->anchors, key))
             json_object_set(reader->anchors, key, (json_t *)(uintptr_t)value);
     }
@@ -108,8 +108,8 @@ static const json_t *anchored(struct schema_reader *reader, const char *text)
 
 const json_t *schema_resolve(struct schema_reader *reader, const json_t *reference)
 {
-    const char *text = json_string_value(reference),
-               *id = json_string_value(json_object_get(reader->document, "$id"));
+    const char *text = schema_text_of_name(reference),
+               *id = schema_text_of_name(json_object_get(reader->document, "$id"));
     if (!text) {
         schema_wrong(reader, "\"$ref\" should be a text such as \"#/$defs/name\"");
         return NULL;

@@ -41,7 +41,7 @@ static const char *find_pattern(struct schema_reader *reader, const json_t *sche
 {
     const json_t *pattern = json_object_get(schema, "pattern"), *format = json_object_get(schema, "format");
     *number = SCHEMA_FORMATS;
-    if (format && !json_is_string(format)) schema_wrong(reader, "\"format\" should be a name");
+    if (format && !schema_text_of_name(format)) schema_wrong(reader, "\"format\" should be a name");
     if (pattern && !json_is_string(pattern))
         schema_wrong(reader, "\"pattern\" should be a regular expression");
     if (reader->exprs->status) return NULL;

@@ -142,8 +142,9 @@ static const struct {
 
 static unsigned type_named(struct schema_reader *reader, const json_t *name)
 {
-    for (size_t i = 0; json_is_string(name) && i < sizeof type_names / sizeof *type_names; i++)
-        if (!strcmp(json_string_value(name), type_names[i].name)) return type_names[i].types;
+    const char *text = schema_text_of_name(name);
+    for (size_t i = 0; text && i < sizeof type_names / sizeof *type_names; i++)
+        if (!strcmp(text, type_names[i].name)) return type_names[i].types;
     schema_wrong(reader, "\"type\" should be null, boolean, integer, number, string, array or object");
     return 0;
 }

@@ -17,6 +17,7 @@
 #define ENGINE_GRAMMAR_SCHEMA_H
 
 #include <jansson.h>
+#include <string.h>
 
 #include "grammar/expr.h"
 #include "plugin-api.h"
@@ -79,6 +80,13 @@ struct schema_reader {
     uint32_t formats[SCHEMA_FORMATS];
     uint32_t space, character, key_character, string, number, integer, value, object, array;
 };
+
+/* The text of a name, which no NUL cuts; NULL: it is something else. */
+static inline const char *schema_text_of_name(const json_t *name)
+{
+    const char *text = json_string_value(name);
+    return text && strlen(text) == json_string_length(name) ? text : NULL;
+}
 
 /* An error at the schema being read; both return the empty expression. */
 uint32_t schema_wrong(struct schema_reader *reader, const char *format, ...) ENGINE_PRINTF(2, 3);
