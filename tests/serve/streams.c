@@ -178,6 +178,8 @@ static void test_statuses(void)
         for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++)
             expect_end(begin(&fixture, apis[i].path, apis[i].body, wrong[n][0]), wrong[n][1], apis[i].path);
     }
+    expect_end(begin(&fixture, "/v1/completions", "{\"prompt\": [[1], [999999]]", ", \"stream\": true}"),
+               "HTTP/1.1 400 ", "a token that isn't there");
     int large = fixture_connect(&fixture);
     fixture_send(large,
                  "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n");

@@ -336,10 +336,14 @@ static bool create_choices(struct generation *g, struct mistake *mistake)
 static bool check_prompt(const struct generation *g, const struct ask_prompt *prompt, struct mistake *mistake)
 {
     const char *param = g->ask.messages ? "messages" : "prompt";
-    uint32_t n_context = g->served->info.n_context;
+    uint32_t n_context = g->served->info.n_context, n_vocab = g->served->info.n_vocab;
     if (prompt->tokens.count == 0)
         return mistake_in(mistake, param,
                           "the prompt is empty, and the model has no token that begins texts");
+    for (size_t i = 0; i < prompt->tokens.count; i++)
+        if ((uint32_t)prompt->tokens.ids[i] >= n_vocab)
+            return mistake_in(mistake, param, "token %zu of the prompt is %d, but the model has %u: 0 to %u",
+                              i, prompt->tokens.ids[i], n_vocab, n_vocab - 1);
     if (prompt->tokens.count < n_context || (g->ask.no_tokens && prompt->tokens.count == n_context))
         return true;
     return mistake_with_code(
