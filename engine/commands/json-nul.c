@@ -26,6 +26,8 @@ static const char *const prose[] = {"prompt",
                                     "input_prefix",
                                     "input_suffix",
                                     "reasoning_content",
+                                    "title",
+                                    "description",
                                     "dry_sequence_breakers",
                                     NULL};
 /* Fields that are data, whatever they consist of: parts of schemas, and variables of templates. */

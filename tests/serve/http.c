@@ -195,6 +195,8 @@ static void test_routes(void)
            "\"param\":\"messages[0].role\"");
     expect(&fixture, POST("/echo", "25", "{\"stop\":[\"a\\u0000b\",\"c\"]}"), 200,
            "{\"stop\":[\"a\\u0000b\"");
+    expect(&fixture, POST("/echo", "38", "{\"tools\":[{\"description\":\"a\\u0000b\"}]}"), 200,
+           "\"description\":\"a\\u0000b\"");
     expect(&fixture, POST("/theirs", "1", "{"), 400, "{\"type\":\"error\",\"error\":{\"type\"");
     expect(&fixture, POST("/echo", "0", ""), 400, "JSON");
     expect(&fixture,

@@ -85,13 +85,13 @@ bool ask_offer(struct ask *ask, const json_t *function, json_t *origin, const ch
 /* What the model has to know about a tool whose input is a text: a new reference. */
 static json_t *custom_description(const json_t *description, const json_t *format)
 {
-    const char *text = json_string_value(description),
+    const char *text = json_is_string(description) ? json_string_value(description) : "",
                *definition = json_string_value(json_object_get(format, "definition")),
                *syntax = json_string_value(json_object_get(format, "syntax"));
-    if (!definition) return json_string(text ? text : "");
-    return json_sprintf("%s%sThe input has to fit this grammar%s%s%s:\n%s", text ? text : "",
-                        text ? "\n\n" : "", syntax ? " (" : "", syntax ? syntax : "", syntax ? ")" : "",
-                        definition);
+    size_t length = json_string_length(description); /* it may have NULs */
+    if (!definition) return json_stringn(text, length);
+    return json_pack("s%++++++", text, length, length > 0 ? "\n\n" : "", "The input has to fit this grammar",
+                     syntax ? " (" : "", syntax ? syntax : "", syntax ? "):\n" : ":\n", definition);
 }
 
 bool ask_offer_custom(struct ask *ask, const json_t *tool, json_t *origin, const char *where,
