@@ -1,12 +1,14 @@
 /* conversation-prompt.c: see conversation-prompt.h. */
 #include "serve/generate/conversation-prompt.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/chat-template.h"
 #include "common/json-read.h"
 #include "serve/generate/lenient.h"
+#include "serve/generate/placing.h"
 #include "serve/generate/shape.h"
 #include "serve/server.h"
 
@@ -80,11 +82,11 @@ static struct engine_string string_of(const char *text)
     return (struct engine_string){text, text ? strlen(text) : 0};
 }
 
-/* Renders with the messages and tools as they are. */
-static int render_once(struct generation *g)
+/* Renders messages, with the tools as they are. */
+static int render_messages(const struct generation *g, const json_t *given, struct engine_rendered **rendered)
 {
     bool tools = g->ask.tools && g->ask.tool_choice != TOOL_CHOICE_NONE;
-    char *messages = json_dumps(g->ask.messages, JSON_COMPACT | JSON_REAL_PRECISION(17)),
+    char *messages = json_dumps(given, JSON_COMPACT | JSON_REAL_PRECISION(17)),
          *tool_text = tools ? json_dumps(g->ask.tools, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL,
          *variables = g->ask.variables ? json_dumps(g->ask.variables, JSON_COMPACT) : NULL;
     struct engine_template_input input = {.struct_size = sizeof input,
@@ -95,11 +97,18 @@ static int render_once(struct generation *g)
                                           .continues_last = g->ask.continues};
     bool good = messages && (!tools || tool_text) && (!g->ask.variables || variables);
     int status =
-        good ? engine_template_render(g->served->chat_template, &input, &g->rendered) : ENGINE_ERROR_MEMORY;
+        good ? engine_template_render(g->served->chat_template, &input, rendered) : ENGINE_ERROR_MEMORY;
     free(messages);
     free(tool_text);
     free(variables);
     return status;
+}
+
+static int render_once(struct generation *g)
+{
+    engine_rendered_free(g->rendered);
+    g->rendered = NULL;
+    return render_messages(g, g->ask.messages, &g->rendered);
 }
 
 /* Gives objects of an array an empty text for a key that they lack or have as null. `within`: the key of the object in
@@ -118,106 +127,91 @@ static bool fill_in(json_t *array, const char *within, const char *key)
     return any;
 }
 
-static bool is_system(const json_t *message)
+/* ---- Messages in other places ---- */
+
+/* Whether the template has written the system messages of `given`, which is rendered. Some change such a text, so that only
+ * marks tell; others leave out messages that they don't expect. */
+static int shows_systems(const struct generation *g, const json_t *given, bool *all)
 {
-    const char *role = json_string_value(json_object_get(message, "role"));
-    return role && strcmp(role, "system") == 0;
+    struct engine_rendered *rendered = NULL;
+    *all = placing_has_systems(given, engine_rendered_text(g->rendered));
+    if (*all) return ENGINE_OK;
+    json_t *marked = placing_marked(given, g->id);
+    int status = marked ? render_messages(g, marked, &rendered) : ENGINE_ERROR_MEMORY;
+    if (!status) {
+        size_t n = placing_count_marks(given, g->id, engine_rendered_text(rendered));
+        *all = n == placing_count_systems(given);
+        if (n == SIZE_MAX) status = ENGINE_ERROR_MEMORY;
+    }
+    json_decref(marked);
+    engine_rendered_free(rendered);
+    return status == ENGINE_ERROR_MEMORY ? status : ENGINE_OK;
 }
 
-/* Appends the content of a message to that of the one before, and takes it out. */
-static bool join(json_t *messages, size_t i)
+static void say_moved(const struct generation *g, bool systems, const struct mistake *mistake)
 {
-    json_t *before = json_array_get(messages, i - 1);
-    const json_t *first = json_object_get(before, "content"),
-                 *second = json_object_get(json_array_get(messages, i), "content");
-    struct text_buffer both = {0};
-    bool good =
-        !text_add(&both, &(struct engine_string){json_string_value(first), json_string_length(first)}) &&
-        !text_add(&both, &(struct engine_string){"\n\n", 2}) &&
-        !text_add(&both, &(struct engine_string){json_string_value(second), json_string_length(second)}) &&
-        json_object_set_new(before, "content", json_stringn(both.data, both.size)) == 0 &&
-        json_array_remove(messages, i) == 0;
-    free(both.data);
-    return good;
-}
-
-/* Several system messages at the beginning become one, and those in the middle the user's. Returns whether there were
- * any. */
-static bool move_systems(json_t *messages)
-{
-    size_t i = 0;
-    bool any = false;
-    while (is_system(json_array_get(messages, i))) {
-        if (i == 0)
-            i++;
-        else if (join(messages, i))
-            any = true;
-        else
-            return false;
-    }
-    for (; i < json_array_size(messages); i++)
-        if (is_system(json_array_get(messages, i)))
-            any = json_object_set_new(json_array_get(messages, i), "role", json_string("user")) == 0 || any;
-    return any;
-}
-
-/* Messages of the user that follow each other become one: many templates insist on turns. Returns whether there were
- * any. */
-static bool join_users(json_t *messages)
-{
-    bool any = false;
-    for (size_t i = 1; i < json_array_size(messages); i++) {
-        const json_t *one = json_array_get(messages, i - 1), *two = json_array_get(messages, i);
-        const char *before = json_string_value(json_object_get(one, "role")),
-                   *role = json_string_value(json_object_get(two, "role"));
-        bool users = before && role && strcmp(before, "user") == 0 && strcmp(role, "user") == 0;
-        while (users && join(messages, i)) {
-            any = true;
-            role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
-            users = role && strcmp(role, "user") == 0;
-        }
-    }
-    return any;
-}
-
-/* Renders what the template has refused with the system messages in other places; a status. */
-static int render_moved(struct generation *g, int status, struct mistake *mistake)
-{
-    json_t *messages = g->ask.messages;
-    if (!mistake->lenient) return status;
-    if (move_systems(messages)) {
-        status = render_once(g);
-        if (status && join_users(messages)) status = render_once(g);
-    }
-    if (status && is_system(json_array_get(messages, 0)) && json_array_size(messages) > 1) {
-        json_object_set_new(json_array_get(messages, 0), "role", json_string("user"));
-        join_users(messages);
-        status = render_once(g);
-    }
-    if (!status)
+    if (systems)
         lenient_say(
             mistake->lenient, "system",
-            "the template of the model %.80s refuses system messages in such places: the model gets them as "
-            "the user's",
+            "the template of the model %.80s has no place for some system messages of a conversation: "
+            "the model gets them as the user's, or as one",
             g->served->name);
-    return status;
+    else
+        lenient_say(
+            mistake->lenient, "order of messages",
+            "the template of the model %.80s refuses messages in such an order: what the user says in "
+            "several of them in a row, or right after a tool's result, is joined",
+            g->served->name);
 }
+
+/* Renders what the template has refused (`status`), or what it has left a system message out of, with messages in other
+ * places. If none of them is better, everything stays as it was. A status. */
+static int render_moved(struct generation *g, int status, const struct mistake *mistake)
+{
+    json_t *given = g->ask.messages;
+    int now = status, result = ENGINE_OK;
+    bool systems = false, all = false;
+    g->ask.messages = json_deep_copy(given);
+    if (!g->ask.messages) result = ENGINE_ERROR_MEMORY;
+    for (unsigned how = 0; how < N_PLACINGS && !result && !all; how++) {
+        bool changed;
+        result = placing_apply(&g->ask.messages, how, &changed);
+        if (result || !changed) continue;
+        systems |= how == PLACING_SYSTEMS || how == PLACING_FIRST;
+        now = render_once(g);
+        if (now == ENGINE_ERROR_MEMORY) result = now;
+        all = !now && placing_has_systems(given, engine_rendered_text(g->rendered));
+    }
+    if (!result && (all || (status && !now))) {
+        json_decref(given);
+        say_moved(g, systems, mistake);
+        return ENGINE_OK;
+    }
+    json_decref(g->ask.messages);
+    g->ask.messages = given;
+    return result ? result : status ? status : render_once(g);
+}
+
+/* ---- A prompt ---- */
 
 /* Some templates take it for granted that a message that only calls tools has a text, or that a tool has a description,
  * which OpenAI's API lets clients leave out. If a template can't be rendered, it gets empty ones. */
 static bool render(struct generation *g, struct mistake *mistake)
 {
+    struct mistake first = {.lenient = mistake->lenient};
     int status = render_once(g);
+    bool shown = true;
     if (status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_ARGUMENT) {
-        struct mistake first = {.lenient = mistake->lenient};
         mistake_of_engine(&first, status, "messages");
+        mistake_hide(&first, engine_template_origin(g->served->chat_template));
         bool texts = fill_in(g->ask.messages, NULL, "content");
         bool filled = fill_in(g->ask.tools, "function", "description") || texts;
-        status = filled ? render_once(g) : status;
-        if (status) status = render_moved(g, status, mistake);
-        mistake_hide(&first, engine_template_origin(g->served->chat_template));
-        if (status) return *mistake = first, false;
+        if (filled) status = render_once(g);
     }
+    bool refused = status == ENGINE_ERROR_DATA || status == ENGINE_ERROR_ARGUMENT;
+    if (!status && mistake->lenient) status = shows_systems(g, g->ask.messages, &shown);
+    if (mistake->lenient && (refused || (!status && !shown))) status = render_moved(g, status, mistake);
+    if (status && status != ENGINE_ERROR_MEMORY && first.status) return *mistake = first, false;
     if (!status) status = engine_rendered_encode(g->rendered, 0, token_list_sink, &g->tokens);
     if (status) mistake_of_engine(mistake, status, "messages");
     mistake_hide(mistake, engine_template_origin(g->served->chat_template));

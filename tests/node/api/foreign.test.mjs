@@ -211,20 +211,60 @@ test('reasoning, on and off', async () => {
     assert.equal(await oss.end(), 0);
 });
 
-test('system messages where templates refuse them', async () => {
-    const middle = [{ role: 'system', content: 'S1' }, { role: 'developer', content: 'S2' }, { role: 'user', content: 'U1' }, { role: 'system', content: 'S3' },
-        { role: 'assistant', content: 'A1' }, { role: 'user', content: 'U2' }, { role: 'system', content: 'S4' }];
-    for (const name of ['gemma2', 'gemma3', 'llama2', 'mistral-v3-tools', 'qwen2.5']) {
+// Templates that take system messages anywhere, that refuse them in the middle or at all, and that leave them out in silence.
+const places = { 'qwen2.5': 'takes', gemma2: 'refuses', gemma3: 'refuses', llama2: 'refuses', 'mistral-v3-tools': 'refuses', 'gpt-oss': 'leaves out', smollm3: 'leaves out', 'command-r': 'leaves out' };
+const [system, user, assistant] = ['system', 'user', 'assistant'].map((role) => (content) => ({ role, content }));
+const contents = (given) => given.map((message) => message.content).filter(Boolean);
+
+test('system messages where templates have no place for them', async () => {
+    const several = [[system('S1'), { role: 'developer', content: 'S2' }, user('U1'), system('S3'), assistant('A1'), user('U2'), system('S4')], [user('U1'), system('S1'), user('U2')]];
+    for (const [name, does] of Object.entries(places)) {
         const other = await serve('--chat-template', template(name, 'templates'));
-        const { prompt } = await good('/apply-template', { messages: middle }, other.url);
-        for (const text of ['S1', 'S2', 'U1', 'S3', 'A1', 'U2', 'S4']) assert.ok(prompt.includes(text), `${name}: ${text} in ${prompt}`);
-        const last = await good('/apply-template', { messages: middle }, other.url);
-        assert.equal(last.prompt, prompt);
-        const said = other.log().split('refuses system messages').length - 1;
-        assert.equal(said, name === 'qwen2.5' ? 0 : 1, other.log());
+        const prompt = async (given) => {
+            const { prompt } = await good('/apply-template', { messages: given }, other.url);
+            for (const text of contents(given)) assert.ok(prompt.includes(text), `${name}: ${text} in ${prompt}`);
+            return prompt;
+        };
+        for (const given of [...several, [system('S1'), user('U1')]]) assert.equal(await prompt(given), await prompt(given));
+        assert.equal(other.log().split('no place for some system messages').length - 1, does === 'takes' ? 0 : 1, other.log());
+        // Nothing but system messages, and other APIs' ways to have several.
+        if (name !== 'command-r') await prompt([system('S1'), system('S2')]);
+        const all = await good('/v1/messages/count_tokens', { system: 'S1', messages: [user('U1'), system('S2')] }, other.url);
+        const half = await good('/v1/messages/count_tokens', { system: 'S1', messages: [user('U1')] }, other.url);
+        assert.ok(all.input_tokens > half.input_tokens, name);
+        await good('/v1/responses', { instructions: 'S1', input: [{ role: 'developer', content: 'S2' }, user('U1'), system('S3')], max_output_tokens: 1 }, other.url);
         assert.equal(await other.end(), 0);
         const strict = await serve('--chat-template', template(name, 'templates'), '--strict');
-        assert.equal((await post('/apply-template', { messages: middle }, strict.url)).status, name === 'qwen2.5' ? 200 : 400);
+        assert.equal((await post('/apply-template', { messages: several[0] }, strict.url)).status, does === 'refuses' ? 400 : 200);
         assert.equal(await strict.end(), 0);
+    }
+});
+
+// A text that a template changes is not one that it leaves out.
+test('a system message that says how to reason stays where it is', async () => {
+    const other = await serve('--chat-template', template('smollm3', 'templates'));
+    const { prompt } = await good('/apply-template', { messages: [system('/no_think'), user('U1')] }, other.url);
+    assert.ok(prompt.includes('user\nU1<|im_end|>'), prompt);
+    assert.ok(!other.log().includes('no place'), other.log());
+    assert.equal(await other.end(), 0);
+});
+
+// As Claude Code has it: texts of the user, and system messages, beside and after results of tools.
+test('what follows the results of tools', async () => {
+    const tools = [{ name: 'f', input_schema: { type: 'object', properties: {} } }];
+    const use = { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu0001', name: 'f', input: {} }] };
+    const result = (...more) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu0001', content: 'R1' }, ...more] });
+    for (const name of ['mistral-v3-tools', 'qwen3', 'llama3', 'gpt-oss']) {
+        const other = await serve('--chat-template', template(name, 'templates'), '-c', '512');
+        const count = async (given) => (await good('/v1/messages/count_tokens', { system: 'S1', tools, messages: given }, other.url)).input_tokens;
+        const base = await count([user('U1'), use, result()]);
+        for (const given of [
+            [user('U1'), use, result({ type: 'text', text: 'U2' })],
+            [user('U1'), use, result(), system('S2')],
+            [user('U1'), use, result({ type: 'text', text: 'U2' }), assistant('A1'), user('U3'), user('U4')],
+            [user('U1'), system('S2'), use, result(), user('U2')],
+            [user('U1'), use, system('S2'), result(), assistant('A1'), user('U2')],
+        ]) assert.ok(await count(given) > base, `${name}: ${JSON.stringify(given)}`);
+        assert.equal(await other.end(), 0);
     }
 });
