@@ -50,12 +50,13 @@ static bool add_call(const struct ask *ask, const json_t *item, json_t *argument
                      struct mistake *mistake)
 {
     const char *name = json_string_value(json_object_get(item, "name")),
-               *space = json_string_value(json_object_get(item, "namespace"));
+               *space = json_string_value(json_object_get(item, "namespace")),
+               *offered = ask_offered_name(ask, name, space);
     json_t *turn = turn_of(messages, false, mistake), *calls = json_object_get(turn, "tool_calls");
     if (turn && !calls && json_object_set_new(turn, "tool_calls", calls = json_array()) != 0) calls = NULL;
     json_t *call =
         json_pack("{s:O, s:s, s:{s:s, s:o}}", "id", json_object_get(item, "call_id"), "type", "function",
-                  "function", "name", ask_offered_name(ask, name, space), "arguments", arguments);
+                  "function", "name", offered ? offered : name, "arguments", arguments);
     return json_array_append_new(calls, call) == 0 || mistake_memory(mistake);
 }
 
@@ -334,17 +335,27 @@ static const struct ask_field fields[] = {
 
 static bool read_choice(struct ask *ask, json_t *choice, json_t *made, struct mistake *mistake)
 {
+    static const char *const keys[] = {"type", "name", "namespace", "mode", "tools", NULL};
     json_t *name = json_object_get(choice, "name"), *type = json_object_get(choice, "type");
-    const char *word = json_string_value(name),
-               *space = json_string_value(json_object_get(choice, "namespace"));
-    bool allowed = json_is_string(type) && strcmp(json_string_value(type), "allowed_tools") == 0;
+    const char *word = json_string_value(name), *offered = word,
+               *space = json_string_value(json_object_get(choice, "namespace")),
+               *kind = json_is_string(type) ? json_string_value(type) : "function";
+    bool allowed = strcmp(kind, "allowed_tools") == 0;
     if (!json_is_object(choice)) return ask_read_tool_choice(ask, "tool_choice", choice, mistake);
+    if (word && mistake->lenient && !allowed) {
+        offered = ask_offered_name(ask, word, space);
+        if (!offered && space)
+            return mistake_in(
+                mistake, "tool_choice",
+                "\"tool_choice\" names \"%.64s\" of the namespace \"%.64s\", which is not in \"tools\"", word,
+                space);
+        if (!offered) offered = word;
+    }
     json_t *named = allowed ? json_pack("{s:O, s:O}", "type", type, "allowed_tools", choice)
-                            : json_pack("{s:O?, s:{s:s?}}", "type", type,
-                                        json_is_string(type) ? json_string_value(type) : "function", "name",
-                                        word && mistake->lenient ? ask_offered_name(ask, word, space) : word);
+                            : json_pack("{s:O?, s:{s:s?}}", "type", type, kind, "name", offered);
     if (json_object_set_new(made, "tool_choice", named) != 0) return mistake_memory(mistake);
-    return ask_read_tool_choice(ask, "tool_choice", named, mistake);
+    return (!mistake->lenient || ask_check_keys(choice, "tool_choice", keys, mistake)) &&
+           ask_read_tool_choice(ask, "tool_choice", named, mistake);
 }
 
 static bool read_messages(struct ask *ask, const json_t *body, json_t *made, struct mistake *mistake)

@@ -2,6 +2,7 @@
  * namespace is a group of functions; the model gets them like others, and by their own names unless two have the same one. */
 #include "serve/api/responses-tools.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,18 +35,33 @@ static void count_names(const struct offers *all, const json_t *tools)
     }
 }
 
-/* The name for the model of a tool in a namespace: a new reference; NULL: it has none. */
+/* A name that no tool has: of the namespace and the tool, in the characters and the length that names may have. */
+static json_t *unlike_others(const struct offers *all, const char *space, const char *name)
+{
+    char both[ASK_LONGEST_NAME + 1], end[16] = "";
+    for (unsigned i = 2; i < 100000; i++) {
+        size_t ends = strlen(end), of_name = strlen(name),
+               room = of_name + ends + 2 < ASK_LONGEST_NAME ? ASK_LONGEST_NAME - of_name - ends - 2 : 0,
+               of_space = strlen(space) < room ? strlen(space) : room;
+        const char *between = of_space > 0 && space[of_space - 1] == '_' ? "" : "__";
+        snprintf(both, sizeof both, "%.*s%s%.*s%s", (int)of_space, space, between,
+                 (int)(ASK_LONGEST_NAME - of_space - 2 - ends), name, end);
+        for (char *at = both; *at; at++)
+            if (!isalnum((unsigned char)*at) && *at != '-') *at = '_';
+        if (!json_object_get(all->counts, both) && !json_object_get(all->ask->origins, both))
+            return json_string(both);
+        snprintf(end, sizeof end, "_%u", i);
+    }
+    return json_string(name);
+}
+
+/* The name for the model of a tool in a namespace: a new reference; NULL: it has none, or out of memory. */
 static json_t *name_within(const struct offers *all, const char *space, const json_t *name)
 {
     const char *text = json_string_value(name);
-    char both[200];
     if (!text || json_integer_value(json_object_get(all->counts, text)) < 2)
         return json_incref((json_t *)(size_t)name);
-    size_t n = (size_t)snprintf(both, sizeof both, "%.64s", space);
-    snprintf(both + n, sizeof both - n, "%s%.100s", n > 0 && both[n - 1] == '_' ? "" : "__", text);
-    for (char *at = both; *at; at++)
-        if (strchr(".:/ ", *at)) *at = '_';
-    return json_string(both);
+    return unlike_others(all, space, text);
 }
 
 /* ---- Tools ---- */
@@ -98,8 +114,10 @@ static bool offer(struct offers *all, const json_t *tools, const char *space, co
         else if (!name || !json_is_array(json_object_get(tool, "tools")))
             good = mistake_in(all->mistake, where, "a namespace needs a \"name\" and \"tools\", an array");
         else {
+            static const char *const keys[] = {"type", "name", "description", "tools", NULL};
+            good = ask_check_keys(tool, where, keys, all->mistake);
             snprintf(where, sizeof where, "%.70s[%zu].tools", param, i);
-            good = offer(all, json_object_get(tool, "tools"), name, where);
+            good = good && offer(all, json_object_get(tool, "tools"), name, where);
         }
         if (!good) return false;
     }

@@ -12,6 +12,7 @@
 
 #define ASK_MOST_CHOICES 128 /* of a prompt, as in OpenAI's API */
 #define ASK_MOST_TOP     20  /* rivals of a token */
+#define ASK_LONGEST_NAME 128 /* of a tool, in bytes, as in Anthropic's API */
 
 enum tool_choice {
     TOOL_CHOICE_AUTO,

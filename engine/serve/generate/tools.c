@@ -10,7 +10,6 @@
 
 #define MOST_TOOLS        1024
 #define MOST_TOOLS_STRICT 128 /* as in OpenAI's API */
-#define LONGEST_NAME      128 /* as in Anthropic's API */
 #define LONGEST_NAME_CHAT 64  /* as in OpenAI's */
 
 /* ---- Offering ---- */
@@ -28,7 +27,7 @@ static const char *const function_keys[] = {"name", "description", "parameters",
 
 static bool check_function(const json_t *function, const char *where, struct mistake *mistake)
 {
-    int most = mistake->lenient ? LONGEST_NAME : LONGEST_NAME_CHAT;
+    int most = mistake->lenient ? ASK_LONGEST_NAME : LONGEST_NAME_CHAT;
     const json_t *parameters = json_object_get(function, "parameters"),
                  *description = json_object_get(function, "description"),
                  *strict = json_object_get(function, "strict");
@@ -102,9 +101,17 @@ bool ask_offer_custom(struct ask *ask, const json_t *tool, json_t *origin, const
     const char *type = json_string_value(json_object_get(format, "type"));
     bool good = !description || json_is_null(description) || json_is_string(description) ||
                 mistake_in(mistake, where, "\"%s.description\" should be a text", where);
+    static const char *const keys[] = {"type", "syntax", "definition", "grammar", NULL};
+    char within[160];
+    snprintf(within, sizeof within, "%.140s.format", where);
+    good = good && ask_check_keys(format, within, keys, mistake);
     /* OpenAI's chat has the grammar's fields in an object of their own. */
     const json_t *inner = json_object_get(format, "grammar");
-    if (json_is_object(inner)) format = inner;
+    if (json_is_object(inner)) {
+        snprintf(within, sizeof within, "%.140s.format.grammar", where);
+        good = good && ask_check_keys(inner, within, keys, mistake);
+        format = inner;
+    }
     if (good && type && strcmp(type, "grammar") == 0)
         lenient_say(mistake->lenient, "tools of type custom",
                     "the grammar of a tool of type custom is only shown to the model, not enforced");
@@ -131,7 +138,8 @@ bool ask_leave_out(const char *type, struct mistake *mistake)
 /* A tool of chat. */
 static bool add_tool(struct ask *ask, const json_t *tool, const char *where, struct mistake *mistake)
 {
-    static const char *const keys[] = {"type", "function", NULL}, *const custom[] = {"type", "custom", NULL};
+    static const char *const keys[] = {"type", "function", NULL}, *const custom[] = {"type", "custom", NULL},
+                             *const inner[] = {"name", "description", "format", NULL};
     const char *type = json_string_value(json_object_get(tool, "type"));
     const json_t *own = json_object_get(tool, "custom");
     char param[160];
@@ -143,7 +151,7 @@ static bool add_tool(struct ask *ask, const json_t *tool, const char *where, str
     if (!mistake->lenient)
         return mistake_in(mistake, where, "tools of type \"%.60s\" are not supported, only functions", type);
     if (strcmp(type, "custom") == 0)
-        return ask_check_keys(tool, where, custom, mistake) &&
+        return ask_check_keys(tool, where, custom, mistake) && ask_check_keys(own, param, inner, mistake) &&
                ask_offer_custom(ask, own,
                                 json_pack("{s:O?, s:b}", "name", json_object_get(own, "name"), "custom", 1),
                                 param, mistake);
@@ -166,18 +174,28 @@ bool ask_read_tools(struct ask *ask, const char *name, json_t *value, struct mis
     return true;
 }
 
+static bool has_tool(const struct ask *ask, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(ask->tools); i++) {
+        const json_t *function = json_object_get(json_array_get(ask->tools, i), "function");
+        if (strcmp(json_string_value(json_object_get(function, "name")), name) == 0) return true;
+    }
+    return false;
+}
+
 const char *ask_offered_name(const struct ask *ask, const char *name, const char *space)
 {
-    const char *offered;
+    const char *offered, *found = NULL;
     json_t *origin;
+    if (!space && has_tool(ask, name) && !json_object_get(ask_origin(ask, name), "namespace")) return name;
     json_object_foreach(ask->origins, offered, origin)
     {
         const char *own = json_string_value(json_object_get(origin, "name")),
                    *within = json_string_value(json_object_get(origin, "namespace"));
-        if (own && strcmp(own, name) == 0 && (!space || (within && strcmp(within, space) == 0)))
-            return offered;
+        if (!found && own && strcmp(own, name) == 0 && (!space || (within && strcmp(within, space) == 0)))
+            found = offered;
     }
-    return name;
+    return found;
 }
 
 const json_t *ask_origin(const struct ask *ask, const char *name)
@@ -233,18 +251,47 @@ json_t *ask_custom_input(const json_t *arguments)
 
 /* ---- Choosing ---- */
 
-static bool has_tool(const struct ask *ask, const char *name)
+/* All functions of a namespace. */
+static bool allow_namespace(struct ask *ask, const char *space, struct mistake *mistake)
 {
-    for (size_t i = 0; i < json_array_size(ask->tools); i++) {
-        const json_t *function = json_object_get(json_array_get(ask->tools, i), "function");
-        if (strcmp(json_string_value(json_object_get(function, "name")), name) == 0) return true;
+    const char *offered;
+    json_t *origin;
+    json_object_foreach(ask->origins, offered, origin)
+    {
+        const char *within = json_string_value(json_object_get(origin, "namespace"));
+        if (within && strcmp(within, space) == 0 &&
+            json_object_set_new(ask->allowed, offered, json_true()) != 0)
+            return mistake_memory(mistake);
     }
-    return false;
+    return true;
+}
+
+static bool allow(struct ask *ask, const json_t *tool, const char *where, struct mistake *mistake)
+{
+    static const char *const keys[] = {"type", "name", "namespace", "function", "custom", NULL},
+                             *const inner_keys[] = {"name", NULL};
+    const char *type = json_string_value(json_object_get(tool, "type"));
+    if (!type) return mistake_in(mistake, where, "a tool should be an object with a \"type\"");
+    const json_t *inner = json_object_get(tool, type);
+    const char *word = json_string_value(json_object_get(inner ? inner : tool, "name")),
+               *space = json_string_value(json_object_get(tool, "namespace"));
+    bool function = strcmp(type, "function") == 0 || strcmp(type, "custom") == 0;
+    if (word && strcmp(type, "namespace") == 0) return allow_namespace(ask, word, mistake);
+    if (!word || !function) return true; /* a hosted tool, which isn't offered anyway */
+    if (!ask_check_keys(tool, where, keys, mistake) || !ask_check_keys(inner, where, inner_keys, mistake))
+        return false;
+    const char *offered = ask_offered_name(ask, word, space);
+    if (!offered && space) return true;
+    /* In chat, the tools may not have been read yet. */
+    return json_object_set_new(ask->allowed, offered ? offered : word, json_true()) == 0 ||
+           mistake_memory(mistake);
 }
 
 /* {"mode": "auto", "tools": […]}: the others are not offered. Their names are in `allowed` until all is read. */
 static bool read_allowed(struct ask *ask, const char *name, const json_t *value, struct mistake *mistake)
 {
+    /* In the Responses API, the choice itself is such an object. */
+    static const char *const keys[] = {"mode", "tools", "type", NULL};
     const char *mode = json_string_value(json_object_get(value, "mode"));
     json_t *tools = json_object_get(value, "tools"), *tool;
     size_t i;
@@ -252,18 +299,15 @@ static bool read_allowed(struct ask *ask, const char *name, const json_t *value,
         return mistake_in(mistake, name,
                           "\"%s\" of type allowed_tools needs the \"mode\" auto or required, and \"tools\"",
                           name);
+    if (!ask_check_keys(value, name, keys, mistake)) return false;
     ask->tool_choice = strcmp(mode, "auto") == 0 ? TOOL_CHOICE_AUTO : TOOL_CHOICE_REQUIRED;
     json_decref(ask->allowed);
     ask->allowed = json_object();
     json_array_foreach(tools, i, tool)
     {
-        const char *type = json_string_value(json_object_get(tool, "type"));
-        const json_t *inner = type ? json_object_get(tool, type) : NULL;
-        const char *word = json_string_value(json_object_get(inner ? inner : tool, "name")),
-                   *space = json_string_value(json_object_get(tool, "namespace"));
-        if (!word) continue; /* a hosted tool, which isn't offered anyway */
-        if (json_object_set_new(ask->allowed, ask_offered_name(ask, word, space), json_true()) != 0)
-            return mistake_memory(mistake);
+        char where[96];
+        snprintf(where, sizeof where, "%.60s.tools[%zu]", name, i);
+        if (!allow(ask, tool, where, mistake)) return false;
     }
     return true;
 }
@@ -271,7 +315,8 @@ static bool read_allowed(struct ask *ask, const char *name, const json_t *value,
 /* "auto", "none", "required", or {"type": "function", "function": {"name": …}} */
 bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
-    static const char *const keys[] = {"type", "function", "custom", NULL}, *const inner[] = {"name", NULL};
+    static const char *const keys[] = {"type", "function", "custom", NULL}, *const inner[] = {"name", NULL},
+                             *const allowed[] = {"type", "allowed_tools", NULL};
     const char *word = json_string_value(value), *type = json_string_value(json_object_get(value, "type"));
     ask->tool = NULL;
     if (word && strcmp(word, "auto") == 0) return ask->tool_choice = TOOL_CHOICE_AUTO, true;
@@ -279,7 +324,8 @@ bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, stru
     if (word && (strcmp(word, "required") == 0 || strcmp(word, "any") == 0))
         return ask->tool_choice = TOOL_CHOICE_REQUIRED, true;
     if (mistake->lenient && type && strcmp(type, "allowed_tools") == 0)
-        return read_allowed(ask, name, json_object_get(value, "allowed_tools"), mistake);
+        return ask_check_keys(value, name, allowed, mistake) &&
+               read_allowed(ask, name, json_object_get(value, "allowed_tools"), mistake);
     bool custom = mistake->lenient && type && strcmp(type, "custom") == 0;
     const json_t *named = json_object_get(value, custom ? "custom" : "function");
     ask->tool = json_string_value(json_object_get(named, "name"));

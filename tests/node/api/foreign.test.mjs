@@ -99,6 +99,36 @@ test('functions of the same name in two namespaces', async () => {
     }
 });
 
+// The second name of each is what the first would become.
+test('names in namespaces that clash with others', async () => {
+    const space = (name, ...tools) => ({ type: 'namespace', name, description: '', tools });
+    const forced = async (tools, tool_choice) => {
+        const { output: [item] } = await good('/v1/responses', { input: 'x', tools, tool_choice, seed: 1 });
+        return [item.name, item.namespace ?? null];
+    };
+    const small = (name) => ({ type: 'function', name });
+    const choice = (name, namespace) => ({ type: 'function', name, ...(namespace && { namespace }) });
+    const top = [small('close'), space('agents', small('close')), small('agents__close')];
+    for (const wanted of [['close', null], ['close', 'agents'], ['agents__close', null]]) assert.deepEqual(await forced(top, choice(...wanted)), wanted);
+    for (const spaces of [['a.b', 'a_b', 'ä', 'ö'], [1, 2].map((i) => 'there was a big dog '.repeat(8) + i)]) {
+        const many = spaces.map((name) => space(name, small('f')));
+        for (const name of spaces) assert.deepEqual(await forced(many, choice('f', name)), ['f', name]);
+    }
+    // Calls of before are shown by the same names; a namespace that isn't there is not another one.
+    const { prompt_tokens: one } = await turn(top, 'close'), { prompt_tokens: other } = await turn(top, 'close', 'agents');
+    assert.ok(other > one, `${one} ${other}`);
+    await refused('/v1/responses', { input: 'x', tools: top, tool_choice: choice('close', 'elsewhere') }, 'tool_choice');
+    const allowed = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'namespace', name: 'agents' }] };
+    assert.deepEqual(await forced(top, allowed), ['close', 'agents']);
+    assert.deepEqual(await forced(top, { ...allowed, tools: [small('close')] }), ['close', null]);
+});
+
+const turn = async (tools, name, namespace) => {
+    const called = { type: 'function_call', call_id: 'c', name, arguments: '{}', ...(namespace && { namespace }) };
+    const { usage } = await good('/v1/responses', { tools, max_output_tokens: 1, input: [{ role: 'user', content: 'x' }, called, { type: 'function_call_output', call_id: 'c', output: 'r' }] });
+    return { prompt_tokens: usage.input_tokens };
+};
+
 test('a tool whose input is a text', async () => {
     const tools = codex.tools.slice(2), input = '*** Begin "x"\n+ two\n';
     const answer = await good('/v1/responses', { input: 'x', tools, grammar: call('patch', { input }) });
