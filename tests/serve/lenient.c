@@ -91,6 +91,55 @@ static const struct {
     {MESSAGES, "{" HI ", 'stop': 'x', 'service_tier': 'standard_only', 'speed': 'fast'}", "stop"},
     {MESSAGES, "{'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'x', 'mood': 1}]}]}",
      "messages[].content[].mood"},
+    {CHAT, "{" HI ", 'thinking': {'type': 'enabled', 'budget_tokens': 5, 'mood': 1}}", "thinking.mood"},
+    {CHAT, "{" HI ", 'reasoning': {'effort': 'low', 'enabled': true, 'mood': 1}}", "reasoning.mood"},
+    {CHAT, "{" HI ", 'tools': [{'type': 'custom', 'custom': {'name': 'c', 'mood': 1}}]}",
+     "tools[].custom.mood"},
+    {CHAT,
+     "{" HI
+     ", 'tools': [{'type': 'custom', 'custom': {'name': 'c', 'format': {'type': 'text', 'mood': 1}}}]}",
+     "tools[].custom.format.mood"},
+    {CHAT,
+     "{" HI ", 'tools': [{'type': 'custom', 'custom': {'name': 'c', 'format': {'grammar': "
+     "{'syntax': 'regex', 'definition': 'a', 'mood': 1}}}}]}",
+     "tools[].custom.format.grammar.mood"},
+    {CHAT,
+     "{" HI ", 'tools': [" TOOL "], 'tool_choice': {'type': 'allowed_tools', 'mood': 1, 'allowed_tools': "
+     "{'mode': 'auto', 'tools': [" TOOL "]}}}",
+     "tool_choice.mood"},
+    {CHAT,
+     "{" HI ", 'tools': [" TOOL "], 'tool_choice': {'type': 'allowed_tools', 'allowed_tools': "
+     "{'mode': 'auto', 'mood': 1, 'tools': [" TOOL "]}}}",
+     "tool_choice.mood"},
+    {CHAT,
+     "{" HI ", 'tools': [" TOOL "], 'tool_choice': {'type': 'allowed_tools', 'allowed_tools': "
+     "{'mode': 'auto', 'tools': [{'type': 'function', 'function': {'name': 'f'}, 'mood': 1}]}}}",
+     "tool_choice.tools[].mood"},
+    {CHAT,
+     "{'messages': [{'role': 'assistant', 'tool_calls': [{'id': 'a', 'type': 'custom', 'custom': "
+     "{'name': 'c', 'input': 'x', 'mood': 1}}]}]}",
+     "messages[].tool_calls[].custom.mood"},
+    {CHAT,
+     "{" HI ", 'tools': [{'type': 'function', 'cache_control': {}, 'function': {'name': 'f', "
+     "'cache_control': {}}}]}",
+     NULL},
+    {CHAT, "{" HI ", 'grammar': '', 'seed': 1e18}", NULL},
+    {RESPONSES, "{'input': 'x', 'tools': [{'type': 'namespace', 'name': 'n', 'mood': 1, 'tools': []}]}",
+     "tools[].mood"},
+    {RESPONSES,
+     "{'input': 'x', 'tools': [{'type': 'custom', 'name': 'n', 'format': {'type': 'text', 'mood': 1}}]}",
+     "tools[].format.mood"},
+    {RESPONSES,
+     "{'input': 'x', 'tools': [{'type': 'function', 'name': 'f'}], 'tool_choice': {'type': 'function', "
+     "'name': 'f', 'mood': 1}}",
+     "tool_choice.mood"},
+    {MESSAGES, "{" HI ", 'tools': [{'type': 'bash_20250124', 'name': 'bash', 'mood': 1}]}", "tools[].mood"},
+    {MESSAGES,
+     "{'messages': [{'role': 'user', 'content': 'x'}, {'role': 'assistant', 'content': [{'type': 'tool_use', "
+     "'id': 'a', 'name': 'f', 'input': {}}]}, {'role': 'user', 'content': [{'type': 'tool_result', "
+     "'tool_use_id': "
+     "'a', 'is_error': false, 'content': [{'type': 'tool_reference', 'tool_name': 'f', 'mood': 1}]}]}]}",
+     "messages[].content[].content.mood"},
 };
 
 Test(lenient, unknown_fields_are_ignored_and_noted)
@@ -157,6 +206,26 @@ static const struct {
     {RESPONSES, "{'input': 'x', 'include': [5]}", "include", "only have"},
     {MESSAGES, "{" HI ", 'max_tokens': 0}", "max_tokens", "at least 1"},
     {MESSAGES, "{" HI ", 'context_management': 'x'}", "context_management", "an object or an array"},
+    {CHAT, "{" HI ", 'thinking': {'type': 'enabled', 'budget_tokens': 'x'}}", "thinking", "a number"},
+    {CHAT, "{" HI ", 'thinking': {'type': 'warm'}}", "thinking", "enabled or disabled"},
+    {CHAT, "{" HI ", 'reasoning': {'enabled': 'x'}}", "reasoning.enabled", "true or false"},
+    {CHAT, "{" HI ", 'grammar': 5}", "grammar", "a text"},
+    {CHAT,
+     "{" HI ", 'tools': [" TOOL "], 'tool_choice': {'type': 'allowed_tools', 'allowed_tools': "
+     "{'mode': 'auto', 'tools': [5]}}}",
+     "tool_choice.tools[0]", "a \"type\""},
+    {MESSAGES, "{" HI ", 'metadata': 5}", "metadata", "an object"},
+    {MESSAGES, "{" HI ", 'thinking': {'type': 'enabled', 'budget_tokens': 'x'}}", "thinking", "a number"},
+    {MESSAGES, "{" HI ", 'thinking': {'type': 'disabled'}, 'output_config': {'effort': 5}}",
+     "output_config.effort", "medium"},
+    {MESSAGES, "{" HI ", 'tool_choice': {'type': 'auto', 'disable_parallel_tool_use': 'x'}}",
+     "tool_choice.disable_parallel_tool_use", "true or false"},
+    {MESSAGES,
+     "{'messages': [{'role': 'user', 'content': 'x'}, {'role': 'assistant', 'content': [{'type': 'tool_use', "
+     "'id': 'a', 'name': 'f', 'input': {}}]}, {'role': 'user', 'content': [{'type': 'tool_result', "
+     "'tool_use_id': "
+     "'a', 'is_error': 'no'}]}]}",
+     "messages[2].content[0].is_error", "true or false"},
 };
 
 Test(lenient, wrong_types_and_what_cannot_be_done_are_refused)

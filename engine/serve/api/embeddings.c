@@ -123,9 +123,11 @@ static bool read_body(struct embeddings *all, json_t *body)
                                         "prompt_name", "user",  "truncate",        "truncate_prompt_tokens",
                                         NULL};
     const json_t *format = json_object_get(body, "encoding_format"),
-                 *dimensions = json_object_get(body, "dimensions");
+                 *dimensions = json_object_get(body, "dimensions"), *user = json_object_get(body, "user");
     const char *word = json_string_value(format);
     if (!ask_check_fields(body, known, mistake)) return false;
+    if (user && !json_is_null(user) && !json_is_string(user))
+        return mistake_in(mistake, "user", "\"user\" should be a text");
     if (format && !json_is_null(format) &&
         (!word || (strcmp(word, "float") != 0 && strcmp(word, "base64") != 0)))
         return mistake_in(mistake, "encoding_format", "\"encoding_format\" should be float or base64");

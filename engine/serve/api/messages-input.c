@@ -75,13 +75,15 @@ static bool read_use(const json_t *block, json_t *message, const char *where, st
 static json_t *result_text(const json_t *content, const char *where, struct mistake *mistake)
 {
     size_t i;
+    static const char *const keys[] = {"type", "tool_name", "cache_control", NULL};
     json_t *block, *texts = mistake->lenient && json_is_array(content) ? json_array() : NULL;
     if (!texts) return text_of(content, where, mistake);
     json_array_foreach((json_t *)(size_t)content, i, block)
     {
         const char *type = json_string_value(json_object_get(block, "type"));
         json_t *tool = json_object_get(block, "tool_name");
-        if (type && strcmp(type, "tool_reference") == 0 && json_is_string(tool))
+        if (type && strcmp(type, "tool_reference") == 0 && json_is_string(tool) &&
+            ask_check_keys(block, where, keys, mistake))
             json_array_append_new(texts, json_pack("{s:s, s:O}", "type", "text", "text", tool));
         else
             json_array_append(texts, block);
@@ -96,14 +98,18 @@ static bool read_result(const json_t *block, json_t *messages, const char *where
 {
     static const char *const keys[] = {"type", "tool_use_id", "content", "is_error", "cache_control", NULL};
     json_t *id = json_object_get(block, "tool_use_id"), *content = json_object_get(block, "content");
-    char param[160];
+    char param[160], flag[160];
     snprintf(param, sizeof param, "%.120s.content", where);
     if (!ask_check_keys(block, where, keys, mistake)) return false;
     if (!json_is_string(id)) return mistake_in(mistake, where, "a tool_result needs a \"tool_use_id\"");
+    const json_t *is_error = json_object_get(block, "is_error");
+    bool failed = false;
+    snprintf(flag, sizeof flag, "%.120s.is_error", where);
+    if (is_error && !json_is_null(is_error) && !ask_flag(flag, is_error, &failed, mistake)) return false;
     json_t *text = content && !json_is_null(content) ? result_text(content, param, mistake) : json_string("");
     if (!text) return false;
     /* Templates have no place for a failure but the text. */
-    if (json_is_true(json_object_get(block, "is_error"))) {
+    if (failed) {
         json_t *marked = join(NULL, "Error: ", text);
         json_decref(text);
         text = marked;
@@ -222,7 +228,7 @@ static bool read_thinking(struct ask *ask, const char *name, json_t *value, stru
     if (!enabled && !disabled && (!type || strcmp(type, "adaptive") != 0))
         return mistake_in(mistake, name,
                           "\"%s\" should be an object with the type enabled, disabled or adaptive", name);
-    if (!ask_check_keys(value, name, keys, mistake)) return false;
+    if (!ask_check_keys(value, name, keys, mistake) || !ask_check_budget(name, value, mistake)) return false;
     if (display && !json_is_null(display) && mistake->lenient && json_is_string(display))
         ask->hides_reasoning = strcmp(json_string_value(display), "omitted") == 0;
     else if (display && !json_is_null(display) &&
@@ -268,11 +274,19 @@ static bool read_output(struct ask *ask, const char *name, json_t *value, struct
     json_t *format = json_object_get(value, "format"), *effort = json_object_get(value, "effort");
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
     if (!ask_check_keys(value, name, keys, mistake)) return false;
-    if (effort && !json_is_null(effort) && !ask->effort_may_be_moot &&
+    if (effort && !json_is_null(effort) &&
         !ask_read_reasoning_effort(ask, "output_config.effort", effort, mistake))
+        return false;
+    if (ask->effort_may_be_moot && !ask_set_variable(ask, "reasoning_effort", json_string("none"), mistake))
         return false;
     if (!format || json_is_null(format)) return true;
     return read_output_format(ask, "output_config.format", format, mistake);
+}
+
+static bool read_metadata(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
+{
+    (void)ask;
+    return json_is_object(value) || mistake_in(mistake, name, "\"%s\" should be an object", name);
 }
 
 static bool not_here(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
@@ -283,7 +297,7 @@ static bool not_here(struct ask *ask, const char *name, json_t *value, struct mi
 
 static const struct ask_field fields[] = {
     {"model", ask_read_nothing},
-    {"metadata", ask_read_nothing},
+    {"metadata", read_metadata},
     {"service_tier", ask_read_service_tier},
     {"stream", ask_read_stream},
     {"messages", ask_read_nothing}, /* see messages_read */
@@ -320,7 +334,10 @@ static bool read_choice(struct ask *ask, const json_t *choice, struct mistake *m
     if (!ask_check_keys(choice, "tool_choice", keys, mistake)) return false;
     ask->tool_choice = types[i].choice;
     ask->tool = json_string_value(json_object_get(choice, "name"));
-    ask->one_call = json_is_true(json_object_get(choice, "disable_parallel_tool_use"));
+    const json_t *one = json_object_get(choice, "disable_parallel_tool_use");
+    if (one && !json_is_null(one) &&
+        !ask_flag("tool_choice.disable_parallel_tool_use", one, &ask->one_call, mistake))
+        return false;
     if (ask->tool_choice == TOOL_CHOICE_NAMED && !ask->tool)
         return mistake_in(mistake, "tool_choice", "\"tool_choice.name\" is missing");
     if (ask->tool_choice != TOOL_CHOICE_NAMED) ask->tool = NULL;

@@ -88,6 +88,11 @@ static bool offer_own(struct ask *ask, const json_t *tool, const char *where, st
 static bool offer_known(struct ask *ask, const json_t *tool, const struct known_tool *known,
                         const char *where, struct mistake *mistake)
 {
+    /* What their versions differ in is nothing that the model has to know. */
+    static const char *const keys[] = {"name",           "type",           "cache_control",
+                                       "strict",         "defer_loading",  "allowed_callers",
+                                       "max_characters", "input_examples", NULL};
+    if (!ask_check_keys(tool, where, keys, mistake)) return false;
     json_t *function = json_pack("{s:O?, s:s, s:o}", "name", json_object_get(tool, "name"), "description",
                                  known->description, "parameters", json_read_text(known->schema, 0, NULL));
     bool good = function ? ask_offer(ask, function, NULL, where, mistake) : mistake_memory(mistake);

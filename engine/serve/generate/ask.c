@@ -169,6 +169,10 @@ static bool read_text_field(struct ask *ask, const char *name, json_t *value, st
     bool constrained = ask->options.constrained;
     if (strcmp(name, "response_format") == 0) return ask_read_format(ask, name, value, mistake);
     if (strcmp(name, "samplers") == 0) return read_samplers(ask, value, mistake);
+    /* As llama.cpp's server and its clients have it. */
+    if (mistake->lenient && strcmp(name, "grammar") == 0 && json_is_string(value) &&
+        json_string_length(value) == 0)
+        return true;
     if (text_option_read(&ask->options, name, value, error) != TEXT_OPTION_READ)
         return mistake_in(mistake, name, "%s", error);
     if (!constrained && ask->options.constrained) ask->constrained_by = name;
@@ -222,7 +226,9 @@ bool ask_check_fields(json_t *body, const char *const *known, struct mistake *mi
     if (mistake->lenient) foreign_make_whole(body);
     json_object_foreach(body, name, value)
     {
-        if (!json_is_null(value) && !is_among(name, known) && !mistake_unknown(mistake, name)) return false;
+        if (json_is_null(value) || is_among(name, known)) continue;
+        bool other = mistake->lenient && foreign_decides_nothing(name, value, mistake);
+        if (mistake->status || (!other && !mistake_unknown(mistake, name))) return false;
     }
     return true;
 }
@@ -236,6 +242,7 @@ bool ask_check_keys(const json_t *object, const char *where, const char *const *
     {
         bool empty = json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
         if (empty || is_among(name, known)) continue;
+        if (mistake->lenient && strcmp(name, "cache_control") == 0) continue;
         char param[160];
         snprintf(param, sizeof param, "%.80s.%.70s", where, name);
         if (!mistake_unknown(mistake, param)) return false;
@@ -250,6 +257,13 @@ bool ask_flag(const char *name, const json_t *value, bool *flag, struct mistake 
     if (!json_is_boolean(value)) return mistake_in(mistake, name, "\"%s\" should be true or false", name);
     *flag = json_is_true(value);
     return true;
+}
+
+bool ask_check_budget(const char *name, const json_t *object, struct mistake *mistake)
+{
+    const json_t *budget = json_object_get(object, "budget_tokens");
+    return !budget || json_is_null(budget) || json_is_number(budget) ||
+           mistake_in(mistake, name, "\"%s.budget_tokens\" should be a number", name);
 }
 
 bool ask_read_stream(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)

@@ -117,14 +117,18 @@ bool ask_set_variable(struct ask *ask, const char *name, json_t *value, struct m
 bool ask_read_format(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 /* A field that can only be true or false. */
 bool ask_flag(const char *name, const json_t *value, bool *flag, struct mistake *mistake);
+/* "budget_tokens" of an object, of which a model knows nothing, has to be a number. */
+bool ask_check_budget(const char *name, const json_t *object, struct mistake *mistake);
 /* How many rivals of each token are reported: ask->n_top. */
 bool ask_read_top(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 /* Appends the token ids of an array, which may be all or a part of the field `name`. */
 bool ask_ids(const char *name, const json_t *value, struct token_list *tokens, struct mistake *mistake);
 
-/* An unknown field of `body`, for requests that are no asks; `known` ends with NULL. null counts as absent, 3.0 as 3. */
+/* An unknown field of `body`, for requests that are no asks; `known` ends with NULL. null counts as absent, 3.0 as 3. Fields on
+ * which nothing depends, or all, are as in ask_read. */
 bool ask_check_fields(json_t *body, const char *const *known, struct mistake *mistake);
-/* An unknown field of an object of the request: "tools[0].strict". null and [] don't count. */
+/* An unknown field of an object of the request: "tools[0].strict". null and [] don't count, nor does what caches do with it,
+ * "cache_control", unless the server is --strict. */
 bool ask_check_keys(const json_t *object, const char *where, const char *const *known,
                     struct mistake *mistake);
 
@@ -145,7 +149,8 @@ bool ask_offer_custom(struct ask *ask, const json_t *tool, json_t *origin, const
                       struct mistake *mistake);
 /* Tools that their API's own servers run are not offered, which is logged. Returns true. */
 bool ask_leave_out(const char *type, struct mistake *mistake);
-/* The name by which a tool is offered that clients know by `name`, in a namespace or not (NULL). */
+/* The name by which a tool is offered that clients know by `name`. `space`: its namespace; NULL: none, or, unless there is such
+ * a tool, any. NULL: it isn't offered. */
 const char *ask_offered_name(const struct ask *ask, const char *name, const char *space);
 bool ask_read_tool_choice(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);
 bool ask_read_parallel(struct ask *ask, const char *name, json_t *value, struct mistake *mistake);

@@ -9,7 +9,7 @@ void foreign_make_whole(json_t *body)
 {
     for (void *at = json_object_iter(body); at; at = json_object_iter_next(body, at)) {
         double number = json_real_value(json_object_iter_value(at));
-        if (!json_is_real(json_object_iter_value(at)) || number != floor(number) || fabs(number) > 1e15)
+        if (!json_is_real(json_object_iter_value(at)) || number != floor(number) || fabs(number) >= 0x1p63)
             continue;
         json_object_iter_set_new(body, at, json_integer((json_int_t)number));
     }
@@ -50,19 +50,31 @@ static bool read_enable_thinking(struct ask *ask, const char *name, json_t *valu
 /* {"type": "enabled"}, as Anthropic's API has it, in chat. */
 static bool read_thinking(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
+    static const char *const keys[] = {"type", "budget_tokens", NULL}, *const types[] = {"enabled",
+                                                                                         "adaptive", "auto",
+                                                                                         "disabled"};
     const char *type = json_string_value(json_object_get(value, "type"));
-    if (!type)
+    size_t i = 0;
+    while (type && i < 4 && strcmp(types[i], type) != 0) i++;
+    if (!type || i == 4)
         return mistake_in(mistake, name, "\"%s\" should be an object with the type enabled or disabled",
                           name);
-    return ask_set_variable(ask, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0), mistake);
+    if (!ask_check_keys(value, name, keys, mistake) || !ask_check_budget(name, value, mistake)) return false;
+    return i == 1 || i == 2 ||
+           ask_set_variable(ask, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0), mistake);
 }
 
 /* {"effort": "high"}, as the Responses API has it, in chat. */
 static bool read_reasoning(struct ask *ask, const char *name, json_t *value, struct mistake *mistake)
 {
+    static const char *const keys[] = {"effort", "enabled", "summary", NULL};
     json_t *effort = json_object_get(value, "effort"), *enabled = json_object_get(value, "enabled");
+    bool on;
     if (!json_is_object(value)) return mistake_in(mistake, name, "\"%s\" should be an object", name);
-    if (json_is_boolean(enabled) && !ask_set_variable(ask, "enable_thinking", json_incref(enabled), mistake))
+    if (!ask_check_keys(value, name, keys, mistake)) return false;
+    if (enabled && !json_is_null(enabled) &&
+        (!ask_flag("reasoning.enabled", enabled, &on, mistake) ||
+         !ask_set_variable(ask, "enable_thinking", json_incref(enabled), mistake)))
         return false;
     return !effort || json_is_null(effort) ||
            ask_read_reasoning_effort(ask, "reasoning.effort", effort, mistake);
@@ -227,7 +239,7 @@ static bool check_type(const char *name, const json_t *value, unsigned types, st
     return mistake_in(mistake, name, "\"%s\" should be %s", name, should);
 }
 
-bool foreign_knows(const char *name, const json_t *value, struct mistake *mistake)
+bool foreign_decides_nothing(const char *name, const json_t *value, struct mistake *mistake)
 {
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         if (strcmp(without_effect[i].name, name) == 0)
@@ -237,5 +249,10 @@ bool foreign_knows(const char *name, const json_t *value, struct mistake *mistak
             mistake_with_code(mistake, "unknown_parameter", name, "\"%s\" is not supported here", name);
         return true;
     }
-    return field_of(others, name) != NULL;
+    return false;
+}
+
+bool foreign_knows(const char *name, const json_t *value, struct mistake *mistake)
+{
+    return foreign_decides_nothing(name, value, mistake) || field_of(others, name);
 }

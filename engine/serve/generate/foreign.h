@@ -9,6 +9,8 @@
 void foreign_make_whole(json_t *body);
 /* Reads the other names, before the fields that they stand for; not those that `own` has, which ends with a NULL name. */
 bool foreign_read(struct ask *ask, const json_t *body, const struct ask_field *own, struct mistake *mistake);
+/* Whether no text depends on a field of this name, or all texts would. *mistake: as below. */
+bool foreign_decides_nothing(const char *name, const json_t *value, struct mistake *mistake);
 /* Whether a field is one of the other names, or one on which nothing depends. *mistake: its value has the wrong type, or it
  * changes the answer in a way that the server can't. */
 bool foreign_knows(const char *name, const json_t *value, struct mistake *mistake);

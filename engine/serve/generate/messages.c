@@ -82,11 +82,15 @@ static json_t *arguments_of(const json_t *arguments, struct mistake *mistake)
 /* A call of a tool whose input is a text. */
 static json_t *read_custom_call(const json_t *call, const char *where, struct mistake *mistake)
 {
-    static const char *const keys[] = {"id", "type", "custom", "index", NULL};
+    static const char *const keys[] = {"id", "type", "custom", "index", NULL}, *const inner[] = {
+                                                                                   "name", "input", NULL};
     const json_t *custom = json_object_get(call, "custom");
+    char param[160];
     json_t *id = json_object_get(call, "id"), *name = json_object_get(custom, "name"),
            *input = json_object_get(custom, "input");
-    if (!ask_check_keys(call, where, keys, mistake)) return NULL;
+    snprintf(param, sizeof param, "%.120s.custom", where);
+    if (!ask_check_keys(call, where, keys, mistake) || !ask_check_keys(custom, param, inner, mistake))
+        return NULL;
     if (!json_is_string(id) || !json_is_string(name) || !json_is_string(input)) {
         mistake_in(mistake, where,
                    "a custom call should have an \"id\" and a \"custom\" with \"name\" and \"input\"");

@@ -84,6 +84,19 @@ test('what is wrong with a request is said', async () => {
     assert.equal((await post('/v1/rerank', { ...rank, model: 'nobody' })).status, 404);
 });
 
+test('fields on which nothing depends may be there, with a value of their type', async () => {
+    const ask = { model: 'encoder', input: 'tea' };
+    const unlike = { user: 'x', store: true, keep_alive: '5m', metadata: {}, priority: 1, service_tier: 'auto', lora: [], input_type: 'query', mood: [1], dimensions: undefined };
+    const plain = await post('/v1/embeddings', ask);
+    assert.deepEqual((await post('/v1/embeddings', { ...ask, ...unlike })).json.data, plain.json.data);
+    for (const name of ['input_type', 'mood']) assert.equal(server.log().split(`"${name}"`).length, 2, server.log());
+    assert.ok(!/"(user|store|keep_alive|metadata|priority|service_tier|lora)"/.test(server.log()), server.log());
+    for (const [name, value] of Object.entries({ user: 5, store: 'x', keep_alive: [], metadata: 'x', lora: [{ id: 0 }] })) {
+        const { status, json } = await post('/v1/embeddings', { ...ask, [name]: value });
+        assert.deepEqual([status, json.error.param], [400, name]);
+    }
+});
+
 test('texts that are too long are refused by name, or cut', async () => {
     const long = 'tea '.repeat(40), cut = 'tea '.repeat(30); // the model reads 32 tokens, two of them special
     const refused = await post('/v1/embeddings', { model: 'encoder', input: ['tea', long] });
