@@ -187,6 +187,17 @@ Test(rerank, a_pair_that_is_too_long_is_cut)
                  ENGINE_OK, "%s", engine_error_message());
     cr_expect_eq(pair.count, whole - 1);
     cr_expect_eq(pair.ids[whole - 2], 3);
+    /* The longest beginning of whole characters; each is a token here. */
+    static const char wide[] = "\xe8\x8c\xb6s\xe8\x8c\xb6s\xe8\x8c\xb6s";
+    encode("tea", "");
+    size_t least = pair.count;
+    encode("tea", wide);
+    cr_assert_eq(whole = pair.count, least + 6);
+    for (size_t n = least; n <= whole; n++) {
+        cr_assert_eq(engine_model_encode_pair_within(model, STRING("tea"), STRING(wide), n, take_pair, NULL),
+                     ENGINE_OK, "%s", engine_error_message());
+        cr_expect_eq(pair.count, n);
+    }
     cr_expect_eq(engine_model_encode_pair_within(model, STRING(" tea "), STRING("bear"), 2, take_pair, NULL),
                  ENGINE_ERROR_DATA);
     close_model();

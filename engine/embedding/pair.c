@@ -87,6 +87,12 @@ static int by_template(struct engine_model *model, struct engine_string source, 
     return status;
 }
 
+/* Whether a place within a text is within a character of UTF-8. */
+static bool splits_character(struct engine_string text, size_t at)
+{
+    return at < text.length && ((unsigned char)text.data[at] & 0xC0) == 0x80;
+}
+
 /* The longest beginning of the second text with which the pair fits into n_most tokens; 0: any. */
 static int by_template_within(struct engine_model *model, struct engine_string source,
                               struct engine_string first, struct engine_string second, size_t n_most,
@@ -99,14 +105,12 @@ static int by_template_within(struct engine_model *model, struct engine_string s
     while (least < most && !status) {
         size_t length = least + (most - least + 1) / 2;
         pair->count = 0;
-        while (length > least && ((unsigned char)second.data[length] & 0xC0) == 0x80)
-            length--; /* whole characters */
-        if (length == least) break;
+        while (length < most && splits_character(second, length)) length++;
         status = by_template(model, source, first, (struct engine_string){second.data, length}, pair);
         if (pair->count <= n_most)
             least = length;
         else
-            most = length - 1;
+            for (most = length - 1; most > least && splits_character(second, most);) most--;
     }
     pair->count = 0;
     if (!status) status = by_template(model, source, first, (struct engine_string){second.data, least}, pair);
