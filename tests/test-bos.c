@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "files.h"
+#include "model-recipe.h"
 #include "program-json.h"
 #include "program.h"
 
@@ -45,6 +46,49 @@ Test(bos, tokens_have_one)
     expect(PROGRAM("tokenize", MODEL, "--bos", "--special", "--explain", "<s>Hi"),
            "tokens      1 2522 2497\n", true);
     expect(PROGRAM("tokenize", MODEL, "--json", "--bos", "--special", "<s>Hi"), "[1, 2522, 2497]", true);
+}
+
+/* A small encoder whose BOS is its EOS, too; both are put around texts. */
+static const char *write_encoder(void)
+{
+    static const char vocabulary[] = "key tokenizer.ggml.model str bert\n"
+                                     "key tokenizer.ggml.tokens str[] [PAD] [UNK] [CLS] \xe2\x96\x81tea\n"
+                                     "key tokenizer.ggml.token_type i32[] 3 2 3 1\n"
+                                     "key tokenizer.ggml.bos_token_id u32 2\n"
+                                     "key tokenizer.ggml.eos_token_id u32 2\n"
+                                     "key tokenizer.ggml.unknown_token_id u32 1\n"
+                                     "key tokenizer.ggml.add_bos_token bool 1\n"
+                                     "key tokenizer.ggml.add_eos_token bool 1\n"
+                                     "key tokenizer.ggml.add_sep_token bool 0\n";
+    size_t size, n;
+    char *recipe = files_read(TEST_SOURCE_DIR "/fuzz/models/bert.txt", &n);
+    char *text = malloc(n + sizeof vocabulary);
+    memcpy(text, recipe, n);
+    strcpy(text + n, vocabulary);
+    uint8_t *gguf = model_recipe_gguf(text, strlen(text), &size);
+    const char *path = files_path(folder, "encoder.gguf");
+    files_write(path, gguf, size);
+    free(recipe), free(text), free(gguf);
+    return path;
+}
+
+Test(bos, an_eos_of_the_same_id_is_no_second_bos)
+{
+    const char *path = write_encoder();
+    expect(PROGRAM("tokenize", "-m", path, "--ids", "--bos", ""), "2 2\n", false);
+    expect(PROGRAM("tokenize", "-m", path, "--ids", "--bos", "tea"), "2 3 2\n", false);
+    expect(PROGRAM("tokenize", "-m", path, "--ids", "--bos", "--special", "[CLS]"), "2 2\n", true);
+    expect(PROGRAM("tokenize", "-m", path, "--bos", "--special", "--explain", ""), "tokens      2 2\n",
+           false);
+}
+
+Test(bos, texts_to_embed_have_one)
+{
+    const char *path = write_encoder();
+    expect(PROGRAM("embed", "-m", path, "--backend", "cpu", "--json", "--special", "[CLS]tea", "[CLS]tea"),
+           "\"tokens\":3", true);
+    expect(PROGRAM("embed", "-m", path, "--backend", "cpu", "--json", "--special", "tea"), "\"tokens\":3",
+           false);
 }
 
 /* `engine template` prints what the model gets, BOS too; `engine run --special` reads it. */

@@ -111,8 +111,7 @@ static int encode_question(struct reader *r, const char *text, size_t size, stru
     question->prompt_size = size;
     int status = r->vocabulary.api ? ENGINE_OK : vocabulary_open(r->model, &r->vocabulary);
     if (!status) status = prompt_encode(&r->vocabulary, text, size, r->arguments->special, prompt);
-    if (!r->told_of_bos) warn_of_bos(prompt);
-    r->told_of_bos |= prompt->had_bos;
+    warn_of_bos(prompt, &r->told_of_bos);
     return status;
 }
 

@@ -132,8 +132,7 @@ static int submit(struct batch *b, struct job *job, struct batch_line *line)
     else if (line->prompt)
         status =
             prompt_encode(&b->vocabulary, line->prompt, line->prompt_size, b->arguments->special, &prompt);
-    if (!b->told_of_bos) warn_of_bos(&prompt);
-    b->told_of_bos |= prompt.had_bos;
+    warn_of_bos(&prompt, &b->told_of_bos);
     size_t n_tokens = line->tokens ? line->n_tokens : prompt.count;
     bool set =
         line->options.max_tokens != UINT32_MAX; /* in the line, where 0 is "no limit" as in a request */

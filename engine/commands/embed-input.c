@@ -201,7 +201,9 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
     if (!status && a->prompt_file) status = read_lines(&source, texts);
     if (!status && texts->count == 0)
         status = command_error(ENGINE_ERROR_DATA, "%s: there are no texts", a->prompt_file);
+    bool told_of_bos = false;
     for (size_t i = 0; i < texts->count && !status; i++) {
+        warn_of_bos(&texts->items[i].ids, &told_of_bos);
         if (texts->items[i].ids.count == 0)
             status = command_error(ENGINE_ERROR_DATA, "text %zu has no tokens", i + 1);
         if (texts->items[i].ids.count > texts->n_longest) texts->n_longest = texts->items[i].ids.count;

@@ -118,16 +118,18 @@ void token_list_cut(struct token_list *tokens, const struct token_list *around, 
 void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first)
 {
     int32_t *ids = tokens->ids + first;
-    size_t count = tokens->count - first;
-    if (!info->add_bos || info->bos < 0 || count < 2 || ids[0] != info->bos || ids[1] != info->bos) return;
+    size_t count = tokens->count - first, n_behind = (info->add_eos == 1) + (info->add_separator == 1);
+    if (!info->add_bos || info->bos < 0 || count < 2 + n_behind) return;
+    if (ids[0] != info->bos || ids[1] != info->bos) return;
     memmove(ids, ids + 1, (count - 1) * sizeof *ids);
     tokens->count--;
     tokens->had_bos = true;
 }
 
-void warn_of_bos(const struct token_list *tokens)
+void warn_of_bos(const struct token_list *tokens, bool *told)
 {
-    if (tokens->had_bos) command_warn("%s", PROMPT_HAD_BOS);
+    if (tokens->had_bos && !(told && *told)) command_warn("%s", PROMPT_HAD_BOS);
+    if (told) *told |= tokens->had_bos;
 }
 
 int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t size, bool special,

@@ -56,10 +56,11 @@ int prompt_encode(const struct vocabulary *vocabulary, const char *text, size_t 
                   struct token_list *tokens);
 
 /* A text that brings its own BOS, such as a template's, got a second one if the model wants BOS in front: leaves one of the
- * two at index `first`, and notes it in had_bos. */
+ * two at index `first`, and notes it in had_bos. The tokens behind `first` are what the tokenizer makes of a text with
+ * ENGINE_ENCODE_BOS_EOS; an EOS that it adds may have the same id. */
 void token_list_drop_bos(const struct engine_tokenizer_info *info, struct token_list *tokens, size_t first);
-/* A warning for people if that has happened. */
-void warn_of_bos(const struct token_list *tokens);
+/* A warning for people if that has happened; *told: once for several texts. NULL: there is one text. */
+void warn_of_bos(const struct token_list *tokens, bool *told);
 /* The same in words. */
 #define PROMPT_HAD_BOS                                                                                       \
     "the prompt begins with BOS (the token that begins texts) itself, so the model gets one, not two"

@@ -87,7 +87,7 @@ static int encode_prompt(struct session *s)
                              "the model's encoder reads a text: name one with -p, -f or --tokens-file");
     if (!status && !s->arguments->tokens_file)
         status = prompt_encode(&s->vocabulary, s->prompt, s->prompt_size, s->arguments->special, &s->tokens);
-    warn_of_bos(&s->tokens);
+    warn_of_bos(&s->tokens, NULL);
     if (!status && s->tokens.count == 0)
         return command_error(ENGINE_ERROR_ARGUMENT, "the prompt is empty, and this model needs one: use -p");
     return status;

@@ -56,7 +56,7 @@ int token_input_text(const struct arguments *arguments, struct engine_model *mod
     }
     if (!status && text) status = vocabulary_open(model, &vocabulary);
     if (!status && text) status = prompt_encode(&vocabulary, text, size, arguments->special, tokens);
-    warn_of_bos(tokens);
+    warn_of_bos(tokens, NULL);
     free(read);
     if (status || tokens->count > 0) return status;
     if (arguments->prompt || arguments->prompt_file)

@@ -20,10 +20,7 @@ struct tokenization {
     bool pieces;         /* a line with id and piece for each token; otherwise the ids on one line */
     bool explain;        /* the steps instead */
     bool first;          /* nothing has been printed on the line yet */
-    int32_t bos;         /* that --bos adds; -1: none */
-    size_t n_seen;       /* tokens of the text */
-    bool is_bos;         /* the first of them */
-    bool had_bos;        /* a text brought its own, see token_list_drop_bos */
+    bool had_bos;        /* a text brought the BOS that --bos adds, see token_list_drop_bos */
     const char *failure; /* the error while printing, NULL if there was none */
     json_t *ids,
         *texts; /* with --json: arrays of the ids and pieces, or of the parts of the text; else NULL */
@@ -58,23 +55,21 @@ static void print_id(struct tokenization *work, int32_t id)
 }
 
 /* The sink of encode. */
-static int print_tokens(void *user, const int32_t *ids, size_t count)
+static int collect(void *user, const int32_t *ids, size_t count)
 {
-    struct tokenization *work = user;
-    for (size_t i = 0; i < count && !work->failure; i++) {
-        /* As prompt_encode does it: one BOS. */
-        bool is_bos = work->bos >= 0 && ids[i] == work->bos;
-        bool is_second = work->n_seen++ == 1 && work->is_bos && is_bos;
-        if (work->n_seen == 1) work->is_bos = is_bos;
-        work->had_bos |= is_second;
-        if (is_second) continue;
-        if (work->ids) json_array_append_new(work->ids, json_integer(ids[i]));
+    return interrupted ? 1 : token_list_add(user, ids, count);
+}
+
+static void print_tokens(struct tokenization *work, const struct token_list *tokens)
+{
+    for (size_t i = 0; i < tokens->count && !work->failure && !interrupted; i++) {
+        int32_t id = tokens->ids[i];
+        if (work->ids) json_array_append_new(work->ids, json_integer(id));
         if (work->pieces)
-            print_piece(work, ids[i]);
+            print_piece(work, id);
         else if (!work->ids)
-            print_id(work, ids[i]);
+            print_id(work, id);
     }
-    return work->failure || interrupted;
 }
 
 /* A text's tokens as a line of JSON; empties the arrays. */
@@ -93,9 +88,15 @@ static int print_json(struct tokenization *work)
 
 static int encode_text(struct tokenization *work, const char *text, size_t length)
 {
+    struct token_list tokens = {0};
+    struct engine_tokenizer_info info = {.struct_size = sizeof info};
     work->first = true;
-    work->n_seen = 0;
-    int status = work->api->encode(work->tokenizer, text, length, work->flags, print_tokens, work);
+    int status = work->api->info(work->tokenizer, &info);
+    if (!status) status = work->api->encode(work->tokenizer, text, length, work->flags, collect, &tokens);
+    if (!status && (work->flags & ENGINE_ENCODE_BOS_EOS)) token_list_drop_bos(&info, &tokens, 0);
+    work->had_bos |= tokens.had_bos;
+    if (!status) print_tokens(work, &tokens);
+    free(tokens.ids);
     if (work->failure) return command_error(ENGINE_ERROR, "%s", work->failure);
     if (interrupted) return ENGINE_OK;
     if (work->ids && !status) return print_json(work);
@@ -212,13 +213,9 @@ static int tokenize(const struct arguments *arguments, struct engine_model *mode
             (arguments->bos ? ENGINE_ENCODE_BOS_EOS : 0u) | (arguments->special ? ENGINE_ENCODE_SPECIAL : 0u),
         .pieces = !arguments->ids && (!arguments->nul || arguments->json),
         .explain = arguments->explain,
-        .bos = -1,
     };
-    struct engine_tokenizer_info info = {.struct_size = sizeof info};
     int status = engine_model_tokenizer(model, &work.api, &work.tokenizer);
-    if (!status) status = work.api->info(work.tokenizer, &info);
     if (status) return status;
-    if (arguments->bos && info.add_bos) work.bos = info.bos;
     if (arguments->json) {
         work.ids = json_array();
         work.texts = json_array();

@@ -22,7 +22,7 @@ int window_text_read(const struct arguments *arguments, const struct vocabulary 
     int status = read_text_file(arguments->prompt_file, &text, &size);
     if (status) return status;
     status = prompt_encode(vocabulary, text, size, arguments->special, tokens);
-    warn_of_bos(tokens);
+    warn_of_bos(tokens, NULL);
     free(text);
     return status;
 }

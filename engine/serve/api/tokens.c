@@ -62,7 +62,7 @@ void api_tokenize(struct exchange *exchange)
         int status = v->api->encode(v->tokenizer, json_string_value(content), json_string_length(content),
                                     how, token_list_sink, &tokens);
         if (status) mistake_of_engine(&mistake, status, "content");
-        token_list_drop_bos(&v->info, &tokens, 0);
+        if (special && !status) token_list_drop_bos(&v->info, &tokens, 0);
     }
     if (mistake.status)
         wire_fail(exchange, &mistake);

@@ -31,9 +31,10 @@ test('a prompt with BOS gets one', async () => {
     assert.match(server.log(), /the prompt begins with BOS/);
 });
 
-test('/tokenize gives one', async () => {
+test('/tokenize gives one, unless it adds none', async () => {
     assert.deepEqual((await post('/tokenize', { content: '<s>Hi', add_special: true })).tokens, [1, 2522, 2497]);
     assert.deepEqual((await post('/tokenize', { content: '<s>Hi' })).tokens, [1, 2522, 2497]);
+    assert.deepEqual((await post('/tokenize', { content: '<s><s>Hi' })).tokens, [1, 1, 2522, 2497]);
 });
 
 test('/apply-template leaves out the BOS that /v1/completions adds', async () => {
