@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "grammar-fixture.h"
+#include "grammar/gbnf.h"
+#include "grammar/machine.h"
 
 TestSuite(grammar);
 
@@ -262,6 +264,32 @@ Test(grammar, too_ambiguous)
     grammar_destroy(grammar);
 }
 
+/* Many places at once of which each byte has to be looked for, and few take one: that is work too. */
+Test(grammar, many_dead_ends)
+{
+    static char text[1 << 18];
+    struct exprs exprs;
+    struct effort effort = {0};
+    struct automaton automaton;
+    struct machine machine;
+    size_t size = (size_t)sprintf(text, "root ::= (%s\nx ::= [bdfh]", "x x x x x x x x x x x x x x x x)");
+    for (int i = 0; i < 15000; i++) size += (size_t)sprintf(text + size, " | [bd%s]", i % 2 ? "fh" : "jl");
+    exprs_create(&exprs, "root", &effort);
+    cr_assert_eq(gbnf_read(&exprs, grammar_bytes(), text, size), ENGINE_OK, "%s", error_message());
+    cr_assert_eq(automaton_create(&exprs, &automaton), ENGINE_OK);
+    cr_assert_eq(machine_create(&machine, &automaton, 0), ENGINE_OK);
+    machine_begin(&machine);
+    uint32_t state = machine_start(&machine), next = state;
+    for (int i = 0; i < 16 && next != STATE_UNKNOWN; i++, state = next)
+        for (int byte = 'z'; byte >= 'b' && next != STATE_UNKNOWN; byte--)
+            next = machine_step(&machine, state, (uint8_t)byte);
+    cr_assert_eq(next, STATE_UNKNOWN);
+    cr_assert(strstr(error_message(), "too ambiguous"), "%s", error_message());
+    machine_destroy(&machine);
+    automaton_destroy(&automaton);
+    exprs_destroy(&exprs);
+}
+
 /* ---- Tokens ---- */
 
 #define N_TOKENS 13
@@ -350,6 +378,9 @@ Test(grammar, tokens_by_name)
     expect_tokens("root ::= !<x>* <x>", false, NO_TOKENS, TOKENS(0, 1, 2, 3, 4, 5, 6, 8, 10, 11, 12));
     expect_tokens("root ::= !<[2]>", false, NO_TOKENS, TOKENS(0, 1, 3, 4, 5, 6, 10, 11, 12));
     expect_tokens("root ::= !<[2]>", false, TOKENS(0), TOKENS(7));
+    expect_tokens("root ::= !<[2]> | !<[2]> \"x\"", false, NO_TOKENS, TOKENS(0, 1, 3, 4, 5, 6, 10, 11, 12));
+    expect_tokens("root ::= !<[2]> | !<[3]> | !<[2]> \"x\"", false, NO_TOKENS,
+                  TOKENS(0, 1, 2, 3, 4, 5, 6, 10, 11, 12));
 }
 
 /* At the very beginning of a text the decoder drops a space. */

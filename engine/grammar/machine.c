@@ -7,11 +7,12 @@
 #include "base/error.h"
 #include "grammar/reserve.h"
 
-/* Positions looked at for one state, and for one token or mask. The latter is about a third of a second. */
-#define MOST_POSITIONS 20000
-#define MOST_EFFORT    4000000
-#define STATE_EFFORT   40
-#define FULL           ((size_t)48 << 20)
+#define MOST_POSITIONS 20000 /* looked at for one state */
+/* Edges looked at for one token or mask, or what takes as long: about a tenth of a second. */
+#define MOST_EFFORT     10000000
+#define POSITION_EFFORT 8
+#define STATE_EFFORT    300
+#define FULL            ((size_t)48 << 20)
 
 /* ---- Tables ---- */
 
@@ -130,16 +131,20 @@ static void too_much(struct machine *machine)
                                       "the grammar is too ambiguous: this text can be read in too many ways");
 }
 
+static void spend(struct machine *machine, uint64_t effort)
+{
+    machine->effort += effort;
+    if (machine->effort > MOST_EFFORT) too_much(machine);
+}
+
 static void add_position(struct machine *machine, uint32_t node, uint32_t frame)
 {
     bool known;
     if (machine->status || !machine->automaton->nodes[node].fruitful) return;
+    spend(machine, POSITION_EFFORT);
     if (!key_find(machine, &machine->seen, (uint64_t)node << 32 | frame, &known) || known) return;
-    machine->effort++;
-    if (machine->seen.used > MOST_POSITIONS || machine->effort > MOST_EFFORT) {
-        too_much(machine);
-        return;
-    }
+    if (machine->seen.used > MOST_POSITIONS) too_much(machine);
+    if (machine->status) return;
     if (!reserve(&machine->status, (void **)&machine->work, &machine->work_capacity, machine->n_work + 1,
                  sizeof *machine->work))
         return;
@@ -338,6 +343,7 @@ static void follow(struct machine *machine, struct position position, uint8_t by
     const struct byte_edge *edge = machine->automaton->edges + node->first, *end = edge + node->count;
     for (; edge < end && edge->high < byte; edge++)
         if (edge->high >= *low) *low = (uint8_t)(edge->high + 1);
+    spend(machine, 1 + (uint64_t)(edge - (machine->automaton->edges + node->first)));
     if (edge == end) return;
     if (edge->low > byte) {
         if (edge->low <= *high) *high = (uint8_t)(edge->low - 1);
@@ -356,7 +362,7 @@ uint32_t machine_step(struct machine *machine, uint32_t from, uint8_t byte)
     const struct automaton *automaton = machine->automaton;
     uint8_t low = 0, high = 255;
     closure_begin(machine);
-    for (uint32_t i = 0; i < machine->states[from].count; i++)
+    for (uint32_t i = 0; i < machine->states[from].count && !machine->status; i++)
         follow(machine, machine->positions[machine->states[from].first + i], byte, &low, &high);
     to = intern(machine);
     if (to == STATE_UNKNOWN) return to;

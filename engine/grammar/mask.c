@@ -179,10 +179,21 @@ static void by_token(const struct masks *masks, uint64_t *mask)
         }
 }
 
-/* Tokens that the grammar names. */
+/* All tokens of text but `not`. */
+static void add_others(const struct masks *masks, uint32_t not, uint64_t *mask)
+{
+    for (uint32_t rank = 0; rank < masks->vocab->n_ranked; rank++) {
+        uint32_t token = masks->vocab->order[rank];
+        if (token != not ) mask[token / 64] |= (uint64_t)1 << (token % 64);
+    }
+}
+
+/* Tokens that the grammar names: to follow, or not to. */
 static void add_tokens(const struct masks *masks, const struct state *state, uint64_t *mask)
 {
     const struct machine *machine = masks->machine;
+    uint32_t not = UINT32_MAX;
+    bool others = false;
     for (uint32_t i = 0; i < state->count; i++) {
         const struct node *node = &machine->automaton->nodes[machine->positions[state->first + i].node];
         if (node->kind != NODE_TOKEN) continue;
@@ -190,11 +201,11 @@ static void add_tokens(const struct masks *masks, const struct state *state, uin
             mask[node->first / 64] |= (uint64_t)1 << (node->first % 64);
             continue;
         }
-        for (uint32_t rank = 0; rank < masks->vocab->n_ranked; rank++) {
-            uint32_t token = masks->vocab->order[rank];
-            if (token != node->first) mask[token / 64] |= (uint64_t)1 << (token % 64);
-        }
+        /* What one place excludes, another that excludes something else allows. */
+        not = !others || not == node->first ? node->first : UINT32_MAX;
+        others = true;
     }
+    if (others) add_others(masks, not, mask);
 }
 
 int masks_make(struct masks *masks, uint32_t at, bool strip, uint64_t *mask)
