@@ -613,11 +613,24 @@ Test(grammar_schema, large_bounds)
     const char *lower = "{\"type\":\"number\",\"minimum\":-1e20}";
     schema_fits(lower, LIST("1", "-9999999999999999"));
     schema_fails(lower, LIST("-1e21", "-1e84"));
+    schema_fits("{\"minimum\":1e17,\"maximum\":1e18}", LIST("1000000000000000000", "100000000000000001"));
+    schema_fails("{\"minimum\":1e17,\"maximum\":1e18}", LIST("1000000000000000001", "1000000000000000000.1"));
+    schema_fails("{\"minimum\":1e16,\"exclusiveMaximum\":1e18}", LIST("1000000000000000000"));
+    schema_fits("{\"exclusiveMinimum\":1e18}", LIST("1000000000000000001"));
+    grammar_expect_refused(GRAMMAR_SCHEMA,
+                           "{\"minimum\":9223372036854775808,\"exclusiveMinimum\":9223372036854775807}",
+                           "has too many digits");
+    schema_fails("{\"minimum\":9007199254740997,\"exclusiveMinimum\":9007199254740995}",
+                 LIST("9007199254740996"));
+    /* A far bound takes no digits after the point from near numbers. */
+    schema_fits("{\"type\":\"number\",\"minimum\":0,\"maximum\":1e15}",
+                LIST("0.12345678901234", "999999999.125", "999999999999999.5"));
+    schema_fits("{\"type\":\"number\",\"maximum\":1000000000000000000}", LIST("-0.001", "3.14159"));
     schema_fits("{\"type\":\"integer\",\"maximum\":18446744073709551615}", LIST("9999999999999999"));
     schema_fails("{\"type\":\"integer\",\"maximum\":18446744073709551615}", LIST("1e2"));
     static const char *const refused[] = {"{\"minimum\":1e20}",
                                           "{\"maximum\":-1e20}",
-                                          "{\"exclusiveMinimum\":1e18}",
+                                          "{\"exclusiveMinimum\":1e19}",
                                           "{\"minimum\":1e300,\"maximum\":1e301}",
                                           "{\"minimum\":1e20,\"multipleOf\":5}",
                                           "{\"not\":{\"maximum\":1e20}}"};

@@ -18,9 +18,10 @@
 #define MOST_DIGITS 16 /* of a number without bounds, before the point */
 #define SURE_DIGITS 15 /* which a double keeps, so that who reads the number as one sees what was written */
 #define MOST_WHOLE  20 /* digits of a bound, before the point */
+#define LARGEST     "9223372036854775807" /* beside bounds of more than MOST_DIGITS */
 
 struct decimal {
-    char whole[24];                   /* digits without leading zeros; "0" */
+    char whole[MOST_WHOLE + 4];       /* digits without leading zeros; "0" */
     char fraction[MOST_FRACTION + 1]; /* MOST_FRACTION digits */
     bool negative, exclusive;
 };
@@ -40,6 +41,7 @@ struct digits {
     const struct decimal *low, *high;
     size_t n;
     unsigned fraction; /* digits after the point, at most */
+    bool sure;         /* or as many as a double keeps beside those before the point, if these are more */
     struct multiple *multiple;
 };
 
@@ -76,7 +78,7 @@ static bool read_decimal(const json_t *value, struct decimal *decimal)
         if (*at != '.') digits[n_digits++] = *at;
     while (n_digits > 0 && digits[n_digits - 1] == '0') n_digits--;
     if (n_digits == 0) point = 1;
-    if (point > 18 || (int)n_digits - point > MOST_FRACTION) return false;
+    if (point > MOST_WHOLE || (int)n_digits - point > MOST_FRACTION) return false;
     size_t n_whole = 0;
     for (int i = 0; i < point; i++) decimal->whole[n_whole++] = (size_t)i < n_digits ? digits[i] : '0';
     if (n_whole == 0) decimal->whole[n_whole++] = '0';
@@ -242,7 +244,12 @@ static uint32_t between(struct digits digits)
     uint32_t list = expr_alt(exprs);
     if (compare(digits.low, digits.high) > 0) return list;
     size_t n_low = strlen(digits.low->whole), n_high = strlen(digits.high->whole);
+    unsigned fraction = digits.fraction;
     for (digits.n = n_low; digits.n <= n_high; digits.n++) {
+        if (digits.sure && digits.n + fraction < SURE_DIGITS)
+            digits.fraction = (unsigned)(SURE_DIGITS - digits.n);
+        else
+            digits.fraction = fraction;
         struct written written = {.at_low = digits.n == n_low, .at_high = digits.n == n_high};
         expr_add(exprs, list, whole_digits(&digits, written));
     }
@@ -257,8 +264,7 @@ static uint32_t number_between(struct digits digits, unsigned n_whole)
     struct decimal zero, most;
     uint32_t list = expr_alt(exprs);
     const char *nines = "9999999999999999";
-    set_decimal(&most, n_whole > MOST_DIGITS ? "9223372036854775807" : nines + MOST_DIGITS - n_whole, '9',
-                false);
+    set_decimal(&most, n_whole > MOST_DIGITS ? LARGEST : nines + MOST_DIGITS - n_whole, '9', false);
     if (!high || !high->negative) {
         set_decimal(&zero, "0", '0', false);
         digits.low = low && !low->negative ? low : &zero;
@@ -272,6 +278,21 @@ static uint32_t number_between(struct digits digits, unsigned n_whole)
         expr_add(exprs, list, EXPR_SEQ_OF(exprs, expr_text(exprs, "-"), between(digits)));
     }
     return list;
+}
+
+/* Whether a bound is above all numbers that are written, whatever its sign. */
+static bool is_beyond(const struct decimal *bound)
+{
+    struct decimal most;
+    set_decimal(&most, LARGEST, '0', false);
+    return compare(bound, &most) > 0;
+}
+
+/* The same as `compare` of numbers with signs. */
+static int compare_signed(const struct decimal *a, const struct decimal *b)
+{
+    if (a->negative != b->negative) return a->negative ? -1 : 1;
+    return a->negative ? compare(b, a) : compare(a, b);
 }
 
 /* The stricter of "minimum" and "exclusiveMinimum" (or of the maximums). False: there is none or, with *beyond, one that no
@@ -289,8 +310,14 @@ static bool read_bound(struct schema_reader *reader, const json_t *schema, const
     if (!a && !b) return false;
     double x = json_number_value(a), y = json_number_value(b);
     bool second = b && (!a || (upper ? y <= x : y >= x));
+    struct decimal other;
+    /* Digits tell what doubles can't. */
+    if (a && b && read_decimal(a, bound) && read_decimal(b, &other)) {
+        int order = compare_signed(&other, bound);
+        second = upper ? order <= 0 : order >= 0;
+    }
     const json_t *value = second ? b : a;
-    if (!read_decimal(value, bound)) {
+    if (!read_decimal(value, bound) || is_beyond(bound)) {
         double number = json_number_value(value);
         bool harmless = upper ? number > 1e17 : number < -1e17;
         *beyond |= harmless;
@@ -395,19 +422,17 @@ static uint32_t multiples(struct schema_reader *reader, struct digits digits, co
     return found;
 }
 
-/* Digits after the point beside bounds: as many as a double keeps beside the bound, and as the bound has. */
+/* Digits after the point beside bounds: those that the bounds have, one at least. */
 static unsigned fraction_digits_of(const struct decimal *low, const struct decimal *high)
 {
     const struct decimal *bounds[] = {low, high};
-    size_t sure = MOST_FRACTION, own = 1;
+    size_t most = 1;
     for (int i = 0; i < 2; i++) {
-        if (!bounds[i]) continue;
-        size_t n_whole = strlen(bounds[i]->whole), n = MOST_FRACTION;
-        while (n > own && bounds[i]->fraction[n - 1] == '0') n--;
-        if (n > own) own = n;
-        if (n_whole + sure > SURE_DIGITS) sure = n_whole < SURE_DIGITS ? SURE_DIGITS - n_whole : 0;
+        size_t n = bounds[i] ? MOST_FRACTION : 0;
+        while (n > most && bounds[i]->fraction[n - 1] == '0') n--;
+        if (n > most) most = n;
     }
-    return (unsigned)(own > sure ? own : sure);
+    return (unsigned)most;
 }
 
 uint32_t schema_number(struct schema_reader *reader, const json_t *schema, bool integer)
@@ -425,6 +450,7 @@ uint32_t schema_number(struct schema_reader *reader, const json_t *schema, bool 
         .low = has_low ? &low : NULL,
         .high = has_high ? &high : NULL,
         .fraction = integer ? 0 : fraction_digits_of(has_low ? &low : NULL, has_high ? &high : NULL),
+        .sure = !integer && !multiple,
         .multiple = &any};
     bool large =
         (has_low && strlen(low.whole) > MOST_DIGITS) || (has_high && strlen(high.whole) > MOST_DIGITS);
