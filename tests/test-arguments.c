@@ -144,10 +144,34 @@ Test(arguments, habits)
     bad("-hf a/b",
         "run has no option -hf: -m ORG/NAME takes a model from Hugging Face's cache, and -m DIRECTORY "
         "a download; see engine run --help");
-    bad("-no-cnv", "run has no option -no-cnv: engine run continues a text; see engine run --help");
+    bad("-no-cnv",
+        "run has no option -no-cnv: engine chat holds a conversation, and engine run continues a text; "
+        "see engine run --help");
+    bad("-cnv", "run has no option -cnv: engine chat holds a conversation, and engine run continues a text; "
+                "see engine run --help");
+    bad("-lm mmap", "run has no option -lm: leave it out; see engine run --help");
+    bad("-mmdev none", "run has no option -mmdev; see engine run --help");
+    bad("-mmp 0", "run has no option -mmp: leave it out; see engine run --help");
+    bad("-ncffn 3", "run has no option -ncffn: --backend, --offload and --place say what runs where; "
+                    "see engine run --help");
+    bad("info x -r 3", "info has no option -r (bench has); see engine info --help");
     good("-mgpt.gguf -pfa");
     cr_assert_str_eq(parsed.model, "gpt.gguf");
     cr_assert_str_eq(parsed.prompt, "fa");
+    static const char *const stops[] = {"-r User:", "-r=User:", "--reverse-prompt User:"};
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        good(stops[i]);
+        cr_assert_eq(parsed.stop.count, 1);
+        cr_assert_str_eq(parsed.stop.items[0], "User:");
+    }
+    static const char *const seeds[] = {"-s 42", "-s42", "-s=42", "-v -s 42"};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        good(seeds[i]);
+        cr_assert_eq(parsed.seed, 42);
+        cr_assert(parsed.seed_given);
+    }
+    good("bench -r 5");
+    cr_assert_eq(parsed.repetitions, 5);
     good("-n -1");
     cr_assert_eq(parsed.n_predict, UINT32_MAX);
     good("--n-predict=-1");

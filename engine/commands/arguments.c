@@ -307,11 +307,12 @@ static bool parse_long(struct arguments *arguments, const char *typed, const cha
     return apply(arguments, option, equals ? equals + 1 : next);
 }
 
-/* Other programs' -name9, -name-1, -name=value and -nameauto. *value: where the value begins; NULL: it is the next word. */
+/* Other programs' -name value, -name9, -name-1, -name=value and -nameauto. *value: where the value begins; NULL: it is the
+ * next word. */
 static const struct option *find_foreign_glued(const struct command *command, const char *typed,
                                                const char **value)
 {
-    for (size_t n = strlen(typed); n > 2; n--) {
+    for (size_t n = strlen(typed); n >= 2; n--) {
         const char *rest = typed + n;
         const struct option *option = find_foreign(command, typed, n);
         if (!option || (*rest && !option->value)) continue;
@@ -348,7 +349,7 @@ static bool takes_number(const struct option *option)
     return option->kind == OPTION_U32 || option->kind == OPTION_U64 || option->kind == OPTION_FLOAT;
 }
 
-/* -x, -x value, -xvalue, -x=value, several flags together (-0v), and other programs' options of several letters. */
+/* -x, -x value, -xvalue, -x=value, several flags together (-0v), and other programs' options with one dash. */
 static bool parse_short(struct arguments *arguments, const char *typed, const char *next, bool *used)
 {
     const char *value = NULL;

@@ -4,28 +4,29 @@
 
 #include <string.h>
 
-#define DEVICES "--backend, --offload and --place say what runs where"
-#define HUB     "-m ORG/NAME takes a model from Hugging Face's cache, and -m DIRECTORY a download"
-#define CACHE   "--cache-type sets the type of keys and values"
-#define THREADS "-t sets the number of threads"
+#define DEVICES  "--backend, --offload and --place say what runs where"
+#define HUB      "-m ORG/NAME takes a model from Hugging Face's cache, and -m DIRECTORY a download"
+#define CACHE    "--cache-type sets the type of keys and values"
+#define THREADS  "-t sets the number of threads"
+#define NEEDLESS "leave it out"
 
 static const struct {
     const char *names; /* with a space around each */
     const char *instead;
 } elsewhere[] = {
-    {" -fa ", "leave it out"},
+    {" -fa -cb -nocb -kvu -no-kvu -dt -nr -rtr -bs -lm -lzm -dio -ndio -mmp -fit -fitt -fitc ", NEEDLESS},
     {" -ctk -ctv -ctkd -ctvd ", CACHE},
     {" -ub ", "-b sets how many tokens of a prompt run at once"},
     {" -tb -td -tbd ", THREADS},
-    {" -hf -hfr -hff -hft -hfd -hfrd -hfv -hfrv -hffv -mu -dr ", HUB},
-    {" -mg -sm -ts -dev -devd -ot -otd -cmoe -ncmoe -cmoed -ncmoed -ngld -nkvo -nopo -dio -ndio ", DEVICES},
-    {" -cnv -mli -st ", "engine chat holds a conversation"},
-    {" -no-cnv ", "engine run continues a text"},
-    {" -sysf ", "--system takes the text"},
+    {" -hf -hfr -hff -hft -hfd -hfrd -hfv -hfrv -hffv -mu -dr -cl ", HUB},
+    {" -mg -sm -ts -dev -devd -ot -otd -cmoe -ncmoe -cmoed -ncmoed -ncffn -ngld -kvo -nkvo -nopo ", DEVICES},
+    {" -cnv -no-cnv -st -ins -if -mli ", "engine chat holds a conversation, and engine run continues a text"},
+    {" -sysf ", "engine chat --system takes the text"},
     {" -bf ", "-f reads a file"},
-    {" -if -ins -sp -to -co -lv -ptc -bs -kvu -no-kvu -cb -nocb -cd -dt -nr -rtr -mm -mmu -ns -fit -fitt "
-     "-fitc -gan -gaw "
-     "-ctxcp -cram -cpent -npp -ntg -npl -pps -tgs -lcs -lcd -rea -sps ",
+    {" -lv ", "-v reports more"},
+    {" -lcs -lcd ", "--lookup guesses from the text itself"},
+    {" -co -sp -to -ptc -cd -mm -mmu -mmdev -mv -ns -gan -gaw -ctxcp -cram -cms -cpent -npp -ntg -npl -pps "
+     "-tgs -pg -rea -sps -ag -no-ag ",
      NULL},
 };
 

@@ -25,7 +25,7 @@
 #define SAMPLING_SEED(COMMANDS, HELP)                                                                        \
     {                                                                                                        \
         .name = "seed", .value = "S", .kind = OPTION_U64, .group = GROUP_SAMPLING, .target = AT(seed),       \
-        .given = AT(seed_given), .commands = COMMANDS, .help = HELP                                          \
+        .given = AT(seed_given), .commands = COMMANDS, .also = " -s ", .help = HELP                          \
     }
 
 const struct option options_sampling[] = {
