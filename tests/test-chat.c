@@ -442,6 +442,13 @@ Test(chat, save_and_load)
 /* What is there already stays, unless -f says otherwise. */
 Test(chat, saving_over_a_file)
 {
+    static const char *const none[] = {"/save\n", "/save -f\n", "/save -f \n"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        struct program_result refused = talk(none[i]);
+        cr_expect_eq(refused.status, 1);
+        cr_expect(strstr(refused.err, "/save needs a file: /save [-f] FILE"), "%s", refused.err);
+        program_free(&refused);
+    }
     const char *path = files_path(folder, "other.txt");
     char lines[1000], *text;
     size_t size;

@@ -118,10 +118,10 @@ static bool save(struct chat *chat, char *words, char **preset)
     const struct arguments *a = &chat->arguments;
     const char *inputs[] = {path_of_model(a, chat->engine), a->tokenizer, a->draft, a->chat_template};
     (void)preset;
-    bool over = strncmp(words, "-f", 2) == 0 && (words[2] == ' ' || words[2] == '\t');
+    bool over = strncmp(words, "-f", 2) == 0 && (!words[2] || words[2] == ' ' || words[2] == '\t');
     if (over) words += 2 + strspn(words + 2, " \t");
     if (!has_words(words))
-        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/save needs a file: /save FILE"));
+        return refuse(chat, command_error(ENGINE_ERROR_ARGUMENT, "/save needs a file: /save [-f] FILE"));
     char *path = file_name(words);
     if (!path) return refuse(chat, command_error(ENGINE_ERROR_MEMORY, "out of memory (file name)"));
     int status = check_not_adapter(path, chat->engine, a);
