@@ -118,6 +118,9 @@ Test(chat_history, of_nobody_else)
     unlink(path);
     cr_assert_eq(mkdir(path, 0700), 0);
     cr_expect_not(chat_history_add(path, "text"));
+    setenv("XDG_STATE_HOME", "/dev/null", 1);
+    cr_expect_null(chat_history_path(&why));
+    cr_expect_str_eq(why, strerror(ENOTDIR));
     setenv("XDG_STATE_HOME", "/proc/self", 1);
     cr_expect_null(chat_history_path(&why));
     cr_expect(why);
@@ -125,6 +128,7 @@ Test(chat_history, of_nobody_else)
         cr_assert_eq(chown(folder, 12345, 12345), 0);
         setenv("XDG_STATE_HOME", files_path(folder, "x"), 1);
         cr_expect_null(chat_history_path(&why), "in the folder of another user");
+        cr_expect_str_eq(why, "its folder belongs to another user");
         cr_assert_eq(chown(folder, 0, 0), 0);
     }
     unsetenv("XDG_STATE_HOME");

@@ -18,12 +18,15 @@
 
 /* ---- Where it is --------------------------------------------------------------------------------------- */
 
-/* Makes a folder and those above it, where they are missing and the next one above is this user's. False: there is none that
- * this user may write to. */
+/* Makes a folder and those above it, where they are missing and the next one above is this user's. False, with errno: EPERM
+ * if it is another user's. */
 static bool make_folder(char *path)
 {
     struct stat info;
-    if (stat(path, &info) == 0) return S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+    if (stat(path, &info) == 0) {
+        errno = S_ISDIR(info.st_mode) ? EPERM : ENOTDIR;
+        return S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+    }
     char *slash = strrchr(path, '/');
     if (!slash || slash == path) return false;
     *slash = '\0';
@@ -48,8 +51,8 @@ char *chat_history_path(const char **why)
     bool good = make_folder(path);
     *slash = '/';
     if (good) return path;
+    *why = errno == EPERM ? "its folder belongs to another user" : strerror(errno);
     free(path);
-    *why = "there is no folder for it that belongs to this user";
     return NULL;
 }
 

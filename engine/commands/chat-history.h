@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 /* The file, $XDG_STATE_HOME/engine/chat-history or the same in ~/.local/state; its folders are made if they are missing.
- * NULL: there is no such folder, or it is another user's, which *why says, or is NULL. The caller frees it. */
+ * The caller frees it. NULL: neither variable says where, and *why is NULL; or the folder can't be made or is another user's,
+ * which *why says until the next call of strerror. */
 char *chat_history_path(const char **why);
 
 /* Calls `take` with each message of the file, the oldest first. A file that isn't there has none. */

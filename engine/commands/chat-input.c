@@ -281,7 +281,7 @@ static void open_history(struct chat_input *input)
     if (input->file)
         chat_history_read(input->file, enter, input);
     else if (why)
-        command_warn("what you type is not kept for the next chat: %s (--no-history)", why);
+        command_warn("what you type is not kept for the next chat: %s (--no-history turns this off)", why);
 }
 
 static bool open_terminal(struct chat_input *input)
