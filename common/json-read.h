@@ -73,6 +73,12 @@ static inline size_t json_read_end(const char *text, size_t length)
     return length;
 }
 
+static inline void json_read_no_memory(json_error_t *error)
+{
+    snprintf(error->text, sizeof error->text - 1, "out of memory");
+    error->text[sizeof error->text - 1] = (char)json_error_out_of_memory;
+}
+
 /* By a function that reads as json_loadb does. `error` may be NULL. */
 static inline json_t *json_read_by(json_t *load(const char *text, size_t length, size_t flags,
                                                 json_error_t *error),
@@ -83,7 +89,10 @@ static inline json_t *json_read_by(json_t *load(const char *text, size_t length,
     if (json || json_error_code(why) != json_error_numeric_overflow) return json;
     if (flags & JSON_DISABLE_EOF_CHECK) length = json_read_end(text, length);
     char *copy = malloc(length + 1);
-    if (!copy) return NULL;
+    if (!copy) {
+        json_read_no_memory(why);
+        return NULL;
+    }
     memcpy(copy, text, length);
     json_read_shorten_all(copy, length);
     json = load(copy, length, flags, why);

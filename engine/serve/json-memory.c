@@ -69,8 +69,7 @@ static json_t *load(const char *text, size_t length, size_t flags, json_error_t 
     if (reader.failed) {
         json_decref(json);
         json = NULL;
-        snprintf(error->text, sizeof error->text - 1, "out of memory");
-        error->text[sizeof error->text - 1] = (char)json_error_out_of_memory;
+        json_read_no_memory(error);
     }
     free(reader.reserve);
     return json;

@@ -57,8 +57,12 @@ void *task_allocate(struct task *task, size_t size)
         /* A large piece gets a block of its own, and the newest one stays in use. */
         size_t room = size > BLOCK_SIZE / 4 ? size : BLOCK_SIZE;
         size_t taken = room + sizeof(struct task_block);
-        struct task_block *block = taken <= task->memory ? calloc(1, taken) : NULL;
-        if (!block) task_fail(task, "it takes more memory than a template may");
+        if (taken > task->memory) task_fail(task, "it takes more memory than a template may");
+        struct task_block *block = calloc(1, taken);
+        if (!block) {
+            task->status = ENGINE_ERROR_MEMORY;
+            task_fail(task, "out of memory");
+        }
         task->memory -= taken;
         block->next = task->blocks;
         task->blocks = block;

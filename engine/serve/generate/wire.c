@@ -31,6 +31,10 @@ void wire_fail(struct exchange *exchange, const struct mistake *mistake)
 {
     if (mistake->status == 429)
         exchange_busy(exchange);
+    else if (mistake->status < 500 &&
+             exchange_lacks_memory(exchange)) /* what seems wrong may be what is lost */
+        exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
+                      "out of memory (a request)");
     else if (mistake->code && strcmp(mistake->code, MISTAKE_NO_THREADS) == 0)
         exchange_answer(exchange, mistake->status,
                         json_pack("{s:s, s:{s:s, s:s, s:{s:s, s:[s]}}}", "type", "error", "error", "type",
