@@ -468,6 +468,7 @@ static const struct {
     {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f<|message|>[1]<|call|>"},
     {ENGINE_REPLY_GPT_OSS, " to=f<|channel|>commentary json<|message|>\"{}\"<|call|>"},
     {ENGINE_REPLY_GPT_OSS, "<|start|>assistant to=f<|message|>print(1)"},
+    {ENGINE_REPLY_GPT_OSS, "<|channel|>commentary to=functions.f<|start|>assist"},
 };
 
 /* What looks like a call but isn't one is content as it was written, to the last byte. */
@@ -483,6 +484,15 @@ Test(reply, broken_calls_are_content)
            "<|channel|>final<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary "
            "to=f<|message|>{a<|call|>",
            "\nC:Hm.<|start|>assistant<|channel|>commentary to=f<|message|>{a<|call|>");
+    /* What another message follows is no header. */
+    expect(ENGINE_REPLY_GPT_OSS, "Hm.<|start|>assistant", "\nC:Hm.");
+    expect(ENGINE_REPLY_GPT_OSS, "Hm. <|start|>assistant<|channel|>final<|message|>Hi.", "\nC:Hm.\n\nHi.");
+    expect(ENGINE_REPLY_GPT_OSS,
+           "<|channel|>final<|message|>Hm.<|end|>So.<|start|>assistant<|start|>assistant", "\nC:Hm.\n\nSo.");
+    expect_as_written(
+        ENGINE_REPLY_GPT_OSS,
+        "<|channel|>commentary to=functions.f<|start|>assistant to=functions.g<|message|>{}<|call|>",
+        "\nC:<|channel|>commentary to=functions.f\n0:g({})");
 }
 
 /* After a call that was one, what is none is content too. */

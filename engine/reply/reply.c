@@ -377,6 +377,33 @@ static int end_between(struct engine_reply *reply, const struct reply_mark *mark
     return status;
 }
 
+/* Whether a header of gpt-oss, with `length` held bytes, is no more than the beginning of a turn. */
+static bool is_turn(const struct engine_reply *reply, size_t length)
+{
+    while (length > 0 && is_space(reply->held.data[length - 1])) length--;
+    return (length == 0 || is_word((struct engine_string){reply->held.data, length}, "assistant")) &&
+           (reply->lead.size == 0 ||
+            ends_with((struct engine_string){reply->lead.data, reply->lead.size}, "<|start|>"));
+}
+
+/* A header of gpt-oss, with `length` held bytes, is content, since no message follows it. */
+static int give_up_header(struct engine_reply *reply, size_t length)
+{
+    bool follows = reply->has_content && reply->lead.size == 0;
+    int status = follows ? set_gap(reply, "\n\n", 2) : ENGINE_OK;
+    return status ? status : give_up(reply, length);
+}
+
+/* The header of gpt-oss before another one, of `length` held bytes. */
+static int end_header(struct engine_reply *reply, size_t length)
+{
+    while (length > 0 && is_space(reply->held.data[length - 1])) length--;
+    int status = is_turn(reply, length) ? ENGINE_OK : give_up_header(reply, length);
+    forget_lead(reply);
+    reply->trim = true;
+    return status;
+}
+
 /* Ends the state at a mark, which begins after `length` held bytes, and begins the next. */
 static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, size_t length)
 {
@@ -386,7 +413,8 @@ static int pass_mark(struct engine_reply *reply, const struct reply_mark *mark, 
     if (was == CONTENT || was == REASONING) status = end_text(reply, mark, length);
     if (was == BETWEEN) status = end_between(reply, mark, length);
     if (was == CALL) status = end_call(reply, length, mark->text, is_end(mark));
-    if (was == HEADER) status = add_lead(reply, reply->held.data, length);
+    if (was == HEADER)
+        status = mark->to == HEADER ? end_header(reply, length) : add_lead(reply, reply->held.data, length);
     if (!status && (!is_end(mark) || (was == CONTENT && mark->to == BETWEEN)))
         status = add_lead(reply, mark->text, n_mark);
     if (was == CONTENT && mark->to == BETWEEN) reply->plain_between = true;
@@ -487,13 +515,8 @@ static int finish_header(struct engine_reply *reply)
     size_t n = reply->held.size;
     bool is_text =
         !reply->marked && !(n > 0 && memmem(reply->held.data, n, "<|channel|>", strlen("<|channel|>")));
-    while (n > 0 && is_space(reply->held.data[n - 1])) n--;
-    const struct engine_string text = {reply->held.data, n};
-    bool is_turn = reply->marked && (n == 0 || is_word(text, "assistant")) &&
-                   (reply->lead.size == 0 ||
-                    ends_with((struct engine_string){reply->lead.data, reply->lead.size}, "<|start|>"));
-    if (!is_text && (is_turn || reply->cut)) return ENGINE_OK;
-    return give_up(reply, reply->held.size);
+    if (!is_text && (reply->cut || (reply->marked && is_turn(reply, n)))) return ENGINE_OK;
+    return give_up_header(reply, n);
 }
 
 /* The reply ends within a state. */
