@@ -1,11 +1,16 @@
 // calls.test.mjs: tool calls in the forms of the families, as they are written, whole and cut, with OpenAI's client. A grammar
 // makes the demo model write them; its tokenizer has no ▁, so it can't write DeepSeek's (test-reply has those).
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
+import { writeModel } from './changed-model.mjs';
 import { serve, template } from './server.mjs';
 
+const folder = mkdtempSync(join(tmpdir(), 'engine-calls-'));
 const given = '{"city": "Oslo, \\"centre\\"", "days": 3}';
 const forms = {
     'qwen2.5': ['<tool_call>\n{"name": "weather", "arguments": ', '}\n</tool_call>'],
@@ -25,15 +30,36 @@ async function collect(stream) {
     return items;
 }
 
+let server, client;
+
+// One server for all forms: each is a model's template.
+before(async () => {
+    const models = ['hermes', ...Object.keys(forms)].map((name) => {
+        const source = readFileSync(template(name, ['hermes', 'llama3'].includes(name) ? 'server' : 'templates'));
+        return '--model=' + name + '=' + writeModel(join(folder, name + '.gguf'), { 'tokenizer.chat_template': source });
+    });
+    server = await serve('--parallel', '16', ...models);
+    client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
+});
+after(async () => {
+    assert.equal(await server.end(), 0);
+    rmSync(folder, { recursive: true });
+});
+
+// Every length from 1 on at which a text of `n` tokens may be cut, several at once.
+async function cuts(n, work) {
+    const results = [];
+    for (let from = 1; from <= n; from += 16)
+        results.push(...await Promise.all(Array.from({ length: Math.min(16, n - from + 1) }, (_, i) => work(from + i))));
+    return results;
+}
+
 for (const [name, [before_, after_]] of Object.entries(forms)) {
-    test(`a call as it is written: ${name}`, async (t) => {
-        const server = await serve('--chat-template', template(name, name === 'llama3' ? 'server' : 'templates'));
-        t.after(async () => assert.equal(await server.end(), 0));
-        const client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
+    test(`a call as it is written: ${name}`, async () => {
         // The most likely tokens, so that the text is cut at the same places each time.
-        const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], grammar: grammar(before_ + given + after_), temperature: 0,
+        const ask = { model: name, messages: [{ role: 'user', content: 'Weather?' }], grammar: grammar(before_ + given + after_), temperature: 0,
             tools: [{ type: 'function', function: { name: 'weather', description: 'It.', parameters } }] };
-        const whole = (await client.chat.completions.create(ask)).choices[0];
+        const { choices: [whole], usage: { completion_tokens: n_tokens } } = await client.chat.completions.create(ask);
         assert.equal(whole.finish_reason, 'tool_calls');
         assert.equal(whole.message.content, null);
         assert.deepEqual(whole.message.tool_calls.map((c) => c.function), [{ name: 'weather', arguments: given }]);
@@ -45,39 +71,34 @@ for (const [name, [before_, after_]] of Object.entries(forms)) {
         assert.equal(calls.filter((c) => c.id).length, 1);
         assert.equal(chunks.at(-1).choices[0].finish_reason, 'tool_calls');
         // Cut anywhere, it is a part of a call, never its marks, unless they are cut themselves: those are content.
-        const lengths = [];
-        for (let max_tokens = 1, finished = ''; finished !== 'tool_calls'; max_tokens++) {
+        const ends = await cuts(n_tokens + 1, async (max_tokens) => {
             const { message, finish_reason } = (await client.chat.completions.create({ ...ask, max_tokens })).choices[0];
             const content = message.content ?? '', got = message.tool_calls?.[0].function.arguments;
-            finished = finish_reason;
-            assert.ok(['length', 'tool_calls'].includes(finished), `${max_tokens}: ${finished}`);
             assert.ok(before_.startsWith(content) && (content.length < opening(before_) || !content), `${max_tokens}: ${content}`);
             assert.ok(given.startsWith(got ?? ''), `${max_tokens}: ${got}`);
-            if (got !== undefined) lengths.push(got.length);
-            if (max_tokens % 4) continue;
-            const cut = await collect(await client.chat.completions.create({ ...ask, max_tokens, stream: true }));
-            assert.equal(cut.map((c) => c.choices[0].delta.content ?? '').join(''), content);
-            assert.equal(cut.flatMap((c) => c.choices[0].delta.tool_calls ?? []).map((c) => c.function.arguments).join(''), got ?? '');
-            assert.equal(cut.at(-1).choices[0].finish_reason, finished);
-        }
+            if (max_tokens % 4 === 0) {
+                const cut = await collect(await client.chat.completions.create({ ...ask, max_tokens, stream: true }));
+                assert.equal(cut.map((c) => c.choices[0].delta.content ?? '').join(''), content);
+                assert.equal(cut.flatMap((c) => c.choices[0].delta.tool_calls ?? []).map((c) => c.function.arguments).join(''), got ?? '');
+                assert.equal(cut.at(-1).choices[0].finish_reason, finish_reason);
+            }
+            return { got, finish_reason };
+        });
+        const n_cut = ends.findIndex((end) => end.finish_reason === 'tool_calls');
+        assert.ok(n_cut >= n_tokens - 1, `${n_cut} of ${n_tokens}`);
+        assert.ok(ends.every((end, i) => end.finish_reason === (i < n_cut ? 'length' : 'tool_calls')));
+        const lengths = ends.filter((end) => end.got !== undefined).map((end) => end.got.length);
         assert.equal(lengths[0], 0);
         assert.ok(lengths.some((n) => n > 0 && n < given.length), `${lengths}`);
         assert.equal(lengths.at(-1), given.length);
     });
 }
 
-let server, client;
-
-before(async () => {
-    server = await serve('--chat-template', template('hermes'));
-    client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
-});
-after(async () => assert.equal(await server.end(), 0));
-
-const written = { grammar: grammar(forms['qwen2.5'][0] + given + forms['qwen2.5'][1]) };
+// The most likely tokens, as above.
+const written = { temperature: 0, grammar: grammar(forms['qwen2.5'][0] + given + forms['qwen2.5'][1]) };
 
 test('Responses: deltas, and a call that is cut', async () => {
-    const ask = { model: 'demo', input: 'Weather?', tools: [{ type: 'function', name: 'weather', strict: false, parameters }], ...written };
+    const ask = { model: 'hermes', input: 'Weather?', tools: [{ type: 'function', name: 'weather', strict: false, parameters }], ...written };
     const events = await collect(await client.responses.create({ ...ask, stream: true }));
     const deltas = events.filter((e) => e.type === 'response.function_call_arguments.delta');
     assert.ok(deltas.length > 4);
@@ -94,7 +115,7 @@ test('Responses: deltas, and a call that is cut', async () => {
 
 test('Messages: deltas, and a call that is cut', async () => {
     const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
-    const ask = { model: 'demo', max_tokens: 300, messages: [{ role: 'user', content: 'Weather?' }],
+    const ask = { model: 'hermes', max_tokens: 300, messages: [{ role: 'user', content: 'Weather?' }],
         tools: [{ name: 'weather', input_schema: parameters }], ...written };
     const events = await collect(await anthropic.messages.create({ ...ask, stream: true }));
     const deltas = events.filter((e) => e.delta?.type === 'input_json_delta');
@@ -110,7 +131,7 @@ test('Messages: deltas, and a call that is cut', async () => {
 // The model has learned nothing of calls: it must be able to end after any of them.
 test('calls that are asked for end, and nothing else is in the answer', async () => {
     const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: { city: { enum: ['Oslo', 'Rome'] } }, required: ['city'], additionalProperties: false } } }];
-    const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], tools, tool_choice: 'required' };
+    const ask = { model: 'hermes', messages: [{ role: 'user', content: 'Weather?' }], tools, tool_choice: 'required' };
     for (let seed = 1; seed <= 4; seed++) {
         const { message, finish_reason } = (await client.chat.completions.create({ ...ask, seed })).choices[0];
         assert.equal(finish_reason, 'tool_calls');
@@ -124,7 +145,7 @@ test('calls that are asked for end, and nothing else is in the answer', async ()
 });
 
 test('a text that stops it cuts a call', async () => {
-    const ask = { model: 'demo', messages: [{ role: 'user', content: 'Weather?' }], stop: 'centre', ...written,
+    const ask = { model: 'hermes', messages: [{ role: 'user', content: 'Weather?' }], stop: 'centre', ...written,
         tools: [{ type: 'function', function: { name: 'weather', parameters } }] };
     const { message, finish_reason } = (await client.chat.completions.create(ask)).choices[0];
     assert.equal(finish_reason, 'stop');
