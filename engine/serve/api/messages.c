@@ -23,7 +23,7 @@ struct answer {
 static const char *stop_reason(const struct choice *choice)
 {
     if (choice->cut) return "max_tokens";
-    if (json_array_size(choice->calls) > 0) return "tool_use";
+    if (json_array_size(choice->calls) > 0 && !choice->call_cut) return "tool_use";
     return choice->stop >= 0 ? "stop_sequence" : "end_turn";
 }
 

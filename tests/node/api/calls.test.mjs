@@ -150,4 +150,14 @@ test('a text that stops it cuts a call', async () => {
     const { message, finish_reason } = (await client.chat.completions.create(ask)).choices[0];
     assert.equal(finish_reason, 'stop');
     assert.equal(message.tool_calls[0].function.arguments, '{"city": "Oslo, \\"');
+    // Clients run what ends with tool_use: not a part of a call.
+    const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+    for (const text of ['centre', '{"city']) {
+        const cut = { model: 'hermes', max_tokens: 300, messages: [{ role: 'user', content: 'Weather?' }], stop_sequences: [text],
+            tools: [{ name: 'weather', input_schema: parameters }], ...written };
+        for (const said of [await anthropic.messages.create(cut), await anthropic.messages.stream(cut).finalMessage()]) {
+            assert.deepEqual([said.stop_reason, said.stop_sequence], ['stop_sequence', text]);
+            assert.deepEqual(said.content.map((block) => block.type), ['tool_use']);
+        }
+    }
 });
