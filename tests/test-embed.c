@@ -282,3 +282,16 @@ Test(embed, texts_that_are_too_long_are_refused_or_cut)
     program_fails(ENCODER("bear tea what is"), 0, "or cut it with --truncate");
     expect_alike(ENCODER("bear tea what is", "-c", "6"), ENCODER("bear tea what is", "-c", "32"));
 }
+
+Test(embed, messages_name_the_line_of_a_file)
+{
+    const char *path =
+        write_encoder("key tokenizer.ggml.add_bos_token bool 0\n"
+                      "key tokenizer.ggml.add_sep_token bool 0\nkey engine.text_length u32 2\n");
+    char *texts = strdup(files_path(folder, "texts.jsonl"));
+    files_write_text(texts, "{\"text\": \"tea\"}\n\n{\"text\": \"\"}\n");
+    program_fails(ENCODER("-f", texts), 0, "line 3 has no tokens");
+    files_write_text(texts, "{\"text\": \"tea\"}\n\n{\"text\": \"bear tea what\"}\n");
+    program_fails(ENCODER("-f", texts), 0, "line 3 has 3 tokens");
+    free(texts);
+}

@@ -182,6 +182,19 @@ static int read_tokens(const struct source *source, struct embed_texts *texts)
     return status;
 }
 
+/* Where a text comes from, for messages: "line 3", or "text 2". */
+struct place {
+    char words[32];
+};
+
+static const char *name_place(const struct embed_texts *texts, size_t i, struct place *place)
+{
+    uint64_t line = texts->items[i].line;
+    snprintf(place->words, sizeof place->words, line ? "line %" PRIu64 : "text %" PRIu64,
+             line ? line : (uint64_t)i + 1);
+    return place->words;
+}
+
 int embed_texts_read(const struct arguments *a, struct engine_model *model, struct embed_texts *texts)
 {
     struct source source = {.arguments = a, .model = model, .n_most = a->truncate ? texts->n_most : 0};
@@ -201,11 +214,12 @@ int embed_texts_read(const struct arguments *a, struct engine_model *model, stru
     if (!status && a->prompt_file) status = read_lines(&source, texts);
     if (!status && texts->count == 0)
         status = command_error(ENGINE_ERROR_DATA, "%s: there are no texts", a->prompt_file);
+    struct place place;
     bool told_of_bos = false;
     for (size_t i = 0; i < texts->count && !status; i++) {
         warn_of_bos(&texts->items[i].ids, &told_of_bos);
         if (texts->items[i].ids.count == 0)
-            status = command_error(ENGINE_ERROR_DATA, "text %zu has no tokens", i + 1);
+            status = command_error(ENGINE_ERROR_DATA, "%s has no tokens", name_place(texts, i, &place));
         if (texts->items[i].ids.count > texts->n_longest) texts->n_longest = texts->items[i].ids.count;
     }
     return status;
@@ -215,16 +229,14 @@ int embed_texts_check(struct embed_texts *texts, uint32_t n_context, bool cuts)
 {
     for (size_t i = 0; i < texts->count; i++) {
         struct embed_text *text = &texts->items[i];
-        char place[64];
-        snprintf(place, sizeof place, text->line ? "line %" PRIu64 : "text %" PRIu64,
-                 text->line ? text->line : i + 1);
+        struct place place;
         if (cuts) token_list_cut(&text->ids, &texts->around, n_context);
         if (text->ids.count > n_context)
             return command_error(
                 ENGINE_ERROR,
                 "%s has %zu tokens, but the model reads at most %u: shorten it, or cut it with "
                 "--truncate",
-                place, text->ids.count, n_context);
+                name_place(texts, i, &place), text->ids.count, n_context);
     }
     if (texts->n_longest > n_context) texts->n_longest = n_context;
     return ENGINE_OK;
