@@ -42,28 +42,28 @@ static int take_pair(void *user, const int32_t *ids, const int32_t *types, size_
 static bool read_documents(struct rerank *all, const json_t *query)
 {
     struct mistake *mistake = &all->vectors.group.mistake;
+    const char *what = all->vectors.what;
     struct engine_string first = {json_string_value(query), json_string_length(query)};
     size_t count = json_array_size(all->documents);
     if (!json_is_string(query)) return mistake_in(mistake, "query", "\"query\" should be a text");
     if (count == 0 || count > MOST_DOCUMENTS)
-        return mistake_in(mistake, "documents", "\"documents\" should be an array of 1 to %d texts",
-                          MOST_DOCUMENTS);
+        return mistake_in(mistake, what, "\"%s\" should be an array of 1 to %d texts", what, MOST_DOCUMENTS);
     if (!vectors_room(&all->vectors, count)) return false;
     for (size_t i = 0; i < count; i++) {
         struct vector_input *input = &all->vectors.inputs[i];
         const json_t *document = json_array_get(all->documents, i), *text = text_of(document);
         static const char *const keys[] = {"text", NULL};
         char where[40];
-        snprintf(where, sizeof where, "documents[%zu]", i);
+        snprintf(where, sizeof where, "%s[%zu]", what, i);
         if (!ask_check_keys(document, where, keys, mistake)) return false;
         if (!text)
-            return mistake_in(mistake, "documents",
-                              "\"documents\"[%zu] should be a text, or an object with a \"text\"", i);
+            return mistake_in(mistake, what, "\"%s\"[%zu] should be a text, or an object with a \"text\"",
+                              what, i);
         struct engine_string second = {json_string_value(text), json_string_length(text)};
         int status =
             engine_model_encode_pair_within(all->vectors.served->model, first, second,
                                             all->vectors.cuts ? all->vectors.n_most : 0, take_pair, input);
-        if (status) return mistake_of_engine(mistake, status, "documents");
+        if (status) return mistake_of_engine(mistake, status, what);
         if (!vectors_fits(&all->vectors, input)) return false;
     }
     return true;
@@ -98,7 +98,7 @@ static bool read_body(struct rerank *all, json_t *body)
                                         NULL};
     if (!ask_check_fields(body, known, &all->vectors.group.mistake)) return false;
     all->documents = json_object_get(body, "documents");
-    if (!all->documents) all->documents = json_object_get(body, "texts");
+    if (!all->documents && (all->documents = json_object_get(body, "texts"))) all->vectors.what = "texts";
     return read_top(all, body) && read_returns(all, body) && vectors_read_truncate(&all->vectors, body) &&
            read_documents(all, json_object_get(body, "query"));
 }

@@ -115,6 +115,7 @@ test('texts that are too long are refused by name, or cut', async () => {
     assert.equal(ranked.status, 200);
     assert.equal(ranked.json.usage.prompt_tokens, 3 + 6 + 1 + 32);
     assert.match((await post('/v1/rerank', { ...rank, documents: ['tea', long], truncate: false })).json.error.message, /"documents"\[1\] has 49 tokens/);
+    assert.match((await post('/v1/rerank', { ...rank, documents: undefined, texts: ['tea', long] })).json.error.message, /"texts"\[1\] has 49 tokens/);
     for (const [field, value] of [['truncate', 1], ['truncate', 'yes'], ['truncate_prompt_tokens', 0], ['truncate_prompt_tokens', 33]]) {
         const wrong = await post('/v1/embeddings', { model: 'encoder', input: 'tea', [field]: value });
         assert.equal(wrong.status, 400);
