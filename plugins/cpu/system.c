@@ -1,6 +1,8 @@
 /* system.c: reads /proc, /sys and the control group of the process. */
 #include "system.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -9,13 +11,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOST_TEXT 16384
+
+/* The beginning of a file as a string, up to `size` - 1 bytes; false if there is none. Reads without stdio, which
+ * allocates: where memory runs out, the machine is still described as it is. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    size_t length = 0;
+    ssize_t got = 1;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    while (got != 0 && length < size - 1) {
+        got = read(file, text + length, size - 1 - length);
+        if (got < 0 && errno != EINTR) break;
+        if (got > 0) length += (size_t)got;
+    }
+    close(file);
+    text[length] = 0;
+    return length > 0;
+}
+
 /* The first line of a file; false if there is none. */
 static bool read_line(const char *path, char *line, size_t size)
 {
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    bool got = fgets(line, (int)size, file) != NULL;
-    fclose(file);
+    bool got = read_text(path, line, size);
     if (got) line[strcspn(line, "\n")] = 0;
     return got;
 }
@@ -23,31 +42,24 @@ static bool read_line(const char *path, char *line, size_t size)
 /* The value of the first line "key: value" or "key value" of a file; false if there is none. */
 static bool find_value(const char *path, const char *key, char *value, size_t size)
 {
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    char line[512];
-    bool found = false;
-    while (!found && fgets(line, sizeof line, file)) {
-        if (strncmp(line, key, strlen(key)) != 0 || !strchr(" :\t", line[strlen(key)])) continue;
-        char *start = line + strlen(key) + strspn(line + strlen(key), " :\t");
-        start[strcspn(start, "\n")] = 0;
-        snprintf(value, size, "%s", start);
-        found = true;
+    char text[MOST_TEXT];
+    size_t length = strlen(key);
+    if (!read_text(path, text, sizeof text)) return false;
+    for (char *save, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (strncmp(line, key, length) != 0 || !line[length] || !strchr(" :\t", line[length])) continue;
+        snprintf(value, size, "%s", line + length + strspn(line + length, " :\t"));
+        return true;
     }
-    fclose(file);
-    return found;
+    return false;
 }
 
 /* The folder of the process's control group, under cgroup v2 (controller NULL) or a v1 controller; false if
  * there is none. */
 static bool control_group(const char *controller, char *folder, size_t size)
 {
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file) return false;
-    char line[1024];
-    bool found = false;
-    while (!found && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = 0;
+    char text[MOST_TEXT];
+    if (!read_text("/proc/self/cgroup", text, sizeof text)) return false;
+    for (char *next, *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
         char *controllers = strchr(line, ':'); /* number:controllers:path */
         char *path = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!path) continue;
@@ -55,17 +67,16 @@ static bool control_group(const char *controller, char *folder, size_t size)
         controllers++;
         if (!controller && *controllers == 0) {
             snprintf(folder, size, "/sys/fs/cgroup%s", path);
-            found = true;
+            return true;
         }
-        for (char *save, *name = strtok_r(controllers, ",", &save); controller && name && !found;
+        for (char *save, *name = strtok_r(controllers, ",", &save); controller && name;
              name = strtok_r(NULL, ",", &save))
             if (strcmp(name, controller) == 0) {
                 snprintf(folder, size, "/sys/fs/cgroup/%s%s", controller, path);
-                found = true;
+                return true;
             }
     }
-    fclose(file);
-    return found;
+    return false;
 }
 
 /* Where a file of the process's control group is: in the group's own folder or, as within a container, at the

@@ -1,7 +1,10 @@
 /* device-memory.c: see device-memory.h. */
 #include "device-memory.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64_t size, const char *what)
 {
@@ -13,13 +16,16 @@ int gpu_charge(const struct engine_host *host, struct gpu_budget *budget, uint64
     return ENGINE_OK;
 }
 
+/* Without stdio, which allocates: where memory runs out, the host's is not taken for unlimited. */
 uint64_t gpu_host_memory(void)
 {
     unsigned long long kib = UINT64_MAX / 1024;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-    if (file) fclose(file);
+    char text[512]; /* MemAvailable is in the third line */
+    int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0) close(file);
+    text[length > 0 ? length : 0] = 0;
+    const char *line = strstr(text, "MemAvailable:");
+    if (line) sscanf(line, "MemAvailable: %llu kB", &kib);
     return (uint64_t)kib * 1024;
 }
