@@ -302,7 +302,10 @@ Test(plugins, folders_above_that_belong_to_somebody_else)
     if (geteuid() != 0) cr_skip_test("only root can give folders away");
     char *path = make_below("above", "bytes");
     cr_assert_eq(chown(files_path(folder, "above"), STRANGER, 0), 0);
-    snprintf(words, sizeof words, "the folder %s/above, on the way to it, belongs to user 54321", folder);
+    snprintf(words, sizeof words,
+             "the folder %s/above, on the way to it, belongs to user 54321, who is "
+             "neither root nor you; run the engine as that user, or fix it with chown",
+             folder);
     way_is_refused(path, words);
     free(path);
 }

@@ -48,16 +48,22 @@ static int fail_length(void)
     return error_raise(ENGINE_ERROR_DATA, "%s", strerror(ENAMETOOLONG));
 }
 
-/* Of what is loaded, and of its folder. */
-static int check_strictly(const struct stat *info, const char *owned, const char *written)
+/* The three texts make the subject. */
+static int fail_owner(const struct stat *info, const char *what, const char *path, const char *where)
 {
-    if (!is_ours(info)) {
-        return error_raise(ENGINE_ERROR_DATA, "%s belongs to user %u, who is neither root nor you", owned,
-                           (unsigned)info->st_uid);
-    }
+    return error_raise(ENGINE_ERROR_DATA,
+                       "%s%s%s belongs to user %u, who is neither root nor you; run the engine as that user, "
+                       "or fix it with chown",
+                       what, path, where, (unsigned)info->st_uid);
+}
+
+/* Of what is loaded, and of its folder. */
+static int check_strictly(const struct stat *info, const char *what)
+{
+    if (!is_ours(info)) return fail_owner(info, what, "", "");
     if (info->st_mode & (S_IWGRP | S_IWOTH)) {
         return error_raise(ENGINE_ERROR_DATA, "others can write to %s (mode %04o); fix it with chmod go-w",
-                           written, (unsigned)info->st_mode & 07777);
+                           what, (unsigned)info->st_mode & 07777);
     }
     return ENGINE_OK;
 }
@@ -77,11 +83,7 @@ static int check_passed(const struct walk *walk)
     const char *folder = walk->real[0] ? walk->real : "/";
     if (is_above_own(walk, walk->real)) return ENGINE_OK;
     if (lstat(folder, &info) != 0) return fail_errno();
-    if (!is_ours(&info)) {
-        return error_raise(ENGINE_ERROR_DATA,
-                           "the folder %s, on the way to it, belongs to user %u, who is neither root nor you",
-                           folder, (unsigned)info.st_uid);
-    }
+    if (!is_ours(&info)) return fail_owner(&info, "the folder ", folder, ", on the way to it,");
     if ((info.st_mode & (S_IWGRP | S_IWOTH)) && !(info.st_mode & S_ISVTX)) {
         return error_raise(ENGINE_ERROR_DATA,
                            "others can write to the folder %s, on the way to it (mode %04o); fix it with "
@@ -95,11 +97,7 @@ static int check_passed(const struct walk *walk)
 static int follow(struct walk *walk, const char *path, const struct stat *info, const char *rest)
 {
     char target[PATH_MAX], way[PATH_MAX];
-    if (!is_ours(info)) {
-        return error_raise(ENGINE_ERROR_DATA,
-                           "the link %s, on the way to it, belongs to user %u, who is neither root nor you",
-                           path, (unsigned)info->st_uid);
-    }
+    if (!is_ours(info)) return fail_owner(info, "the link ", path, ", on the way to it,");
     if (++walk->n_links > MOST_LINKS) return error_raise(ENGINE_ERROR_DATA, "%s", strerror(ELOOP));
     ssize_t length = readlink(path, target, sizeof target - 1);
     if (length < 0) return fail_errno();
@@ -164,7 +162,7 @@ int trust_folder(const char *path, char **real)
     if (status == ENGINE_OK && !S_ISDIR(walk.info.st_mode)) {
         status = error_raise(ENGINE_ERROR_DATA, "not a folder");
     }
-    if (status == ENGINE_OK) status = check_strictly(&walk.info, "the folder", "the folder");
+    if (status == ENGINE_OK) status = check_strictly(&walk.info, "the folder");
     *real = status == ENGINE_OK ? strdup(walk.real[0] ? walk.real : "/") : NULL;
     free(walk.own);
     return status != ENGINE_OK || *real ? status : error_memory("path of a plugin");
@@ -179,7 +177,7 @@ int trust_file(const char *path, char **real)
     if (status == ENGINE_OK && !S_ISREG(walk.info.st_mode)) {
         status = error_raise(ENGINE_ERROR_DATA, "not a file");
     }
-    if (status == ENGINE_OK) status = check_strictly(&walk.info, "it", "it");
+    if (status == ENGINE_OK) status = check_strictly(&walk.info, "it");
     if (status == ENGINE_OK) {
         *real = strdup(walk.real);
         *strrchr(walk.real, '/') = '\0';
