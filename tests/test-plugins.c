@@ -568,6 +568,19 @@ Test(plugins, cache_folder_that_others_may_write_to)
     cr_assert(strstr(log_text, "no cache folder: "));
 }
 
+/* As root with HOME of another user, `sudo -E`: a folder made there would be root's, and of no use to its owner. */
+Test(plugins, cache_folder_of_somebody_else)
+{
+    struct stat info;
+    if (geteuid() != 0) cr_skip_test("only root can give folders away");
+    cr_assert_eq(mkdir(files_path(folder, "home"), 0755), 0);
+    cr_assert_eq(chown(files_path(folder, "home"), STRANGER, 0), 0);
+    setenv("XDG_CACHE_HOME", files_path(folder, "home/.cache"), 1);
+    open_folder();
+    cr_assert_null(host_services()->cache_folder());
+    cr_assert_neq(stat(files_path(folder, "home/.cache"), &info), 0);
+}
+
 Test(plugins, cache_folder_that_others_may_exchange)
 {
     char *cache = make_below("above", "bytes");

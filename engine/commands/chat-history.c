@@ -13,27 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/own-folder.h"
+
 #define LARGEST_FILE    ((off_t)1 << 20) /* bytes */
 #define LARGEST_MESSAGE ((size_t)1 << 16)
 
 /* ---- Where it is --------------------------------------------------------------------------------------- */
-
-/* Makes a folder and those above it, where they are missing and the next one above is this user's. False, with errno: EPERM
- * if it is another user's. */
-static bool make_folder(char *path)
-{
-    struct stat info;
-    if (stat(path, &info) == 0) {
-        errno = S_ISDIR(info.st_mode) ? EPERM : ENOTDIR;
-        return S_ISDIR(info.st_mode) && info.st_uid == geteuid();
-    }
-    char *slash = strrchr(path, '/');
-    if (!slash || slash == path) return false;
-    *slash = '\0';
-    bool good = make_folder(path);
-    *slash = '/';
-    return good && (mkdir(path, 0700) == 0 || errno == EEXIST);
-}
 
 char *chat_history_path(const char **why)
 {
@@ -48,7 +33,7 @@ char *chat_history_path(const char **why)
     if (length < 0) return NULL;
     char *slash = strrchr(path, '/');
     *slash = '\0';
-    bool good = make_folder(path);
+    bool good = own_folder_make(path) && access(path, W_OK) == 0;
     *slash = '/';
     if (good) return path;
     *why = errno == EPERM ? "its folder belongs to another user" : strerror(errno);

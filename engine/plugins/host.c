@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "common/own-folder.h"
 #include "common/printable.h"
 #include "plugins/load.h"
 
@@ -145,19 +146,7 @@ static const char *host_setting(const char *plugin, const char *key)
     return settings && plugin && plugin[0] && key ? config_get(settings, plugin, key) : NULL;
 }
 
-/* Makes a folder and its parents, where they are missing, for the user alone. False: see errno. */
-static bool make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool made = mkdir(path, 0700) == 0 || errno == EEXIST || access(path, X_OK) == 0;
-        *slash = '/';
-        if (!made) return false;
-    }
-    return mkdir(path, 0700) == 0 || errno == EEXIST;
-}
-
-/* The folder, or NULL after a warning. Its contents will be run (compiled kernels), so only its owner may be
+/* The folder, or NULL after a line in the log. Its contents will be run (compiled kernels), so only its owner may be
  * able to add anything. */
 static char *find_cache(void)
 {
@@ -165,7 +154,7 @@ static char *find_cache(void)
     char *real = NULL;
     struct stat info;
     if (!path) return NULL;
-    if (!make_folders(path) || stat(path, &info) != 0) {
+    if (!own_folder_make(path) || stat(path, &info) != 0) {
         /* Nothing is lost but time: HOME may be another user's, or none. */
         log_line(ENGINE_LOG_INFO, "no cache folder: %s: %s", path, strerror(errno));
     } else if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH))) {
