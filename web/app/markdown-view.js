@@ -24,15 +24,18 @@ function safeAddress(to) {
 function link(node, context, children) {
   const address = safeAddress(node.to);
   if (!address || context.inLink) return children;
-  return [element("a", { href: address, title: node.title || address, target: "_blank", rel: "noopener noreferrer nofollow", "data-outside": true }, children)];
+  return [element("a", { href: address, title: shownText(node.title || address), target: "_blank", rel: "noopener noreferrer nofollow", "data-outside": true }, children)];
 }
+
+// Code in tables breaks between words alone, so "--an-option" stays whole.
+const wholeWords = text => text.split(/(\s+)/).map(part => (part.trim() === "" ? part : element("span", { class: "whole" }, part)));
 
 function inlineNodes(nodes, context) {
   if (context.depth > MOST_NESTED) return [shownText(inlineText(nodes))];
   const inside = (node, more = {}) => inlineNodes(node.children, { ...context, depth: context.depth + 1, ...more });
   return nodes.flatMap(node => {
     switch (node.type) {
-      case "code": return [element("code", {}, shownCode(node.text))];
+      case "code": return [element("code", {}, context.inTable ? wholeWords(shownCode(node.text)) : shownCode(node.text))];
       case "math": return [element("code", { class: node.display ? "math display" : "math" }, shownCode(node.text))];
       case "break": return [element("br")];
       case "emphasis": return [element("em", {}, inside(node))];
@@ -51,7 +54,7 @@ function inlineNodes(nodes, context) {
   });
 }
 
-const inlines = (text, references) => inlineNodes(parseInlines(text, references), { depth: 0, inLink: false });
+const inlines = (text, references, inTable = false) => inlineNodes(parseInlines(text, references), { depth: 0, inLink: false, inTable });
 
 function codeBlock(block) {
   const name = block.language.slice(0, 30);
@@ -65,7 +68,7 @@ function codeBlock(block) {
 
 function table(block, references) {
   const row = (cells, tag) =>
-    element("tr", {}, cells.map((cell, i) => element(tag, { class: block.alignments[i] || null, scope: tag === "th" ? "col" : null }, inlines(cell, references))),
+    element("tr", {}, cells.map((cell, i) => element(tag, { class: block.alignments[i] || null, scope: tag === "th" ? "col" : null }, inlines(cell, references, true))),
       cells.length < block.header.length && element("td", { colspan: block.header.length - cells.length }));
   return element("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" },
     element("table", { dir: "auto" }, element("thead", {}, row(block.header, "th")), element("tbody", {}, block.rows.map(cells => row(cells, "td")))));

@@ -84,7 +84,8 @@ test("another answer has another seed, and going on with an answer has its own",
 });
 
 test("a table scrolls before a code span in it breaks within a word", async t => {
-  const name = "a_rather_long_function_name", text = `|a|b|c|\n|-|-|-|\n${`|\`${name}\`|${"many words ".repeat(20)}|\`${name}\`|\n`.repeat(2)}`;
+  const name = "a_rather_long_function_name", option = "--a-rather-long/option";
+  const text = `|a|b|c|\n|-|-|-|\n${`|\`${name}\`|${"many words ".repeat(20)}|\`${option}\`|\n`.repeat(2)}`;
   const { page } = await openPage(t, { script: { pieces: [text] }, viewport: { width: 400, height: 700 } });
   await say(page, "Table");
   const lines = await page.locator("td code").evaluateAll(all => all.map(code => code.getClientRects().length));
