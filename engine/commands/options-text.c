@@ -62,7 +62,7 @@ const struct option options_text[] = {
      .group = GROUP_TEXT,
      .target = AT(no_history),
      .commands = " chat ",
-     .help = "Keeps nothing of what is typed for later chats, and recalls nothing of earlier ones "
+     .help = "Keeps no messages for later chats and recalls none from earlier ones "
              "(docs/chat.md)"},
 
     {.name = "stop",
