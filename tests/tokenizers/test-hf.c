@@ -474,6 +474,29 @@ Test(hf, refusals)
     expect_refused(deep, "brackets");
 }
 
+/* Expressions whose translation would take long. */
+Test(hf, expressions_that_grow)
+{
+    static const struct {
+        const char *begin, *part, *end, *message;
+        size_t n;
+    } cases[] = {{"a", "*", "", "more than 100 repetitions of each other", 60000},
+                 {"a", "{1}", "", "more than 100 repetitions of each other", 20000},
+                 {"[", "\\\\w", "]", "more than 200000 ranges of characters", 30000},
+                 {"(?i)[", "[\\\\w]", "]", "more than 200000 ranges of characters", 15000}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *json = calloc(1, 1 << 18);
+        cr_assert(json);
+        size_t at = (size_t)sprintf(
+            json, "{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"%s",
+            cases[i].begin);
+        for (size_t k = 0; k < cases[i].n; k++) at += (size_t)sprintf(json + at, "%s", cases[i].part);
+        sprintf(json + at, "%s\"},\"behavior\":\"Isolated\",\"invert\":false}}", cases[i].end);
+        expect_refused(json, cases[i].message);
+        free(json);
+    }
+}
+
 static int take_nothing(void *user, const int32_t *ids, size_t count)
 {
     (void)user, (void)ids, (void)count;

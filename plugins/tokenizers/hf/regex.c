@@ -11,7 +11,8 @@
 #define MAX_EXPRESSION 65536
 #define MAX_SETS       64
 #define MAX_DEPTH      100
-#define ITEM_SET       256 /* an item from here on is a set's index */
+#define MAX_RANGES     200000 /* of characters, in all members of brackets */
+#define ITEM_SET       256    /* an item from here on is a set's index */
 
 /* One call of regex_create. The expression becomes items: characters of the new one, and sets. */
 struct translation {
@@ -21,7 +22,7 @@ struct translation {
     uint16_t *items; /* [n_items] */
     size_t n_items, capacity;
     struct set sets[MAX_SETS];
-    size_t n_sets;
+    size_t n_sets, n_ranges;
     unsigned depth;
     bool caseless, dot_all;
 };
@@ -286,8 +287,12 @@ static int read_class(struct translation *work, struct set *set)
         }
         uint32_t character = 0;
         bool single;
+        size_t before = members.count;
         status = read_member(work, &members, &character, &single);
         if (!status && single) status = add_member(work, &members, character);
+        work->n_ranges += members.count - before;
+        if (!status && work->n_ranges > MAX_RANGES)
+            status = refuse(work, "more than 200000 ranges of characters");
     }
     if (!status) {
         work->at++;
@@ -480,15 +485,15 @@ static int wrap(struct translation *work, size_t start)
  * repeated. */
 static int read_repetitions(struct translation *work, size_t start)
 {
-    bool repeated = false;
+    unsigned n = 0;
     int status = ENGINE_OK;
     while (!status && work->at < work->end) {
         char c = *work->at;
         bool fixed = false, open = false;
         size_t length = c == '{' ? interval_length(work, &fixed, &open) : 0;
         if (!length && c != '*' && c != '+' && c != '?') break;
-        if (repeated) status = wrap(work, start);
-        repeated = true;
+        if (n == MAX_DEPTH) return refuse(work, "more than 100 repetitions of each other");
+        if (n++ > 0) status = wrap(work, start);
         if (length) {
             for (size_t i = 0; !status && i < length; i++) {
                 status = put(work, (unsigned char)work->at[i]);
