@@ -689,7 +689,7 @@ Test(chat, refuses)
     } cases[] = {
         {"/load " FILES_ABSENT ".json\n", FILES_ABSENT ".json"},
         {"/load\n", "/load FILE"},
-        {"/save\n", "/save FILE"},
+        {"/save\n", "/save [-f] FILE"},
         {"/set temp\n", "/set temp 0.7"},
         {"/set temp hot\n", "not a number"},
         {"/set model x\n", "model cannot be set"},
