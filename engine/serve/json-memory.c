@@ -31,11 +31,33 @@ void json_memory_lose(void)
     n_lost++;
 }
 
+/* What libengine reads has no reader here. Where a string of it finds no room for a byte, its buffer asks for the same size
+ * again with each byte that follows, and then for the string's own memory: all of these fail, so that Jansson gives the
+ * string up. */
+static _Thread_local size_t refused; /* the size that failed; 0: none */
+
+static bool is_refused(size_t size)
+{
+    if (refused == 0) return false;
+    if (size != refused) refused = 0;
+    return true;
+}
+
+static void *allocate_unread(size_t size)
+{
+    void *memory = is_refused(size) ? NULL : malloc(size);
+    if (memory) return memory;
+    n_lost++;
+    /* Buffers double from 16 bytes on. */
+    if (size > 16 && (size & (size - 1)) == 0) refused = size;
+    return NULL;
+}
+
 static void *allocate(size_t size)
 {
-    void *memory = current && current->failed ? NULL : malloc(size);
-    if (!memory && !current) n_lost++;
-    if (memory || !current) return memory;
+    if (!current) return allocate_unread(size);
+    void *memory = current->failed ? NULL : malloc(size);
+    if (memory) return memory;
     current->failed = true;
     if (size > current->reserve_size) return NULL;
     memory = current->reserve;
@@ -43,9 +65,15 @@ static void *allocate(size_t size)
     return memory;
 }
 
+static void release(void *memory)
+{
+    refused = 0;
+    free(memory);
+}
+
 void json_memory_begin(void)
 {
-    json_set_alloc_funcs(allocate, free);
+    json_set_alloc_funcs(allocate, release);
 }
 
 /* Gives Jansson one byte, so that it has read no further when memory runs out. */
