@@ -53,17 +53,18 @@
     "\\u00b7\\u00df-\\u00f6\\u00f8-\\u1fff\\u200c\\u200d\\u2c00-\\u2dff\\u3005-\\u3007\\u3021-\\u3029"       \
     "\\u3041-\\ud7ff\\uf900-\\ufdcf\\ufe20-\\ufe2f\\ufe70-\\ufefc\\u{10000}-\\u{1fffd}\\u{20000}-\\u{3fffd}"
 #define LABEL(extra, n) "[A-Za-z0-9" extra "](?:[A-Za-z0-9" extra "\\-]{0," n "}[A-Za-z0-9" extra "])?"
-/* At most 253 characters: three labels of 63, or ten of which the first has 63 and the others 20, or 42 of 5. In an address
- * of at most 254, 189: two, seven, or 31. */
-#define HOST_OF(extra, dot, a, b, c)                                                                         \
-    "(?:" LABEL(extra, "61") "(?:" dot LABEL(extra, "61") "){0," a "}|" LABEL(extra, "61") "(?:" dot LABEL(  \
-        extra, "18") "){0," b "}|" LABEL(extra, "3") "(?:" dot                                               \
-    LABEL(extra, "3") "){0," c "})"
-#define HOST          HOST_OF("", "\\.", "2", "9", "41")
+/* At most 253 characters: three labels of 63, six of 41, ten of which the first has 63 and the others 20, or 42 of 5. In an
+ * address of at most 254, 189: two of 63, four of 46, seven, or 31. */
+#define HOST_OF(extra, dot, a, length, b, c, d)                                                              \
+    "(?:" LABEL(extra, "61") "(?:" dot LABEL(extra, "61") "){0," a "}|" LABEL(extra, length) "(?:" dot       \
+    LABEL(extra, length) "){0," b "}|" LABEL(extra, "61") "(?:" dot                                          \
+    LABEL(extra, "18") "){0," c "}|" LABEL(extra, "3") "(?:" dot                                             \
+    LABEL(extra, "3") "){0," d "})"
+#define HOST          HOST_OF("", "\\.", "2", "39", "5", "9", "41")
 #define IDN_DOT       "[.\\u3002\\uff0e\\uff61]"
-#define IDN_HOST      HOST_OF(LETTERS, IDN_DOT, "2", "9", "41")
-#define MAIL_HOST     HOST_OF("", "\\.", "1", "6", "30")
-#define IDN_MAIL_HOST HOST_OF(LETTERS, IDN_DOT, "1", "6", "30")
+#define IDN_HOST      HOST_OF(LETTERS, IDN_DOT, "2", "39", "5", "9", "41")
+#define MAIL_HOST     HOST_OF("", "\\.", "1", "44", "3", "6", "30")
+#define IDN_MAIL_HOST HOST_OF(LETTERS, IDN_DOT, "1", "44", "3", "6", "30")
 #define BYTE          "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define IPV4          BYTE "(?:\\." BYTE "){3}"
 /* Eight groups of digits, of which "::" stands for some that are 0; the last two may be an IPv4 address. */
@@ -78,16 +79,13 @@
 
 /* ---- Addresses: RFC 5321, 6531 ---- */
 
-#define ATOM(extra) "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" extra "\\-]"
+#define ATOM(extra)      "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" extra "\\-]"
+#define TWO(extra, a, b) ATOM(extra) "{1," a "}\\." ATOM(extra) "{1," b "}"
+#define QUOTED(extra)    "\"(?:[ !#-\\[\\]-~" extra "]|\\\\[ -~]){0,31}\""
 /* At most 64 characters: one piece, two, three of 20, or any with 32 besides the dots. Or a text in quotes. */
-#define LOCAL(extra)                                                                                         \
-    "(?:" ATOM(extra) "{1,64}|" ATOM(extra) "{1,31}\\." ATOM(extra) "{1,32}|" ATOM(                          \
-        extra) "{1,20}(?:\\." ATOM(extra) "{1,20}){2}|" ATOM(extra) "(?:\\.?" ATOM(extra) "){0,31}"          \
-                                                                                          "|\"(?:[ "         \
-                                                                                          "!#-\\[\\]-"       \
-                                                                                          "~" extra          \
-                                                                                          "]|\\\\[ "         \
-                                                                                          "-~]){0,31}\")"
+#define LOCAL(extra)                                                                                                   \
+    "(?:" ATOM(extra) "{1,64}|" TWO(extra, "31", "32") "|" TWO(extra, "47", "16") "|" TWO(extra, "16", "47") "|" ATOM( \
+        extra) "{1,20}(?:\\." ATOM(extra) "{1,20}){2}|" ATOM(extra) "(?:\\.?" ATOM(extra) "){0,31}|" QUOTED(extra) ")"
 /* The same in 32 characters, and a host in 65. */
 #define SHORT_LOCAL(extra)                                                                                   \
     "(?:" ATOM(extra) "{1,32}|" ATOM(extra) "{1,15}\\." ATOM(extra) "{1,16}|" ATOM(                          \
