@@ -289,3 +289,17 @@ Test(lenient, names_are_counted_and_cut)
     cr_assert(!lenient_say(lenient, "x0", "again"));
     cr_assert(!lenient_say(lenient, "one more", "there is no room"));
 }
+
+Test(lenient, names_are_cut_between_characters)
+{
+    for (int blanks = 0; blanks < 4; blanks++) {
+        char body[512], name[256] = "";
+        for (int i = 0; i < blanks; i++) strcat(name, "x");
+        for (int i = 0; i < 40; i++) strcat(name, i % 2 ? "\xc3\xa9" : "\xe2\x82\xac");
+        snprintf(body, sizeof body, "{" HI ", '%s': 1}", name);
+        asks_done(asks_read(lenient, CHAT, body));
+        json_t *text = json_string(lenient->names[lenient->n_names - 1]); /* NULL: no UTF-8 */
+        cr_assert(text && json_string_length(text) > LENIENT_NAME_SIZE - 8, "%d", blanks);
+        json_decref(text);
+    }
+}

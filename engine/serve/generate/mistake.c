@@ -39,13 +39,17 @@ bool mistake_with_code(struct mistake *mistake, const char *code, const char *pa
     return false;
 }
 
-/* A field has the same name whichever object of an array it is in. */
+/* A field has the same name whichever object of an array it is in. A long one is cut between characters. */
 static void without_numbers(const char *path, char *name, size_t size)
 {
     size_t n = 0;
     for (; *path && n + 1 < size; path++) {
         name[n++] = *path;
         if (*path == '[') path += strspn(path + 1, "0123456789");
+    }
+    if (*path) {
+        while (n > 0 && ((unsigned char)name[n - 1] & 0xc0) == 0x80) n--;
+        if (n > 0 && (unsigned char)name[n - 1] >= 0xc0) n--;
     }
     name[n] = '\0';
 }
