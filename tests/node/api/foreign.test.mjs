@@ -60,6 +60,53 @@ test('what is ignored is logged once', async () => {
     assert.equal(server.log().split('mood_of_the_day').length, 2, server.log());
 });
 
+test('what is logged is bounded', async () => {
+    const other = await serve('--chat-template', template('hermes'));
+    const names = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}`.repeat(40), i]));
+    await good('/v1/chat/completions', { messages, max_tokens: 1, ...names }, other.url);
+    await good('/v1/completions', { prompt: 'x', max_tokens: 1, ...names, one_more: 1 }, other.url);
+    assert.equal(await other.end(), 0);
+    const lines = other.log().split('\n').filter((line) => /unknown, and ignored/.test(line));
+    assert.ok(lines.length > 0 && lines.length <= 256, `${lines.length}`); // fewer if they are read slowly
+    assert.ok(lines.every((line) => line.length < 63 + 60), lines.at(-1));
+});
+
+// Values that are accepted, and some of the wrong type.
+const everywhere = {
+    repetition_penalty: [[1.1, 2], ['x', true, {}]], n_probs: [[2, 0, 1.0], ['x', true, -1]], think: [[true, 'high'], [3, 'a lot', {}]], enable_thinking: [[false], ['x', 1]],
+    keep_alive: [['5m', 300, -1], [[], true]], n_keep: [[-1, 5], ['x', {}]], id_slot: [[-1, 0], ['x', []]], timings_per_token: [[true], [1, 'x']],
+    store: [[true, false], ['x', 1]], service_tier: [['flex'], [5, {}]], client_metadata: [[{ a: 'b' }], ['x', []]], context_management: [[{ edits: [] }, []], ['x', 5]],
+    n_indent: [[0, 4.0], [-1, 'x', 1.5]], t_max_prompt_ms: [[500], ['x', true]], t_max_predict_ms: [[1000, -1], ['x', []]], response_fields: [[[], ['content']], ['content', [5]]],
+    samplers: [[['top_k', 'infill']], [5, {}]], parallel_tool_calls: [[true], ['x', 1]], stream_options: [[{}], ['x', true]], cache_control: [[{ type: 'ephemeral' }], ['x']],
+    user: [['x'], [5]], metadata: [[{}], ['x', 5]], temperature: [[1, 0.5], ['x', true]], seed: [[3.0, 7], ['x', 1.5]], thinking: [[{ type: 'enabled' }, { type: 'disabled' }], ['x', {}, { type: 5 }]],
+};
+
+// Anthropic's errors name a field in their text.
+const wrongly = async (path, body, name) => {
+    const { message, param } = await refused(path, body);
+    assert.ok(param === name || (/messages/.test(path) && message.includes(name)), `${path}: ${name}: ${message}`);
+};
+
+test('fields of other servers in every API, with the right type and with wrong ones', async () => {
+    const apis = [['/v1/chat/completions', { messages, max_tokens: 1.0 }], ['/v1/completions', { prompt: 'x', max_tokens: 1.0 }], ['/v1/responses', { input: 'x', max_output_tokens: 1.0 }],
+        ['/v1/messages', { messages, max_tokens: 1.0 }], ['/v1/messages/count_tokens', { messages }], ['/completion', { prompt: 'x', n_predict: 1.0 }], ['/apply-template', { messages }]];
+    for (const [path, body] of apis) {
+        for (const [name, [right, wrong]] of Object.entries(everywhere)) {
+            for (const value of right) await good(path, { ...body, [name]: value });
+            await good(path, { ...body, [name]: null });
+            for (const value of wrong) await wrongly(path, { ...body, [name]: value }, name);
+        }
+        if (!/count|template/.test(path)) await wrongly(path, { ...body, [Object.keys(body)[1]]: 1.5 }, Object.keys(body)[1]);
+    }
+    // The same text as by the name that the API has for it.
+    const text = { '/v1/completions': (a) => a.choices[0].text, '/v1/responses': (a) => a.output[0].content[0].text, '/v1/messages': (a) => a.content[0].text, '/completion': (a) => a.content };
+    for (const [path, body] of apis.filter(([path]) => text[path])) {
+        const write = async (more) => text[path](await good(path, { ...body, [Object.keys(body)[1]]: 20.0, temperature: 0, ...more }));
+        assert.equal(await write({ repetition_penalty: 0.3 }), await write({ repeat_penalty: 0.3 }), path);
+        assert.notEqual(await write({ repetition_penalty: 0.3 }), await write({}), path);
+    }
+});
+
 // As Codex sends it: functions in a namespace, a tool whose input is a text, one that only OpenAI's servers have.
 const codex = {
     stream: false, store: false, include: ['reasoning.encrypted_content'], prompt_cache_key: 'k', parallel_tool_calls: true, tool_choice: 'auto',
