@@ -125,8 +125,8 @@ static bool read_reasoning(const json_t *item, json_t *messages, const char *whe
     return text && append(messages, turn, mistake);
 }
 
-/* What hosted tools have done in another server's answers, and what only says something about the conversation. Here it is
- * not shown to the model: its results are in the answers' texts, or encrypted. */
+/* What tools that are left out here have done for another server's answers, and what only says something about the
+ * conversation. It is not shown to the model: most results are in the answers' texts, or encrypted. */
 static bool is_left_out(const char *type)
 {
     static const char *const types[] = {
@@ -135,6 +135,13 @@ static bool is_left_out(const char *type)
         "code_interpreter_call",
         "image_generation_call",
         "computer_call",
+        "computer_call_output",
+        "local_shell_call",
+        "local_shell_call_output",
+        "shell_call",
+        "shell_call_output",
+        "apply_patch_call",
+        "apply_patch_call_output",
         "mcp_list_tools",
         "mcp_call",
         "mcp_approval_request",

@@ -212,6 +212,9 @@ test('items of hosted tools in a conversation are left out', async () => {
     await good('/v1/responses', { max_output_tokens: 1, input: [{ role: 'user', content: 'x' },
         { type: 'reasoning', id: 'r', summary: [], encrypted_content: 'zzz' }, { type: 'web_search_call', id: 'w', status: 'completed', action: {} },
         { type: 'compaction', encrypted_content: 'z' }, { role: 'assistant', content: [{ type: 'output_text', text: 'y' }] }, { role: 'user', content: 'x' }] });
+    // Also those of tools that are left out and that clients run.
+    for (const kind of ['computer_call', 'local_shell_call', 'shell_call', 'apply_patch_call'])
+        await good('/v1/responses', { max_output_tokens: 1, input: [{ role: 'user', content: 'x' }, { type: kind, id: 'i', call_id: 'c', status: 'completed', action: {} }, { type: `${kind}_output`, call_id: 'c', output: 'y' }] });
     await refused('/v1/responses', { input: [{ type: 'item_reference', id: 'x' }] }, 'input[0]');
 });
 
