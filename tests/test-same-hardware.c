@@ -1,5 +1,6 @@
-/* test-same-hardware.c: hardware that two backends reach is used once, unless both are asked for. The backends are `toy` and
- * `twin` (plugins/matmul-only.c), with one device each, whose settings say what hardware it is. */
+/* test-same-hardware.c: what is used without being asked for: hardware that two backends reach once; accelerators that are
+ * slower than the CPU with a warning. The backends are `toy` and `twin` (plugins/matmul-only.c), with one device each, whose
+ * settings say what hardware it is. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,4 +132,24 @@ Test(same_hardware, is_listed_as_such)
     }
     cr_assert_eq(found, 2);
     engine_close(engine);
+}
+
+Test(same_hardware, a_slow_accelerator_is_not_used_in_silence)
+{
+    static const char warning[] =
+        "toy0 (matrix products, one at a time) reads weights at 0.2 of the CPU's speed";
+    static const struct {
+        const char *settings, *backends;
+        bool warns;
+    } cases[] = {
+        {"speeds = cpu=5, toy0=1, twin0=5\n", NULL, true},
+        {"speeds = cpu=5, toy0=1, twin0=5\n", "toy", false},
+        {"speeds = cpu=5, toy0=3, twin0=5\n", NULL, false},
+        {"speeds = toy0=1, twin0=5\n", NULL, false}, /* of another unit than the CPU's */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        devices_used(cases[i].settings, cases[i].backends);
+        cr_expect_eq(strstr(log_text, warning) != NULL, cases[i].warns, "%zu: %s", i, log_text);
+        cr_expect_null(strstr(log_text, "twin0 ("), "%zu: %s", i, log_text);
+    }
 }

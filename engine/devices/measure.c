@@ -89,21 +89,59 @@ static double measure(const struct open_device *device, bool *whole)
     return speed * 1e-9;
 }
 
+/* Sets a device's speed: as configured, as found before, or as measured now. Requires devices_lock, so that no
+ * two are measured at once, which would slow both. */
+static void learn_speed(struct engine *engine, struct open_device *device)
+{
+    struct device *listed = devices_find_open(engine, device->name);
+    if (configured_speed(engine_setting(engine, "", "speeds"), device->name, &device->speed) || !listed)
+        return;
+    device->speed = listed->speed;
+    if (device->speed != 0) return;
+    bool whole;
+    device->speed = measure(device, &whole);
+    if (whole) listed->speed = device->speed;
+}
+
 void devices_measure(struct device_set *set)
 {
-    struct engine *engine = set->engine;
-    const char *text = engine_setting(engine, "", "speeds");
-    pthread_mutex_lock(&engine->devices_lock); /* one at a time, so that they don't slow each other */
+    pthread_mutex_lock(&set->engine->devices_lock);
+    for (uint32_t d = 1; d < set->n_devices; d++) learn_speed(set->engine, &set->devices[d]);
+    pthread_mutex_unlock(&set->engine->devices_lock);
+    error_clear();
+}
+
+/* How fast a device is, as a share of the CPU's speed; 0: unknown. Speeds in engine.conf have a unit of their own,
+ * so they are compared only with each other. Requires devices_lock. */
+static double share_of_cpu(struct device_set *set, uint32_t d)
+{
+    const char *text = engine_setting(set->engine, "", "speeds");
+    struct open_device cpu = set->devices[0], device = set->devices[d]; /* copies: placing doesn't use this */
+    double configured;
+    if (configured_speed(text, cpu.name, &configured) != configured_speed(text, device.name, &configured))
+        return 0;
+    learn_speed(set->engine, &device);
+    if (device.speed != 0) learn_speed(set->engine, &cpu);
+    return device.speed != 0 && cpu.speed != 0 ? device.speed / cpu.speed : 0;
+}
+
+void devices_warn_slow(struct device_set *set)
+{
+    pthread_mutex_lock(&set->engine->devices_lock);
     for (uint32_t d = 1; d < set->n_devices; d++) {
-        struct open_device *device = &set->devices[d];
-        struct device *listed = devices_find_open(engine, device->name);
-        if (configured_speed(text, device->name, &device->speed) || !listed) continue;
-        device->speed = listed->speed;
-        if (device->speed != 0) continue;
-        bool whole;
-        device->speed = measure(device, &whole);
-        if (whole) listed->speed = device->speed;
+        const struct open_device *device = &set->devices[d];
+        const uint32_t kind = device->info.kind;
+        if (kind == ENGINE_DEVICE_CPU || kind == ENGINE_DEVICE_GPU || kind == ENGINE_DEVICE_INTEGRATED_GPU)
+            continue;
+        if (device->link.bandwidth > 0 || device->is_described) continue;
+        const double share = share_of_cpu(set, d);
+        if (share == 0 || share >= 0.5) continue;
+        log_line(
+            ENGINE_LOG_WARNING,
+            "%s (%s) reads weights at %.2g of the CPU's speed, and is used because its plugin calls it an "
+            "accelerator; --backend cpu leaves it out",
+            device->name, device->info.description, share);
     }
-    pthread_mutex_unlock(&engine->devices_lock);
+    pthread_mutex_unlock(&set->engine->devices_lock);
     error_clear();
 }

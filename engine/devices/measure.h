@@ -9,6 +9,10 @@
  * warning gives the reason. */
 void devices_measure(struct device_set *set);
 
+/* Warns about accelerators of this machine, chosen though nobody asked for them, that are less than half as fast as
+ * the CPU: a plugin can call anything an accelerator. Measures both, unless the setting `speeds` has them. */
+void devices_warn_slow(struct device_set *set);
+
 /* Warns about names in the setting `speeds` that no listed device has. Requires devices_lock. */
 void devices_report_speeds(const struct engine *engine);
 

@@ -148,6 +148,7 @@ int engine_plan_create_on(struct engine_model *model, const struct engine_contex
     for (uint32_t d = 0; d < plan->set.n_devices; d++)
         plan->alignment[d] = plan->set.devices[d].info.alignment ? plan->set.devices[d].info.alignment : 64;
     if (!status && plan->set.n_devices > 2 && plan->offload > 0) devices_measure(&plan->set);
+    if (!status && !request.backends && !options->place && plan->offload > 0) devices_warn_slow(&plan->set);
     if (!status) status = plan_read_rules(plan, options->place);
     if (!status) status = plan_survey(plan);
     if (!status) status = plan_check_adapters(plan);
