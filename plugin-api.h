@@ -603,6 +603,7 @@ struct engine_op_scan {
  * Backends
  */
 
+/* Devices that are no CPU are used as soon as their plugin is installed; CPUs only if the user names them. */
 enum engine_device_kind {
     ENGINE_DEVICE_CPU = 1,            /* runs on the host's processor, natively or through a driver */
     ENGINE_DEVICE_GPU = 2,            /* has its own memory */

@@ -150,6 +150,45 @@ Test(check, weights_that_are_not_given_back)
 #endif
 }
 
+/* A fault that is found by one row, and by no other of its area. */
+static void only_fails(const char *name, const char *area, const char *what)
+{
+    int status;
+    size_t i;
+    json_t *json = check_only(BUILT, name, area, "600", &status), *row;
+    bool found = false;
+    json_array_foreach(json_object_get(json, "checks"), i, row)
+    {
+        const bool here = strcmp(text_of(row, "check"), what) == 0;
+        const bool failed = strcmp(text_of(row, "result"), "failed") == 0;
+        found = found || (here && failed);
+        cr_expect(here || !failed || strstr(text_of(row, "check"), "large"), "%s: %s: %s", name,
+                  text_of(row, "check"), text_of(row, "message"));
+    }
+    cr_expect(found, "%s: %s %s doesn't fail", name, area, what);
+    cr_expect_eq(status, 1);
+    json_decref(json);
+}
+
+Test(check, faults_of_large_shapes_alone)
+{
+    only_fails("broken-long", "matmul", "F32, large");
+    only_fails("broken-tall", "matmul", "F32, large");
+    only_fails("broken-tallest", "matmul", "Q4_K, large");
+}
+
+Test(check, a_fault_of_one_type_that_is_claimed_for_products_alone)
+{
+    only_fails("broken-grid", "random blocks", "matmul, IQ2_XXS");
+}
+
+Test(check, operations_that_keep_memory)
+{
+#ifndef __SANITIZE_ADDRESS__ /* its allocator does not count the heap as glibc does */
+    only_fails("broken-keeps", "streams", "operations leave nothing");
+#endif
+}
+
 Test(check, rows_taken_as_if_nothing_lay_between_them)
 {
     fails("broken-strides", "matmul", "F32", "matmul: value", "matmul");

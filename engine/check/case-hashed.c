@@ -1,11 +1,13 @@
 /* case-hashed.c: types whose blocks use tables too large to be written down twice. Random blocks, the same
  * everywhere, must give the values that gguf-py reads from them (tests/tools/dequantised-hashes printed the
- * hashes); products are then compared with these values. */
+ * hashes). Products are compared with the values that plugin-types.h reads (a test compares those with the
+ * hashes), so that a plugin that claims products alone is checked too. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "check/cases.h"
 #include "check/numbers.h"
+#include "plugin-types.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -44,9 +46,9 @@ const struct hashed_type *hashed_type_at(size_t index)
     return index < COUNT(types) ? &types[index] : NULL;
 }
 
-static uint8_t *random_blocks(struct fixture *fixture, const struct hashed_type *type)
+static uint8_t *random_blocks(struct fixture *fixture, const struct hashed_type *type, size_t n_values)
 {
-    size_t n = N_VALUES / type->length * type->size;
+    size_t n = n_values / type->length * type->size;
     uint8_t *blocks = fixture_room(fixture, n, 1);
     uint64_t seed = type->type;
     for (size_t i = 0; i < n; i++) {
@@ -65,19 +67,21 @@ static uint64_t fnv1a(const void *data, size_t size)
     return hash;
 }
 
-/* The blocks as a weight, and a tensor of it. Unclaimed if the backend doesn't take it for these uses. */
+/* The blocks as a weight [k, rows, n_matrices], and a tensor of it. Unclaimed if the backend doesn't take it for
+ * these uses. */
 static struct engine_weight *make_weight(struct fixture *fixture, const struct hashed_type *type,
-                                         uint32_t uses, uint32_t n_matrices, const uint8_t *blocks,
-                                         struct engine_tensor *tensor)
+                                         uint32_t uses, uint32_t k, uint32_t rows, uint32_t n_matrices,
+                                         const uint8_t *blocks, struct engine_tensor *tensor)
 {
+    const uint64_t row = k / type->length * type->size;
     struct engine_weight_desc desc = {.struct_size = sizeof desc,
                                       .name = "check.weight",
                                       .type = type->type,
                                       .type_name = type->name,
-                                      .ne = {ROW, ROWS / n_matrices, n_matrices, 1},
+                                      .ne = {k, rows, n_matrices, 1},
                                       .uses = uses,
                                       .data_is_kept = 1,
-                                      .data_size = N_VALUES / type->length * type->size};
+                                      .data_size = row * rows * n_matrices};
     struct engine_weight *weight = NULL;
     uint64_t bytes;
     if (fixture->api->weight_size(fixture->device, &desc, &bytes) == ENGINE_ERROR_UNSUPPORTED)
@@ -87,8 +91,8 @@ static struct engine_weight *make_weight(struct fixture *fixture, const struct h
     *tensor = (struct engine_tensor){
         .struct_size = sizeof *tensor,
         .type = type->type,
-        .ne = {ROW, ROWS / n_matrices, n_matrices, 1},
-        .nb = {type->size, desc.data_size / ROWS, desc.data_size / n_matrices, desc.data_size},
+        .ne = {k, rows, n_matrices, 1},
+        .nb = {type->size, row, row * rows, desc.data_size},
         .weight = weight,
     };
     return weight;
@@ -101,7 +105,7 @@ static float *read_rows(struct fixture *fixture, const struct hashed_type *type,
     int32_t *numbers = fixture_room(fixture, ROWS, sizeof *numbers);
     for (int32_t i = 0; i < ROWS; i++) numbers[i] = i;
     struct engine_tensor source;
-    struct engine_weight *weight = make_weight(fixture, type, uses, 1, blocks, &source);
+    struct engine_weight *weight = make_weight(fixture, type, uses, ROW, ROWS, 1, blocks, &source);
     struct engine_op_get_rows args = {.struct_size = sizeof args,
                                       .source = &source,
                                       .rows = fixture_i32(fixture, ROWS, 1, numbers),
@@ -114,7 +118,7 @@ static float *read_rows(struct fixture *fixture, const struct hashed_type *type,
 void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c)
 {
     fixture_describe(fixture, "%s, %d rows of %d, weight for uses %u", c->type->name, ROWS, ROW, c->uses);
-    float *values = read_rows(fixture, c->type, c->uses, random_blocks(fixture, c->type));
+    float *values = read_rows(fixture, c->type, c->uses, random_blocks(fixture, c->type, N_VALUES));
     for (size_t i = 0; i < N_VALUES; i++) values[i] += 0.0f; /* -0 becomes 0 */
     if (fnv1a(values, N_VALUES * sizeof *values) != c->type->hash)
         fixture_fail(fixture, "get rows: %d blocks of %s aren't what gguf-py reads from them",
@@ -131,24 +135,26 @@ static int32_t *take_turns(struct fixture *fixture, uint32_t n, uint32_t count)
 
 void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c)
 {
-    const uint8_t *blocks = random_blocks(fixture, c->type);
-    const uint32_t n_matrices = c->matrices ? c->matrices : 1, rows = ROWS / n_matrices;
+    const uint32_t n_matrices = c->matrices ? c->matrices : 1, k = c->k ? c->k : ROW,
+                   rows = N_VALUES / k / n_matrices;
+    const uint8_t *blocks = random_blocks(fixture, c->type, N_VALUES);
     struct engine_tensor weight;
     size_t n = (size_t)rows * c->tokens;
     uint64_t seed = 7;
-    float *values = read_rows(fixture, c->type, ENGINE_WEIGHT_ROWS, blocks);
-    float *input = fixture_room(fixture, ROW * (size_t)c->tokens, sizeof *input);
-    for (size_t i = 0; i < ROW * (size_t)c->tokens; i++) input[i] = (float)random_bits(&seed) * 0x1p-31f - 1;
+    float *values = fixture_room(fixture, N_VALUES, sizeof *values);
+    engine_weight_to_float(engine_layout_of(c->type->type), blocks, N_VALUES, values);
+    float *input = fixture_room(fixture, k * (size_t)c->tokens, sizeof *input);
+    for (size_t i = 0; i < k * (size_t)c->tokens; i++) input[i] = (float)random_bits(&seed) * 0x1p-31f - 1;
     int32_t *experts = take_turns(fixture, n_matrices, c->tokens);
-    fixture_describe(fixture, "%s, %u rows of %d, %u matrices, %u tokens", c->type->name, rows, ROW,
-                     n_matrices, c->tokens);
+    fixture_describe(fixture, "%s, %u rows of %u, %u matrices, %u tokens", c->type->name, rows, k, n_matrices,
+                     c->tokens);
     struct engine_weight *handle =
-        make_weight(fixture, c->type, c->matrices ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL, n_matrices,
-                    blocks, &weight);
+        make_weight(fixture, c->type, c->matrices ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL, k, rows,
+                    n_matrices, blocks, &weight);
     struct engine_op_matmul args = {.struct_size = sizeof args,
                                     .weight = &weight,
-                                    .input = c->matrices ? fixture_f32(fixture, ROW, 1, c->tokens, input)
-                                                         : fixture_f32(fixture, ROW, c->tokens, 1, input),
+                                    .input = c->matrices ? fixture_f32(fixture, k, 1, c->tokens, input)
+                                                         : fixture_f32(fixture, k, c->tokens, 1, input),
                                     .output = c->matrices ? fixture_f32(fixture, rows, 1, c->tokens, NULL)
                                                           : fixture_f32(fixture, rows, c->tokens, 1, NULL),
                                     .experts =
@@ -160,9 +166,9 @@ void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c
     struct expected *expected = fixture_room(fixture, n, sizeof *expected);
     for (size_t i = 0; i < n; i++) {
         const size_t token = i / rows, at = (size_t)experts[token] * rows + i % rows;
-        const float *row = values + at * ROW, *x = input + token * ROW;
+        const float *row = values + at * k, *x = input + token * k;
         double size = 0;
-        for (size_t j = 0; j < ROW; j++) {
+        for (size_t j = 0; j < k; j++) {
             expected[i].value += (double)row[j] * (double)x[j];
             size += fabs((double)row[j]);
         }

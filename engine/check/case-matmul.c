@@ -154,6 +154,7 @@ float *run_matmul_case(struct fixture *fixture, const struct matmul_case *c)
                                             : c->n_matrices ? c->n_matrices
                                                             : 1};
     describe(fixture, c, data.gate_type);
+    fixture_claim_matrices(fixture, c->type, c->k, c->rows, c->n_matrices);
     data.n_inputs = c->one_each ? 1 : data.n_columns;
     if (c->n_used) data.experts = choose_experts(fixture, c, &seed);
     uint8_t *weight = make_matrices(fixture, c, &data, c->type, &seed);

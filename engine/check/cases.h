@@ -146,6 +146,7 @@ struct hashed_case {
     /* Of matmul: 0, or the number of the weight's matrices, each token's expert being the next; divides
      * 256. */
     uint32_t matrices;
+    uint32_t k; /* of matmul: the length of a row, a divisor of 32,768; 0: 1,024 */
 };
 void run_hashed_rows_case(struct fixture *fixture, const struct hashed_case *c);
 void run_hashed_matmul_case(struct fixture *fixture, const struct hashed_case *c);

@@ -1,5 +1,5 @@
-/* check-leaks.c: destroyed objects must be given back: buffers, weights, streams, recordings, devices.
- * Creating and destroying them repeatedly must leave nothing that grows from round to round: memory of the
+/* check-leaks.c: destroyed objects must be given back: buffers, weights, streams, recordings, devices;
+ * and work that is done must leave nothing. Creating and destroying them repeatedly must leave nothing that grows from round to round: memory of the
  * process (its pages, and allocations in its heap), memory that the device reports as free, files, threads.
  * Drivers keep caches: so only growth in every one of several rounds counts. Other processes use the device's
  * memory at the same time: of it only what is lost in a round and not in an equally long pause counts, and
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check/cases.h"
 #include "check/formats.h"
 #include "check/heap.h"
 #include "check/numbers.h"
@@ -68,12 +69,14 @@ struct trip {
     int64_t bytes;
     const void *args;
     int64_t heap; /* bytes of the heap that each may leave allocated; 0: none */
+    bool is_work;
 };
 
 enum {
     ROUNDS = 5,
-    ATTEMPTS = 4, /* at rounds in which the device's memory shrinks */
-    HANDLE = 16   /* bytes of a handle, at least */
+    ATTEMPTS = 4,      /* at rounds in which the device's memory shrinks */
+    HANDLE = 16,       /* bytes of a handle, at least */
+    LEFT_BEHIND = 4096 /* bytes that work done may not leave in use */
 };
 
 /* Bytes of memory that a trip may lose: noise. */
@@ -94,8 +97,9 @@ static void expect_no_growth(struct suite *suite, const struct trip *trip, const
                {"threads", least->threads, 1}};
     for (size_t i = 0; i < COUNT(all); i++)
         SUITE_EXPECT(suite, all[i].grown < trip->n * all[i].share,
-                     "%u %s were destroyed, and at least %lld %s stayed in use, in each of %d rounds",
-                     trip->n, trip->what, (long long)all[i].grown, all[i].name, ROUNDS);
+                     "%u %s were %s, and at least %lld %s stayed in use, in each of %d rounds", trip->n,
+                     trip->what, trip->is_work ? "done" : "destroyed", (long long)all[i].grown, all[i].name,
+                     ROUNDS);
 }
 
 static int64_t least_of(int64_t a, int64_t b)
@@ -155,7 +159,24 @@ static void make_buffer(struct suite *suite, const void *args)
     fixture_clear(fixture); /* including the entry that holds `bytes` */
 }
 
-/* For the first use and type that the plugin accepts: [k, rows] of the argument. */
+/* Fills in the first of the uses, and a type, that the plugin takes for a weight of this shape; stops if there is
+ * none. */
+static void choose_weight(struct fixture *fixture, struct engine_weight_desc *desc, const uint32_t *uses,
+                          size_t n_uses)
+{
+    const struct format *format;
+    uint64_t bytes;
+    for (size_t i = 0; (format = format_at(i)); i++)
+        for (size_t use = 0; use < n_uses; use++) {
+            if (!format->is_weight) continue;
+            desc->type = format->type, desc->type_name = format->name, desc->uses = uses[use];
+            desc->data_size = format_bytes(format->type, desc->ne[0]) * desc->ne[1];
+            if (fixture->api->weight_size(fixture->device, desc, &bytes) == ENGINE_OK) return;
+        }
+    fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+}
+
+/* Of the shape in the argument, [k, rows]. */
 static void make_weight(struct suite *suite, const void *args)
 {
     static const uint32_t uses[] = {ENGINE_WEIGHT_MATMUL, ENGINE_WEIGHT_ROWS, ENGINE_WEIGHT_VALUES};
@@ -164,17 +185,7 @@ static void make_weight(struct suite *suite, const void *args)
     struct engine_weight_desc desc = {
         .struct_size = sizeof desc, .name = "check.weight", .ne = {shape[0], shape[1], 1, 1}};
     struct engine_weight *weight = NULL;
-    const struct format *format;
-    uint64_t bytes;
-    bool claimed = false;
-    for (size_t i = 0; !claimed && (format = format_at(i)); i++)
-        for (size_t use = 0; !claimed && use < COUNT(uses); use++) {
-            if (!format->is_weight) continue;
-            desc.type = format->type, desc.type_name = format->name, desc.uses = uses[use];
-            desc.data_size = format_bytes(format->type, shape[0]) * shape[1];
-            claimed = fixture->api->weight_size(fixture->device, &desc, &bytes) == ENGINE_OK;
-        }
-    if (!claimed) fixture->stop(fixture, FIXTURE_UNCLAIMED, "");
+    choose_weight(fixture, &desc, uses, COUNT(uses));
     desc.data = fixture_room(fixture, desc.data_size, 1);
     fixture_must(fixture, fixture->api->weight_create(fixture->device, &desc, &weight), "weight_create");
     fixture->api->weight_destroy(weight);
@@ -205,6 +216,33 @@ static void make_recording(struct suite *suite, const void *args)
     fixture_clear(fixture);
 }
 
+/* Work that is done leaves nothing behind, either. The argument is the weight's shape, [k, rows]. */
+static void make_product(struct suite *suite, const void *args)
+{
+    static const uint32_t use = ENGINE_WEIGHT_MATMUL;
+    const uint64_t *shape = args;
+    struct fixture *fixture = &suite->fixture;
+    struct engine_weight_desc desc = {
+        .struct_size = sizeof desc, .name = "check.weight", .ne = {shape[0], shape[1], 1, 1}};
+    choose_weight(fixture, &desc, &use, 1);
+    const struct matmul_case c = {.type = desc.type,
+                                  .k = (uint32_t)shape[0],
+                                  .rows = (uint32_t)shape[1],
+                                  .tokens = 1,
+                                  .input_rounding = 0x1p-8};
+    free(run_matmul_case(fixture, &c));
+    fixture_clear(fixture);
+}
+
+static void make_transfer(struct suite *suite, const void *args)
+{
+    struct fixture *fixture = &suite->fixture;
+    (void)args;
+    const struct engine_tensor *tensor = fixture_f32(fixture, 16, 1, 1, NULL);
+    free(fixture_read(fixture, tensor));
+    fixture_clear(fixture);
+}
+
 static void make_device(struct suite *suite, const void *args)
 {
     struct fixture fixture = {0};
@@ -221,14 +259,18 @@ void check_leaks(struct suite *suite)
         const char *area, *name;
         struct trip trip;
     } rows[] = {
-        {"buffers", "are given back", {"buffers", make_buffer, 10, 4 * MIB, &large, 0}},
-        {"buffers", "small ones are given back", {"buffers", make_buffer, 100, 0, &small, 0}},
-        {"weights", "are given back", {"weights", make_weight, 10, MIB / 2, large_shape, 0}},
-        {"weights", "small ones are given back", {"weights", make_weight, 50, 0, small_shape, 0}},
-        {"streams", "are given back", {"streams", make_stream, 50, 0, NULL, 0}},
-        {"recordings", "are given back", {"recordings", make_recording, 10, 0, NULL, 0}},
+        {"buffers", "are given back", {"buffers", make_buffer, 10, 4 * MIB, &large, 0, false}},
+        {"buffers", "small ones are given back", {"buffers", make_buffer, 100, 0, &small, 0, false}},
+        {"weights", "are given back", {"weights", make_weight, 10, MIB / 2, large_shape, 0, false}},
+        {"weights", "small ones are given back", {"weights", make_weight, 50, 0, small_shape, 0, false}},
+        {"streams", "are given back", {"streams", make_stream, 50, 0, NULL, 0, false}},
+        {"streams", "transfers leave nothing", {"transfers", make_transfer, 256, LEFT_BEHIND, NULL, 0, true}},
+        {"streams",
+         "operations leave nothing",
+         {"operations", make_product, 256, LEFT_BEHIND, small_shape, 0, true}},
+        {"recordings", "are given back", {"recordings", make_recording, 10, 0, NULL, 0, false}},
         /* Software drivers lose a few kilobytes with each device. */
-        {"opening", "devices are given back", {"devices", make_device, 4, 0, NULL, 65536}},
+        {"opening", "devices are given back", {"devices", make_device, 4, 0, NULL, 65536, false}},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         suite_single(suite, rows[i].area, rows[i].name, are_given_back, &rows[i].trip);

@@ -155,9 +155,11 @@ void check_hashed(struct suite *suite)
 {
     const struct hashed_type *type;
     for (size_t i = 0; (type = hashed_type_at(i)); i++) {
-        const struct hashed_case cases[] = {{type, ENGINE_WEIGHT_ROWS, 1, 0},
-                                            {type, ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL, 13, 0}};
-        const struct hashed_case experts[] = {{type, 0, 1, 8}, {type, 0, 50, 8}};
+        const struct hashed_case cases[] = {
+            {.type = type, .uses = ENGINE_WEIGHT_ROWS, .tokens = 1},
+            {.type = type, .uses = ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL, .tokens = 13}};
+        const struct hashed_case experts[] = {{.type = type, .tokens = 1, .matrices = 8},
+                                              {.type = type, .tokens = 50, .matrices = 8}};
         suite_begin(suite, "random blocks", "get rows, %s", type->name);
         for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_rows, &cases[j]);
         suite_end(suite);

@@ -31,6 +31,7 @@ const struct group backend_groups[] = {
     {"cache write", true, check_cache_write},
     {"attention", true, check_attention},
     {"since 1.1", true, check_later_operations},
+    {"large", true, check_large},
     {"batches", true, check_batches},
     {"threads", true, check_threads},
     {"opening", true, check_reopening},

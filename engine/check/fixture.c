@@ -252,28 +252,44 @@ struct engine_tensor *fixture_strided(struct fixture *fixture, uint64_t ne0, uin
     return tensor_in_buffer(fixture, ENGINE_TYPE_F32, (uint64_t[]){ne0, ne1, ne2, 1}, gaps, false, data);
 }
 
+static struct engine_weight_desc describe_weight(uint32_t type, uint64_t k, uint64_t rows, uint64_t n,
+                                                 uint32_t uses, bool data_is_kept)
+{
+    return (struct engine_weight_desc){.struct_size = sizeof(struct engine_weight_desc),
+                                       .name = "check.weight",
+                                       .type = type,
+                                       .type_name = format_of(type)->name,
+                                       .ne = {k, rows, n, 1},
+                                       .uses = uses,
+                                       .data_is_kept = data_is_kept,
+                                       .data_size = format_bytes(type, k) * rows * n};
+}
+
+/* The bytes that the plugin says it takes. Unclaimed if it doesn't take it. */
+static uint64_t size_of_weight(struct fixture *fixture, const struct engine_weight_desc *desc)
+{
+    uint64_t bytes;
+    int status = fixture->api->weight_size(fixture->device, desc, &bytes);
+    if (status == ENGINE_ERROR_UNSUPPORTED) fixture->stop(fixture, FIXTURE_UNCLAIMED, "weight_size");
+    fixture_must(fixture, status, "weight_size");
+    return bytes;
+}
+
+void fixture_claim_matrices(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows, uint64_t n)
+{
+    const struct engine_weight_desc desc =
+        describe_weight(type, k, rows, n ? n : 1, n ? ENGINE_WEIGHT_MATRICES : ENGINE_WEIGHT_MATMUL, false);
+    size_of_weight(fixture, &desc);
+}
+
 static struct engine_tensor *weight_of(struct fixture *fixture, uint32_t type, uint64_t k, uint64_t rows,
                                        uint64_t n, uint32_t uses, bool data_is_kept, const void *data)
 {
     struct fixture_owned *owned = own(fixture, NULL);
     struct engine_tensor *tensor = &owned->tensor;
-    struct engine_weight_desc desc = {
-        .struct_size = sizeof desc,
-        .name = "check.weight",
-        .type = type,
-        .type_name = format_of(type)->name,
-        .ne = {k, rows, n, 1},
-        .uses = uses,
-        .data_is_kept = data_is_kept,
-        .data = data,
-        .data_size = format_bytes(type, k) * rows * n,
-    };
-    struct engine_weight_desc bare = desc;
-    bare.data = NULL;
-    uint64_t bytes;
-    int status = fixture->api->weight_size(fixture->device, &bare, &bytes);
-    if (status == ENGINE_ERROR_UNSUPPORTED) fixture->stop(fixture, FIXTURE_UNCLAIMED, "weight_size");
-    fixture_must(fixture, status, "weight_size");
+    struct engine_weight_desc desc = describe_weight(type, k, rows, n, uses, data_is_kept);
+    const uint64_t bytes = size_of_weight(fixture, &desc);
+    desc.data = data;
     owned->size = bytes;
     if (fixture->note) fixture->note(fixture);
     fixture_must(fixture, fixture->api->weight_create(fixture->device, &desc, &owned->weight),

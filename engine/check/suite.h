@@ -128,6 +128,7 @@ void check_rope(struct suite *suite);
 void check_cache_write(struct suite *suite);
 void check_attention(struct suite *suite);
 void check_later_operations(struct suite *suite);
+void check_large(struct suite *suite);
 void check_batches(struct suite *suite);
 
 #endif

@@ -23,6 +23,11 @@ enum fault {
     THREAD,      /* leaves a thread */
     PART,        /* no fault: claims rows of whole words alone */
     CRASH,       /* on weights in Q8_0 */
+    LONG,        /* loses what is beyond 4,096 values of a row */
+    TALL,        /* loses rows beyond 1,024 */
+    TALLEST,     /* loses rows beyond 30,000 */
+    GRID,        /* is wrong for IQ2_XXS alone */
+    KEEPS,       /* keeps 4 KiB of each operation */
     BATCHES,     /* claims batch invariance, and rounds batches of five or more tokens otherwise */
     END          /* ends the process, as if all had been well */
 };
@@ -230,6 +235,55 @@ static int round_otherwise(struct engine_stream *stream, uint32_t op, const void
     return status;
 }
 
+/* Adds to the results what lets them be wrong, if the weight has more than `k` values a row or `rows` rows. */
+static int spoil_large(struct engine_stream *stream, uint32_t op, const void *args, uint64_t k, uint64_t rows)
+{
+    const struct engine_op_matmul *m = args;
+    int status = enqueue(stream, op, args);
+    if (status != ENGINE_OK || (m->weight->ne[0] <= k && m->weight->ne[1] <= rows)) return status;
+    char *last = m->output->buffer->data + m->output->offset + (m->weight->ne[1] - 1) * sizeof(float);
+    memset(last, 0, sizeof(float));
+    return status;
+}
+
+static int lose_long(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    return spoil_large(stream, op, args, 4096, UINT64_MAX);
+}
+
+static int lose_tall(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    return spoil_large(stream, op, args, UINT64_MAX, 1024);
+}
+
+static int lose_tallest(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    return spoil_large(stream, op, args, UINT64_MAX, 30000);
+}
+
+static int lose_grid(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    const struct engine_op_matmul *m = args;
+    return spoil_large(stream, op, args, m->weight->type == ENGINE_TYPE_IQ2_XXS ? 0 : UINT64_MAX, UINT64_MAX);
+}
+
+/* Large weights, of which only those faults show that concern them, are not taken otherwise: it saves time. */
+static int small_weight_size(struct engine_device *device, const struct engine_weight_desc *desc,
+                             uint64_t *bytes)
+{
+    if (desc->ne[0] * desc->ne[1] > (uint64_t)1 << 20) return ENGINE_ERROR_UNSUPPORTED;
+    return weight_size(device, desc, bytes);
+}
+
+/* Allocated, and written, but never freed. */
+static int keep(struct engine_stream *stream, uint32_t op, const void *args)
+{
+    static void *volatile kept;
+    kept = malloc(4096);
+    if (kept) memset(kept, 1, 4096);
+    return enqueue(stream, op, args);
+}
+
 static int end(struct engine_stream *stream, uint32_t op, const void *args)
 {
     (void)stream, (void)op, (void)args;
@@ -242,6 +296,7 @@ ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engin
     static struct engine_plugin changed;
     changed = *sound_entry(services);
     broken = backend;
+    if (BROKEN != TALLEST) broken.weight_size = small_weight_size;
     switch ((enum fault)BROKEN) {
     case LAST_TOKEN: broken.enqueue = long_batches_lack_a_token; break;
     case INPUT: broken.enqueue = spoil_input; break;
@@ -269,6 +324,11 @@ ENGINE_EXPORT const struct engine_plugin *engine_plugin_entry(const struct engin
     case THREAD: broken.device_close = leave_thread; break;
     case LEAK: broken.buffer_destroy = never_destroy; break;
     case CRASH: broken.weight_create = crash; break;
+    case LONG: broken.enqueue = lose_long; break;
+    case TALL: broken.enqueue = lose_tall; break;
+    case TALLEST: broken.enqueue = lose_tallest; break;
+    case GRID: broken.enqueue = lose_grid; break;
+    case KEEPS: broken.enqueue = keep; break;
     case BATCHES:
         broken.device_info = invariant_info;
         broken.enqueue = round_otherwise;

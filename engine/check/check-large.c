@@ -1,0 +1,324 @@
+/* check-large.c: every operation on shapes as large as those of real models, where the other files have small
+ * and odd ones: long rows, many rows, more rows than 16 bits count, wide heads. Kernels choose other paths
+ * there, and offsets grow. Each large dimension comes with small others, so that the reference stays quick. */
+#include <stdlib.h>
+
+#include "check/case-groups.h"
+#include "check/formats.h"
+#include "check/suite.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void some_case(struct suite *suite, const void *c)
+{
+    free(run_some_case(&suite->fixture, c));
+}
+
+static void try_all(struct suite *suite, const char *area, const struct some_case *cases, size_t n)
+{
+    suite_begin(suite, area, "large");
+    for (size_t i = 0; i < n; i++) suite_try(suite, some_case, &cases[i]);
+    suite_end(suite);
+}
+
+/* ---- Matrices -------------------------------------------------------------------------------------- */
+
+/* Values rounded to a weight's type may also round the input to it. */
+static double rounding_for(uint32_t type)
+{
+    return type == ENGINE_TYPE_F16 ? 0x1p-11 : type == ENGINE_TYPE_BF16 ? 0x1p-8 : 0;
+}
+
+static void matmul_large(struct suite *suite, const struct format *format)
+{
+    /* A k of 8 is 32 or 256 for types in blocks. */
+    static const struct matmul_case cases[] = {
+        {.k = 4352, .rows = 33, .tokens = 1},
+        {.k = 5120, .rows = 40, .tokens = 9},
+        {.k = 53248, .rows = 5, .tokens = 2},
+        {.k = 64, .rows = 1100, .tokens = 1},
+        {.k = 96, .rows = 2050, .tokens = 20},
+        {.k = 8, .rows = 33000, .tokens = 1},
+        {.k = 4608, .rows = 40, .tokens = 1, .gate = true, .activation = ENGINE_ACTIVATION_SILU},
+        {.k = 64, .rows = 1100, .tokens = 5, .gate = true, .activation = ENGINE_ACTIVATION_SILU},
+        {.k = 8, .rows = 20, .tokens = 5000},
+    };
+    suite_begin(suite, "matmul", "%s, large", format->name);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct some_case c = {CASE_MATMUL, NULL, false, {.matmul = cases[i]}};
+        c.as.matmul.type = format->type;
+        c.as.matmul.k =
+            (uint32_t)((cases[i].k + format->block_length - 1) / format->block_length * format->block_length);
+        c.as.matmul.input_rounding = rounding_for(format->type);
+        suite_try(suite, some_case, &c);
+    }
+    suite_end(suite);
+}
+
+static void experts_large(struct suite *suite, const struct format *format)
+{
+    static const struct matmul_case cases[] = {
+        {.k = 4352, .rows = 33, .tokens = 5, .n_matrices = 3, .n_used = 2, .one_each = true},
+        {.k = 256, .rows = 1100, .tokens = 3, .n_matrices = 2, .n_used = 1, .mix = true},
+    };
+    suite_begin(suite, "experts", "%s, large", format->name);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct some_case c = {CASE_MATMUL, NULL, false, {.matmul = cases[i]}};
+        c.as.matmul.type = format->type;
+        c.as.matmul.input_rounding = rounding_for(format->type);
+        suite_try(suite, some_case, &c);
+    }
+    suite_end(suite);
+}
+
+static void get_rows(struct suite *suite, const void *c)
+{
+    free(run_get_rows_case(&suite->fixture, c));
+}
+
+static void get_rows_large(struct suite *suite, const struct format *format)
+{
+    static const struct get_rows_case cases[] = {
+        {.n = 8448, .n_rows = 40, .count = 33, .uses = ENGINE_WEIGHT_ROWS},
+        {.n = 8, .n_rows = 70000, .count = 50, .uses = ENGINE_WEIGHT_ROWS},
+        {.n = 8, .n_rows = 33000, .count = 50, .uses = ENGINE_WEIGHT_ROWS | ENGINE_WEIGHT_MATMUL},
+    };
+    suite_begin(suite, "get rows", "%s, large", format->name);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct get_rows_case c = cases[i];
+        c.type = format->type;
+        c.n = (uint32_t)((c.n + format->block_length - 1) / format->block_length * format->block_length);
+        suite_try(suite, get_rows, &c);
+    }
+    suite_end(suite);
+}
+
+static void hashed_matmul(struct suite *suite, const void *c)
+{
+    run_hashed_matmul_case(&suite->fixture, c);
+}
+
+/* ---- Activations ----------------------------------------------------------------------------------- */
+
+/* Rows of 16,387 values, and 80,000 rows: heads of many tokens. */
+static void rows_large(struct suite *suite, uint32_t op, const char *area)
+{
+    struct some_case cases[2] = {
+        {CASE_ROWS,
+         NULL,
+         false,
+         {.rows = {.op = op, .n = 16387, .tokens = 2, .planes = 1, .epsilon = 1e-5f}}},
+        {CASE_ROWS,
+         NULL,
+         false,
+         {.rows = {.op = op, .n = 16, .tokens = 40, .planes = 2000, .epsilon = 1e-5f}}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        cases[i].as.rows.second = op == ENGINE_OP_NORM || op == ENGINE_OP_ACTIVATE;
+        if (op == ENGINE_OP_ACTIVATE) cases[i].as.rows.activation = ENGINE_ACTIVATION_SILU;
+    }
+    try_all(suite, area, cases, COUNT(cases));
+}
+
+static const struct some_case ropes[] = {
+    {CASE_ROPE,
+     NULL,
+     false,
+     {.rope = {.head_dim = 256,
+               .n_heads = 9,
+               .tokens = 20,
+               .n_dims = 256,
+               .theta = 1e6f,
+               .most_position = 130000,
+               .pairs = ENGINE_ROPE_HALVES}}},
+    {CASE_ROPE,
+     NULL,
+     false,
+     {.rope = {.head_dim = 512,
+               .n_heads = 2,
+               .tokens = 5,
+               .n_dims = 128,
+               .theta = 1e6f,
+               .most_position = 3000,
+               .pairs = ENGINE_ROPE_HALVES}}},
+    {CASE_ROPE,
+     NULL,
+     false,
+     {.rope = {.head_dim = 8,
+               .n_heads = 64,
+               .tokens = 1100,
+               .n_dims = 8,
+               .theta = 10000,
+               .most_position = 3000}}},
+};
+
+static const struct some_case concats[] = {
+    {CASE_CONCAT, NULL, false, {.concat = {.n_a = 512, .n_b = 64, .n_heads = 128, .tokens = 3}}},
+    {CASE_CONCAT, NULL, false, {.concat = {.n_a = 5, .n_b = 3, .n_heads = 64, .tokens = 1100}}},
+    {CASE_CONCAT, NULL, false, {.concat = {.n_a = 9000, .n_b = 7000, .n_heads = 1, .tokens = 2}}},
+};
+
+static const struct some_case routes[] = {
+    {CASE_ROUTE, NULL, false, {.route = {.n_experts = 256, .n_used = 8, .tokens = 700, .normalise = true}}},
+};
+
+static const struct some_case convolutions[] = {
+    {CASE_CONV, NULL, false, {.conv = {.n = 10240, .taps = 4, .n_runs = 2, .run = 3}}},
+    {CASE_CONV, NULL, false, {.conv = {.n = 16, .taps = 4, .n_runs = 1, .run = 4500}}},
+};
+
+/* Heads of Mamba, of Mamba-2, and of a delta net. */
+static const struct some_case scans[] = {
+    {CASE_SCAN,
+     NULL,
+     false,
+     {.scan = {.key_dim = 16,
+               .value_dim = 5120,
+               .n_heads = 1,
+               .n_groups = 1,
+               .n_runs = 1,
+               .run = 2,
+               .decay = SCAN_RATES}}},
+    {CASE_SCAN,
+     NULL,
+     false,
+     {.scan = {.key_dim = 128,
+               .value_dim = 64,
+               .n_heads = 80,
+               .n_groups = 8,
+               .n_runs = 1,
+               .run = 3,
+               .decay = SCAN_DECAY_HEAD}}},
+    {CASE_SCAN,
+     NULL,
+     false,
+     {.scan = {.key_dim = 128,
+               .value_dim = 128,
+               .n_heads = 32,
+               .n_groups = 16,
+               .n_runs = 2,
+               .run = 2,
+               .decay = SCAN_DECAY_HEAD,
+               .delta = true}}},
+};
+
+/* ---- Attention ------------------------------------------------------------------------------------- */
+
+static void cache_write(struct suite *suite, const void *c)
+{
+    run_cache_write_case(&suite->fixture, c);
+}
+
+static void attention_large(struct suite *suite, const struct format *format)
+{
+    /* Wide heads for one token, a few, and a prompt; many heads; a long text; a large block. */
+    static const struct attention_case cases[] = {
+        {.head_dim = 256,
+         .n_heads = 4,
+         .n_kv_heads = 1,
+         .block_size = 32,
+         .n_sequences = 2,
+         .length = 90,
+         .tokens = 1},
+        {.head_dim = 256,
+         .n_heads = 2,
+         .n_kv_heads = 2,
+         .block_size = 16,
+         .n_sequences = 2,
+         .length = 60,
+         .tokens = 7},
+        {.head_dim = 256,
+         .n_heads = 2,
+         .n_kv_heads = 1,
+         .block_size = 32,
+         .n_sequences = 1,
+         .length = 130,
+         .tokens = 130},
+        {.head_dim = 512,
+         .n_heads = 2,
+         .n_kv_heads = 1,
+         .block_size = 32,
+         .n_sequences = 1,
+         .length = 70,
+         .tokens = 40},
+        {.head_dim = 160,
+         .n_heads = 3,
+         .n_kv_heads = 3,
+         .block_size = 16,
+         .n_sequences = 1,
+         .length = 50,
+         .tokens = 20},
+        {.head_dim = 64,
+         .n_heads = 128,
+         .n_kv_heads = 8,
+         .block_size = 32,
+         .n_sequences = 1,
+         .length = 40,
+         .tokens = 3},
+        {.head_dim = 32,
+         .n_heads = 2,
+         .n_kv_heads = 1,
+         .block_size = 32,
+         .n_sequences = 1,
+         .length = 5000,
+         .tokens = 1},
+        {.head_dim = 32,
+         .n_heads = 1,
+         .n_kv_heads = 1,
+         .block_size = 32,
+         .n_sequences = 1,
+         .length = 4500,
+         .tokens = 9},
+        {.head_dim = 32,
+         .n_heads = 2,
+         .n_kv_heads = 2,
+         .block_size = 32,
+         .n_sequences = 40,
+         .length = 10,
+         .tokens = 1},
+    };
+    suite_begin(suite, "cache write", "%s, large", format->name);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct attention_case c = cases[i];
+        c.k_type = format->type;
+        suite_try(suite, cache_write, &c);
+    }
+    suite_end(suite);
+    suite_begin(suite, "attention", "%s, large", format->name);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct some_case c = {CASE_ATTENTION, NULL, false, {.attention = cases[i]}};
+        c.as.attention.k_type = c.as.attention.v_type = format->type;
+        suite_try(suite, some_case, &c);
+    }
+    suite_end(suite);
+}
+
+void check_large(struct suite *suite)
+{
+    static const uint32_t cache_types[] = {ENGINE_TYPE_F32, ENGINE_TYPE_F16, ENGINE_TYPE_Q8_0};
+    const struct format *format;
+    const struct hashed_type *type;
+    for (size_t i = 0; (format = format_at(i)); i++) {
+        if (!format->is_weight) continue;
+        matmul_large(suite, format);
+        experts_large(suite, format);
+        get_rows_large(suite, format);
+    }
+    for (size_t i = 0; (type = hashed_type_at(i)); i++) {
+        const struct hashed_case cases[] = {{.type = type, .tokens = 2, .k = 8192},
+                                            {.type = type, .tokens = 2, .k = 256}};
+        suite_begin(suite, "random blocks", "matmul, %s, large", type->name);
+        for (size_t j = 0; j < COUNT(cases); j++) suite_try(suite, hashed_matmul, &cases[j]);
+        suite_end(suite);
+    }
+    rows_large(suite, ENGINE_OP_NORM, "norm");
+    rows_large(suite, ENGINE_OP_ADD, "add");
+    rows_large(suite, ENGINE_OP_MUL, "mul");
+    rows_large(suite, ENGINE_OP_ACTIVATE, "activate");
+    try_all(suite, "rope", ropes, COUNT(ropes));
+    try_all(suite, "concat", concats, COUNT(concats));
+    try_all(suite, "route", routes, COUNT(routes));
+    try_all(suite, "conv", convolutions, COUNT(convolutions));
+    try_all(suite, "scan", scans, COUNT(scans));
+    for (size_t i = 0; i < COUNT(cache_types); i++) attention_large(suite, format_of(cache_types[i]));
+}
