@@ -277,15 +277,17 @@ static void attention_large(struct suite *suite, const struct format *format)
          .length = 10,
          .tokens = 1},
     };
+    /* With float16, the usual type, all; otherwise wide heads, for each of which GPUs compile a kernel anew. */
+    const size_t n = format->type == ENGINE_TYPE_F16 ? COUNT(cases) : 3;
     suite_begin(suite, "cache write", "%s, large", format->name);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < n; i++) {
         struct attention_case c = cases[i];
         c.k_type = format->type;
         suite_try(suite, cache_write, &c);
     }
     suite_end(suite);
     suite_begin(suite, "attention", "%s, large", format->name);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < n; i++) {
         struct some_case c = {CASE_ATTENTION, NULL, false, {.attention = cases[i]}};
         c.as.attention.k_type = c.as.attention.v_type = format->type;
         suite_try(suite, some_case, &c);
