@@ -22,7 +22,7 @@ static void each_batch(const char *form, uint32_t type, const struct matmul_case
         matmul->k = whole(base->k ? base->k : 96, type);
         if (!base->rows) matmul->rows = 50;
         matmul->tokens = tokens[i];
-        matmul->input_rounding = type == ENGINE_TYPE_F16 ? 0x1p-11 : type == ENGINE_TYPE_BF16 ? 0x1p-8 : 0;
+        matmul->input_rounding = format_input_rounding(type);
         matmul->data_is_kept = i % 2;
         visit(user, &c);
     }

@@ -23,36 +23,36 @@ static void try_all(struct suite *suite, const char *area, const struct some_cas
 
 /* ---- Matrices -------------------------------------------------------------------------------------- */
 
-/* Values rounded to a weight's type may also round the input to it. */
-static double rounding_for(uint32_t type)
+/* With k rounded up to whole blocks. */
+static void try_matmuls(struct suite *suite, const char *area, const struct format *format,
+                        const struct matmul_case *cases, size_t n)
 {
-    return type == ENGINE_TYPE_F16 ? 0x1p-11 : type == ENGINE_TYPE_BF16 ? 0x1p-8 : 0;
+    suite_begin(suite, area, "%s, large", format->name);
+    for (size_t i = 0; i < n; i++) {
+        struct some_case c = {CASE_MATMUL, NULL, false, {.matmul = cases[i]}};
+        c.as.matmul.type = format->type;
+        c.as.matmul.k = format_whole(format, cases[i].k);
+        c.as.matmul.input_rounding = format_input_rounding(format->type);
+        suite_try(suite, some_case, &c);
+    }
+    suite_end(suite);
 }
 
 static void matmul_large(struct suite *suite, const struct format *format)
 {
     /* A k of 8 is 32 or 256 for types in blocks. */
     static const struct matmul_case cases[] = {
-        {.k = 4352, .rows = 33, .tokens = 1},
-        {.k = 5120, .rows = 40, .tokens = 9},
-        {.k = 53248, .rows = 5, .tokens = 2},
-        {.k = 64, .rows = 1100, .tokens = 1},
-        {.k = 96, .rows = 2050, .tokens = 20},
-        {.k = 8, .rows = 33000, .tokens = 1},
-        {.k = 4608, .rows = 40, .tokens = 1, .gate = true, .activation = ENGINE_ACTIVATION_SILU},
-        {.k = 64, .rows = 1100, .tokens = 5, .gate = true, .activation = ENGINE_ACTIVATION_SILU},
+        {.k = 4352, .rows = 33, .tokens = 1},  {.k = 5120, .rows = 40, .tokens = 9},
+        {.k = 53248, .rows = 5, .tokens = 2},  {.k = 64, .rows = 1100, .tokens = 1},
+        {.k = 96, .rows = 2050, .tokens = 20}, {.k = 8, .rows = 33000, .tokens = 1},
         {.k = 8, .rows = 20, .tokens = 5000},
     };
-    suite_begin(suite, "matmul", "%s, large", format->name);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct some_case c = {CASE_MATMUL, NULL, false, {.matmul = cases[i]}};
-        c.as.matmul.type = format->type;
-        c.as.matmul.k =
-            (uint32_t)((cases[i].k + format->block_length - 1) / format->block_length * format->block_length);
-        c.as.matmul.input_rounding = rounding_for(format->type);
-        suite_try(suite, some_case, &c);
-    }
-    suite_end(suite);
+    static const struct matmul_case gates[] = {
+        {.k = 4608, .rows = 40, .tokens = 1, .gate = true, .activation = ENGINE_ACTIVATION_SILU},
+        {.k = 64, .rows = 1100, .tokens = 5, .gate = true, .activation = ENGINE_ACTIVATION_SILU},
+    };
+    try_matmuls(suite, "matmul", format, cases, COUNT(cases));
+    try_matmuls(suite, "fused matmul", format, gates, COUNT(gates));
 }
 
 static void experts_large(struct suite *suite, const struct format *format)
@@ -61,14 +61,7 @@ static void experts_large(struct suite *suite, const struct format *format)
         {.k = 4352, .rows = 33, .tokens = 5, .n_matrices = 3, .n_used = 2, .one_each = true},
         {.k = 256, .rows = 1100, .tokens = 3, .n_matrices = 2, .n_used = 1, .mix = true},
     };
-    suite_begin(suite, "experts", "%s, large", format->name);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct some_case c = {CASE_MATMUL, NULL, false, {.matmul = cases[i]}};
-        c.as.matmul.type = format->type;
-        c.as.matmul.input_rounding = rounding_for(format->type);
-        suite_try(suite, some_case, &c);
-    }
-    suite_end(suite);
+    try_matmuls(suite, "experts", format, cases, COUNT(cases));
 }
 
 static void get_rows(struct suite *suite, const void *c)
@@ -87,7 +80,7 @@ static void get_rows_large(struct suite *suite, const struct format *format)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct get_rows_case c = cases[i];
         c.type = format->type;
-        c.n = (uint32_t)((c.n + format->block_length - 1) / format->block_length * format->block_length);
+        c.n = format_whole(format, c.n);
         suite_try(suite, get_rows, &c);
     }
     suite_end(suite);

@@ -29,17 +29,6 @@ static void matmul(struct suite *suite, const void *c)
     free(run_matmul_case(&suite->fixture, c));
 }
 
-/* Float16 and bfloat16 weights may have their input rounded to their type. */
-static double rounding_for(uint32_t type)
-{
-    return type == ENGINE_TYPE_F16 ? 0x1p-11 : type == ENGINE_TYPE_BF16 ? 0x1p-8 : 0;
-}
-
-static uint32_t rounded_up(uint32_t k, const struct format *format)
-{
-    return (uint32_t)((k + format->block_length - 1) / format->block_length * format->block_length);
-}
-
 static void matmul_sizes(struct suite *suite, const struct format *format)
 {
     static const uint32_t rows[] = {1, 15, 16, 17, 31, 32, 33, 100},
@@ -51,11 +40,11 @@ static void matmul_sizes(struct suite *suite, const struct format *format)
         enum check_result first = CHECK_FAILED;
         for (size_t i = 0; i < COUNT(tokens); i++) {
             struct matmul_case c = {.type = format->type,
-                                    .k = plain ? odd_k[j] : rounded_up(block_k[j], format),
+                                    .k = plain ? odd_k[j] : format_whole(format, block_k[j]),
                                     .rows = rows[(i + j) % COUNT(rows)],
                                     .tokens = tokens[i],
                                     .gap = (i + j) % 3 == 1 ? 12 : 0,
-                                    .input_rounding = rounding_for(format->type)};
+                                    .input_rounding = format_input_rounding(format->type)};
             try_form(suite, matmul, &c, &first);
         }
     }
@@ -95,9 +84,9 @@ static void matmul_forms(struct suite *suite, const struct format *format)
         for (uint32_t tokens = 1; tokens < 40; tokens = tokens * 3 + 4) {
             struct matmul_case c = forms[i].c;
             c.type = format->type;
-            c.k = rounded_up(96, format);
+            c.k = format_whole(format, 96);
             c.tokens = tokens;
-            c.input_rounding = rounding_for(format->type);
+            c.input_rounding = format_input_rounding(format->type);
             try_form(suite, matmul, &c, &first);
         }
         if (first == CHECK_UNCLAIMED)
@@ -188,7 +177,7 @@ void check_get_rows(struct suite *suite)
         suite_begin(suite, "get rows", "%s", format->name);
         for (int variant = 0; variant < 4; variant++) {
             struct get_rows_case c = {.type = format->type,
-                                      .n = rounded_up(544, format),
+                                      .n = format_whole(format, 544),
                                       .n_rows = 45,
                                       .count = 20,
                                       .uses = uses[variant & 1],
@@ -197,7 +186,7 @@ void check_get_rows(struct suite *suite)
             try_form(suite, get_rows, &c, &first);
             c.count = 45;
             try_form(suite, get_rows, &c, &first);
-            c.n = rounded_up(7, format), c.count = 1;
+            c.n = format_whole(format, 7), c.count = 1;
             suite_try(suite, get_rows, &c);
         }
         suite_end(suite);

@@ -47,6 +47,17 @@ uint64_t format_bytes(uint32_t type, uint64_t n)
     return n / format->block_length * format->block_size;
 }
 
+uint32_t format_whole(const struct format *format, uint32_t n)
+{
+    const uint32_t length = (uint32_t)format->block_length;
+    return (n + length - 1) / length * length;
+}
+
+double format_input_rounding(uint32_t type)
+{
+    return type == ENGINE_TYPE_F16 ? 0x1p-11 : type == ENGINE_TYPE_BF16 ? 0x1p-8 : 0;
+}
+
 static void randomise_block(uint64_t *seed, const struct format *format, uint8_t *block)
 {
     float value = random_normal(seed);

@@ -24,6 +24,10 @@ const struct format *format_at(size_t index);  /* the list of all; NULL after th
 
 /* Bytes of a dense row of n elements. */
 uint64_t format_bytes(uint32_t type, uint64_t n);
+/* At least n elements, in whole blocks. */
+uint32_t format_whole(const struct format *format, uint32_t n);
+/* What the input of products may be rounded by, relative: to the type of weights that aren't quantised. */
+double format_input_rounding(uint32_t type);
 /* Random weights as in files, in new memory: rows of k elements. NULL: no memory. */
 void *random_weight(uint64_t *seed, uint32_t type, uint64_t k, uint64_t rows);
 /* The values of one block. */
