@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json-read.h"
+
 #define MAX_STOPS 256
 #define MAX_BANS  4096
 
@@ -140,7 +142,7 @@ static bool read_biases(json_t *value, struct text_options *options, char error[
     json_t *bias;
     json_object_foreach(value, name, bias)
     {
-        json_t *id = json_loads(name, JSON_DECODE_ANY, NULL); /* NULL is no integer */
+        json_t *id = json_read_text(name, JSON_DECODE_ANY, NULL); /* NULL is no integer */
         good = good && read_bias(id, bias, options, error);
         json_decref(id);
     }

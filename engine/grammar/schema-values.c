@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/json-read.h"
 #include "grammar/machine.h"
 #include "grammar/schema.h"
 
@@ -38,7 +39,7 @@ uint32_t schema_literal(struct schema_reader *reader, const json_t *value)
     for (; precision <= 17 && !reader->exprs->status; precision++) {
         char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(precision));
         json_t *again =
-            text && precision < 17 ? json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+            text && precision < 17 ? json_read_text(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
         bool same = text && (precision == 17 || json_equal(again, value));
         uint32_t found = same ? expr_text(reader->exprs, text) : 0;
         json_decref(again);

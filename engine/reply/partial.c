@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json-read.h"
+
 #define MOST_HEAD 4096 /* bytes before the arguments */
 
 enum found {
@@ -53,7 +55,7 @@ static enum found read_string(const struct partial_text *text, size_t *at, json_
     for (; *at < text->length; ++*at) {
         if (text->data[*at] == '"') {
             ++*at;
-            *string = json_loadb(text->data + from, *at - from, JSON_DECODE_ANY, NULL);
+            *string = json_read(text->data + from, *at - from, JSON_DECODE_ANY, NULL);
             return *string ? FOUND : NONE;
         }
         if (text->data[*at] == '\\') ++*at;

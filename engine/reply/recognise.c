@@ -5,10 +5,10 @@
  * A template that writes no call at all may still tell the model how to: then these instructions decide. */
 #include "reply/recognise.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/json-read.h"
 #include "engine.h"
 #include "reply/marks.h"
 
@@ -136,7 +136,7 @@ static bool reads_call(uint32_t format, struct engine_string text)
                 engine_reply_end(reply) == ENGINE_OK && reading.is_it;
     engine_reply_destroy(reply);
     if (!good) return false;
-    json_t *arguments = json_loadb(reading.arguments, reading.length, 0, NULL),
+    json_t *arguments = json_read(reading.arguments, reading.length, 0, NULL),
            *meant = json_pack("{s:s}", KEY, VALUE);
     good = meant && json_equal(arguments, meant);
     json_decref(arguments);

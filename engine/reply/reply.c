@@ -138,7 +138,7 @@ static char *text_of(const json_t *arguments)
     for (size_t digits = 15;; digits++) {
         char *text = json_dumps(arguments, JSON_REAL_PRECISION(digits));
         if (!text || digits == 17) return text;
-        json_t *again = json_loads(text, 0, NULL);
+        json_t *again = json_read_text(text, 0, NULL);
         bool equal = json_equal(arguments, again);
         json_decref(again);
         if (equal) return text;

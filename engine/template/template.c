@@ -148,8 +148,8 @@ static int read_json(const struct template_variable *variable, json_t **json)
     json_error_t reason;
     *json = json_read(variable->json.data, variable->json.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &reason);
     if (!*json)
-        return error_raise(ENGINE_ERROR_DATA, "%s: not JSON: line %d: %s", variable->what, reason.line,
-                           reason.text);
+        return error_raise(json_read_lacked_memory(&reason) ? ENGINE_ERROR_MEMORY : ENGINE_ERROR_DATA,
+                           "%s: not JSON: line %d: %s", variable->what, reason.line, reason.text);
     if (!variable->name && !json_is_object(*json))
         return error_raise(ENGINE_ERROR_DATA, "%s: not a JSON object", variable->what);
     bool objects = json_is_array(*json);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "common/json-read.h"
 #include "model/hf/config.h"
 
 /* An object of config.json, NULL if it is missing or empty. */
@@ -51,7 +52,7 @@ static json_t *find_parameters(struct hf_config *config)
     const json_t *parameters = object_at(config, config->json, "rope_parameters");
     const json_t *scaling = object_at(config, config->json, "rope_scaling");
     if (scaling && parameters) tell_of_replaced(config, scaling, parameters);
-    if (!scaling && !parameters && config->keys->rope) return json_loads(config->keys->rope, 0, NULL);
+    if (!scaling && !parameters && config->keys->rope) return json_read_text(config->keys->rope, 0, NULL);
     return json_incref((json_t *)(uintptr_t)(scaling ? scaling : parameters));
 }
 

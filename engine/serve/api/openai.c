@@ -8,6 +8,7 @@
 
 #include "commands/hash.h"
 #include "commands/json.h"
+#include "common/json-read.h"
 #include "serve/generate/wire.h"
 
 void openai_fingerprint(const struct served *served, char text[24])
@@ -65,7 +66,7 @@ json_t *openai_number(float value)
 {
     char text[32];
     snprintf(text, sizeof text, "%.7g", (double)value);
-    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL); /* an integer, if it is one */
+    json_t *json = json_read_text(text, JSON_DECODE_ANY, NULL); /* an integer, if it is one */
     return json ? json : json_real((double)value);
 }
 

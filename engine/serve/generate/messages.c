@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "commands/common.h"
+#include "common/json-read.h"
 #include "serve/generate/ask.h"
-#include "serve/json-memory.h"
 
 /* ---- Contents ---- */
 
@@ -72,9 +72,9 @@ json_t *ask_text_of(const json_t *content, const char *where, const char *const 
 static json_t *arguments_of(const json_t *arguments, struct mistake *mistake)
 {
     json_error_t error;
-    bool no_memory;
-    json_t *object = json_memory_read(json_string_value(arguments), json_string_length(arguments),
-                                      JSON_DECODE_ANY | JSON_ALLOW_NUL, &error, &no_memory);
+    json_t *object = json_read(json_string_value(arguments), json_string_length(arguments),
+                               JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    bool no_memory = !object && json_read_lacked_memory(&error);
     if (no_memory) mistake_memory(mistake);
     return object || no_memory ? object : json_incref((json_t *)(size_t)arguments);
 }

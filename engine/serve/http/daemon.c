@@ -14,11 +14,11 @@
 #include "commands/json-nul.h"
 #include "common/byte-order.h"
 #include "common/clock.h"
+#include "common/json-read.h"
 #include "serve/http/access.h"
 #include "serve/http/internal.h"
 #include "serve/http/request-check.h"
 #include "serve/http/tls.h"
-#include "serve/json-memory.h"
 #include "serve/models/models.h"
 
 /* ---- Connections --------------------------------------------------------------------------------------- */
@@ -109,10 +109,8 @@ static void prepare(void *user)
         }
         size_t mark = byte_order_mark(body.data, body.length);
         if (mark > 0) body = (struct engine_string){body.data + mark, body.length - mark};
-        bool no_memory;
-        exchange->json = json_memory_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL,
-                                          &error, &no_memory);
-        if (no_memory) {
+        exchange->json = json_read(body.data, body.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+        if (!exchange->json && json_read_lacked_memory(&error)) {
             exchange_fail(exchange, OUT_OF_MEMORY_STATUS, "server_error", NULL, NULL,
                           "out of memory (a body)");
             return;
