@@ -72,7 +72,7 @@ static bool takes(struct grammar *grammar, const json_t *value)
     for (size_t i = 0; i < n && !fits; i++) {
         size_t number = i;
         json_t *ordered = in_order(value, &number);
-        for (int digits = 15; digits <= 17 && !fits; digits++) {
+        for (size_t digits = 15; digits <= 17 && !fits; digits++) {
             char *text = json_dumps(ordered, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
             fits = grammar_takes(grammar, text);
             free(text);

@@ -77,6 +77,7 @@ void devices_report_failures(struct engine *engine, enum engine_log_level absent
         const struct plugin *plugin = plugins_at(engine->plugins, i);
         uint32_t count = 0;
         if (plugin->refused || plugin->info->kind != ENGINE_PLUGIN_BACKEND) continue;
+        if (plugin == engine->serving) continue; /* it would look for others' devices */
         error_clear();
         int status = plugin->info->backend->device_count(&count);
         if (status == ENGINE_OK) continue;
