@@ -485,7 +485,7 @@ static inline json_t *json_read_all(struct json_reader *reader)
  * be NULL. */
 static inline json_t *json_read(const char *text, size_t length, size_t flags, json_error_t *error)
 {
-    json_error_t own;
+    json_error_t own = {0};
     struct json_reader reader = {
         .text = text, .length = length, .flags = flags, .error = error ? error : &own};
     *reader.error = (json_error_t){.line = -1, .column = -1, .source = "<buffer>"};
