@@ -229,7 +229,7 @@ static bool read_thinking(struct ask *ask, const char *name, json_t *value, stru
         return mistake_in(mistake, name,
                           "\"%s\" should be an object with the type enabled, disabled or adaptive", name);
     if (!ask_check_keys(value, name, keys, mistake) || !ask_check_budget(name, value, mistake)) return false;
-    if (display && !json_is_null(display) && mistake->lenient && json_is_string(display))
+    if (mistake->lenient && json_is_string(display))
         ask->hides_reasoning = strcmp(json_string_value(display), "omitted") == 0;
     else if (display && !json_is_null(display) &&
              (!json_is_string(display) || strcmp(json_string_value(display), "summarized") != 0))

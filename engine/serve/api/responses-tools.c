@@ -102,13 +102,11 @@ static bool offer(struct offers *all, const json_t *tools, const char *space, co
         snprintf(where, sizeof where, "%.70s[%zu]", param, i);
         if (!json_is_object(tool) || !*type)
             good = mistake_in(all->mistake, where, "a tool should be an object with a \"type\"");
-        else if (strcmp(type, "function") == 0)
+        else if (strcmp(type, "function") == 0 || (all->mistake->lenient && strcmp(type, "custom") == 0))
             good = offer_one(all, tool, space, where);
         else if (!all->mistake->lenient)
             good = mistake_in(all->mistake, where,
                               "tools of type \"%.60s\" are not supported, only functions", type);
-        else if (strcmp(type, "custom") == 0)
-            good = offer_one(all, tool, space, where);
         else if (strcmp(type, "namespace") != 0 || space)
             good = ask_leave_out(type, all->mistake);
         else if (!name || !json_is_array(json_object_get(tool, "tools")))
