@@ -162,8 +162,8 @@ static size_t change(char *text, size_t length, uint64_t *state)
 Test(json_read, as_jansson)
 {
     static const char *const texts[] = {
-        "{\"a\": [1, 2.5, -3e10, true, false, null, \"x\\u00e9\\ud83d\\ude00\\n\\\\\"], \"b\": "
-        "{\"c\": \"\u00e9\U0001F600\u20ac\"}}",
+        ("{\"a\": [1, 2.5, -3e10, true, false, null, \"x\\u00e9\\ud83d\\ude00\\n\\\\\"], \"b\": "
+         "{\"c\": \"\u00e9\U0001F600\u20ac\"}}"),
         "[1, 2, {\"k\": 0.5E+3, \"k\": 1}]",
         "\"\\u0000abc\\/\\b\\f\\r\\t\\\"\"",
         "[\n  12345678901234567,\n  \"a string of more than twenty\", -0, 0.0, 1e-400]  ",
