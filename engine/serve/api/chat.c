@@ -93,20 +93,6 @@ bool chat_read(struct ask *ask, json_t *body, struct mistake *mistake)
 
 /* ---- Answering ---- */
 
-/* Of a choice: its tokens' probabilities; of a stream, those that no chunk has had yet. */
-static void take_token(struct choice *choice, const struct engine_event *event)
-{
-    const struct generation *g = choice->generation;
-    if (!g->ask.logprobs) return;
-    if (!choice->state) choice->state = json_array();
-    json_array_append_new(choice->state, openai_logprob(g->served->model, event, g->ask.n_top));
-}
-
-static void free_choice(struct choice *choice)
-{
-    json_decref(choice->state);
-}
-
 /* {"content": [the tokens], "refusal": null}, which takes them; null without logprobs. */
 static json_t *take_logprobs(struct choice *choice)
 {
@@ -253,14 +239,14 @@ static json_t *end(struct generation *g)
 }
 
 static const struct format format = {
-    .token = take_token,
+    .token = openai_take_token,
     .begin_choice = begin_choice,
     .text = send_text,
     .call = send_call,
     .end_choice = end_choice,
     .end = end,
     .failed = openai_stream_failed,
-    .free_choice = free_choice,
+    .free_choice = openai_free_tokens,
 };
 
 void api_chat(struct exchange *exchange)

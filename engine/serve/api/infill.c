@@ -75,20 +75,6 @@ bool completion_read(struct ask *ask, const struct served *served, json_t *body,
 
 /* ---- Answering ---- */
 
-/* Of a choice: its tokens' probabilities; of a stream, those that no part has had yet. */
-static void take_token(struct choice *choice, const struct engine_event *event)
-{
-    const struct generation *g = choice->generation;
-    if (!g->ask.logprobs) return;
-    if (!choice->state) choice->state = json_array();
-    json_array_append_new(choice->state, openai_logprob(g->served->model, event, g->ask.n_top));
-}
-
-static void free_choice(struct choice *choice)
-{
-    json_decref(choice->state);
-}
-
 static json_t *stopping_text(const struct choice *choice)
 {
     const struct text_options *options = &choice->generation->ask.options;
@@ -169,12 +155,12 @@ static json_t *end(struct generation *g)
 }
 
 static const struct format format = {
-    .token = take_token,
+    .token = openai_take_token,
     .text = send_part,
     .end_choice = end_choice,
     .end = end,
     .failed = openai_stream_failed,
-    .free_choice = free_choice,
+    .free_choice = openai_free_tokens,
 };
 
 static void answer(struct exchange *exchange, const char *prefix,

@@ -91,6 +91,19 @@ json_t *openai_logprob(struct engine_model *model, const struct engine_event *ev
     return NULL;
 }
 
+void openai_take_token(struct choice *choice, const struct engine_event *event)
+{
+    const struct generation *g = choice->generation;
+    if (!g->ask.logprobs) return;
+    if (!choice->state) choice->state = json_array();
+    json_array_append_new(choice->state, openai_logprob(g->served->model, event, g->ask.n_top));
+}
+
+void openai_free_tokens(struct choice *choice)
+{
+    json_decref(choice->state);
+}
+
 void openai_stream_failed(struct generation *generation, const struct mistake *mistake)
 {
     json_t *error = json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", json_line(mistake->message),

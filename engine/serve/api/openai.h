@@ -16,6 +16,10 @@ json_t *openai_usage(const struct generation *generation);
 json_t *openai_timings(const struct choice *choice);
 /* A token with its probability and its most likely rivals, as in chat's logprobs.content. `n_top`: of event->top. */
 json_t *openai_logprob(struct engine_model *model, const struct engine_event *event, uint32_t n_top);
+/* Keeps such tokens in choice->state, an array, if the request wants them: all of a choice, or of a stream those that no part
+ * has had yet. For the generation's `token`. */
+void openai_take_token(struct choice *choice, const struct engine_event *event);
+void openai_free_tokens(struct choice *choice);
 /* -9999 for what is impossible, as in OpenAI's API: JSON has no infinity. */
 json_t *openai_logarithm(float logprob);
 /* A float32 as it was typed: 0.95 is not 0.949999988. */
